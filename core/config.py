@@ -1,0 +1,114 @@
+"""The configuration objects that feed sliders, flags and log rows alike: frozen, JSON-serialisable, checked at the door.
+
+Decides defaults only where a checkpoint says nothing. Knows nothing of how the values are used.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import asdict, dataclass, replace
+from typing import Any, Literal
+
+from core.errors import BadRequest
+
+Chunker = Literal["structure", "sentences"]
+CHUNKERS: tuple[Chunker, ...] = ("structure", "sentences")
+
+MAX_QUERY_CHARACTERS = 10_000
+"""Longest question accepted. Encoders read some 500 tokens; anything near this bound is a pasted document."""
+
+MAX_BEAM_WIDTH = 16
+"""Most paths a beam may keep; each costs one state embedding and one pass over the index per step."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ChunkConfig:
+    """How a document is cut."""
+
+    chunker: Chunker = "sentences"
+    """`structure`: tables and lists alone, headings open chunks (RES-RAG algorithm 1). `sentences`: whole sentences packed up to the maximum (Q-RAG appendix H)."""
+    max_tokens: int = 64
+    """Most tokens of a chunk, counted by the encoder's tokenizer without special tokens."""
+
+    def __post_init__(self) -> None:
+        if self.chunker not in CHUNKERS:
+            raise BadRequest(f"chunker={self.chunker!r} is unknown; choose one of {', '.join(CHUNKERS)}")
+        if self.max_tokens < 8:
+            raise BadRequest(f"max_tokens={self.max_tokens} is below 8, too short for a sentence; choose 8 or more")
+
+
+@dataclass(frozen=True, kw_only=True)
+class EpisodeConfig:
+    """Everything that decides how one run goes, given checkpoint and documents. Temperature and threshold are in units of Q."""
+
+    step_budget: int = 4
+    """Most chunks one episode may select."""
+    temperature: float = 0.0
+    """Boltzmann temperature (Q-RAG eq. 3); 0 means greedy."""
+    stop_threshold: float | None = None
+    """Stop before acting when the largest available Q is below this (Q-RAG appendix B); None never stops early."""
+    seed: int = 0
+    """Seed of the sampling at temperature > 0."""
+    beam_width: int = 1
+    """Paths kept by the planner (Q-RAG appendix D); 1 is the plain agent."""
+    top_k_actions: int | None = None
+    """Sample only among this many best chunks; None samples among all."""
+    use_positions: bool = True
+    """False turns no vector, whatever the checkpoint's position kind: shows what positions contribute."""
+    forced: tuple[tuple[int, int], ...] = ()
+    """(step, chunk_id) pairs: at that 1-based step the person chose the chunk, not the agent."""
+    forbidden: tuple[int, ...] = ()
+    """Chunk ids that may never be chosen."""
+
+    def __post_init__(self) -> None:
+        if self.step_budget < 1:
+            raise BadRequest(f"step_budget={self.step_budget} must be at least 1")
+        if not (math.isfinite(self.temperature) and self.temperature >= 0):
+            raise BadRequest(f"temperature={self.temperature} must be a finite number of 0 or more")
+        if self.stop_threshold is not None and not math.isfinite(self.stop_threshold):
+            raise BadRequest(f"stop_threshold={self.stop_threshold} must be a finite number, or none to never stop early")
+        if not 1 <= self.beam_width <= MAX_BEAM_WIDTH:
+            raise BadRequest(f"beam_width={self.beam_width} must be between 1 and {MAX_BEAM_WIDTH}")
+        if self.top_k_actions is not None and self.top_k_actions < 1:
+            raise BadRequest(f"top_k_actions={self.top_k_actions} must be at least 1, or none for all chunks")
+        if self.seed < 0:
+            raise BadRequest(f"seed={self.seed} must be 0 or more")
+        if self.beam_width > 1 and (self.temperature > 0 or self.forced):
+            raise BadRequest("beam_width above 1 plans greedily: set temperature to 0 and force no chunks, or set beam_width to 1")
+
+    def check_against(self, n_chunks: int) -> None:
+        """Raises BadRequest when the run can't be made over `n_chunks` chunks."""
+        if n_chunks == 0:
+            raise BadRequest("there are no chunks to search; open a document that has text")
+        if self.step_budget > n_chunks:
+            raise BadRequest(f"step_budget={self.step_budget} is above {n_chunks}, the number of chunks; lower the budget or open a longer document")
+        named = [*self.forbidden, *(chunk_id for _, chunk_id in self.forced)]
+        outside = [chunk_id for chunk_id in named if not 0 <= chunk_id < n_chunks]
+        if outside:
+            raise BadRequest(f"chunk {outside[0]} does not exist; forced and forbidden chunks must be between 0 and {n_chunks - 1}")
+        both = set(self.forbidden) & {chunk_id for _, chunk_id in self.forced}
+        if both:
+            raise BadRequest(f"chunk {min(both)} is both forced and forbidden; take one of the two back")
+
+    def to_json(self) -> dict[str, Any]:
+        """A dictionary of plain JSON values."""
+        return asdict(self) | {"forced": [list(pair) for pair in self.forced], "forbidden": list(self.forbidden)}
+
+    @classmethod
+    def from_json(cls, values: dict[str, Any]) -> EpisodeConfig:
+        """Inverse of `to_json`."""
+        return cls(**{**values, "forced": tuple((int(s), int(c)) for s, c in values.get("forced", ())), "forbidden": tuple(values.get("forbidden", ()))})
+
+    def with_(self, **changes: Any) -> EpisodeConfig:
+        """A checked copy with some fields changed."""
+        return replace(self, **changes)
+
+
+def check_query(query: str) -> str:
+    """The query without surrounding blanks. Raises BadRequest when empty or too long."""
+    query = query.strip()
+    if not query:
+        raise BadRequest("the question is empty; type one")
+    if len(query) > MAX_QUERY_CHARACTERS:
+        raise BadRequest(f"the question has {len(query):,} characters, more than {MAX_QUERY_CHARACTERS:,}; ask in fewer words and open the rest as a document")
+    return query

@@ -1,0 +1,163 @@
+"""What a run says while it goes: a stream of frozen events, and the trace they fold into.
+
+Each event is small and turns into JSON. The Q-values and positions of all N chunks ride along as `StepScores`, arrays that
+never enter the JSON form; whoever wants to keep them (log, tiles) takes them from the event.
+Knows nothing of who listens.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any, Literal
+
+import numpy as np
+
+from core.config import EpisodeConfig
+
+StopReason = Literal["budget", "threshold", "exhausted"]
+ChosenBy = Literal["agent", "person"]
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class StepScores:
+    """What every chunk was worth before one action. `positions` is before rounding to the checkpoint's grid."""
+
+    q_values: np.ndarray
+    """(N,) float32, chosen and forbidden chunks included, before masking. For a baseline: its scores."""
+    positions: np.ndarray | None
+    """(N,) float64, or None where the method has no positions."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunStarted:
+    """First event of every run."""
+
+    query: str
+    method: str
+    checkpoint: str
+    n_chunks: int
+    config: EpisodeConfig
+    event: Literal["run_started"] = "run_started"
+
+
+@dataclass(frozen=True, slots=True)
+class StepTaken:
+    """One action. At temperature 0 `probability` is 1 and `state_value` the largest available Q (the limits of eq. 3 and 4)."""
+
+    step: int
+    """1-based."""
+    chunk_id: int
+    q_value: float
+    probability: float
+    state_value: float
+    """V(s) before the action (Q-RAG eq. 4), in units of Q."""
+    position: float | None
+    """rho of the chosen chunk before rounding, None without positions."""
+    text: str
+    milliseconds: float
+    """Wall clock of this step: state embedding, scoring, choice."""
+    chosen_by: ChosenBy = "agent"
+    n_tied: int = 1
+    """Available chunks whose Q equals the largest; the first in document order won."""
+    n_state_tokens: int = 0
+    n_state_tokens_dropped: int = 0
+    """Tokens of the state that the encoder's window had no room for."""
+    scores: StepScores | None = field(default=None, repr=False, compare=False)
+    event: Literal["step_taken"] = "step_taken"
+
+
+@dataclass(frozen=True, slots=True)
+class Stopped:
+    """Last event of every run that was not cancelled. `chunk_id` and `q_value`: the best action that was not taken, if any is left."""
+
+    reason: StopReason
+    n_steps: int
+    chunk_id: int | None = None
+    q_value: float | None = None
+    milliseconds: float = 0.0
+    scores: StepScores | None = field(default=None, repr=False, compare=False)
+    event: Literal["stopped"] = "stopped"
+
+
+Event = RunStarted | StepTaken | Stopped
+
+
+def event_to_json(event: Event) -> dict[str, Any]:
+    """Plain JSON values of an event, without its arrays."""
+    values = asdict(replace(event, scores=None)) if not isinstance(event, RunStarted) else asdict(event)
+    values.pop("scores", None)
+    if isinstance(event, RunStarted):
+        values["config"] = event.config.to_json()
+    return values
+
+
+def event_from_json(values: dict[str, Any]) -> Event:
+    """Inverse of `event_to_json`. Raises ValueError on an unknown kind."""
+    kinds: dict[str, type] = {"run_started": RunStarted, "step_taken": StepTaken, "stopped": Stopped}
+    kind = kinds.get(values.get("event", ""))
+    if kind is None:
+        raise ValueError(f"event={values.get('event')!r} is unknown; expected one of {', '.join(kinds)}")
+    values = dict(values)
+    if kind is RunStarted:
+        values["config"] = EpisodeConfig.from_json(values["config"])
+    event: Event = kind(**values)
+    return event
+
+
+@dataclass(frozen=True)
+class Trace:
+    """The readable record of one run: its events, folded."""
+
+    started: RunStarted
+    steps: tuple[StepTaken, ...] = ()
+    stopped: Stopped | None = None
+    """None while the run goes on, or when it was cancelled."""
+
+    @property
+    def chosen(self) -> tuple[int, ...]:
+        """Chunk ids in order of choice."""
+        return tuple(step.chunk_id for step in self.steps)
+
+    @property
+    def evidence(self) -> tuple[int, ...]:
+        """Chunk ids in document order."""
+        return tuple(sorted(self.chosen))
+
+    def scores_at(self, step: int) -> StepScores | None:
+        """Arrays of 1-based `step`; step len(steps) + 1 is the look after which the agent stopped."""
+        if 1 <= step <= len(self.steps):
+            return self.steps[step - 1].scores
+        if step == len(self.steps) + 1 and self.stopped is not None:
+            return self.stopped.scores
+        return None
+
+    @property
+    def n_looks(self) -> int:
+        """Steps, plus the look after which the agent stopped if it scored anything."""
+        return len(self.steps) + (self.stopped is not None and self.stopped.scores is not None)
+
+    def with_event(self, event: Event) -> Trace:
+        """The trace after one more event."""
+        match event:
+            case StepTaken():
+                return replace(self, steps=(*self.steps, event), stopped=None)
+            case Stopped():
+                return replace(self, stopped=event)
+            case RunStarted():
+                raise ValueError("a trace starts once")
+
+
+def fold(events: Iterable[Event]) -> Trace:
+    """The trace of a stream of events. Raises ValueError unless the first is RunStarted."""
+    trace: Trace | None = None
+    for event in events:
+        if trace is None:
+            if not isinstance(event, RunStarted):
+                raise ValueError(f"a run begins with run_started, not {event.event}")
+            trace = Trace(event)
+        else:
+            trace = trace.with_event(event)
+    if trace is None:
+        raise ValueError("no events: nothing ran")
+    return trace
