@@ -26,7 +26,8 @@ class ChunkConfig:
     """How a document is cut."""
 
     chunker: Chunker = "sentences"
-    """`structure`: tables and lists alone, headings open chunks (RES-RAG algorithm 1). `sentences`: whole sentences packed up to the maximum (Q-RAG appendix H)."""
+    """`structure`: tables and lists alone, headings open chunks (RES-RAG algorithm 1).
+    `sentences`: whole sentences packed up to the maximum (Q-RAG appendix H)."""
     max_tokens: int = 64
     """Most tokens of a chunk, counted by the encoder's tokenizer without special tokens."""
 

@@ -1,0 +1,1 @@
+"""Texts -> float vectors: tokenizers, dual encoders, their checkpoints on disk, the embedding cache, rotations."""

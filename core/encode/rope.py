@@ -1,0 +1,39 @@
+"""Rotary positions (Q-RAG eq. 9), applied to either side of the inner product.
+
+Rotations are orthogonal, so <s, R_p a> = <R_-p s, a>: chunk vectors stay as they were embedded and the STATE vector is turned,
+once per distinct position. A vector consists of `halves` equal parts (the reference trains two critics side by side); each part
+is turned on its own by the same frequencies, pairing adjacent components.
+Knows nothing of where positions come from.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+
+def frequencies(dim: int, halves: int, theta: float) -> np.ndarray:
+    """(dim / halves / 2,) float64 angles per unit of position. Raises ValueError when the parts are not even."""
+    part = dim // halves
+    if part * halves != dim or part % 2:
+        raise ValueError(f"dim={dim} can't be split into {halves} parts of even size")
+    return theta ** (-np.arange(0, part, 2, dtype=np.float64) / part)
+
+
+def turn(vectors: np.ndarray, positions: np.ndarray, *, halves: int, theta: float) -> np.ndarray:
+    """R_p v for each vector: (..., D) and positions (...,) of the same leading shape (or broadcastable) -> (..., D) float64.
+
+    >>> turn(np.array([1.0, 0.0]), np.array(np.pi / 2), halves=1, theta=1.0).round(6).tolist()
+    [0.0, 1.0]
+    """
+    dim = vectors.shape[-1]
+    angles = np.asarray(positions, dtype=np.float64)[..., None] * frequencies(dim, halves, theta)  # (..., part / 2)
+    cos, sin = np.cos(angles)[..., None, :], np.sin(angles)[..., None, :]  # the None broadcasts over the halves
+    pairs = np.asarray(vectors, dtype=np.float64).reshape(*vectors.shape[:-1], halves, dim // halves // 2, 2)
+    first, second = pairs[..., 0], pairs[..., 1]
+    turned = np.stack([first * cos - second * sin, first * sin + second * cos], axis=-1)
+    return turned.reshape(*turned.shape[:-3], dim)
+
+
+def on_grid(positions: np.ndarray, resolution: float | None) -> np.ndarray:
+    """Positions floored to multiples of `resolution`; as they are without one."""
+    return positions if resolution is None else np.floor(positions / resolution) * resolution

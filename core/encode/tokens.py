@@ -1,0 +1,63 @@
+"""A fast tokenizer as this project needs it: counts, offsets, and ids without special tokens.
+
+Counting ignores special tokens; truncation is decided by whoever builds the input. Knows nothing of models.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+from tokenizers import Tokenizer as RustTokenizer
+
+from core.errors import BadCheckpoint
+
+_BATCH = 4096
+"""Texts a call: bounds the memory of the encodings that Rust hands back."""
+
+
+class FastTokenizer:
+    """Wraps the `tokenizer.json` of a base encoder. Satisfies `core.ingest.Tokenizer`."""
+
+    def __init__(self, directory: Path) -> None:
+        """Raises BadCheckpoint when the folder has no fast tokenizer with the special tokens a BERT-like encoder needs."""
+        path = directory / "tokenizer.json"
+        if not path.is_file():
+            raise BadCheckpoint(f"{directory.name} has no tokenizer.json; only encoders with a fast tokenizer are supported")
+        try:
+            self._tokenizer = RustTokenizer.from_file(str(path))
+        except Exception as error:  # the Rust side raises bare Exception
+            raise BadCheckpoint(f"tokenizer.json of {directory.name} can't be read ({error}); fetch the encoder again") from error
+        self._tokenizer.no_truncation()
+        self._tokenizer.no_padding()
+        self.cls_id = self._special_id("[CLS]", "<s>")
+        self.sep_id = self._special_id("[SEP]", "</s>")
+        self.pad_id = self._special_id("[PAD]", "<pad>")
+
+    def _special_id(self, *names: str) -> int:
+        for name in names:
+            token_id = self._tokenizer.token_to_id(name)
+            if token_id is not None:
+                return int(token_id)
+        raise BadCheckpoint(f"the tokenizer knows none of the special tokens {', '.join(names)}; only BERT-like encoders are supported")
+
+    def ids(self, texts: Sequence[str]) -> list[list[int]]:
+        """Token ids of each text, special tokens left out."""
+        out: list[list[int]] = []
+        for lo in range(0, len(texts), _BATCH):
+            out += [encoding.ids for encoding in self._tokenizer.encode_batch_fast(list(texts[lo : lo + _BATCH]), add_special_tokens=False)]
+        return out
+
+    def count(self, texts: Sequence[str]) -> np.ndarray:
+        """(N,) int32 tokens of each text, special tokens left out."""
+        counts = np.empty(len(texts), dtype=np.int32)
+        for lo in range(0, len(texts), _BATCH):
+            batch = self._tokenizer.encode_batch_fast(list(texts[lo : lo + _BATCH]), add_special_tokens=False)
+            counts[lo : lo + len(batch)] = [len(encoding) for encoding in batch]
+        return counts
+
+    def spans(self, text: str) -> np.ndarray:
+        """(n_tokens, 2) int64 code point offsets of each token in `text`."""
+        offsets = self._tokenizer.encode(text, add_special_tokens=False).offsets
+        return np.asarray(offsets, dtype=np.int64).reshape(-1, 2)

@@ -1,0 +1,98 @@
+"""Row i <-> chunk i: the vectors of all chunks, and the scores of ALL of them for one state.
+
+Nothing approximate: scores are float32 inner products with the stored vectors. The state is turned instead of the chunks, once per
+run of neighbouring chunks that share a grid position (Q-RAG eq. 7 with rotations moved to the other side); such a run is a
+contiguous slice, so a step is one pass over the vectors.
+Knows nothing of texts, states or episodes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import torch
+
+from core.encode.rope import on_grid, turn
+from core.types import Workspace
+
+_TURN_BLOCK = 8_192
+"""Distinct positions whose turned states are held at once."""
+_SHORT_RUN = 4
+"""Mean run length below which one product per chunk beats one call per run."""
+
+
+class ChunkIndex:
+    """Vectors of N chunks. The one resident copy is float32, whatever was stored: half-precision products are slow on CPUs."""
+
+    def __init__(
+        self, vectors: np.ndarray, *, halves: int = 1, theta: float = 10000.0, resolution: float | None = None, device: torch.device | str = "cpu"
+    ) -> None:
+        """`vectors`: (N, D) float16 or float32."""
+        self.vectors = torch.from_numpy(np.ascontiguousarray(vectors)).to(device, torch.float32)
+        self.halves, self.theta, self.resolution = halves, theta, resolution
+
+    def __len__(self) -> int:
+        return len(self.vectors)
+
+    @property
+    def dim(self) -> int:
+        return int(self.vectors.shape[1])
+
+    @cached_property
+    def norms(self) -> np.ndarray:
+        """(N,) float32 L2 norms of the vectors."""
+        lengths: np.ndarray = torch.linalg.vector_norm(self.vectors, dim=1).cpu().numpy()
+        return lengths
+
+    @torch.inference_mode()
+    def q_values(self, state_vector: np.ndarray, positions: np.ndarray) -> np.ndarray:
+        """<s, R_p c> for every chunk: state (D,), positions (N,) before rounding -> (N,) float32."""
+        grid = on_grid(positions, self.resolution)
+        starts = np.flatnonzero(np.concatenate([[True], grid[1:] != grid[:-1]])) if len(grid) else np.zeros(0, np.int64)
+        out = torch.empty(len(self), dtype=torch.float32, device=self.vectors.device)
+        ends = np.append(starts[1:], len(self))
+        for block in range(0, len(starts), _TURN_BLOCK):
+            lo, hi = starts[block : block + _TURN_BLOCK], ends[block : block + _TURN_BLOCK]
+            turned = turn(np.broadcast_to(state_vector, (len(lo), self.dim)), -grid[lo], halves=self.halves, theta=self.theta)
+            states = torch.from_numpy(turned.astype(np.float32)).to(self.vectors.device)
+            first, last = int(lo[0]), int(hi[-1])
+            if last - first < _SHORT_RUN * len(lo):
+                rows = torch.from_numpy(np.repeat(np.arange(len(lo)), hi - lo)).to(self.vectors.device)
+                torch.linalg.vecdot(states[rows], self.vectors[first:last], out=out[first:last])
+                continue
+            for state, start, end in zip(states, lo.tolist(), hi.tolist(), strict=True):
+                torch.mv(self.vectors[start:end], state, out=out[start:end])
+        scores: np.ndarray = out.cpu().numpy()
+        return scores
+
+    def top_k(self, vector: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
+        """(ids (k,), inner products (k,) float32) of the k best chunks without positions, by FAISS; on its GPU build when there is a GPU."""
+        products, ids = self._faiss.search(np.ascontiguousarray(vector[None], dtype=np.float32), k)
+        return ids[0], products[0]
+
+    @cached_property
+    def _faiss(self):  # type: ignore[no-untyped-def]  # faiss ships no types
+        import faiss
+
+        flat: faiss.Index = faiss.IndexFlatIP(self.dim)
+        if hasattr(faiss, "get_num_gpus") and faiss.get_num_gpus() > 0:
+            flat = faiss.index_cpu_to_gpu(faiss.StandardGpuResources(), 0, flat)
+        flat.add(self.vectors.cpu().numpy())
+        return flat
+
+
+@dataclass(frozen=True, eq=False)
+class Corpus:
+    """What a retriever searches: the documents with their chunks, and one encoder's index over them."""
+
+    workspace: Workspace
+    index: ChunkIndex
+
+    def __post_init__(self) -> None:
+        if len(self.workspace) != len(self.index):
+            raise ValueError(f"{len(self.workspace)} chunks but {len(self.index)} vectors: they were not made from the same texts")
+
+    def __len__(self) -> int:
+        return len(self.index)

@@ -1,0 +1,1 @@
+"""The multi-step retrieval MDP of Q-RAG section 3 and its agent: positions, policy, episodes, planning."""

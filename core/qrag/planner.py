@@ -1,0 +1,84 @@
+"""Plan Q-RAG: beam search over Q (Q-RAG appendix D).
+
+The paper does not say what a path is worth. Here: the sum over its steps of (Q - stop threshold), without a threshold the sum of Q.
+At equal length that ranks by summed Q; between lengths, a step counts for exactly what it is worth more than stopping, which is how
+the stop rule defines the threshold. A path that has stopped keeps its worth and competes with those that go on.
+Where the state text is in document order, paths that hold the same set of chunks are one state, and the better one is kept.
+A beam of one is the greedy agent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from core.config import EpisodeConfig, check_query
+from core.events import Event, RunStarted, StepTaken, Stopped
+from core.index import Corpus
+from core.qrag.agent import Agent, Episode, Look, step_event
+from core.qrag.policy import Choice, candidates, greedy
+
+
+@dataclass(frozen=True)
+class _Path:
+    steps: tuple[StepTaken, ...] = ()
+    worth: float = 0.0
+    stopped: Stopped | None = None
+
+    @property
+    def chosen(self) -> tuple[int, ...]:
+        return tuple(step.chunk_id for step in self.steps)
+
+
+def plan(agent: Agent, query: str, corpus: Corpus, config: EpisodeConfig) -> Iterator[Event]:
+    """The events of the best path, steps coming once the search is over. Raises BadRequest before the first event."""
+    check_query(query)
+    config.check_against(len(corpus))
+    yield RunStarted(query, "qrag", agent.spec.name, len(corpus), config)
+    episode = Episode(query, corpus, config)
+    paths = [_Path()]
+    for _ in range(config.step_budget):
+        open_paths = [path for path in paths if path.stopped is None]
+        if not open_paths:
+            break
+        grown = [path for path in paths if path.stopped is not None]
+        for path, look in zip(open_paths, agent.look([(episode, path.chosen) for path in open_paths]), strict=True):
+            grown += _expand(episode, path, look)
+        paths = _best(grown, config.beam_width, same_set_is_same_state=agent.spec.state_order == "document")
+    best = paths[0]
+    yield from best.steps
+    yield best.stopped or Stopped("budget", len(best.steps))
+
+
+def _expand(episode: Episode, path: _Path, look: Look) -> list[_Path]:
+    """The path's successors: stopped, or with each of its best `beam_width` chunks."""
+    config, q_values = episode.config, look.scores.q_values
+    n = len(path.steps)
+    if not look.available.any():
+        return [_Path(path.steps, path.worth, Stopped("exhausted", n, milliseconds=look.milliseconds, scores=look.scores))]
+    best, n_tied = greedy(q_values, look.available)
+    threshold = config.stop_threshold
+    if threshold is not None and q_values[best] < threshold:
+        stopped = Stopped("threshold", n, best, float(q_values[best]), look.milliseconds, look.scores)
+        return [_Path(path.steps, path.worth, stopped)]
+    ids = candidates(q_values, look.available, config.beam_width)
+    ids = np.concatenate([[best], ids[ids != best]])[: config.beam_width]  # equals by rounding: the first in document order leads, as for the agent
+    grown = []
+    for chunk_id in ids.tolist():
+        q_value = float(q_values[chunk_id])
+        if threshold is not None and q_value < threshold:
+            break
+        choice = Choice(chunk_id, q_value, 1.0, float(q_values[best]), n_tied if chunk_id == best else 1)
+        step = step_event(episode, n + 1, choice, look)
+        grown.append(_Path((*path.steps, step), path.worth + q_value - (threshold or 0.0)))
+    return grown
+
+
+def _best(paths: list[_Path], width: int, *, same_set_is_same_state: bool) -> list[_Path]:
+    kept: dict[object, _Path] = {}
+    for path in sorted(paths, key=lambda path: -path.worth):
+        state = frozenset(path.chosen) if same_set_is_same_state else path.chosen
+        kept.setdefault(state, path)
+    return list(kept.values())[:width]

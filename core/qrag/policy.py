@@ -1,0 +1,77 @@
+"""Choosing among Q-values: Boltzmann policy, state value, greedy limit, ties (Q-RAG eq. 3 and 4).
+
+Pure functions of arrays. Knows nothing of texts, states or budgets.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import logsumexp, softmax
+
+TIE = 1e-6
+"""Q-values this close count as equal: identical sentences on one grid point differ by rounding only."""
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """One action."""
+
+    chunk_id: int
+    q_value: float
+    probability: float
+    state_value: float
+    n_tied: int
+
+
+def candidates(q_values: np.ndarray, available: np.ndarray, top_k: int | None) -> np.ndarray:
+    """Ids of the available chunks, best first, equals in document order; only the `top_k` best if given. q_values (N,), available (N,) bool."""
+    ids = np.flatnonzero(available)
+    if top_k is not None and top_k < len(ids):
+        kth = np.partition(q_values[ids], len(ids) - top_k)[len(ids) - top_k]
+        ids = ids[q_values[ids] >= kth]
+    return ids[np.argsort(-q_values[ids], kind="stable")][:top_k]
+
+
+def probabilities(q_values: np.ndarray, available: np.ndarray, temperature: float, top_k: int | None = None) -> np.ndarray:
+    """(N,) Boltzmann probabilities (eq. 3), 0 outside the candidates; all on the best chunk at temperature 0.
+
+    >>> probabilities(np.array([1.0, 1.0, 5.0]), np.array([True, True, False]), 0.5).tolist()
+    [0.5, 0.5, 0.0]
+    """
+    out = np.zeros(len(q_values))
+    if temperature == 0:
+        out[greedy(q_values, available)[0]] = 1.0
+    elif top_k is None:
+        out[available] = softmax(q_values[available].astype(np.float64) / temperature)
+    else:
+        ids = candidates(q_values, available, top_k)
+        out[ids] = softmax(q_values[ids].astype(np.float64) / temperature)
+    return out
+
+
+def state_value(q_values: np.ndarray, available: np.ndarray, temperature: float, top_k: int | None = None) -> float:
+    """V(s) = temperature * log sum exp(Q / temperature) over the candidates (eq. 4); its limit, the largest Q, at temperature 0."""
+    values = q_values[available] if top_k is None else q_values[candidates(q_values, available, top_k)]
+    if temperature == 0:
+        return float(values.max())
+    return float(temperature * logsumexp(values.astype(np.float64) / temperature))
+
+
+def greedy(q_values: np.ndarray, available: np.ndarray) -> tuple[int, int]:
+    """(id of the best available chunk, how many tie with it); the first in document order wins a tie."""
+    masked = np.where(available, q_values, -np.inf)
+    tied = np.flatnonzero(masked >= masked.max() - TIE)
+    return int(tied[0]), len(tied)
+
+
+def choose(q_values: np.ndarray, available: np.ndarray, temperature: float, top_k: int | None, rng: np.random.Generator) -> Choice:
+    """Samples an action from the Boltzmann policy, or takes the best one at temperature 0. At least one chunk must be available."""
+    best, n_tied = greedy(q_values, available)
+    value = state_value(q_values, available, temperature, top_k)
+    if temperature == 0:
+        return Choice(best, float(q_values[best]), 1.0, value, n_tied)
+    p = probabilities(q_values, available, temperature, top_k)
+    chunk_id = int(rng.choice(len(p), p=p / p.sum()))
+    return Choice(chunk_id, float(q_values[chunk_id]), float(p[chunk_id]), value, n_tied)

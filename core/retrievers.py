@@ -1,0 +1,164 @@
+"""The one protocol of all retrieval methods, and the simple ones: dense top-k, cosine threshold, BM25.
+
+Every method turns (query, corpus, config) into the same events, scores of all chunks included, so that one view, one log and one
+comparison serve them all. A method that looks once shows the same scores at each of its steps.
+`config.step_budget` bounds the evidence of every method; randomness comes from `config.seed`.
+Knows nothing of training, logs or pages.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from typing import Protocol
+from weakref import WeakKeyDictionary
+
+import bm25s
+import numpy as np
+
+from core.config import EpisodeConfig, check_query
+from core.encode.encoder import DualEncoder
+from core.errors import BadRequest
+from core.events import Event, RunStarted, StepScores, StepTaken, Stopped
+from core.index import Corpus
+from core.qrag.agent import Agent
+from core.qrag.planner import plan
+
+
+class Retriever(Protocol):
+    """A method of choosing chunks."""
+
+    name: str
+    score_name: str
+    """What its scores are, for axes and tables."""
+
+    def retrieve(self, query: str, corpus: Corpus, config: EpisodeConfig) -> Iterator[Event]:
+        """Events of one run. Raises BadRequest before the first."""
+        ...
+
+
+class AgentRetriever:
+    """A Q-RAG agent, planning where the beam is wider than one. With the untrained encoder: multi-step retrieval without fine-tuning."""
+
+    score_name = "Q"
+
+    def __init__(self, agent: Agent, name: str = "qrag") -> None:
+        self.agent, self.name = agent, name
+
+    def retrieve(self, query: str, corpus: Corpus, config: EpisodeConfig) -> Iterator[Event]:
+        """See `Retriever`."""
+        return plan(self.agent, query, corpus, config) if config.beam_width > 1 else self.agent.run(query, corpus, config)
+
+
+class TopK:
+    """The k chunks nearest to the query vector, by FAISS; positions play no part."""
+
+    name, score_name = "topk", "inner product"
+
+    def __init__(self, encoder: DualEncoder) -> None:
+        self.encoder = encoder
+
+    def retrieve(self, query: str, corpus: Corpus, config: EpisodeConfig) -> Iterator[Event]:
+        """See `Retriever`."""
+        started = time.perf_counter()
+        _check(query, corpus, config)
+        vector = self.encoder.encode_states([self.encoder.state_tokens(query, [])])[0]
+        ids, _ = corpus.index.top_k(vector, min(len(corpus), config.step_budget + len(config.forbidden)))
+        scores = corpus.index.q_values(vector, np.zeros(len(corpus)))
+        ranked = [int(i) for i in ids if i not in config.forbidden][: config.step_budget]
+        yield from one_look_events(self.name, self.encoder.spec.name, query, corpus, config, scores, ranked, started)
+
+
+class Threshold:
+    """Every chunk whose cosine with the query reaches a threshold, best first (the label heuristic of RES-RAG section 3.4.1)."""
+
+    name, score_name = "threshold", "cosine"
+    PAPER_THRESHOLD = 0.4
+
+    def __init__(self, encoder: DualEncoder) -> None:
+        """The threshold is the encoder's calibrated one; RES-RAG's 0.4 holds for another encoder and is the fall-back."""
+        self.encoder = encoder
+        self.threshold = encoder.spec.cosine_threshold if encoder.spec.cosine_threshold is not None else self.PAPER_THRESHOLD
+
+    def retrieve(self, query: str, corpus: Corpus, config: EpisodeConfig) -> Iterator[Event]:
+        """See `Retriever`."""
+        started = time.perf_counter()
+        _check(query, corpus, config)
+        vector = self.encoder.encode_states([self.encoder.state_tokens(query, [])])[0]
+        norms = np.maximum(corpus.index.norms * float(np.linalg.norm(vector)), 1e-12)
+        scores = (corpus.index.q_values(vector, np.zeros(len(corpus))) / norms).astype(np.float32)
+        best = _ranked(scores, config)
+        ranked = [i for i in best if scores[i] >= self.threshold]
+        stop_at = best[len(ranked)] if len(ranked) < len(best) else None
+        yield from one_look_events(self.name, self.encoder.spec.name, query, corpus, config, scores, ranked, started, stop_at)
+
+
+class Bm25:
+    """Lexical BM25 (bm25s, Lucene's variant) over the chunks' texts, English stop words dropped."""
+
+    name, score_name = "bm25", "BM25"
+
+    def __init__(self) -> None:
+        self._indexes: WeakKeyDictionary[Corpus, bm25s.BM25] = WeakKeyDictionary()
+
+    def retrieve(self, query: str, corpus: Corpus, config: EpisodeConfig) -> Iterator[Event]:
+        """See `Retriever`. Chunks that share no word with the query are never retrieved."""
+        _check(query, corpus, config)
+        index = self._index(corpus)
+        started = time.perf_counter()
+        words = [word for word in bm25s.tokenize(query, stopwords="en", return_ids=False, show_progress=False)[0] if word in index.vocab_dict]
+        scores = index.get_scores(words).astype(np.float32) if words else np.zeros(len(corpus), np.float32)
+        ranked = [i for i in _ranked(scores, config) if scores[i] > 0]
+        yield from one_look_events(self.name, "", query, corpus, config, scores, ranked, started)
+
+    def _index(self, corpus: Corpus) -> bm25s.BM25:
+        if corpus not in self._indexes:
+            index = bm25s.BM25()
+            tokens = bm25s.tokenize(corpus.workspace.texts(), stopwords="en", show_progress=False)
+            if not tokens.vocab:
+                raise BadRequest("no chunk of the document holds a word that BM25 could count; choose another method")
+            index.index(tokens, show_progress=False)
+            self._indexes[corpus] = index
+        return self._indexes[corpus]
+
+
+def _check(query: str, corpus: Corpus, config: EpisodeConfig) -> None:
+    check_query(query)
+    config.check_against(len(corpus))
+
+
+def _ranked(scores: np.ndarray, config: EpisodeConfig) -> list[int]:
+    """Ids of the best `step_budget` chunks that aren't forbidden, equals in document order."""
+    wanted = min(len(scores), config.step_budget + len(config.forbidden))
+    if wanted < len(scores):
+        kth = np.partition(scores, len(scores) - wanted)[len(scores) - wanted]
+        ids = np.flatnonzero(scores >= kth)
+    else:
+        ids = np.arange(len(scores))
+    order = ids[np.argsort(-scores[ids], kind="stable")]
+    return [int(i) for i in order if i not in config.forbidden][: config.step_budget]
+
+
+def one_look_events(
+    method: str,
+    checkpoint: str,
+    query: str,
+    corpus: Corpus,
+    config: EpisodeConfig,
+    scores: np.ndarray,
+    ranked: Sequence[int],
+    started: float,
+    stop_at: int | None = None,
+) -> Iterator[Event]:
+    """The events of a method that scored once: `ranked` in order; `stop_at` is the best chunk it rejected by its threshold."""
+    yield RunStarted(query, method, checkpoint, len(corpus), config)
+    looked = StepScores(scores, None)
+    milliseconds = 1000 * (time.perf_counter() - started)
+    for step, chunk_id in enumerate(ranked, start=1):
+        score = float(scores[chunk_id])
+        text = corpus.workspace[chunk_id].text
+        yield StepTaken(step, chunk_id, score, 1.0, score, None, text, milliseconds if step == 1 else 0.0, scores=looked)
+    if stop_at is not None:
+        yield Stopped("threshold", len(ranked), stop_at, float(scores[stop_at]), scores=looked)
+    else:
+        yield Stopped("budget" if len(ranked) == config.step_budget else "exhausted", len(ranked))
