@@ -1,0 +1,57 @@
+# `make run` and `make test` do the whole set-up first: their own .venv, with the GPU set where an NVIDIA driver is there, else the CPU set.
+
+PYTHON ?= python3
+ARGS ?=
+
+# faiss-gpu is published for Linux x86_64 only.
+VARIANT := $(shell [ "$$(uname -sm)" = "Linux x86_64" ] && nvidia-smi -L >/dev/null 2>&1 && echo gpu || echo cpu)
+OTHER := $(if $(filter gpu,$(VARIANT)),cpu,gpu)
+REQUIREMENTS := $(if $(filter gpu,$(VARIANT)),requirements.txt,requirements-cpu.txt)
+CPU_INDEX := https://download.pytorch.org/whl/cpu
+PIP := .venv/bin/python -m pip --disable-pip-version-check
+STAMP := .venv/.installed-$(VARIANT)
+
+.PHONY: help setup run test lint clean
+
+help:
+	@echo 'make run    set up and start the app      (ARGS="--port 8000" passes flags on)'
+	@echo 'make test   set up, lint, run every test  (ARGS="tests/core -x" passes arguments on to pytest)'
+	@echo 'make lint   ruff and mypy'
+	@echo 'make clean  remove .venv and caches; your runs and documents stay'
+
+run: setup
+	@.venv/bin/python app.py $(ARGS)
+
+# Two workers, a file to each at a time: the files with a browser or a server keep theirs to themselves.
+test: lint
+	@.venv/bin/python -m pytest -n 2 --dist loadfile $(ARGS)
+
+lint: setup
+	@.venv/bin/ruff check .
+	@.venv/bin/ruff format --check .
+	@.venv/bin/mypy
+
+setup: $(STAMP)
+
+# .installing marks an installation under way. Found at the start, the last one was cut off: begin afresh (downloads come from pip's cache).
+# A .venv of the other variant is replaced too: torch and faiss of the two don't mix.
+# Without a GPU, torch comes from PyTorch's CPU index if that can be reached: PyPI's build brings gigabytes of CUDA. That index is asked for torch
+# alone, and only when it answers, since pip retries an index that doesn't for every package.
+$(STAMP): $(REQUIREMENTS) requirements-dev.txt
+	@$(PYTHON) -c 'import sys; sys.exit(None if sys.version_info >= (3, 11) else "Python %d.%d is too old: 3.11 or newer is needed; name one with: make PYTHON=python3.12" % sys.version_info[:2])'
+	@if [ -e .venv/.installing ] || [ -e .venv/.installed-$(OTHER) ]; then rm -rf .venv; fi
+	@mkdir -p .venv && touch .venv/.installing && rm -f $@
+	@echo 'Setting up .venv ($(VARIANT) variant); the first time takes some minutes.'
+	@$(PYTHON) -m venv .venv
+ifeq ($(VARIANT),cpu)
+	@torch=$$(grep '^torch==' $(REQUIREMENTS)); \
+	if .venv/bin/python -c 'import urllib.request as r; r.urlopen("$(CPU_INDEX)/torch/", timeout=10)' 2>/dev/null; \
+	then $(PIP) install --quiet "$$torch" --extra-index-url $(CPU_INDEX); \
+	else echo 'PyTorch'\''s CPU index does not answer: taking torch from the configured indexes.'; fi
+endif
+	@$(PIP) install --quiet -r $(REQUIREMENTS) -r requirements-dev.txt
+	@rm .venv/.installing && touch $@
+
+clean:
+	rm -rf .venv .pytest_cache .ruff_cache .mypy_cache .hypothesis tests/artifacts
+	find app core tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +

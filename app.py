@@ -1,0 +1,21 @@
+"""Starts the app: reads the flags, builds the pages, serves them. `python app.py --help` lists the flags."""
+
+import sys
+
+from app.settings import Settings
+from core.errors import UserError
+
+
+def main() -> None:
+    try:
+        settings = Settings.from_args(sys.argv[1:])
+        from app.build import launch  # takes seconds: a wrong flag is told at once
+
+        launch(settings)
+    except UserError as error:
+        print(error, file=sys.stderr)
+        sys.exit(2)
+
+
+if __name__ == "__main__":
+    main()

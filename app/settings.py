@@ -1,0 +1,72 @@
+"""How the app was started: address, mode, log, checkpoint. Flags win over environment, environment over defaults.
+
+Decides when public mode is on. Knows nothing of Gradio: `app.build` reads the settings and acts on them.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from core.errors import BadRequest
+
+LOOPBACK = "127.0.0.1"
+EVERYWHERE = "0.0.0.0"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings:
+    """Frozen for the life of the process."""
+
+    host: str = LOOPBACK
+    """Address to listen on."""
+    port: int | None = None
+    """Port to listen on; None takes the first free one from 7860 upwards."""
+    public: bool = False
+    """Every visitor has documents and runs of their own, and what could harm the machine or other visitors is off."""
+    log: Path | None = None
+    """The experiment log; None is the default one."""
+    checkpoint: str | None = None
+    """Name or folder of the checkpoint to begin with; None is the default one."""
+
+    def __post_init__(self) -> None:
+        if self.port is not None and not 1 <= self.port <= 65535:
+            raise BadRequest(f"port={self.port} must be between 1 and 65535")
+
+    @classmethod
+    def from_args(cls, args: Sequence[str], environ: Mapping[str, str] = os.environ) -> Settings:
+        """Reads flags, GRADIO_SERVER_NAME, GRADIO_SERVER_PORT and SPACE_ID.
+
+        Raises BadRequest for a port that is none. An unknown flag ends the process with exit status 2, as argparse does.
+        """
+        flags = _parser().parse_args(args)
+        on_space = bool(environ.get("SPACE_ID"))
+        return cls(
+            host=flags.host or environ.get("GRADIO_SERVER_NAME") or (EVERYWHERE if on_space else LOOPBACK),
+            port=_port(flags.port or environ.get("GRADIO_SERVER_PORT")),
+            public=flags.public or on_space,
+            log=flags.log,
+            checkpoint=flags.checkpoint,
+        )
+
+
+def _port(text: str | None) -> int | None:
+    if not text:
+        return None
+    try:
+        return int(text)
+    except ValueError:
+        raise BadRequest(f"port={text!r} is not a number; give one between 1 and 65535") from None
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="app.py", description="Watch a multi-step retriever work its way through a long document.")
+    parser.add_argument("--host", help=f"address to listen on (default {LOOPBACK}); whoever can reach another one is trusted fully unless --public is on")
+    parser.add_argument("--port", help="port to listen on (default: the first free one from 7860)")
+    parser.add_argument("--public", action="store_true", help="visitors are strangers: each sees only their own documents and runs (implied on a Space)")
+    parser.add_argument("--log", type=Path, metavar="FILE", help="the experiment log (default: the one in the data folder)")
+    parser.add_argument("--checkpoint", metavar="NAME_OR_DIR", help="the checkpoint to begin with (default: the one that ships with the app)")
+    return parser

@@ -1,0 +1,44 @@
+"""Flags win over environment, environment over defaults; a Space is public."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from app.settings import Settings
+from core.errors import BadRequest
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def test_defaults_are_local() -> None:
+    assert Settings.from_args([], {}) == Settings(host="127.0.0.1", port=None, public=False, log=None, checkpoint=None)
+
+
+def test_flags_win_over_environment() -> None:
+    environ = {"GRADIO_SERVER_NAME": "0.0.0.0", "GRADIO_SERVER_PORT": "9001"}
+    assert Settings.from_args([], environ) == Settings(host="0.0.0.0", port=9001)
+    settings = Settings.from_args(["--host", "127.0.0.2", "--port", "9002", "--log", "runs.duckdb", "--checkpoint", "base"], environ)
+    assert settings == Settings(host="127.0.0.2", port=9002, log=Path("runs.duckdb"), checkpoint="base")
+
+
+def test_a_space_is_public_and_reachable() -> None:
+    assert Settings.from_args([], {"SPACE_ID": "someone/space"}) == Settings(host="0.0.0.0", public=True)
+
+
+@pytest.mark.parametrize("port", ["0", "-1", "65536", "eighty"])
+def test_a_port_that_is_none_is_refused_with_value_and_bound(port: str) -> None:
+    with pytest.raises(BadRequest, match=rf"port='?{port}'? .*between 1 and 65535"):
+        Settings.from_args([f"--port={port}"], {})
+
+
+def test_entry_finds_the_package_beside_itself() -> None:
+    """`app` is both a file and a package: started as a script, the file must import the package, not itself."""
+    environ = {**os.environ, "GRADIO_SERVER_PORT": "eighty"}
+    result = subprocess.run([sys.executable, "app.py"], cwd=ROOT, env=environ, capture_output=True, text=True, check=False)
+    assert (result.returncode, result.stdout, result.stderr.count("\n")) == (2, "", 1), result.stderr
+    assert result.stderr.startswith("port='eighty' is not a number")

@@ -1,0 +1,142 @@
+"""The rules about how the code hangs together, read off the source with ast: who may import whom, what may not be called, how large files are."""
+
+from __future__ import annotations
+
+import ast
+import os
+from collections.abc import Iterator
+from importlib.metadata import packages_distributions
+from pathlib import Path
+
+import pytest
+from packaging.requirements import Requirement
+
+ROOT = Path(__file__).resolve().parents[1]
+
+FLOW = (
+    {"errors", "home"},
+    {"config"},
+    {"types", "events"},
+    {"ingest", "encode"},
+    {"index"},
+    {"opening"},
+    {"qrag", "retrievers"},
+    {"train", "answer", "llm", "sparc", "resrag"},
+    {"tasks", "metrics", "evaluate", "studies"},
+    {"experiments"},
+    {"runs", "report", "figures"},
+    {"cli", "__main__"},
+)
+"""Parts of core from left to right. A part may import its neighbours in one set and everything to the left of it."""
+
+RANK = {part: rank for rank, parts in enumerate(FLOW) for part in parts}
+
+UNPICKLING = {"pickle", "dill", "cloudpickle", "joblib", "shelve", "marshal"}
+"""Modules that must not be called; naming their exceptions is fine."""
+
+LARGEST_FILE = 5_000_000
+"""Bytes."""
+
+
+def sources(*folders: str) -> list[Path]:
+    """All Python files under some top-level folders."""
+    return sorted(path for folder in folders for path in (ROOT / folder).rglob("*.py"))
+
+
+def imported_modules(path: Path) -> Iterator[str]:
+    """Dotted names that a file imports anywhere, relative imports made absolute."""
+    package = path.relative_to(ROOT).with_suffix("").parts[:-1]
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            base = ".".join(package[: len(package) - node.level + 1]) if node.level else ""
+            module = ".".join(part for part in (base, node.module) if part)
+            yield from (f"{module}.{alias.name}" for alias in node.names)
+
+
+def imported_roots(path: Path) -> set[str]:
+    return {name.partition(".")[0] for name in imported_modules(path)}
+
+
+def part_of(path: Path) -> str:
+    """The part of core that a file belongs to: `core/ingest/html.py` -> `ingest`."""
+    return path.relative_to(ROOT / "core").with_suffix("").parts[0]
+
+
+def calls(path: Path) -> Iterator[tuple[str, ast.Call]]:
+    """(dotted name, call) for every call of a plain or dotted name."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name | ast.Attribute):
+            yield ast.unparse(node.func), node
+
+
+def keyword(call: ast.Call, name: str) -> object:
+    """Value of a literal keyword argument, None when it is absent or computed."""
+    values = [argument.value for argument in call.keywords if argument.arg == name]
+    return values[0].value if values and isinstance(values[0], ast.Constant) else None
+
+
+def test_core_imports_neither_gradio_nor_the_app() -> None:
+    for path in sources("core"):
+        assert not imported_roots(path) & {"gradio", "gradio_client", "app", "benchmarks"}, path
+
+
+def test_core_imports_follow_the_flow() -> None:
+    for path in sources("core"):
+        part = part_of(path)
+        if part == "__init__":
+            continue
+        assert part in RANK, f"core/{part} has no place in FLOW; give it one"
+        targets = {name.split(".")[1] for name in imported_modules(path) if name.startswith("core.")}
+        backwards = {target for target in targets if RANK.get(target, len(FLOW)) > RANK[part]}
+        assert not backwards, f"{path} imports {backwards}, which lies to its right"
+
+
+def test_entry_is_trivial() -> None:
+    assert len((ROOT / "app.py").read_text(encoding="utf-8").splitlines()) < 40
+
+
+def test_nothing_unpickles_or_evaluates() -> None:
+    for path in sources("core", "app"):
+        from_imports = {name for name in imported_modules(path) if name.partition(".")[0] in UNPICKLING and "." in name}
+        assert not from_imports, f"{path}: import the module, so that calls of it can be seen here"
+        for name, call in calls(path):
+            where = f"{path}:{call.lineno}"
+            assert name.partition(".")[0] not in UNPICKLING, where
+            assert name not in {"eval", "exec", "yaml.load", "yaml.unsafe_load"}, where
+            assert name != "torch.load" or keyword(call, "weights_only") is True, where
+            assert keyword(call, "allow_pickle") is not True, where
+            assert keyword(call, "trust_remote_code") is not True, where
+            assert keyword(call, "shell") is not True, where
+
+
+def test_no_large_files() -> None:
+    built = {"__pycache__", "artifacts"}
+    folders = ("app", "assets", "benchmarks", "core", "sample_docs", "tests")
+    for folder, subfolders, names in (step for top in folders for step in os.walk(ROOT / top)):
+        subfolders[:] = [name for name in subfolders if name not in built]
+        for path in (Path(folder, name) for name in names):
+            assert path.stat().st_size <= LARGEST_FILE, path
+
+
+def listed(name: str) -> list[str]:
+    """Requirement lines of a file at the root, without comments."""
+    lines = (ROOT / name).read_text(encoding="utf-8").splitlines()
+    return [line for line in lines if line and not line.startswith("#")]
+
+
+def test_requirements_differ_in_faiss_only() -> None:
+    gpu, cpu = listed("requirements.txt"), listed("requirements-cpu.txt")
+    assert cpu == [line.replace("faiss-gpu", "faiss-cpu") for line in gpu]
+    assert sum(line.startswith("faiss") for line in gpu) == 1
+
+
+@pytest.mark.parametrize("folder", ["core", "app"])
+def test_every_imported_library_is_listed(folder: str) -> None:
+    distributions = packages_distributions()
+    names = {Requirement(line).name.replace("faiss-gpu", "faiss-cpu") for line in listed("requirements.txt")}
+    for path in sources(folder):
+        for root in imported_roots(path) & distributions.keys():
+            providers = {provider.lower().replace("_", "-").replace("faiss-gpu", "faiss-cpu") for provider in distributions[root]}
+            assert providers & names, f"{path} imports {root}, which requirements.txt does not list"
