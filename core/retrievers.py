@@ -42,8 +42,8 @@ class AgentRetriever:
 
     score_name = "Q"
 
-    def __init__(self, agent: Agent, name: str = "qrag") -> None:
-        self.agent, self.name = agent, name
+    def __init__(self, agent: Agent) -> None:
+        self.agent, self.name = agent, agent.name
 
     def retrieve(self, query: str, corpus: Corpus, config: EpisodeConfig) -> Iterator[Event]:
         """See `Retriever`."""
@@ -162,3 +162,22 @@ def one_look_events(
         yield Stopped("threshold", len(ranked), stop_at, float(scores[stop_at]), scores=looked)
     else:
         yield Stopped("budget" if len(ranked) == config.step_budget else "exhausted", len(ranked))
+
+
+METHODS = ("qrag", "topk", "bm25", "threshold", "multistep")
+
+
+def build_retriever(name: str, agent: DualEncoder, plain: DualEncoder) -> tuple[Retriever, DualEncoder]:
+    """A method by its name, and the encoder whose vectors it searches. `plain` is the untrained base encoder."""
+    match name:
+        case "qrag":
+            return AgentRetriever(Agent(agent)), agent
+        case "multistep":
+            return AgentRetriever(Agent(plain, "multistep")), plain
+        case "topk":
+            return TopK(plain), plain
+        case "threshold":
+            return Threshold(plain), plain
+        case "bm25":
+            return Bm25(), plain
+    raise BadRequest(f"method {name!r} does not exist; choose among {', '.join(METHODS)}")

@@ -15,6 +15,8 @@ from typing import Any, Literal
 
 import numpy as np
 
+from core.config import ChunkConfig
+
 ChunkType = Literal["text", "table", "list"]
 CHUNK_TYPES: tuple[ChunkType, ...] = ("text", "table", "list")
 DocumentKind = Literal["html", "markdown", "text", "chunks"]
@@ -82,6 +84,8 @@ class Workspace:
 
     documents: tuple[Document, ...]
     tables: tuple[ChunkTable, ...]
+    configs: tuple[ChunkConfig | None, ...] = ()
+    """How each document was cut; None where its chunks were given. Empty means all given."""
     borders: np.ndarray = field(init=False)
     """(documents + 1,) int64: document d owns the chunk ids borders[d] ... borders[d + 1] - 1."""
 

@@ -55,11 +55,10 @@ class _Running:
 
 
 class Agent:
-    """A dual encoder that acts. Stateless but for its weights."""
+    """A dual encoder that acts. Stateless but for its weights. `name` is the method's name in events."""
 
-    name = "qrag"
-
-    def __init__(self, encoder: DualEncoder) -> None:
+    def __init__(self, encoder: DualEncoder, name: str = "qrag") -> None:
+        self.name = name
         self.encoder = encoder
         self.spec = encoder.spec
 

@@ -36,7 +36,7 @@ def plan(agent: Agent, query: str, corpus: Corpus, config: EpisodeConfig) -> Ite
     """The events of the best path, steps coming once the search is over. Raises BadRequest before the first event."""
     check_query(query)
     config.check_against(len(corpus))
-    yield RunStarted(query, "qrag", agent.spec.name, len(corpus), config)
+    yield RunStarted(query, agent.name, agent.spec.name, len(corpus), config)
     episode = Episode(query, corpus, config)
     paths = [_Path()]
     for _ in range(config.step_budget):

@@ -1,0 +1,112 @@
+"""The command line: parse, call, print. `python -m core --help` lists the commands.
+
+stdout carries the result only; progress, notices and errors go to stderr. Exit status: 0, or 2 for unusable arguments or input with
+one sentence. A command or method that doesn't exist yet exits 2 as well.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from core.cli.commands import run_compare, run_import, run_ingest, run_replay, run_trace
+from core.config import CHUNKERS
+from core.errors import UserError
+from core.experiments.commands import add_runs_subparser
+
+
+def main(argv: Sequence[str]) -> int:
+    """Runs one command; returns its exit status."""
+    args = _parser().parse_args(argv)
+    try:
+        status: int = args.run(args)
+        sys.stdout.flush()
+        return status
+    except UserError as error:
+        print(error, file=sys.stderr)
+        return 2
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the reader left; nothing more to say
+        return 0
+    except KeyboardInterrupt:
+        print("stopped; what was embedded so far is kept", file=sys.stderr)
+        return 130
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m core", description="Multi-step retrieval over long documents.")
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+
+    ingest = commands.add_parser("ingest", help="cut documents into chunks")
+    ingest.add_argument("files", nargs="+", type=Path, metavar="FILE")
+    ingest.add_argument("--chunker", choices=CHUNKERS, help="default: structure for HTML and Markdown, sentences for plain text")
+    ingest.add_argument("--max-tokens", type=int, metavar="N", help="most tokens of a chunk (default: the checkpoint's)")
+    ingest.add_argument("--checkpoint", metavar="NAME_OR_DIR", help="whose tokenizer and chunking to use")
+    shape = ingest.add_mutually_exclusive_group(required=True)
+    shape.add_argument("--json", action="store_true", help="one JSON object a chunk, a line each")
+    shape.add_argument("--text", action="store_true", help="the text that offsets refer to; one file only")
+    ingest.set_defaults(run=run_ingest)
+
+    importer = commands.add_parser("import-checkpoint", help="convert a checkpoint of the Q-RAG authors")
+    importer.add_argument("source", help="folder or hub id with config.yaml and model_best.pt")
+    importer.add_argument("destination", type=Path)
+    importer.add_argument("--base", metavar="DIR_OR_ID", help="the base encoder, where config.yaml doesn't name it rightly")
+    importer.set_defaults(run=run_import)
+
+    trace = commands.add_parser("trace", help="run the agent and print what it saw and chose")
+    _add_inputs(trace)
+    _add_episode_flags(trace)
+    trace.add_argument("--full", action="store_true", help="Q and position of all chunks at every step")
+    trace.add_argument("--json", action="store_true", required=True, help="the only output format so far")
+    trace.set_defaults(run=run_trace)
+
+    compare = commands.add_parser("compare", help="the same question through several methods")
+    _add_inputs(compare)
+    _add_episode_flags(compare)
+    compare.add_argument("--methods", required=True, metavar="NAME,...", help="of qrag, topk, bm25, threshold, multistep")
+    compare.add_argument("--k", type=int, metavar="N", help="most chunks of every method (default: the step budget)")
+    compare.add_argument("--json", action="store_true", required=True, help="the only output format so far")
+    compare.set_defaults(run=run_compare)
+
+    runs = add_runs_subparser(commands)
+    replay = runs.add_parser("replay", help="make a logged run again and compare")
+    replay.add_argument("run_id")
+    replay.add_argument("--log", type=Path, metavar="FILE")
+    replay.add_argument("--checkpoint", metavar="NAME_OR_DIR", help="default: the one that the run names")
+    replay.add_argument("--device", metavar="D", help="cpu or cuda (default: cuda when there is one)")
+    replay.set_defaults(run=run_replay)
+    return parser
+
+
+def _add_inputs(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--query", metavar="TEXT")
+    source = parser.add_mutually_exclusive_group(required=True)
+    source.add_argument("--document", nargs="+", type=Path, metavar="FILE", help="documents, searched as one list")
+    source.add_argument("--chunks", type=Path, metavar="FILE.json", help="a JSON list of strings, taken as they are")
+    source.add_argument("--episodes", type=Path, metavar="FILE.jsonl", help='a line {"id", "query", "chunks": [...]} each; one result a line')
+    parser.add_argument("--checkpoint", metavar="NAME_OR_DIR")
+    parser.add_argument("--device", metavar="D", help="cpu or cuda (default: cuda when there is one)")
+    parser.add_argument("--log", nargs="?", const="", metavar="FILE", help="keep the run in the experiment log")
+
+
+def _add_episode_flags(parser: argparse.ArgumentParser) -> None:
+    defaults = "default: the checkpoint's"
+    parser.add_argument("--step-budget", type=int, metavar="N", help=f"most chunks ({defaults})")
+    parser.add_argument("--temperature", type=float, metavar="X", help=f"0 is greedy ({defaults})")
+    parser.add_argument("--stop-threshold", type=_number_or_none, default=argparse.SUPPRESS, metavar="X|none", help=f"stop below this Q ({defaults})")
+    parser.add_argument("--seed", type=int, default=0, metavar="N")
+    parser.add_argument("--beam-width", type=int, default=1, metavar="N", help="plan with this many paths (default 1: no planning)")
+    parser.add_argument("--top-k-actions", type=_count_or_none, metavar="N|none", help="sample among the N best only (default none)")
+
+
+def _number_or_none(text: str) -> float | None:
+    return None if text == "none" else float(text)
+
+
+def _count_or_none(text: str) -> int | None:
+    return None if text == "none" else int(text)
+
+

@@ -1,0 +1,158 @@
+"""The commands themselves: each takes parsed arguments, calls the library and prints JSON lines. Returns the exit status."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from pathlib import Path
+from typing import Any
+
+from core.cli.inputs import Question, progress_printer, questions, read_file
+from core.encode.checkpoint import find_base, find_checkpoint, read_spec
+from core.encode.encoder import DualEncoder, load_encoder
+from core.encode.reference import import_checkpoint
+from core.encode.tokens import FastTokenizer
+from core.errors import BadRequest
+from core.events import Trace, fold
+from core.experiments import RunLog, default_log_path, open_log, open_reader
+from core.ingest import chunk_document, default_chunker
+from core.qrag.agent import Agent, Episode
+from core.report import method_json, trace_json
+from core.retrievers import METHODS, AgentRetriever, build_retriever
+from core.runs import log_trace, replay_run
+from core.types import Workspace
+
+
+def run_ingest(args: argparse.Namespace) -> int:
+    """Prints chunks, or the text their offsets refer to."""
+    documents = [read_file(path) for path in args.files]
+    if args.text:
+        if len(documents) > 1:
+            raise BadRequest(f"--text prints one document and got {len(documents)}; name one file")
+        sys.stdout.write(documents[0].text)
+        return 0
+    folder = find_checkpoint(args.checkpoint)
+    spec = read_spec(folder)
+    tokenizer = FastTokenizer(find_base(spec.base, folder))
+    configs = [spec.chunk_config(args.chunker or default_chunker(document.kind), args.max_tokens) for document in documents]
+    tables = [chunk_document(document, config, tokenizer) for document, config in zip(documents, configs, strict=True)]
+    for chunk in Workspace(tuple(documents), tuple(tables)):
+        _print_json(
+            {
+                "document": args.files[chunk.document].name,
+                "chunk_id": chunk.chunk_id,
+                "type": chunk.type,
+                "heading_path": list(chunk.heading_path),
+                "text": chunk.text,
+                "start": chunk.start,
+                "end": chunk.end,
+                "n_tokens": chunk.n_tokens,
+            }
+        )
+    return 0
+
+
+def run_import(args: argparse.Namespace) -> int:
+    """Converts a checkpoint of the authors' format."""
+    spec = import_checkpoint(args.source, args.destination, args.base)
+    _say(f"imported {spec.name}: positions {spec.position_kind}, {spec.step_budget} steps, {spec.max_chunk_tokens} tokens a chunk")
+    return 0
+
+
+def run_trace(args: argparse.Namespace) -> int:
+    """Runs the agent, one query or a batch."""
+    began = time.perf_counter()
+    encoder = load_encoder(args.checkpoint, args.device)
+    loading = 1000 * (time.perf_counter() - began)
+    retriever = AgentRetriever(Agent(encoder))
+    with _log(args) as log:
+        for batch in _batches(questions(args, encoder)):
+            for question, trace in _run_batch(batch, retriever):
+                steps = sum(step.milliseconds for step in trace.steps) + (trace.stopped.milliseconds if trace.stopped else 0.0)
+                result = trace_json(trace, timings={"loading": loading, **question.timings, "steps": steps}, full=args.full)
+                _print_json({"id": question.id, **result} if args.episodes else result)
+                _keep(log, trace, question.workspace, encoder)
+    return 0
+
+
+def run_compare(args: argparse.Namespace) -> int:
+    """The same questions through several methods, at equal size of evidence."""
+    names = list(dict.fromkeys(name.strip() for name in args.methods.split(",")))
+    unknown = [name for name in names if name not in METHODS]
+    if unknown:
+        raise BadRequest(f"method {unknown[0]!r} does not exist (yet); choose among {', '.join(METHODS)}")
+    encoder = load_encoder(args.checkpoint, args.device)
+    plain = load_encoder("base", args.device) if encoder.spec.trained else encoder
+    with _log(args) as log:
+        for question in questions(args, encoder):
+            results = {}
+            for name in names:
+                retriever, reader = build_retriever(name, encoder, plain)
+                config = question.config if reader is encoder else question.config.with_(stop_threshold=None)  # that is in units of the agent's Q
+                corpus = question.corpus(reader)
+                began = time.perf_counter()
+                trace = fold(retriever.retrieve(question.query, corpus, config))
+                results[name] = method_json(trace, corpus.workspace, 1000 * (time.perf_counter() - began))
+                _keep(log, trace, question.workspace, reader)
+            result = {"query": question.query, "methods": results}
+            _print_json({"id": question.id, **result} if args.episodes else result)
+    return 0
+
+
+def run_replay(args: argparse.Namespace) -> int:
+    """Makes a logged run again. Exit status 1 when the choices differ or Q moved by more than 1e-4."""
+    logged = open_reader(args.log or default_log_path()).get(args.run_id)
+    encoder = load_encoder(args.checkpoint or logged.record.checkpoint, args.device)
+    report = replay_run(logged, encoder, progress_printer())
+    _print_json(report)
+    return 0 if report["same"] else 1
+
+
+_BATCH = 16
+"""Episodes whose states are embedded together."""
+
+
+def _batches(items: Iterable[Question]) -> Iterator[list[Question]]:
+    batch: list[Question] = []
+    for item in items:
+        batch.append(item)
+        if len(batch) == _BATCH:
+            yield batch
+            batch = []
+    if batch:
+        yield batch
+
+
+def _run_batch(batch: Sequence[Question], retriever: AgentRetriever) -> Iterator[tuple[Question, Trace]]:
+    """Traces, in order."""
+    encoder = retriever.agent.encoder
+    if any(question.config.beam_width > 1 for question in batch):
+        events = [list(retriever.retrieve(question.query, question.corpus(encoder), question.config)) for question in batch]
+    else:
+        events = [[] for _ in batch]
+        episodes = [Episode(question.query, question.corpus(encoder), question.config, question.id) for question in batch]
+        for i, event in retriever.agent.run_batch(episodes):
+            events[i].append(event)
+    return zip(batch, map(fold, events), strict=True)
+
+
+def _log(args: argparse.Namespace) -> AbstractContextManager[RunLog | None]:
+    """The log that --log names: this process owns it, or leaves finished runs in its inbox."""
+    return nullcontext() if args.log is None else open_log(Path(args.log) if args.log else default_log_path())
+
+
+def _keep(log: RunLog | None, trace: Trace, workspace: Workspace, encoder: DualEncoder) -> None:
+    if log is not None:
+        _say(f"logged as {log_trace(log, trace, workspace, encoder)}")
+
+
+def _print_json(value: Any) -> None:
+    print(json.dumps(value, ensure_ascii=False, allow_nan=False))
+
+
+def _say(text: str) -> None:
+    print(text, file=sys.stderr)

@@ -1,0 +1,159 @@
+"""What a command works on: questions over documents, chunk lists or a file of episodes.
+
+Reads the files that the person at the keyboard named, cuts and embeds what they hold, and lays flags over the checkpoint's defaults.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TextIO
+
+from core.config import EpisodeConfig
+from core.encode.cache import embed_chunks
+from core.encode.checkpoint import CheckpointSpec
+from core.encode.encoder import DualEncoder
+from core.errors import BadDocument, BadRequest
+from core.index import Corpus
+from core.ingest import MAX_FILE_BYTES, read_document
+from core.opening import OpenProgress, chunk_documents, index_of, index_workspace
+from core.types import Document, Workspace, workspace_of_chunks
+
+
+@dataclass(eq=False)
+class Question:
+    """One query over one workspace, indexed for each encoder that asks. `id` is its name in a file of episodes, empty otherwise."""
+
+    id: str
+    query: str
+    workspace: Workspace
+    config: EpisodeConfig
+    timings: dict[str, float] = field(default_factory=dict)
+    """Milliseconds of the stages before the run."""
+    _corpora: dict[str, Corpus] = field(default_factory=dict)
+
+    def corpus(self, encoder: DualEncoder) -> Corpus:
+        """The workspace under an encoder; embedded the first time it is asked for. A batch's chunks stay out of the cache on disk."""
+        if encoder.fingerprint not in self._corpora:
+            if self.id:
+                began = time.perf_counter()
+                vectors = embed_chunks(encoder, self.workspace.texts(), None)
+                self._corpora[encoder.fingerprint] = Corpus(self.workspace, index_of(encoder, vectors))
+                self._spend("embedding", 1000 * (time.perf_counter() - began))
+            else:
+                opened = index_workspace(self.workspace, encoder, progress_printer())
+                self._corpora[encoder.fingerprint] = opened.corpus
+                for stage, milliseconds in opened.milliseconds.items():
+                    self._spend(stage, milliseconds)
+        return self._corpora[encoder.fingerprint]
+
+    def _spend(self, stage: str, milliseconds: float) -> None:
+        self.timings[stage] = self.timings.get(stage, 0.0) + milliseconds
+
+
+def questions(args: argparse.Namespace, encoder: DualEncoder) -> Iterator[Question]:
+    """The work that the flags name, cut as `encoder` reads. Raises BadRequest, BadDocument."""
+    if args.episodes is not None:
+        if args.query is not None:
+            raise BadRequest("--query and --episodes exclude each other; each line of the file has its own query")
+        for line in _read_episodes(args.episodes):
+            workspace = workspace_of_chunks(line["chunks"], encoder.tokenizer.count(line["chunks"]), line["id"])
+            yield Question(line["id"], line["query"], workspace, _config(args, encoder.spec, len(workspace)))
+        return
+    if args.query is None:
+        raise BadRequest("--query is missing; give the question, or a file of questions with --episodes")
+    timings: dict[str, float] = {}
+    if args.chunks is not None:
+        chunks = _read_chunks(args.chunks)
+        workspace = workspace_of_chunks(chunks, encoder.tokenizer.count(chunks), args.chunks.name)
+    else:
+        began = time.perf_counter()
+        documents = [read_file(path) for path in args.document]
+        read = time.perf_counter()
+        workspace = chunk_documents(documents, encoder, on_progress=progress_printer())
+        timings |= {"reading": 1000 * (read - began), "chunking": 1000 * (time.perf_counter() - read)}
+    yield Question("", args.query, workspace, _config(args, encoder.spec, len(workspace)), timings)
+
+
+def read_file(path: Path) -> Document:
+    """A document from a file that the person at the keyboard named; its notices go to stderr. Raises BadDocument."""
+    try:
+        if path.stat().st_size > MAX_FILE_BYTES:
+            raise BadDocument(f"{path.name} has {path.stat().st_size:,} bytes, more than {MAX_FILE_BYTES:,}; split it")
+        document = read_document(path.read_bytes(), path.name)
+    except OSError as error:
+        raise BadDocument(f"{path} can't be read ({error.strerror}); name a readable file") from error
+    for notice in document.notices:
+        print(f"{path.name}: {notice}", file=sys.stderr)
+    return document
+
+
+def progress_printer(stream: TextIO = sys.stderr) -> Callable[[OpenProgress], None]:
+    """Prints progress twice a second where somebody watches; silent where stderr goes to a file."""
+    last = 0.0
+
+    def report(progress: OpenProgress) -> None:
+        nonlocal last
+        now = time.monotonic()
+        if stream.isatty() and now - last > 0.5:
+            left = "" if progress.seconds_left is None else f", {progress.seconds_left:.0f} s left"
+            print(f"\r{progress.stage} {progress.done:,} of {progress.total:,}{left}   ", end="", file=stream)
+            last = now
+
+    return report
+
+
+def _config(args: argparse.Namespace, spec: CheckpointSpec, n_chunks: int) -> EpisodeConfig:
+    """Flags over the checkpoint's defaults; a default budget shrinks to a short document, a given one does not."""
+    given = {name: getattr(args, name) for name in ("step_budget", "temperature") if getattr(args, name) is not None}
+    if getattr(args, "k", None) is not None:
+        given["step_budget"] = args.k
+    if hasattr(args, "stop_threshold"):
+        given["stop_threshold"] = args.stop_threshold
+    config = spec.episode_config(seed=args.seed, beam_width=args.beam_width, top_k_actions=args.top_k_actions, **given)
+    if "step_budget" not in given and 0 < n_chunks < config.step_budget:
+        config = config.with_(step_budget=n_chunks)
+    config.check_against(n_chunks)
+    return config
+
+
+def _read_chunks(path: Path) -> list[str]:
+    return _check_chunks(_parse_json(_read_text(path), path.name), path.name)
+
+
+def _check_chunks(values: Any, where: str) -> list[str]:
+    if not isinstance(values, list) or not values or not all(isinstance(value, str) and value.strip() for value in values):
+        raise BadRequest(f"{where} must hold a JSON list of non-empty strings, one a chunk; correct the file")
+    return values
+
+
+def _read_episodes(path: Path) -> Iterator[dict[str, Any]]:
+    for number, line in enumerate(_read_text(path).split("\n"), start=1):
+        if not line.strip():
+            continue
+        where = f"line {number} of {path.name}"
+        values = _parse_json(line, where)
+        if not isinstance(values, dict) or not isinstance(values.get("query"), str) or not isinstance(values.get("id"), str | int):
+            raise BadRequest(f'{where} needs "id", "query" and "chunks"; correct the file')
+        yield {"id": str(values["id"]), "query": values["query"], "chunks": _check_chunks(values.get("chunks"), f'"chunks" in {where}')}
+
+
+def _read_text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        raise BadRequest(f"{path.name} is no UTF-8 text (byte {error.start}); save it as UTF-8") from error
+    except OSError as error:
+        raise BadRequest(f"{path} can't be read ({error.strerror}); name a readable file") from error
+
+
+def _parse_json(text: str, where: str) -> Any:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise BadRequest(f"{where} is no valid JSON ({str(error)[:100]}); correct it") from error

@@ -1,0 +1,158 @@
+"""Opening documents: Document[] -> chunk tables -> vectors -> Corpus, with both caches, progress and cancel.
+
+Decides which chunker a kind of document gets and where the caches lie. Opening known documents again tokenizes and embeds nothing.
+Every long stage reports through one callback, which may raise `Cancelled`; what was embedded by then is kept.
+Knows nothing of episodes or pages.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import time
+import zipfile
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+
+from core.config import ChunkConfig
+from core.encode.cache import EmbedProgress, VectorStore, embed_chunks
+from core.encode.encoder import DualEncoder
+from core.errors import BadDocument
+from core.home import home
+from core.index import ChunkIndex, Corpus
+from core.ingest import chunk_document, default_chunker
+from core.types import ChunkTable, Document, Workspace
+
+Stage = Literal["chunking", "embedding", "indexing"]
+
+_COLUMNS = ("start", "end", "n_tokens", "type_code", "heading_code")
+_TABLE_FORMAT = 1
+"""Raise when chunkers change what they produce, so that old tables are not found."""
+
+
+@dataclass(frozen=True, slots=True)
+class OpenProgress:
+    """How far opening is, within one stage. Units are characters while chunking, chunks while embedding."""
+
+    stage: Stage
+    done: int
+    total: int
+    n_cached: int = 0
+    seconds_left: float | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Opened:
+    """A corpus and what it cost. `milliseconds` has an entry per stage."""
+
+    corpus: Corpus
+    milliseconds: dict[str, float] = field(default_factory=dict)
+    n_embedded: int = 0
+    """Distinct chunks that had to be embedded; the others came from the cache."""
+
+
+Progress = Callable[[OpenProgress], None]
+
+
+def open_corpus(
+    documents: Sequence[Document], encoder: DualEncoder, chunk_configs: Sequence[ChunkConfig] | None = None, on_progress: Progress | None = None
+) -> Opened:
+    """Chunks, embeds and indexes documents, in their order. Raises BadDocument when they hold no text."""
+    started = time.perf_counter()
+    workspace = chunk_documents(documents, encoder, chunk_configs, on_progress)
+    chunking = 1000 * (time.perf_counter() - started)
+    opened = index_workspace(workspace, encoder, on_progress)
+    return Opened(opened.corpus, {"chunking": chunking, **opened.milliseconds}, opened.n_embedded)
+
+
+def chunk_documents(
+    documents: Sequence[Document], encoder: DualEncoder, chunk_configs: Sequence[ChunkConfig] | None = None, on_progress: Progress | None = None
+) -> Workspace:
+    """The workspace of documents, cut as `chunk_configs` say, one a document; by default as the checkpoint reads that kind of document."""
+    configs = chunk_configs or default_chunk_configs(documents, encoder)
+    tables = tuple(chunk_table(document, config, encoder, on_progress) for document, config in zip(documents, configs, strict=True))
+    workspace = Workspace(tuple(documents), tables, tuple(configs))
+    if not len(workspace):
+        raise BadDocument("there is no text to search in what was opened; open a document with text")
+    return workspace
+
+
+def default_chunk_configs(documents: Sequence[Document], encoder: DualEncoder) -> list[ChunkConfig]:
+    """How the checkpoint reads each document: structure for pages and Markdown, sentences for plain text."""
+    return [encoder.spec.chunk_config(default_chunker(document.kind)) for document in documents]
+
+
+def index_workspace(workspace: Workspace, encoder: DualEncoder, on_progress: Progress | None = None) -> Opened:
+    """Embeds and indexes chunks that are already cut."""
+    n_missing = 0
+
+    def report(progress: EmbedProgress) -> None:
+        nonlocal n_missing
+        n_missing = progress.total - progress.n_cached
+        if on_progress is not None:
+            on_progress(OpenProgress("embedding", progress.done, progress.total, progress.n_cached, progress.seconds_left))
+
+    started = time.perf_counter()
+    vectors = embed_chunks(encoder, workspace.texts(), vector_store(encoder), report)
+    embedded = time.perf_counter()
+    if on_progress is not None:
+        on_progress(OpenProgress("indexing", 0, len(workspace)))
+    corpus = Corpus(workspace, index_of(encoder, vectors))
+    milliseconds = {"embedding": 1000 * (embedded - started), "indexing": 1000 * (time.perf_counter() - embedded)}
+    return Opened(corpus, milliseconds, n_missing)
+
+
+def index_of(encoder: DualEncoder, vectors: np.ndarray) -> ChunkIndex:
+    """The index that a checkpoint's spec asks for, on the encoder's device."""
+    spec = encoder.spec
+    return ChunkIndex(vectors, halves=spec.halves, theta=spec.rope_theta, resolution=spec.position_resolution, device=encoder.device)
+
+
+def vector_store(encoder: DualEncoder) -> VectorStore:
+    """The encoder's vectors on this machine."""
+    return VectorStore(home() / "vectors" / f"{encoder.vector_fingerprint}.bin", encoder.dim, np.dtype(encoder.spec.vectors))
+
+
+def chunk_table(document: Document, config: ChunkConfig, encoder: DualEncoder, on_progress: Progress | None = None) -> ChunkTable:
+    """The document's chunks, from the cache when they were cut before."""
+    key = f"{_TABLE_FORMAT} {document.sha256} {config.chunker} {config.max_tokens} {encoder.tokenizer.sha256}"
+    path = home() / "chunks" / f"{hashlib.sha256(key.encode()).hexdigest()[:32]}.npz"
+    table = _load_table(path)
+    if table is None:
+
+        def report(done: int, total: int) -> None:
+            if on_progress is not None:
+                on_progress(OpenProgress("chunking", done, total))
+
+        table = chunk_document(document, config, encoder.tokenizer, report)
+        _save_table(path, table)
+    return table
+
+
+def _load_table(path: Path) -> ChunkTable | None:
+    """None when there is none, or when it is damaged (the archive carries checksums)."""
+    try:
+        with np.load(path, allow_pickle=False) as stored:
+            headings = json.loads(stored["headings"].tobytes())
+            columns = {name: stored[name] for name in _COLUMNS}
+            return ChunkTable(**columns, heading_paths=tuple(map(tuple, headings)), n_duplicates=int(stored["n_duplicates"]))
+    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile):
+        return None
+
+
+def _save_table(path: Path, table: ChunkTable) -> None:
+    """Written beside and renamed into place. A cache that can't be written only costs time, so errors are left to the next opening."""
+    headings = np.frombuffer(json.dumps(table.heading_paths).encode(), dtype=np.uint8)
+    columns = {name: getattr(table, name) for name in _COLUMNS}
+    temporary = path.with_suffix(f".{os.getpid()}.tmp.npz")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        np.savez(temporary, headings=headings, n_duplicates=np.int64(table.n_duplicates), **columns)
+        temporary.replace(path)
+    except OSError:
+        temporary.unlink(missing_ok=True)

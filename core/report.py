@@ -1,0 +1,56 @@
+"""Traces as the JSON objects of the command line: the contract that scripts and outside tests rely on.
+
+Pure: traces in, plain values out. Chunk ids are 0-based over all documents, steps 1-based.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from core.events import StepTaken, Trace
+from core.types import Workspace
+
+
+def trace_json(trace: Trace, *, timings: dict[str, float], full: bool = False) -> dict[str, Any]:
+    """The object that `trace --json` prints. `full` adds Q and position of all chunks to each step."""
+    stopped = trace.stopped
+    rejected = None if stopped is None or stopped.chunk_id is None else {"chunk_id": stopped.chunk_id, "q_value": stopped.q_value}
+    return {
+        "query": trace.started.query,
+        "checkpoint": trace.started.checkpoint,
+        "config": trace.started.config.to_json(),
+        "n_chunks": trace.started.n_chunks,
+        "stop_reason": None if stopped is None else stopped.reason,
+        "steps": [_step_json(step, full) for step in trace.steps],
+        "stop": rejected,
+        "evidence": list(trace.evidence),
+        "timings": {name: round(value, 3) for name, value in timings.items()},
+    }
+
+
+def _step_json(step: StepTaken, full: bool) -> dict[str, Any]:
+    values: dict[str, Any] = {
+        "step": step.step,
+        "chunk_id": step.chunk_id,
+        "q_value": step.q_value,
+        "probability": step.probability,
+        "state_value": step.state_value,
+        "position": step.position,
+        "text": step.text,
+        "milliseconds": round(step.milliseconds, 3),
+    }
+    if full and step.scores is not None:
+        values["q_values"] = step.scores.q_values.tolist()
+        values["positions"] = None if step.scores.positions is None else step.scores.positions.tolist()
+    return values
+
+
+def method_json(trace: Trace, workspace: Workspace, milliseconds: float) -> dict[str, Any]:
+    """One method's entry of `compare --json`."""
+    return {
+        "evidence": list(trace.evidence),
+        "ranked": [{"chunk_id": step.chunk_id, "score": step.q_value} for step in trace.steps],
+        "answer": None,
+        "n_tokens": sum(workspace[chunk_id].n_tokens for chunk_id in trace.evidence),
+        "milliseconds": round(milliseconds, 3),
+    }
