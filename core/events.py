@@ -57,6 +57,8 @@ class StepTaken:
     text: str
     milliseconds: float
     """Wall clock of this step: state embedding, scoring, choice."""
+    content_q: float | None = None
+    """Q of the chosen chunk with no vector turned: what its content contributes; the rest of Q is its position's. None without positions."""
     chosen_by: ChosenBy = "agent"
     n_tied: int = 1
     """Available chunks whose Q equals the largest; the first in document order won."""

@@ -67,6 +67,10 @@ class ChunkIndex:
         scores: np.ndarray = out.cpu().numpy()
         return scores
 
+    def content_q(self, state_vector: np.ndarray, chunk_id: int) -> float:
+        """<s, c> of one chunk, nothing turned: state (D,)."""
+        return float(self.vectors[chunk_id].cpu().numpy() @ state_vector)
+
     def top_k(self, vector: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
         """(ids (k,), inner products (k,) float32) of the k best chunks without positions, by FAISS; on its GPU build when there is a GPU."""
         products, ids = self._faiss.search(np.ascontiguousarray(vector[None], dtype=np.float32), k)

@@ -28,7 +28,7 @@ from core.index import ChunkIndex, Corpus
 from core.ingest import chunk_document, default_chunker
 from core.types import ChunkTable, Document, Workspace
 
-Stage = Literal["chunking", "embedding", "indexing"]
+Stage = Literal["reading", "chunking", "embedding", "indexing"]
 
 _COLUMNS = ("start", "end", "n_tokens", "type_code", "heading_code")
 _TABLE_FORMAT = 1
@@ -37,7 +37,7 @@ _TABLE_FORMAT = 1
 
 @dataclass(frozen=True, slots=True)
 class OpenProgress:
-    """How far opening is, within one stage. Units are characters while chunking, chunks while embedding."""
+    """How far opening is, within one stage. Units: files while reading, characters while chunking, chunks while embedding."""
 
     stage: Stage
     done: int

@@ -6,19 +6,16 @@ the cache or, where they are gone, from the encoder. Knows nothing of SQL or pag
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
 from typing import Any
 
-import numpy as np
-
-from core.config import EpisodeConfig
-from core.encode.cache import text_keys
+from core.config import ChunkConfig, EpisodeConfig
 from core.encode.encoder import DualEncoder
 from core.errors import LogError
 from core.events import RunStarted, Trace, fold
-from core.experiments import LoggedRun, RunLog, RunRecord, new_run_id
-from core.experiments.replay import compare_traces
-from core.opening import Progress, index_workspace, vector_store
+from core.experiments import LoggedDocument, LoggedRun, ReplayReport, RunLog, RunRecord, compare_traces, new_run_id
+from core.opening import Progress, index_workspace
 from core.retrievers import build_retriever
 from core.types import Workspace
 
@@ -46,43 +43,54 @@ def log_trace(log: RunLog, trace: Trace, workspace: Workspace, encoder: DualEnco
     """Logs a finished run; returns its id."""
     record = run_record(trace.started, workspace, encoder)
     log.start(record, workspace.documents, workspace.tables)
-    for event in (*trace.steps, *([trace.stopped] if trace.stopped else [])):
-        log.record(record.run_id, event)
+    for step in trace.steps:
+        log.record(record.run_id, step)
+    if trace.stopped is not None:
+        log.record(record.run_id, trace.stopped)
     log.finish(record.run_id, "complete" if trace.stopped else "cancelled")
     return record.run_id
 
 
-def workspace_of_run(run: LoggedRun, documents: Any) -> Workspace:
-    """The workspace that a logged run searched. `documents`: its LoggedDocuments. Raises LogError when a text or table was not kept."""
-    tables = [document.table for document in documents]
-    if any(table is None for table in tables):
+def workspace_of_run(run: LoggedRun, documents: Sequence[LoggedDocument]) -> Workspace:
+    """The workspace that a logged run searched. Raises LogError when a text or its chunk borders were not kept."""
+    tables = [document.table for document in documents if document.table is not None]
+    if len(tables) < len(documents):
         raise LogError(f"run {run.record.run_id} was logged without its chunk borders; open its documents again")
-    return Workspace(tuple(document.document() for document in documents), tuple(table for table in tables if table is not None))
+    configs = [ChunkConfig(**values) if values["chunker"] != "given" else None for values in run.record.chunking]
+    return Workspace(tuple(document.document() for document in documents), tuple(tables), tuple(configs))
 
 
-def replay_run(run: LoggedRun, documents: Any, encoder: DualEncoder, on_progress: Progress | None = None) -> dict[str, Any]:
-    """Makes a run again with the same configuration, forced and forbidden chunks included, and compares choices and Q of all chunks.
+@dataclass(frozen=True)
+class Replay:
+    """A run made again: how it compares, and which vectors it used."""
 
-    The result says which vectors were used: how many of the chunks' vectors came from the cache, and whether the encoder is the same.
-    """
-    workspace = workspace_of_run(run, documents)
-    store = vector_store(encoder)
-    found, _ = store.read(text_keys(workspace.texts()))
-    retriever, reader = build_retriever(run.record.method, encoder, encoder)
-    corpus = index_workspace(workspace, reader, on_progress).corpus
+    run_id: str
+    report: ReplayReport
+    logged_vectors: str
+    used_vectors: str
+    n_embedded_again: int
+    """Chunks whose vectors were not in the cache any more."""
+    same_weights: bool
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain JSON values."""
+        return asdict(self) | {"holds": self.report.holds, "summary": self.report.summary}
+
+
+def replay_run(run: LoggedRun, documents: Sequence[LoggedDocument], encoder: DualEncoder, on_progress: Progress | None = None) -> Replay:
+    """Makes a run again with the same configuration, the kept steps of its parent and forced and forbidden chunks included."""
+    opened = index_workspace(workspace_of_run(run, documents), encoder, on_progress)
+    retriever, _ = build_retriever(run.record.method, encoder, encoder)
     config = EpisodeConfig.from_json(run.record.config)
-    kept = tuple(step.chunk_id for step in run.trace.steps[: run.record.fork_step or 0])
-    config = config.with_(forced=(*((step, chunk_id) for step, chunk_id in enumerate(kept, start=1)), *config.forced)) if kept else config
-    fresh = fold(retriever.retrieve(run.record.query, corpus, config))
-    report = compare_traces(run.trace, fresh)
-    vectors = "cached" if found.all() else f"{int(np.count_nonzero(~found))} of {len(workspace)} chunks embedded again"
-    return {
-        "run_id": run.record.run_id,
-        **report.to_json(),
-        "vectors": {
-            "logged": run.record.vectors,
-            "used": encoder.vector_fingerprint,
-            "source": vectors,
-            "same_encoder": encoder.fingerprint == run.record.checkpoint_fingerprint,
-        },
-    }
+    if run.record.fork_step:
+        kept = tuple((step.step, step.chunk_id) for step in run.trace.steps[: run.record.fork_step])
+        config = config.with_(forced=(*kept, *(pair for pair in config.forced if pair[0] > len(kept))))
+    fresh = fold(retriever.retrieve(run.record.query, opened.corpus, config))
+    return Replay(
+        run_id=run.record.run_id,
+        report=compare_traces(run.trace, fresh),
+        logged_vectors=run.record.vectors,
+        used_vectors=encoder.vector_fingerprint,
+        n_embedded_again=opened.n_embedded,
+        same_weights=encoder.fingerprint == run.record.checkpoint_fingerprint,
+    )

@@ -145,8 +145,8 @@ class Workspace:
         return (rows + int(self.borders[document])).tolist()
 
 
-def workspace_of_chunks(chunks: Sequence[str], n_tokens: Sequence[int], title: str = "chunks") -> Workspace:
-    """A workspace whose chunks are the given strings, taken as they are; chunk i is chunks[i]."""
+def workspace_of_chunks(chunks: Sequence[str], n_tokens: np.ndarray, title: str = "chunks") -> Workspace:
+    """A workspace whose chunks are the given strings, taken as they are; chunk i is chunks[i]. n_tokens: (N,)."""
     separator = "\n\n"
     lengths = np.array([len(chunk) for chunk in chunks], dtype=np.int64)
     start = np.concatenate([[0], np.cumsum(lengths + len(separator))[:-1]]).astype(np.int64) if len(chunks) else np.zeros(0, np.int64)

@@ -15,14 +15,14 @@ from pathlib import Path
 from core.cli.commands import run_compare, run_import, run_ingest, run_replay, run_trace
 from core.config import CHUNKERS
 from core.errors import UserError
-from core.experiments.commands import add_runs_subparser
+from core.experiments import add_log_option, add_parser
 
 
 def main(argv: Sequence[str]) -> int:
     """Runs one command; returns its exit status."""
     args = _parser().parse_args(argv)
     try:
-        status: int = args.run(args)
+        status: int = args.func(args)
         sys.stdout.flush()
         return status
     except UserError as error:
@@ -48,20 +48,20 @@ def _parser() -> argparse.ArgumentParser:
     shape = ingest.add_mutually_exclusive_group(required=True)
     shape.add_argument("--json", action="store_true", help="one JSON object a chunk, a line each")
     shape.add_argument("--text", action="store_true", help="the text that offsets refer to; one file only")
-    ingest.set_defaults(run=run_ingest)
+    ingest.set_defaults(func=run_ingest)
 
     importer = commands.add_parser("import-checkpoint", help="convert a checkpoint of the Q-RAG authors")
     importer.add_argument("source", help="folder or hub id with config.yaml and model_best.pt")
     importer.add_argument("destination", type=Path)
     importer.add_argument("--base", metavar="DIR_OR_ID", help="the base encoder, where config.yaml doesn't name it rightly")
-    importer.set_defaults(run=run_import)
+    importer.set_defaults(func=run_import)
 
     trace = commands.add_parser("trace", help="run the agent and print what it saw and chose")
     _add_inputs(trace)
     _add_episode_flags(trace)
     trace.add_argument("--full", action="store_true", help="Q and position of all chunks at every step")
     trace.add_argument("--json", action="store_true", required=True, help="the only output format so far")
-    trace.set_defaults(run=run_trace)
+    trace.set_defaults(func=run_trace)
 
     compare = commands.add_parser("compare", help="the same question through several methods")
     _add_inputs(compare)
@@ -69,15 +69,15 @@ def _parser() -> argparse.ArgumentParser:
     compare.add_argument("--methods", required=True, metavar="NAME,...", help="of qrag, topk, bm25, threshold, multistep")
     compare.add_argument("--k", type=int, metavar="N", help="most chunks of every method (default: the step budget)")
     compare.add_argument("--json", action="store_true", required=True, help="the only output format so far")
-    compare.set_defaults(run=run_compare)
+    compare.set_defaults(func=run_compare)
 
-    runs = add_runs_subparser(commands)
+    runs = add_parser(commands)
     replay = runs.add_parser("replay", help="make a logged run again and compare")
     replay.add_argument("run_id")
-    replay.add_argument("--log", type=Path, metavar="FILE")
+    add_log_option(replay)
     replay.add_argument("--checkpoint", metavar="NAME_OR_DIR", help="default: the one that the run names")
     replay.add_argument("--device", metavar="D", help="cpu or cuda (default: cuda when there is one)")
-    replay.set_defaults(run=run_replay)
+    replay.set_defaults(func=run_replay)
     return parser
 
 
@@ -108,5 +108,3 @@ def _number_or_none(text: str) -> float | None:
 
 def _count_or_none(text: str) -> int | None:
     return None if text == "none" else int(text)
-
-

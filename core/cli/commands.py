@@ -7,7 +7,7 @@ import json
 import sys
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -105,11 +105,14 @@ def run_compare(args: argparse.Namespace) -> int:
 
 def run_replay(args: argparse.Namespace) -> int:
     """Makes a logged run again. Exit status 1 when the choices differ or Q moved by more than 1e-4."""
-    logged = open_reader(args.log or default_log_path()).get(args.run_id)
-    encoder = load_encoder(args.checkpoint or logged.record.checkpoint, args.device)
-    report = replay_run(logged, encoder, progress_printer())
-    _print_json(report)
-    return 0 if report["same"] else 1
+    with open_reader(args.log or default_log_path()) as reader:
+        run, documents = reader.get(args.run_id), reader.documents(args.run_id)
+        if reader.notice:
+            _say(reader.notice)
+    encoder = load_encoder(args.checkpoint or run.record.checkpoint, args.device)
+    replay = replay_run(run, documents, encoder, progress_printer())
+    _print_json(replay.to_json())
+    return 0 if replay.report.holds else 1
 
 
 _BATCH = 16
@@ -140,9 +143,14 @@ def _run_batch(batch: Sequence[Question], retriever: AgentRetriever) -> Iterator
     return zip(batch, map(fold, events), strict=True)
 
 
-def _log(args: argparse.Namespace) -> AbstractContextManager[RunLog | None]:
-    """The log that --log names: this process owns it, or leaves finished runs in its inbox."""
-    return nullcontext() if args.log is None else open_log(Path(args.log) if args.log else default_log_path())
+@contextmanager
+def _log(args: argparse.Namespace) -> Iterator[RunLog | None]:
+    """The log that --log names: this process owns it, or leaves finished runs in its inbox. None without the flag."""
+    if args.log is None:
+        yield None
+        return
+    with closing(open_log(Path(args.log) if args.log else default_log_path())) as log:
+        yield log
 
 
 def _keep(log: RunLog | None, trace: Trace, workspace: Workspace, encoder: DualEncoder) -> None:

@@ -5,6 +5,7 @@ Counting ignores special tokens; truncation is decided by whoever builds the inp
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -29,6 +30,7 @@ class FastTokenizer:
             self._tokenizer = RustTokenizer.from_file(str(path))
         except Exception as error:  # the Rust side raises bare Exception
             raise BadCheckpoint(f"tokenizer.json of {directory.name} can't be read ({error}); fetch the encoder again") from error
+        self.sha256 = hashlib.sha256(path.read_bytes()).hexdigest()
         self._tokenizer.no_truncation()
         self._tokenizer.no_padding()
         self.cls_id = self._special_id("[CLS]", "<s>")

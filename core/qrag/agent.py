@@ -41,6 +41,8 @@ class Episode:
 class Look:
     """What the agent sees before an action: Q of all chunks, which are available, and what it cost."""
 
+    state_vector: np.ndarray
+    """(D,) float32."""
     scores: StepScores
     available: np.ndarray
     tokens: StateTokens
@@ -104,7 +106,7 @@ class Agent:
             available[list(config.forbidden)] = False
             turned = self.spec.position_kind != "none" and config.use_positions
             scores = StepScores(q_values, positions if turned else None)
-            looks.append(Look(scores, available, state_tokens, 1000 * (shared + time.perf_counter() - started)))
+            looks.append(Look(vector, scores, available, state_tokens, 1000 * (shared + time.perf_counter() - started)))
         return looks
 
     def _state_parts(self, episode: Episode, chosen: Sequence[int]) -> tuple[str, list[str]]:
@@ -143,6 +145,7 @@ def step_event(episode: Episode, step: int, choice: Choice, look: Look, *, by_pe
         position=None if positions is None else float(positions[choice.chunk_id]),
         text=episode.corpus.workspace[choice.chunk_id].text,
         milliseconds=look.milliseconds,
+        content_q=None if positions is None else episode.corpus.index.content_q(look.state_vector, choice.chunk_id),
         chosen_by="person" if by_person else "agent",
         n_tied=choice.n_tied,
         n_state_tokens=len(look.tokens.ids),

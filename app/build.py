@@ -1,0 +1,59 @@
+"""Assembles the pages and serves them. What each tab does is in app.tabs."""
+
+from __future__ import annotations
+
+import os
+import threading
+from pathlib import Path
+
+import gradio as gr
+
+from app import opening
+from app.explorer import Explorer
+from app.services import Services
+from app.session import Session
+from app.settings import Settings
+from app.tabs.explore import ExploreTab
+from core.ingest.limits import MAX_FILE_BYTES
+from core.tasks.samples import list_samples
+
+ASSETS = Path(__file__).resolve().parents[1] / "assets"
+STYLES = [ASSETS / name for name in ("theme.css", "app.css", "strip.css")]
+
+
+def build_app(services: Services) -> gr.Blocks:
+    """The pages over shared services."""
+    with gr.Blocks(title="Q-RAG Explorer", analytics_enabled=False, delete_cache=(3600, 86400), fill_width=True) as blocks:
+        gr.Markdown("# Q-RAG Explorer", elem_id="qx-title")
+        with gr.Tabs(), gr.Tab("Explore", id="explore"):
+            explore = ExploreTab(services)
+        explore.on_load(blocks)
+    return blocks
+
+
+def launch(settings: Settings) -> None:
+    """Serves until stopped. Raises UserError for settings that can't work."""
+    os.environ.setdefault("GRADIO_ANALYTICS_ENABLED", "False")
+    services = Services(settings)
+    blocks = build_app(services)
+    threading.Thread(target=_warm_up, args=[services], daemon=True).start()
+    try:
+        blocks.queue(max_size=64).launch(
+            server_name=settings.host,
+            server_port=settings.port,
+            css_paths=STYLES,
+            theme=gr.themes.Base(primary_hue="blue", neutral_hue="gray", font=["system-ui", "sans-serif"], font_mono=["ui-monospace", "monospace"]),
+            footer_links=[],
+            run_history=False,
+            ssr_mode=False,
+            max_file_size=MAX_FILE_BYTES,
+            share=False,
+        )
+    finally:
+        services.close()
+
+
+def _warm_up(services: Services) -> None:
+    """Embeds the sample of a first visit while the visitor is still on the way."""
+    explorer = Explorer(services)
+    opening.open_sample(explorer, Session(), list_samples()[0].key, services.checkpoints[0], lambda _: None)

@@ -1,0 +1,40 @@
+// What belongs to the page rather than to a panel: the run id in the address, keys, and their help.
+const dialog = element.querySelector("dialog");
+const off = element.querySelector("input");
+const STORED = "qrag-keys-off";
+off.checked = !(localStorage.getItem(STORED) === "1");
+off.addEventListener("change", () => localStorage.setItem(STORED, off.checked ? "0" : "1"));
+
+function address() {
+  const runId = props.value && props.value.run_id;
+  if (runId === undefined || runId === null) return;      // nothing decided yet: keep what the visitor came with
+  const url = new URL(location.href);
+  if ((url.searchParams.get("run") || "") === runId) return;
+  if (runId) url.searchParams.set("run", runId); else url.searchParams.delete("run");
+  history.replaceState(history.state, "", url);
+}
+watch("value", address);
+address();
+
+const press = (id) => { const button = document.getElementById(id); if (button && !button.disabled) button.click(); };
+function look(by) {
+  const cards = [...document.querySelectorAll("#qx-steps [data-act=look]")];
+  const now = cards.findIndex((card) => card.closest(".qx-on"));
+  const next = cards[Math.min(Math.max((now < 0 ? 0 : now) + by, 0), cards.length - 1)];
+  if (next) next.click();
+}
+const KEYS = {
+  r: () => press("qx-run"), s: () => press("qx-step"), b: () => press("qx-back"), c: () => press("qx-cancel"),
+  "[": () => look(-1), "]": () => look(1),
+  "/": () => document.querySelector("#qx-question textarea, #qx-question input")?.focus(),
+  "?": () => (dialog.open ? dialog.close() : dialog.showModal()),
+};
+function key(event) {
+  if (!element.isConnected) return document.removeEventListener("keydown", key);
+  if (event.ctrlKey || event.metaKey || event.altKey || !KEYS[event.key]) return;
+  if (event.target.closest("input, textarea, select, [contenteditable=true]") || (!off.checked && event.key !== "?")) return;
+  event.preventDefault();
+  KEYS[event.key]();
+}
+document.addEventListener("keydown", key);
+element.querySelector("button").addEventListener("click", () => dialog.close());

@@ -1,0 +1,223 @@
+"""The canvas strip: what every chunk is worth along the documents, drawn from tiles that the browser asks for.
+
+The component's value says what to draw around the numbers (pins, threshold, ruler); the numbers come from server functions, tile by tile,
+so zooming stays smooth at any length. Server functions have no session: they take the run's unguessable token, and `find` decides whether
+there is such a run. They check all they get and answer {"error": sentence} rather than raise, because an exception reaches the browser as nothing.
+Sends `select` {"chunk_id"} and `look` {"look"}: values from a browser, to be checked by whoever listens.
+The template is static; texts reach the page as the component's value and as answers, and only ever become text nodes.
+"""
+
+from __future__ import annotations
+
+import base64
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from functools import wraps
+from pathlib import Path
+from typing import Any, TypedDict
+
+import gradio as gr
+import numpy as np
+
+from core.errors import BadRequest
+from core.events import ChosenBy
+from core.tiles import MODES, Mode, StripSource, best_chunks, run_map, salience, tile
+
+Find = Callable[[str], StripSource | None]
+Answer = dict[str, Any]
+
+MAX_WIDTH = 4096
+"""Columns of one tile: a wide screen at two device pixels a pixel."""
+PAGE = 20
+"""Rows of the table sent at once."""
+MAX_TEXT = 400
+"""Characters of a chunk shown when it is pointed at."""
+
+_HERE = Path(__file__).parent
+_SCRIPTS = ("strip_numbers.js", "strip_data.js", "strip_draw.js", "strip_marks.js", "strip_input.js", "strip_panels.js", "strip.js")
+"""Parts of one script, helpers first: gr.HTML runs a single piece of JavaScript."""
+
+
+class Pin(TypedDict):
+    """A chosen chunk."""
+
+    step: int
+    chunk_id: int
+    by: ChosenBy
+
+
+class Part(TypedDict):
+    """A document and where it begins."""
+
+    title: str
+    first_chunk: int
+
+
+class Slope(TypedDict):
+    """An interval of the ruler: rho runs from rho_lo at chunk lo to rho_hi at chunk hi - 1."""
+
+    lo: int
+    hi: int
+    rho_lo: float
+    rho_hi: float
+
+
+def strip_value(
+    *,
+    token: str,
+    n_chunks: int,
+    n_looks: int,
+    look: int,
+    scale: tuple[float, float],
+    threshold: float | None = None,
+    chosen: Sequence[Pin] = (),
+    gold: Sequence[int] = (),
+    forbidden: Sequence[int] = (),
+    documents: Sequence[Part] = (),
+    intervals: Sequence[Slope] = (),
+    stopped: bool = False,
+    modes: Sequence[Mode] = MODES,
+    score_name: str = "Q",
+    score_sentence: str = "value of adding each chunk now",
+    probability_name: str = "p",
+    zero: float = 0.0,
+) -> dict[str, Any]:
+    """What the strip shows. `look` is 1-based; `intervals` are those of that look; `scale` holds for the whole run.
+
+    stopped: the last look is the one after which the agent stopped, so no chunk was chosen at it. zero: where bars begin, in units of the score.
+    score_name, score_sentence: "Q" and its meaning, or those of a baseline's score. probability_name: such as "p at T = 0.03".
+    """
+    return {
+        "token": token,
+        "n_chunks": n_chunks,
+        "n_looks": n_looks,
+        "look": look,
+        "scale": {"lo": scale[0], "hi": scale[1]},
+        "threshold": threshold,
+        "chosen": list(chosen),
+        "gold": list(gold),
+        "forbidden": list(forbidden),
+        "documents": list(documents),
+        "intervals": list(intervals),
+        "stopped": stopped,
+        "modes": list(modes),
+        "score_name": score_name,
+        "score_sentence": score_sentence,
+        "probability_name": probability_name,
+        "zero": zero,
+    }
+
+
+def strip_loading(sentence: str) -> dict[str, Any]:
+    """A value that shows one sentence while there is nothing to draw yet."""
+    return {"loading": sentence}
+
+
+class Strip(gr.HTML):
+    """Shows a `strip_value`, a `strip_loading`, or, with None, an invitation to run the agent."""
+
+    def __init__(self, find: Find, value: Mapping[str, Any] | None = None, **kwargs: Any) -> None:
+        """find: the numbers of the run that a token names, None when there is no such run (any more)."""
+        super().__init__(
+            value=value,
+            html_template=(_HERE / "strip.html").read_text(encoding="utf-8"),
+            js_on_load="\n".join((_HERE / name).read_text(encoding="utf-8") for name in _SCRIPTS),
+            apply_default_css=False,
+            server_functions=server_functions(find),
+            **kwargs,
+        )
+
+
+def server_functions(find: Find) -> list[Callable[[Any], Answer]]:
+    """The four questions a browser may ask; each takes one list."""
+
+    def source(token: object) -> StripSource:
+        found = find(token) if isinstance(token, str) else None
+        if found is None:
+            raise BadRequest("This run is no longer here; run the agent again.")
+        return found
+
+    def tiles(request: Any) -> Answer:
+        """[token, look, mode, lo, hi, width] -> a tile, its arrays packed."""
+        token, look, mode, lo, hi, width = _fields(request, 6)
+        run = source(token)
+        lo, hi = _number("lo", lo, run.n_chunks), _number("hi", hi, run.n_chunks)
+        if lo >= hi:
+            raise BadRequest(f"The range from {lo:g} to {hi:g} is empty; ask for one that ends after it begins.")
+        values = run.values(_whole("look", look, 1, run.n_looks), _mode(mode))
+        answer = tile(values, lo, hi, _whole("width", width, 1, MAX_WIDTH), salience=salience(values, mode))
+        return {"first": answer.first, "last": answer.last, "low": _packed(answer.minima), "high": _packed(answer.maxima), "best": _packed(answer.best)}
+
+    def runmap(request: Any) -> Answer:
+        """[token, width] -> one row a look, packed one after the other."""
+        token, width = _fields(request, 2)
+        run = source(token)
+        rows = run_map([run.values(look, "q") for look in range(1, run.n_looks + 1)], _whole("width", width, 1, MAX_WIDTH))
+        return {"n_rows": rows.shape[0], "n_columns": rows.shape[1], "cells": _packed(rows)}
+
+    def describe(request: Any) -> Answer:
+        """[token, chunk_id, look] -> facts of one chunk."""
+        token, chunk_id, look = _fields(request, 3)
+        run = source(token)
+        return _facts(run, _whole("chunk_id", chunk_id, 0, run.n_chunks - 1), _whole("look", look, 1, run.n_looks))
+
+    def top(request: Any) -> Answer:
+        """[token, look, mode, offset] -> a page of the best chunks."""
+        token, look, mode, offset = _fields(request, 4)
+        run = source(token)
+        look, offset = _whole("look", look, 1, run.n_looks), _whole("offset", offset, 0, run.n_chunks - 1)
+        ids = best_chunks(salience(run.values(look, _mode(mode)), mode), offset, PAGE)
+        return {"total": run.n_chunks, "offset": offset, "rows": [_facts(run, int(chunk_id), look) for chunk_id in ids]}
+
+    return [_answering(question) for question in (tiles, runmap, describe, top)]
+
+
+def _answering(question: Callable[[Any], Answer]) -> Callable[[Any], Answer]:
+    """The question, with errors turned into {"error": sentence}."""
+
+    @wraps(question)
+    def answered(request: Any) -> Answer:
+        try:
+            return question(request)
+        except BadRequest as error:
+            return {"error": str(error)}
+        except Exception:
+            logging.getLogger(__name__).exception("the strip's %s failed", question.__name__)
+            return {"error": "The numbers could not be read; the server's log says why."}
+
+    return answered
+
+
+def _facts(run: StripSource, chunk_id: int, look: int) -> Answer:
+    facts = run.describe(chunk_id, look)
+    return {**facts, "text": facts["text"][:MAX_TEXT], "chunk_id": chunk_id}
+
+
+def _packed(numbers: np.ndarray) -> str:
+    """Little-endian bytes in base 64: a third of the size of JSON numbers, and NaN and infinities survive."""
+    return base64.b64encode(numbers.astype(numbers.dtype.newbyteorder("<")).tobytes()).decode("ascii")
+
+
+def _fields(request: Any, count: int) -> list[Any]:
+    if not isinstance(request, list) or len(request) != count:
+        raise BadRequest(f"The request must be a list of {count} values.")
+    return request
+
+
+def _number(name: str, value: Any, high: float) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= high:
+        raise BadRequest(f"{name}={str(value)[:40]!r} must be a number between 0 and {high}.")
+    return float(value)
+
+
+def _whole(name: str, value: Any, low: int, high: int) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
+        raise BadRequest(f"{name}={str(value)[:40]!r} must be a whole number between {low} and {high}.")
+    return value
+
+
+def _mode(value: Any) -> Mode:
+    if value not in MODES:
+        raise BadRequest(f"mode={str(value)[:40]!r} is unknown; ask for one of {', '.join(MODES)}.")
+    mode: Mode = value
+    return mode

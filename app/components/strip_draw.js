@@ -1,0 +1,202 @@
+// The two pictures of the numbers themselves: the overview of the whole document and the lens on the zoomed range.
+// All canvases of the strip share one gutter, so that what lies above one another is the same chunk.
+
+const GUTTER = 40;
+const EDGE = 10;
+const OVERVIEW_HEIGHT = 48;
+const LENS = { pins: 26, plot: 140, marks: 14, axis: 18 };
+const LENS_HEIGHT = LENS.pins + LENS.plot + LENS.marks + LENS.axis;
+
+function surface(canvas, height) {
+  const ratio = window.devicePixelRatio || 1;
+  const width = canvas.clientWidth;
+  const size = [Math.round(width * ratio), Math.round(height * ratio)];
+  if (canvas.width !== size[0] || canvas.height !== size[1]) [canvas.width, canvas.height] = size;
+  canvas.style.height = height + "px";
+  const ctx = canvas.getContext("2d");
+  ctx.setTransform(ratio, 0, 0, ratio, 0, 0);
+  ctx.clearRect(0, 0, width, height);
+  ctx.font = '11px system-ui, -apple-system, "Segoe UI", Roboto, sans-serif';
+  ctx.textBaseline = "middle";
+  ctx.lineWidth = 1;
+  return { ctx, width, height, ratio, left: GUTTER, right: width - EDGE };
+}
+
+const placer = (s, lo, hi) => (chunk) => s.left + ((chunk - lo) / (hi - lo)) * (s.right - s.left);
+const crisp = (s, x) => Math.round(x * s.ratio) / s.ratio;
+
+function clipped(s, x, y, width, height, draw) {
+  s.ctx.save();
+  s.ctx.beginPath();
+  s.ctx.rect(x, y, width, height);
+  s.ctx.clip();
+  draw();
+  s.ctx.restore();
+}
+
+function line(s, x1, y1, x2, y2, colour, dash = []) {
+  const { ctx } = s;
+  ctx.strokeStyle = colour;
+  ctx.setLineDash(dash);
+  ctx.beginPath();
+  ctx.moveTo(x1, y1);
+  ctx.lineTo(x2, y2);
+  ctx.stroke();
+  ctx.setLineDash([]);
+}
+
+function text(s, words, x, y, colour, align = "left") {
+  s.ctx.textAlign = align;
+  s.ctx.fillStyle = colour;
+  s.ctx.fillText(words, x, y);
+}
+
+// On a patch of the panel's colour: readable over bars.
+function label(s, words, x, y, colour, panel) {
+  s.ctx.globalAlpha = 0.85;
+  s.ctx.fillStyle = panel;
+  s.ctx.fillRect(x - 2, y - 7, s.ctx.measureText(words).width + 4, 14);
+  s.ctx.globalAlpha = 1;
+  text(s, words, x, y, colour);
+}
+
+// Bars of the entries of a tile: from the base line to the greatest value, and below it to the least where that lies lower.
+// Where a column holds several chunks, the part that all of them reach is shaded.
+function drawBars(s, tile, at, scale, top, height, colours, masked) {
+  const { ctx } = s;
+  const n = tile.best.length;
+  const base = top + height * (1 - scale.base);
+  const chunkWidth = at(1) - at(0);
+  const gap = n === tile.last - tile.first && chunkWidth >= 4 ? Math.min(2, chunkWidth * 0.15) : 0;
+  const clamp = (unit) => Math.min(1, Math.max(0, unit));
+  for (let k = 0; k < n; k++) {
+    if (tile.best[k] < 0) continue;
+    const x = crisp(s, at(entryStart(tile, k)));
+    const end = crisp(s, at(entryStart(tile, k + 1)));
+    if (end < s.left || x > s.right) continue;
+    const width = Math.max(1 / s.ratio, end - x - gap);
+    const grey = masked.has(tile.best[k]);
+    const [a, b] = [clamp(scale.unit(tile.high[k])), clamp(scale.unit(tile.low[k]))];
+    const [upper, lower] = a >= b ? [tile.high[k], tile.low[k]] : [tile.low[k], tile.high[k]];
+    const [high, low] = [Math.max(a, b), Math.min(a, b)];
+    if (high >= scale.base) {
+      const y = top + height * (1 - high);
+      ctx.fillStyle = grey ? colours.mut : colours.tinted(scale, upper);
+      ctx.fillRect(x, Math.min(y, base - 1), width, Math.max(1, base - y));
+    }
+    if (low < scale.base) {
+      ctx.fillStyle = grey ? colours.mut : colours.tinted(scale, lower);
+      ctx.fillRect(x, base, width, Math.max(1, top + height * (1 - low) - base));
+    }
+    if (low > scale.base && low < high && end - x >= 1) {
+      ctx.globalAlpha = 0.22;
+      ctx.fillStyle = colours.ink;
+      ctx.fillRect(x, top + height * (1 - low), width, height * (low - scale.base));
+      ctx.globalAlpha = 1;
+    }
+  }
+}
+
+function drawOverview(canvas, view, colours) {
+  const s = surface(canvas, OVERVIEW_HEIGHT);
+  const { value, shown: seen } = view;
+  const at = placer(s, 0, value.n_chunks);
+  s.ctx.fillStyle = colours.q0;
+  s.ctx.fillRect(s.left, 0, s.right - s.left, s.height);
+  if (seen) clipped(s, s.left, 0, s.right - s.left, s.height, () => drawBars(s, seen.overview, at, seen.scale, 4, s.height - 5, colours, seen.masked));
+  for (const { first_chunk } of value.documents.slice(1)) line(s, crisp(s, at(first_chunk)), 0, crisp(s, at(first_chunk)), s.height, colours.mut, [2, 2]);
+  drawFlags(s, view, at, colours);
+  const [x1, x2] = [at(view.lo), at(view.hi)];
+  s.ctx.globalAlpha = 0.72;
+  s.ctx.fillStyle = colours.panel;
+  s.ctx.fillRect(s.left, 0, x1 - s.left, s.height);
+  s.ctx.fillRect(x2, 0, s.right - x2, s.height);
+  s.ctx.globalAlpha = 1;
+  drawWindow(s, x1, Math.max(x1 + 2, x2), colours);
+}
+
+// The brush: a frame with a handle at either side.
+function drawWindow(s, x1, x2, colours) {
+  s.ctx.strokeStyle = colours.acc;
+  s.ctx.lineWidth = 1.5;
+  s.ctx.strokeRect(x1, 0.75, x2 - x1, s.height - 1.5);
+  s.ctx.lineWidth = 1;
+  s.ctx.fillStyle = colours.acc;
+  for (const x of [x1, x2]) {
+    s.ctx.beginPath();
+    s.ctx.roundRect(x - 3, s.height / 2 - 9, 6, 18, 3);
+    s.ctx.fill();
+  }
+}
+
+function drawLens(canvas, view, colours) {
+  const s = surface(canvas, LENS_HEIGHT);
+  const { value, shown: seen } = view;
+  const at = placer(s, view.lo, view.hi);
+  const [top, height] = [LENS.pins, LENS.plot];
+  if (!seen) {
+    text(s, "Reading the values…", (s.left + s.right) / 2, top + height / 2, colours.mut, "center");
+    return;
+  }
+  const { scale } = seen;
+  const y = (number) => crisp(s, top + height * (1 - scale.unit(number))) + 0.5 / s.ratio;
+  for (const tick of scale.ticks) {
+    if (scale.unit(tick.value) < -0.01 || scale.unit(tick.value) > 1.01) continue;
+    line(s, s.left, y(tick.value), s.right, y(tick.value), colours.line);
+    text(s, tick.label, s.left - 6, y(tick.value), colours.mut, "right");
+  }
+  clipped(s, s.left, 0, s.right - s.left, s.height, () => {
+    drawDocuments(s, view, at, top, height, colours);
+    drawBarsOfView(s, view, at, top, height, colours);
+  });
+  const base = crisp(s, top + height * (1 - scale.base)) + 0.5 / s.ratio;
+  line(s, s.left, base, s.right, base, colours.mut);
+  if (seen.mode === "q" && value.threshold !== null) {
+    line(s, s.left, y(value.threshold), s.right, y(value.threshold), colours.warn, [4, 4]);
+    label(s, "stop below " + shown(value.threshold), s.left + 4, y(value.threshold) - 8, colours.warn, colours.panel);
+  }
+  if (!extent(seen.overview)) {
+    const why = seen.mode === "dq" ? "Nothing was chosen before step 1, so there is no change to show" : "There are no values to show at this look";
+    text(s, why, (s.left + s.right) / 2, top + height / 3, colours.mut, "center");
+  }
+  drawMarks(s, view, at, colours);
+  drawPointers(s, view, at, top, height, colours);
+  drawPins(s, view, at, top, base, colours);
+  drawAxis(s, view, at, colours);
+}
+
+// While the tile of a new range is on its way, the old one is drawn as far as it goes and the overview beside it.
+function drawBarsOfView(s, view, at, top, height, colours) {
+  const { lens, overview, scale, masked } = view.shown;
+  const [from, to] = [Math.max(s.left, at(lens.first)), Math.min(s.right, at(lens.last))];
+  const beside = (x, end) => end > x && clipped(s, x, 0, end - x, s.height, () => drawBars(s, overview, at, scale, top, height, colours, masked));
+  beside(s.left, Math.min(from, s.right));
+  beside(Math.max(to, s.left), s.right);
+  if (to > from) clipped(s, from, 0, to - from, s.height, () => drawBars(s, lens, at, scale, top, height, colours, masked));
+}
+
+function drawDocuments(s, view, at, top, height, colours) {
+  const { documents, n_chunks } = view.value;
+  if (documents.length < 2) return;
+  documents.forEach(({ title, first_chunk }, d) => {
+    const x = crisp(s, at(first_chunk));
+    const [start, end] = [Math.max(x, s.left), Math.min(s.right, at(d + 1 < documents.length ? documents[d + 1].first_chunk : n_chunks))];
+    if (d > 0) line(s, x, top, x, top + height, colours.mut, [2, 2]);
+    if (end - start > 48) clipped(s, start, top, end - start - 6, 16, () => text(s, title, start + 5, top + 8, colours.mut));
+  });
+}
+
+function drawAxis(s, view, at, colours) {
+  const y = LENS.pins + LENS.plot + LENS.marks + LENS.axis / 2 + 1;
+  const count = Math.max(2, Math.floor((s.right - s.left) / 110));
+  let free = 0;
+  for (const chunk of ticks(view.lo, Math.min(view.hi, view.value.n_chunks - 1), count, 1)) {
+    const words = whole(chunk);
+    const half = s.ctx.measureText(words).width / 2;
+    const x = Math.min(s.width - half, Math.max(s.left, at(chunk + 0.5)));
+    if (at(chunk + 0.5) < s.left || x - half < free) continue;
+    line(s, at(chunk + 0.5), y - 8, at(chunk + 0.5), y - 5, colours.mut);
+    text(s, words, x, y + 2, colours.mut, "center");
+    free = x + half + 12;
+  }
+}

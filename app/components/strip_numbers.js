@@ -1,0 +1,122 @@
+// Numbers, scales, colours and places of the strip: pure helpers without state, drawing or network.
+
+const GROUPED = new Intl.NumberFormat("en-US");
+const whole = (number) => GROUPED.format(number);
+
+function shown(value) {
+  if (value === null || value === undefined || Number.isNaN(value)) return "–";
+  if (!Number.isFinite(value)) return value < 0 ? "−∞" : "∞";
+  const size = Math.abs(value);
+  const text = size !== 0 && (size < 0.001 || size >= 10000) ? size.toExponential(1) : size.toFixed(size < 0.1 ? 3 : 2);
+  return value < 0 && Number(text) !== 0 ? "−" + text : text;
+}
+
+const signed = (value) => (value > 0 ? "+" : "") + shown(value);
+
+function unpack(text, Kind) {
+  return new Kind(Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0)).buffer);
+}
+
+function decodeTile(answer) {
+  return {
+    first: answer.first,
+    last: answer.last,
+    low: unpack(answer.low, Float32Array),
+    high: unpack(answer.high, Float32Array),
+    best: unpack(answer.best, Int32Array),
+  };
+}
+
+// Entry k of a tile begins at this chunk: the rule of core.tiles.Tile, and its inverse.
+const entryStart = (tile, k) => tile.first + Math.floor((k * (tile.last - tile.first)) / tile.best.length);
+const entryOf = (tile, chunk) => Math.ceil(((chunk - tile.first + 1) * tile.best.length) / (tile.last - tile.first)) - 1;
+
+function extent(tile) {
+  let [lo, hi] = [Infinity, -Infinity];
+  for (let k = 0; k < tile.best.length; k++) {
+    if (Number.isFinite(tile.low[k])) lo = Math.min(lo, tile.low[k]);
+    if (Number.isFinite(tile.high[k])) hi = Math.max(hi, tile.high[k]);
+  }
+  return lo <= hi ? [lo, hi] : null;
+}
+
+function ticks(lo, hi, count, least = 0) {
+  const raw = Math.max((hi - lo) / Math.max(1, count), least, 1e-12);
+  const power = 10 ** Math.floor(Math.log10(raw));
+  const step = Math.max(least, [1, 2, 5, 10].find((factor) => factor * power >= raw * 0.999) * power);
+  const found = [];
+  for (let at = Math.ceil(lo / step - 1e-9); at * step <= hi + step * 1e-9; at++) found.push(at * step);
+  return found;
+}
+
+// How a mode turns numbers into heights (0 bottom, 1 top) and colours (0 to 1 on a ramp). `tile` is the overview of the look shown.
+function makeScale(mode, value, tile) {
+  const range = extent(tile) || [0, 1];
+  if (mode === "rank") {
+    const depth = Math.log(Math.max(2, value.n_chunks));
+    const powers = [];
+    for (let rank = 1; rank <= value.n_chunks; rank *= 10) powers.push({ value: rank, label: rank < 10000 ? whole(rank) : rank / 1000 + "k" });
+    const unit = (rank) => 1 - Math.log(Math.max(1, rank)) / depth;
+    return { unit, tint: unit, base: 0, ramp: "seq", ticks: powers, ends: ["rank " + whole(value.n_chunks), "rank 1"] };
+  }
+  if (mode === "dq") {
+    const most = Math.max(Math.abs(range[0]), Math.abs(range[1])) || 1;
+    const unit = (change) => (change / most + 1) / 2;
+    const marks = ticks(-most, most, 4).map((at) => ({ value: at, label: signed(at) }));
+    return { unit: (change) => 0.04 + 0.92 * unit(change), tint: unit, base: 0.5, ramp: "div", ticks: marks, ends: [signed(-most), signed(most)] };
+  }
+  const [lo, hi] = mode === "p" ? [0, range[1] || 1] : [value.scale.lo, value.scale.hi];
+  const tint = (score) => (score - lo) / (hi - lo || 1);
+  const all = mode === "q" && value.threshold !== null ? [lo, hi, value.threshold] : [lo, hi];
+  const bottom = Math.min(...all);
+  const height = (Math.max(...all) - bottom || 1) * 1.04;
+  const unit = (score) => (score - bottom) / height;
+  const zero = mode === "p" ? 0 : value.zero;
+  const marks = ticks(bottom, bottom + height, 4).map((at) => ({ value: at, label: shown(at) }));
+  return { unit, tint, base: Math.min(1, Math.max(0, unit(zero))), ramp: "seq", ticks: marks, ends: [shown(lo), shown(hi)] };
+}
+
+// Moves centres (ascending) as little as possible (least squares) so that neighbours are `gap` apart within [lo, hi].
+function spread(centres, gap, lo, hi) {
+  if (!centres.length) return [];
+  const step = Math.min(gap, (hi - lo) / Math.max(1, centres.length - 1));
+  const pools = [];
+  centres.forEach((centre, i) => {
+    pools.push({ mean: centre - i * step, size: 1 });
+    while (pools.length > 1 && pools.at(-2).mean > pools.at(-1).mean) {
+      const [b, a] = [pools.pop(), pools.pop()];
+      pools.push({ mean: (a.mean * a.size + b.mean * b.size) / (a.size + b.size), size: a.size + b.size });
+    }
+  });
+  const flat = pools.flatMap((pool) => Array(pool.size).fill(pool.mean));
+  return flat.map((mean, i) => Math.min(hi - (centres.length - 1) * step, Math.max(lo, mean)) + i * step);
+}
+
+function ramp(stops) {
+  return Array.from({ length: 256 }, (_, i) => {
+    const at = (i / 255) * (stops.length - 1);
+    const k = Math.min(stops.length - 2, Math.floor(at));
+    return `rgb(${stops[k].map((a, c) => Math.round(a + (stops[k + 1][c] - a) * (at - k))).join(",")})`;
+  });
+}
+
+// The theme's colours as the browser resolves them: custom properties alone would give system colours and mixes unresolved.
+function readColours(root) {
+  const probe = document.createElement("span");
+  probe.style.cssText = "display:none;forced-color-adjust:none";
+  root.append(probe);
+  const channels = (name) => {
+    probe.style.color = `var(--qx-${name})`;
+    const text = getComputedStyle(probe).color;
+    const numbers = text.match(/-?[\d.]+(e-?\d+)?/g).slice(0, 3).map(Number);
+    return text.startsWith("color(") ? numbers.map((part) => part * 255) : numbers;
+  };
+  const colour = (name) => `rgb(${channels(name).map(Math.round).join(",")})`;
+  const colours = { seq: ramp(Array.from({ length: 9 }, (_, i) => channels("seq-" + i))), div: ramp(Array.from({ length: 7 }, (_, i) => channels("div-" + i))) };
+  for (const name of ["panel", "line", "ink", "mut", "acc", "good", "warn", "q0"]) colours[name] = colour(name);
+  colours.steps = Array.from({ length: 8 }, (_, i) => colour("s" + (i + 1)));
+  colours.step = (step) => colours.steps[(step - 1) % 8];
+  colours.tinted = (scale, value) => colours[scale.ramp][Math.round(255 * Math.min(1, Math.max(0, scale.tint(value) || 0)))];
+  probe.remove();
+  return colours;
+}

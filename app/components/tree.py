@@ -1,0 +1,55 @@
+"""A gr.HTML that shows untrusted text safely: Python sends a tree of plain data, the browser builds it with text nodes only.
+
+gr.HTML templates run what they are given (`${...}`, `{{...}}`), so document text never enters one. The template here is static; the
+tree travels as the component's value. A click on a node with `data-act` triggers `select` with {"act", "arg"}: values from a browser,
+to be checked by whoever listens.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import gradio as gr
+
+Node = str | list[Any]
+"""Text, or [tag, attributes, children]."""
+
+_SCRIPT = Path(__file__).with_name("tree.js").read_text(encoding="utf-8")
+
+
+def h(tag: str, attributes: dict[str, Any] | None = None, *children: Node | None) -> Node:
+    """One element. None among the children is left out.
+
+    >>> h("p", {"class": "qx-mut"}, "hello", None)
+    ['p', {'class': 'qx-mut'}, ['hello']]
+    """
+    return [tag, attributes or {}, [child for child in children if child is not None]]
+
+
+def act(name: str, arg: object, label: str, **attributes: Any) -> Node:
+    """A button that sends (name, arg) to Python."""
+    return h("button", {"class": "qx-btn", "data-act": name, "data-arg": str(arg), **attributes}, label)
+
+
+class Tree(gr.HTML):
+    """Shows a list of nodes; `value` is that list."""
+
+    def __init__(self, value: list[Node] | None = None, **kwargs: Any) -> None:
+        super().__init__(
+            value=value or [],
+            html_template='<div class="qx-tree"></div>',
+            js_on_load=_SCRIPT,
+            apply_default_css=False,
+            **kwargs,
+        )
+
+    def get_block_name(self) -> str:
+        """Gradio's front end knows this component as plain HTML."""
+        return "html"
+
+
+def clicked(event: gr.EventData) -> tuple[str, str]:
+    """(act, arg) of a click, bounded; empty strings when the browser sent something else."""
+    data = event._data if isinstance(event._data, dict) else {}
+    return str(data.get("act", ""))[:40], str(data.get("arg", ""))[:200]

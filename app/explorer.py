@@ -1,0 +1,194 @@
+"""What the buttons of Explore do, as functions from one session to the next; a run yields a session per event.
+
+Decides when pressing Run or Step continues a run, forks a child or begins anew (a logged run never changes):
+- a run in progress on the same question goes on; steps that Back took away come back as they were, as long as nothing has changed;
+- with other settings it goes on from the cursor as a child run;
+- anything else begins a new run.
+Knows nothing of components or of how things look.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
+from dataclasses import dataclass, replace
+
+from app.services import Labelled, OpenDocuments, RunInView, Services
+from app.session import Session
+from core.config import ChunkConfig, EpisodeConfig, check_query
+from core.errors import BadRequest
+from core.events import RunStarted, Stopped
+from core.opening import Progress
+from core.qrag.planner import plan
+from core.types import Document, Workspace
+
+
+@dataclass(frozen=True)
+class Explorer:
+    """The actions, over shared services."""
+
+    services: Services
+
+    def documents(self, session: Session) -> OpenDocuments:
+        """What is open. Raises BadRequest."""
+        documents = self.services.corpora.get(session.corpus)
+        if documents is None:
+            raise BadRequest("the document is not open any more; open it again, its vectors are kept")
+        return documents
+
+    def run_of(self, session: Session) -> RunInView | None:
+        """The run in view, over the documents that are open."""
+        return self.services.runs.get(session.run)
+
+    def open(
+        self,
+        session: Session,
+        documents: Sequence[Document],
+        agent_name: str,
+        configs: Sequence[ChunkConfig] | None = None,
+        label: Callable[[Workspace], tuple[Labelled, ...]] = lambda _: (),
+        on_progress: Progress | None = None,
+    ) -> Session:
+        """A fresh session over other documents."""
+        opened = self.services.open(documents, self.services.agent(agent_name), configs, on_progress, label)
+        self.leave(session)
+        return Session(corpus=opened.token)
+
+    def change_agent(self, session: Session, agent_name: str, on_progress: Progress | None = None) -> Session:
+        """The same chunks under another agent; the run in view belongs to the old one and leaves."""
+        now = self.documents(session)
+        opened = self.services.reopen(now.workspace, self.services.agent(agent_name), on_progress, now.questions)
+        self.leave(session)
+        return Session(corpus=opened.token, forbidden=session.forbidden)
+
+    def attach(self, run_id: str) -> Session:
+        """A session at the end of a logged run. Raises RunNotFound."""
+        run = self.services.attach(run_id)
+        steps = len(run.trace.steps)
+        return Session(run.documents.token, run.token, steps, max(1, steps), run.trace.chosen[-1] if steps else None, None, run.config.forbidden)
+
+    def advance(self, session: Session, query: str, config: EpisodeConfig, steps: int | None) -> Iterator[Session]:
+        """Takes `steps` more steps (None: until the end); one session per event. Closing the iterator cancels the run."""
+        query = check_query(query)
+        documents = self.documents(session)
+        config = config.with_(forbidden=session.forbidden)
+        config.check_against(len(documents.corpus))
+        run = self._in_progress(session, query)
+        if run is not None and same_settings(run.config, config):
+            while session.cursor < len(run.trace.steps):  # what Back took away
+                session = self._at(session, run, session.cursor + 1)
+                yield session
+                if steps == 1:
+                    return
+            if run.trace.stopped is not None:
+                return
+            if not run.ended:
+                yield from self._drive(session, run, config, steps)
+                return
+        kept = 0 if run is None or config.beam_width > 1 else session.cursor
+        yield from self._begin(session, query, config, run if kept else None, kept, steps)
+
+    def force(self, session: Session, query: str, config: EpisodeConfig, chunk_id: int) -> Iterator[Session]:
+        """The person chooses the next chunk."""
+        query = check_query(query)
+        run = self._in_progress(session, query, finished_too=True)
+        kept = 0 if run is None else session.cursor
+        if kept >= config.step_budget:
+            raise BadRequest(f"the budget of {config.step_budget} steps is used up; go Back a step or raise the budget")
+        if run is not None and chunk_id in run.trace.chosen[:kept]:
+            raise BadRequest(f"chunk {chunk_id} is already chosen; choose another one")
+        forbidden = tuple(other for other in session.forbidden if other != chunk_id)
+        session = replace(session, forbidden=forbidden)
+        config = config.with_(forced=((kept + 1, chunk_id),), forbidden=forbidden, temperature=config.temperature)
+        config.check_against(len(self.documents(session).corpus))
+        yield from self._begin(session, query, config, run if kept else None, kept, 1)
+
+    def forbid(self, session: Session, query: str, config: EpisodeConfig, chunk_id: int) -> Iterator[Session]:
+        """The agent may never choose a chunk; where it has, the run forks before that and shows what it chooses instead."""
+        if not 0 <= chunk_id < len(self.documents(session).corpus):
+            raise BadRequest(f"chunk {chunk_id} does not exist; choose one of the document's chunks")
+        session = replace(session, forbidden=tuple(sorted({*session.forbidden, chunk_id})))
+        run = self._in_progress(session, query.strip(), finished_too=True)
+        if run is None or chunk_id not in run.trace.chosen[: session.cursor]:
+            yield session
+            return
+        kept = run.trace.chosen.index(chunk_id)
+        steps = None if run.trace.stopped is not None else 1
+        yield from self._begin(replace(session, cursor=kept), query.strip(), config.with_(forbidden=session.forbidden), run if kept else None, kept, steps)
+
+    def allow(self, session: Session, chunk_id: int) -> Session:
+        """Takes a forbidding back."""
+        return replace(session, forbidden=tuple(other for other in session.forbidden if other != chunk_id))
+
+    def back(self, session: Session) -> Session:
+        """One step fewer; the run itself stays as it was logged."""
+        run = self.run_of(session)
+        return session if run is None or session.cursor == 0 else self._at(session, run, session.cursor - 1)
+
+    def reset(self, session: Session) -> Session:
+        """No run in view; documents and forbidden chunks stay."""
+        self.leave(session)
+        return Session(corpus=session.corpus, forbidden=session.forbidden, chunk_id=session.chunk_id)
+
+    def _in_progress(self, session: Session, query: str, *, finished_too: bool = False) -> RunInView | None:
+        """The run in view, if it is about this question and documents and its cursor is not at its end."""
+        run = self.run_of(session)
+        if run is None or run.trace.started.query != query or run.documents.token != session.corpus:
+            return None
+        at_end = run.trace.stopped is not None and session.cursor == len(run.trace.steps)
+        return run if finished_too or not at_end else None
+
+    def _begin(self, session: Session, query: str, config: EpisodeConfig, parent: RunInView | None, kept: int, steps: int | None) -> Iterator[Session]:
+        documents = self.documents(session)
+        self.leave(session)
+        started = RunStarted(query, documents.agent.name, documents.agent.spec.name, len(documents.corpus), config)
+        run = self.services.begin_run(
+            started, documents, next((q.support for q in documents.questions if q.question == query), ()), parent, kept if parent else None
+        )
+        yield from self._drive(replace(session, run=run.token, cursor=kept, look=kept + 1), run, config, steps)
+
+    def _drive(self, session: Session, run: RunInView, config: EpisodeConfig, steps: int | None) -> Iterator[Session]:
+        """Takes events from the agent into the run, `steps` of them or all; a run that is left early by the person is closed as cancelled."""
+        documents = run.documents
+        prefix = run.trace.chosen
+        if config.beam_width > 1:
+            events, steps = plan(documents.agent, run.trace.started.query, documents.corpus, config), None
+        else:
+            events = documents.agent.run(run.trace.started.query, documents.corpus, run.config, prefix)
+        taken = 0
+        try:
+            with closing(events):  # type: ignore[type-var]  # both are generators
+                for event in events:
+                    if isinstance(event, RunStarted):
+                        continue
+                    run = self.services.add_event(run, event)
+                    taken += not isinstance(event, Stopped)
+                    session = self._at(session, run, len(run.trace.steps))
+                    yield session
+                    if steps is not None and taken >= steps and len(run.trace.steps) < run.config.step_budget:
+                        return
+        except GeneratorExit:
+            if not run.ended:
+                self.services.end_run(run, "cancelled")
+            raise
+        except Exception as error:
+            self.services.end_run(run, "failed", str(error))
+            raise
+
+    def _at(self, session: Session, run: RunInView, cursor: int) -> Session:
+        """The session with the first `cursor` steps kept, showing the look that chose the last of them."""
+        stopped = run.trace.stopped is not None and cursor == len(run.trace.steps)
+        look = run.trace.n_looks if stopped and run.trace.n_looks > cursor else max(1, cursor)
+        chunk_id = run.trace.chosen[cursor - 1] if cursor else None
+        return replace(session, run=run.token, cursor=cursor, look=look, chunk_id=chunk_id, anchor=None)
+
+    def leave(self, session: Session) -> None:
+        """Closes an unfinished run: nobody will go on with it."""
+        run = self.run_of(session)
+        if run is not None and not run.ended and run.trace.stopped is None:
+            self.services.end_run(run, "cancelled")
+
+
+def same_settings(a: EpisodeConfig, b: EpisodeConfig) -> bool:
+    """Whether two runs would go alike, a person's choices aside."""
+    return a.with_(forced=()) == b.with_(forced=())

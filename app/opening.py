@@ -1,0 +1,125 @@
+"""Where documents come from in the app: samples, uploads, pasted text, generated stories; and finding one's way in them.
+
+Everything here may be hostile: files are read from the folder Gradio put them in, under the name the visitor gave for display only.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from app.explorer import Explorer
+from app.services import Labelled
+from app.session import Session
+from core.config import ChunkConfig
+from core.errors import BadDocument, BadRequest
+from core.ingest import MAX_FILE_BYTES, default_chunker, read_document, read_pasted
+from core.opening import OpenProgress, Progress
+from core.tasks.narrative import generate_narrative
+from core.tasks.samples import list_samples, span_chunks, support_chunks
+from core.types import Document, Workspace
+
+GENERATED_LENGTHS = (10_000, 100_000, 1_000_000, 10_000_000)
+MAX_FILES = 50
+"""Files opened together."""
+
+
+def open_sample(explorer: Explorer, session: Session, key: str, agent: str, report: Progress, chunker: str = "", max_tokens: float | None = None) -> Session:
+    """One of the documents that ship with the app. Raises BadRequest for another key."""
+    sample = next((sample for sample in list_samples() if sample.key == key), None)
+    if sample is None:
+        raise BadRequest(f"sample {key!r} does not exist; choose one of the list")
+
+    def label(workspace: Workspace) -> tuple[Labelled, ...]:
+        return tuple(Labelled(q.question, q.answer, q.hops, support_chunks(workspace, 0, q.support)) for q in sample.questions)
+
+    return _open(explorer, session, [read_document(sample.path.read_bytes(), sample.path.name)], agent, report, chunker, max_tokens, label)
+
+
+def open_files(
+    explorer: Explorer, session: Session, paths: Sequence[Path], agent: str, report: Progress, chunker: str = "", max_tokens: float | None = None
+) -> Session:
+    """Uploaded files, as one list of documents. Raises BadDocument."""
+    if not paths:
+        raise BadDocument("no file is chosen; drop one or more files first")
+    if len(paths) > MAX_FILES:
+        raise BadDocument(f"{len(paths)} files are more than {MAX_FILES}; open fewer at once")
+    documents = []
+    for done, path in enumerate(paths):
+        report(OpenProgress("reading", done, len(paths)))
+        size = path.stat().st_size
+        if size > MAX_FILE_BYTES:
+            raise BadDocument(f"{path.name} has {size:,} bytes, more than {MAX_FILE_BYTES:,}; split it")
+        documents.append(read_document(path.read_bytes(), path.name))
+    return _open(explorer, session, documents, agent, report, chunker, max_tokens)
+
+
+def open_pasted(explorer: Explorer, session: Session, text: str, agent: str, report: Progress, chunker: str = "", max_tokens: float | None = None) -> Session:
+    """Pasted text. Raises BadDocument when it is blank."""
+    return _open(explorer, session, [read_pasted(text or "")], agent, report, chunker, max_tokens)
+
+
+def open_generated(
+    explorer: Explorer, session: Session, length: int, agent: str, report: Progress, chunker: str = "", max_tokens: float | None = None
+) -> Session:
+    """A generated story of about `length` tokens, with questions of one to three hops."""
+    if length not in GENERATED_LENGTHS:
+        raise BadRequest(f"length={length} is not on offer; choose one of {', '.join(f'{n:,}' for n in GENERATED_LENGTHS)}")
+    report(OpenProgress("reading", 0, 1))
+    narrative = generate_narrative(length)
+
+    def label(workspace: Workspace) -> tuple[Labelled, ...]:
+        return tuple(Labelled(q.question, q.answer, q.hops, span_chunks(workspace, 0, q.support)) for q in narrative.questions)
+
+    document = Document(f"Generated story, {length:,} tokens", narrative.text, "text")
+    return _open(explorer, session, [document], agent, report, chunker, max_tokens, label)
+
+
+def _open(
+    explorer: Explorer,
+    session: Session,
+    documents: Sequence[Document],
+    agent: str,
+    report: Progress,
+    chunker: str,
+    max_tokens: float | None,
+    label: Callable[[Workspace], tuple[Labelled, ...]] = lambda _: (),
+) -> Session:
+    spec = explorer.services.agent(agent).spec
+    configs: list[ChunkConfig] = []
+    for document in documents:
+        name = default_chunker(document.kind)
+        if chunker in ("structure", "sentences"):
+            name = "structure" if chunker == "structure" else "sentences"
+        configs.append(spec.chunk_config(name, int(max_tokens) if max_tokens else None))
+    return explorer.open(session, documents, agent, configs, label, report)
+
+
+def find_chunk(workspace: Workspace, wanted: str, after: int | None) -> tuple[int, str]:
+    """(chunk id, what was found in words) of the next place of a text behind chunk `after`, from the top again at the end; "#12" is chunk 12.
+
+    Raises BadRequest when there is none.
+    """
+    wanted = wanted.strip()
+    if re.fullmatch(r"#[\d,. ]+", wanted):
+        chunk_id = int(re.sub(r"\D", "", wanted) or 0)
+        if chunk_id >= len(workspace):
+            raise BadRequest(f"chunk {chunk_id:,} does not exist; choose between 0 and {len(workspace) - 1:,}")
+        return chunk_id, ""
+    if not wanted:
+        raise BadRequest("type the text to find, or # and the number of a chunk")
+    pattern = re.compile(re.escape(wanted[:200]), re.IGNORECASE)
+    document, row = workspace.locate(after) if after is not None else (0, -1)
+    count = len(workspace.documents)
+    for turn in range(count + 1):  # the document that was begun in comes again last, from its top
+        index = (document + turn) % count
+        text = workspace.documents[index].text
+        start = int(workspace.tables[index].end[row]) if turn == 0 and row >= 0 else 0
+        found = pattern.search(text, start)
+        if found is not None:
+            chunks = workspace.overlapping(index, found.start(), found.end())
+            if chunks:
+                again = " from the top again" if turn == count else ""
+                return chunks[0], f"Found in chunk {chunks[0]:,}{again}." if again else ""
+    raise BadRequest(f"{wanted[:60]!r} does not occur in what is open; try fewer words")

@@ -1,0 +1,358 @@
+"""Sessions and runs as trees of plain data for the page: pure functions, one per panel. All text stays text (see components.tree).
+
+Decides wording and what a number's tooltip says. Knows nothing of Gradio events.
+"""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+
+from app.components.tree import Node, act, h
+from app.services import OpenDocuments, RunInView
+from app.session import Session
+from app.strip_source import RunStrip, shown_temperature
+from core.config import EpisodeConfig
+from core.encode.checkpoint import CheckpointSpec
+from core.events import StepTaken, Trace
+from core.opening import OpenProgress
+from core.report import trace_json
+from core.types import Workspace
+
+EXPLAIN = {
+    "q": "Q: the value the agent expects from adding this chunk now (Q-RAG eq. 1); for a trained agent not a similarity",
+    "p": "p: probability of this choice under the Boltzmann policy (Q-RAG eq. 3)",
+    "first": "Place of this chunk at the first look, when only the question was known: where one-step retrieval would have ranked it",
+    "rho": "rho: relative position of the chunk between those already chosen (Q-RAG eq. 6)",
+    "tied": "Chunks with the same Q; the first in document order was taken",
+    "ms": "Wall clock of the step: embedding the state, scoring all chunks, choosing",
+    "tokens": "Length of the chunk in tokens of the agent's encoder",
+}
+PAGE_CHARACTERS = 3_600
+"""Text around a chunk that the reading pane shows at once."""
+
+
+def step_class(step: int) -> str:
+    """CSS class of a step's colour."""
+    return f"qx-c{(step - 1) % 8 + 1}"
+
+
+def number(label: str, value: str, explain: str) -> Node:
+    """A labelled number with its sentence."""
+    return h("span", {"class": "qx-kv", "title": EXPLAIN[explain], "tabindex": "0"}, h("span", {"class": "qx-mut"}, f"{label} "), value)
+
+
+def notice(text: str, kind: str = "error", *buttons: Node) -> list[Node]:
+    """One sentence where something needs attention; nothing for an empty text."""
+    if not text:
+        return []
+    role = "alert" if kind == "error" else "status"
+    return [h("div", {"class": f"qx-notice qx-{kind}", "role": role}, h("span", None, text), *buttons)]
+
+
+def document_header(documents: OpenDocuments | None) -> list[Node]:
+    """Title, size, chunking and state of what is open."""
+    if documents is None:
+        return [h("div", {"class": "qx-row"}, h("strong", None, "No document open"))]
+    workspace = documents.workspace
+    titles = [document.title for document in workspace.documents]
+    title = titles[0] if len(titles) == 1 else f"{titles[0]} and {len(titles) - 1} more"
+    cuts = {f"{config.chunker}, {config.max_tokens} tokens" for config in workspace.configs if config is not None} or {"chunks as given"}
+    n_duplicates = sum(table.n_duplicates for table in workspace.tables)
+    size = f"{workspace.n_tokens:,} tokens · {len(workspace):,} chunks · {' + '.join(sorted(cuts))}"
+    seconds = sum(documents.milliseconds.values()) / 1000
+    came = "from cache" if documents.n_embedded == 0 else f"{documents.n_embedded:,} chunks embedded"
+    facts = [f"{document.title}: {text}" for document in workspace.documents for text in document.notices]
+    if n_duplicates:
+        facts.append(f"{n_duplicates:,} repeated chunks were left out")
+    n_json_ld = sum(len(document.json_ld) for document in workspace.documents)
+    shares = ", ".join(f"{stage} {value:,.0f} ms" for stage, value in documents.milliseconds.items())
+    nodes = [
+        h(
+            "div",
+            {"class": "qx-row"},
+            h("strong", {"class": "qx-doc-title"}, title),
+            h("span", {"class": "qx-mut qx-sm"}, size),
+            h("span", {"class": "qx-chip", "title": shares}, f"ready · {seconds:.1f} s · {came}"),
+        )
+    ]
+    if facts:
+        nodes.append(h("div", {"class": "qx-mut qx-sm"}, " ".join(facts)))
+    if n_json_ld:
+        nodes.append(_json_ld(workspace, n_json_ld))
+    return nodes
+
+
+def _json_ld(workspace: Workspace, count: int) -> Node:
+    items = [json.dumps(item, ensure_ascii=False, indent=1)[:2_000] for document in workspace.documents for item in document.json_ld[:20]]
+    label = f"{count} JSON-LD block{'s' if count > 1 else ''} of the page"
+    return h("details", {"class": "qx-sm"}, h("summary", None, label), *(h("pre", {"class": "qx-pre"}, item) for item in items[:20]))
+
+
+_STAGES = {"reading": "Reading", "chunking": "Cutting into chunks", "embedding": "Embedding", "indexing": "Building the index"}
+
+
+def progress(report: OpenProgress | None, title: str = "") -> list[Node]:
+    """A stage's bar, with the time left where it is known."""
+    if report is None:
+        return []
+    left = "" if report.seconds_left is None else f" · about {_seconds(report.seconds_left)} left"
+    cached = f" · {report.n_cached:,} known already" if report.n_cached else ""
+    unit = "characters" if report.stage == "chunking" else "chunks"
+    words = f"{_STAGES[report.stage]} {title}: {report.done:,} of {report.total:,} {unit}{cached}{left}"
+    return [
+        h(
+            "div",
+            {"class": "qx-progress", "role": "status"},
+            h("span", None, words),
+            h("progress", {"value": report.done, "max": max(report.total, 1), "aria-label": _STAGES[report.stage]}),
+        )
+    ]
+
+
+def preparing() -> list[Node]:
+    """Before the first progress comes in."""
+    return [h("div", {"class": "qx-progress", "role": "status"}, h("span", None, "Reading…"), h("progress", {"aria-label": "Reading"}))]
+
+
+def figure_title(title: str, words: str = "") -> list[Node]:
+    """A heading over a figure, and what it says in words."""
+    return [h("h3", None, title), h("p", {"class": "qx-mut qx-sm"}, words) if words else ""]
+
+
+def _seconds(value: float) -> str:
+    return f"{value:.0f} s" if value < 90 else f"{value / 60:.0f} min"
+
+
+def agent_note(spec: CheckpointSpec) -> str:
+    """What stands under an agent's name."""
+    trained = "trained" if spec.trained else "not trained"
+    positions = "no positions" if spec.position_kind == "none" else f"{spec.position_kind} positions"
+    return f"{trained} · {positions} · states in {spec.state_order} order"
+
+
+def status(run: RunInView | None, session: Session) -> str:
+    """The line beside the buttons."""
+    if run is None:
+        return "no run yet"
+    budget = run.config.step_budget
+    last = run.trace.steps[session.cursor - 1] if session.cursor else None
+    took = f" · {last.milliseconds:,.0f} ms" if last else ""
+    child = " · child run" if run.parent_run_id else ""
+    return f"step {session.cursor} of {budget}{took}{child}"
+
+
+def decision(trace: Trace, cursor: int) -> str:
+    """The stop decision at the cursor, in words."""
+    threshold = trace.started.config.stop_threshold
+    stopped = trace.stopped
+    if stopped is not None and cursor == len(trace.steps):
+        match stopped.reason:
+            case "threshold":
+                return f"Stopped: best Q {stopped.q_value:.2f} is below {threshold:.2f}"
+            case "budget":
+                n = len(trace.steps)
+                return f"Stopped: the budget of {n} step{'s' if n > 1 else ''} is used up"
+            case "exhausted":
+                return "Stopped: no chunk is left that may be chosen"
+    if cursor == 0 or threshold is None:
+        return "Goes on: no stop threshold is set" if cursor else ""
+    return f"Goes on: best Q {trace.steps[cursor - 1].state_value:.2f} is not below {threshold:.2f}"
+
+
+def steps(run: RunInView | None, session: Session) -> list[Node]:
+    """One card a step, and the decision."""
+    if run is None:
+        return [h("p", {"class": "qx-empty"}, "Press Run: the agent chooses one chunk after another, and each choice gets a card here.")]
+    first = RunStrip(run).values(1, "rank") if run.trace.n_looks else None
+    cards = [_step_card(run, step, first, session) for step in run.trace.steps[: session.cursor]]
+    words = decision(run.trace, session.cursor)
+    tokens = sum(run.documents.workspace[chunk_id].n_tokens for chunk_id in run.trace.chosen[: session.cursor])
+    total = f" {session.cursor} chunk{'s' if session.cursor != 1 else ''}, {tokens:,} tokens." if session.cursor else ""
+    if words:
+        cards.append(h("div", {"class": "qx-stop"}, h("strong", None, words + "."), total))
+    return cards
+
+
+def _step_card(run: RunInView, step: StepTaken, first: np.ndarray | None, session: Session) -> Node:
+    run_is_greedy = run.config.temperature == 0
+    temperature = shown_temperature(run)
+    p = step.probability
+    if run_is_greedy:
+        p = float(RunStrip(run).values(step.step, "p")[step.chunk_id])
+    marks = []
+    if step.chosen_by == "person":
+        marks.append(h("span", {"class": "qx-mark", "title": "A person chose this chunk, not the agent"}, "forced"))
+    if run.gold:
+        hit = step.chunk_id in run.gold
+        marks.append(h("span", {"class": "qx-mark qx-hit" if hit else "qx-mark"}, "support" if hit else "not support"))
+    if step.n_state_tokens_dropped:
+        cut = f"{step.n_state_tokens_dropped} tokens of question and chosen chunks did not fit the encoder's window and were cut"
+        marks.append(h("span", {"class": "qx-mark qx-warn", "title": cut}, "state cut"))
+    place = "" if first is None or np.isnan(first[step.chunk_id]) else f"{int(first[step.chunk_id]):,}"
+    at = f" at T = {temperature:g}" if run_is_greedy else ""
+    return h(
+        "div",
+        {"class": f"qx-step {step_class(step.step)}" + (" qx-on" if session.look == step.step else "")},
+        h(
+            "div",
+            {"class": "qx-step-head"},
+            h("button", {"class": "qx-badge", "data-act": "look", "data-arg": str(step.step), "aria-label": f"Show step {step.step}"}, str(step.step)),
+            h("button", {"class": "qx-link", "data-act": "open", "data-arg": str(step.chunk_id)}, f"chunk {step.chunk_id:,}"),
+            *marks,
+        ),
+        h("p", {"class": "qx-quote"}, _shorten(step.text, 260)),
+        h(
+            "div",
+            {"class": "qx-sm"},
+            number("Q", f"{step.q_value:.3f}", "q"),
+            number("p", f"{p:.2f}{at}", "p"),
+            number("rank at step 1", place, "first") if place else None,
+            number("ρ", f"{step.position:.2f}", "rho") if step.position is not None else None,
+            number("tied", str(step.n_tied), "tied") if step.n_tied > 1 else None,
+            number("ms", f"{step.milliseconds:.0f}", "ms"),
+        ),
+    )
+
+
+def reading(documents: OpenDocuments | None, run: RunInView | None, session: Session) -> list[Node]:
+    """The text around the marked chunk: every chunk can be clicked, chosen ones carry their step's colour, support a ring."""
+    if documents is None or (session.chunk_id is None and session.anchor is None):
+        return [h("p", {"class": "qx-empty"}, "Click a bar of the strip or a step to read the chunk in its place.")]
+    workspace = documents.workspace
+    centre = session.anchor if session.anchor is not None else session.chunk_id
+    assert centre is not None
+    document, first, last = page_around(workspace, centre)
+    table, text = workspace.tables[document], workspace.documents[document].text
+    base = int(workspace.borders[document])
+    chosen = {chunk_id: step for step, chunk_id in enumerate(run.trace.chosen[: session.cursor], start=1)} if run else {}
+    gold = set(run.gold) if run else set()
+    spans: list[Node] = []
+    at = int(table.start[first])
+    for row in range(first, last):
+        start, end, chunk_id = int(table.start[row]), int(table.end[row]), base + row
+        if start > at:
+            spans.append(text[at:start])
+        classes = ["qx-chunk"]
+        if chunk_id in chosen:
+            classes += ["qx-chosen", step_class(chosen[chunk_id])]
+        if chunk_id in gold:
+            classes.append("qx-gold")
+        if chunk_id in session.forbidden:
+            classes.append("qx-forbidden")
+        marked = chunk_id == session.chunk_id
+        attributes = {"class": " ".join(classes + ["qx-marked"] * marked), "data-act": "open", "data-arg": str(chunk_id), "data-show": marked}
+        badge = h("span", {"class": "qx-pin"}, str(chosen[chunk_id])) if chunk_id in chosen else None
+        spans.append(h("span", attributes, badge, text[start:end]))
+        at = max(at, end)
+    return [
+        _reading_head(workspace, session, centre, document, base + first, base + last),
+        h("div", {"class": "qx-read", "data-keep-scroll": f"{document} {first}", "tabindex": "0", "role": "region", "aria-label": "Document text"}, *spans),
+    ]
+
+
+def _reading_head(workspace: Workspace, session: Session, centre: int, document: int, first: int, last: int) -> Node:
+    chunk = workspace[session.chunk_id if session.chunk_id is not None else centre]
+    crumb = " › ".join([workspace.documents[document].title, *workspace[centre].heading_path])
+    allowed = chunk.chunk_id in session.forbidden
+    label = f"chunk {chunk.chunk_id:,} of {len(workspace):,} · {chunk.type} · {chunk.n_tokens} tokens"
+    return h(
+        "div",
+        {"class": "qx-read-head"},
+        h("div", {"class": "qx-crumb"}, h("span", None, crumb), h("span", {"class": "qx-mut", "title": EXPLAIN["tokens"]}, label)),
+        h(
+            "div",
+            {"class": "qx-read-actions"},
+            act("page", max(first - 1, 0), "↑ before", disabled=first == int(workspace.borders[document])),
+            act("page", min(last, len(workspace) - 1), "↓ after", disabled=last == int(workspace.borders[document + 1])),
+            act("force", chunk.chunk_id, "Use this chunk", title="Choose this chunk as the next step, in a child run"),
+            act("allow", chunk.chunk_id, "Allow this chunk again")
+            if allowed
+            else act("forbid", chunk.chunk_id, "Never this chunk", title="The agent may not choose this chunk; the run forks where it did"),
+        ),
+    )
+
+
+def page_around(workspace: Workspace, chunk_id: int) -> tuple[int, int, int]:
+    """(document, first row, row behind the last) of a page of about PAGE_CHARACTERS around a chunk, whole chunks only."""
+    document, row = workspace.locate(chunk_id)
+    table = workspace.tables[document]
+    first = int(np.searchsorted(table.end, table.start[row] - PAGE_CHARACTERS // 3, side="left"))
+    last = int(np.searchsorted(table.start, table.end[row] + 2 * PAGE_CHARACTERS // 3, side="right"))
+    return document, min(first, row), max(last, row + 1)
+
+
+def evidence(run: RunInView | None, session: Session) -> list[Node]:
+    """What was chosen, in document order, with what can be done with it."""
+    if run is None or not session.cursor:
+        return [h("p", {"class": "qx-empty"}, "The chosen chunks will stand here in document order.")]
+    workspace = run.documents.workspace
+    chosen = {chunk_id: step for step, chunk_id in enumerate(run.trace.chosen[: session.cursor], start=1)}
+    chunks = [workspace[chunk_id] for chunk_id in sorted(chosen)]
+    found = f" · {len(set(run.gold) & set(chosen))} of {len(run.gold)} support chunks found" if run.gold else ""
+    tokens = sum(chunk.n_tokens for chunk in chunks)
+    body = "\n\n".join(chunk.text for chunk in chunks)
+    record = json.dumps({"run_id": run.run_id, **trace_json(run.trace, timings=run.documents.milliseconds)}, ensure_ascii=False, indent=1)
+    return [
+        h(
+            "div",
+            {"class": "qx-row"},
+            h("strong", None, "Evidence in document order"),
+            h("span", {"class": "qx-mut qx-sm"}, f"{len(chunks)} chunk{'s' if len(chunks) > 1 else ''} · {tokens:,} tokens{found}"),
+            h("span", {"class": "qx-grow"}),
+            act("copy", body, "Copy"),
+            act("copy-link", f"?run={run.run_id}", "Copy link"),
+            h("button", {"class": "qx-btn", "data-act": "download", "data-arg": record, "data-name": f"run-{run.run_id[:8]}.json"}, "Download run"),
+        ),
+        h(
+            "ol",
+            {"class": "qx-evidence"},
+            *(
+                h(
+                    "li",
+                    {"class": step_class(chosen[chunk.chunk_id])},
+                    h("span", {"class": "qx-pin"}, str(chosen[chunk.chunk_id])),
+                    h("button", {"class": "qx-link", "data-act": "open", "data-arg": str(chunk.chunk_id)}, f"chunk {chunk.chunk_id:,}"),
+                    h("span", {"class": "qx-mut qx-sm"}, " › ".join(chunk.heading_path)) if chunk.heading_path else None,
+                    h("p", {"class": "qx-quote"}, chunk.text),
+                )
+                for chunk in chunks
+            ),
+        ),
+    ]
+
+
+def standing(run: RunInView | None, session: Session, config: EpisodeConfig | None, query: str) -> list[Node]:
+    """Whether the run in view still fits the controls, and which chunks are forbidden."""
+    nodes: list[Node] = []
+    if run is not None and config is not None:
+        changed = changes(run, config.with_(forbidden=session.forbidden), query)
+        if changed:
+            nodes += notice(f"This run was made with other settings ({', '.join(changed)}).", "outdated", act("again", "", "Run again"))
+    if session.forbidden:
+        chips = [act("allow", chunk_id, f"chunk {chunk_id:,} ×", title="Allow this chunk again") for chunk_id in session.forbidden]
+        nodes.append(h("div", {"class": "qx-row qx-sm"}, h("span", {"class": "qx-mut"}, "Never chosen:"), *chips))
+    return nodes
+
+
+_SETTINGS = {
+    "step_budget": "budget",
+    "temperature": "temperature",
+    "stop_threshold": "threshold",
+    "seed": "seed",
+    "beam_width": "beam",
+    "top_k_actions": "sampling",
+    "use_positions": "positions",
+    "forbidden": "forbidden chunks",
+}
+
+
+def changes(run: RunInView, config: EpisodeConfig, query: str) -> list[str]:
+    """What differs between the run in view and the controls, in words."""
+    words = ["question"] if query.strip() != run.trace.started.query else []
+    return words + [word for name, word in _SETTINGS.items() if getattr(run.config, name) != getattr(config, name)]
+
+
+def _shorten(text: str, most: int) -> str:
+    return text if len(text) <= most else text[: most - 1].rstrip() + "…"

@@ -1,0 +1,279 @@
+"""What all visitors share: loaded checkpoints, the log, opened documents, runs in view. The only module-level cache of the app.
+
+Decides what stays in memory: everything here is bounded and can be rebuilt from disk (caches, log). Corpora and runs are found by
+unguessable tokens that only their visitor's session holds. Knows nothing of components.
+"""
+
+from __future__ import annotations
+
+import logging
+import secrets
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Generic, TypeVar
+
+import numpy as np
+
+from app.settings import Settings
+from core.config import ChunkConfig, EpisodeConfig
+from core.encode.checkpoint import CheckpointSpec, shipped_checkpoints
+from core.encode.encoder import load_encoder
+from core.errors import BadRequest, LogError
+from core.events import RunStarted, StepScores, StepTaken, Stopped, Trace
+from core.experiments import ExperimentLog, InboxLog, default_log_path, open_log
+from core.experiments.records import FinalStatus
+from core.index import Corpus
+from core.opening import Opened, Progress, index_workspace, open_corpus
+from core.qrag.agent import Agent
+from core.qrag.positions import Interval, chunk_positions, intervals
+from core.runs import run_record, workspace_of_run
+from core.types import Document, Workspace
+
+_logger = logging.getLogger(__name__)
+
+MAX_OPEN_CORPORA = 12
+"""Documents kept in memory at once; the least recently used one goes first and is opened again from the caches."""
+_SNAPSHOT_PAUSE = 5.0
+"""Seconds between looks into the inbox."""
+MAX_RUNS_IN_VIEW = 200
+"""Runs whose Q-values are kept for drawing; older ones are read from the log again."""
+
+V = TypeVar("V")
+
+
+class Recent(Generic[V]):
+    """A thread-safe map that forgets what was not used for longest."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._items: OrderedDict[str, V] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def put(self, key: str, item: V) -> None:
+        """Adds or replaces."""
+        with self._lock:
+            self._items[key] = item
+            self._items.move_to_end(key)
+            while len(self._items) > self._most:
+                self._items.popitem(last=False)
+
+    def get(self, key: str) -> V | None:
+        """The item, now the most recently used; None when it is not (any more) there."""
+        with self._lock:
+            if key in self._items:
+                self._items.move_to_end(key)
+            return self._items.get(key)
+
+    def find(self, fits: Callable[[V], bool]) -> V | None:
+        """The first item that fits."""
+        with self._lock:
+            return next((item for item in self._items.values() if fits(item)), None)
+
+
+@dataclass(frozen=True)
+class Labelled:
+    """A question whose answer and support are known."""
+
+    question: str
+    answer: str
+    hops: int
+    support: tuple[int, ...]
+    """Chunk ids."""
+
+
+@dataclass(frozen=True, eq=False)
+class OpenDocuments:
+    """A workspace that somebody has open under one agent."""
+
+    token: str
+    corpus: Corpus
+    agent: Agent
+    milliseconds: dict[str, float] = field(default_factory=dict)
+    n_embedded: int = 0
+    questions: tuple[Labelled, ...] = ()
+    """Known questions about a sample or a generated document."""
+
+    @property
+    def workspace(self) -> Workspace:
+        return self.corpus.workspace
+
+
+@dataclass(frozen=True, eq=False)
+class RunInView:
+    """A run as far as it went, over documents that are open. Replaced, never changed, as events come in."""
+
+    token: str
+    run_id: str
+    documents: OpenDocuments
+    trace: Trace
+    gold: tuple[int, ...] = ()
+    """Support chunks of a labelled question."""
+    parent_run_id: str | None = None
+    ended: bool = False
+    """Complete, cancelled or failed: the log holds it as it is."""
+
+    @property
+    def spec(self) -> CheckpointSpec:
+        return self.documents.agent.spec
+
+    @property
+    def n_chunks(self) -> int:
+        return len(self.documents.corpus)
+
+    @property
+    def config(self) -> EpisodeConfig:
+        return self.trace.started.config
+
+    def chosen_before(self, look: int) -> tuple[int, ...]:
+        """Chunks that were chosen when the 1-based look was taken."""
+        return self.trace.chosen[: look - 1]
+
+    def scores(self, look: int) -> StepScores:
+        """What was seen at a 1-based look. Raises BadRequest when the run has no such look."""
+        scores = self.trace.scores_at(look)
+        if scores is None:
+            raise BadRequest(f"step {look} of this run has no Q-values; choose a step between 1 and {self.trace.n_looks}")
+        return scores
+
+    def q_values(self, look: int) -> np.ndarray:
+        """(N,) float32 at a 1-based look."""
+        return self.scores(look).q_values
+
+    def unavailable(self, look: int) -> tuple[int, ...]:
+        """Chunks that could not be chosen at a look: chosen before, or forbidden."""
+        return (*self.chosen_before(look), *self.config.forbidden)
+
+    def positions(self, look: int) -> np.ndarray | None:
+        """(N,) rho at a look, None for an agent without positions."""
+        if self.spec.position_kind == "none" or not self.config.use_positions:
+            return None
+        return chunk_positions(self.spec, self.documents.workspace.borders, self.chosen_before(look))
+
+    def ruler(self, look: int) -> list[Interval]:
+        """The intervals of rho at a look."""
+        return intervals(self.spec, self.documents.workspace.borders, self.chosen_before(look), use_positions=self.config.use_positions)
+
+
+class Services:
+    """One per process."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+        self.log_path = Path(settings.log or default_log_path())
+        self.log: ExperimentLog | InboxLog = open_log(self.log_path)
+        self.corpora: Recent[OpenDocuments] = Recent(MAX_OPEN_CORPORA)
+        self.runs: Recent[RunInView] = Recent(MAX_RUNS_IN_VIEW)
+        self._agents: dict[str, Agent] = {}
+        self._loading = threading.Lock()
+        self._closing = threading.Event()
+        self._unread = threading.Event()
+        self._unread.set()  # the first snapshot serves readers from the start
+        if isinstance(self.log, ExperimentLog):
+            threading.Thread(target=self._serve_readers, daemon=True).start()
+
+    @property
+    def checkpoints(self) -> list[str]:
+        """Names that a visitor may choose, the default first."""
+        named = [self.settings.checkpoint] if self.settings.checkpoint else []
+        return list(dict.fromkeys([*named, *shipped_checkpoints()]))
+
+    def agent(self, name: str) -> Agent:
+        """A loaded agent. Raises BadCheckpoint; BadRequest for a name that is not on offer."""
+        if name not in self.checkpoints:
+            raise BadRequest(f"agent {name!r} is not on offer; choose among {', '.join(self.checkpoints)}")
+        with self._loading:
+            if name not in self._agents:
+                self._agents[name] = Agent(load_encoder(name))
+            return self._agents[name]
+
+    def open(
+        self,
+        documents: Sequence[Document],
+        agent: Agent,
+        configs: Sequence[ChunkConfig] | None,
+        on_progress: Progress | None = None,
+        label: Callable[[Workspace], tuple[Labelled, ...]] = lambda _: (),
+    ) -> OpenDocuments:
+        """Chunks, embeds and registers documents; `label` finds the chunks that support known questions."""
+        opened = open_corpus(documents, agent.encoder, configs, on_progress)
+        return self._register(opened, agent, label(opened.corpus.workspace))
+
+    def reopen(self, workspace: Workspace, agent: Agent, on_progress: Progress | None = None, questions: tuple[Labelled, ...] = ()) -> OpenDocuments:
+        """The same chunks under another agent, or out of the log."""
+        return self._register(index_workspace(workspace, agent.encoder, on_progress), agent, questions)
+
+    def _register(self, opened: Opened, agent: Agent, questions: tuple[Labelled, ...]) -> OpenDocuments:
+        documents = OpenDocuments(secrets.token_hex(16), opened.corpus, agent, opened.milliseconds, opened.n_embedded, questions)
+        self.corpora.put(documents.token, documents)
+        return documents
+
+    def begin_run(
+        self, started: RunStarted, documents: OpenDocuments, gold: tuple[int, ...], parent: RunInView | None = None, fork_step: int | None = None
+    ) -> RunInView:
+        """Logs the start of a run and puts it in view; a child run keeps the first `fork_step` steps of its parent."""
+        parent_run_id = None if parent is None else parent.run_id
+        label = {"support": list(gold)} if gold else None
+        record = run_record(
+            started, documents.workspace, documents.agent.encoder, label=label, parent_run_id=parent_run_id, fork_step=fork_step if parent else None
+        )
+        self.log.start(record, documents.workspace.documents, documents.workspace.tables)
+        kept = parent.trace.steps[:fork_step] if parent is not None else ()
+        run = RunInView(secrets.token_hex(16), record.run_id, documents, Trace(started, kept), gold, parent_run_id)
+        self.runs.put(run.token, run)
+        return run
+
+    def add_event(self, run: RunInView, event: StepTaken | Stopped) -> RunInView:
+        """Logs one event and takes it into view."""
+        self.log.record(run.run_id, event)
+        run = replace(run, trace=run.trace.with_event(event))
+        self.runs.put(run.token, run)
+        self._unread.set()
+        return self.end_run(run, "complete") if isinstance(event, Stopped) else run
+
+    def end_run(self, run: RunInView, status: FinalStatus, message: str | None = None) -> RunInView:
+        """Closes a run in the log: it never changes again, going on from it makes a child run."""
+        self.log.finish(run.run_id, status, message)
+        run = replace(run, ended=True)
+        self.runs.put(run.token, run)
+        return run
+
+    def attach(self, run_id: str) -> RunInView:
+        """A run as it stands: the one in view if it is, else out of the log, with its documents open again.
+
+        Raises RunNotFound, LogError, BadCheckpoint.
+        """
+        live = self.runs.find(lambda run: run.run_id == run_id)
+        if live is not None and self.corpora.get(live.documents.token) is not None:
+            return live
+        if isinstance(self.log, InboxLog):
+            raise LogError("another program owns the log, so runs can't be opened here; close it, or start with another --log")
+        logged = self.log.get(run_id)
+        workspace = workspace_of_run(logged, self.log.documents(run_id))
+        documents = self.reopen(workspace, self.agent(logged.record.checkpoint))
+        gold = tuple((logged.record.label or {}).get("support", ()))
+        run = RunInView(secrets.token_hex(16), run_id, documents, logged.trace, gold, logged.record.parent_run_id, ended=True)
+        self.runs.put(run.token, run)
+        return run
+
+    def _serve_readers(self) -> None:
+        """Takes in runs that command lines left in the inbox, and refreshes the snapshot that they read when something is new."""
+        assert isinstance(self.log, ExperimentLog)
+        pause = _SNAPSHOT_PAUSE
+        while not self._closing.wait(pause):
+            began = time.monotonic()
+            try:
+                if self.log.import_inbox() or self._unread.is_set():
+                    self._unread.clear()
+                    self.log.snapshot()
+            except LogError as error:
+                _logger.warning("the log could not be copied for other programs: %s", error)
+            pause = max(_SNAPSHOT_PAUSE, 20 * (time.monotonic() - began))  # a large log must not be copied all the time
+
+    def close(self) -> None:
+        """Commits what is queued and gives the log up."""
+        self._closing.set()
+        self.log.close()

@@ -1,0 +1,25 @@
+"""One visitor's place in the explorer: small, frozen, held by gr.State. Everything large is found through its tokens."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Session:
+    """Where a visitor is."""
+
+    corpus: str = ""
+    """Token of the open documents."""
+    run: str = ""
+    """Token of the run in view."""
+    cursor: int = 0
+    """Steps of that run that are kept: Back lowers it; going on from there with anything changed forks a child run."""
+    look: int = 1
+    """1-based look whose Q-values are shown."""
+    chunk_id: int | None = None
+    """Chunk marked in the reading pane."""
+    anchor: int | None = None
+    """Chunk around which the reading pane's page lies, where that is not the marked one."""
+    forbidden: tuple[int, ...] = ()
+    """Chunks that the next run must not choose."""

@@ -1,0 +1,85 @@
+"""What the canvas strip draws of a run: Q, its change, rank and probability of every chunk at every look."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import TypeVar
+
+import numpy as np
+
+from app.services import RunInView
+from core.events import StepScores
+from core.qrag.policy import probabilities
+from core.tiles import ChunkFacts, Mode
+
+T = TypeVar("T", int, float)
+
+_SNIPPET = 280
+"""Characters of a chunk's text that a tooltip shows."""
+
+
+class RunStrip:
+    """A `core.tiles.StripSource` over one run as it stands."""
+
+    def __init__(self, run: RunInView) -> None:
+        self.run = run
+        self.n_chunks, self.n_looks = run.n_chunks, run.trace.n_looks
+
+    def values(self, look: int, mode: Mode) -> np.ndarray:
+        """(N,) numbers of a 1-based look, NaN where there is none."""
+        match mode:
+            case "q":
+                return self.run.q_values(look)
+            case "dq":
+                return self.run.q_values(look) - self.run.q_values(look - 1) if look > 1 else np.full(self.n_chunks, np.nan, np.float32)
+            case "rank":
+                return _ranks(self.run.scores(look), self.run.unavailable(look))
+            case "p":
+                return _probabilities(self.run.scores(look), self.run.unavailable(look), shown_temperature(self.run), self.run.config.top_k_actions)
+
+    def describe(self, chunk_id: int, look: int) -> ChunkFacts:
+        """What there is to say about one chunk at a look."""
+        workspace = self.run.documents.workspace
+        chunk = workspace[chunk_id]
+        positions = self.run.positions(look)
+        chosen = self.run.chosen_before(look)
+        return ChunkFacts(
+            text=chunk.text[:_SNIPPET],
+            title=workspace.documents[chunk.document].title,
+            heading=" › ".join(chunk.heading_path),
+            q=float(self.run.q_values(look)[chunk_id]),
+            rank=_number(self.values(look, "rank")[chunk_id], int),
+            p=_number(self.values(look, "p")[chunk_id], float),
+            rho=None if positions is None else float(positions[chunk_id]),
+            chosen_at=chosen.index(chunk_id) + 1 if chunk_id in chosen else None,
+        )
+
+
+def shown_temperature(run: RunInView) -> float:
+    """The temperature at which probabilities are shown: the run's own, or the checkpoint's while the run is greedy."""
+    return run.config.temperature or run.spec.shown_temperature
+
+
+@lru_cache(maxsize=24)
+def _ranks(scores: StepScores, unavailable: tuple[int, ...]) -> np.ndarray:
+    """(N,) place among the available chunks, 1 is best, equals in document order; NaN for chosen and forbidden ones."""
+    q_values = scores.q_values.copy()
+    q_values[list(unavailable)] = -np.inf
+    ranks = np.empty(len(q_values), np.float32)
+    ranks[np.argsort(-q_values, kind="stable")] = np.arange(1, len(q_values) + 1)
+    ranks[list(unavailable)] = np.nan
+    return ranks
+
+
+@lru_cache(maxsize=24)
+def _probabilities(scores: StepScores, unavailable: tuple[int, ...], temperature: float, top_k: int | None) -> np.ndarray:
+    """(N,) Boltzmann probabilities; NaN for chosen and forbidden chunks."""
+    available = np.ones(len(scores.q_values), dtype=bool)
+    available[list(unavailable)] = False
+    shown = probabilities(scores.q_values, available, temperature, top_k) if available.any() else np.zeros(len(available))
+    shown[~available] = np.nan
+    return shown
+
+
+def _number(value: float, kind: type[T]) -> T | None:
+    return None if np.isnan(value) else kind(value)

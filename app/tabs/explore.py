@@ -1,0 +1,485 @@
+"""The Explore tab: its components, and which action each of them starts. What the actions do is in app.explorer, how it reads in app.present."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import gradio as gr
+import plotly.graph_objects as go
+
+from app import opening, present
+from app.components.page import Page
+from app.components.strip import Strip, strip_value
+from app.components.tree import Tree, clicked
+from app.explorer import Explorer
+from app.jobs import Finished, stream
+from app.services import RunInView, Services
+from app.session import Session
+from app.strip_source import RunStrip, shown_temperature
+from core.config import CHUNKERS, MAX_BEAM_WIDTH, EpisodeConfig
+from core.encode.checkpoint import CheckpointSpec
+from core.errors import BadRequest, UserError
+from core.figures import best_q_figure, distribution_figure, parts_figure
+from core.ingest.limits import MAX_FILE_BYTES
+from core.opening import Progress
+from core.tasks.samples import list_samples
+
+Update = dict[Any, Any]
+MAX_BUDGET = 12
+"""Right end of the budget slider: more chunks than encoders of this size can hold in a state."""
+
+
+@dataclass
+class Controls:
+    """The inputs that make an EpisodeConfig, in the order in which handlers get their values."""
+
+    query: gr.Textbox
+    budget: gr.Slider
+    temperature: gr.Slider
+    stops: gr.Checkbox
+    threshold: gr.Slider
+    seed: gr.Number
+    beam: gr.Slider
+    positions: gr.Checkbox
+    top_k: gr.Number
+
+    def list(self) -> list[Any]:
+        """For `inputs=`."""
+        return list(vars(self).values())
+
+
+def read_controls(values: tuple[Any, ...]) -> tuple[str, EpisodeConfig]:
+    """(query, config) out of the controls' values. Raises BadRequest with the sentence to show."""
+    query, budget, temperature, stops, threshold, seed, beam, positions, top_k = values
+    if None in (budget, temperature, threshold, seed, beam):
+        raise BadRequest("a setting is empty; give budget, temperature, threshold, seed and beam a number each")
+    return str(query or ""), EpisodeConfig(
+        step_budget=int(budget),
+        temperature=float(temperature),
+        stop_threshold=float(threshold) if stops else None,
+        seed=int(seed),
+        beam_width=int(beam),
+        top_k_actions=int(top_k) if top_k else None,
+        use_positions=bool(positions),
+    )
+
+
+class ExploreTab:
+    """Built once; handlers are methods."""
+
+    def __init__(self, services: Services) -> None:
+        self.services = services
+        self.explorer = Explorer(services)
+        self.session = gr.State(Session(), delete_callback=self.explorer.leave)
+        self.page = Page(elem_id="qx-page")
+        self._build_document_card()
+        self._build_controls()
+        self._build_views()
+        self._wire()
+
+    # Layout
+
+    def _build_document_card(self) -> None:
+        with gr.Group(elem_classes="qx-card", elem_id="qx-document"):
+            self.header = Tree(present.document_header(None), elem_id="qx-header")
+            self.opening_progress = Tree(elem_id="qx-opening")
+            with gr.Accordion("Change document", open=False, elem_id="qx-change") as self.change_panel:
+                samples = [(f"{sample.title}: {sample.description}", sample.key) for sample in list_samples()]
+                with gr.Tabs():
+                    with gr.Tab("Samples"):
+                        self.sample = gr.Radio(
+                            samples, value=samples[0][1], label="Written for this app, with questions whose answers are known", elem_id="qx-sample"
+                        )
+                        self.open_sample = gr.Button("Open sample", variant="primary", elem_id="qx-open-sample")
+                    with gr.Tab("Upload"):
+                        self.files = gr.File(
+                            file_count="multiple",
+                            type="filepath",
+                            label=f"HTML, Markdown or plain text, up to {MAX_FILE_BYTES // 2**20} MB each; several are searched as one list, in this order",
+                            elem_id="qx-files",
+                        )
+                        self.open_files = gr.Button("Open files", variant="primary", elem_id="qx-open-files")
+                    with gr.Tab("Paste"):
+                        self.pasted = gr.Textbox(lines=6, max_lines=12, label="Text, Markdown or HTML", elem_id="qx-pasted")
+                        self.open_pasted = gr.Button("Open text", variant="primary", elem_id="qx-open-pasted")
+                    with gr.Tab("Generate"):
+                        lengths = [(f"{n:,} tokens", n) for n in opening.GENERATED_LENGTHS]
+                        self.length = gr.Dropdown(
+                            lengths, value=lengths[1][1], label="A story of any length, with questions whose support is known", elem_id="qx-length"
+                        )
+                        self.open_generated = gr.Button("Generate and open", variant="primary", elem_id="qx-open-generated")
+                with gr.Accordion("Chunking", open=False), gr.Row():
+                    choices = [("by kind of document", ""), *((name, name) for name in CHUNKERS)]
+                    self.chunker = gr.Dropdown(
+                        choices, value="", label="Chunker", info="structure: tables and lists alone, headings open chunks; sentences: packed whole"
+                    )
+                    self.max_tokens = gr.Number(None, label="Most tokens of a chunk", info="Empty: what the agent was made for", precision=0, minimum=8)
+
+    def _build_controls(self) -> None:
+        spec = self.services.agent(self.services.checkpoints[0]).spec
+        with gr.Group(elem_classes="qx-card", elem_id="qx-controls"):
+            with gr.Row(elem_classes="qx-question-row"):
+                query = gr.Textbox(
+                    label="Question", lines=1, max_lines=4, placeholder="Ask something about the document", scale=6, elem_id="qx-question", submit_btn=False
+                )
+                self.known = gr.Dropdown([], label="Known questions", info="Support is marked", scale=3, elem_id="qx-known", visible=False)
+            with gr.Row(elem_classes="qx-buttons"):
+                self.run = gr.Button("Run", variant="primary", elem_id="qx-run", min_width=96)
+                self.step = gr.Button("Step", elem_id="qx-step", min_width=80)
+                self.back = gr.Button("Back", elem_id="qx-back", interactive=False, min_width=80)
+                self.reset = gr.Button("Reset", elem_id="qx-reset", interactive=False, min_width=80)
+                self.cancel = gr.Button("Cancel", elem_id="qx-cancel", variant="stop", min_width=80)
+                self.status = Tree([present.status(None, Session())], elem_id="qx-status")
+            self.notice = Tree(elem_id="qx-notice")
+            self.standing = Tree(elem_id="qx-standing")
+            with gr.Row(elem_classes="qx-sliders"):
+                self.agent = gr.Dropdown(self.services.checkpoints, value=spec.name, label="Agent", info=present.agent_note(spec), elem_id="qx-agent")
+                budget = gr.Slider(1, MAX_BUDGET, value=spec.step_budget, step=1, label="Step budget", info="Most chunks to choose", elem_id="qx-budget")
+                temperature = gr.Slider(0, 1, value=0, step=0.005, label="Temperature", info="0 is greedy", elem_id="qx-temperature")
+                with gr.Column(min_width=180):
+                    threshold = gr.Slider(-1, 1, value=0, step=0.01, label="Stop when best Q is below", elem_id="qx-threshold")
+                    stops = gr.Checkbox(spec.stop_threshold is not None, label="Stop early", elem_id="qx-stops")
+            with gr.Accordion("More settings", open=False, elem_id="qx-more"), gr.Row():
+                seed = gr.Number(0, label="Seed", info="Of the sampling", precision=0, minimum=0, elem_id="qx-seed")
+                beam = gr.Slider(1, MAX_BEAM_WIDTH, value=1, step=1, label="Beam", info="Paths to plan with; 1 plans nothing", elem_id="qx-beam")
+                top_k = gr.Number(None, label="Sample among the best", info="Empty: among all chunks", precision=0, minimum=1, elem_id="qx-top-k")
+                positions = gr.Checkbox(True, label="Positions", info="Off: no chunk is turned by where it lies", elem_id="qx-positions")
+        self.controls = Controls(query, budget, temperature, stops, threshold, seed, beam, positions, top_k)
+
+    def _build_views(self) -> None:
+        with gr.Group(elem_classes="qx-card"):
+            self.strip = Strip(self._find_strip, elem_id="qx-strip")
+        with gr.Row(elem_classes="qx-split"):
+            with gr.Column(scale=5, min_width=280, elem_classes="qx-card"):
+                gr.Markdown("### Steps")
+                self.steps = Tree(present.steps(None, Session()), elem_id="qx-steps")
+            with gr.Column(scale=7, min_width=300, elem_classes="qx-card"):
+                with gr.Row(elem_classes="qx-find"):
+                    self.find = gr.Textbox(show_label=False, container=False, placeholder="Find text, or #1203 for a chunk", elem_id="qx-find", scale=5)
+                    self.find_next = gr.Button("Find next", elem_id="qx-find-next", scale=1, min_width=90)
+                self.reading = Tree(present.reading(None, None, Session()), elem_id="qx-reading")
+        with gr.Row(elem_classes="qx-split"):
+            with gr.Column(elem_classes="qx-card", min_width=260):
+                self.decision = Tree(elem_id="qx-decision")
+                self.best = gr.Plot(show_label=False, elem_id="qx-best")
+            with gr.Column(elem_classes="qx-card", min_width=260):
+                self.distribution_title = Tree(elem_id="qx-distribution-title")
+                self.distribution = gr.Plot(show_label=False, elem_id="qx-distribution")
+            with gr.Column(elem_classes="qx-card", min_width=260, visible=False) as self.parts_card:
+                gr.Markdown("### Content and position part of Q")
+                self.parts = gr.Plot(show_label=False, elem_id="qx-parts")
+        with gr.Group(elem_classes="qx-card"):
+            self.evidence = Tree(present.evidence(None, Session()), elem_id="qx-evidence")
+
+    # Events
+
+    def _wire(self) -> None:
+        panels = [
+            *(self.session, self.page, self.header, self.opening_progress, self.known, self.status, self.notice, self.standing, self.strip),
+            *(self.steps, self.reading, self.decision, self.best, self.distribution_title, self.distribution, self.parts_card, self.parts),
+            *(self.evidence, self.back, self.reset, self.agent, self.change_panel, *self.controls.list()),
+        ]
+        controls, session = self.controls.list(), self.session
+        private = {"outputs": panels, "api_visibility": "private", "show_progress": "hidden"}
+        opens = {**private, "concurrency_id": "open", "concurrency_limit": 2}
+        runs = {**private, "concurrency_id": "agent", "concurrency_limit": 1, "trigger_mode": "multiple"}
+        chunking = [self.agent, self.chunker, self.max_tokens]
+        slow = [
+            self.open_sample.click(self._open_sample, [session, self.sample, *chunking], **opens),
+            self.open_files.click(self._open_files, [session, self.files, *chunking], **opens),
+            self.open_pasted.click(self._open_pasted, [session, self.pasted, *chunking], **opens),
+            self.open_generated.click(self._open_generated, [session, self.length, *chunking], **opens),
+            self.agent.input(self._change_agent, [session, self.agent, *controls], **opens),
+            self.run.click(self._run, [session, *controls], **runs),
+            self.controls.query.submit(self._run, [session, *controls], **runs),
+            self.step.click(self._step, [session, *controls], **runs),
+            self.standing.select(self._on_standing, [session, *controls], **runs),
+            self.reading.select(self._on_reading, [session, *controls], **runs),
+        ]
+        self.cancel.click(self._cancelled, [session, *controls], cancels=slow, **private)
+        self.back.click(self._back, [session, *controls], **runs)
+        self.reset.click(self._reset, [session, *controls], **runs)
+        for tree in (self.steps, self.evidence):
+            tree.select(self._on_tree, [session, *controls], **private)
+        self.strip.select(self._on_strip, [session, *controls], **private)
+        for event in (self.find.submit, self.find_next.click):
+            event(self._find, [session, self.find], **private)
+        self.known.input(lambda question: question, self.known, self.controls.query, api_visibility="private", show_progress="hidden")
+        gr.on(
+            [control.change for control in controls],
+            self._on_controls,
+            [session, *controls],
+            self.standing,
+            api_visibility="private",
+            show_progress="hidden",
+            trigger_mode="always_last",
+        )
+        self.on_load = lambda blocks: blocks.load(self._load, [session], **opens)
+
+    # Handlers; each returns or yields updates by component
+
+    def _load(self, session: Session, request: gr.Request) -> Iterator[Update]:
+        run_id = str(request.query_params.get("run", ""))[:64]
+        if run_id:
+            try:
+                yield self._attached(self.explorer.attach(run_id))
+                return
+            except UserError as error:
+                yield {self.notice: present.notice(f"{error}. A sample is opened instead.", "error")}
+        sample = list_samples()[0]
+        for update in self._opening(lambda report: opening.open_sample(self.explorer, session, sample.key, self.services.checkpoints[0], report)):
+            update.pop(self.notice, None)
+            yield update
+
+    def _attached(self, session: Session) -> Update:
+        run = self.services.runs.get(session.run)
+        assert run is not None
+        config, spec = run.config, run.spec
+        controls = self.controls
+        return {
+            **self._opened(session, query=run.trace.started.query, spec=spec, config=config),
+            **self._view(session, run.trace.started.query, config),
+            controls.query: run.trace.started.query,
+        }
+
+    def _open_sample(self, session: Session, key: str, agent: str, chunker: str, max_tokens: float | None) -> Iterator[Update]:
+        return self._opening(lambda report: opening.open_sample(self.explorer, session, key, agent, report, chunker, max_tokens))
+
+    def _open_files(self, session: Session, paths: list[str] | None, agent: str, chunker: str, max_tokens: float | None) -> Iterator[Update]:
+        files = [Path(path) for path in paths or []]
+        return self._opening(lambda report: opening.open_files(self.explorer, session, files, agent, report, chunker, max_tokens))
+
+    def _open_pasted(self, session: Session, text: str, agent: str, chunker: str, max_tokens: float | None) -> Iterator[Update]:
+        return self._opening(lambda report: opening.open_pasted(self.explorer, session, text, agent, report, chunker, max_tokens))
+
+    def _open_generated(self, session: Session, length: int, agent: str, chunker: str, max_tokens: float | None) -> Iterator[Update]:
+        return self._opening(lambda report: opening.open_generated(self.explorer, session, length, agent, report, chunker, max_tokens))
+
+    def _opening(self, work: Callable[[Progress], Session]) -> Iterator[Update]:
+        """Progress while `work` opens documents, then the fresh page. What was open stays when it fails or is cancelled."""
+        yield {self.opening_progress: present.preparing(), self.notice: []}
+        try:
+            for item in stream(work):
+                if isinstance(item, Finished):
+                    yield self._opened(item.result)
+                else:
+                    yield {self.opening_progress: present.progress(item)}
+        except UserError as error:
+            yield {self.opening_progress: [], self.notice: present.notice(str(error))}
+
+    def _opened(self, session: Session, query: str | None = None, spec: CheckpointSpec | None = None, config: EpisodeConfig | None = None) -> Update:
+        """Everything that changes with the documents: known questions, controls at the agent's defaults, empty views."""
+        documents = self.explorer.documents(session)
+        spec = spec or documents.agent.spec
+        known = [(f"{q.question}  ·  {q.hops} hop{'s' if q.hops > 1 else ''}", q.question) for q in documents.questions]
+        query = query if query is not None else (documents.questions[0].question if documents.questions else "")
+        config = config or spec.episode_config(step_budget=min(spec.step_budget, len(documents.corpus)))
+        shown = query if query in [q.question for q in documents.questions] else None
+        return {
+            **self._view(session, query, config),
+            **self._control_values(spec, config, len(documents.corpus)),
+            self.controls.query: query,
+            self.known: gr.Dropdown(known, value=shown, visible=bool(known)),
+            self.opening_progress: [],
+            self.change_panel: gr.Accordion(open=False),
+            self.agent: gr.Dropdown(value=spec.name, info=present.agent_note(spec)),
+        }
+
+    def _control_values(self, spec: CheckpointSpec, config: EpisodeConfig, n_chunks: int) -> Update:
+        lo, hi = spec.q_range
+        controls = self.controls
+        threshold = config.stop_threshold if config.stop_threshold is not None else (spec.stop_threshold if spec.stop_threshold is not None else lo)
+        return {
+            controls.budget: gr.Slider(1, max(2, min(MAX_BUDGET, n_chunks)), value=config.step_budget),
+            controls.temperature: gr.Slider(0, round(10 * spec.shown_temperature, 3), value=config.temperature, step=spec.shown_temperature / 20),
+            controls.threshold: gr.Slider(lo, hi, value=threshold, step=round((hi - lo) / 200, 4)),
+            controls.stops: config.stop_threshold is not None,
+            controls.seed: config.seed,
+            controls.beam: config.beam_width,
+            controls.top_k: config.top_k_actions,
+            controls.positions: gr.Checkbox(config.use_positions, interactive=spec.position_kind != "none"),
+        }
+
+    def _change_agent(self, session: Session, agent: str, *controls: Any) -> Iterator[Update]:
+        query = str(controls[0] or "")
+
+        def work(report: Progress) -> Session:
+            return self.explorer.change_agent(session, agent, report)
+
+        for update in self._opening(work):
+            update.pop(self.change_panel, None)
+            if self.controls.query in update:
+                update[self.controls.query] = query
+            yield update
+
+    def _run(self, session: Session, *controls: Any) -> Iterator[Update]:
+        return self._acting(session, controls, lambda query, config: self.explorer.advance(session, query, config, None))
+
+    def _step(self, session: Session, *controls: Any) -> Iterator[Update]:
+        return self._acting(session, controls, lambda query, config: self.explorer.advance(session, query, config, 1))
+
+    def _acting(self, session: Session, controls: tuple[Any, ...], action: Callable[[str, EpisodeConfig], Iterator[Session]]) -> Iterator[Update]:
+        """A view per event of a run; an error becomes a sentence beside the buttons and changes nothing else."""
+        try:
+            query, config = read_controls(controls)
+            for session in action(query, config):
+                yield self._view(session, query, config)
+        except UserError as error:
+            yield {self.notice: present.notice(str(error))}
+
+    def _back(self, session: Session, *controls: Any) -> Update:
+        return self._shown(self.explorer.back(session), controls)
+
+    def _reset(self, session: Session, *controls: Any) -> Update:
+        return {**self._shown(self.explorer.reset(session), controls), self.page: {"run_id": ""}}
+
+    def _cancelled(self, session: Session, *controls: Any) -> Update:
+        update = {self.opening_progress: [], self.notice: present.notice("Cancelled; what was done so far is kept.", "info")}
+        return {**self._shown(session, controls), **update} if session.corpus else update
+
+    def _on_tree(self, session: Session, *controls: Any, event: gr.EventData = None) -> Update:
+        return self._navigated(session, controls, *clicked(event))
+
+    def _on_reading(self, session: Session, *controls: Any, event: gr.EventData = None) -> Iterator[Update]:
+        action, argument = clicked(event)
+        if action in ("force", "forbid") and argument.isdecimal():
+            chosen = self.explorer.force if action == "force" else self.explorer.forbid
+            yield from self._acting(session, controls, lambda query, config: chosen(session, query, config, int(argument)))
+        else:
+            yield self._navigated(session, controls, action, argument)
+
+    def _on_standing(self, session: Session, *controls: Any, event: gr.EventData = None) -> Iterator[Update]:
+        action, argument = clicked(event)
+        if action == "again":
+            fresh = self.explorer.reset(session)
+            yield from self._acting(fresh, controls, lambda query, config: self.explorer.advance(fresh, query, config, None))
+        else:
+            yield self._navigated(session, controls, action, argument)
+
+    def _on_strip(self, session: Session, *controls: Any, event: gr.EventData = None) -> Update:
+        data = event._data if isinstance(event._data, dict) else {}
+        if "look" in data:
+            return self._navigated(session, controls, "look", str(data["look"]))
+        return self._navigated(session, controls, "open", str(data.get("chunk_id")))
+
+    def _navigated(self, session: Session, controls: tuple[Any, ...], action: str, argument: str) -> Update:
+        """Looking around: nothing runs. Arguments come from a browser: out of bounds, nothing happens."""
+        documents, run = self.services.corpora.get(session.corpus), self.explorer.run_of(session)
+        if documents is None or not argument.isdecimal():
+            return {}
+        value = int(argument)
+        if action == "look" and run is not None and 1 <= value <= run.trace.n_looks:
+            step = run.trace.steps[value - 1] if value <= len(run.trace.steps) else None
+            chunk_id = step.chunk_id if step else session.chunk_id
+            return self._shown(replace(session, look=value, chunk_id=chunk_id, anchor=None), controls)
+        if value < len(documents.corpus):
+            if action == "open":
+                return self._reading_only(replace(session, chunk_id=value, anchor=None))
+            if action == "page":
+                return self._reading_only(replace(session, anchor=value))
+            if action == "allow":
+                return self._shown(self.explorer.allow(session, value), controls)
+        return {}
+
+    def _find(self, session: Session, wanted: str) -> Update:
+        try:
+            chunk_id, words = opening.find_chunk(self.explorer.documents(session).workspace, wanted or "", session.chunk_id)
+        except UserError as error:
+            return {self.notice: present.notice(str(error))}
+        return {**self._reading_only(replace(session, chunk_id=chunk_id, anchor=None)), self.notice: present.notice(words, "info")}
+
+    def _on_controls(self, session: Session, *controls: Any) -> Any:
+        try:
+            query, config = read_controls(controls)
+        except UserError as error:
+            return present.notice(str(error))
+        return present.standing(self.explorer.run_of(session), session, config, query)
+
+    # Views
+
+    def _shown(self, session: Session, controls: tuple[Any, ...]) -> Update:
+        try:
+            query, config = read_controls(controls)
+        except UserError:
+            query, config = str(controls[0] or ""), None
+        return self._view(session, query, config)
+
+    def _reading_only(self, session: Session) -> Update:
+        documents, run = self.services.corpora.get(session.corpus), self.explorer.run_of(session)
+        return {self.session: session, self.reading: present.reading(documents, run, session)}
+
+    def _view(self, session: Session, query: str, config: EpisodeConfig | None) -> Update:
+        """Every panel for a session."""
+        documents, run = self.services.corpora.get(session.corpus), self.explorer.run_of(session)
+        return {
+            self.session: session,
+            self.page: {"run_id": run.run_id if run else None},
+            self.header: present.document_header(documents),
+            self.status: [present.status(run, session)],
+            self.notice: [],
+            self.standing: present.standing(run, session, config, query),
+            self.strip: _strip(run, session),
+            self.steps: present.steps(run, session),
+            self.reading: present.reading(documents, run, session),
+            self.evidence: present.evidence(run, session),
+            self.back: gr.Button(interactive=session.cursor > 0),
+            self.reset: gr.Button(interactive=run is not None),
+            **self._figures(run, session),
+        }
+
+    def _figures(self, run: RunInView | None, session: Session) -> Update:
+        if run is None or not run.trace.n_looks:
+            empty = {self.best: None, self.distribution: None, self.parts_card: gr.Column(visible=False)}
+            return {
+                **empty,
+                self.decision: present.figure_title("Best Q per step and the threshold"),
+                self.distribution_title: present.figure_title("Distribution of Q"),
+            }
+        look = session.look
+        has_parts = any(step.content_q is not None for step in run.trace.steps)
+        return {
+            self.decision: present.figure_title("Best Q per step and the threshold", present.decision(run.trace, session.cursor)),
+            self.best: best_q_figure(run.trace),
+            self.distribution_title: present.figure_title(f"Distribution of Q at step {look}", "chunks that could be chosen, log scale"),
+            self.distribution: _distribution(run, look),
+            self.parts_card: gr.Column(visible=has_parts),
+            self.parts: parts_figure(run.trace) if has_parts else None,
+        }
+
+    def _find_strip(self, token: str) -> RunStrip | None:
+        run = self.services.runs.get(token)
+        return None if run is None else RunStrip(run)
+
+
+def _distribution(run: RunInView, look: int) -> go.Figure:
+    values = run.q_values(look).copy()
+    values[list(run.unavailable(look))] = float("nan")
+    return distribution_figure(values[values == values], run.config.stop_threshold)
+
+
+def _strip(run: RunInView | None, session: Session) -> dict[str, Any] | None:
+    """The strip's value for the steps that the cursor keeps."""
+    if run is None or not run.trace.n_looks:
+        return None
+    workspace, trace = run.documents.workspace, run.trace
+    lo, hi = run.spec.q_range
+    first = run.q_values(1)
+    at_end = session.cursor == len(trace.steps)
+    return strip_value(
+        token=run.token,
+        n_chunks=run.n_chunks,
+        n_looks=trace.n_looks if at_end else max(1, min(trace.n_looks, session.cursor + 1)),
+        look=session.look,
+        scale=(min(lo, float(first.min())), max(hi, float(first.max()))),
+        threshold=run.config.stop_threshold,
+        chosen=[{"step": step.step, "chunk_id": step.chunk_id, "by": step.chosen_by} for step in trace.steps[: session.cursor]],
+        gold=run.gold,
+        forbidden=session.forbidden,
+        documents=[{"title": document.title, "first_chunk": int(first)} for document, first in zip(workspace.documents, workspace.borders[:-1], strict=True)],
+        intervals=[{"lo": part.lo, "hi": part.hi, "rho_lo": part.rho_lo, "rho_hi": part.rho_hi} for part in run.ruler(session.look)],
+        stopped=at_end and trace.n_looks > len(trace.steps),
+        probability_name=f"p at T = {shown_temperature(run):g}",
+    )

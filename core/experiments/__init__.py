@@ -1,0 +1,45 @@
+"""The experiment log: one DuckDB file, one owner process, every run with the Q-values of all chunks.
+
+`open_log` to record runs, `open_reader` to look at them from another process, `export_runs` and `import_runs` to move them.
+Callers pass an owner and nothing else: who may see what is decided here, in SQL.
+"""
+
+from core.experiments.commands import add_log_option, add_parser, add_runs_subparser, default_log_path
+from core.experiments.exchange import FORMATS, ExportFormat, export_runs, import_runs
+from core.experiments.inbox import InboxLog
+from core.experiments.lock import LogOwned
+from core.experiments.queries import RunReader
+from core.experiments.reader import LogReader, open_reader
+from core.experiments.records import LoggedDocument, LoggedRun, RunLog, RunPage, RunRecord, RunRow, new_run_id
+from core.experiments.replay import MAX_Q_DIFFERENCE, ReplayReport, compare_traces
+from core.experiments.store import ExperimentLog, open_log
+from core.experiments.wire import MalformedRuns
+
+__all__ = [
+    "FORMATS",
+    "MAX_Q_DIFFERENCE",
+    "ExperimentLog",
+    "ExportFormat",
+    "InboxLog",
+    "LogOwned",
+    "LogReader",
+    "LoggedDocument",
+    "LoggedRun",
+    "MalformedRuns",
+    "ReplayReport",
+    "RunLog",
+    "RunPage",
+    "RunReader",
+    "RunRecord",
+    "RunRow",
+    "add_log_option",
+    "add_parser",
+    "add_runs_subparser",
+    "compare_traces",
+    "default_log_path",
+    "export_runs",
+    "import_runs",
+    "new_run_id",
+    "open_log",
+    "open_reader",
+]

@@ -1,0 +1,211 @@
+"""`python -m core runs list|show|export|import|delete`: the log from the command line.
+
+Each command takes the parsed arguments, prints its result to stdout and notices to stderr, and returns the exit status; errors a person
+can put right are raised as `UserError` for the caller to print. The command line is local mode: it sees the runs without an owner.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shutil
+import sys
+from pathlib import Path
+from typing import Any
+
+from core.errors import LogError
+from core.events import event_to_json
+from core.experiments.exchange import FORMATS, export_runs, import_runs
+from core.experiments.inbox import inbox_of
+from core.experiments.lock import LogOwned
+from core.experiments.reader import LogReader, open_reader
+from core.experiments.records import LoggedRun, RunRow, new_run_id
+from core.experiments.store import ExperimentLog
+from core.experiments.wire import read_runs
+
+
+def default_log_path() -> Path:
+    """`log.duckdb` in $QRAG_HOME, or in ~/.local/share/qrag-explorer."""
+    return Path(os.environ.get("QRAG_HOME") or Path.home() / ".local" / "share" / "qrag-explorer") / "log.duckdb"
+
+
+def add_runs_subparser(subparsers: Any) -> Any:
+    """Register `runs` and return the object to which further commands on runs can be added."""
+    runs = subparsers.add_parser("runs", help="look into the log of runs")
+    return runs.add_subparsers(dest="runs_command", required=True, metavar="COMMAND")
+
+
+def add_log_option(parser: argparse.ArgumentParser) -> None:
+    """The option every command on runs has."""
+    parser.add_argument("--log", type=Path, default=None, metavar="FILE", help="the log (default: log.duckdb in $QRAG_HOME or ~/.local/share/qrag-explorer)")
+
+
+def add_parser(subparsers: Any) -> Any:
+    """Register `runs` with its commands; returns what `add_runs_subparser` does."""
+    commands = add_runs_subparser(subparsers)
+    add_list_parser(commands)
+    show = commands.add_parser("show", help="print one run")
+    show.add_argument("run_id", metavar="RUN_ID")
+    show.set_defaults(func=show_command)
+    export = commands.add_parser("export", help="write runs to files")
+    export.add_argument("run_ids", nargs="*", metavar="RUN_ID", help="default: all runs that have ended")
+    export.add_argument("--format", choices=FORMATS, default="json")
+    export.add_argument("--to", type=Path, required=True, metavar="PATH", help="a folder, or for json also a file")
+    export.add_argument("--no-text", action="store_true", help="leave out the texts of documents and chunks")
+    export.set_defaults(func=export_command)
+    import_ = commands.add_parser("import", help="read a file written by export --format json")
+    import_.add_argument("file", type=Path, metavar="FILE")
+    import_.set_defaults(func=import_command)
+    delete = commands.add_parser("delete", help="remove a run for good")
+    delete.add_argument("run_id", metavar="RUN_ID")
+    delete.set_defaults(func=delete_command)
+    for parser in (show, export, import_, delete):
+        parser.add_argument("--json", action="store_true", help="print JSON")
+        add_log_option(parser)
+    return commands
+
+
+def add_list_parser(commands: Any) -> None:
+    """Register `runs list`."""
+    parser = commands.add_parser("list", help="print the runs, newest first")
+    for name, meaning in (
+        ("text", "part of the question"),
+        ("method", "qrag, topk, ..."),
+        ("checkpoint", "its name"),
+        ("document", "a hash, or part of a title"),
+        ("status", "running, complete, cancelled or failed"),
+    ):
+        parser.add_argument(f"--{name}", help=meaning)
+    parser.add_argument("--limit", type=int, default=50, metavar="N")
+    parser.add_argument("--offset", type=int, default=0, metavar="N")
+    parser.add_argument("--json", action="store_true", help="print JSON")
+    add_log_option(parser)
+    parser.set_defaults(func=list_command)
+
+
+def list_command(arguments: argparse.Namespace) -> int:
+    """A line a run, or with --json {"total", "runs"}."""
+    filters = {name: getattr(arguments, name) for name in ("text", "method", "checkpoint", "document", "status")}
+    with _reader(arguments) as reader:
+        page = reader.search(owner=None, **filters, limit=arguments.limit, offset=arguments.offset)
+    if arguments.json:
+        _print_json({"total": page.total, "runs": [row.to_json() for row in page.rows]})
+        return 0
+    for row in page.rows:
+        print(_line(row))
+    _notice(f"{len(page.rows)} of {page.total} runs")
+    return 0
+
+
+def show_command(arguments: argparse.Namespace) -> int:
+    """The run with its steps; with --json everything but the arrays."""
+    with _reader(arguments) as reader:
+        run = reader.get(arguments.run_id)
+    if arguments.json:
+        _print_json(_run_json(run))
+        return 0
+    record = run.record
+    print(f"{record.run_id}  {run.status}  {run.created_at:%Y-%m-%d %H:%M:%S}  {record.method}  {_printable(record.checkpoint)}")
+    print(_printable(record.query))
+    for step in run.trace.steps:
+        print(f"{step.step:>4}  chunk {step.chunk_id}  Q {step.q_value:.4f}  {_printable(step.text)}")
+    if run.trace.stopped is not None:
+        print(f"stopped: {run.trace.stopped.reason}")
+    if run.message is not None:
+        print(_printable(run.message))
+    return 0
+
+
+def export_command(arguments: argparse.Namespace) -> int:
+    """Prints the path written."""
+    with _reader(arguments) as reader:
+        path = export_runs(reader, arguments.run_ids or None, arguments.format, arguments.to, include_text=not arguments.no_text)
+    _print_json({"path": str(path)}) if arguments.json else print(path)
+    return 0
+
+
+def import_command(arguments: argparse.Namespace) -> int:
+    """Prints how many runs were new; through the inbox, and then without a number, when another process owns the log."""
+    path = _log_path(arguments)
+    try:
+        with ExperimentLog.open(path) as log:
+            count: int | None = import_runs(log, arguments.file)
+    except LogOwned:
+        count = None
+        _leave_in_inbox(arguments.file, path)
+        _notice(f"another process owns the log {path}: the runs wait in its inbox and will be taken in by it")
+    if arguments.json:
+        _print_json({"imported": count})
+    elif count is not None:
+        print(count)
+    return 0
+
+
+def delete_command(arguments: argparse.Namespace) -> int:
+    """Prints the id deleted."""
+    path = _log_path(arguments)
+    if not path.exists():
+        raise LogError(f"there is no log at {path}; pass another file with --log")
+    try:
+        with ExperimentLog.open(path) as log:
+            log.delete(arguments.run_id, None)
+    except LogOwned as error:
+        raise LogOwned(f"run {arguments.run_id[:64]!r} was not deleted: {error}") from error
+    _print_json({"deleted": arguments.run_id}) if arguments.json else print(arguments.run_id)
+    return 0
+
+
+def _log_path(arguments: argparse.Namespace) -> Path:
+    path: Path = arguments.log or default_log_path()
+    return path.absolute()
+
+
+def _reader(arguments: argparse.Namespace) -> LogReader:
+    reader = open_reader(_log_path(arguments))
+    if reader.notice is not None:
+        _notice(reader.notice)
+    return reader
+
+
+def _leave_in_inbox(file: Path, log: Path) -> None:
+    for _ in read_runs(file):  # whoever wrote the file hears now what is wrong with it
+        pass
+    inbox = inbox_of(log)
+    inbox.mkdir(parents=True, exist_ok=True)
+    temporary = inbox / f".{new_run_id()}.tmp"
+    shutil.copyfile(file, temporary)
+    os.replace(temporary, inbox / f"import-{new_run_id()}.jsonl")
+
+
+def _run_json(run: LoggedRun) -> dict[str, Any]:
+    return {
+        "record": run.record.to_json(),
+        "status": run.status,
+        "message": run.message,
+        "created_at": run.created_at.isoformat(),
+        "finished_at": run.finished_at and run.finished_at.isoformat(),
+        "shared": run.shared,
+        "n_steps": run.n_steps,
+        "children": list(run.children),
+        "events": [event_to_json(event) for event in run.events],
+    }
+
+
+def _line(row: RunRow) -> str:
+    titles = _printable(", ".join(row.titles))
+    return f"{row.run_id}  {row.created_at:%Y-%m-%d %H:%M:%S}  {row.status:<9}  {row.method:<9}  {row.n_steps:>3} steps  {_printable(row.query)}  [{titles}]"
+
+
+def _printable(text: str, longest: int = 160) -> str:
+    """One line without control characters, so that a document can't steer the terminal."""
+    shown = "".join(character if character.isprintable() else " " for character in text)
+    return shown if len(shown) <= longest else shown[: longest - 1] + "…"
+
+
+def _print_json(value: Any) -> None:
+    print(json.dumps(value, ensure_ascii=True))
+
+
+def _notice(sentence: str) -> None:
+    print(sentence, file=sys.stderr)

@@ -1,0 +1,137 @@
+"""One DuckDB file: transactions for the writer, cursors for readers, and survival of a full disk.
+
+DuckDB gives up its whole instance when a checkpoint can't be written, even one that a commit started, although the commit is safe
+in the write-ahead log. So automatic checkpoints are off; the writer calls `checkpoint_if_due` between transactions, and an instance
+that gave up is closed and opened again, which needs no disk space. Knows nothing of runs.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import TypeAlias, TypeVar
+
+import duckdb
+
+from core.errors import LogError
+from core.experiments.lock import LogOwned
+
+T = TypeVar("T")
+Connection: TypeAlias = duckdb.DuckDBPyConnection
+
+CHECKPOINT_BYTES = 32 << 20
+"""Length of the write-ahead log from which it is folded into the file; replaying it at the next start stays under a second."""
+
+REOPEN_PATIENCE = 5.0
+"""Seconds to wait for the readers of an instance that gave up."""
+
+_SETTINGS = {"threads": 2, "memory_limit": "2GB", "autoinstall_known_extensions": False, "autoload_known_extensions": False}
+
+
+class Database:
+    """The connection of one process to the log file. One thread writes, any thread reads."""
+
+    def __init__(self, path: Path, *, read_only: bool = False) -> None:
+        self.path = path
+        self._read_only = read_only
+        self._connection = self._connect()
+        self._checkpoint_at = CHECKPOINT_BYTES
+
+    def write(self, work: Callable[[Connection], T]) -> T:
+        """`work` in one transaction: committed when this returns, without trace when it raises. For one thread at a time."""
+        try:
+            return self._transaction(work)
+        except duckdb.FatalException:
+            self._reopen()
+            return self._transaction(work)
+
+    def read(self, work: Callable[[Connection], T]) -> T:
+        """`work` with a cursor of its own. Raises LogError with a sentence where DuckDB fails."""
+        deadline = time.monotonic() + REOPEN_PATIENCE
+        while True:
+            try:
+                with contextlib.closing(self._connection.cursor()) as cursor:
+                    return work(cursor)
+            except (duckdb.FatalException, duckdb.ConnectionException) as error:
+                if time.monotonic() > deadline:
+                    raise explain(error, self.path) from error
+                time.sleep(0.02)  # the writer is opening the file again
+            except duckdb.Error as error:
+                raise explain(error, self.path) from error
+
+    def checkpoint_if_due(self, *, force: bool = False) -> None:
+        """Fold the write-ahead log into the file when it is long. A failure is no loss: the next try comes when it has grown as much again."""
+        log = Path(f"{self.path}.wal")
+        size = log.stat().st_size if log.exists() else 0
+        if size <= self._checkpoint_at and not (force and size):
+            return
+        try:
+            self._connection.execute("CHECKPOINT")
+            self._checkpoint_at = CHECKPOINT_BYTES
+        except duckdb.Error:
+            self._checkpoint_at = size + CHECKPOINT_BYTES
+            self._reopen()
+
+    def close(self, *, tidy: bool = True) -> None:
+        """Let go of the file, with its write-ahead log folded into it if `tidy`."""
+        if tidy and not self._read_only:
+            with contextlib.suppress(LogError, duckdb.Error):
+                self.checkpoint_if_due(force=True)
+        self._connection.close()
+
+    def _transaction(self, work: Callable[[Connection], T]) -> T:
+        self._connection.execute("BEGIN")
+        try:
+            result = work(self._connection)
+            self._connection.execute("COMMIT")
+        except BaseException:
+            with contextlib.suppress(duckdb.Error):  # a failed commit has rolled back already
+                self._connection.execute("ROLLBACK")
+            raise
+        return result
+
+    def _connect(self) -> Connection:
+        settings = _SETTINGS if self._read_only else {**_SETTINGS, "checkpoint_threshold": "1TB"}
+        try:
+            return duckdb.connect(str(self.path), read_only=self._read_only, config=settings)
+        except duckdb.Error as error:
+            raise explain(error, self.path) from error
+
+    def _reopen(self) -> None:
+        self._connection.close()
+        deadline = time.monotonic() + REOPEN_PATIENCE
+        while True:  # DuckDB hands out the old instance until its last cursor is closed
+            self._connection = self._connect()
+            try:
+                self._connection.execute("SELECT count(*) FROM runs").fetchall()
+                return
+            except duckdb.FatalException as error:
+                self._connection.close()
+                if time.monotonic() > deadline:
+                    raise explain(error, self.path) from error
+                time.sleep(0.02)
+
+
+def explain(error: Exception, path: Path) -> LogError:
+    """An error of DuckDB or the system as one sentence with a remedy."""
+    message = str(error).strip()
+    first_line = (message.splitlines() or [type(error).__name__])[0]
+    if "Conflicting lock" in message:
+        return LogOwned(f"the log {path} is in use by another process; close it there or pass another file with --log")
+    if any(phrase in message for phrase in ("No space left", "File too large", "Disk quota")):
+        return LogError(f"the log {path} could not be written because the disk is full; make room, later runs will be logged again")
+    if any(phrase in message for phrase in ("not a valid DuckDB", "Corrupt", "corrupt", "replaying WAL", "checksum")):
+        return LogError(f"the log {path} is damaged and was left as it is ({first_line[:200]}); move it aside or pass another file with --log")
+    return LogError(f"the log {path} could not be used ({first_line[:300]}); move it aside or pass another file with --log")
+
+
+def storable(text: str) -> str:
+    """The text with a question mark for each half of a surrogate pair, which DuckDB refuses."""
+    return text.encode("utf-8", "replace").decode()
+
+
+def literal(text: str) -> str:
+    """A string inside a statement, for the few places where DuckDB takes no parameter."""
+    return "'" + text.replace("'", "''") + "'"

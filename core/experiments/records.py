@@ -1,0 +1,181 @@
+"""What the log holds, as frozen data: a run, a page of runs, a document as it was read.
+
+Decides what must be known when a run starts. Knows nothing of SQL, threads or files.
+The state of the random generator is not kept: the agent draws each step from (seed, step), so seed and step suffice.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from typing import Any, Literal, Protocol
+
+from core.errors import LogError
+from core.events import Event, StepTaken, Stopped, Trace
+from core.types import ChunkTable, Document, DocumentKind
+
+FinalStatus = Literal["complete", "cancelled", "failed"]
+Status = Literal["running", "complete", "cancelled", "failed"]
+
+MAX_SEED = 2**63 - 1
+"""Largest seed the log can hold: a signed 64-bit column."""
+
+MAX_PAGE = 1000
+"""Most runs one search returns."""
+
+
+def new_run_id() -> str:
+    """128 random bits as 32 hex digits: not guessable, so an id may stand in a permalink."""
+    return secrets.token_hex(16)
+
+
+def now() -> datetime:
+    """The present moment in UTC, to the microsecond that the log keeps."""
+    return datetime.now(UTC)
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunRecord:
+    """Everything about a run that is known when it starts."""
+
+    run_id: str
+    """32 hex digits, see `new_run_id`."""
+    method: str
+    query: str
+    config: dict[str, Any]
+    """`EpisodeConfig.to_json()`."""
+    chunking: list[dict[str, Any]]
+    """Per document: chunker and max_tokens."""
+    checkpoint: str
+    checkpoint_fingerprint: str
+    vectors: str
+    """Which vectors scored the run, for example `float16 <fingerprint>`."""
+    document_hashes: tuple[str, ...]
+    """`Document.sha256` in workspace order."""
+    n_chunks: int
+    seed: int
+    owner: str | None = None
+    """Hash of the visitor's key; None in local mode, and for anyone who reads another's shared run."""
+    parent_run_id: str | None = None
+    fork_step: int | None = None
+    """Steps of the parent that this run keeps."""
+    label: dict[str, Any] | None = None
+    """What a labelled question knows, for example {"support": [chunk ids], "answer": "..."}."""
+
+    def __post_init__(self) -> None:
+        if len(self.run_id) != 32 or set(self.run_id) - set("0123456789abcdef"):
+            raise LogError(f"run_id={self.run_id[:40]!r} must be 32 hex digits in lower case; make one with new_run_id()")
+        if not 0 <= self.seed <= MAX_SEED:
+            raise LogError(f"seed={self.seed} must be between 0 and {MAX_SEED} to be logged; choose a smaller seed")
+        if (self.parent_run_id is None) != (self.fork_step is None):
+            raise LogError("parent_run_id and fork_step belong together; give both for a child run, neither otherwise")
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain JSON values."""
+        return asdict(self) | {"document_hashes": list(self.document_hashes)}
+
+
+@dataclass(frozen=True)
+class LoggedDocument:
+    """A document of a run. `text` and `table` are None where they were not kept (exports without text)."""
+
+    title: str
+    sha256: str
+    kind: DocumentKind
+    text: str | None
+    table: ChunkTable | None
+
+    @classmethod
+    def of(cls, document: Document, table: ChunkTable | None = None) -> LoggedDocument:
+        """The form in which a document that was read enters the log; its JSON-LD and notices stay outside."""
+        return cls(document.title, document.sha256, document.kind, document.text, table)
+
+    def document(self) -> Document:
+        """The document again. Raises LogError when its text was not kept."""
+        if self.text is None:
+            raise LogError(f"the text of document {self.title[:80]!r} was not kept with the run; open the document itself again")
+        return Document(self.title, self.text, self.kind)
+
+
+@dataclass(frozen=True)
+class LoggedRun:
+    """One run as the log holds it. Events carry `StepScores` with positions None: they follow from choices, config and chunk borders."""
+
+    record: RunRecord
+    status: Status
+    message: str | None
+    """Why it failed, in a sentence."""
+    created_at: datetime
+    finished_at: datetime | None
+    shared: bool
+    trace: Trace
+    children: tuple[str, ...]
+    """Ids of the reader's own runs that forked from this one, oldest first."""
+
+    @property
+    def n_steps(self) -> int:
+        """Actions taken."""
+        return len(self.trace.steps)
+
+    @property
+    def events(self) -> tuple[StepTaken | Stopped, ...]:
+        """All events but the first, in order."""
+        return (*self.trace.steps, *([self.trace.stopped] if self.trace.stopped else []))
+
+
+@dataclass(frozen=True)
+class RunRow:
+    """One line of a list of runs."""
+
+    run_id: str
+    created_at: datetime
+    finished_at: datetime | None
+    status: Status
+    message: str | None
+    method: str
+    query: str
+    checkpoint: str
+    n_chunks: int
+    n_steps: int
+    titles: tuple[str, ...]
+    parent_run_id: str | None
+    shared: bool
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain JSON values; times in ISO 8601."""
+        finished_at = self.finished_at.isoformat() if self.finished_at else None
+        return asdict(self) | {"titles": list(self.titles), "created_at": self.created_at.isoformat(), "finished_at": finished_at}
+
+
+@dataclass(frozen=True)
+class RunPage:
+    """Some rows, and how many there are in all."""
+
+    rows: tuple[RunRow, ...]
+    total: int
+
+
+class RunLog(Protocol):
+    """Where a run goes while it happens: the log itself, or its inbox when another process owns the log."""
+
+    def start(self, record: RunRecord, documents: Sequence[Document], tables: Sequence[ChunkTable] | None = None) -> None:
+        """Begin a run."""
+
+    def record(self, run_id: str, event: Event) -> None:
+        """Add one event."""
+
+    def finish(self, run_id: str, status: FinalStatus, message: str | None = None) -> None:
+        """End a run."""
+
+    def close(self) -> None:
+        """Give up the log."""
+
+
+def logged_documents(record: RunRecord, documents: Sequence[Document], tables: Sequence[ChunkTable] | None) -> tuple[LoggedDocument, ...]:
+    """Documents with their tables. Raises ValueError unless they are those of the record."""
+    if tuple(document.sha256 for document in documents) != record.document_hashes:
+        raise ValueError("the documents given are not those of record.document_hashes, in that order")
+    columns: Sequence[ChunkTable | None] = [None] * len(documents) if tables is None else tables
+    return tuple(LoggedDocument.of(document, table) for document, table in zip(documents, columns, strict=True))

@@ -1,0 +1,93 @@
+"""Whether a run that was made again came out as it was logged. A pure function of two traces.
+
+A run that was cut short is compared as far as it went. Knows nothing of how the fresh trace was made.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from core.events import StepScores, Trace
+
+MAX_Q_DIFFERENCE = 1e-4
+"""Largest |dQ| at which a replay from the same vectors still counts as the same."""
+
+
+@dataclass(frozen=True)
+class ReplayReport:
+    """What a replay showed."""
+
+    same_choices: bool
+    """Same chunks in the same order, and the same end."""
+    largest_difference: float | None
+    """Largest |dQ| over all chunks of all looks that both traces hold; None when they hold none in common."""
+    n_compared: int
+    """Q-values compared."""
+    first_difference: str | None
+    """The first thing that differs, in words."""
+
+    @property
+    def holds(self) -> bool:
+        """The verdict: same choices, Q compared, and no |dQ| above 1e-4."""
+        return self.same_choices and self.largest_difference is not None and self.largest_difference <= MAX_Q_DIFFERENCE
+
+    @property
+    def summary(self) -> str:
+        """One sentence."""
+        if self.largest_difference is None:
+            measured = "no Q-values could be compared"
+        else:
+            measured = f"largest |dQ| {self.largest_difference:.2g} over {self.n_compared:,} values"
+        choices = "same choices" if self.same_choices else "different choices"
+        return f"{choices}; {measured}" + (f"; {self.first_difference}" if self.first_difference else "")
+
+
+def compare_traces(logged: Trace, fresh: Trace) -> ReplayReport:
+    """Compare choices, the end, and the Q-values of all chunks at every look both traces hold."""
+    different_choice = _different_choice(logged, fresh)
+    differences = {look: _difference(old, new) for look, old, new in _looks(logged, fresh)}
+    n_compared = sum(old.q_values.size for _, old, new in _looks(logged, fresh) if old.q_values.shape == new.q_values.shape)
+    first: tuple[int, str] | None = different_choice
+    for look, (largest, words) in differences.items():
+        if largest > MAX_Q_DIFFERENCE and (first is None or look <= first[0]):
+            first = (look, words)
+            break
+    largest_difference = max((largest for largest, _ in differences.values()), default=None)
+    return ReplayReport(different_choice is None, largest_difference, n_compared, first[1] if first else None)
+
+
+def _different_choice(logged: Trace, fresh: Trace) -> tuple[int, str] | None:
+    """(look, words) of the first choice that differs, the decision to stop being one."""
+    steps = fresh.steps if logged.stopped else fresh.steps[: len(logged.steps)]
+    for old, new in zip(logged.steps, steps, strict=False):
+        if old.chunk_id != new.chunk_id:
+            return old.step, f"step {old.step} chose chunk {new.chunk_id} instead of {old.chunk_id}"
+    if len(steps) != len(logged.steps):
+        return min(len(steps), len(logged.steps)) + 1, f"the run took {len(steps)} steps instead of {len(logged.steps)}"
+    if logged.stopped and fresh.stopped and logged.stopped.reason != fresh.stopped.reason:
+        return len(steps) + 1, f"the run stopped by {fresh.stopped.reason} instead of {logged.stopped.reason}"
+    return None
+
+
+def _looks(logged: Trace, fresh: Trace) -> Iterator[tuple[int, StepScores, StepScores]]:
+    for look in range(1, min(logged.n_looks, fresh.n_looks) + 1):
+        old, new = logged.scores_at(look), fresh.scores_at(look)
+        if old is not None and new is not None:
+            yield look, old, new
+
+
+def _difference(old: StepScores, new: StepScores) -> tuple[float, str]:
+    """Largest |dQ| of one look, infinite where a value is missing on one side, and where it is."""
+    if old.q_values.shape != new.q_values.shape:
+        return float("inf"), f"there are {new.q_values.size} chunks instead of {old.q_values.size}"
+    if not old.q_values.size:
+        return 0.0, ""
+    before, after = old.q_values.astype(np.float64), new.q_values.astype(np.float64)
+    with np.errstate(invalid="ignore"):
+        gaps = np.where((before == after) | (np.isnan(before) & np.isnan(after)), 0.0, np.abs(after - before))
+    gaps = np.nan_to_num(gaps, nan=np.inf)
+    chunk_id = int(gaps.argmax())
+    return float(gaps[chunk_id]), f"Q of chunk {chunk_id} is {after[chunk_id]:.6g} instead of {before[chunk_id]:.6g}"

@@ -1,0 +1,71 @@
+"""The tables of the log, as numbered migrations.
+
+Each migration is a function that runs once, in one transaction with the row that records it, so a log is never between two versions.
+Migrations are append-only: a released one is never edited. Knows nothing of what reads or writes the tables.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import duckdb
+
+from core.errors import LogError
+
+Migration = Callable[[duckdb.DuckDBPyConnection], None]
+
+
+def m001_runs(connection: duckdb.DuckDBPyConnection) -> None:
+    """Runs, their events with the Q-values of all chunks, and the documents they read, each text once."""
+    connection.execute("""
+        CREATE TABLE runs (
+            run_id VARCHAR PRIMARY KEY, owner VARCHAR, shared BOOLEAN NOT NULL, status VARCHAR NOT NULL, message VARCHAR,
+            created_at TIMESTAMP NOT NULL, finished_at TIMESTAMP, method VARCHAR NOT NULL, query VARCHAR NOT NULL, config JSON NOT NULL,
+            chunking JSON NOT NULL, checkpoint VARCHAR NOT NULL, checkpoint_fingerprint VARCHAR NOT NULL, vectors VARCHAR NOT NULL,
+            n_chunks BIGINT NOT NULL, seed BIGINT NOT NULL, parent_run_id VARCHAR, fork_step INTEGER, label JSON)""")
+    connection.execute("""
+        CREATE TABLE events (
+            run_id VARCHAR, position INTEGER, kind VARCHAR NOT NULL, event JSON NOT NULL, q_values BLOB, PRIMARY KEY (run_id, position))""")
+    connection.execute("CREATE TABLE documents (sha256 VARCHAR PRIMARY KEY, kind VARCHAR NOT NULL, text BLOB)")
+    connection.execute("""
+        CREATE TABLE run_documents (
+            run_id VARCHAR, position INTEGER, sha256 VARCHAR NOT NULL, title VARCHAR NOT NULL, PRIMARY KEY (run_id, position))""")
+
+
+def m002_chunk_tables(connection: duckdb.DuckDBPyConnection) -> None:
+    """The chunk borders a run saw, each table once, so that old runs can be drawn after a change of the chunker."""
+    connection.execute("CREATE TABLE chunk_tables (sha256 VARCHAR PRIMARY KEY, columns BLOB NOT NULL)")
+    connection.execute("ALTER TABLE run_documents ADD COLUMN table_sha256 VARCHAR")
+
+
+MIGRATIONS: tuple[Migration, ...] = (m001_runs, m002_chunk_tables)
+
+
+def version_of(connection: duckdb.DuckDBPyConnection, path: Path) -> int:
+    """Migrations applied; 0 for a new file. Raises LogError when the file is no log, or a log of a newer version of this program."""
+    tables = {name for (name,) in connection.execute("SELECT table_name FROM duckdb_tables() WHERE NOT temporary").fetchall()}
+    if not tables:
+        return 0
+    if "migrations" not in tables:
+        raise LogError(f"{path} is a DuckDB file but no log of this program; pass another file with --log")
+    [(version,)] = connection.execute("SELECT coalesce(max(version), 0) FROM migrations").fetchall()
+    if version > len(MIGRATIONS):
+        raise LogError(f"the log {path} has version {version}, but this program knows none above {len(MIGRATIONS)}; update it or pass another file with --log")
+    return int(version)
+
+
+def migrate(connection: duckdb.DuckDBPyConnection, path: Path, migrations: tuple[Migration, ...] = MIGRATIONS) -> None:
+    """Bring the log up to the last of `migrations`."""
+    version = version_of(connection, path)
+    for number, migration in enumerate(migrations[version:], start=version + 1):
+        connection.execute("BEGIN")
+        try:
+            if number == 1:
+                connection.execute("CREATE TABLE migrations (version INTEGER PRIMARY KEY, name VARCHAR NOT NULL, applied_at TIMESTAMP NOT NULL)")
+            migration(connection)
+            connection.execute("INSERT INTO migrations VALUES (?, ?, now()::TIMESTAMP)", [number, migration.__name__])
+            connection.execute("COMMIT")
+        except BaseException:
+            connection.execute("ROLLBACK")
+            raise

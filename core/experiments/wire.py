@@ -1,0 +1,244 @@
+"""Finished runs as lines of JSON: what exports, imports and the inbox are made of.
+
+A run is a `run` line, a `document` line for each text that no earlier run of the file brought, its `event` lines and an `end` line;
+arrays are base64 of the log's own blobs, so nothing is lost. Whoever wrote a file is not trusted: every line has a bound, every field
+a type, fields that don't exist are refused, texts must fit their hashes, and nothing is unpickled. Knows nothing of the database.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+from collections.abc import Iterator
+from dataclasses import MISSING, dataclass, fields, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias, get_type_hints
+
+from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, create_model
+
+from core.config import EpisodeConfig
+from core.errors import LogError
+from core.events import StepScores, StepTaken, Stopped, event_from_json, event_to_json
+from core.experiments.blobs import MAX_CHUNKS, decode_scores, decode_table, encode_scores, encode_table
+from core.experiments.records import FinalStatus, LoggedDocument, RunRecord
+from core.types import Document, DocumentKind
+
+MAX_LINE_BYTES = 512 << 20
+"""Longest line read; a document of 10 million tokens takes some 60 MB."""
+
+MAX_EVENTS = 100_000
+"""Most events of one run."""
+
+_STRICT = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
+
+
+class MalformedRuns(LogError):
+    """A file that holds no runs, or broken ones."""
+
+
+@dataclass(frozen=True)
+class FinishedRun:
+    """A whole run on its way into or out of the log."""
+
+    record: RunRecord
+    documents: tuple[LoggedDocument, ...]
+    created_at: datetime
+    finished_at: datetime
+    status: FinalStatus
+    message: str | None
+    events: tuple[StepTaken | Stopped, ...]
+
+    def owned_by(self, owner: str | None) -> FinishedRun:
+        """The run as `owner`'s."""
+        return replace(self, record=replace(self.record, owner=owner))
+
+    def without_text(self) -> FinishedRun:
+        """The run without document text, text of chunks and chunk tables, which hold headings; titles and the question stay."""
+        documents = tuple(replace(document, text=None, table=None) for document in self.documents)
+        events = tuple(replace(event, text="") if isinstance(event, StepTaken) else event for event in self.events)
+        return replace(self, documents=documents, events=events)
+
+
+def _strict_model(cls: type, leave_out: set[str]) -> Any:
+    """A checking twin of a dataclass, so that its fields are listed once."""
+    hints = get_type_hints(cls)
+    wanted: dict[str, Any] = {
+        field.name: (hints[field.name], ... if field.default is MISSING or field.name == "event" else field.default)
+        for field in fields(cls)
+        if field.name not in leave_out
+    }
+    return create_model(cls.__name__, __config__=_STRICT, **wanted)
+
+
+if TYPE_CHECKING:  # made at run time, so a type checker can't follow
+    _Record: TypeAlias = Any
+    _Step: TypeAlias = Any
+    _Stop: TypeAlias = Any
+else:
+    _Record = _strict_model(RunRecord, {"owner"})
+    _Step = _strict_model(StepTaken, {"scores"})
+    _Stop = _strict_model(Stopped, {"scores"})
+
+
+class _DocumentRef(BaseModel):
+    model_config = _STRICT
+    title: str
+    sha256: str
+    kind: DocumentKind
+    table: str | None
+
+
+class _RunLine(BaseModel):
+    model_config = _STRICT
+    line: Literal["run"]
+    format: Literal[1]
+    record: _Record
+    owner: str | None
+    documents: list[_DocumentRef]
+    created_at: AwareDatetime
+
+
+class _DocumentLine(BaseModel):
+    model_config = _STRICT
+    line: Literal["document"]
+    sha256: str
+    text: str
+
+
+class _EventLine(BaseModel):
+    model_config = _STRICT
+    line: Literal["event"]
+    event: Annotated[_Step | _Stop, Field(discriminator="event")]
+    q_values: str | None
+
+
+class _EndLine(BaseModel):
+    model_config = _STRICT
+    line: Literal["end"]
+    status: FinalStatus
+    message: str | None
+    finished_at: AwareDatetime
+    n_events: int
+
+
+_Line: TypeAdapter[Any] = TypeAdapter(Annotated[_RunLine | _DocumentLine | _EventLine | _EndLine, Field(discriminator="line")])
+
+
+def run_lines(run: FinishedRun, texts_written: set[str], *, with_owner: bool = False) -> Iterator[str]:
+    """The lines of one run. Texts whose hash is in `texts_written` are left out, the others are added to it."""
+    references = [
+        {"title": d.title, "sha256": d.sha256, "kind": d.kind, "table": None if d.table is None else _base64(encode_table(d.table))} for d in run.documents
+    ]
+    record = run.record.to_json()
+    owner = record.pop("owner")
+    yield _json(
+        {
+            "line": "run",
+            "format": 1,
+            "record": record,
+            "owner": owner if with_owner else None,
+            "documents": references,
+            "created_at": run.created_at.isoformat(),
+        }
+    )
+    for document in run.documents:
+        if document.text is not None and document.sha256 not in texts_written:
+            texts_written.add(document.sha256)
+            yield _json({"line": "document", "sha256": document.sha256, "text": document.text})
+    for event in run.events:
+        scores = None if event.scores is None else _base64(encode_scores(event.scores.q_values))
+        yield _json({"line": "event", "event": event_to_json(event), "q_values": scores})
+    yield _json({"line": "end", "status": run.status, "message": run.message, "finished_at": run.finished_at.isoformat(), "n_events": len(run.events)})
+
+
+def read_runs(path: Path, *, keep_owner: bool = False) -> Iterator[FinishedRun]:
+    """The runs of a file, one after the other. Raises MalformedRuns, naming the line, at the first thing that is not as it should be."""
+    pending: list[Any] = []
+    number = 0
+    try:
+        with path.open("rb") as file:
+            while line := file.readline(MAX_LINE_BYTES + 1):
+                number += 1
+                if len(line) > MAX_LINE_BYTES:
+                    raise MalformedRuns(f"the line is longer than {MAX_LINE_BYTES:,} bytes")
+                pending.append(_Line.validate_json(line))
+                if len(pending) > MAX_EVENTS:
+                    raise MalformedRuns(f"the run has more than {MAX_EVENTS:,} lines")
+                if isinstance(pending[-1], _EndLine):
+                    yield _finished(pending, keep_owner)
+                    pending = []
+        if pending or not number:
+            raise MalformedRuns("the last run has no end; the file was cut short" if pending else "the file is empty")
+    except OSError as error:
+        raise LogError(f"{path} can't be read ({error.strerror}); check the name") from error
+    except ValidationError as error:
+        raise MalformedRuns(f"{path}, line {number}: {_first(error)}; only files written by 'runs export --format json' can be imported") from error
+    except (LogError, ValueError) as error:
+        raise MalformedRuns(f"{path}, line {number}: {error}; only files written by 'runs export --format json' can be imported") from error
+
+
+def _finished(lines: list[Any], keep_owner: bool) -> FinishedRun:
+    head, end = lines[0], lines[-1]
+    if not isinstance(head, _RunLine) or any(isinstance(line, _RunLine | _EndLine) for line in lines[1:-1]):
+        raise MalformedRuns("the run does not begin with its run line")
+    if head.owner is not None and not keep_owner:
+        raise MalformedRuns("the run names an owner, which exports never do")
+    record = RunRecord(**head.record.model_dump(), owner=head.owner)
+    if not 0 < record.n_chunks <= MAX_CHUNKS:
+        raise MalformedRuns(f"n_chunks={record.n_chunks} must be between 1 and {MAX_CHUNKS:,}")
+    EpisodeConfig.from_json(record.config)
+    texts = {line.sha256: line.text for line in lines if isinstance(line, _DocumentLine)}
+    documents = tuple(_document(reference, texts.get(reference.sha256)) for reference in head.documents)
+    if tuple(document.sha256 for document in documents) != record.document_hashes:
+        raise MalformedRuns("the documents are not those of document_hashes, in that order")
+    events = tuple(_event(line, record.n_chunks) for line in lines if isinstance(line, _EventLine))
+    _check_order(events, end.n_events, record)
+    return FinishedRun(record, documents, head.created_at.astimezone(UTC), end.finished_at.astimezone(UTC), end.status, end.message, events)
+
+
+def _document(reference: _DocumentRef, text: str | None) -> LoggedDocument:
+    if text is not None and Document(reference.title, text, reference.kind).sha256 != reference.sha256:
+        raise MalformedRuns(f"the text of document {reference.title[:80]!r} does not fit its hash")
+    table = None if reference.table is None else decode_table(_bytes(reference.table))
+    return LoggedDocument(reference.title, reference.sha256, reference.kind, text, table)
+
+
+def _event(line: _EventLine, n_chunks: int) -> StepTaken | Stopped:
+    scores = None if line.q_values is None else StepScores(decode_scores(_bytes(line.q_values), n_chunks), None)
+    event = event_from_json({**line.event.model_dump(), "scores": scores})
+    assert isinstance(event, StepTaken | Stopped)
+    if event.chunk_id is not None and not 0 <= event.chunk_id < n_chunks:
+        raise MalformedRuns(f"chunk {event.chunk_id} must be between 0 and {n_chunks - 1}")
+    return event
+
+
+def _check_order(events: tuple[StepTaken | Stopped, ...], n_events: int, record: RunRecord) -> None:
+    steps = [event.step for event in events if isinstance(event, StepTaken)]
+    first = steps[0] if steps else 1
+    if steps != list(range(first, first + len(steps))) or not 1 <= first <= (record.fork_step or 0) + 1:
+        raise MalformedRuns("the steps are not numbered one after the other")
+    if any(isinstance(event, Stopped) for event in events[:-1]) or n_events != len(events):
+        raise MalformedRuns(f"there are {len(events)} events instead of {n_events}, or some after the end of the run")
+
+
+def _bytes(text: str) -> bytes:
+    try:
+        return base64.b64decode(text, validate=True)
+    except binascii.Error as error:
+        raise MalformedRuns(f"an array is no base64 ({error})") from error
+
+
+def _base64(data: bytes) -> str:
+    return base64.b64encode(data).decode()
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, allow_nan=False).encode("utf-8", "replace").decode() + "\n"
+
+
+def _first(error: ValidationError) -> str:
+    problem = error.errors(include_url=False, include_input=False)[0]
+    where = ".".join(str(part)[:80] for part in problem["loc"])
+    return f"{where}: {problem['msg']}" if where else str(problem["msg"])

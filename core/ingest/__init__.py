@@ -1,0 +1,18 @@
+"""Bytes -> document -> chunks: readers, cleaning and the two chunkers."""
+
+from core.ingest.chunker import chunk_document, default_chunker
+from core.ingest.limits import MAX_DOCUMENT_TOKENS, MAX_FILE_BYTES
+from core.ingest.reader import read_document, read_pasted
+from core.ingest.sentences import split_sentences
+from core.ingest.tokenizer import Tokenizer
+
+__all__ = [
+    "MAX_DOCUMENT_TOKENS",
+    "MAX_FILE_BYTES",
+    "Tokenizer",
+    "chunk_document",
+    "default_chunker",
+    "read_document",
+    "read_pasted",
+    "split_sentences",
+]

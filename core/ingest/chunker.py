@@ -1,0 +1,51 @@
+"""Document -> chunk table, by either chunker. Decides which one a kind of document gets, and what a duplicate is."""
+
+from __future__ import annotations
+
+import hashlib
+
+import numpy as np
+
+from core.config import ChunkConfig, Chunker
+from core.ingest.packing import Progress, pack
+from core.ingest.structure import sentence_layout, structure_layout
+from core.ingest.tokenizer import Tokenizer
+from core.types import ChunkTable, Document, DocumentKind
+
+
+def default_chunker(kind: DocumentKind) -> Chunker:
+    """`structure` where the text has marked structure, else `sentences`."""
+    return "structure" if kind in ("html", "markdown") else "sentences"
+
+
+def chunk_document(document: Document, config: ChunkConfig, tokenizer: Tokenizer, on_progress: Progress | None = None) -> ChunkTable:
+    """Cuts a document; every chunk is an exact slice with at most `config.max_tokens` tokens.
+
+    `on_progress(characters done, characters in all)` may raise Cancelled, which passes through.
+    Raises BadDocument when the text has more than MAX_DOCUMENT_TOKENS tokens.
+    """
+    layout = structure_layout(document.text) if config.chunker == "structure" else sentence_layout(document.text)
+    chunks, n_tokens = pack(document.text, layout.units, config.max_tokens, tokenizer, on_progress)
+    keep = _first_of_each(document.text, chunks.spans) if config.chunker == "structure" else np.ones(len(chunks), dtype=bool)
+    group = chunks.group[keep]
+    return ChunkTable(
+        start=chunks.spans[keep, 0],
+        end=chunks.spans[keep, 1],
+        n_tokens=n_tokens[keep],
+        type_code=layout.type_code[group],
+        heading_code=layout.heading_code[group],
+        heading_paths=layout.heading_paths,
+        n_duplicates=int(len(keep) - keep.sum()),
+    )
+
+
+def _first_of_each(text: str, spans: np.ndarray) -> np.ndarray:
+    """(N,) bool: False where the same text, but for case and blanks, stood earlier."""
+    seen: set[bytes] = set()
+    keep = np.ones(len(spans), dtype=bool)
+    for row, (start, end) in enumerate(spans.tolist()):
+        normalised = " ".join(text[start:end].casefold().split())
+        key = hashlib.blake2b(normalised.encode("utf-8", "surrogatepass"), digest_size=16).digest()
+        keep[row] = key not in seen
+        seen.add(key)
+    return keep

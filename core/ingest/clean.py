@@ -1,0 +1,175 @@
+"""A page's tree without its low-signal elements: what is left is what a reader came for.
+
+Dropped: scripts, styles, media, form controls, navigation, page headers and footers, hidden elements, what its class or id
+calls a cookie banner, advertisement, share bar, newsletter box or breadcrumb, and menus and teasers: named so, and little but
+links. Kept whatever its name: the element that holds
+a main heading, an article or most of the page's text, and the header of an article. Links and images lose their markup, anchor
+text stays. Attributes are dropped at the end, so nothing of them reaches the converter.
+Knows nothing of Markdown.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from bs4 import BeautifulSoup, Tag
+from bs4.element import NavigableString
+
+from core.ingest.limits import MAX_LIST_DEPTH, MAX_ORDERED_ITEMS
+from core.ingest.tables import unwrap_layout_tables
+
+_DROPPED = [
+    *("script", "style", "noscript", "template", "svg", "iframe", "object", "embed", "applet", "canvas", "audio", "video", "source", "track"),
+    *("input", "select", "textarea", "button", "datalist", "label", "meter", "progress", "option", "map", "area", "link", "meta", "base", "param"),
+    *("img", "picture", "head", "frameset", "dialog", "nav"),
+]
+_CHROME_ROLES = frozenset(
+    ["navigation", "banner", "contentinfo", "search", "dialog", "alertdialog", "menu", "menubar", "toolbar", "complementary", "tooltip", "tablist"]
+)
+_CHROME_NAME = re.compile(
+    r"(?<![a-z])(?:cookies?|consent|gdpr|newsletters?|breadcrumbs?|share-?(?:bar|buttons?|links?|tools?|icons?)|social-?(?:share|media|links?|icons?|bar|buttons?)"
+    r"|sharing|addthis|sharedaddy|ads?|advert(?:s|isement|isements|ising)?|adsbygoogle|dfp|sponsored|skip-?(?:link|nav|to-content)|no-?print|d-print-none|mw-editsection|visually-?hidden|sr-only|screen-?reader-text)"
+    r"(?![a-z])",
+    re.IGNORECASE,
+)
+_LIST_NAME = re.compile(
+    r"(?<![a-z])(?:nav(?:bar|igation|list|box)?|menus?|sub-?menu|header|footer|topbar|masthead|sidebar|related|recommend(?:ed|ations?)|trending|popular|most-?read"
+    r"|tag-?(?:list|cloud)?s?|teasers?|pagination|pager|languages?|login|account)(?![a-z])",
+    re.IGNORECASE,
+)
+_CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z])")
+_HIDING_STYLE = re.compile(r"display\s*:\s*none|visibility\s*:\s*hidden", re.IGNORECASE)
+_MAX_CHROME_SHARE = 0.3
+_MAX_ASIDE_LINKS = 0.5
+_MAX_LIST_LINKS = 0.7
+_APART = ["span", "time", "mark", "small", "cite", "address", "a"]
+_EXPONENT = re.compile(r"(?!(?:st|nd|rd|th|er|re|e|tm|sm)$)[+\-−–]?\w{1,3}", re.IGNORECASE)
+_TEX_WRAPPING = re.compile(r"^\{\\displaystyle (.*)\}$", re.DOTALL)
+
+
+@dataclass(slots=True)
+class _Size:
+    """Characters of an element's text, and of those within links."""
+
+    text: int = 0
+    linked: int = 0
+
+
+def clean(soup: BeautifulSoup) -> None:
+    """Drops low-signal elements and all attributes, in place."""
+    _keep_formulas(soup)
+    _keep_pictured_cells(soup)
+    for tag in soup.find_all(_DROPPED):
+        if not tag.decomposed:
+            tag.decompose()
+    _drop_chrome(soup)
+    unwrap_layout_tables(soup)
+    _simplify(soup)
+
+
+def _keep_formulas(soup: BeautifulSoup) -> None:
+    """Puts the TeX of a formula in its place: pages hide it behind an image."""
+    for formula in soup.find_all("math", alttext=True):
+        tex = _TEX_WRAPPING.sub(r"\1", str(formula["alttext"]).strip())
+        hidden = formula.parent if formula.parent is not None and _is_hidden(formula.parent) else formula
+        hidden.replace_with(tex)
+
+
+def _keep_pictured_cells(soup: BeautifulSoup) -> None:
+    """In a table cell without text, a picture's description is the datum: a tick, a flag, a rating."""
+    for picture in soup.find_all("img", alt=True):
+        cell = picture.find_parent(["td", "th"])
+        if cell is not None and not cell.get_text(strip=True):
+            picture.replace_with(str(picture["alt"]))
+
+
+def _drop_chrome(soup: BeautifulSoup) -> None:
+    sizes = _sizes(soup)
+    total = sizes[id(soup)].text
+    for tag in soup.find_all(True):
+        if tag.decomposed or tag.name in ("html", "body", "main", "article") or not _is_chrome(tag, sizes[id(tag)]):
+            continue
+        if sizes[id(tag)].text <= _MAX_CHROME_SHARE * total and tag.find(["h1", "main", "article"]) is None:
+            tag.decompose()
+
+
+def _sizes(soup: BeautifulSoup) -> dict[int, _Size]:
+    """Sizes of all elements by id, each text counted once per level: the tree is at most MAX_HTML_DEPTH deep."""
+    sizes: dict[int, _Size] = {id(soup): _Size()}
+    for node in soup.descendants:
+        if isinstance(node, Tag):
+            sizes[id(node)] = _Size()
+        elif isinstance(node, NavigableString) and (length := len(node.strip())):
+            parents = list(node.parents)
+            linked = length if any(parent.name == "a" for parent in parents) else 0
+            for parent in parents:
+                sizes[id(parent)].text += length
+                sizes[id(parent)].linked += linked
+    return sizes
+
+
+def _is_chrome(tag: Tag, size: _Size) -> bool:
+    """Whether an element's tag, role, visibility or name says that it is not content."""
+    role = str(tag.get("role", "")).lower()
+    if tag.name == "aside" or role == "complementary":
+        return not _is_in_article(tag) or size.linked > _MAX_ASIDE_LINKS * size.text
+    if tag.name == "header" or role == "banner":
+        return not _is_in_article(tag)
+    if tag.name == "footer" or role in _CHROME_ROLES:
+        return tag.find_parent("blockquote") is None
+    names = _CAMEL.sub("-", f"{' '.join(map(str, tag.get_attribute_list('class')))} {tag.get('id', '')}").replace("_", "-")
+    if _LIST_NAME.search(names) and size.linked > _MAX_LIST_LINKS * size.text:
+        return True
+    return _is_hidden(tag) or _CHROME_NAME.search(names) is not None
+
+
+def _is_in_article(tag: Tag) -> bool:
+    return any(parent.name in ("article", "main") or parent.get("role") == "main" for parent in tag.parents)
+
+
+def _is_hidden(tag: Tag) -> bool:
+    hidden = tag.get("hidden")
+    return (hidden is not None and hidden != "until-found") or tag.get("aria-hidden") == "true" or bool(_HIDING_STYLE.search(str(tag.get("style", ""))))
+
+
+def _simplify(soup: BeautifulSoup) -> None:
+    """Removes what would only cost the converter: attributes, links, deep lists, numbers of long lists."""
+    _set_apart(soup)
+    for link in soup.find_all("a"):
+        link.unwrap()
+    for power in soup.find_all("sup"):
+        if _EXPONENT.fullmatch(power.get_text()):
+            power.insert(0, "^")
+    for heading in soup.find_all(["h1", "h2", "h3", "h4", "h5", "h6"]):
+        if not heading.get_text(strip=True):
+            heading.decompose()
+    for ordered in soup.find_all("ol"):
+        if len(ordered.contents) > MAX_ORDERED_ITEMS:
+            ordered.name = "ul"
+    for tag in soup.find_all(["html", "body"]):
+        tag.unwrap()
+    _cap_lists(soup)
+    for string in soup.find_all(string=re.compile("```")):
+        string.replace_with(string.replace("```", "` ` `"))  # a fence inside the text would end the converter's own
+    for tag in soup.find_all(True):
+        tag.attrs = {}
+
+
+def _set_apart(soup: BeautifulSoup) -> None:
+    """A blank between neighbours that only the style sheet kept apart: `<time>17:24</time><span>Ann</span>`."""
+    for tag in soup.find_all(_APART):
+        neighbour = tag.next_sibling
+        if not isinstance(neighbour, Tag) or neighbour.name not in _APART or tag.find_parent(["pre", "code"]) is not None:
+            continue
+        if tag.get_text()[-1:].isalnum() and neighbour.get_text()[:1].isalnum():
+            tag.insert_after(" ")
+
+
+def _cap_lists(soup: BeautifulSoup) -> None:
+    """Lists and quotes below MAX_LIST_DEPTH others become plain blocks."""
+    nesting = ["ul", "ol", "dl", "blockquote"]
+    for tag in soup.find_all(nesting):
+        if len(tag.find_parents(nesting)) >= MAX_LIST_DEPTH:
+            for part in [tag, *tag.find_all(["li", "dt", "dd"])]:
+                part.name = "div"

@@ -1,0 +1,111 @@
+"""Bytes -> text: byte order marks, declared encodings, UTF-8, and a guess where none of these fits. Says what it had to change.
+
+The text that comes out has `\\n` line ends only, no control characters but tab, line and page feed, and no lone surrogates.
+"""
+
+from __future__ import annotations
+
+import codecs
+import re
+
+from bs4.dammit import EncodingDetector
+
+from core.errors import BadDocument
+
+_BYTE_ORDER_MARKS = (
+    (codecs.BOM_UTF8, "utf-8"),
+    (codecs.BOM_UTF32_LE, "utf-32-le"),  # before UTF-16, whose mark it begins with
+    (codecs.BOM_UTF32_BE, "utf-32-be"),
+    (codecs.BOM_UTF16_LE, "utf-16-le"),
+    (codecs.BOM_UTF16_BE, "utf-16-be"),
+)
+_MAGIC = {
+    b"%PDF-": "a PDF",
+    b"PK\x03\x04": "an archive or office file",
+    b"\x1f\x8b": "a gzip archive",
+    b"\x89PNG": "an image",
+    b"\xff\xd8\xff": "an image",
+    b"GIF8": "an image",
+    b"{\\rtf": "an RTF file",
+    b"\xd0\xcf\x11\xe0": "an old office file",
+    b"\x7fELF": "a program",
+}
+_REMEDY = "save it as HTML, Markdown or plain text and open that"
+_CONTROL = re.compile("[\x00-\x08\x0b\x0e-\x1f\x7f]")
+_SURROGATE = re.compile("[\ud800-\udfff]")
+_MAX_CONTROL_SHARE = 0.02
+_GUESS_BYTES = 200_000
+_SAFE_ENCODING = re.compile(
+    r"us-?ascii|iso-?8859-?\d+|latin-?\d|windows-?\d+|cp\d+|koi8-?[ru]|big5(-?hkscs)?|gb\d+k?|euc-\w+|s(hift)?-?jis|mac-?\w+", re.IGNORECASE
+)
+"""Encodings but UTF-8 that a page may declare. Others in Python's table (utf-7, escapes) are ways to smuggle text past a reader."""
+
+
+def decode(data: bytes, name: str, *, is_html: bool = False) -> tuple[str, tuple[str, ...]]:
+    """The text of a file and notices on what was changed. Raises BadDocument when the bytes are no text."""
+    for mark, encoding in _BYTE_ORDER_MARKS:
+        if data.startswith(mark):
+            return _replacing(data[len(mark) :], encoding, name)
+    _check_is_text(data, name)
+    declared = EncodingDetector.find_declared_encoding(data, is_html=True) if is_html else None
+    known = _known(declared) if declared else None
+    return _replacing(data, known, name) if known else _decode_undeclared(data, name)
+
+
+def normalise(text: str, name: str) -> str:
+    """Line ends as `\\n`, lone surrogates and control characters replaced. Raises BadDocument when it is mostly control characters."""
+    text = text.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
+    if "\0" in text:
+        raise BadDocument(f"{name} contains NUL characters and is no text file; {_REMEDY}")
+    cleaned, n_control = _CONTROL.subn(" ", text)
+    if n_control > max(8, _MAX_CONTROL_SHARE * len(text)):
+        raise BadDocument(f"{name} is binary, not text ({n_control:,} control characters); {_REMEDY}")
+    return _SURROGATE.sub("\ufffd", cleaned)
+
+
+def _check_is_text(data: bytes, name: str) -> None:
+    for magic, what in _MAGIC.items():
+        if data.startswith(magic):
+            raise BadDocument(f"{name} is {what}, not text; {_REMEDY}")
+    if b"\0" in data:
+        raise BadDocument(f"{name} is binary, not text (it has a NUL byte at {data.index(0):,}); {_REMEDY}")
+
+
+def _known(declared: str) -> str | None:
+    """Python's name of an encoding that a page may declare; None sends the page to UTF-8."""
+    if not _SAFE_ENCODING.fullmatch(declared.replace("_", "-")):
+        return None
+    try:
+        name = codecs.lookup(declared).name
+    except LookupError:
+        return None
+    return "cp1252" if name in ("iso8859-1", "ascii") else name  # as browsers read these labels
+
+
+def _replacing(data: bytes, encoding: str, name: str) -> tuple[str, tuple[str, ...]]:
+    text = data.decode(encoding, "replace")
+    broken = text.count("\ufffd")
+    notices = (f"{broken:,} broken {encoding.upper()} characters were replaced by \ufffd.",) if broken else ()
+    return normalise(text, name), notices
+
+
+def _decode_undeclared(data: bytes, name: str) -> tuple[str, tuple[str, ...]]:
+    """UTF-8, unless more of it is broken than sound beyond ASCII: then the best guess."""
+    text = data.decode("utf-8", "replace")
+    broken = text.count("\ufffd")
+    sound = len(text) - broken - len(text.encode("ascii", "ignore"))
+    if broken > max(2, sound):
+        guess = _guess(data)
+        if guess is not None:
+            guessed, notices = _replacing(data, guess, name)
+            return guessed, (f"The file is not UTF-8; it was read as {guess}, a guess.", *notices)
+    return _replacing(data, "utf-8", name)
+
+
+def _guess(data: bytes) -> str | None:
+    import charset_normalizer  # slow to import, rarely needed
+
+    first = next(i for i, byte in enumerate(data) if byte > 127)
+    begin = max(0, first - _GUESS_BYTES // 2)
+    best = charset_normalizer.from_bytes(data[begin : begin + _GUESS_BYTES]).best()
+    return None if best is None or best.encoding.startswith("utf") else best.encoding

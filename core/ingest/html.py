@@ -1,0 +1,81 @@
+"""An HTML page -> Markdown, title and JSON-LD.
+
+The cleaned tree goes through markitdown's `convert_stream`, the only one of its entrances that never opens a file or an
+address. The result is Markdown without links and images; asterisks and underscores of the text are not escaped, since people
+and encoders read it.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+from bs4 import BeautifulSoup
+
+from core.errors import BadDocument
+from core.ingest.clean import clean
+from core.ingest.json_ld import parse_json_ld
+from core.ingest.limits import MAX_HTML_BYTES, MAX_HTML_DEPTH
+from core.ingest.soup import parse_html
+
+_JSON_LD_TYPE = re.compile(r"^\s*application/ld\+json", re.IGNORECASE)
+_BLANK_LINES = re.compile(r"\n(?:[ \t]*\n)+")
+_LINE_END_BLANKS = re.compile(r"(?<![ \t])[ \t]+$", re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class Page:
+    """What was read of a page."""
+
+    markdown: str
+    title: str
+    """From the title element or the first main heading; may be empty."""
+    json_ld: tuple[Any, ...]
+    notices: tuple[str, ...]
+
+
+def read_html(html: str, name: str) -> Page:
+    """Cleans and converts a page. Raises BadDocument when it is too large."""
+    if len(html) > MAX_HTML_BYTES:
+        raise BadDocument(f"{name} is an HTML page of {len(html):,} characters, more than {MAX_HTML_BYTES:,}; save its text and open that")
+    soup, flattened = parse_html(html)
+    json_ld, notices = parse_json_ld(script.get_text() for script in soup.find_all("script", type=_JSON_LD_TYPE))
+    if flattened:
+        notices = (*notices, f"Elements nested more than {MAX_HTML_DEPTH} levels deep became plain text.")
+    title = _title(soup)
+    clean(soup)
+    return Page(_to_markdown(soup), title, json_ld, notices)
+
+
+def _title(soup: BeautifulSoup) -> str:
+    for name in ("title", "h1"):
+        found = next((tag for tag in soup.find_all(name) if tag.find_parent("svg") is None), None)
+        if found is not None and (text := " ".join(found.get_text(" ").split())):
+            return text
+    return ""
+
+
+def _to_markdown(soup: BeautifulSoup) -> str:
+    """Raises RecursionError never: the tree is flat enough."""
+    from markitdown import StreamInfo
+
+    stream = io.BytesIO(soup.decode(formatter="minimal").encode())
+    info = StreamInfo(mimetype="text/html", extension=".html", charset="utf-8")
+    result = _converter().convert_stream(
+        stream, stream_info=info, strict=True, escape_asterisks=False, escape_underscores=False, table_infer_header=True, bullets="-"
+    )
+    return _BLANK_LINES.sub("\n\n", _LINE_END_BLANKS.sub("", result.markdown)).strip()
+
+
+@cache
+def _converter() -> Any:
+    """markitdown with its HTML converter alone; importing it takes seconds, so it happens when the first page is read."""
+    from markitdown import MarkItDown
+    from markitdown.converters import HtmlConverter
+
+    converter = MarkItDown(enable_builtins=False, enable_plugins=False)
+    converter.register_converter(HtmlConverter())
+    return converter

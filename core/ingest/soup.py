@@ -1,0 +1,83 @@
+"""HTML -> a tree that is safe to walk: end tags that HTML implies are put in, and elements too deep become flat text.
+
+Python's HTML parser leaves `<p>a<p>b` and `<li>a<li>b` nested in one another, so that an old page of a thousand paragraphs is
+a thousand levels deep; here a start tag closes what HTML says it closes. Comments and declarations are gone.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from bs4 import BeautifulSoup, Tag
+from bs4.element import NavigableString, PreformattedString
+
+from core.ingest.limits import MAX_HTML_DEPTH
+
+_BLOCKS = frozenset(
+    [
+        *("address", "article", "aside", "blockquote", "details", "dialog", "dd", "div", "dl", "dt", "fieldset", "figcaption", "figure", "footer"),
+        *("form", "h1", "h2", "h3", "h4", "h5", "h6", "header", "hr", "li", "main", "menu", "nav", "ol", "p", "pre", "section", "table", "td", "th"),
+        *("tr", "tbody", "thead", "tfoot", "ul"),
+    ]
+)
+_CLOSED_BY: dict[str, tuple[frozenset[str], frozenset[str]]] = {
+    "li": (frozenset({"li"}), frozenset({"ul", "ol", "menu"})),
+    "dt": (frozenset({"dt", "dd"}), frozenset({"dl"})),
+    "dd": (frozenset({"dt", "dd"}), frozenset({"dl"})),
+    "td": (frozenset({"td", "th"}), frozenset({"tr", "table"})),
+    "th": (frozenset({"td", "th"}), frozenset({"tr", "table"})),
+    "tr": (frozenset({"tr"}), frozenset({"table"})),
+    "tbody": (frozenset({"thead", "tbody", "tfoot"}), frozenset({"table"})),
+    "tfoot": (frozenset({"thead", "tbody", "tfoot"}), frozenset({"table"})),
+    "option": (frozenset({"option"}), frozenset({"select"})),
+}
+"""Start tag -> (elements it closes, elements beyond which it closes nothing)."""
+
+_LOOK_BACK = 24
+"""Open elements looked at for one to close; bounded, or deep nesting would cost the square of its depth."""
+
+
+class _ClosingSoup(BeautifulSoup):
+    """A soup whose start tags close what HTML says they close."""
+
+    def handle_starttag(self, name: str, *args: Any, **kwargs: Any) -> Tag | None:
+        if name in _CLOSED_BY:
+            self._close(*_CLOSED_BY[name])
+        elif name in _BLOCKS:
+            self._close(frozenset({"p"}), _BLOCKS - {"p"} | {"button", "object", "caption"})
+        return super().handle_starttag(name, *args, **kwargs)
+
+    def _close(self, closed: frozenset[str], borders: frozenset[str]) -> None:
+        found = None
+        for tag in reversed(self.tagStack[-_LOOK_BACK:]):
+            if tag.name in borders:
+                break
+            if tag.name in closed:
+                found = tag.name
+                break
+        if found is not None:
+            self.handle_endtag(found)
+
+
+def parse_html(html: str) -> tuple[BeautifulSoup, bool]:
+    """The tree of a page, and whether elements deeper than MAX_HTML_DEPTH were made flat text."""
+    soup = _ClosingSoup(html, "html.parser")
+    for string in soup.find_all(string=lambda text: isinstance(text, PreformattedString)):
+        string.extract()
+    return soup, _flatten(soup)
+
+
+def _flatten(soup: BeautifulSoup) -> bool:
+    flattened = False
+    stack: list[tuple[Tag, int]] = [(soup, 0)]
+    while stack:
+        tag, depth = stack.pop()
+        children = [child for child in tag.children if isinstance(child, Tag)]
+        if depth < MAX_HTML_DEPTH:
+            stack.extend((child, depth + 1) for child in children)
+        elif children:
+            text = tag.get_text("\n", strip=True)
+            tag.clear()
+            tag.append(NavigableString(text))
+            flattened = True
+    return flattened

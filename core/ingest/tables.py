@@ -1,0 +1,53 @@
+"""Which tables of a page hold data; layout tables become plain blocks.
+
+A table holds data when it has two rows of two cells or more and nothing says otherwise: role="presentation", a table inside
+it, or, without header cells and caption, a cell as long as an article. A header cell or caption makes a small one data, too.
+"""
+
+from __future__ import annotations
+
+from bs4 import BeautifulSoup, Tag
+
+from core.ingest.limits import MAX_CELL_CHARACTERS, MAX_COLUMNS
+
+_TABLE_PARTS = ["table", "caption", "thead", "tbody", "tfoot", "tr", "td", "th", "colgroup", "col"]
+
+
+def unwrap_layout_tables(soup: BeautifulSoup) -> None:
+    """Turns every layout table into blocks, and data tables into plain rows."""
+    for table in soup.find_all("table"):
+        if is_data_table(table):
+            _tidy(soup, table)
+        else:
+            own = [part for part in table.find_all(_TABLE_PARTS) if part.find_parent("table") is table]
+            for part in [table, *own]:
+                part.name = "div"
+
+
+def _tidy(soup: BeautifulSoup, table: Tag) -> None:
+    """Caption before the table, rows right below it, the first as wide as the widest: the converter's rule row depends on all three."""
+    caption = table.find("caption")
+    if caption is not None:
+        caption.name = "p"
+        table.insert_before(caption)
+    rows = [row for row in table.find_all("tr") if row.get_text(strip=True)]
+    table.clear()
+    table.extend(rows)
+    width = min(max(_width(row) for row in rows), MAX_COLUMNS)
+    rows[0].extend(soup.new_tag("td") for _ in range(width - _width(rows[0])))
+
+
+def _width(row: Tag) -> int:
+    return len(row.find_all(["td", "th"]))
+
+
+def is_data_table(table: Tag) -> bool:
+    """Whether a table holds data, not layout."""
+    rows = [row.find_all(["td", "th"]) for row in table.find_all("tr") if row.get_text(strip=True)]
+    if table.get("role") in ("presentation", "none") or table.find("table") is not None:
+        return False
+    if table.find(["th", "caption"]) is not None:
+        return sum(len(row) for row in rows) > 1
+    if sum(len(row) > 1 for row in rows) < 2:
+        return False
+    return all(len(cell.get_text()) <= MAX_CELL_CHARACTERS for row in rows for cell in row)

@@ -1,0 +1,75 @@
+"""The documents that ship with the app, their questions, and the chunks that hold a question's support.
+
+Each file of sample_docs has a sidecar `<name>.questions.json`; support is written there as quotes, which occur exactly once in the
+text that `core.ingest` reads from the file, so that hits can be shown whatever the chunking. The first sample and its first
+question are what a first visit shows.
+Knows nothing of retrieval.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from core.errors import BadRequest
+from core.tasks.narrative import Span
+from core.types import Workspace
+
+SAMPLE_FOLDER = Path(__file__).resolve().parents[2] / "sample_docs"
+SAMPLE_FILES = ("beacon-handbook.md", "harbour-almanac.html", "river-chronicle.txt")
+
+
+@dataclass(frozen=True, slots=True)
+class SampleQuestion:
+    """A question about one sample; `support` are quotes, in the order of the reasoning."""
+
+    id: str
+    question: str
+    answer: str
+    hops: int
+    support: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """One document that ships with the app; `key` is its file name."""
+
+    key: str
+    title: str
+    description: str
+    path: Path
+    questions: tuple[SampleQuestion, ...]
+
+
+@cache
+def list_samples() -> tuple[Sample, ...]:
+    """All samples, the one for a first visit first."""
+    return tuple(read_sample(SAMPLE_FOLDER / name) for name in SAMPLE_FILES)
+
+
+def read_sample(path: Path) -> Sample:
+    """A document with its sidecar, generated ones too. Raises OSError when one of the two files is missing."""
+    values = json.loads(path.with_suffix(".questions.json").read_text(encoding="utf-8"))
+    questions = (SampleQuestion(**{**question, "support": tuple(question["support"])}) for question in values["questions"])
+    return Sample(path.name, values["title"], values["description"], path, tuple(questions))
+
+
+def span_chunks(workspace: Workspace, document: int, spans: Iterable[Span]) -> tuple[int, ...]:
+    """Ids of the chunks that hold a part of any span of one document, ascending; a span across a border counts on both sides."""
+    return tuple(sorted({chunk_id for span in spans for chunk_id in workspace.overlapping(document, span.start, span.end)}))
+
+
+def support_chunks(workspace: Workspace, document: int, quotes: Sequence[str]) -> tuple[int, ...]:
+    """Ids of the chunks that hold a part of any quote, ascending. Raises BadRequest when a quote isn't in the document."""
+    return span_chunks(workspace, document, [find_quote(workspace.documents[document].text, quote) for quote in quotes])
+
+
+def find_quote(text: str, quote: str) -> Span:
+    """Where `quote` first stands in `text`. Raises BadRequest when nowhere."""
+    start = text.find(quote)
+    if start < 0 or not quote:
+        raise BadRequest(f"support {quote!r} is not in the document; quote its text as `ingest --text` prints it")
+    return Span(start, start + len(quote))

@@ -1,0 +1,127 @@
+"""What a strip of pixels must know about N numbers: least, greatest and most telling chunk of every column, exact at any zoom.
+
+A browser asks for a range of chunks and a width; the answer has one entry per column, or one per chunk where chunks are wider than
+pixels, so it never carries more than `width` entries however long the document is. Decides that a range is widened to whole chunks and
+that every chunk lies in exactly one column. NaN means "no value" and is skipped; -inf is a value, the lowest.
+Knows nothing of runs, pages or colours.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal, Protocol, TypedDict
+
+import numpy as np
+
+Mode = Literal["q", "dq", "rank", "p"]
+MODES: tuple[Mode, ...] = ("q", "dq", "rank", "p")
+"""Q; change of Q since the look before; place when sorted by Q, 1 is best; probability under the policy."""
+
+
+class ChunkFacts(TypedDict):
+    """What there is to say about one chunk at one look. None: not known or not defined, such as the rank of a chunk already chosen."""
+
+    text: str
+    title: str
+    """Of its document."""
+    heading: str
+    q: float | None
+    rank: int | None
+    p: float | None
+    rho: float | None
+    """Position before rounding to the grid."""
+    chosen_at: int | None
+    """Step, 1-based."""
+
+
+class StripSource(Protocol):
+    """The numbers of one run. A look is one pass over all chunks: that before every step, and the last one, after which the agent stopped."""
+
+    @property
+    def n_chunks(self) -> int: ...
+
+    @property
+    def n_looks(self) -> int: ...
+
+    def values(self, look: int, mode: Mode) -> np.ndarray:
+        """(N,) numbers of 1-based `look`; NaN where there is none, as for the change at look 1. Asked for often: worth keeping."""
+        ...
+
+    def describe(self, chunk_id: int, look: int) -> ChunkFacts: ...
+
+
+@dataclass(frozen=True, eq=False)
+class Tile:
+    """Chunks [first, last) in n entries; entry k covers the ids from first + k * (last - first) // n up to where entry k + 1 begins."""
+
+    first: int
+    last: int
+    minima: np.ndarray
+    """(n,) float32, NaN where no chunk of the column has a value."""
+    maxima: np.ndarray
+    """(n,) float32."""
+    best: np.ndarray
+    """(n,) int32, id of the chunk worth pointing at, the first of equal ones; -1 where no chunk has a value."""
+
+
+def tile(values: np.ndarray, lo: float, hi: float, width: int, *, salience: np.ndarray | None = None) -> Tile:
+    """Folds the chunks of [lo, hi) into at most `width` columns. Chunk i covers [i, i + 1) of the range, 0 <= lo < hi <= N.
+
+    values: (N,); salience: (N,), what `best` is the largest of, `values` when not given.
+
+    >>> t = tile(np.array([0.1, 0.9, 0.2, 0.3]), 0, 4, 2)
+    >>> t.maxima.tolist() == np.float32([0.9, 0.3]).tolist(), t.best.tolist()
+    (True, [1, 3])
+    """
+    first, last = math.floor(lo), math.ceil(hi)
+    starts = _starts(last - first, width)
+    part = np.asarray(values[first:last], dtype=np.float32)
+    telling = part if salience is None else np.asarray(salience[first:last], dtype=np.float32)
+    return Tile(
+        first=first,
+        last=last,
+        minima=np.fmin.reduceat(part, starts),
+        maxima=np.fmax.reduceat(part, starts),
+        best=_first_largest(telling, starts, first),
+    )
+
+
+def run_map(rows: Sequence[np.ndarray], width: int) -> np.ndarray:
+    """(R, W) float32: the greatest value per column for each row (N,); columns as in `tile` over the whole range, W = min(width, N)."""
+    starts = _starts(len(rows[0]), width)
+    return np.stack([np.fmax.reduceat(np.asarray(row, dtype=np.float32), starts) for row in rows])
+
+
+def salience(values: np.ndarray, mode: Mode) -> np.ndarray:
+    """(N,) what makes a chunk worth pointing at: much Q or probability, a small rank, a large change either way."""
+    if mode == "rank":
+        return -values
+    return np.abs(values) if mode == "dq" else values
+
+
+def best_chunks(telling: np.ndarray, offset: int, count: int) -> np.ndarray:
+    """(<= count,) ids by falling salience (N,), the first `offset` left out; equal ones in document order, chunks without a value last."""
+    cost, end = -telling, offset + count
+    ids = np.arange(len(cost))
+    if end < len(cost):
+        dearest = np.partition(cost, end - 1)[end - 1]
+        ids = ids if np.isnan(dearest) else np.flatnonzero(cost <= dearest)  # sorting only these spares most of the time
+    return ids[np.argsort(cost[ids], kind="stable")][offset:end]
+
+
+def _starts(n_chunks: int, width: int) -> np.ndarray:
+    """(n,) first chunk of each of n = min(width, n_chunks) columns, counted from the first; in whole numbers, so that none is ever empty."""
+    n_columns = min(width, n_chunks)
+    return np.arange(n_columns, dtype=np.int64) * n_chunks // n_columns
+
+
+def _first_largest(values: np.ndarray, starts: np.ndarray, first: int) -> np.ndarray:
+    """(n,) int32 id of the first largest value of every column, -1 where all are NaN."""
+    sizes = np.diff(starts, append=len(values))
+    largest = np.repeat(np.fmax.reduceat(values, starts), sizes)
+    ids = np.flatnonzero(values == largest)[::-1]  # backwards: the first of equal ones is written last
+    best = np.full(len(starts), -1, dtype=np.int32)
+    best[np.searchsorted(starts, ids, side="right") - 1] = ids + first
+    return best
