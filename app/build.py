@@ -14,6 +14,7 @@ from app.services import Services
 from app.session import Session
 from app.settings import Settings
 from app.tabs.explore import ExploreTab
+from app.theme import build_theme
 from core.ingest.limits import MAX_FILE_BYTES
 from core.tasks.samples import list_samples
 
@@ -42,7 +43,7 @@ def launch(settings: Settings) -> None:
             server_name=settings.host,
             server_port=settings.port,
             css_paths=STYLES,
-            theme=gr.themes.Base(primary_hue="blue", neutral_hue="gray", font=["system-ui", "sans-serif"], font_mono=["ui-monospace", "monospace"]),
+            theme=build_theme(),
             footer_links=[],
             run_history=False,
             ssr_mode=False,

@@ -129,7 +129,7 @@ def agent_note(spec: CheckpointSpec) -> str:
     """What stands under an agent's name."""
     trained = "trained" if spec.trained else "not trained"
     positions = "no positions" if spec.position_kind == "none" else f"{spec.position_kind} positions"
-    return f"{trained} · {positions} · states in {spec.state_order} order"
+    return f"{trained} · {positions}"
 
 
 def status(run: RunInView | None, session: Session) -> str:
@@ -205,7 +205,7 @@ def _step_card(run: RunInView, step: StepTaken, first: np.ndarray | None, sessio
         h("p", {"class": "qx-quote"}, _shorten(step.text, 260)),
         h(
             "div",
-            {"class": "qx-sm"},
+            {"class": "qx-kvs qx-sm"},
             number("Q", f"{step.q_value:.3f}", "q"),
             number("p", f"{p:.2f}{at}", "p"),
             number("rank at step 1", place, "first") if place else None,
@@ -254,7 +254,9 @@ def reading(documents: OpenDocuments | None, run: RunInView | None, session: Ses
 
 def _reading_head(workspace: Workspace, session: Session, centre: int, document: int, first: int, last: int) -> Node:
     chunk = workspace[session.chunk_id if session.chunk_id is not None else centre]
-    crumb = " › ".join([workspace.documents[document].title, *workspace[centre].heading_path])
+    path = workspace[centre].heading_path
+    title = workspace.documents[document].title
+    crumb = " › ".join(path if path[:1] == (title,) else (title, *path))
     allowed = chunk.chunk_id in session.forbidden
     label = f"chunk {chunk.chunk_id:,} of {len(workspace):,} · {chunk.type} · {chunk.n_tokens} tokens"
     return h(

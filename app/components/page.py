@@ -13,18 +13,12 @@ import gradio as gr
 _HERE = Path(__file__).parent
 
 
-class Page(gr.HTML):
+def page(**kwargs: Any) -> gr.HTML:
     """Invisible but for its help dialog."""
-
-    def __init__(self, **kwargs: Any) -> None:
-        super().__init__(
-            value={"run_id": None},
-            html_template=(_HERE / "page.html").read_text(encoding="utf-8"),
-            js_on_load=(_HERE / "page.js").read_text(encoding="utf-8"),
-            apply_default_css=False,
-            **kwargs,
-        )
-
-    def get_block_name(self) -> str:
-        """Gradio's front end knows this component as plain HTML."""
-        return "html"
+    return gr.HTML(
+        {"run_id": None},
+        html_template=(_HERE / "page.html").read_text(encoding="utf-8"),
+        js_on_load=(_HERE / "page.js").read_text(encoding="utf-8"),
+        apply_default_css=False,
+        **kwargs,
+    )

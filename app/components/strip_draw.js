@@ -103,25 +103,25 @@ function drawOverview(canvas, view, colours) {
   const at = placer(s, 0, value.n_chunks);
   s.ctx.fillStyle = colours.q0;
   s.ctx.fillRect(s.left, 0, s.right - s.left, s.height);
+  drawOverviewStems(s, view, at, colours); // below the bars: a line must not hide the height it points to
   if (seen) clipped(s, s.left, 0, s.right - s.left, s.height, () => drawBars(s, seen.overview, at, seen.scale, 4, s.height - 5, colours, seen.masked));
+  for (const chunk of value.gold) ring(s, at(chunk + 0.5), s.height - 7, 3, colours.good);
   for (const { first_chunk } of value.documents.slice(1)) line(s, crisp(s, at(first_chunk)), 0, crisp(s, at(first_chunk)), s.height, colours.mut, [2, 2]);
-  drawFlags(s, view, at, colours);
   const [x1, x2] = [at(view.lo), at(view.hi)];
   s.ctx.globalAlpha = 0.72;
   s.ctx.fillStyle = colours.panel;
   s.ctx.fillRect(s.left, 0, x1 - s.left, s.height);
   s.ctx.fillRect(x2, 0, s.right - x2, s.height);
   s.ctx.globalAlpha = 1;
-  drawWindow(s, x1, Math.max(x1 + 2, x2), colours);
+  drawWindow(s, x1, Math.max(x1 + 2, x2), view.hi - view.lo < value.n_chunks ? colours.acc : colours.mut);
+  drawOverviewFlags(s, view, at, colours);
 }
 
-// The brush: a frame with a handle at either side.
-function drawWindow(s, x1, x2, colours) {
-  s.ctx.strokeStyle = colours.acc;
-  s.ctx.lineWidth = 1.5;
-  s.ctx.strokeRect(x1, 0.75, x2 - x1, s.height - 1.5);
-  s.ctx.lineWidth = 1;
-  s.ctx.fillStyle = colours.acc;
+// The brush: a frame with a handle at either side; quiet while it holds everything.
+function drawWindow(s, x1, x2, colour) {
+  s.ctx.strokeStyle = colour;
+  s.ctx.strokeRect(crisp(s, x1) + 0.5, 0.5, x2 - x1 - 1, s.height - 1);
+  s.ctx.fillStyle = colour;
   for (const x of [x1, x2]) {
     s.ctx.beginPath();
     s.ctx.roundRect(x - 3, s.height / 2 - 9, 6, 18, 3);
@@ -145,11 +145,12 @@ function drawLens(canvas, view, colours) {
     line(s, s.left, y(tick.value), s.right, y(tick.value), colours.line);
     text(s, tick.label, s.left - 6, y(tick.value), colours.mut, "right");
   }
+  const base = crisp(s, top + height * (1 - scale.base)) + 0.5 / s.ratio;
   clipped(s, s.left, 0, s.right - s.left, s.height, () => {
     drawDocuments(s, view, at, top, height, colours);
+    drawStems(s, view, top, base, colours);
     drawBarsOfView(s, view, at, top, height, colours);
   });
-  const base = crisp(s, top + height * (1 - scale.base)) + 0.5 / s.ratio;
   line(s, s.left, base, s.right, base, colours.mut);
   if (seen.mode === "q" && value.threshold !== null) {
     line(s, s.left, y(value.threshold), s.right, y(value.threshold), colours.warn, [4, 4]);
@@ -161,7 +162,7 @@ function drawLens(canvas, view, colours) {
   }
   drawMarks(s, view, at, colours);
   drawPointers(s, view, at, top, height, colours);
-  drawPins(s, view, at, top, base, colours);
+  drawPins(s, view, top, colours);
   drawAxis(s, view, at, colours);
 }
 

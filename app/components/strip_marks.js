@@ -30,16 +30,18 @@ function drawHead(s, pin, x, y, radius, later, colours) {
   text(s, String(pin.step), x, y + 0.5, later ? colour : colours.panel, "center");
 }
 
-function drawPins(s, view, at, top, base, colours) {
+function drawStems(s, view, top, base, colours) {
+  for (const pin of placedPins(s, view)) {
+    const x = crisp(s, pin.x) + 0.5 / s.ratio;
+    line(s, x, top, x, base, colours.step(pin.step), pin.step > view.value.look ? [2, 3] : []);
+  }
+}
+
+function drawPins(s, view, top, colours) {
   const gold = new Set(view.value.gold);
   const y = PIN_RADIUS + 3;
   const pins = placedPins(s, view);
-  for (const pin of pins) {
-    const later = pin.step > view.value.look;
-    const x = crisp(s, pin.x);
-    line(s, pin.head, y, x, top, colours.step(pin.step));
-    line(s, x, top, x, base, colours.step(pin.step), later ? [2, 3] : []);
-  }
+  for (const pin of pins) line(s, pin.head, y, crisp(s, pin.x) + 0.5 / s.ratio, top, colours.step(pin.step));
   s.ctx.font = "600 " + s.ctx.font;
   for (const pin of pins) {
     drawHead(s, pin, pin.head, y, PIN_RADIUS - 1, pin.step > view.value.look, colours);
@@ -58,17 +60,18 @@ function ring(s, x, y, radius, colour) {
 }
 
 // In the overview every choice has its line; those outside the lens also their number, which the lens can't show.
-function drawFlags(s, view, at, colours) {
-  s.ctx.font = s.ctx.font.replace("11px", "10px");
-  for (const pin of pinsInOrder(view.value)) {
+function drawOverviewStems(s, view, at, colours) {
+  for (const pin of view.value.chosen) {
     const x = crisp(s, at(pin.chunk_id + 0.5));
-    const later = pin.step > view.value.look;
-    line(s, x, 0, x, s.height, colours.step(pin.step), later ? [2, 3] : []);
+    line(s, x, 0, x, s.height, colours.step(pin.step), pin.step > view.value.look ? [2, 3] : []);
   }
-  for (const chunk of view.value.gold) ring(s, at(chunk + 0.5), s.height - 7, 3, colours.good);
+}
+
+function drawOverviewFlags(s, view, at, colours) {
   const outside = pinsInOrder(view.value).filter((pin) => pin.chunk_id + 1 <= view.lo || pin.chunk_id >= view.hi);
-  const heads = spread(outside.map((pin) => at(pin.chunk_id + 0.5)), 16, s.left, s.right);
-  view.flags = outside.map((pin, i) => () => drawHead(s, pin, heads[i], 9, 7, pin.step > view.value.look, colours));
+  const heads = spread(outside.map((pin) => at(pin.chunk_id + 0.5)), 17, s.left, s.right);
+  s.ctx.font = s.ctx.font.replace("11px", "10px");
+  outside.forEach((pin, i) => drawHead(s, pin, heads[i], 9, 7, pin.step > view.value.look, colours));
 }
 
 // The lane below the bars: hollow rings for the support of a labelled question, crosses for what may never be chosen.
@@ -125,7 +128,10 @@ function drawRuler(canvas, view, colours) {
       s.ctx.lineWidth = 2;
       line(s, x, low, end, high, colours.acc);
       s.ctx.lineWidth = 1;
-      const words = `${shown(rho_lo)} – ${shown(rho_hi)}`;
+      const rho = (chunk) => rho_lo + ((rho_hi - rho_lo) * (chunk - lo)) / Math.max(1, hi - 1 - lo);
+      const [a, b] = [Math.max(lo, Math.floor(view.lo)), Math.min(hi - 1, Math.ceil(view.hi) - 1)];
+      const part = a > lo || b < hi - 1 ? `${shown(rho(a))} – ${shown(rho(b))} of ` : "";
+      const words = `${part}${shown(rho_lo)} – ${shown(rho_hi)}`;
       const start = Math.max(x + 5, free);
       if (start + s.ctx.measureText(words).width > Math.min(end, s.right)) continue;
       text(s, words, start, 8, colours.mut);
@@ -151,8 +157,8 @@ function drawMap(canvas, view, colours) {
   }
   for (const pin of value.chosen) {
     const x = at(pin.chunk_id + 0.5);
-    s.ctx.fillStyle = colours.mut;
-    s.ctx.fillRect(x - 1, pin.step * pitch + 1, 2, Math.max(0, (map.n_rows - pin.step) * pitch - 2));
+    s.ctx.fillStyle = colours.mut; // masked from the next look on
+    s.ctx.fillRect(crisp(s, x - 0.5), pin.step * pitch + 1, 1, Math.max(0, (map.n_rows - pin.step) * pitch - 2));
     ring(s, x, (pin.step - 0.5) * pitch, Math.min(6, pitch / 2 - 2), colours.panel);
     ring(s, x, (pin.step - 0.5) * pitch, Math.min(5, pitch / 2 - 3), colours.step(pin.step));
   }

@@ -7,6 +7,7 @@ function shown(value) {
   if (value === null || value === undefined || Number.isNaN(value)) return "–";
   if (!Number.isFinite(value)) return value < 0 ? "−∞" : "∞";
   const size = Math.abs(value);
+  if (size === 0) return "0";
   const text = size !== 0 && (size < 0.001 || size >= 10000) ? size.toExponential(1) : size.toFixed(size < 0.1 ? 3 : 2);
   return value < 0 && Number(text) !== 0 ? "−" + text : text;
 }
@@ -45,7 +46,7 @@ function ticks(lo, hi, count, least = 0) {
   const power = 10 ** Math.floor(Math.log10(raw));
   const step = Math.max(least, [1, 2, 5, 10].find((factor) => factor * power >= raw * 0.999) * power);
   const found = [];
-  for (let at = Math.ceil(lo / step - 1e-9); at * step <= hi + step * 1e-9; at++) found.push(at * step);
+  for (let at = Math.ceil(lo / step - 1e-9); at * step <= hi + step * 1e-9; at++) found.push(at * step + 0);
   return found;
 }
 

@@ -32,21 +32,9 @@ def act(name: str, arg: object, label: str, **attributes: Any) -> Node:
     return h("button", {"class": "qx-btn", "data-act": name, "data-arg": str(arg), **attributes}, label)
 
 
-class Tree(gr.HTML):
-    """Shows a list of nodes; `value` is that list."""
-
-    def __init__(self, value: list[Node] | None = None, **kwargs: Any) -> None:
-        super().__init__(
-            value=value or [],
-            html_template='<div class="qx-tree"></div>',
-            js_on_load=_SCRIPT,
-            apply_default_css=False,
-            **kwargs,
-        )
-
-    def get_block_name(self) -> str:
-        """Gradio's front end knows this component as plain HTML."""
-        return "html"
+def tree(value: list[Node] | None = None, **kwargs: Any) -> gr.HTML:
+    """A component that shows a list of nodes. (No subclass of gr.HTML: Gradio writes stub files beside those.)"""
+    return gr.HTML(value or [], html_template='<div class="qx-tree"></div>', js_on_load=_SCRIPT, apply_default_css=False, **kwargs)
 
 
 def clicked(event: gr.EventData) -> tuple[str, str]:

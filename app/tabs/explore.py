@@ -11,9 +11,9 @@ import gradio as gr
 import plotly.graph_objects as go
 
 from app import opening, present
-from app.components.page import Page
+from app.components.page import page
 from app.components.strip import Strip, strip_value
-from app.components.tree import Tree, clicked
+from app.components.tree import clicked, tree
 from app.explorer import Explorer
 from app.jobs import Finished, stream
 from app.services import RunInView, Services
@@ -74,7 +74,7 @@ class ExploreTab:
         self.services = services
         self.explorer = Explorer(services)
         self.session = gr.State(Session(), delete_callback=self.explorer.leave)
-        self.page = Page(elem_id="qx-page")
+        self.page = page(elem_id="qx-page")
         self._build_document_card()
         self._build_controls()
         self._build_views()
@@ -83,9 +83,9 @@ class ExploreTab:
     # Layout
 
     def _build_document_card(self) -> None:
-        with gr.Group(elem_classes="qx-card", elem_id="qx-document"):
-            self.header = Tree(present.document_header(None), elem_id="qx-header")
-            self.opening_progress = Tree(elem_id="qx-opening")
+        with gr.Column(elem_classes="qx-card", elem_id="qx-document"):
+            self.header = tree(present.document_header(None), elem_id="qx-header")
+            self.opening_progress = tree(elem_id="qx-opening")
             with gr.Accordion("Change document", open=False, elem_id="qx-change") as self.change_panel:
                 samples = [(f"{sample.title}: {sample.description}", sample.key) for sample in list_samples()]
                 with gr.Tabs():
@@ -120,28 +120,27 @@ class ExploreTab:
 
     def _build_controls(self) -> None:
         spec = self.services.agent(self.services.checkpoints[0]).spec
-        with gr.Group(elem_classes="qx-card", elem_id="qx-controls"):
+        with gr.Column(elem_classes="qx-card", elem_id="qx-controls"):
             with gr.Row(elem_classes="qx-question-row"):
                 query = gr.Textbox(
                     label="Question", lines=1, max_lines=4, placeholder="Ask something about the document", scale=6, elem_id="qx-question", submit_btn=False
                 )
-                self.known = gr.Dropdown([], label="Known questions", info="Support is marked", scale=3, elem_id="qx-known", visible=False)
+                self.known = gr.Dropdown([], label="Known questions (support is marked)", scale=3, elem_id="qx-known", visible=False)
             with gr.Row(elem_classes="qx-buttons"):
                 self.run = gr.Button("Run", variant="primary", elem_id="qx-run", min_width=96)
                 self.step = gr.Button("Step", elem_id="qx-step", min_width=80)
                 self.back = gr.Button("Back", elem_id="qx-back", interactive=False, min_width=80)
                 self.reset = gr.Button("Reset", elem_id="qx-reset", interactive=False, min_width=80)
                 self.cancel = gr.Button("Cancel", elem_id="qx-cancel", variant="stop", min_width=80)
-                self.status = Tree([present.status(None, Session())], elem_id="qx-status")
-            self.notice = Tree(elem_id="qx-notice")
-            self.standing = Tree(elem_id="qx-standing")
+                self.status = tree([present.status(None, Session())], elem_id="qx-status")
+            self.notice = tree(elem_id="qx-notice")
+            self.standing = tree(elem_id="qx-standing")
             with gr.Row(elem_classes="qx-sliders"):
                 self.agent = gr.Dropdown(self.services.checkpoints, value=spec.name, label="Agent", info=present.agent_note(spec), elem_id="qx-agent")
-                budget = gr.Slider(1, MAX_BUDGET, value=spec.step_budget, step=1, label="Step budget", info="Most chunks to choose", elem_id="qx-budget")
-                temperature = gr.Slider(0, 1, value=0, step=0.005, label="Temperature", info="0 is greedy", elem_id="qx-temperature")
-                with gr.Column(min_width=180):
-                    threshold = gr.Slider(-1, 1, value=0, step=0.01, label="Stop when best Q is below", elem_id="qx-threshold")
-                    stops = gr.Checkbox(spec.stop_threshold is not None, label="Stop early", elem_id="qx-stops")
+                budget = gr.Slider(1, MAX_BUDGET, value=spec.step_budget, step=1, label="Step budget", elem_id="qx-budget")
+                temperature = gr.Slider(0, 1, value=0, step=0.005, label="Temperature", elem_id="qx-temperature")
+                threshold = gr.Slider(-1, 1, value=0, step=0.01, label="Stop below Q", elem_id="qx-threshold")
+                stops = gr.Checkbox(spec.stop_threshold is not None, label="Stop early", elem_id="qx-stops", min_width=110)
             with gr.Accordion("More settings", open=False, elem_id="qx-more"), gr.Row():
                 seed = gr.Number(0, label="Seed", info="Of the sampling", precision=0, minimum=0, elem_id="qx-seed")
                 beam = gr.Slider(1, MAX_BEAM_WIDTH, value=1, step=1, label="Beam", info="Paths to plan with; 1 plans nothing", elem_id="qx-beam")
@@ -150,29 +149,29 @@ class ExploreTab:
         self.controls = Controls(query, budget, temperature, stops, threshold, seed, beam, positions, top_k)
 
     def _build_views(self) -> None:
-        with gr.Group(elem_classes="qx-card"):
+        with gr.Column(elem_classes="qx-card"):
             self.strip = Strip(self._find_strip, elem_id="qx-strip")
         with gr.Row(elem_classes="qx-split"):
             with gr.Column(scale=5, min_width=280, elem_classes="qx-card"):
                 gr.Markdown("### Steps")
-                self.steps = Tree(present.steps(None, Session()), elem_id="qx-steps")
+                self.steps = tree(present.steps(None, Session()), elem_id="qx-steps")
             with gr.Column(scale=7, min_width=300, elem_classes="qx-card"):
                 with gr.Row(elem_classes="qx-find"):
                     self.find = gr.Textbox(show_label=False, container=False, placeholder="Find text, or #1203 for a chunk", elem_id="qx-find", scale=5)
                     self.find_next = gr.Button("Find next", elem_id="qx-find-next", scale=1, min_width=90)
-                self.reading = Tree(present.reading(None, None, Session()), elem_id="qx-reading")
+                self.reading = tree(present.reading(None, None, Session()), elem_id="qx-reading")
         with gr.Row(elem_classes="qx-split"):
             with gr.Column(elem_classes="qx-card", min_width=260):
-                self.decision = Tree(elem_id="qx-decision")
+                self.decision = tree(elem_id="qx-decision")
                 self.best = gr.Plot(show_label=False, elem_id="qx-best")
             with gr.Column(elem_classes="qx-card", min_width=260):
-                self.distribution_title = Tree(elem_id="qx-distribution-title")
+                self.distribution_title = tree(elem_id="qx-distribution-title")
                 self.distribution = gr.Plot(show_label=False, elem_id="qx-distribution")
             with gr.Column(elem_classes="qx-card", min_width=260, visible=False) as self.parts_card:
                 gr.Markdown("### Content and position part of Q")
                 self.parts = gr.Plot(show_label=False, elem_id="qx-parts")
-        with gr.Group(elem_classes="qx-card"):
-            self.evidence = Tree(present.evidence(None, Session()), elem_id="qx-evidence")
+        with gr.Column(elem_classes="qx-card"):
+            self.evidence = tree(present.evidence(None, Session()), elem_id="qx-evidence")
 
     # Events
 
@@ -202,8 +201,8 @@ class ExploreTab:
         self.cancel.click(self._cancelled, [session, *controls], cancels=slow, **private)
         self.back.click(self._back, [session, *controls], **runs)
         self.reset.click(self._reset, [session, *controls], **runs)
-        for tree in (self.steps, self.evidence):
-            tree.select(self._on_tree, [session, *controls], **private)
+        for panel in (self.steps, self.evidence):
+            panel.select(self._on_tree, [session, *controls], **private)
         self.strip.select(self._on_strip, [session, *controls], **private)
         for event in (self.find.submit, self.find_next.click):
             event(self._find, [session, self.find], **private)
@@ -246,17 +245,17 @@ class ExploreTab:
         }
 
     def _open_sample(self, session: Session, key: str, agent: str, chunker: str, max_tokens: float | None) -> Iterator[Update]:
-        return self._opening(lambda report: opening.open_sample(self.explorer, session, key, agent, report, chunker, max_tokens))
+        yield from self._opening(lambda report: opening.open_sample(self.explorer, session, key, agent, report, chunker, max_tokens))
 
     def _open_files(self, session: Session, paths: list[str] | None, agent: str, chunker: str, max_tokens: float | None) -> Iterator[Update]:
         files = [Path(path) for path in paths or []]
-        return self._opening(lambda report: opening.open_files(self.explorer, session, files, agent, report, chunker, max_tokens))
+        yield from self._opening(lambda report: opening.open_files(self.explorer, session, files, agent, report, chunker, max_tokens))
 
     def _open_pasted(self, session: Session, text: str, agent: str, chunker: str, max_tokens: float | None) -> Iterator[Update]:
-        return self._opening(lambda report: opening.open_pasted(self.explorer, session, text, agent, report, chunker, max_tokens))
+        yield from self._opening(lambda report: opening.open_pasted(self.explorer, session, text, agent, report, chunker, max_tokens))
 
     def _open_generated(self, session: Session, length: int, agent: str, chunker: str, max_tokens: float | None) -> Iterator[Update]:
-        return self._opening(lambda report: opening.open_generated(self.explorer, session, length, agent, report, chunker, max_tokens))
+        yield from self._opening(lambda report: opening.open_generated(self.explorer, session, length, agent, report, chunker, max_tokens))
 
     def _opening(self, work: Callable[[Progress], Session]) -> Iterator[Update]:
         """Progress while `work` opens documents, then the fresh page. What was open stays when it fails or is cancelled."""
@@ -316,10 +315,10 @@ class ExploreTab:
             yield update
 
     def _run(self, session: Session, *controls: Any) -> Iterator[Update]:
-        return self._acting(session, controls, lambda query, config: self.explorer.advance(session, query, config, None))
+        yield from self._acting(session, controls, lambda query, config: self.explorer.advance(session, query, config, None))
 
     def _step(self, session: Session, *controls: Any) -> Iterator[Update]:
-        return self._acting(session, controls, lambda query, config: self.explorer.advance(session, query, config, 1))
+        yield from self._acting(session, controls, lambda query, config: self.explorer.advance(session, query, config, 1))
 
     def _acting(self, session: Session, controls: tuple[Any, ...], action: Callable[[str, EpisodeConfig], Iterator[Session]]) -> Iterator[Update]:
         """A view per event of a run; an error becomes a sentence beside the buttons and changes nothing else."""

@@ -1,8 +1,8 @@
 """Chunk vectors on disk: one append-only file per encoder, read through memory maps, with a checksum per block.
 
 A vector is keyed by the SHA-256 (first 16 bytes) of its chunk's text, so an edited document embeds only what changed, and several
-documents share. Several processes may read and append; appending takes a file lock. A block whose checksum fails is skipped, so its
-texts are embedded again; a torn block at the end (killed writer, full disk) is cut off by the next append.
+documents share. Several processes may read and append; appending takes a file lock, looking for new blocks shares it. A block whose
+checksum fails is skipped, so its texts are embedded again; a torn block at the end (killed writer) is cut off by the next append.
 Does not know how vectors are made. Not protected against: someone who edits the file and its checksums.
 """
 
@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import fcntl
 import hashlib
+import mmap
 import os
 import struct
 import threading
@@ -18,7 +19,7 @@ import zlib
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO
+from typing import IO
 
 import numpy as np
 
@@ -62,17 +63,21 @@ class VectorStore:
         self._scanned = 0
 
     def read(self, keys: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """(found (N,) bool, vectors (N, D) of the store's dtype; rows not found are zero)."""
+        """(found (N,) bool, vectors (N, D) of the store's dtype; rows not found are zero). Raises UserError when the file can't be read."""
         vectors = np.zeros((len(keys), self.dim), dtype=self.dtype)
         found = np.zeros(len(keys), dtype=bool)
         with self._lock:
             if not self.path.exists():
                 return found, vectors
-            with self.path.open("rb") as file:
-                self._scan(file)
-            if not self._rows:
-                return found, vectors
-            mapped = np.memmap(self.path, dtype=np.uint8, mode="r")
+            try:
+                with self.path.open("rb") as file:
+                    fcntl.flock(file, fcntl.LOCK_SH)  # a block that somebody is writing must not look damaged
+                    self._scan(file)
+                    if not self._rows:
+                        return found, vectors
+                    mapped = np.memmap(file, dtype=np.uint8, mode="r")
+            except OSError as error:
+                raise UserError(f"the kept vectors in {self.path} can't be read ({error.strerror}); make the file readable or remove it") from error
             places: dict[int, tuple[list[int], list[int]]] = {}
             for i, key in enumerate(keys.tolist()):
                 place = self._rows.get(key)
@@ -95,63 +100,64 @@ class VectorStore:
         with self._lock:
             try:
                 self.path.parent.mkdir(parents=True, exist_ok=True)
-                with self.path.open("a+b") as file:
+                with self.path.open("a+b", buffering=0) as file:
                     fcntl.flock(file, fcntl.LOCK_EX)
                     self._scan(file)
                     if file.seek(0, os.SEEK_END) > self._scanned:
                         file.truncate(self._scanned)  # a torn block; appending behind it would hide what follows
                     try:
-                        file.write(header + packed + rows)
-                        file.flush()
+                        unwritten = memoryview(header + packed + rows)
+                        while unwritten:
+                            unwritten = unwritten[file.write(unwritten) :]
                     except OSError:
                         file.truncate(self._scanned)
                         raise
                     self._scan(file)
             except OSError as error:
                 raise UserError(
-                    f"vectors can't be kept in {self.path.parent.name} ({error.strerror}); free some disk space, what is embedded so far stays"
+                    f"vectors can't be kept in {self.path.parent} ({error.strerror}); free some disk space or set QRAG_HOME to a folder that can be written"
                 ) from error
 
-    def _scan(self, file: BinaryIO) -> None:
-        """Takes in the blocks behind what is known; stops at a torn one, steps over one with damaged keys."""
-        size = file.seek(0, os.SEEK_END)
+    def _scan(self, file: IO[bytes]) -> None:
+        """Takes in the blocks behind what is known. The caller holds the file lock, so a block without its end was left by a killed writer.
+
+        Behind a damaged block it goes on at the next header; where none follows, the next append cuts.
+        """
+        size = os.fstat(file.fileno()).st_size
         if size < self._scanned:  # somebody removed or cut the file
             self._rows.clear()
             self._blocks.clear()
             self._verified.clear()
             self._scanned = 0
-        while self._scanned + _HEADER.size <= size:
-            file.seek(self._scanned)
-            magic, n, dim, keys_crc, vectors_crc = _HEADER.unpack(file.read(_HEADER.size))
-            if magic != _MAGIC or not 0 < dim <= 65_536:
-                self.n_damaged_blocks += 1
-                self._scanned = self._next_block(file, self._scanned + 1, size)
-                continue
-            row_bytes = dim * self.dtype.itemsize
-            end = self._scanned + _HEADER.size + n * (_KEY.itemsize + row_bytes)
-            if end > size:
-                following = self._next_block(file, self._scanned + 1, size)
-                if following == size:
-                    return  # torn: the next append cuts it off
-                self.n_damaged_blocks += 1
-                self._scanned = following
-                continue
-            packed = file.read(n * _KEY.itemsize)
-            if dim != self.dim or zlib.crc32(packed) != keys_crc:
-                self.n_damaged_blocks += 1
-            else:
-                offset = self._scanned + _HEADER.size + len(packed)
-                self._blocks[offset] = (n, vectors_crc)
-                for row in range(n):
-                    self._rows[packed[16 * row : 16 * row + 16]] = (offset, row)
-            self._scanned = end
+        if size == self._scanned:
+            return
+        with mmap.mmap(file.fileno(), size, access=mmap.ACCESS_READ) as mapped:
+            while self._scanned < size:
+                end = self._take_block(mapped, self._scanned)
+                if end is None:
+                    end = mapped.find(_MAGIC, self._scanned + 1)
+                    if end < 0:
+                        return
+                    self.n_damaged_blocks += 1
+                self._scanned = end
 
-    @staticmethod
-    def _next_block(file: BinaryIO, start: int, size: int) -> int:
-        """Offset of the next block header at or behind `start`, or `size`."""
-        file.seek(start)
-        found = file.read(size - start).find(_MAGIC)
-        return size if found < 0 else start + found
+    def _take_block(self, mapped: mmap.mmap, start: int) -> int | None:
+        """Enters the block at `start` and returns its end; None where header or keys are damaged, or the block is not all there."""
+        keys_start = start + _HEADER.size
+        if keys_start > len(mapped):
+            return None
+        magic, n, dim, keys_crc, vectors_crc = _HEADER.unpack(mapped[start:keys_start])
+        offset = keys_start + n * _KEY.itemsize
+        end: int = offset + n * self.dim * self.dtype.itemsize
+        if magic != _MAGIC or dim != self.dim or end > len(mapped):
+            return None
+        packed = mapped[keys_start:offset]
+        if zlib.crc32(packed) != keys_crc:
+            return None
+        self._blocks[offset] = (n, vectors_crc)
+        for row in range(n):
+            self._rows[packed[16 * row : 16 * row + 16]] = (offset, row)
+        return end
 
     def _block(self, mapped: np.ndarray, offset: int) -> np.ndarray | None:
         """(n, D) view of a block's vectors, checked once; None when damaged."""

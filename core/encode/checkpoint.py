@@ -19,7 +19,7 @@ from safetensors.torch import load_file
 from transformers import AutoConfig, AutoModel, PreTrainedModel
 from transformers.utils import logging as transformers_logging
 
-from core.config import ChunkConfig, Chunker, EpisodeConfig
+from core.config import CHUNKERS, ChunkConfig, Chunker, EpisodeConfig
 from core.encode.hub import fetch
 from core.errors import BadCheckpoint
 
@@ -34,7 +34,7 @@ DEFAULT_NAMES = ("narrative", "base")
 class CheckpointSpec(BaseModel):
     """Everything about an agent but its weights. Q, thresholds and temperatures are in the checkpoint's own scale."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
     format: Literal[1] = 1
     name: str = Field(min_length=1, max_length=100)
@@ -95,6 +95,15 @@ class CheckpointSpec(BaseModel):
             raise ValueError('must be a hub id, or "." for the folder itself')
         return base
 
+    @field_validator("chunk_tokens")
+    @classmethod
+    def _both_chunkers_have_a_size(cls, sizes: dict[Chunker, int]) -> dict[Chunker, int]:
+        for chunker in CHUNKERS:
+            if chunker not in sizes:
+                raise ValueError(f"must give a size for {chunker}")
+            ChunkConfig(chunker=chunker, max_tokens=sizes[chunker])
+        return sizes
+
     def episode_config(self, **changes: Any) -> EpisodeConfig:
         """The checkpoint's own defaults of a run."""
         return EpisodeConfig(**{"step_budget": self.step_budget, "temperature": self.temperature, "stop_threshold": self.stop_threshold, **changes})
@@ -145,7 +154,7 @@ def find_checkpoint(name_or_dir: str | None) -> Path:
 def read_spec(folder: Path) -> CheckpointSpec:
     """Raises BadCheckpoint on a missing or invalid qrag.json."""
     try:
-        return CheckpointSpec.model_validate_json((folder / SPEC_FILE).read_text(encoding="utf-8"))
+        return CheckpointSpec.model_validate_json((folder / SPEC_FILE).read_bytes())
     except OSError as error:
         raise BadCheckpoint(f"{folder.name} holds no readable {SPEC_FILE} ({error.strerror}); name a checkpoint folder") from error
     except ValidationError as error:
@@ -185,10 +194,15 @@ def architecture(base: Path) -> PreTrainedModel:
         values = json.loads((base / "config.json").read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise BadCheckpoint(f"the base encoder {base.name} has no readable config.json; fetch it again") from error
+    if not isinstance(values, dict):
+        raise BadCheckpoint(f"config.json of the base encoder {base.name} holds no settings; fetch it again")
     if "auto_map" in values:
         raise BadCheckpoint(f"the base encoder {base.name} runs code of its own, which is never loaded; choose an encoder that transformers knows")
-    config = AutoConfig.from_pretrained(base, trust_remote_code=False)
-    model: PreTrainedModel = AutoModel.from_config(config, dtype=torch.float32, trust_remote_code=False)
+    try:
+        config = AutoConfig.from_pretrained(base, trust_remote_code=False)
+        model: PreTrainedModel = AutoModel.from_config(config, dtype=torch.float32, trust_remote_code=False)
+    except Exception as error:  # whatever a hostile or foreign config.json provokes
+        raise BadCheckpoint(f"transformers can't build the base encoder {base.name} from its config.json ({_short(error)}); choose another one") from error
     if getattr(model, "pooler", None) is not None:
         model.pooler = None  # mean pooling reads hidden states; its weights would only look missing
     return model
@@ -200,7 +214,13 @@ def load_weights(model: PreTrainedModel, weights: dict[str, torch.Tensor], origi
     try:
         model.load_state_dict(own, strict=True)
     except RuntimeError as error:
-        raise BadCheckpoint(f"{origin} does not fit its base encoder ({str(error).splitlines()[-1].strip()[:200]}); name the right base with --base") from error
+        raise BadCheckpoint(f"{origin} does not fit its base encoder ({_short(error)}); name the right base with --base") from error
+
+
+def _short(error: Exception) -> str:
+    """The last line of a library's error: it names something that is wrong."""
+    lines = str(error).strip().splitlines() or [type(error).__name__]
+    return lines[-1].strip()[:200]
 
 
 def _max_positions(model: PreTrainedModel) -> int:

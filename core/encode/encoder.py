@@ -17,8 +17,9 @@ import torch
 from torch import nn
 from transformers import PreTrainedModel
 
-from core.encode.checkpoint import CheckpointSpec, find_base, find_checkpoint, load_towers, read_spec
+from core.encode.checkpoint import SPEC_FILE, CheckpointSpec, find_base, find_checkpoint, load_towers, read_spec
 from core.encode.tokens import FastTokenizer
+from core.errors import BadCheckpoint, BadRequest
 
 _TOKENIZE_BLOCK = 16_384
 """Texts tokenized at once: the memory of their ids, and the horizon of the sort by length."""
@@ -58,9 +59,9 @@ class DualEncoder:
     """State and action embedder of one checkpoint on one device."""
 
     def __init__(self, folder: Path, device: str | None = None) -> None:
-        """Raises BadCheckpoint."""
+        """Raises BadCheckpoint, and BadRequest for a device that isn't there."""
         self.spec = read_spec(folder)
-        self.device = torch.device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
+        self.device = _find_device(device)
         self.tokenizer = FastTokenizer(find_base(self.spec.base, folder))
         towers = load_towers(folder, self.spec)
         self.dtype = compute_dtype(self.spec, self.device)
@@ -69,14 +70,21 @@ class DualEncoder:
         self.fingerprint = towers.fingerprint
         self.max_positions = towers.max_positions
         self.dim = int(towers.state.config.hidden_size)
+        if self.dim % (2 * self.spec.halves):
+            raise BadCheckpoint(f"halves={self.spec.halves} of {self.spec.name} don't split its {self.dim} dimensions into parts of even size; correct {SPEC_FILE}")
         embedding = f"{towers.action_sha256[:16]}-{self.spec.max_chunk_tokens}-{self.spec.scale:g}-{int(self.spec.normalize)}"
         self.vector_fingerprint = f"{embedding}-{str(self.dtype).removeprefix('torch.')}-{self.spec.vectors}"
         """Names the chunk vectors: everything they depend on but the text. Key of the cache."""
 
+    @property
+    def max_state_chunks(self) -> int:
+        """Most chunks a state may hold: the query and each of them need a token and a separator within the encoder's window."""
+        return (self.max_positions - 1) // 2 - 1
+
     def state_tokens(self, query: str, chunks: Sequence[str]) -> StateTokens:
         """[CLS] query [SEP] chunk [SEP] ... chunk [SEP]; each part cut to `max_state_part_tokens`, special tokens counted.
 
-        Where even that outgrows the window, the longest parts are cut further, all to one common length.
+        Where even that outgrows the window, the longest parts are cut further, all to one common length. At most `max_state_chunks` chunks.
         """
         parts = self.tokenizer.ids([query, *chunks])
         lengths = np.array([len(part) for part in parts])
@@ -130,8 +138,19 @@ class DualEncoder:
         return vectors
 
 
+def _find_device(name: str | None) -> torch.device:
+    try:
+        device = torch.device(name or ("cuda" if torch.cuda.is_available() else "cpu"))
+        torch.empty(0, device=device)
+    except (RuntimeError, AssertionError) as error:  # the latter where torch was built without CUDA
+        raise BadRequest(f"device {name!r} is not on this machine; choose cpu, or cuda where there is a GPU") from error
+    if device.type not in _BATCH_TOKENS:
+        raise BadRequest(f"device {name!r} is not supported; choose {' or '.join(_BATCH_TOKENS)}")
+    return device
+
+
 def _common_cap(lengths: np.ndarray, room: int) -> int:
-    """The largest cap c with sum(min(lengths, c)) <= room.
+    """The largest cap c with sum(min(lengths, c)) <= room; room is at least the number of lengths.
 
     >>> _common_cap(np.array([10, 100, 100]), 110)
     50
@@ -142,7 +161,7 @@ def _common_cap(lengths: np.ndarray, room: int) -> int:
         if share < length:
             cap = share
             break
-    return max(cap, 1)
+    return cap
 
 
 def load_encoder(name_or_dir: str | None = None, device: str | None = None) -> DualEncoder:

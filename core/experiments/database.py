@@ -8,7 +8,7 @@ that gave up is closed and opened again, which needs no disk space. Knows nothin
 from __future__ import annotations
 
 import contextlib
-import time
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import TypeAlias, TypeVar
@@ -21,13 +21,19 @@ from core.experiments.lock import LogOwned
 T = TypeVar("T")
 Connection: TypeAlias = duckdb.DuckDBPyConnection
 
-CHECKPOINT_BYTES = 32 << 20
+CHECKPOINT_BYTES = 16 << 20
 """Length of the write-ahead log from which it is folded into the file; replaying it at the next start stays under a second."""
 
-REOPEN_PATIENCE = 5.0
-"""Seconds to wait for the readers of an instance that gave up."""
+CATALOG = "log"
+"""Name of the log inside DuckDB; user SQL may say log.runs or runs."""
 
-_SETTINGS = {"threads": 2, "memory_limit": "2GB", "autoinstall_known_extensions": False, "autoload_known_extensions": False}
+_SETTINGS = {
+    "threads": 2,
+    "memory_limit": "2GB",
+    "checkpoint_threshold": "1TB",
+    "autoinstall_known_extensions": False,
+    "autoload_known_extensions": False,
+}
 
 
 class Database:
@@ -38,6 +44,8 @@ class Database:
         self._read_only = read_only
         self._connection = self._connect()
         self._checkpoint_at = CHECKPOINT_BYTES
+        self._readers = 0
+        self._idle = threading.Condition()
 
     def write(self, work: Callable[[Connection], T]) -> T:
         """`work` in one transaction: committed when this returns, without trace when it raises. For one thread at a time."""
@@ -49,17 +57,13 @@ class Database:
 
     def read(self, work: Callable[[Connection], T]) -> T:
         """`work` with a cursor of its own. Raises LogError with a sentence where DuckDB fails."""
-        deadline = time.monotonic() + REOPEN_PATIENCE
-        while True:
+        try:
             try:
-                with contextlib.closing(self._connection.cursor()) as cursor:
-                    return work(cursor)
-            except (duckdb.FatalException, duckdb.ConnectionException) as error:
-                if time.monotonic() > deadline:
-                    raise explain(error, self.path) from error
-                time.sleep(0.02)  # the writer is opening the file again
-            except duckdb.Error as error:
-                raise explain(error, self.path) from error
+                return self._with_cursor(work)
+            except duckdb.FatalException:  # the instance gave up; the writer opens the file again
+                return self._with_cursor(work)
+        except duckdb.Error as error:
+            raise explain(error, self.path) from error
 
     def checkpoint_if_due(self, *, force: bool = False) -> None:
         """Fold the write-ahead log into the file when it is long. A failure is no loss: the next try comes when it has grown as much again."""
@@ -68,7 +72,7 @@ class Database:
         if size <= self._checkpoint_at and not (force and size):
             return
         try:
-            self._connection.execute("CHECKPOINT")
+            self._connection.execute(f"CHECKPOINT {CATALOG}")
             self._checkpoint_at = CHECKPOINT_BYTES
         except duckdb.Error:
             self._checkpoint_at = size + CHECKPOINT_BYTES
@@ -92,26 +96,39 @@ class Database:
             raise
         return result
 
-    def _connect(self) -> Connection:
-        settings = _SETTINGS if self._read_only else {**_SETTINGS, "checkpoint_threshold": "1TB"}
+    def _with_cursor(self, work: Callable[[Connection], T]) -> T:
+        with self._idle:
+            self._readers += 1
+            cursor = self._connection.cursor()
         try:
-            return duckdb.connect(str(self.path), read_only=self._read_only, config=settings)
+            cursor.execute(f"USE {CATALOG}")
+            return work(cursor)
+        finally:
+            cursor.close()
+            with self._idle:
+                self._readers -= 1
+                self._idle.notify_all()
+
+    def _connect(self) -> Connection:
+        connection = duckdb.connect(":memory:", config=_SETTINGS)
+        try:
+            connection.execute(attach_statement(self.path, CATALOG, read_only=self._read_only))
+            connection.execute(f"USE {CATALOG}")
         except duckdb.Error as error:
+            connection.close()
             raise explain(error, self.path) from error
+        return connection
 
     def _reopen(self) -> None:
-        self._connection.close()
-        deadline = time.monotonic() + REOPEN_PATIENCE
-        while True:  # DuckDB hands out the old instance until its last cursor is closed
+        with self._idle:  # two instances on one file would destroy it: the last reader of the old one leaves first
+            self._idle.wait_for(lambda: self._readers == 0)
+            self._connection.close()
             self._connection = self._connect()
-            try:
-                self._connection.execute("SELECT count(*) FROM runs").fetchall()
-                return
-            except duckdb.FatalException as error:
-                self._connection.close()
-                if time.monotonic() > deadline:
-                    raise explain(error, self.path) from error
-                time.sleep(0.02)
+
+
+def attach_statement(path: Path, name: str, *, read_only: bool = False) -> str:
+    """SQL that attaches a file of this log's layout; small row groups keep checkpoints short, see schema."""
+    return f"ATTACH {literal(str(path))} AS {name} (TYPE duckdb, {'READ_ONLY' if read_only else 'ROW_GROUP_SIZE 2048'})"
 
 
 def explain(error: Exception, path: Path) -> LogError:

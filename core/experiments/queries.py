@@ -124,7 +124,7 @@ def _fetch_run(con: Connection, run_id: str, owner: str | None) -> LoggedRun:
     ).fetchall()
     record = RunRecord(**values, document_hashes=tuple(sha256 for (sha256,) in hashes))
     events = con.execute("SELECT event, q_values FROM events WHERE run_id = ? ORDER BY position", [run_id]).fetchall()
-    trace = fold([_started(record), *(_event(event, blob, record.n_chunks) for event, blob in events)])
+    trace = fold([_started(record), *(_event(con, event, blob_id, record.n_chunks) for event, blob_id in events)])
     return LoggedRun(record, status, message, _utc(created_at), finished_at and _utc(finished_at), shared, trace, tuple(child for (child,) in children))
 
 
@@ -138,7 +138,9 @@ def _fetch_documents(con: Connection, run_id: str, owner: str | None) -> tuple[L
         [run_id],
     ).fetchall()
     return tuple(
-        LoggedDocument(title, sha256, kind, None if text is None else decode_text(text), None if columns is None else decode_table(columns))
+        LoggedDocument(
+            title, sha256, kind, None if text is None else decode_text(_blob(con, text)), None if columns is None else decode_table(_blob(con, columns))
+        )
         for title, sha256, kind, text, columns in rows
     )
 
@@ -151,11 +153,15 @@ def _started(record: RunRecord) -> Event:
     return RunStarted(record.query, record.method, record.checkpoint, record.n_chunks, config)
 
 
-def _event(text: str, blob: bytes | None, n_chunks: int) -> StepTaken | Stopped:
-    scores = None if blob is None else StepScores(decode_scores(blob, n_chunks), None)
+def _event(con: Connection, text: str, blob_id: int | None, n_chunks: int) -> StepTaken | Stopped:
+    scores = None if blob_id is None else StepScores(decode_scores(_blob(con, blob_id), n_chunks), None)
     event = event_from_json({**json.loads(text), "scores": scores})
     assert not isinstance(event, RunStarted)
     return event
+
+
+def _blob(con: Connection, blob_id: int) -> bytes:
+    return b"".join(part for (part,) in con.execute("SELECT data FROM blobs WHERE blob_id = ? ORDER BY part", [blob_id]).fetchall())
 
 
 def _utc(value: datetime) -> datetime:

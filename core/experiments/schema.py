@@ -1,5 +1,9 @@
 """The tables of the log, as numbered migrations.
 
+Everything large (Q-values, texts, chunk tables) is cut into parts in one table, `blobs`, and referred to by number. DuckDB rewrites the last
+row group of a table at each checkpoint and reads strings of a row group together, so with whole blobs in the rows both grew with the log:
+after 960 steps of 160,000 chunks 2.3 s a checkpoint and up to a second to read a run, against 0.1 s and 0.02 s in parts.
+
 Each migration is a function that runs once, in one transaction with the row that records it, so a log is never between two versions.
 Migrations are append-only: a released one is never edited. Knows nothing of what reads or writes the tables.
 """
@@ -26,8 +30,9 @@ def m001_runs(connection: duckdb.DuckDBPyConnection) -> None:
             n_chunks BIGINT NOT NULL, seed BIGINT NOT NULL, parent_run_id VARCHAR, fork_step INTEGER, label JSON)""")
     connection.execute("""
         CREATE TABLE events (
-            run_id VARCHAR, position INTEGER, kind VARCHAR NOT NULL, event JSON NOT NULL, q_values BLOB, PRIMARY KEY (run_id, position))""")
-    connection.execute("CREATE TABLE documents (sha256 VARCHAR PRIMARY KEY, kind VARCHAR NOT NULL, text BLOB)")
+            run_id VARCHAR, position INTEGER, kind VARCHAR NOT NULL, event JSON NOT NULL, q_values BIGINT, PRIMARY KEY (run_id, position))""")
+    connection.execute("CREATE TABLE documents (sha256 VARCHAR PRIMARY KEY, kind VARCHAR NOT NULL, text BIGINT)")
+    connection.execute("CREATE TABLE blobs (blob_id BIGINT NOT NULL, part INTEGER NOT NULL, data BLOB NOT NULL USING COMPRESSION uncompressed)")
     connection.execute("""
         CREATE TABLE run_documents (
             run_id VARCHAR, position INTEGER, sha256 VARCHAR NOT NULL, title VARCHAR NOT NULL, PRIMARY KEY (run_id, position))""")
@@ -35,7 +40,7 @@ def m001_runs(connection: duckdb.DuckDBPyConnection) -> None:
 
 def m002_chunk_tables(connection: duckdb.DuckDBPyConnection) -> None:
     """The chunk borders a run saw, each table once, so that old runs can be drawn after a change of the chunker."""
-    connection.execute("CREATE TABLE chunk_tables (sha256 VARCHAR PRIMARY KEY, columns BLOB NOT NULL)")
+    connection.execute("CREATE TABLE chunk_tables (sha256 VARCHAR PRIMARY KEY, columns BIGINT NOT NULL)")
     connection.execute("ALTER TABLE run_documents ADD COLUMN table_sha256 VARCHAR")
 
 
@@ -44,7 +49,7 @@ MIGRATIONS: tuple[Migration, ...] = (m001_runs, m002_chunk_tables)
 
 def version_of(connection: duckdb.DuckDBPyConnection, path: Path) -> int:
     """Migrations applied; 0 for a new file. Raises LogError when the file is no log, or a log of a newer version of this program."""
-    tables = {name for (name,) in connection.execute("SELECT table_name FROM duckdb_tables() WHERE NOT temporary").fetchall()}
+    tables = {name for (name,) in connection.execute("SELECT table_name FROM duckdb_tables() WHERE database_name = current_database()").fetchall()}
     if not tables:
         return 0
     if "migrations" not in tables:

@@ -19,6 +19,9 @@ from core.experiments.database import Connection, storable
 from core.experiments.records import FinalStatus, LoggedDocument, RunRecord
 from core.experiments.wire import FinishedRun
 
+PART_BYTES = 32_000
+"""Length of a part of a blob; see schema for why there are parts."""
+
 INTERRUPTED = "the process that made this run ended before the run did"
 
 
@@ -73,7 +76,7 @@ def insert_document(con: Connection, document: LoggedDocument) -> None:
     if known == (True,) or (known is not None and document.text is None):
         return
     try:
-        text = None if document.text is None else encode_text(document.text)
+        text = None if document.text is None else insert_blob(con, encode_text(document.text))
     except UnicodeEncodeError:
         text = None
     if known is None:
@@ -93,7 +96,7 @@ def insert_event(con: Connection, run_id: str, event: StepTaken | Stopped) -> No
     if scores is not None and scores.q_values.shape != (n_chunks,):
         raise LogError(f"an event of run {run_id} has Q-values of shape {scores.q_values.shape} instead of ({n_chunks},)")
     verb = "INSERT OR IGNORE" if position <= (fork_step or 0) else "INSERT"
-    blob = None if scores is None else encode_scores(scores.q_values)
+    blob = None if scores is None else insert_blob(con, encode_scores(scores.q_values))
     con.execute(f"{verb} INTO events VALUES (?, ?, ?, ?, ?)", [run_id, position, event.event, json_text(event_to_json(event)), blob])
 
 
@@ -120,7 +123,7 @@ def share_run(con: Connection, run_id: str, owner: str | None) -> None:
 
 
 def delete_run(con: Connection, run_id: str, owner: str | None) -> None:
-    """Remove a run, and the texts and tables that no other run needs. Its children keep their copies of its steps."""
+    """Remove a run, and the texts and tables that no other run needs. Its children keep the steps they share with it."""
     deleted = con.execute("DELETE FROM runs WHERE run_id = ? AND owner IS NOT DISTINCT FROM ?", [storable(run_id), owner]).fetchone()
     if deleted == (0,):
         raise RunNotFound(f"there is no run {run_id[:64]!r} of yours to delete")
@@ -128,6 +131,18 @@ def delete_run(con: Connection, run_id: str, owner: str | None) -> None:
     con.execute("DELETE FROM run_documents WHERE run_id = ?", [run_id])
     con.execute("DELETE FROM documents WHERE sha256 NOT IN (SELECT sha256 FROM run_documents)")
     con.execute("DELETE FROM chunk_tables WHERE sha256 NOT IN (SELECT table_sha256 FROM run_documents WHERE table_sha256 IS NOT NULL)")
+    con.execute("""
+        DELETE FROM blobs WHERE blob_id NOT IN (
+            SELECT q_values FROM events WHERE q_values IS NOT NULL UNION ALL SELECT text FROM documents WHERE text IS NOT NULL
+            UNION ALL SELECT columns FROM chunk_tables)""")
+
+
+def insert_blob(con: Connection, data: bytes) -> int:
+    """The number under which the bytes are kept."""
+    [(blob_id,)] = con.execute("SELECT coalesce(max(blob_id), 0) + 1 FROM blobs").fetchall()
+    parts = [data[start : start + PART_BYTES] for start in range(0, len(data), PART_BYTES)]
+    con.execute("INSERT INTO blobs SELECT $id, unnest(range(len($parts::BLOB[]))), unnest($parts::BLOB[])", {"id": blob_id, "parts": parts})
+    return int(blob_id)
 
 
 def json_text(value: Any) -> str:
@@ -140,5 +155,6 @@ def _insert_table(con: Connection, document: LoggedDocument) -> str | None:
         return None
     columns = encode_table(document.table)
     sha256 = hashlib.sha256(columns).hexdigest()
-    con.execute("INSERT OR IGNORE INTO chunk_tables VALUES (?, ?)", [sha256, columns])
+    if con.execute("SELECT 1 FROM chunk_tables WHERE sha256 = ?", [sha256]).fetchone() is None:
+        con.execute("INSERT INTO chunk_tables VALUES (?, ?)", [sha256, insert_blob(con, columns)])
     return sha256

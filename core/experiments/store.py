@@ -18,7 +18,7 @@ import duckdb
 from core.errors import LogError, RunNotFound
 from core.events import Event, RunStarted
 from core.experiments import statements
-from core.experiments.database import Connection, Database, explain, literal
+from core.experiments.database import CATALOG, Connection, Database, attach_statement, explain
 from core.experiments.exchange import import_file
 from core.experiments.inbox import InboxLog, inbox_of
 from core.experiments.lock import LogOwned, lock_as_owner, unlock
@@ -179,10 +179,9 @@ class ExperimentLog(RunReader):
 
 def _copy_database(con: Connection, target: Path) -> None:
     _remove_database(target)
-    [(name,)] = con.execute("SELECT current_database()").fetchall()
-    con.execute(f"ATTACH {literal(str(target))} AS fresh_snapshot")
+    con.execute(attach_statement(target, "fresh_snapshot"))
     try:
-        con.execute(f'COPY FROM DATABASE "{name.replace(chr(34), 2 * chr(34))}" TO fresh_snapshot')
+        con.execute(f"COPY FROM DATABASE {CATALOG} TO fresh_snapshot")
         con.execute("CHECKPOINT fresh_snapshot")
     finally:
         con.execute("DETACH fresh_snapshot")

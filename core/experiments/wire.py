@@ -175,7 +175,7 @@ def read_runs(path: Path, *, keep_owner: bool = False) -> Iterator[FinishedRun]:
         raise LogError(f"{path} can't be read ({error.strerror}); check the name") from error
     except ValidationError as error:
         raise MalformedRuns(f"{path}, line {number}: {_first(error)}; only files written by 'runs export --format json' can be imported") from error
-    except (LogError, ValueError) as error:
+    except (LogError, ValueError, TypeError) as error:
         raise MalformedRuns(f"{path}, line {number}: {error}; only files written by 'runs export --format json' can be imported") from error
 
 

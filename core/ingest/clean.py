@@ -17,13 +17,16 @@ from bs4 import BeautifulSoup, Tag
 from bs4.element import NavigableString
 
 from core.ingest.limits import MAX_LIST_DEPTH, MAX_ORDERED_ITEMS
+from core.ingest.soup import tags_named
 from core.ingest.tables import unwrap_layout_tables
 
-_DROPPED = [
-    *("script", "style", "noscript", "template", "svg", "iframe", "object", "embed", "applet", "canvas", "audio", "video", "source", "track"),
-    *("input", "select", "textarea", "button", "datalist", "label", "meter", "progress", "option", "map", "area", "link", "meta", "base", "param"),
-    *("img", "picture", "head", "frameset", "dialog", "nav"),
-]
+_DROPPED = frozenset(
+    [
+        *("script", "style", "noscript", "template", "svg", "iframe", "object", "embed", "applet", "canvas", "audio", "video", "source", "track"),
+        *("input", "select", "textarea", "button", "datalist", "label", "meter", "progress", "option", "map", "area", "link", "meta", "base", "param"),
+        *("img", "picture", "head", "frameset", "dialog", "nav"),
+    ]
+)
 _CHROME_ROLES = frozenset(
     ["navigation", "banner", "contentinfo", "search", "dialog", "alertdialog", "menu", "menubar", "toolbar", "complementary", "tooltip", "tablist"]
 )
@@ -43,7 +46,9 @@ _HIDING_STYLE = re.compile(r"display\s*:\s*none|visibility\s*:\s*hidden", re.IGN
 _MAX_CHROME_SHARE = 0.3
 _MAX_ASIDE_LINKS = 0.5
 _MAX_LIST_LINKS = 0.7
-_APART = ["span", "time", "mark", "small", "cite", "address", "a"]
+_APART = frozenset(["span", "time", "mark", "small", "cite", "address", "a"])
+_HEADINGS = frozenset(["h1", "h2", "h3", "h4", "h5", "h6"])
+_NESTING = frozenset(["ul", "ol", "dl", "blockquote"])
 _EXPONENT = re.compile(r"(?!(?:st|nd|rd|th|er|re|e|tm|sm)$)[+\-−–]?\w{1,3}", re.IGNORECASE)
 _TEX_WRAPPING = re.compile(r"^\{\\displaystyle (.*)\}$", re.DOTALL)
 
@@ -60,7 +65,7 @@ def clean(soup: BeautifulSoup) -> None:
     """Drops low-signal elements and all attributes, in place."""
     _keep_formulas(soup)
     _keep_pictured_cells(soup)
-    for tag in soup.find_all(_DROPPED):
+    for tag in tags_named(soup, _DROPPED):
         if not tag.decomposed:
             tag.decompose()
     _drop_chrome(soup)
@@ -70,25 +75,25 @@ def clean(soup: BeautifulSoup) -> None:
 
 def _keep_formulas(soup: BeautifulSoup) -> None:
     """Puts the TeX of a formula in its place: pages hide it behind an image."""
-    for formula in soup.find_all("math", alttext=True):
-        tex = _TEX_WRAPPING.sub(r"\1", str(formula["alttext"]).strip())
+    for formula in tags_named(soup, ("math",)):
+        tex = _TEX_WRAPPING.sub(r"\1", str(formula.get("alttext", "")).strip())
         hidden = formula.parent if formula.parent is not None and _is_hidden(formula.parent) else formula
-        hidden.replace_with(tex)
+        hidden.replace_with(tex or formula.get_text(" "))
 
 
 def _keep_pictured_cells(soup: BeautifulSoup) -> None:
     """In a table cell without text, a picture's description is the datum: a tick, a flag, a rating."""
-    for picture in soup.find_all("img", alt=True):
-        cell = picture.find_parent(["td", "th"])
+    for picture in tags_named(soup, ("img",)):
+        cell = next((parent for parent in picture.parents if parent.name in ("td", "th")), None)
         if cell is not None and not cell.get_text(strip=True):
-            picture.replace_with(str(picture["alt"]))
+            picture.replace_with(str(picture.get("alt", "")))
 
 
 def _drop_chrome(soup: BeautifulSoup) -> None:
     sizes = _sizes(soup)
     total = sizes[id(soup)].text
-    for tag in soup.find_all(True):
-        if tag.decomposed or tag.name in ("html", "body", "main", "article") or not _is_chrome(tag, sizes[id(tag)]):
+    for tag in list(soup.descendants):
+        if not isinstance(tag, Tag) or tag.decomposed or tag.name in ("html", "body", "main", "article") or not _is_chrome(tag, sizes[id(tag)]):
             continue
         if sizes[id(tag)].text <= _MAX_CHROME_SHARE * total and tag.find(["h1", "main", "article"]) is None:
             tag.decompose()
@@ -136,29 +141,30 @@ def _is_hidden(tag: Tag) -> bool:
 def _simplify(soup: BeautifulSoup) -> None:
     """Removes what would only cost the converter: attributes, links, deep lists, numbers of long lists."""
     _set_apart(soup)
-    for link in soup.find_all("a"):
+    for link in tags_named(soup, ("a",)):
         link.unwrap()
-    for power in soup.find_all("sup"):
+    for power in tags_named(soup, ("sup",)):
         if _EXPONENT.fullmatch(power.get_text()):
             power.insert(0, "^")
-    for heading in soup.find_all(["h1", "h2", "h3", "h4", "h5", "h6"]):
+    for heading in tags_named(soup, _HEADINGS):
         if not heading.get_text(strip=True):
             heading.decompose()
-    for ordered in soup.find_all("ol"):
+    for ordered in tags_named(soup, ("ol",)):
         if len(ordered.contents) > MAX_ORDERED_ITEMS:
             ordered.name = "ul"
-    for tag in soup.find_all(["html", "body"]):
+    for tag in tags_named(soup, ("html", "body")):
         tag.unwrap()
     _cap_lists(soup)
-    for string in soup.find_all(string=re.compile("```")):
-        string.replace_with(string.replace("```", "` ` `"))  # a fence inside the text would end the converter's own
-    for tag in soup.find_all(True):
-        tag.attrs = {}
+    for node in list(soup.descendants):
+        if isinstance(node, Tag):
+            node.attrs = {}
+        elif "```" in node:
+            node.replace_with(node.replace("```", "` ` `"))  # a fence inside the text would end the converter's own
 
 
 def _set_apart(soup: BeautifulSoup) -> None:
     """A blank between neighbours that only the style sheet kept apart: `<time>17:24</time><span>Ann</span>`."""
-    for tag in soup.find_all(_APART):
+    for tag in tags_named(soup, _APART):
         neighbour = tag.next_sibling
         if not isinstance(neighbour, Tag) or neighbour.name not in _APART or tag.find_parent(["pre", "code"]) is not None:
             continue
@@ -168,8 +174,7 @@ def _set_apart(soup: BeautifulSoup) -> None:
 
 def _cap_lists(soup: BeautifulSoup) -> None:
     """Lists and quotes below MAX_LIST_DEPTH others become plain blocks."""
-    nesting = ["ul", "ol", "dl", "blockquote"]
-    for tag in soup.find_all(nesting):
-        if len(tag.find_parents(nesting)) >= MAX_LIST_DEPTH:
-            for part in [tag, *tag.find_all(["li", "dt", "dd"])]:
+    for tag in tags_named(soup, _NESTING):
+        if sum(parent.name in _NESTING for parent in tag.parents) >= MAX_LIST_DEPTH:
+            for part in [tag, *tags_named(tag, ("li", "dt", "dd"))]:
                 part.name = "div"

@@ -35,6 +35,8 @@ _CONTROL = re.compile("[\x00-\x08\x0b\x0e-\x1f\x7f]")
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _MAX_CONTROL_SHARE = 0.02
 _GUESS_BYTES = 200_000
+_MAX_WESTERN_SHARE = 0.2
+_BEYOND_ASCII = re.compile(rb"[\x80-\xff]+")
 _SAFE_ENCODING = re.compile(
     r"us-?ascii|iso-?8859-?\d+|latin-?\d|windows-?\d+|cp\d+|koi8-?[ru]|big5(-?hkscs)?|gb\d+k?|euc-\w+|s(hift)?-?jis|mac-?\w+", re.IGNORECASE
 )
@@ -103,9 +105,13 @@ def _decode_undeclared(data: bytes, name: str) -> tuple[str, tuple[str, ...]]:
 
 
 def _guess(data: bytes) -> str | None:
+    """Western European where few bytes are beyond ASCII, as browsers assume; else what charset-normalizer finds."""
+    beyond = sum(len(run) for run in _BEYOND_ASCII.findall(data))
+    if beyond < _MAX_WESTERN_SHARE * len(data):
+        return "cp1252"
     import charset_normalizer  # slow to import, rarely needed
 
-    first = next(i for i, byte in enumerate(data) if byte > 127)
-    begin = max(0, first - _GUESS_BYTES // 2)
+    first = _BEYOND_ASCII.search(data)
+    begin = max(0, (first.start() if first else 0) - _GUESS_BYTES // 2)
     best = charset_normalizer.from_bytes(data[begin : begin + _GUESS_BYTES]).best()
     return None if best is None or best.encoding.startswith("utf") else best.encoding

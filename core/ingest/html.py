@@ -18,8 +18,8 @@ from bs4 import BeautifulSoup
 from core.errors import BadDocument
 from core.ingest.clean import clean
 from core.ingest.json_ld import parse_json_ld
-from core.ingest.limits import MAX_HTML_BYTES, MAX_HTML_DEPTH
-from core.ingest.soup import parse_html
+from core.ingest.limits import MAX_HTML_CHARACTERS, MAX_HTML_DEPTH
+from core.ingest.soup import parse_html, tags_named
 
 _JSON_LD_TYPE = re.compile(r"^\s*application/ld\+json", re.IGNORECASE)
 _BLANK_LINES = re.compile(r"\n(?:[ \t]*\n)+")
@@ -39,10 +39,10 @@ class Page:
 
 def read_html(html: str, name: str) -> Page:
     """Cleans and converts a page. Raises BadDocument when it is too large."""
-    if len(html) > MAX_HTML_BYTES:
-        raise BadDocument(f"{name} is an HTML page of {len(html):,} characters, more than {MAX_HTML_BYTES:,}; save its text and open that")
+    if len(html) > MAX_HTML_CHARACTERS:
+        raise BadDocument(f"{name} is an HTML page of {len(html):,} characters, more than {MAX_HTML_CHARACTERS:,}; save its text and open that")
     soup, flattened = parse_html(html)
-    json_ld, notices = parse_json_ld(script.get_text() for script in soup.find_all("script", type=_JSON_LD_TYPE))
+    json_ld, notices = parse_json_ld(script.get_text() for script in tags_named(soup, ("script",)) if _JSON_LD_TYPE.match(str(script.get("type", ""))))
     if flattened:
         notices = (*notices, f"Elements nested more than {MAX_HTML_DEPTH} levels deep became plain text.")
     title = _title(soup)
@@ -52,7 +52,7 @@ def read_html(html: str, name: str) -> Page:
 
 def _title(soup: BeautifulSoup) -> str:
     for name in ("title", "h1"):
-        found = next((tag for tag in soup.find_all(name) if tag.find_parent("svg") is None), None)
+        found = next((tag for tag in tags_named(soup, (name,)) if tag.find_parent("svg") is None), None)
         if found is not None and (text := " ".join(found.get_text(" ").split())):
             return text
     return ""

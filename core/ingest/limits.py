@@ -3,8 +3,8 @@
 MAX_FILE_BYTES = 64 * 1024 * 1024
 """Largest upload: a text of ten million tokens is some 45 MB."""
 
-MAX_HTML_BYTES = 16 * 1024 * 1024
-"""Largest HTML page: parsing takes some 100 times its size in memory, and real pages stay below 5 MB."""
+MAX_HTML_CHARACTERS = 8 * 1024 * 1024
+"""Largest HTML page: parsing takes some seconds and 100 MB of memory for each megabyte of small elements, and real pages stay below 5 MB."""
 
 MAX_DOCUMENT_TOKENS = 20_000_000
 """Most tokens of one document: twice what the app promises to handle."""

@@ -6,10 +6,12 @@ a thousand levels deep; here a start tag closes what HTML says it closes. Commen
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any
 
 from bs4 import BeautifulSoup, Tag
 from bs4.element import NavigableString, PreformattedString
+from bs4.exceptions import ParserRejectedMarkup
 
 from core.ingest.limits import MAX_HTML_DEPTH
 
@@ -61,10 +63,21 @@ class _ClosingSoup(BeautifulSoup):
 
 def parse_html(html: str) -> tuple[BeautifulSoup, bool]:
     """The tree of a page, and whether elements deeper than MAX_HTML_DEPTH were made flat text."""
-    soup = _ClosingSoup(html, "html.parser")
-    for string in soup.find_all(string=lambda text: isinstance(text, PreformattedString)):
-        string.extract()
+    closed = html.rfind("-->") + 1
+    html = html[:closed] + html[closed:].replace("<!--", "")  # an open comment makes the parser read the rest again and again
+    try:
+        soup = _ClosingSoup(html, "html.parser")
+    except ParserRejectedMarkup:
+        soup = _ClosingSoup(html.replace("<![", "["), "html.parser")  # the one thing it rejects: a broken marked section
+    for node in list(soup.descendants):
+        if isinstance(node, PreformattedString):
+            node.extract()
     return soup, _flatten(soup)
+
+
+def tags_named(root: Tag, names: Collection[str]) -> list[Tag]:
+    """All elements below `root` of these names, in order; bs4's own search takes ten times as long."""
+    return [node for node in root.descendants if isinstance(node, Tag) and node.name in names]
 
 
 def _flatten(soup: BeautifulSoup) -> bool:

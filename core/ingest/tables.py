@@ -9,17 +9,19 @@ from __future__ import annotations
 from bs4 import BeautifulSoup, Tag
 
 from core.ingest.limits import MAX_CELL_CHARACTERS, MAX_COLUMNS
+from core.ingest.soup import tags_named
 
-_TABLE_PARTS = ["table", "caption", "thead", "tbody", "tfoot", "tr", "td", "th", "colgroup", "col"]
+_TABLE_PARTS = frozenset(["caption", "thead", "tbody", "tfoot", "tr", "td", "th", "colgroup", "col"])
+_CELLS = frozenset(["td", "th"])
 
 
 def unwrap_layout_tables(soup: BeautifulSoup) -> None:
     """Turns every layout table into blocks, and data tables into plain rows."""
-    for table in soup.find_all("table"):
+    for table in tags_named(soup, ("table",)):
         if is_data_table(table):
             _tidy(soup, table)
         else:
-            own = [part for part in table.find_all(_TABLE_PARTS) if part.find_parent("table") is table]
+            own = [part for part in tags_named(table, _TABLE_PARTS) if part.find_parent("table") is table]
             for part in [table, *own]:
                 part.name = "div"
 
@@ -30,7 +32,7 @@ def _tidy(soup: BeautifulSoup, table: Tag) -> None:
     if caption is not None:
         caption.name = "p"
         table.insert_before(caption)
-    rows = [row for row in table.find_all("tr") if row.get_text(strip=True)]
+    rows = [row for row in tags_named(table, ("tr",)) if row.get_text(strip=True)]
     table.clear()
     table.extend(rows)
     width = min(max(_width(row) for row in rows), MAX_COLUMNS)
@@ -38,12 +40,12 @@ def _tidy(soup: BeautifulSoup, table: Tag) -> None:
 
 
 def _width(row: Tag) -> int:
-    return len(row.find_all(["td", "th"]))
+    return len(tags_named(row, _CELLS))
 
 
 def is_data_table(table: Tag) -> bool:
     """Whether a table holds data, not layout."""
-    rows = [row.find_all(["td", "th"]) for row in table.find_all("tr") if row.get_text(strip=True)]
+    rows = [tags_named(row, _CELLS) for row in tags_named(table, ("tr",)) if row.get_text(strip=True)]
     if table.get("role") in ("presentation", "none") or table.find("table") is not None:
         return False
     if table.find(["th", "caption"]) is not None:

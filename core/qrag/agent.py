@@ -19,6 +19,7 @@ import numpy as np
 
 from core.config import EpisodeConfig, check_query
 from core.encode.encoder import DualEncoder, StateTokens
+from core.errors import BadRequest
 from core.events import Event, RunStarted, StepScores, StepTaken, Stopped
 from core.index import Corpus
 from core.qrag.policy import Choice, choose, greedy
@@ -72,8 +73,7 @@ class Agent:
     def run_batch(self, episodes: Sequence[Episode]) -> Iterator[tuple[int, Event]]:
         """(index into `episodes`, event): every episode's own events in order, interleaved by step. Raises BadRequest before the first."""
         for episode in episodes:
-            check_query(episode.query)
-            episode.config.check_against(len(episode.corpus))
+            self.check(episode.query, episode.corpus, episode.config)
         running = {i: _Running(episode, list(episode.prefix)) for i, episode in enumerate(episodes)}
         for i, episode in enumerate(episodes):
             yield i, RunStarted(episode.query, self.name, self.spec.name, len(episode.corpus), episode.config)
@@ -86,6 +86,14 @@ class Agent:
                 yield i, event
                 if isinstance(event, Stopped):
                     del running[i]
+
+    def check(self, query: str, corpus: Corpus, config: EpisodeConfig) -> None:
+        """Raises BadRequest when the run can't be made."""
+        check_query(query)
+        config.check_against(len(corpus))
+        if config.step_budget > self.encoder.max_state_chunks:
+            most = self.encoder.max_state_chunks
+            raise BadRequest(f"step_budget={config.step_budget} is above {most}, the number of chunks that a state of {self.spec.name} holds; lower the budget")
 
     def look(self, states: Sequence[tuple[Episode, Sequence[int]]]) -> list[Look]:
         """Q-values of all chunks for several (episode, chosen ids) states, embedded in one batch."""

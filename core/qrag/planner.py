@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from core.config import EpisodeConfig, check_query
+from core.config import EpisodeConfig
 from core.events import Event, RunStarted, StepTaken, Stopped
 from core.index import Corpus
 from core.qrag.agent import Agent, Episode, Look, step_event
@@ -34,8 +34,7 @@ class _Path:
 
 def plan(agent: Agent, query: str, corpus: Corpus, config: EpisodeConfig) -> Iterator[Event]:
     """The events of the best path, steps coming once the search is over. Raises BadRequest before the first event."""
-    check_query(query)
-    config.check_against(len(corpus))
+    agent.check(query, corpus, config)
     yield RunStarted(query, agent.name, agent.spec.name, len(corpus), config)
     episode = Episode(query, corpus, config)
     paths = [_Path()]

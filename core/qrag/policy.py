@@ -44,11 +44,17 @@ def probabilities(q_values: np.ndarray, available: np.ndarray, temperature: floa
     if temperature == 0:
         out[greedy(q_values, available)[0]] = 1.0
     elif top_k is None:
-        out[available] = softmax(q_values[available].astype(np.float64) / temperature)
+        out[available] = softmax(_scaled(q_values[available], temperature))
     else:
         ids = candidates(q_values, available, top_k)
-        out[ids] = softmax(q_values[ids].astype(np.float64) / temperature)
+        out[ids] = softmax(_scaled(q_values[ids], temperature))
     return out
+
+
+def _scaled(q_values: np.ndarray, temperature: float) -> np.ndarray:
+    """(Q - largest Q) / temperature, float64; moving the largest to 0 first keeps tiny temperatures from overflowing."""
+    with np.errstate(over="ignore"):
+        return (q_values.astype(np.float64) - float(q_values.max())) / temperature
 
 
 def state_value(q_values: np.ndarray, available: np.ndarray, temperature: float, top_k: int | None = None) -> float:
@@ -56,7 +62,7 @@ def state_value(q_values: np.ndarray, available: np.ndarray, temperature: float,
     values = q_values[available] if top_k is None else q_values[candidates(q_values, available, top_k)]
     if temperature == 0:
         return float(values.max())
-    return float(temperature * logsumexp(values.astype(np.float64) / temperature))
+    return float(values.max() + temperature * logsumexp(_scaled(values, temperature)))
 
 
 def greedy(q_values: np.ndarray, available: np.ndarray) -> tuple[int, int]:

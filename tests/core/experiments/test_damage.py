@@ -1,0 +1,111 @@
+"""Damaged files and full disks: one sentence, nothing lost, and the next run is logged again."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from core.errors import LogError
+from core.experiments import ExperimentLog, open_log, open_reader
+from core.experiments.database import CHECKPOINT_BYTES
+from tests.core.experiments.disk_full import N_CHUNKS
+from tests.core.experiments.recording import DOCUMENT, log_run, make_record, q_values, step_taken
+
+ROOT = Path(__file__).resolve().parents[3]
+
+
+@pytest.mark.parametrize("content", [b"", b"short", b"garbage " * 4000], ids=["empty", "short", "garbage"])
+def test_what_is_no_database_is_refused_and_left_alone(path: Path, content: bytes) -> None:
+    path.write_bytes(content)
+    for attempt in (ExperimentLog.open, open_log, open_reader):
+        with pytest.raises(LogError, match="move it aside or pass another file") as caught:
+            attempt(path)
+        assert "\n" not in str(caught.value)
+        assert path.read_bytes() == content
+    path.rename(path.with_suffix(".damaged"))
+    with ExperimentLog.open(path) as log:
+        log_run(log, make_record())
+
+
+@pytest.mark.parametrize("offset", [100, 4096 + 20, 8192 + 900])
+def test_damaged_headers_are_refused_and_left_alone(path: Path, offset: int) -> None:
+    with ExperimentLog.open(path) as log:
+        log_run(log, make_record())
+    damage(path, offset)
+    damaged = path.read_bytes()
+    for attempt in (ExperimentLog.open, open_reader):
+        with pytest.raises(LogError, match="is damaged and was left as it is"):
+            attempt(path)
+        assert path.read_bytes() == damaged
+
+
+def test_damage_inside_one_run_leaves_the_others_readable(path: Path) -> None:
+    records = [make_record(n_chunks=N_CHUNKS) for _ in range(6)]
+    with ExperimentLog.open(path) as log:
+        for record in records:
+            log.start(record, [DOCUMENT])
+            log.record(record.run_id, step_taken(record.run_id, 1, N_CHUNKS))
+            log.finish(record.run_id, "complete")
+    damage(path, path.stat().st_size // 2)
+    with ExperimentLog.open(path) as log:
+        unreadable = [record.run_id for record in records if not readable(log, record.run_id)]
+        assert len(unreadable) == 1
+        assert log.search(owner=None).total == 6
+        new = log_run(log, make_record())
+        assert log.get(new.run_id).n_steps == 3
+
+
+def damage(path: Path, offset: int) -> None:
+    content = bytearray(path.read_bytes())
+    content[offset : offset + 64] = bytes(byte ^ 0xFF for byte in content[offset : offset + 64])
+    path.write_bytes(content)
+
+
+def readable(log: ExperimentLog, run_id: str) -> bool:
+    try:
+        return log.get(run_id).n_steps == 1
+    except LogError as error:
+        return "damaged" not in str(error)
+
+
+def test_a_folder_that_can_not_be_written_is_one_sentence(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("not a folder")
+    with pytest.raises(LogError, match="pass a file in a folder"):
+        ExperimentLog.open(tmp_path / "file" / "log.duckdb")
+
+
+def fill_disk(path: Path, n_steps: int, n_bytes: int) -> dict[str, Any]:
+    command = [sys.executable, "-m", "tests.core.experiments.disk_full", str(path), str(n_steps), str(n_bytes)]
+    process = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+    outcome: dict[str, Any] = json.loads(process.stdout)
+    return outcome
+
+
+def test_a_full_disk_costs_the_run_that_met_it_and_no_other(path: Path) -> None:
+    outcome = fill_disk(path, n_steps=6, n_bytes=8_000_000)
+    assert outcome["reading"] == 2
+    before, full, after = (outcome["runs"][name] for name in ("before", "full", "after"))
+    assert before[1:] == [None, "complete", 2]
+    assert "disk is full" in full[1]
+    assert after[1:] == [None, "complete", 2]
+    with ExperimentLog.open(path) as log:
+        for name in ("before", "after"):
+            run = log.get(outcome["runs"][name][0])
+            assert (run.status, run.n_steps) == ("complete", 2)
+            assert run.trace.steps[1].scores is not None
+            assert run.trace.steps[1].scores.q_values.tobytes() == q_values(run.record.run_id, 2, N_CHUNKS).tobytes()
+        assert log.get(full[0]).status == "failed"
+        assert "disk is full" in (log.get(full[0]).message or "")
+
+
+def test_a_checkpoint_that_finds_no_room_loses_nothing(path: Path) -> None:
+    outcome = fill_disk(path, n_steps=23, n_bytes=25_000_000)
+    assert outcome["runs"]["full"][1:] == [None, "complete", 23]
+    assert outcome["write_ahead_bytes"] > CHECKPOINT_BYTES  # or the checkpoint would have found room
+    with ExperimentLog.open(path) as log:
+        assert [log.get(run_id).n_steps for run_id, *_ in outcome["runs"].values()] == [2, 23, 2]

@@ -1,0 +1,176 @@
+"""The log among real processes: one that is killed, one that owns it while others read and leave runs."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from core.errors import LogError, RunNotFound
+from core.experiments import ExperimentLog, InboxLog, LogOwned, open_log, open_reader
+from core.experiments.statements import INTERRUPTED
+from tests.core.experiments.conftest import ROOT, Owner
+from tests.core.experiments.killed import N_CHUNKS
+from tests.core.experiments.recording import DOCUMENT, log_run, make_record, q_values, step_taken
+
+ROUNDS = 24
+
+
+def test_a_killed_process_loses_no_committed_step(path: Path) -> None:
+    command = [sys.executable, "-m", "tests.core.experiments.killed", str(path)]
+    rng = random.Random(5)
+    with subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as forker:
+        for _ in range(ROUNDS):
+            committed = kill_one(forker, rng)
+            with ExperimentLog.open(path) as log:
+                check_runs(log, committed)
+        assert forker.stdin is not None
+        forker.stdin.close()
+
+
+def kill_one(forker: subprocess.Popen[str], rng: random.Random) -> dict[str, int]:
+    """Let a process record and kill it at a random moment; the last committed step of each of its runs."""
+    assert forker.stdin is not None
+    assert forker.stdout is not None
+    forker.stdin.write("go\n")
+    forker.stdin.flush()
+    pid = int(forker.stdout.readline().split()[1])
+    lines = [forker.stdout.readline() for _ in range(rng.randrange(12))]
+    time.sleep(rng.random() * 0.01)
+    os.kill(pid, signal.SIGKILL)
+    lines += iter(forker.stdout.readline, "dead\n")
+    return {run_id: int(step) for run_id, step in (line.split() for line in lines)}
+
+
+def check_runs(log: ExperimentLog, committed: dict[str, int]) -> None:
+    """Every committed step is there, whole, and so is every other run."""
+    for run_id, last in committed.items():
+        run = log.get(run_id)
+        assert run.n_steps >= last
+        assert run.trace.steps == tuple(step_taken(run_id, step, N_CHUNKS) for step in range(1, run.n_steps + 1))
+        for step in run.trace.steps:
+            assert step.scores is not None
+            assert step.scores.q_values.tobytes() == q_values(run_id, step.step, N_CHUNKS).tobytes()
+        assert run.status == "complete" or (run.status, run.message) == ("failed", INTERRUPTED)
+    assert log.search(owner=None, status="running").total == 0
+    for row in log.search(owner=None, limit=3).rows:
+        assert log.get(row.run_id).n_steps == row.n_steps
+        assert log.documents(row.run_id)[0].text == DOCUMENT.text
+
+
+def test_a_second_process_uses_the_inbox_and_the_owner_takes_it_in(path: Path, owner: Owner) -> None:
+    with pytest.raises(LogOwned, match=str(owner.process.pid)):
+        ExperimentLog.open(path)
+    inbox = open_log(path)
+    assert isinstance(inbox, InboxLog)
+    record = log_run(inbox, make_record(owner="a" * 64))
+    assert owner.ask("import") == "1"
+    assert owner.ask("import") == "0"
+    owner.ask("close")
+    with ExperimentLog.open(path) as log:
+        run = log.get(record.run_id, "a" * 64)
+        assert run.record == record
+        assert run.trace.steps == tuple(step_taken(record.run_id, step) for step in (1, 2, 3))
+        assert run.trace.steps[2].scores is not None
+        assert log.documents(record.run_id, "a" * 64)[0].text == DOCUMENT.text
+        with pytest.raises(RunNotFound):
+            log.get(record.run_id)
+
+
+def test_the_inbox_takes_finished_runs_only(path: Path) -> None:
+    inbox = InboxLog(path)
+    record = make_record()
+    inbox.start(record, [DOCUMENT])
+    inbox.record(record.run_id, step_taken(record.run_id, 1))
+    with ExperimentLog.open(path) as log:
+        assert log.import_inbox() == 0
+        inbox.finish(record.run_id, "cancelled", "stopped by the person")
+        assert log.import_inbox() == 1
+        assert (log.get(record.run_id).status, log.get(record.run_id).n_steps) == ("cancelled", 1)
+    with pytest.raises(RunNotFound):
+        inbox.record(record.run_id, step_taken(record.run_id, 2))
+
+
+def test_what_is_no_run_is_set_aside_and_the_rest_comes_in(log: ExperimentLog, path: Path) -> None:
+    good = log_run(InboxLog(path), make_record())
+    folder = Path(f"{path}.inbox")
+    bad = {"a.jsonl": b"", "b.jsonl": b"\xff\xfe garbage", "c.jsonl": (folder / f"{good.run_id}.jsonl").read_bytes()[:-40]}
+    for name, content in bad.items():
+        (folder / name).write_bytes(content)
+    assert log.import_inbox() == 1
+    assert log.get(good.run_id).n_steps == 3
+    assert {file.name: file.read_bytes() for file in folder.iterdir()} == {f"{name}.rejected": content for name, content in bad.items()}
+
+
+def test_a_run_that_came_in_twice_is_there_once(log: ExperimentLog, path: Path) -> None:
+    record = log_run(InboxLog(path), make_record())
+    file = Path(f"{path}.inbox") / f"{record.run_id}.jsonl"
+    content = file.read_bytes()
+    assert log.import_inbox() == 1
+    file.write_bytes(content)
+    assert log.import_inbox() == 0
+    assert not file.exists()
+    assert log.search(owner=None).total == 1
+
+
+def test_readers_see_the_snapshot_while_the_log_is_owned(path: Path, owner: Owner) -> None:
+    first = owner.ask("run")
+    with pytest.raises(LogError, match="no snapshot yet"):
+        open_reader(path)
+    owner.ask("snapshot")
+    second = owner.ask("run")
+    with open_reader(path) as reader:
+        assert reader.age_seconds >= 0
+        assert "snapshot" in (reader.notice or "")
+        assert reader.get(first).n_steps == 3
+        with pytest.raises(RunNotFound):
+            reader.get(second)
+        owner.ask("snapshot")
+    with open_reader(path) as reader:
+        assert reader.get(second).n_steps == 3
+    owner.ask("close")
+    with open_reader(path) as reader:
+        assert reader.notice is None
+        assert reader.search(owner=None).total == 2
+
+
+def test_readers_see_what_a_killed_owner_committed(path: Path, owner: Owner) -> None:
+    run_id = owner.ask("run")
+    owner.process.kill()
+    owner.process.wait()
+    with open_reader(path) as reader:
+        assert reader.notice is None
+        assert reader.get(run_id).trace.steps[2] == step_taken(run_id, 3)
+
+
+def test_a_reader_keeps_nobody_from_reading_and_the_owner_waits_for_it(path: Path) -> None:
+    with ExperimentLog.open(path) as log:
+        log_run(log, make_record())
+    with open_reader(path) as reader, open_reader(path) as another:
+        assert reader.search(owner=None).total == another.search(owner=None).total == 1
+    code = (
+        "import sys; from pathlib import Path; from core.experiments import open_reader; r = open_reader(Path(sys.argv[1])); print('in', flush=True); input()"
+    )
+    with subprocess.Popen([sys.executable, "-c", code, str(path)], cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert process.stdin is not None
+        assert process.stdout.readline() == "in\n"
+        process.stdin.write("\n")
+        process.stdin.flush()
+        with ExperimentLog.open(path) as log:
+            assert log.search(owner=None).total == 1
+
+
+def test_a_snapshot_in_a_folder_with_quotes(tmp_path: Path) -> None:
+    path = tmp_path / "o'brien \"; --" / "log.duckdb"
+    with ExperimentLog.open(path) as log:
+        log_run(log, make_record())
+        snapshot = log.snapshot()
+        assert snapshot.exists()
+        assert sorted(file.name for file in path.parent.iterdir() if "snapshot" in file.name) == [snapshot.name]
