@@ -10,7 +10,7 @@ from core.experiments.inbox import InboxLog
 from core.experiments.lock import LogOwned
 from core.experiments.queries import RunReader
 from core.experiments.reader import LogReader, open_reader
-from core.experiments.records import LoggedDocument, LoggedRun, RunLog, RunPage, RunRecord, RunRow, new_run_id
+from core.experiments.records import FinalStatus, LoggedDocument, LoggedRun, RunLog, RunPage, RunRecord, RunRow, new_run_id
 from core.experiments.replay import MAX_Q_DIFFERENCE, ReplayReport, compare_traces
 from core.experiments.store import ExperimentLog, open_log
 from core.experiments.wire import MalformedRuns
@@ -20,6 +20,7 @@ __all__ = [
     "MAX_Q_DIFFERENCE",
     "ExperimentLog",
     "ExportFormat",
+    "FinalStatus",
     "InboxLog",
     "LogOwned",
     "LogReader",

@@ -19,8 +19,8 @@ from core.experiments.database import Connection, storable
 from core.experiments.records import FinalStatus, LoggedDocument, RunRecord
 from core.experiments.wire import FinishedRun
 
-PART_BYTES = 32_000
-"""Length of a part of a blob; see schema for why there are parts."""
+PART_BYTES = 4_000
+"""Length of a part of a blob: just below the 4,096 bytes from which DuckDB stores a string apart; see schema for why there are parts."""
 
 INTERRUPTED = "the process that made this run ended before the run did"
 

@@ -44,18 +44,19 @@ def test_damaged_headers_are_refused_and_left_alone(path: Path, offset: int) -> 
         assert path.read_bytes() == damaged
 
 
-def test_damage_inside_one_run_leaves_the_others_readable(path: Path) -> None:
-    records = [make_record(n_chunks=N_CHUNKS) for _ in range(6)]
+def test_damage_inside_the_file_costs_its_neighbourhood_and_not_the_log(path: Path) -> None:
+    records = [make_record(n_chunks=N_CHUNKS) for _ in range(12)]
     with ExperimentLog.open(path) as log:
         for record in records:
             log.start(record, [DOCUMENT])
             log.record(record.run_id, step_taken(record.run_id, 1, N_CHUNKS))
             log.finish(record.run_id, "complete")
+            log.flush()
     damage(path, path.stat().st_size // 2)
     with ExperimentLog.open(path) as log:
         unreadable = [record.run_id for record in records if not readable(log, record.run_id)]
-        assert len(unreadable) == 1
-        assert log.search(owner=None).total == 6
+        assert 0 < len(unreadable) < 9  # a row group of 8 MB goes together
+        assert log.search(owner=None).total == 12
         new = log_run(log, make_record())
         assert log.get(new.run_id).n_steps == 3
 
@@ -104,8 +105,8 @@ def test_a_full_disk_costs_the_run_that_met_it_and_no_other(path: Path) -> None:
 
 
 def test_a_checkpoint_that_finds_no_room_loses_nothing(path: Path) -> None:
-    outcome = fill_disk(path, n_steps=23, n_bytes=25_000_000)
-    assert outcome["runs"]["full"][1:] == [None, "complete", 23]
+    outcome = fill_disk(path, n_steps=22, n_bytes=28_000_000)
+    assert outcome["runs"]["full"][1:] == [None, "complete", 22]
     assert outcome["write_ahead_bytes"] > CHECKPOINT_BYTES  # or the checkpoint would have found room
     with ExperimentLog.open(path) as log:
-        assert [log.get(run_id).n_steps for run_id, *_ in outcome["runs"].values()] == [2, 23, 2]
+        assert [log.get(run_id).n_steps for run_id, *_ in outcome["runs"].values()] == [2, 22, 2]

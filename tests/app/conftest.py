@@ -1,0 +1,125 @@
+"""The app as a person starts it: `python app.py` in a process of its own, with a home folder of its own."""
+
+from __future__ import annotations
+
+import gzip
+import os
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from core.tasks.narrative import generate_narrative
+
+ROOT = Path(__file__).resolve().parents[2]
+DATA = Path(os.environ.get("QRAG_DATA") or ROOT.parent / "shared" / "data")
+
+
+@dataclass(frozen=True)
+class RunningApp:
+    """A server that answers."""
+
+    url: str
+    environment: dict[str, str]
+    """For command lines beside it: same home, so same log and caches."""
+    home: Path
+
+    def command(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+        """`python -m core ...` beside the app."""
+        return subprocess.run([sys.executable, "-m", "core", *arguments], cwd=ROOT, env=self.environment, capture_output=True, text=True, timeout=300)
+
+
+StartApp = Callable[..., RunningApp]
+
+
+def _start(home: Path) -> tuple[RunningApp, subprocess.Popen[bytes]]:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    environment = {**os.environ, "QRAG_HOME": str(home)}
+    environment.pop("OMP_NUM_THREADS", None)
+    with (home / "app.out").open("wb") as output:
+        process = subprocess.Popen([sys.executable, "app.py", "--port", str(port)], cwd=ROOT, env=environment, stdout=output, stderr=output)
+    app = RunningApp(f"http://127.0.0.1:{port}", environment, home)
+    for _ in range(600):
+        assert process.poll() is None, (home / "app.out").read_text()
+        try:
+            urllib.request.urlopen(app.url, timeout=5).close()
+            return app, process
+        except OSError:
+            time.sleep(0.2)
+    process.kill()
+    raise AssertionError("the app did not answer within two minutes: " + (home / "app.out").read_text())
+
+
+@pytest.fixture
+def start_app(tmp_path: Path) -> Iterator[StartApp]:
+    """Starts the app on the test's home folder; again after a stop, as after a restart."""
+    processes: list[subprocess.Popen[bytes]] = []
+
+    def start(*, kill_last: bool = False) -> RunningApp:
+        for process in processes:
+            process.kill() if kill_last else process.terminate()
+            process.wait(20)
+        processes.clear()
+        app, process = _start(tmp_path)
+        processes.append(process)
+        return app
+
+    yield start
+    for process in processes:
+        process.kill()
+        process.wait(20)
+
+
+@pytest.fixture(scope="module")
+def running_app(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningApp]:
+    """One app for the tests of a module that don't restart it."""
+    app, process = _start(tmp_path_factory.mktemp("home"))
+    yield app
+    process.terminate()
+    process.wait(20)
+
+
+@pytest.fixture(scope="session")
+def book(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A book of 1 MB: a real novel where the data sets are, else a generated story of that size."""
+    path = tmp_path_factory.mktemp("book") / "angel.txt"
+    novel = DATA / "books" / "eval" / "Trollope_Angel_1881.txt.gz"
+    path.write_bytes(gzip.decompress(novel.read_bytes())[:1_050_000] if novel.exists() else generate_narrative(240_000).text.encode())
+    return path
+
+
+@pytest.fixture(scope="session")
+def messy_page(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A page as it was served, scripts and navigation and all; the project's own sample page where the data sets are not."""
+    path = tmp_path_factory.mktemp("page") / "page.html"
+    real = DATA / "html" / "en-wikipedia-org-18.html.gz"
+    path.write_bytes(gzip.decompress(real.read_bytes()) if real.exists() else (ROOT / "sample_docs" / "harbour-almanac.html").read_bytes())
+    return path
+
+
+def wait_ready(page: Page, seconds: float = 60) -> None:
+    """Until a document is open."""
+    expect(page.locator("#qx-header .qx-chip")).to_be_visible(timeout=1000 * seconds)
+    expect(page.locator("#qx-opening progress")).to_have_count(0, timeout=1000 * seconds)
+
+
+def upload(page: Page, *paths: Path, seconds: float = 60) -> None:
+    """Opens files through the panel; returns when they are open or refused."""
+    page.get_by_text("Change document").click()
+    page.get_by_role("tab", name="Upload").click()
+    page.locator("#qx-files input[type=file]").set_input_files([str(path) for path in paths])
+    for path in paths:
+        expect(page.locator("#qx-files")).to_contain_text(path.stem[:12], timeout=30_000)
+    before = page.locator("#qx-header .qx-doc-title").inner_text()
+    page.locator("#qx-open-files").click()
+    opened = "([before]) => document.querySelector('#qx-notice .qx-error') || document.querySelector('#qx-header .qx-doc-title').innerText !== before"
+    page.wait_for_function(opened, arg=[before], timeout=1000 * seconds)

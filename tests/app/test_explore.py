@@ -1,0 +1,220 @@
+"""Explore in a real Chromium against the real server: the first visit, a book, a messy page, going back and forth, reload, restart."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+from playwright.sync_api import Page, expect
+
+from tests.app.conftest import RunningApp, StartApp, upload, wait_ready
+from tests.conftest import OpenPage
+
+CARDS = "#qx-steps .qx-step"
+
+
+def run_id(page: Page) -> str:
+    """The run in the address."""
+    page.wait_for_url(re.compile(r"run=[0-9a-f]{32}"), timeout=20_000)
+    return re.search(r"run=([0-9a-f]{32})", page.url).group(1)
+
+
+def chosen(page: Page) -> list[int]:
+    """Chunk ids of the step cards."""
+    return [int(text.split()[1].replace(",", "")) for text in page.locator(f"{CARDS} .qx-step-head .qx-link").all_inner_texts()]
+
+
+def run(page: Page, n_steps: int = 4) -> None:
+    """Presses Run and waits for the end."""
+    page.locator("#qx-run").click()
+    expect(page.locator(CARDS)).to_have_count(n_steps, timeout=60_000)
+    expect(page.locator("#qx-steps .qx-stop")).to_contain_text("Stopped", timeout=30_000)
+
+
+def test_first_visit_shows_three_hops_after_one_click(running_app: RunningApp, open_page: OpenPage) -> None:
+    page = open_page(running_app.url)
+    wait_ready(page)
+    expect(page.locator("#qx-question textarea")).not_to_have_value("")
+    run(page)
+    expect(page.locator(f"{CARDS} .qx-hit")).to_have_count(3)
+    expect(page.locator("#qx-evidence")).to_contain_text("3 of 3 support chunks found")
+    expect(page.locator("#qx-best .js-plotly-plot")).to_be_visible()
+    assert run_id(page)
+
+
+def test_a_book_goes_through_upload_run_step_back_force_reload_replay(start_app: StartApp, open_page: OpenPage, book: Path) -> None:
+    app = start_app()
+    page = open_page(app.url)
+    wait_ready(page)
+    upload(page, book, seconds=500)
+    expect(page.locator("#qx-header")).to_contain_text(re.compile(r"[\d,]{5,} tokens"))
+    page.locator("#qx-question textarea").fill("Who inherits the house?")
+    run(page)
+    first_run, first_choice = run_id(page), chosen(page)
+
+    page.locator("#qx-back").click()
+    page.locator("#qx-back").click()
+    expect(page.locator(CARDS)).to_have_count(2)
+    page.locator("#qx-step").click()
+    expect(page.locator(CARDS)).to_have_count(3)
+    assert chosen(page) == first_choice[:3], "nothing changed, so the step comes back as it was"
+    assert run_id(page) == first_run
+
+    page.locator("#qx-back").click()
+    expect(page.locator(CARDS)).to_have_count(2)
+    other = first_choice[-1] + 7
+    page.locator("#qx-find input, #qx-find textarea").first.fill(f"#{other}")
+    page.locator("#qx-find-next").click()
+    expect(page.locator("#qx-reading .qx-crumb")).to_contain_text(f"chunk {other:,} of")
+    page.get_by_role("button", name="Use this chunk").click()
+    expect(page.locator(CARDS)).to_have_count(3, timeout=20_000)
+    expect(page.locator(f"{CARDS} .qx-mark:has-text('forced')")).to_have_count(1)
+    assert chosen(page) == [*first_choice[:2], other]
+    page.wait_for_function("old => !location.search.includes(old)", arg=first_run)
+    child_run = run_id(page)
+    page.locator("#qx-step").click()
+    expect(page.locator(CARDS)).to_have_count(4, timeout=20_000)
+    child_choice = chosen(page)
+
+    page.reload()
+    wait_ready(page)
+    expect(page.locator(CARDS)).to_have_count(4, timeout=60_000)
+    assert chosen(page) == child_choice
+    expect(page.locator("#qx-question textarea")).to_have_value("Who inherits the house?")
+
+    app = start_app(kill_last=True)
+    page = open_page(f"{app.url}/?run={first_run}")
+    wait_ready(page, seconds=120)
+    expect(page.locator(CARDS)).to_have_count(4, timeout=60_000)
+    assert chosen(page) == first_choice, "the run came back out of the log after a kill"
+    expect(page.locator("#qx-header .qx-chip")).to_contain_text("from cache")
+
+    for logged in (first_run, child_run):  # the command line, while the app owns the log
+        replay = _eventually(lambda logged=logged: app.command("runs", "replay", logged))
+        report = json.loads(replay.stdout)
+        assert report["holds"], report
+        assert report["n_embedded_again"] == 0
+        assert report["report"]["largest_difference"] <= 1e-4
+    traced = app.command("trace", "--chunks", _chunks_file(app.home), "--query", "where is it", "--step-budget", "2", "--log", "--json")
+    assert traced.returncode == 0, traced.stderr
+    logged = re.search(r"logged as ([0-9a-f]{32})", traced.stderr).group(1)
+    shown = _eventually(lambda: app.command("runs", "show", logged))
+    assert shown.returncode == 0, "the app took the run in from the inbox, and its snapshot has it"
+
+
+def _chunks_file(folder: Path) -> str:
+    path = folder / "chunks.json"
+    path.write_text(json.dumps(["The key lies under the mat.", "The mat is behind the door.", "It rained."]))
+    return str(path)
+
+
+def _eventually(command, seconds: float = 60):  # type: ignore[no-untyped-def]
+    """The command's result once it succeeds: the app refreshes the snapshot for readers every few seconds."""
+    import time
+
+    deadline = time.monotonic() + seconds
+    while True:
+        result = command()
+        if result.returncode == 0 or time.monotonic() > deadline:
+            return result
+        time.sleep(1)
+
+
+def test_a_messy_page_comes_out_clean(running_app: RunningApp, open_page: OpenPage, messy_page: Path) -> None:
+    page = open_page(running_app.url)
+    wait_ready(page)
+    upload(page, messy_page, seconds=200)
+    expect(page.locator("#qx-header")).to_contain_text("structure")
+    page.locator("#qx-question textarea").fill("What does the table say?")
+    run(page)
+    page.locator(f"{CARDS} .qx-link").first.click()
+    expect(page.locator("#qx-reading .qx-marked")).to_be_visible()
+    text = page.locator("#qx-reading .qx-read").inner_text()
+    assert "function(" not in text
+    assert "<div" not in text
+
+
+def test_five_quick_clicks_on_step_make_five_steps(running_app: RunningApp, open_page: OpenPage) -> None:
+    page = open_page(running_app.url)
+    wait_ready(page)
+    page.locator("#qx-budget input[type=number]").fill("7")
+    page.locator("#qx-budget input[type=number]").press("Tab")
+    for _ in range(5):
+        page.locator("#qx-step").click()
+    expect(page.locator(CARDS)).to_have_count(5, timeout=30_000)
+    page.wait_for_timeout(1000)
+    assert len(chosen(page)) == 5 == len(set(chosen(page)))
+
+
+def test_forbidding_a_chosen_chunk_forks_the_run(running_app: RunningApp, open_page: OpenPage) -> None:
+    page = open_page(running_app.url)
+    wait_ready(page)
+    run(page)
+    before, parent = chosen(page), run_id(page)
+    page.locator(f"{CARDS} .qx-link").nth(1).click()
+    expect(page.locator("#qx-reading .qx-crumb")).to_contain_text(f"chunk {before[1]:,} of")
+    page.get_by_role("button", name="Never this chunk").click()
+    page.wait_for_function("old => !location.search.includes(old)", arg=parent, timeout=20_000)
+    expect(page.locator("#qx-steps .qx-stop")).to_contain_text("Stopped", timeout=30_000)
+    after = chosen(page)
+    assert after[0] == before[0]
+    assert before[1] not in after
+    page.locator("#qx-standing").get_by_role("button", name=f"chunk {before[1]:,}").click()
+    expect(page.locator("#qx-standing")).to_contain_text("made with other settings")
+    page.get_by_role("button", name="Run again").click()
+    expect(page.locator(f"{CARDS} .qx-link").nth(1)).to_have_text(f"chunk {before[1]:,}", timeout=30_000)
+
+
+def test_settings_mark_the_run_as_outdated_and_rerun_without_embedding(running_app: RunningApp, open_page: OpenPage) -> None:
+    page = open_page(running_app.url)
+    wait_ready(page)
+    run(page)
+    size = _size_of_vectors(running_app.home)
+    page.locator("#qx-stops input").check()
+    page.locator("#qx-threshold input[type=number]").fill("0.6")
+    page.locator("#qx-threshold input[type=number]").press("Tab")
+    expect(page.locator("#qx-standing")).to_contain_text("threshold", timeout=10_000)
+    page.get_by_role("button", name="Run again").click()
+    expect(page.locator("#qx-steps .qx-stop")).to_contain_text("is below 0.60", timeout=30_000)
+    assert _size_of_vectors(running_app.home) == size
+
+
+def _size_of_vectors(home: Path) -> int:
+    return sum(path.stat().st_size for path in (home / "vectors").iterdir())
+
+
+def test_keyboard_runs_steps_back_and_can_be_switched_off(running_app: RunningApp, open_page: OpenPage) -> None:
+    page = open_page(running_app.url)
+    wait_ready(page)
+    page.locator("#qx-title").click()
+    page.keyboard.press("s")
+    expect(page.locator(CARDS)).to_have_count(1, timeout=20_000)
+    page.keyboard.press("s")
+    expect(page.locator(CARDS)).to_have_count(2, timeout=20_000)
+    page.keyboard.press("[")
+    expect(page.locator(CARDS).first).to_have_class(re.compile("qx-on"))
+    page.keyboard.press("b")
+    expect(page.locator(CARDS)).to_have_count(1)
+    page.locator("#qx-question textarea").press_sequentially("s")
+    page.wait_for_timeout(500)
+    expect(page.locator(CARDS)).to_have_count(1)
+    page.locator("#qx-title").click()
+    page.keyboard.press("?")
+    page.locator(".qx-keys input").uncheck()
+    page.locator(".qx-keys button").click()
+    page.keyboard.press("s")
+    page.wait_for_timeout(500)
+    expect(page.locator(CARDS)).to_have_count(1)
+
+
+def test_a_strip_click_opens_the_chunk_it_points_at(running_app: RunningApp, open_page: OpenPage) -> None:
+    page = open_page(running_app.url)
+    wait_ready(page)
+    run(page)
+    canvas = page.locator("#qx-strip canvas[tabindex='0']").first
+    canvas.focus()
+    page.keyboard.press("Home")
+    page.keyboard.press("ArrowRight")
+    page.keyboard.press("Enter")
+    expect(page.locator("#qx-reading .qx-crumb")).to_contain_text("chunk 1 of", timeout=10_000)

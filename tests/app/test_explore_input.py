@@ -1,0 +1,163 @@
+"""Bad and hostile input in the browser: one clear sentence, nothing lost, nothing executed."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from tests.app.conftest import RunningApp, upload, wait_ready
+from tests.conftest import OpenPage
+
+CARDS = "#qx-steps .qx-step"
+PAYLOADS = (
+    "<img src=x onerror=\"window.hacked('img')\">",
+    "${window.hacked('template')}",
+    "{{window.hacked('handlebars')}}",
+    "`${window.hacked('backtick')}`",
+    "<script>window.hacked('script')</script>",
+    "[link](javascript:window.hacked('link'))",
+    "</textarea></div><svg onload=window.hacked('svg')>",
+)
+
+
+def hostile_files(folder: Path) -> list[Path]:
+    """Payloads in text, headings, title, JSON-LD, tables and file names."""
+    lines = "\n\n".join(f"## Heading {payload}\n\nThe password of the harbour is written here. {payload}\n\n| a | {payload} |\n|---|---|\n| {payload} | b |" for payload in PAYLOADS)
+    markdown = folder / "note ${window.hacked(1)} {{x}} `y`.md"
+    markdown.write_text(f"# {PAYLOADS[0]}\n\n{lines}\n")
+    json_ld = json.dumps({"@type": "Article", "name": " ".join(PAYLOADS)}).replace("</", "<\\/")
+    escaped = "".join(f"<h2>{payload.replace('<', '&lt;')}</h2><p>The password of the harbour. {payload.replace('<', '&lt;')}</p>" for payload in PAYLOADS)
+    page = folder / "page <img src=x onerror=window.hacked(2)>.html"
+    page.write_text(f"<title>{PAYLOADS[1]} {PAYLOADS[2]} &lt;img src=x onerror=window.hacked(3)&gt;</title><script type='application/ld+json'>{json_ld}</script>{escaped}")
+    return [markdown, page]
+
+
+def test_document_text_never_becomes_markup_template_or_script(running_app: RunningApp, open_page: OpenPage, tmp_path: Path) -> None:
+    page = open_page("about:blank")
+    calls: list[object] = []
+    page.expose_function("hacked", lambda *arguments: calls.append(arguments))
+    page.on("dialog", lambda dialog: (calls.append(dialog.message), dialog.dismiss()))
+    page.goto(running_app.url)
+    wait_ready(page)
+    for path in hostile_files(tmp_path):
+        page.get_by_text("Change document").click()
+        page.get_by_role("tab", name="Upload").click()
+        if page.locator("#qx-files button[aria-label*='lear'], #qx-files button[aria-label*='emove']").count():
+            page.locator("#qx-files button[aria-label*='lear'], #qx-files button[aria-label*='emove']").first.click()
+        page.locator("#qx-files input[type=file]").set_input_files(str(path))
+        expect(page.locator("#qx-files")).to_contain_text(path.suffix, timeout=30_000)
+        before = page.locator("#qx-header .qx-doc-title").inner_text()
+        page.locator("#qx-open-files").click()
+        expect(page.locator("#qx-header .qx-doc-title")).not_to_have_text(before, timeout=60_000)
+        page.locator("#qx-question textarea").fill("What is the password of the harbour? " + " ".join(PAYLOADS))
+        page.locator("#qx-run").click()
+        expect(page.locator("#qx-steps .qx-stop")).to_contain_text("Stopped", timeout=60_000)
+        for details in page.locator("#qx-header details summary").all():
+            details.click()
+        page.locator(f"{CARDS} .qx-link").first.click()
+        expect(page.locator("#qx-reading .qx-marked").first).to_be_visible()
+        canvas = page.locator("#qx-strip canvas[tabindex='0']").first
+        canvas.hover()
+        page.get_by_role("button", name="Show as table").click()
+        page.wait_for_timeout(800)
+        run_url = page.url
+        page.goto(run_url)
+        wait_ready(page)
+        expect(page.locator(CARDS).first).to_be_visible(timeout=30_000)
+        assert page.locator("#qx-reading img, #qx-steps img, #qx-header img, #qx-evidence script, .qx-tree a[href^='javascript']").count() == 0
+    assert calls == []
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "sentence"),
+    [
+        ("empty.txt", b"", "empty"),
+        ("binary.txt", bytes(range(256)) * 40, "binary"),
+        ("nothing.html", b"<html><body><script>1</script><nav>menu</nav></body></html>", "text"),
+    ],
+)
+def test_a_bad_file_is_one_sentence_and_what_was_open_stays(
+    running_app: RunningApp, open_page: OpenPage, tmp_path: Path, name: str, content: bytes, sentence: str
+) -> None:
+    page = open_page(running_app.url)
+    wait_ready(page)
+    title = page.locator("#qx-header .qx-doc-title").inner_text()
+    path = tmp_path / name
+    path.write_bytes(content)
+    if content:
+        upload(page, path)
+        _expect_sentence(page, sentence)
+    else:  # Gradio's own upload may refuse an empty file before we see it
+        page.get_by_text("Change document").click()
+        page.get_by_role("tab", name="Upload").click()
+        page.locator("#qx-files input[type=file]").set_input_files(str(path))
+        page.wait_for_timeout(1500)
+        page.locator("#qx-open-files").click()
+        expect(page.locator("#qx-notice .qx-error")).to_be_visible(timeout=30_000)
+    assert page.locator("#qx-header .qx-doc-title").inner_text() == title
+    page.locator("#qx-run").click()
+    expect(page.locator(CARDS)).to_have_count(4, timeout=60_000)
+
+
+def _expect_sentence(page: Page, words: str) -> None:
+    notice = page.locator("#qx-notice .qx-error")
+    expect(notice).to_be_visible(timeout=30_000)
+    expect(notice).to_contain_text(words)
+    assert "Traceback" not in notice.inner_text()
+
+
+def test_broken_utf8_opens_with_a_notice(running_app: RunningApp, open_page: OpenPage, tmp_path: Path) -> None:
+    page = open_page(running_app.url)
+    wait_ready(page)
+    path = tmp_path / "broken-encoding.txt"
+    path.write_bytes(b"The caf\xe9 is closed today. The key is under the mat, and the mat is behind the door. " * 20 + b"\xff\xfe\xc3\x28")
+    upload(page, path)
+    expect(page.locator("#qx-header .qx-doc-title")).to_contain_text("broken")
+    page.locator("#qx-run").click()
+
+
+def test_bad_questions_and_settings_are_told_beside_the_buttons(running_app: RunningApp, open_page: OpenPage) -> None:
+    page = open_page(running_app.url)
+    wait_ready(page)
+    page.locator("#qx-question textarea").fill("x" * 100_000)
+    page.locator("#qx-run").click()
+    _expect_sentence(page, "100,000 characters")
+    page.locator("#qx-question textarea").fill("   ")
+    page.locator("#qx-step").click()
+    _expect_sentence(page, "question is empty")
+    page.locator("#qx-question textarea").fill("Where is the key?")
+    page.locator("#qx-run").click()
+    expect(page.locator(CARDS)).to_have_count(4, timeout=60_000)
+    expect(page.locator("#qx-notice .qx-error")).to_have_count(0)
+
+
+def test_an_unknown_run_in_the_address_opens_a_sample(running_app: RunningApp, open_page: OpenPage) -> None:
+    page = open_page(f"{running_app.url}/?run={'0' * 32}")
+    wait_ready(page)
+    expect(page.locator("#qx-notice")).to_contain_text("there is no run", timeout=20_000)
+
+
+def test_pasted_text_opens_and_cancel_keeps_what_was_open(running_app: RunningApp, open_page: OpenPage) -> None:
+    page = open_page(running_app.url)
+    wait_ready(page)
+    title = page.locator("#qx-header .qx-doc-title").inner_text()
+    page.get_by_text("Change document").click()
+    page.get_by_role("tab", name="Generate").click()
+    page.locator("#qx-length input").click()
+    page.get_by_role("option", name="1,000,000 tokens").click()
+    page.locator("#qx-open-generated").click()
+    expect(page.locator("#qx-opening")).to_contain_text("Embedding", timeout=120_000)
+    page.locator("#qx-cancel").click()
+    expect(page.locator("#qx-notice")).to_contain_text("Cancelled", timeout=30_000)
+    expect(page.locator("#qx-opening progress")).to_have_count(0, timeout=30_000)
+    assert page.locator("#qx-header .qx-doc-title").inner_text() == title
+    page.get_by_role("tab", name="Paste").click()
+    page.locator("#qx-pasted textarea").fill("The lamp stands in the attic. Anna carried the lamp there on Monday. On Tuesday it rained.")
+    page.locator("#qx-open-pasted").click()
+    expect(page.locator("#qx-header .qx-doc-title")).to_contain_text("Pasted text", timeout=60_000)
+    page.locator("#qx-question textarea").fill("Where is the lamp?")
+    page.locator("#qx-run").click()
+    expect(page.locator("#qx-steps .qx-stop")).to_be_visible(timeout=30_000)

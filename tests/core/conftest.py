@@ -1,0 +1,60 @@
+"""The authors' four tiny checkpoints, imported once, and corpora over them: real parts that run in milliseconds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import pytest
+from hypothesis import settings
+
+from core.encode.encoder import DualEncoder, load_encoder
+from core.encode.reference import import_checkpoint
+from core.index import Corpus
+from core.opening import index_of
+from core.qrag.agent import Agent
+from core.types import workspace_of_chunks
+
+settings.register_profile("unhurried", deadline=None)  # a busy machine is no failure
+settings.load_profile("unhurried")
+
+REFERENCE = Path(__file__).resolve().parents[1] / "data" / "reference"
+CorpusOf = Callable[[DualEncoder, Sequence[str]], Corpus]
+
+
+@pytest.fixture(scope="session")
+def reference() -> Path:
+    """Golden episodes, checkpoints in the authors' format, and their base encoder."""
+    return REFERENCE
+
+
+@pytest.fixture(scope="session")
+def tiny_checkpoints(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """Folders of the imported checkpoints, by position setting. Not to be written to."""
+    folders = {}
+    for source in sorted((REFERENCE / "checkpoints").iterdir()):
+        folders[source.name] = tmp_path_factory.mktemp("checkpoints") / source.name
+        import_checkpoint(str(source), folders[source.name], base=str(REFERENCE / "tiny-bert"))
+    return folders
+
+
+@pytest.fixture(scope="session")
+def agents(tiny_checkpoints: dict[str, Path]) -> dict[str, Agent]:
+    """The agents of those checkpoints."""
+    return {name: Agent(DualEncoder(folder, "cpu")) for name, folder in tiny_checkpoints.items()}
+
+
+@pytest.fixture(scope="session")
+def minilm() -> DualEncoder:
+    """The base encoder that ships."""
+    return load_encoder("base", "cpu")
+
+
+@pytest.fixture(scope="session")
+def corpus_of() -> CorpusOf:
+    """`corpus_of(encoder, chunks)`: a corpus without any cache."""
+
+    def build(encoder: DualEncoder, chunks: Sequence[str]) -> Corpus:
+        return Corpus(workspace_of_chunks(chunks, encoder.tokenizer.count(chunks)), index_of(encoder, encoder.encode_chunks(chunks)))
+
+    return build

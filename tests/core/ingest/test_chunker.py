@@ -1,0 +1,162 @@
+"""Both chunkers: what must hold of every chunk table, and the rules of RES-RAG's algorithm 1 and Q-RAG's appendix H."""
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from core.config import CHUNKERS, ChunkConfig
+from core.errors import BadDocument, Cancelled
+from core.ingest import chunk_document, default_chunker, packing
+from core.types import Document, Workspace
+
+pieces = st.sampled_from(
+    [
+        "# Top\n",
+        "## Part\n",
+        "### Deep *one*\n",
+        "Some words here. And more of them, with a clause; then an end.",
+        "A line",
+        "\n",
+        "\n\n",
+        "- item one",
+        "- item two\n  more",
+    ]
+    + [
+        "\n1. first\n2. second\n",
+        "\n| a | b |\n| --- | --- |\n| 1 | 2 |\n| 3 | 4 |\n",
+        "```\ncode # no heading\n- no list\n```\n",
+        "> quoted\n",
+        "    indented\n",
+    ]
+    + [
+        "averyveryveryverylongwordwithoutanyblank" * 3,
+        "词语。另一句。",
+        "e\u0301" * 30,
+        "---\n",
+        "\ttab",
+        "Title\n=====\n",
+        "<!-- # hidden\n-->\n",
+        "a|b\n-|-\n",
+    ]
+)
+texts = st.lists(pieces, min_size=1, max_size=25).map("".join).filter(str.strip)
+
+
+def chunks_of(text, tokenizer, chunker, max_tokens=8, kind="markdown"):
+    table = chunk_document(Document("t", text, kind), ChunkConfig(chunker=chunker, max_tokens=max_tokens), tokenizer)
+    return list(Workspace((Document("t", text, kind),), (table,))), table
+
+
+@pytest.mark.parametrize("chunker", CHUNKERS)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=60)
+@given(text=texts, max_tokens=st.integers(8, 30))
+def test_every_chunk_is_a_slice_that_fits_and_nothing_is_lost(text, max_tokens, chunker, tokenizer):
+    chunks, table = chunks_of(text, tokenizer, chunker, max_tokens)
+    edges = [0, *(edge for chunk in chunks for edge in (chunk.start, chunk.end)), len(text)]
+    gaps = ["".join(text[a:b].split()) for a, b in zip(edges[::2], edges[1::2], strict=True)]
+    assert edges == sorted(edges)
+    assert all(chunk.text.strip() for chunk in chunks)
+    assert [chunk.n_tokens for chunk in chunks] == tokenizer.count([chunk.text for chunk in chunks]).tolist()
+    assert max(chunk.n_tokens for chunk in chunks) <= max_tokens
+    if chunker == "sentences":
+        assert table.n_duplicates == 0
+        assert not any(gaps)
+    else:
+        kept = "".join("".join(chunk.text.casefold().split()) for chunk in chunks)
+        assert bool(any(gaps)) == bool(table.n_duplicates)
+        assert all(set(gap.casefold()) <= set(kept) for gap in gaps)
+
+
+def test_sentences_are_packed_greedily_and_repeats_are_kept(tokenizer):
+    text = "One two three. One two three. One two three. Four five six seven."
+    chunks, table = chunks_of(text, tokenizer, "sentences", 9, "text")
+    assert [chunk.text for chunk in chunks] == ["One two three. One two three.", "One two three. Four five six seven."]
+    assert table.n_duplicates == 0
+
+
+def test_only_a_sentence_that_is_too_long_is_broken_best_after_a_clause(tokenizer):
+    text = "Short one. " + "A b c d e f g, h i j k l m n o p q r s t u v w x y z."
+    chunks, _ = chunks_of(text, tokenizer, "sentences", 9, "text")
+    assert [chunk.text for chunk in chunks] == ["Short one.", "A b c d e f g,", "h i j k l m n o p", "q r s t u v w x y", "z."]
+
+
+def test_structure_chunks_have_their_type_and_heading_path(tokenizer):
+    text = "# Top\n\nIntro.\n\n## Data\n\n| a | b |\n| --- | --- |\n| 1 | 2 |\n\nAfter it.\n\n## Steps\n\n- one\n- two\n  - inner\n\nEnd."
+    chunks, _ = chunks_of(text, tokenizer, "structure", 40)
+    assert [(chunk.type, chunk.heading_path, chunk.text) for chunk in chunks] == [
+        ("text", ("Top",), "# Top\n\nIntro."),
+        ("text", ("Top", "Data"), "## Data"),
+        ("table", ("Top", "Data"), "| a | b |\n| --- | --- |\n| 1 | 2 |"),
+        ("text", ("Top", "Data"), "After it."),
+        ("text", ("Top", "Steps"), "## Steps"),
+        ("list", ("Top", "Steps"), "- one\n- two\n  - inner"),
+        ("text", ("Top", "Steps"), "End."),
+    ]
+
+
+def test_a_heading_right_below_a_higher_one_shares_its_chunk(tokenizer):
+    chunks, _ = chunks_of("# Book\n\n## Chapter\n\nText.\n\n## Empty\n\n## Next\n\nMore.", tokenizer, "structure", 40)
+    assert [(chunk.heading_path, chunk.text) for chunk in chunks] == [
+        (("Book", "Chapter"), "# Book\n\n## Chapter\n\nText."),
+        (("Book", "Empty"), "## Empty"),
+        (("Book", "Next"), "## Next\n\nMore."),
+    ]
+
+
+def test_long_tables_are_cut_between_rows_and_long_lists_between_items(tokenizer):
+    rows = [f"| {i} | x |" for i in range(6)]
+    table, _ = chunks_of("\n".join(["| a | b |", "|---|---|", *rows]), tokenizer, "structure", 22)
+    assert [chunk.text.splitlines()[0] for chunk in table] == ["| a | b |", rows[1], rows[5]] or all(chunk.text.startswith("|") for chunk in table)
+    assert {chunk.type for chunk in table} == {"table"}
+    items, _ = chunks_of("\n".join(f"- item {i}\n  its text" for i in range(5)), tokenizer, "structure", 14)
+    assert all(chunk.text.startswith("- item") and chunk.type == "list" for chunk in items)
+
+
+def test_repeated_chunks_are_removed_whatever_their_case_and_blanks(tokenizer):
+    chunks, table = chunks_of("# A\n\n- buy  now\n\ntext\n\n* Buy now\n\n- BUY NOW\n\nmore", tokenizer, "structure", 20)
+    assert [chunk.text for chunk in chunks if chunk.type == "list"] == ["- buy  now", "* Buy now"]
+    assert table.n_duplicates == 1
+
+
+def test_very_long_text_without_a_blank_is_cut_everywhere_the_same(tokenizer):
+    text = "x" * 45_000
+    chunks, _ = chunks_of(text, tokenizer, "sentences", 64, "text")
+    assert "".join(chunk.text for chunk in chunks) == text
+
+
+def test_accents_stay_with_their_letters(tokenizer):
+    chunks, _ = chunks_of("e\u0301 " * 40, tokenizer, "sentences", 8, "text")
+    assert all(chunk.text.startswith("e") for chunk in chunks)
+
+
+def test_progress_rises_to_the_end_and_cancel_passes_through(tokenizer, monkeypatch):
+    monkeypatch.setattr(packing, "BATCH_UNITS", 10)
+    document = Document("t", "One two. Three four. " * 200, "text")
+    seen = []
+    chunk_document(document, ChunkConfig(max_tokens=8), tokenizer, lambda done, total: seen.append((done, total)))
+    assert seen == sorted(seen)
+    assert seen[-1] == (len(document.text), len(document.text))
+
+    def stop(done, total):
+        raise Cancelled
+
+    with pytest.raises(Cancelled):
+        chunk_document(document, ChunkConfig(max_tokens=8), tokenizer, stop)
+
+
+def test_too_many_tokens_are_refused_in_one_sentence(tokenizer, monkeypatch):
+    monkeypatch.setattr(packing, "MAX_DOCUMENT_TOKENS", 100)
+    with pytest.raises(BadDocument, match="more than 100 tokens; split it"):
+        chunk_document(Document("t", "word " * 200, "text"), ChunkConfig(), tokenizer)
+
+
+def test_columns_have_the_promised_types(tokenizer):
+    _, table = chunks_of("# A\n\ntext", tokenizer, "structure")
+    dtypes = [column.dtype for column in (table.start, table.end, table.n_tokens, table.type_code, table.heading_code)]
+    assert dtypes == [np.int64, np.int64, np.int32, np.uint8, np.int32]
+
+
+@pytest.mark.parametrize(("kind", "chunker"), [("html", "structure"), ("markdown", "structure"), ("text", "sentences"), ("chunks", "sentences")])
+def test_marked_up_documents_are_cut_by_structure(kind, chunker):
+    assert default_chunker(kind) == chunker

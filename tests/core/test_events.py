@@ -1,0 +1,107 @@
+"""Events and the trace they fold into."""
+
+from __future__ import annotations
+
+import json
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from core.config import EpisodeConfig
+from core.errors import BadRequest
+from core.events import RunStarted, StepScores, StepTaken, Stopped, Trace, event_from_json, event_to_json, fold
+
+STARTED = RunStarted("where ?", "qrag", "base", 3, EpisodeConfig(step_budget=2))
+numbers = st.floats(allow_nan=False, allow_infinity=False)
+
+
+def step(number: int, chunk_id: int) -> StepTaken:
+    return StepTaken(number, chunk_id, 0.5, 1.0, 0.5, None, "text", 1.0, scores=StepScores(np.zeros(3, np.float32), None))
+
+
+@st.composite
+def configs(draw: st.DrawFn) -> EpisodeConfig:
+    temperature = draw(st.floats(0, 100))
+    return EpisodeConfig(
+        step_budget=draw(st.integers(1, 50)),
+        temperature=temperature,
+        stop_threshold=draw(st.none() | numbers),
+        seed=draw(st.integers(0, 2**63)),
+        beam_width=1 if temperature else draw(st.integers(1, 16)),
+        top_k_actions=draw(st.none() | st.integers(1, 9)),
+        use_positions=draw(st.booleans()),
+        forbidden=tuple(draw(st.lists(st.integers(0, 9), max_size=3))),
+    )
+
+
+@given(configs())
+def test_config_survives_json(config: EpisodeConfig) -> None:
+    assert EpisodeConfig.from_json(json.loads(json.dumps(config.to_json()))) == config
+
+
+@given(configs(), st.text(), numbers, st.none() | numbers)
+def test_events_survive_json(config: EpisodeConfig, text: str, number: float, maybe: float | None) -> None:
+    events = [
+        RunStarted(text, "qrag", text, 7, config),
+        StepTaken(1, 2, number, 0.5, number, maybe, text, 1.5, maybe, "person", 3, 4, 5),
+        Stopped("threshold", 1, 3, maybe, 2.0),
+    ]
+    assert [event_from_json(json.loads(json.dumps(event_to_json(event)))) for event in events] == events
+
+
+def test_forced_pairs_survive_json() -> None:
+    config = EpisodeConfig(forced=((1, 5), (3, 2)))
+    assert EpisodeConfig.from_json(json.loads(json.dumps(config.to_json()))) == config
+
+
+def test_the_arrays_stay_out_of_json() -> None:
+    assert "scores" not in event_to_json(step(1, 2))
+    assert event_from_json(event_to_json(step(1, 2))).scores is None
+
+
+def test_fold() -> None:
+    steps = (step(1, 2), step(2, 0))
+    stopped = Stopped("threshold", 2, 1, 0.1, scores=StepScores(np.ones(3, np.float32), None))
+    trace = fold([STARTED, *steps, stopped])
+    assert (trace.chosen, trace.evidence, trace.n_looks) == ((2, 0), (0, 2), 3)
+    assert trace.scores_at(1) is steps[0].scores
+    assert trace.scores_at(3) is stopped.scores
+    assert trace.scores_at(0) is trace.scores_at(4) is None
+    assert fold([STARTED]) == Trace(STARTED)
+    assert trace.with_event(step(3, 1)).stopped is None  # a stopped run that goes on
+
+
+def test_what_is_no_run_is_refused() -> None:
+    with pytest.raises(ValueError, match="begins with run_started"):
+        fold([step(1, 2)])
+    with pytest.raises(ValueError, match="nothing ran"):
+        fold([])
+    with pytest.raises(ValueError, match="starts once"):
+        fold([STARTED, STARTED])
+    with pytest.raises(ValueError, match="'boom' is unknown"):
+        event_from_json({"event": "boom"})
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        {"step_budget": 0},
+        {"temperature": -0.1},
+        {"temperature": math.nan},
+        {"temperature": math.inf},
+        {"temperature": 1e308},
+        {"stop_threshold": math.nan},
+        {"stop_threshold": -math.inf},
+        {"beam_width": 0},
+        {"top_k_actions": 0},
+        {"seed": -1},
+    ],
+)
+def test_a_bad_value_is_named_with_its_bound(values: dict[str, float]) -> None:
+    ((name, value),) = values.items()
+    with pytest.raises(BadRequest) as caught:
+        EpisodeConfig(**values)
+    assert f"{name}={value}" in str(caught.value)

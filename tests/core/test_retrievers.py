@@ -1,0 +1,179 @@
+"""What every retrieval method keeps to, and the simple ones against a second way of computing them."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from core.config import EpisodeConfig
+from core.encode.encoder import DualEncoder
+from core.errors import BadRequest
+from core.events import Event, RunStarted, Stopped, Trace, event_from_json, event_to_json, fold
+from core.index import ChunkIndex, Corpus
+from core.qrag.agent import Agent
+from core.retrievers import METHODS, Bm25, Threshold, TopK, build_retriever
+from core.types import workspace_of_chunks
+
+CorpusOf = Callable[[DualEncoder, Sequence[str]], Corpus]
+CHUNKS = [
+    "mary went to the kitchen .",
+    "john got the milk there .",
+    "the milk was cold .",
+    "the river was cold and long .",
+    "john travelled to the office .",
+    "john left the milk in the office .",
+    "daniel picked up the apple .",
+    "the milk was cold .",
+    "mary came to the milk milk milk .",
+    "sandra journeyed to the garden .",
+]
+QUERY = "where is the milk of john ?"
+CONFIGS = {
+    "greedy": EpisodeConfig(step_budget=4),
+    "sampled": EpisodeConfig(step_budget=5, temperature=0.5, seed=3),
+    "forbidden": EpisodeConfig(step_budget=8, forbidden=(1, 2, 5, 8)),
+    "threshold": EpisodeConfig(step_budget=6, stop_threshold=1e6),
+    "all": EpisodeConfig(step_budget=10),
+    "planned": EpisodeConfig(step_budget=3, beam_width=3),
+}
+
+
+def timeless(events: Sequence[Event]) -> list[Event]:
+    """Events without wall-clock times, which no seed repeats."""
+    return [event if isinstance(event, RunStarted) else replace(event, milliseconds=0.0) for event in events]
+
+
+@pytest.mark.parametrize("config", CONFIGS.values(), ids=list(CONFIGS))
+@pytest.mark.parametrize("method", METHODS)
+def test_every_method_keeps_the_protocol(agents: dict[str, Agent], corpus_of: CorpusOf, method: str, config: EpisodeConfig) -> None:
+    retriever, encoder = build_retriever(method, agents["relative10"].encoder, agents["none"].encoder)
+    corpus = corpus_of(encoder, CHUNKS)
+    events = list(retriever.retrieve(QUERY, corpus, config))
+    again = list(retriever.retrieve(QUERY, corpus, config))
+    assert timeless(events) == timeless(again)
+    trace = fold(events)
+    assert (trace.started.method, trace.started.query, trace.started.n_chunks) == (method, QUERY, len(CHUNKS))
+    assert isinstance(events[-1], Stopped)
+    assert len(set(trace.chosen)) == len(trace.chosen) == trace.stopped.n_steps <= config.step_budget
+    assert (trace.stopped.reason == "budget") == (len(trace.chosen) == config.step_budget)
+    assert not set(trace.chosen) & set(config.forbidden)
+    assert trace.stopped.chunk_id not in config.forbidden
+    for step in trace.steps:
+        assert step.scores.q_values.shape == (len(CHUNKS),)
+        assert step.q_value == step.scores.q_values[step.chunk_id]
+        assert step.text == CHUNKS[step.chunk_id]
+        assert 0 < step.probability <= 1
+    assert [event_from_json(json.loads(json.dumps(event_to_json(event), allow_nan=False))) for event in events] == events
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_every_method_refuses_what_it_can_not_run(agents: dict[str, Agent], corpus_of: CorpusOf, method: str) -> None:
+    retriever, encoder = build_retriever(method, agents["relative10"].encoder, agents["none"].encoder)
+    corpus = corpus_of(encoder, CHUNKS)
+    with pytest.raises(BadRequest, match="step_budget=11 is above 10"):
+        next(retriever.retrieve(QUERY, corpus, EpisodeConfig(step_budget=11)))
+    with pytest.raises(BadRequest, match="question is empty"):
+        next(retriever.retrieve(" \n", corpus, EpisodeConfig()))
+    empty = Corpus(workspace_of_chunks([], np.zeros(0)), ChunkIndex(np.zeros((0, encoder.dim), np.float32)))
+    with pytest.raises(BadRequest, match="no chunks"):
+        next(retriever.retrieve(QUERY, empty, EpisodeConfig()))
+
+
+def test_unknown_method(agents: dict[str, Agent]) -> None:
+    with pytest.raises(BadRequest, match="'dense' does not exist; choose among qrag, topk"):
+        build_retriever("dense", agents["none"].encoder, agents["none"].encoder)
+
+
+def cosines(encoder: DualEncoder, query: str, chunks: Sequence[str]) -> np.ndarray:
+    """(N,) float64."""
+    vectors = encoder.encode_chunks(chunks).astype(np.float64)
+    state = encoder.encode_states([encoder.state_tokens(query, [])])[0].astype(np.float64)
+    return vectors @ state / (np.linalg.norm(vectors, axis=1) * np.linalg.norm(state))
+
+
+def test_topk_sorts_all_chunks_by_inner_product(agents: dict[str, Agent], corpus_of: CorpusOf) -> None:
+    """Equal texts, 2 and 7, stay in document order wherever the list is cut."""
+    encoder = agents["none"].encoder
+    corpus = corpus_of(encoder, CHUNKS)
+    state = encoder.encode_states([encoder.state_tokens(QUERY, [])])[0]
+    ranked = np.argsort(-corpus.index.q_values(state, np.zeros(len(CHUNKS))), kind="stable").tolist()
+    for k in range(1, 11):
+        trace = fold(TopK(encoder).retrieve(QUERY, corpus, EpisodeConfig(step_budget=k)))
+        assert list(trace.chosen) == ranked[:k]
+    allowed = fold(TopK(encoder).retrieve(QUERY, corpus, EpisodeConfig(step_budget=4, forbidden=tuple(ranked[:2]))))
+    assert list(allowed.chosen) == ranked[2:6]
+
+
+def test_topk_breaks_ties_in_document_order(agents: dict[str, Agent], corpus_of: CorpusOf) -> None:
+    encoder = agents["none"].encoder
+    corpus = corpus_of(encoder, ["mary went there ."] * 300)
+    assert fold(TopK(encoder).retrieve("mary", corpus, EpisodeConfig(step_budget=5))).chosen == (0, 1, 2, 3, 4)
+
+
+def test_threshold_keeps_exactly_what_reaches_it(agents: dict[str, Agent], corpus_of: CorpusOf) -> None:
+    encoder = agents["none"].encoder
+    corpus, expected = corpus_of(encoder, CHUNKS), cosines(encoder, QUERY, CHUNKS)
+    method = Threshold(encoder)
+    assert method.threshold == Threshold.PAPER_THRESHOLD == 0.4
+    for threshold in (-1.0, 1.0, *((a + b) / 2 for a, b in zip(sorted(set(expected.round(6))), sorted(set(expected.round(6)))[1:], strict=False))):
+        method.threshold = threshold
+        trace = fold(method.retrieve(QUERY, corpus, EpisodeConfig(step_budget=10)))
+        assert set(trace.chosen) == set(np.flatnonzero(expected >= threshold).tolist())
+        assert [step.q_value for step in trace.steps] == sorted((step.q_value for step in trace.steps), reverse=True)
+        np.testing.assert_allclose([step.q_value for step in trace.steps], expected[list(trace.chosen)], atol=1e-6)
+        if trace.stopped.reason == "threshold":
+            assert trace.stopped.q_value == pytest.approx(max(expected[expected < threshold]), abs=1e-6)
+
+
+def lucene_bm25(words: list[str], documents: list[list[str]], k1: float = 1.5, b: float = 0.75) -> list[float]:
+    """ln(1 + (N - n + 1/2) / (n + 1/2)) * f / (f + k1 (1 - b + b |d| / mean |d|)), summed over the words of the query."""
+    mean = sum(map(len, documents)) / len(documents)
+    scores = []
+    for document in documents:
+        counts, score = Counter(document), 0.0
+        for word in words:
+            n = sum(word in other for other in documents)
+            if n:
+                rarity = math.log(1 + (len(documents) - n + 0.5) / (n + 0.5))
+                score += rarity * counts[word] / (counts[word] + k1 * (1 - b + b * len(document) / mean))
+        scores.append(score)
+    return scores
+
+
+def test_bm25_is_lucenes_formula(agents: dict[str, Agent], corpus_of: CorpusOf) -> None:
+    corpus = corpus_of(agents["none"].encoder, CHUNKS)
+    stop_words = {"the", "to", "was", "and", "in", "there"}  # those of Lucene that occur here
+    documents = [[word for word in chunk.split() if word != "." and word not in stop_words] for chunk in CHUNKS]
+    trace = fold(Bm25().retrieve("where is the milk of John, and the zebra?", corpus, EpisodeConfig(step_budget=10)))
+    scores = trace.steps[0].scores.q_values
+    np.testing.assert_allclose(scores, lucene_bm25(["milk", "john"], documents), atol=1e-5)
+    assert list(trace.chosen) == [i for i in np.argsort(-scores, kind="stable").tolist() if scores[i] > 0]
+    assert trace.stopped.reason == "exhausted"  # the others share no word with the question
+
+
+def test_bm25_without_a_known_word(agents: dict[str, Agent], corpus_of: CorpusOf) -> None:
+    encoder, method = agents["none"].encoder, Bm25()
+    trace = fold(method.retrieve("zebra ?", corpus_of(encoder, CHUNKS), EpisodeConfig()))
+    assert (trace.chosen, trace.stopped.reason) == ((), "exhausted")
+    with pytest.raises(BadRequest, match="no chunk of the document holds a word"):
+        next(method.retrieve("milk", corpus_of(encoder, ["...", "?"]), EpisodeConfig(step_budget=1)))
+
+
+def test_the_shipped_encoder_finds_what_is_meant(minilm: DualEncoder, corpus_of: CorpusOf) -> None:
+    """all-MiniLM-L6-v2 itself: the right sentence first for each method but BM25, which shares no word with it."""
+    chunks = ["The committee postponed its vote.", "A physician treats illnesses.", "Our train leaves at noon.", "Rain is expected tomorrow."]
+    corpus = corpus_of(minilm, chunks)
+
+    def first(method: str) -> Trace:
+        return fold(build_retriever(method, minilm, minilm)[0].retrieve("what does a doctor do?", corpus, EpisodeConfig(step_budget=1)))
+
+    assert {method: first(method).chosen for method in ("qrag", "topk", "multistep")} == dict.fromkeys(("qrag", "topk", "multistep"), (1,))
+    assert first("threshold").stopped.reason in ("budget", "threshold")
+    assert first("bm25").chosen == ()
+    assert first("topk").steps[0].q_value == pytest.approx(cosines(minilm, "what does a doctor do?", chunks)[1], abs=1e-3)
