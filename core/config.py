@@ -21,6 +21,10 @@ MAX_BEAM_WIDTH = 16
 """Most paths a beam may keep; each costs one state embedding and one pass over the index per step."""
 
 
+MAX_TEMPERATURE = 1_000_000.0
+"""Far above any Q: the policy is uniform long before."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class ChunkConfig:
     """How a document is cut."""
@@ -64,8 +68,8 @@ class EpisodeConfig:
     def __post_init__(self) -> None:
         if self.step_budget < 1:
             raise BadRequest(f"step_budget={self.step_budget} must be at least 1")
-        if not (math.isfinite(self.temperature) and self.temperature >= 0):
-            raise BadRequest(f"temperature={self.temperature} must be a finite number of 0 or more")
+        if not 0 <= self.temperature <= MAX_TEMPERATURE:
+            raise BadRequest(f"temperature={self.temperature} must be between 0 and {MAX_TEMPERATURE:,.0f}")
         if self.stop_threshold is not None and not math.isfinite(self.stop_threshold):
             raise BadRequest(f"stop_threshold={self.stop_threshold} must be a finite number, or none to never stop early")
         if not 1 <= self.beam_width <= MAX_BEAM_WIDTH:
@@ -112,4 +116,8 @@ def check_query(query: str) -> str:
         raise BadRequest("the question is empty; type one")
     if len(query) > MAX_QUERY_CHARACTERS:
         raise BadRequest(f"the question has {len(query):,} characters, more than {MAX_QUERY_CHARACTERS:,}; ask in fewer words and open the rest as a document")
+    try:
+        query.encode()
+    except UnicodeEncodeError as error:
+        raise BadRequest(f"the question holds half a character at position {error.start + 1}; type it again as plain text") from error
     return query

@@ -13,6 +13,7 @@ import os
 import time
 import zipfile
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
@@ -155,4 +156,5 @@ def _save_table(path: Path, table: ChunkTable) -> None:
         np.savez(temporary, headings=headings, n_duplicates=np.int64(table.n_duplicates), **columns)
         temporary.replace(path)
     except OSError:
-        temporary.unlink(missing_ok=True)
+        with suppress(OSError):
+            temporary.unlink()

@@ -65,7 +65,8 @@ class TopK:
         vector = self.encoder.encode_states([self.encoder.state_tokens(query, [])])[0]
         ids, _ = corpus.index.top_k(vector, min(len(corpus), config.step_budget + len(config.forbidden)))
         scores = corpus.index.q_values(vector, np.zeros(len(corpus)))
-        ranked = [int(i) for i in ids if i not in config.forbidden][: config.step_budget]
+        near = np.flatnonzero(scores >= scores[ids].min())  # FAISS orders equals as it likes; here the first in document order wins
+        ranked = _allowed(near[np.argsort(-scores[near], kind="stable")], config)
         yield from one_look_events(self.name, self.encoder.spec.name, query, corpus, config, scores, ranked, started)
 
 
@@ -135,8 +136,13 @@ def _ranked(scores: np.ndarray, config: EpisodeConfig) -> list[int]:
         ids = np.flatnonzero(scores >= kth)
     else:
         ids = np.arange(len(scores))
-    order = ids[np.argsort(-scores[ids], kind="stable")]
-    return [int(i) for i in order if i not in config.forbidden][: config.step_budget]
+    return _allowed(ids[np.argsort(-scores[ids], kind="stable")], config)
+
+
+def _allowed(ids: np.ndarray, config: EpisodeConfig) -> list[int]:
+    """The first `step_budget` of ranked ids that aren't forbidden."""
+    forbidden = set(config.forbidden)
+    return [i for i in ids.tolist() if i not in forbidden][: config.step_budget]
 
 
 def one_look_events(

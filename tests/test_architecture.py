@@ -24,7 +24,7 @@ FLOW = (
     {"train", "answer", "llm", "sparc", "resrag"},
     {"tasks", "metrics", "evaluate", "studies"},
     {"experiments"},
-    {"runs", "report", "figures"},
+    {"runs", "report", "figures", "tiles"},
     {"cli", "__main__"},
 )
 """Parts of core from left to right. A part may import its neighbours in one set and everything to the left of it."""

@@ -31,7 +31,7 @@ const KEYS = {
 };
 function key(event) {
   if (!element.isConnected) return document.removeEventListener("keydown", key);
-  if (event.ctrlKey || event.metaKey || event.altKey || !KEYS[event.key]) return;
+  if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey || !KEYS[event.key]) return;
   if (event.target.closest("input, textarea, select, [contenteditable=true]") || (!off.checked && event.key !== "?")) return;
   event.preventDefault();
   KEYS[event.key]();

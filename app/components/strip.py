@@ -113,19 +113,20 @@ def strip_loading(sentence: str) -> dict[str, Any]:
     return {"loading": sentence}
 
 
-class Strip(gr.HTML):
-    """Shows a `strip_value`, a `strip_loading`, or, with None, an invitation to run the agent."""
+def strip(find: Find, value: Mapping[str, Any] | None = None, **kwargs: Any) -> gr.HTML:
+    """A component that shows a `strip_value`, a `strip_loading`, or, with None, an invitation to run the agent.
 
-    def __init__(self, find: Find, value: Mapping[str, Any] | None = None, **kwargs: Any) -> None:
-        """find: the numbers of the run that a token names, None when there is no such run (any more)."""
-        super().__init__(
-            value=value,
-            html_template=(_HERE / "strip.html").read_text(encoding="utf-8"),
-            js_on_load="\n".join((_HERE / name).read_text(encoding="utf-8") for name in _SCRIPTS),
-            apply_default_css=False,
-            server_functions=server_functions(find),
-            **kwargs,
-        )
+    find: the numbers of the run that a token names, None when there is no such run (any more).
+    (No subclass of gr.HTML: Gradio writes stub files beside those.)
+    """
+    return gr.HTML(
+        value,
+        html_template=(_HERE / "strip.html").read_text(encoding="utf-8"),
+        js_on_load="\n".join((_HERE / name).read_text(encoding="utf-8") for name in _SCRIPTS),
+        apply_default_css=False,
+        server_functions=server_functions(find),
+        **kwargs,
+    )
 
 
 def server_functions(find: Find) -> list[Callable[[Any], Answer]]:

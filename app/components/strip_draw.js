@@ -183,7 +183,7 @@ function drawDocuments(s, view, at, top, height, colours) {
     const x = crisp(s, at(first_chunk));
     const [start, end] = [Math.max(x, s.left), Math.min(s.right, at(d + 1 < documents.length ? documents[d + 1].first_chunk : n_chunks))];
     if (d > 0) line(s, x, top, x, top + height, colours.mut, [2, 2]);
-    if (end - start > 48) clipped(s, start, top, end - start - 6, 16, () => text(s, title, start + 5, top + 8, colours.mut));
+    if (end - start > 48) clipped(s, start, top, end - start - 6, 16, () => label(s, title, start + 5, top + 8, colours.mut, colours.panel));
   });
 }
 

@@ -12,7 +12,7 @@ import plotly.graph_objects as go
 
 from app import opening, present
 from app.components.page import page
-from app.components.strip import Strip, strip_value
+from app.components.strip import strip, strip_value
 from app.components.tree import clicked, tree
 from app.explorer import Explorer
 from app.jobs import Finished, stream
@@ -150,7 +150,7 @@ class ExploreTab:
 
     def _build_views(self) -> None:
         with gr.Column(elem_classes="qx-card"):
-            self.strip = Strip(self._find_strip, elem_id="qx-strip")
+            self.strip = strip(self._find_strip, elem_id="qx-strip")
         with gr.Row(elem_classes="qx-split"):
             with gr.Column(scale=5, min_width=280, elem_classes="qx-card"):
                 gr.Markdown("### Steps")
@@ -203,7 +203,8 @@ class ExploreTab:
         self.reset.click(self._reset, [session, *controls], **runs)
         for panel in (self.steps, self.evidence):
             panel.select(self._on_tree, [session, *controls], **private)
-        self.strip.select(self._on_strip, [session, *controls], **private)
+        for event in (self.strip.select, self.strip.look):
+            event(self._on_strip, [session, *controls], **private)
         for event in (self.find.submit, self.find_next.click):
             event(self._find, [session, self.find], **private)
         self.known.input(lambda question: question, self.known, self.controls.query, api_visibility="private", show_progress="hidden")
@@ -339,10 +340,10 @@ class ExploreTab:
         update = {self.opening_progress: [], self.notice: present.notice("Cancelled; what was done so far is kept.", "info")}
         return {**self._shown(session, controls), **update} if session.corpus else update
 
-    def _on_tree(self, session: Session, *controls: Any, event: gr.EventData = None) -> Update:
+    def _on_tree(self, session: Session, event: gr.EventData, *controls: Any) -> Update:
         return self._navigated(session, controls, *clicked(event))
 
-    def _on_reading(self, session: Session, *controls: Any, event: gr.EventData = None) -> Iterator[Update]:
+    def _on_reading(self, session: Session, event: gr.EventData, *controls: Any) -> Iterator[Update]:
         action, argument = clicked(event)
         if action in ("force", "forbid") and argument.isdecimal():
             chosen = self.explorer.force if action == "force" else self.explorer.forbid
@@ -350,7 +351,7 @@ class ExploreTab:
         else:
             yield self._navigated(session, controls, action, argument)
 
-    def _on_standing(self, session: Session, *controls: Any, event: gr.EventData = None) -> Iterator[Update]:
+    def _on_standing(self, session: Session, event: gr.EventData, *controls: Any) -> Iterator[Update]:
         action, argument = clicked(event)
         if action == "again":
             fresh = self.explorer.reset(session)
@@ -358,7 +359,7 @@ class ExploreTab:
         else:
             yield self._navigated(session, controls, action, argument)
 
-    def _on_strip(self, session: Session, *controls: Any, event: gr.EventData = None) -> Update:
+    def _on_strip(self, session: Session, event: gr.EventData, *controls: Any) -> Update:
         data = event._data if isinstance(event._data, dict) else {}
         if "look" in data:
             return self._navigated(session, controls, "look", str(data["look"]))

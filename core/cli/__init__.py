@@ -7,26 +7,30 @@ one sentence. A command or method that doesn't exist yet exits 2 as well.
 from __future__ import annotations
 
 import argparse
+import io
 import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import NoReturn
 
 from core.cli.commands import run_compare, run_import, run_ingest, run_replay, run_trace
 from core.config import CHUNKERS
-from core.errors import UserError
+from core.errors import BadRequest, UserError
 from core.experiments import add_log_option, add_parser
 
 
 def main(argv: Sequence[str]) -> int:
     """Runs one command; returns its exit status."""
-    args = _parser().parse_args(argv)
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(encoding="utf-8", newline="")  # whatever the locale: documents hold any character
     try:
+        args = _parser().parse_args(argv)
         status: int = args.func(args)
         sys.stdout.flush()
         return status
     except UserError as error:
-        print(error, file=sys.stderr)
+        print(" ".join(str(error).split()), file=sys.stderr)
         return 2
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the reader left; nothing more to say
@@ -36,8 +40,16 @@ def main(argv: Sequence[str]) -> int:
         return 130
 
 
+class _Parser(argparse.ArgumentParser):
+    """Refuses with one sentence, as everything else here does, instead of a page of usage."""
+
+    def error(self, message: str) -> NoReturn:
+        """Raises BadRequest."""
+        raise BadRequest(f"{message}; see {self.prog} --help")
+
+
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="python -m core", description="Multi-step retrieval over long documents.")
+    parser = _Parser(prog="python -m core", description="Multi-step retrieval over long documents.")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
 
     ingest = commands.add_parser("ingest", help="cut documents into chunks")

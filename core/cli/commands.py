@@ -137,7 +137,7 @@ def _run_batch(batch: Sequence[Question], retriever: AgentRetriever) -> Iterator
         events = [list(retriever.retrieve(question.query, question.corpus(encoder), question.config)) for question in batch]
     else:
         events = [[] for _ in batch]
-        episodes = [Episode(question.query, question.corpus(encoder), question.config, question.id) for question in batch]
+        episodes = [Episode(question.query, question.corpus(encoder), question.config) for question in batch]
         for i, event in retriever.agent.run_batch(episodes):
             events[i].append(event)
     return zip(batch, map(fold, events), strict=True)

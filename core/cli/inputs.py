@@ -9,12 +9,15 @@ import argparse
 import json
 import sys
 import time
+import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TextIO
 
-from core.config import EpisodeConfig
+import numpy as np
+
+from core.config import EpisodeConfig, check_query
 from core.encode.cache import embed_chunks
 from core.encode.checkpoint import CheckpointSpec
 from core.encode.encoder import DualEncoder
@@ -27,9 +30,9 @@ from core.types import Document, Workspace, workspace_of_chunks
 
 @dataclass(eq=False)
 class Question:
-    """One query over one workspace, indexed for each encoder that asks. `id` is its name in a file of episodes, empty otherwise."""
+    """One query over one workspace, indexed for each encoder that asks. `id` is its name in a file of episodes, None otherwise."""
 
-    id: str
+    id: str | int | None
     query: str
     workspace: Workspace
     config: EpisodeConfig
@@ -40,7 +43,7 @@ class Question:
     def corpus(self, encoder: DualEncoder) -> Corpus:
         """The workspace under an encoder; embedded the first time it is asked for. A batch's chunks stay out of the cache on disk."""
         if encoder.fingerprint not in self._corpora:
-            if self.id:
+            if self.id is not None:
                 began = time.perf_counter()
                 vectors = embed_chunks(encoder, self.workspace.texts(), None)
                 self._corpora[encoder.fingerprint] = Corpus(self.workspace, index_of(encoder, vectors))
@@ -61,12 +64,14 @@ def questions(args: argparse.Namespace, encoder: DualEncoder) -> Iterator[Questi
     if args.episodes is not None:
         if args.query is not None:
             raise BadRequest("--query and --episodes exclude each other; each line of the file has its own query")
-        for line in _read_episodes(args.episodes):
-            workspace = workspace_of_chunks(line["chunks"], encoder.tokenizer.count(line["chunks"]), line["id"])
-            yield Question(line["id"], line["query"], workspace, _config(args, encoder.spec, len(workspace)))
+        for line in list(_read_episodes(args.episodes)):  # a mistake in the last line is told before the first one runs
+            workspace = workspace_of_chunks(line["chunks"], encoder.tokenizer.count(line["chunks"]), str(line["id"]))
+            config = _config(args, encoder.spec, len(workspace))
+            yield Question(line["id"], line["query"], workspace, config.with_(seed=_episode_seed(config.seed, line["id"])))
         return
     if args.query is None:
         raise BadRequest("--query is missing; give the question, or a file of questions with --episodes")
+    check_query(args.query)
     timings: dict[str, float] = {}
     if args.chunks is not None:
         chunks = _read_chunks(args.chunks)
@@ -77,7 +82,12 @@ def questions(args: argparse.Namespace, encoder: DualEncoder) -> Iterator[Questi
         read = time.perf_counter()
         workspace = chunk_documents(documents, encoder, on_progress=progress_printer())
         timings |= {"reading": 1000 * (read - began), "chunking": 1000 * (time.perf_counter() - read)}
-    yield Question("", args.query, workspace, _config(args, encoder.spec, len(workspace)), timings)
+    yield Question(None, args.query, workspace, _config(args, encoder.spec, len(workspace)), timings)
+
+
+def _episode_seed(seed: int, episode_id: str | int) -> int:
+    """The seed that stands in an episode's config, so that the config alone makes the run again, in whatever batch it came."""
+    return int(np.random.SeedSequence([seed, zlib.crc32(str(episode_id).encode())]).generate_state(1)[0])
 
 
 def read_file(path: Path) -> Document:
@@ -133,6 +143,8 @@ def _check_chunks(values: Any, where: str) -> list[str]:
 
 
 def _read_episodes(path: Path) -> Iterator[dict[str, Any]]:
+    """The lines of the file, checked. Raises BadRequest at the first that is no episode, or when there is none."""
+    n_episodes = 0
     for number, line in enumerate(_read_text(path).split("\n"), start=1):
         if not line.strip():
             continue
@@ -140,12 +152,16 @@ def _read_episodes(path: Path) -> Iterator[dict[str, Any]]:
         values = _parse_json(line, where)
         if not isinstance(values, dict) or not isinstance(values.get("query"), str) or not isinstance(values.get("id"), str | int):
             raise BadRequest(f'{where} needs "id", "query" and "chunks"; correct the file')
-        yield {"id": str(values["id"]), "query": values["query"], "chunks": _check_chunks(values.get("chunks"), f'"chunks" in {where}')}
+        check_query(values["query"])
+        n_episodes += 1
+        yield {"id": values["id"], "query": values["query"], "chunks": _check_chunks(values.get("chunks"), f'"chunks" in {where}')}
+    if not n_episodes:
+        raise BadRequest(f"{path.name} holds no episode; write one JSON object a line")
 
 
 def _read_text(path: Path) -> str:
     try:
-        return path.read_text(encoding="utf-8")
+        return path.read_text(encoding="utf-8-sig")
     except UnicodeDecodeError as error:
         raise BadRequest(f"{path.name} is no UTF-8 text (byte {error.start}); save it as UTF-8") from error
     except OSError as error:
@@ -154,6 +170,8 @@ def _read_text(path: Path) -> str:
 
 def _parse_json(text: str, where: str) -> Any:
     try:
-        return json.loads(text)
+        values = json.loads(text)
+        json.dumps(values, ensure_ascii=False).encode()  # escapes may spell half a character, which no encoder reads
+        return values
     except (ValueError, RecursionError) as error:
         raise BadRequest(f"{where} is no valid JSON ({str(error)[:100]}); correct it") from error

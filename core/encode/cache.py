@@ -19,12 +19,14 @@ import zlib
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO
+from typing import IO, TYPE_CHECKING
 
 import numpy as np
 
-from core.encode.encoder import DualEncoder
 from core.errors import UserError
+
+if TYPE_CHECKING:  # it brings torch and transformers, seconds that the store alone doesn't need
+    from core.encode.encoder import DualEncoder
 
 _MAGIC = b"QXV1"
 _HEADER = struct.Struct("<4sIIII")

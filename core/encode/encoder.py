@@ -71,7 +71,9 @@ class DualEncoder:
         self.max_positions = towers.max_positions
         self.dim = int(towers.state.config.hidden_size)
         if self.dim % (2 * self.spec.halves):
-            raise BadCheckpoint(f"halves={self.spec.halves} of {self.spec.name} don't split its {self.dim} dimensions into parts of even size; correct {SPEC_FILE}")
+            raise BadCheckpoint(
+                f"halves={self.spec.halves} of {self.spec.name} don't split its {self.dim} dimensions into parts of even size; correct {SPEC_FILE}"
+            )
         embedding = f"{towers.action_sha256[:16]}-{self.spec.max_chunk_tokens}-{self.spec.scale:g}-{int(self.spec.normalize)}"
         self.vector_fingerprint = f"{embedding}-{str(self.dtype).removeprefix('torch.')}-{self.spec.vectors}"
         """Names the chunk vectors: everything they depend on but the text. Key of the cache."""

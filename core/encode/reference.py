@@ -10,15 +10,19 @@ from __future__ import annotations
 import pickle
 import re
 import shutil
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import torch
 import yaml
+from pydantic import ValidationError
+from safetensors import SafetensorError
 from safetensors.torch import save_file
 
 from core.encode.checkpoint import SPEC_FILE, WEIGHTS, CheckpointSpec, architecture, find_base, load_weights, write_spec
 from core.encode.hub import fetch
+from core.encode.tokens import FastTokenizer
 from core.errors import BadCheckpoint
 
 _PREFIXES = {"state": "state_embed.model.", "action": "action_embed.model.model."}
@@ -36,13 +40,23 @@ def import_checkpoint(source: str, destination: Path, base: str | None = None) -
     folder = _fetch(source)
     config = _read_config(folder / "config.yaml")
     critic = _read_critic(folder / "model_best.pt")
-    spec = _spec_of(config, Path(source).name)
-    base_folder = find_base(base or _get(config, "algo.model.model_name", str))
+    spec = _spec_of(config, Path(source).resolve().name)
+    base_folder = find_base(base or _get(config, "algo.model.model_name", str), weights=False)
     towers: dict[str, dict[str, torch.Tensor]] = {}
     for tower, prefix in _PREFIXES.items():
         weights = {name.removeprefix(prefix): tensor.float().contiguous() for name, tensor in critic.items() if name.startswith(prefix)}
         towers[tower] = {name: tensor for name, tensor in weights.items() if not name.startswith("pooler.")}
         load_weights(architecture(base_folder), towers[tower], f"the {tower} tower of {source}")
+    FastTokenizer(base_folder)
+    try:
+        _write(destination, spec, towers, base_folder)
+    except (OSError, SafetensorError) as error:
+        raise BadCheckpoint(f"the checkpoint can't be written to {destination} ({error}); choose another destination") from error
+    return spec
+
+
+def _write(destination: Path, spec: CheckpointSpec, towers: dict[str, dict[str, torch.Tensor]], base_folder: Path) -> None:
+    """qrag.json comes last: a folder without it is no checkpoint."""
     (destination / "base").mkdir(parents=True, exist_ok=True)
     for name in _BASE_FILES:
         if (base_folder / name).is_file():
@@ -50,7 +64,6 @@ def import_checkpoint(source: str, destination: Path, base: str | None = None) -
     for tower, name in WEIGHTS.items():
         save_file(towers[tower], destination / name)
     write_spec(destination, spec)
-    return spec
 
 
 def _fetch(source: str) -> Path:
@@ -78,10 +91,10 @@ def _read_critic(path: Path) -> dict[str, torch.Tensor]:
         content = torch.load(path, map_location="cpu", weights_only=True)
     except pickle.UnpicklingError as error:
         raise BadCheckpoint(f"model_best.pt of {path.parent.name} holds pickled code or is damaged, so it is not loaded; ask for safetensors") from error
-    except (RuntimeError, EOFError, OSError, ValueError, KeyError) as error:
+    except Exception as error:  # damaged bytes make the reader of pickles fail in any way
         raise BadCheckpoint(f"model_best.pt of {path.parent.name} is no readable PyTorch file; download it again") from error
     critic = content.get("critic") if isinstance(content, dict) else None
-    if not isinstance(critic, dict) or not all(isinstance(value, torch.Tensor) for value in critic.values()):
+    if not isinstance(critic, dict) or not all(isinstance(name, str) and isinstance(value, torch.Tensor) for name, value in critic.items()):
         raise BadCheckpoint(f"model_best.pt of {path.parent.name} has no 'critic' weights; only checkpoints of Q-RAG agents can be imported")
     return critic
 
@@ -97,19 +110,30 @@ def _get(config: dict[str, Any], path: str, kind: type, default: Any = None) -> 
         path = reference.group(1)
     if value is None and default is not None:
         return default
+    if kind is float and isinstance(value, int | str):  # YAML 1.1 reads 1e-2 as text
+        with suppress(ValueError):
+            value = float(value)
     if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
         raise BadCheckpoint(f"config.yaml: {path}={value!r} should be of type {kind.__name__}; download the checkpoint again")
     return value
 
 
 def _spec_of(config: dict[str, Any], name: str) -> CheckpointSpec:
+    try:
+        return _build_spec(config, name)
+    except ValidationError as error:
+        first = error.errors()[0]
+        raise BadCheckpoint(f"config.yaml of {name}: {first['loc'][0]}={first['input']!r} is out of range ({first['msg']}); correct it") from error
+
+
+def _build_spec(config: dict[str, Any], name: str) -> CheckpointSpec:
     kind = _get(config, "envs.positions_processor", str)
     if kind not in ("none", "absolute", "relative"):
         raise BadCheckpoint(f"config.yaml: positions {kind!r} are unknown; none, absolute and relative can be imported")
     max_chunk_tokens = _get(config, "max_action_length", int)
-    step = float(_get(config, f"envs.positions_processor_dict.{kind}.step_size", int, 20)) if kind == "relative" else 10.0
+    step = _get(config, f"envs.positions_processor_dict.{kind}.step_size", float, 20.0) if kind == "relative" else 10.0
     return CheckpointSpec(
-        name=name,
+        name=name[:100],
         description="Imported from the Q-RAG authors' format.",
         trained=True,
         base=".",
@@ -126,6 +150,6 @@ def _spec_of(config: dict[str, Any], name: str) -> CheckpointSpec:
         vectors="float32",
         chunk_tokens={chunker: min(64 if kind != "none" else 220, max_chunk_tokens - 2) for chunker in ("structure", "sentences")},
         step_budget=_get(config, "envs.max_steps", int),
-        shown_temperature=float(_get(config, "algo.pqn.hyperparams.alpha", float, 0.01)),
+        shown_temperature=_get(config, "algo.pqn.hyperparams.alpha", float, 0.01),
         training={"imported_from": name, "seed": _get(config, "seed", int, 0)},
     )

@@ -17,7 +17,7 @@ from bs4 import BeautifulSoup, Tag
 from bs4.element import NavigableString
 
 from core.ingest.limits import MAX_LIST_DEPTH, MAX_ORDERED_ITEMS
-from core.ingest.soup import tags_named
+from core.ingest.soup import hollow, tags_named
 from core.ingest.tables import unwrap_layout_tables
 
 _DROPPED = frozenset(
@@ -66,8 +66,7 @@ def clean(soup: BeautifulSoup) -> None:
     _keep_formulas(soup)
     _keep_pictured_cells(soup)
     for tag in tags_named(soup, _DROPPED):
-        if not tag.decomposed:
-            tag.decompose()
+        hollow(tag)
     _drop_chrome(soup)
     unwrap_layout_tables(soup)
     _simplify(soup)
@@ -78,25 +77,29 @@ def _keep_formulas(soup: BeautifulSoup) -> None:
     for formula in tags_named(soup, ("math",)):
         tex = _TEX_WRAPPING.sub(r"\1", str(formula.get("alttext", "")).strip())
         hidden = formula.parent if formula.parent is not None and _is_hidden(formula.parent) else formula
-        hidden.replace_with(tex or formula.get_text(" "))
+        tex = tex or formula.get_text(" ")
+        hollow(hidden)
+        hidden.append(tex)
 
 
 def _keep_pictured_cells(soup: BeautifulSoup) -> None:
     """In a table cell without text, a picture's description is the datum: a tick, a flag, a rating."""
-    for picture in tags_named(soup, ("img",)):
-        cell = next((parent for parent in picture.parents if parent.name in ("td", "th")), None)
-        if cell is not None and not cell.get_text(strip=True):
-            picture.replace_with(str(picture.get("alt", "")))
+    for cell in tags_named(soup, ("td", "th")):
+        pictures = tags_named(cell, ("img",))
+        if pictures and not cell.get_text(strip=True):
+            for picture in pictures:
+                picture.append(str(picture.get("alt", "")))
+                picture.name = "span"
 
 
 def _drop_chrome(soup: BeautifulSoup) -> None:
     sizes = _sizes(soup)
     total = sizes[id(soup)].text
     for tag in list(soup.descendants):
-        if not isinstance(tag, Tag) or tag.decomposed or tag.name in ("html", "body", "main", "article") or not _is_chrome(tag, sizes[id(tag)]):
+        if not isinstance(tag, Tag) or tag.name in ("html", "body", "main", "article") or not _is_chrome(tag, sizes[id(tag)]):
             continue
         if sizes[id(tag)].text <= _MAX_CHROME_SHARE * total and tag.find(["h1", "main", "article"]) is None:
-            tag.decompose()
+            hollow(tag)
 
 
 def _sizes(soup: BeautifulSoup) -> dict[int, _Size]:
@@ -142,24 +145,22 @@ def _simplify(soup: BeautifulSoup) -> None:
     """Removes what would only cost the converter: attributes, links, deep lists, numbers of long lists."""
     _set_apart(soup)
     for link in tags_named(soup, ("a",)):
-        link.unwrap()
+        link.name = "span"
     for power in tags_named(soup, ("sup",)):
         if _EXPONENT.fullmatch(power.get_text()):
             power.insert(0, "^")
     for heading in tags_named(soup, _HEADINGS):
         if not heading.get_text(strip=True):
-            heading.decompose()
+            heading.name = "span"
     for ordered in tags_named(soup, ("ol",)):
         if len(ordered.contents) > MAX_ORDERED_ITEMS:
             ordered.name = "ul"
     for tag in tags_named(soup, ("html", "body")):
-        tag.unwrap()
+        tag.name = "div"
     _cap_lists(soup)
-    for node in list(soup.descendants):
+    for node in soup.descendants:
         if isinstance(node, Tag):
             node.attrs = {}
-        elif "```" in node:
-            node.replace_with(node.replace("```", "` ` `"))  # a fence inside the text would end the converter's own
 
 
 def _set_apart(soup: BeautifulSoup) -> None:
@@ -169,7 +170,7 @@ def _set_apart(soup: BeautifulSoup) -> None:
         if not isinstance(neighbour, Tag) or neighbour.name not in _APART or tag.find_parent(["pre", "code"]) is not None:
             continue
         if tag.get_text()[-1:].isalnum() and neighbour.get_text()[:1].isalnum():
-            tag.insert_after(" ")
+            tag.append(" ")
 
 
 def _cap_lists(soup: BeautifulSoup) -> None:

@@ -18,7 +18,7 @@ from bs4 import BeautifulSoup
 from core.errors import BadDocument
 from core.ingest.clean import clean
 from core.ingest.json_ld import parse_json_ld
-from core.ingest.limits import MAX_HTML_CHARACTERS, MAX_HTML_DEPTH
+from core.ingest.limits import MAX_HTML_CHARACTERS, MAX_HTML_DEPTH, MAX_HTML_TAGS
 from core.ingest.soup import parse_html, tags_named
 
 _JSON_LD_TYPE = re.compile(r"^\s*application/ld\+json", re.IGNORECASE)
@@ -41,7 +41,9 @@ def read_html(html: str, name: str) -> Page:
     """Cleans and converts a page. Raises BadDocument when it is too large."""
     if len(html) > MAX_HTML_CHARACTERS:
         raise BadDocument(f"{name} is an HTML page of {len(html):,} characters, more than {MAX_HTML_CHARACTERS:,}; save its text and open that")
-    soup, flattened = parse_html(html)
+    if (n_tags := html.count("<")) > MAX_HTML_TAGS:
+        raise BadDocument(f"{name} is an HTML page with {n_tags:,} tags, more than {MAX_HTML_TAGS:,}; save its text and open that")
+    soup, flattened = parse_html(html.replace("```", "` ` `"))  # in the text it would begin or end fenced code
     json_ld, notices = parse_json_ld(script.get_text() for script in tags_named(soup, ("script",)) if _JSON_LD_TYPE.match(str(script.get("type", ""))))
     if flattened:
         notices = (*notices, f"Elements nested more than {MAX_HTML_DEPTH} levels deep became plain text.")

@@ -3,8 +3,11 @@
 MAX_FILE_BYTES = 64 * 1024 * 1024
 """Largest upload: a text of ten million tokens is some 45 MB."""
 
-MAX_HTML_CHARACTERS = 8 * 1024 * 1024
-"""Largest HTML page: parsing takes some seconds and 100 MB of memory for each megabyte of small elements, and real pages stay below 5 MB."""
+MAX_HTML_CHARACTERS = 16 * 1024 * 1024
+"""Largest HTML page; real ones stay below 5 MB."""
+
+MAX_HTML_TAGS = 600_000
+"""Most tags of a page, end tags included: parsing and converting 100,000 of them takes some eight seconds and 250 MB."""
 
 MAX_DOCUMENT_TOKENS = 20_000_000
 """Most tokens of one document: twice what the app promises to handle."""
@@ -12,7 +15,7 @@ MAX_DOCUMENT_TOKENS = 20_000_000
 MAX_HTML_DEPTH = 100
 """Levels of HTML elements kept; deeper ones become flat text. The converter is recursive, and real pages stay below 60."""
 
-MAX_LIST_DEPTH = 10
+MAX_LIST_DEPTH = 6
 """Levels of HTML lists and quotes kept: each indents every line below it, so depth multiplies size."""
 
 MAX_ORDERED_ITEMS = 1_000

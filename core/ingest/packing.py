@@ -55,7 +55,7 @@ def pack(text: str, units: Units, max_tokens: int, tokenizer: Tokenizer, on_prog
         units, counts = counter.refine(units, counts, counts > max_tokens, cut)
 
     first = _greedy(counts, units.group, max_tokens)
-    last = np.append(first[1:], len(units)) - 1
+    last = np.append(first[1:], len(units))[: len(first)] - 1
     chunks = Units(np.stack([units.spans[first, 0], units.spans[last, 1]], axis=1), units.group[first])
     n_tokens = counts[first]
     n_tokens[last > first] = counter.count(chunks.spans[last > first], 0.5, 1.0)

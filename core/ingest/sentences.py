@@ -21,7 +21,7 @@ _OPENERS = "\"'“‘«‹„‚([{*_「『（【〈《¿¡—–-"
 
 _BOUNDARY = re.compile(
     rf"""
-      (?<![.!?…]) (?P<stop> [.!?…؟۔।॥]++ ) {_CLOSERS}*+ (?P<gap> \s++ )   # closing punctuation, quotes, a blank
+      (?<![.!?…]) (?P<stop> [.!?…؟۔।॥]++ ) {_CLOSERS}*+ (?:[ \u00a0\u202f]»)?+ (?P<gap> \s++ )   # closing punctuation, quotes, a blank
     | (?P<cjk> [。！？｡]++ {_CLOSERS}*+ \s*+ )                             # needs no blank after it
     | (?P<line> \n (?: [ \t]*+ \n \s*+                                     # an empty line
                      | (?= [ ]{{0,12}} (?: [-+•*] | \d{{1,3}}[.)] ) [ \t] | [ ]{{0,3}} (?: \| | \#{{1,6}}[ ] ) ) ) )
@@ -75,7 +75,8 @@ def iter_sentences(text: str) -> Iterator[tuple[int, int]]:
     for match in _BOUNDARY.finditer(text):
         if match["stop"] is not None and not _is_end(text, start, match):
             continue
-        end = match.start("gap") if match["stop"] is not None else match.start() + len(match.group().rstrip())
+        before = match.start("gap") if match["stop"] is not None else match.end() if match["cjk"] is not None else match.start()
+        end = start + len(text[start:before].rstrip())
         if end > start:
             yield start, end
             start = match.end() if match["line"] is None else _skip_blanks(text, match.end())

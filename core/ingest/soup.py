@@ -49,6 +49,12 @@ class _ClosingSoup(BeautifulSoup):
             self._close(frozenset({"p"}), _BLOCKS - {"p"} | {"button", "object", "caption"})
         return super().handle_starttag(name, *args, **kwargs)
 
+    def endData(self, containerClass: type[NavigableString] | None = None) -> None:
+        if containerClass is not None and issubclass(containerClass, PreformattedString):
+            self.current_data = []  # a comment or declaration: taking it out of the tree later would cost a search
+        else:
+            super().endData(containerClass)
+
     def _close(self, closed: frozenset[str], borders: frozenset[str]) -> None:
         found = None
         for tag in reversed(self.tagStack[-_LOOK_BACK:]):
@@ -63,21 +69,26 @@ class _ClosingSoup(BeautifulSoup):
 
 def parse_html(html: str) -> tuple[BeautifulSoup, bool]:
     """The tree of a page, and whether elements deeper than MAX_HTML_DEPTH were made flat text."""
-    closed = html.rfind("-->") + 1
-    html = html[:closed] + html[closed:].replace("<!--", "")  # an open comment makes the parser read the rest again and again
+    for opening, closing in (("<!--", "-->"), ("<?", ">")):  # one left open makes the parser read the rest again and again
+        head, mark, tail = html.rpartition(closing)
+        html = head + mark + tail.replace(opening, "")
     try:
         soup = _ClosingSoup(html, "html.parser")
     except ParserRejectedMarkup:
         soup = _ClosingSoup(html.replace("<![", "["), "html.parser")  # the one thing it rejects: a broken marked section
-    for node in list(soup.descendants):
-        if isinstance(node, PreformattedString):
-            node.extract()
     return soup, _flatten(soup)
 
 
 def tags_named(root: Tag, names: Collection[str]) -> list[Tag]:
     """All elements below `root` of these names, in order; bs4's own search takes ten times as long."""
     return [node for node in root.descendants if isinstance(node, Tag) and node.name in names]
+
+
+def hollow(tag: Tag) -> None:
+    """Leaves nothing of an element but an empty span; taking it out would cost a search among its neighbours."""
+    tag.clear()
+    tag.attrs = {}
+    tag.name = "span"
 
 
 def _flatten(soup: BeautifulSoup) -> bool:

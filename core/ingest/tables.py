@@ -29,14 +29,17 @@ def unwrap_layout_tables(soup: BeautifulSoup) -> None:
 def _tidy(soup: BeautifulSoup, table: Tag) -> None:
     """Caption before the table, rows right below it, the first as wide as the widest: the converter's rule row depends on all three."""
     caption = table.find("caption")
+    rows = [row for row in tags_named(table, ("tr",)) if row.get_text(strip=True)]
+    width = min(max(_width(row) for row in rows), MAX_COLUMNS)
+    rows[0].extend([soup.new_tag("td") for _ in range(width - _width(rows[0]))])
+    inner = soup.new_tag("table")
+    table.clear()
+    table.name = "div"
     if caption is not None:
         caption.name = "p"
-        table.insert_before(caption)
-    rows = [row for row in tags_named(table, ("tr",)) if row.get_text(strip=True)]
-    table.clear()
-    table.extend(rows)
-    width = min(max(_width(row) for row in rows), MAX_COLUMNS)
-    rows[0].extend(soup.new_tag("td") for _ in range(width - _width(rows[0])))
+        table.append(caption)
+    inner.extend(rows)
+    table.append(inner)
 
 
 def _width(row: Tag) -> int:

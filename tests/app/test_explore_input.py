@@ -25,13 +25,18 @@ PAYLOADS = (
 
 def hostile_files(folder: Path) -> list[Path]:
     """Payloads in text, headings, title, JSON-LD, tables and file names."""
-    lines = "\n\n".join(f"## Heading {payload}\n\nThe password of the harbour is written here. {payload}\n\n| a | {payload} |\n|---|---|\n| {payload} | b |" for payload in PAYLOADS)
+    lines = "\n\n".join(
+        f"## Heading {payload}\n\nThe password of the harbour is written here. {payload}\n\n| a | {payload} |\n|---|---|\n| {payload} | b |"
+        for payload in PAYLOADS
+    )
     markdown = folder / "note ${window.hacked(1)} {{x}} `y`.md"
     markdown.write_text(f"# {PAYLOADS[0]}\n\n{lines}\n")
     json_ld = json.dumps({"@type": "Article", "name": " ".join(PAYLOADS)}).replace("</", "<\\/")
     escaped = "".join(f"<h2>{payload.replace('<', '&lt;')}</h2><p>The password of the harbour. {payload.replace('<', '&lt;')}</p>" for payload in PAYLOADS)
     page = folder / "page <img src=x onerror=window.hacked(2)>.html"
-    page.write_text(f"<title>{PAYLOADS[1]} {PAYLOADS[2]} &lt;img src=x onerror=window.hacked(3)&gt;</title><script type='application/ld+json'>{json_ld}</script>{escaped}")
+    page.write_text(
+        f"<title>{PAYLOADS[1]} {PAYLOADS[2]} &lt;img src=x onerror=window.hacked(3)&gt;</title><script type='application/ld+json'>{json_ld}</script>{escaped}"
+    )
     return [markdown, page]
 
 
@@ -68,7 +73,9 @@ def test_document_text_never_becomes_markup_template_or_script(running_app: Runn
         wait_ready(page)
         expect(page.locator(CARDS).first).to_be_visible(timeout=30_000)
         assert page.locator("#qx-reading img, #qx-steps img, #qx-header img, #qx-evidence script, .qx-tree a[href^='javascript']").count() == 0
-    assert calls == []
+    page.evaluate("window.hacked('the hook itself works')")
+    page.wait_for_timeout(200)
+    assert calls == [("the hook itself works",)]
 
 
 @pytest.mark.parametrize(
@@ -116,7 +123,7 @@ def test_broken_utf8_opens_with_a_notice(running_app: RunningApp, open_page: Ope
     path.write_bytes(b"The caf\xe9 is closed today. The key is under the mat, and the mat is behind the door. " * 20 + b"\xff\xfe\xc3\x28")
     upload(page, path)
     expect(page.locator("#qx-header .qx-doc-title")).to_contain_text("broken")
-    page.locator("#qx-run").click()
+    expect(page.locator("#qx-header")).to_contain_text("UTF-8")
 
 
 def test_bad_questions_and_settings_are_told_beside_the_buttons(running_app: RunningApp, open_page: OpenPage) -> None:

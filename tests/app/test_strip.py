@@ -17,7 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from playwright.sync_api import Browser, Locator, Page, Request, Route, expect
 
-from app.components.strip import MAX_WIDTH, Strip, server_functions, strip_loading, strip_value
+from app.components.strip import MAX_WIDTH, server_functions, strip, strip_loading, strip_value
 from core.tiles import ChunkFacts, Mode
 
 OpenPage = Callable[..., Page]
@@ -207,14 +207,14 @@ def address() -> Iterator[str]:
     with gr.Blocks() as demo:
         said = gr.Textbox(elem_id="said")
         with gr.Tab("Small"):
-            strips = {"small": Strip(RUNS.get, value_of("small", 1), elem_id="small")}
+            strips = {"small": strip(RUNS.get, value_of("small", 1), elem_id="small")}
         with gr.Tab("Large"):
-            strips["large"] = Strip(RUNS.get, value_of("large", 1), elem_id="large")
+            strips["large"] = strip(RUNS.get, value_of("large", 1), elem_id="large")
         with gr.Tab("Others"):
-            Strip(RUNS.get, elem_id="empty")
-            Strip(RUNS.get, strip_loading(HOSTILE), elem_id="loading")
-            Strip(RUNS.get, {**value_of("small", 1), "token": "gone"}, elem_id="gone")
-        for token, strip in strips.items():
+            strip(RUNS.get, elem_id="empty")
+            strip(RUNS.get, strip_loading(HOSTILE), elem_id="loading")
+            strip(RUNS.get, {**value_of("small", 1), "token": "gone"}, elem_id="gone")
+        for token, shown in strips.items():
 
             def on_select(event: gr.EventData) -> str:
                 return json.dumps(event._data)
@@ -222,8 +222,8 @@ def address() -> Iterator[str]:
             def on_look(event: gr.EventData, token: str = token) -> dict[str, Any]:
                 return value_of(token, event._data["look"])
 
-            strip.select(on_select, outputs=said)
-            strip.look(on_look, outputs=strip)
+            shown.select(on_select, outputs=said)
+            shown.look(on_look, outputs=shown)
     _, url, _ = demo.launch(prevent_thread_lock=True, quiet=True, ssr_mode=False, css_paths=[ASSETS / "theme.css", ASSETS / "strip.css"])
     yield url
     demo.close()

@@ -1,0 +1,104 @@
+"""Files of every kind and condition: each gives a document or one clear sentence."""
+
+import codecs
+
+import pytest
+
+from core.errors import BadDocument
+from core.ingest import limits, read_document, read_pasted, reader
+
+REFUSED = {
+    "empty": (b"", "a.txt", "a.txt is empty; open a file that has text"),
+    "binary named text": (bytes(range(256)), "a.txt", "a.txt is binary, not text (it has a NUL byte at 0)"),
+    "NUL byte": (b"text\0text", "a.md", "a.md is binary, not text (it has a NUL byte at 4)"),
+    "control characters": (b"\x01\x02\x03\x04" * 20, "a.txt", "a.txt is binary, not text (80 control characters)"),
+    "PDF": (b"%PDF-1.7 ...", "report.txt", "report.txt is a PDF, not text"),
+    "office file": (b"PK\x03\x04...", "report.docx", "report.docx is an archive or office file, not text"),
+    "blank": (b" \n\t\n", "a.md", "a.md has no text; open one that has"),
+    "page without text": (b"<html><script>run()</script><nav>Home</nav></html>", "a.html", "a.html has no text left once scripts"),
+    "path in the name": (b"", "C:\\secret\\..\\a.txt", "a.txt is empty"),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_unusable_files_are_refused_in_one_sentence(name):
+    data, filename, sentence = REFUSED[name]
+    with pytest.raises(BadDocument) as refusal:
+        read_document(data, filename)
+    assert str(refusal.value).startswith(sentence)
+    assert "\n" not in str(refusal.value)
+
+
+def test_sizes_above_the_limits_are_refused_with_the_number(monkeypatch):
+    monkeypatch.setattr(reader, "MAX_FILE_BYTES", 10)
+    with pytest.raises(BadDocument, match="has 11 bytes, more than 10; split it"):
+        read_document(b"x" * 11, "a.txt")
+    with pytest.raises(BadDocument, match="the pasted text has 11 characters, more than 10"):
+        read_pasted("x" * 11)
+
+
+def test_pages_with_too_many_tags_are_refused():
+    with pytest.raises(BadDocument, match="tags, more than 600,000"):
+        read_document(b"<b>" * (limits.MAX_HTML_TAGS + 1), "a.html")
+
+
+@pytest.mark.parametrize(
+    ("data", "text"),
+    [
+        (codecs.BOM_UTF8 + "Grüße".encode(), "Grüße"),
+        ("Grüße 𝒳".encode("utf-16"), "Grüße 𝒳"),
+        (codecs.BOM_UTF16_BE + "Grüße".encode("utf-16-be"), "Grüße"),
+        (b"one\r\ntwo\rthree\n", "one\ntwo\nthree\n"),
+        (b"bell\x07 here", "bell  here"),
+    ],
+)
+def test_encodings_and_line_ends_become_plain_text(data, text):
+    document = read_document(data, "a.txt")
+    assert document.text == text
+    assert document.notices == ()
+
+
+def test_broken_utf8_is_read_with_a_notice():
+    document = read_document("Grüße, schöne Stadt ".encode() + b"\xff\xfe end", "a.txt")
+    assert document.text == "Grüße, schöne Stadt \ufffd\ufffd end"
+    assert document.notices == ("2 broken UTF-8 characters were replaced by \ufffd.",)
+
+
+@pytest.mark.parametrize(("encoding", "text"), [("latin-1", "Schöne Grüße über die Straße. " * 5), ("cp1251", "Это русский текст, и довольно длинный. " * 20)])
+def test_other_encodings_are_guessed_with_a_notice(encoding, text):
+    document = read_document(text.encode(encoding), "a.txt")
+    assert document.text == text
+    assert "a guess" in document.notices[0]
+
+
+def test_a_page_may_declare_its_encoding_but_no_trick():
+    assert read_document('<meta charset="iso-8859-1"><p>Grüße “so”'.encode("cp1252"), "a.html").text == "Grüße “so”"
+    assert "<script" not in read_document(b'<meta charset="utf-7"><p>+ADw-script+AD4-', "a.html").text
+
+
+def test_lone_surrogates_never_come_through():
+    document = read_pasted("a\ud800b")
+    assert document.text == "a\ufffdb"
+    assert read_document(b'<script type="application/ld+json">{"a": "\\ud800"}</script><p>x', "a.html").json_ld == ({"a": "\ufffd"},)
+
+
+@pytest.mark.parametrize(
+    ("filename", "data", "kind", "title"),
+    [
+        ("my page.HTM", b"<title>The  title</title><p>x", "html", "The title"),
+        ("page", b"<!doctype html><html><body><h1>Head</h1></body>", "html", "Head"),
+        ("notes.markdown", b"text\n\n## First *head*\n", "markdown", "First head"),
+        ("notes.md", b"no heading", "markdown", "notes"),
+        ("novel.txt", b"<html> is a word here", "text", "novel"),
+        ("data.bin", b"plain words", "text", "data"),
+    ],
+)
+def test_the_kind_comes_from_the_name_or_else_from_the_content(filename, data, kind, title):
+    document = read_document(data, filename)
+    assert (document.kind, document.title) == (kind, title)
+
+
+def test_pasted_html_is_recognised_and_other_text_is_not():
+    assert read_pasted("<div><p>One.</p><p>Two.</p></div>").text == "One.\n\nTwo."
+    assert read_pasted("a < b, and <b> is bold").kind == "text"
+    assert read_pasted("words", "My notes").title == "My notes"
