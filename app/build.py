@@ -57,4 +57,4 @@ def launch(settings: Settings) -> None:
 def _warm_up(services: Services) -> None:
     """Embeds the sample of a first visit while the visitor is still on the way."""
     explorer = Explorer(services)
-    opening.open_sample(explorer, Session(), list_samples()[0].key, services.checkpoints[0], lambda _: None)
+    opening.open_sample(explorer, Session(), list_samples()[0].key, services.default_checkpoint, lambda _: None)

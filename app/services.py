@@ -13,6 +13,7 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Generic, TypeVar
 
@@ -20,8 +21,8 @@ import numpy as np
 
 from app.settings import Settings
 from core.config import ChunkConfig, EpisodeConfig
-from core.encode.checkpoint import CheckpointSpec, shipped_checkpoints
-from core.encode.encoder import load_encoder
+from core.encode.checkpoint import CheckpointSpec, find_checkpoint, read_spec, shipped_checkpoints
+from core.encode.encoder import DualEncoder
 from core.errors import BadRequest, LogError
 from core.events import RunStarted, StepScores, StepTaken, Stopped, Trace
 from core.experiments import ExperimentLog, InboxLog, default_log_path, open_log
@@ -175,11 +176,16 @@ class Services:
         if isinstance(self.log, ExperimentLog):
             threading.Thread(target=self._serve_readers, daemon=True).start()
 
+    @cached_property
+    def checkpoints(self) -> dict[str, Path]:
+        """Folders of the checkpoints that a visitor may choose, by name, the default first."""
+        named = [find_checkpoint(self.settings.checkpoint)] if self.settings.checkpoint else []
+        return {read_spec(folder).name: folder for folder in dict.fromkeys([*named, *map(find_checkpoint, shipped_checkpoints())])}
+
     @property
-    def checkpoints(self) -> list[str]:
-        """Names that a visitor may choose, the default first."""
-        named = [self.settings.checkpoint] if self.settings.checkpoint else []
-        return list(dict.fromkeys([*named, *shipped_checkpoints()]))
+    def default_checkpoint(self) -> str:
+        """Name of the checkpoint that a first visit begins with."""
+        return next(iter(self.checkpoints))
 
     def agent(self, name: str) -> Agent:
         """A loaded agent. Raises BadCheckpoint; BadRequest for a name that is not on offer."""
@@ -187,7 +193,7 @@ class Services:
             raise BadRequest(f"agent {name!r} is not on offer; choose among {', '.join(self.checkpoints)}")
         with self._loading:
             if name not in self._agents:
-                self._agents[name] = Agent(load_encoder(name))
+                self._agents[name] = Agent(DualEncoder(self.checkpoints[name]))
             return self._agents[name]
 
     def open(

@@ -17,6 +17,9 @@ CHUNKERS: tuple[Chunker, ...] = ("structure", "sentences")
 MAX_QUERY_CHARACTERS = 10_000
 """Longest question accepted. Encoders read some 500 tokens; anything near this bound is a pasted document."""
 
+MAX_SEED = 2**63 - 1
+"""Largest seed that the log can hold."""
+
 MAX_BEAM_WIDTH = 16
 """Most paths a beam may keep; each costs one state embedding and one pass over the index per step."""
 
@@ -76,8 +79,8 @@ class EpisodeConfig:
             raise BadRequest(f"beam_width={self.beam_width} must be between 1 and {MAX_BEAM_WIDTH}")
         if self.top_k_actions is not None and self.top_k_actions < 1:
             raise BadRequest(f"top_k_actions={self.top_k_actions} must be at least 1, or none for all chunks")
-        if self.seed < 0:
-            raise BadRequest(f"seed={self.seed} must be 0 or more")
+        if not 0 <= self.seed <= MAX_SEED:
+            raise BadRequest(f"seed={self.seed} must be between 0 and {MAX_SEED}")
         if self.beam_width > 1 and (self.temperature > 0 or self.forced):
             raise BadRequest("beam_width above 1 plans greedily: set temperature to 0 and force no chunks, or set beam_width to 1")
 

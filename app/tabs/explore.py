@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -119,7 +120,7 @@ class ExploreTab:
                     self.max_tokens = gr.Number(None, label="Most tokens of a chunk", info="Empty: what the agent was made for", precision=0, minimum=8)
 
     def _build_controls(self) -> None:
-        spec = self.services.agent(self.services.checkpoints[0]).spec
+        spec = self.services.agent(self.services.default_checkpoint).spec
         with gr.Column(elem_classes="qx-card", elem_id="qx-controls"):
             with gr.Row(elem_classes="qx-question-row"):
                 query = gr.Textbox(
@@ -131,12 +132,12 @@ class ExploreTab:
                 self.step = gr.Button("Step", elem_id="qx-step", min_width=80)
                 self.back = gr.Button("Back", elem_id="qx-back", interactive=False, min_width=80)
                 self.reset = gr.Button("Reset", elem_id="qx-reset", interactive=False, min_width=80)
-                self.cancel = gr.Button("Cancel", elem_id="qx-cancel", variant="stop", min_width=80)
+                self.cancel = gr.Button("Cancel", elem_id="qx-cancel", variant="stop", interactive=False, min_width=80)
                 self.status = tree([present.status(None, Session())], elem_id="qx-status")
             self.notice = tree(elem_id="qx-notice")
             self.standing = tree(elem_id="qx-standing")
             with gr.Row(elem_classes="qx-sliders"):
-                self.agent = gr.Dropdown(self.services.checkpoints, value=spec.name, label="Agent", info=present.agent_note(spec), elem_id="qx-agent")
+                self.agent = gr.Dropdown(list(self.services.checkpoints), value=spec.name, label="Agent", info=present.agent_note(spec), elem_id="qx-agent")
                 budget = gr.Slider(1, MAX_BUDGET, value=spec.step_budget, step=1, label="Step budget", elem_id="qx-budget")
                 temperature = gr.Slider(0, 1, value=0, step=0.005, label="Temperature", elem_id="qx-temperature")
                 threshold = gr.Slider(-1, 1, value=0, step=0.01, label="Stop below Q", elem_id="qx-threshold")
@@ -179,7 +180,7 @@ class ExploreTab:
         panels = [
             *(self.session, self.page, self.header, self.opening_progress, self.known, self.status, self.notice, self.standing, self.strip),
             *(self.steps, self.reading, self.decision, self.best, self.distribution_title, self.distribution, self.parts_card, self.parts),
-            *(self.evidence, self.back, self.reset, self.agent, self.change_panel, *self.controls.list()),
+            *(self.evidence, self.back, self.reset, self.cancel, self.agent, self.change_panel, *self.controls.list()),
         ]
         controls, session = self.controls.list(), self.session
         private = {"outputs": panels, "api_visibility": "private", "show_progress": "hidden"}
@@ -230,7 +231,7 @@ class ExploreTab:
             except UserError as error:
                 yield {self.notice: present.notice(f"{error}. A sample is opened instead.", "error")}
         sample = list_samples()[0]
-        for update in self._opening(lambda report: opening.open_sample(self.explorer, session, sample.key, self.services.checkpoints[0], report)):
+        for update in self._opening(lambda report: opening.open_sample(self.explorer, session, sample.key, self.services.default_checkpoint, report)):
             update.pop(self.notice, None)
             yield update
 
@@ -260,15 +261,15 @@ class ExploreTab:
 
     def _opening(self, work: Callable[[Progress], Session]) -> Iterator[Update]:
         """Progress while `work` opens documents, then the fresh page. What was open stays when it fails or is cancelled."""
-        yield {self.opening_progress: present.preparing(), self.notice: []}
+        yield {self.opening_progress: present.preparing(), self.notice: [], self.cancel: gr.Button(interactive=True)}
         try:
             for item in stream(work):
                 if isinstance(item, Finished):
-                    yield self._opened(item.result)
+                    yield {**self._opened(item.result), self.cancel: gr.Button(interactive=False)}
                 else:
                     yield {self.opening_progress: present.progress(item)}
         except UserError as error:
-            yield {self.opening_progress: [], self.notice: present.notice(str(error))}
+            yield {self.opening_progress: [], self.notice: present.notice(str(error)), self.cancel: gr.Button(interactive=False)}
 
     def _opened(self, session: Session, query: str | None = None, spec: CheckpointSpec | None = None, config: EpisodeConfig | None = None) -> Update:
         """Everything that changes with the documents: known questions, controls at the agent's defaults, empty views."""
@@ -326,9 +327,11 @@ class ExploreTab:
         try:
             query, config = read_controls(controls)
             for session in action(query, config):
-                yield self._view(session, query, config)
+                yield {**self._view(session, query, config), self.cancel: gr.Button(interactive=True)}
+            self.services.log.flush()
+            yield {self.cancel: gr.Button(interactive=False)}
         except UserError as error:
-            yield {self.notice: present.notice(str(error))}
+            yield {self.notice: present.notice(str(error)), self.cancel: gr.Button(interactive=False)}
 
     def _back(self, session: Session, *controls: Any) -> Update:
         return self._shown(self.explorer.back(session), controls)
@@ -337,7 +340,8 @@ class ExploreTab:
         return {**self._shown(self.explorer.reset(session), controls), self.page: {"run_id": ""}}
 
     def _cancelled(self, session: Session, *controls: Any) -> Update:
-        update = {self.opening_progress: [], self.notice: present.notice("Cancelled; what was done so far is kept.", "info")}
+        words = present.notice("Cancelled; what was done so far is kept.", "info")
+        update = {self.opening_progress: [], self.notice: words, self.cancel: gr.Button(interactive=False)}
         return {**self._shown(session, controls), **update} if session.corpus else update
 
     def _on_tree(self, session: Session, event: gr.EventData, *controls: Any) -> Update:
@@ -442,16 +446,25 @@ class ExploreTab:
         has_parts = any(step.content_q is not None for step in run.trace.steps)
         return {
             self.decision: present.figure_title("Best Q per step and the threshold", present.decision(run.trace, session.cursor)),
-            self.best: best_q_figure(run.trace),
+            self.best: _drawn(lambda: best_q_figure(run.trace)),
             self.distribution_title: present.figure_title(f"Distribution of Q at step {look}", "chunks that could be chosen, log scale"),
-            self.distribution: _distribution(run, look),
+            self.distribution: _drawn(lambda: _distribution(run, look)),
             self.parts_card: gr.Column(visible=has_parts),
-            self.parts: parts_figure(run.trace) if has_parts else None,
+            self.parts: _drawn(lambda: parts_figure(run.trace)) if has_parts else None,
         }
 
     def _find_strip(self, token: str) -> RunStrip | None:
         run = self.services.runs.get(token)
         return None if run is None else RunStrip(run)
+
+
+def _drawn(draw: Callable[[], go.Figure]) -> go.Figure | None:
+    """The figure, or none: a figure that fails must not take the page with it. The server's log says why."""
+    try:
+        return draw()
+    except Exception:
+        logging.getLogger(__name__).exception("a figure could not be drawn")
+        return None
 
 
 def _distribution(run: RunInView, look: int) -> go.Figure:

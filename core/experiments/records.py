@@ -12,15 +12,13 @@ from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from typing import Any, Literal, Protocol
 
+from core.config import MAX_SEED
 from core.errors import LogError
 from core.events import Event, StepTaken, Stopped, Trace
 from core.types import ChunkTable, Document, DocumentKind
 
 FinalStatus = Literal["complete", "cancelled", "failed"]
 Status = Literal["running", "complete", "cancelled", "failed"]
-
-MAX_SEED = 2**63 - 1
-"""Largest seed the log can hold: a signed 64-bit column."""
 
 MAX_PAGE = 1000
 """Most runs one search returns."""

@@ -2,8 +2,8 @@
 
 Dropped: scripts, styles, media, form controls, navigation, page headers and footers, hidden elements, what its class or id
 calls a cookie banner, advertisement, share bar, newsletter box or breadcrumb, and menus and teasers: named so, and little but
-links. Kept whatever its name: the element that holds
-a main heading, an article or most of the page's text, and the header of an article. Links and images lose their markup, anchor
+links. Kept: the element that holds a main heading or an article, the header of an article, and what has a large share of the
+page's text, unless its tag or a `hidden` attribute says it is none. Links and images lose their markup, anchor
 text stays. Attributes are dropped at the end, so nothing of them reaches the converter.
 Knows nothing of Markdown.
 """
@@ -43,7 +43,8 @@ _LIST_NAME = re.compile(
 )
 _CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z])")
 _HIDING_STYLE = re.compile(r"display\s*:\s*none|visibility\s*:\s*hidden", re.IGNORECASE)
-_MAX_CHROME_SHARE = 0.3
+_MAX_NAMED_SHARE = 0.3
+_MAX_HIDDEN_SHARE = 0.8
 _MAX_ASIDE_LINKS = 0.5
 _MAX_LIST_LINKS = 0.7
 _APART = frozenset(["span", "time", "mark", "small", "cite", "address", "a"])
@@ -96,9 +97,10 @@ def _drop_chrome(soup: BeautifulSoup) -> None:
     sizes = _sizes(soup)
     total = sizes[id(soup)].text
     for tag in list(soup.descendants):
-        if not isinstance(tag, Tag) or tag.name in ("html", "body", "main", "article") or not _is_chrome(tag, sizes[id(tag)]):
+        if not isinstance(tag, Tag) or tag.name in ("html", "body", "main", "article"):
             continue
-        if sizes[id(tag)].text <= _MAX_CHROME_SHARE * total and tag.find(["h1", "main", "article"]) is None:
+        share = _droppable_share(tag, sizes[id(tag)])
+        if share and sizes[id(tag)].text <= share * total and tag.find(["h1", "main", "article"]) is None:
             hollow(tag)
 
 
@@ -117,19 +119,21 @@ def _sizes(soup: BeautifulSoup) -> dict[int, _Size]:
     return sizes
 
 
-def _is_chrome(tag: Tag, size: _Size) -> bool:
-    """Whether an element's tag, role, visibility or name says that it is not content."""
+def _droppable_share(tag: Tag, size: _Size) -> float:
+    """Up to which share of the page's text an element is dropped: 1 where tag, role or attribute say that it is no content, less where
+    only its style or name do, 0 for content."""
     role = str(tag.get("role", "")).lower()
     if tag.name == "aside" or role == "complementary":
-        return not _is_in_article(tag) or size.linked > _MAX_ASIDE_LINKS * size.text
+        return float(not _is_in_article(tag) or size.linked > _MAX_ASIDE_LINKS * size.text)
     if tag.name == "header" or role == "banner":
-        return not _is_in_article(tag)
+        return float(not _is_in_article(tag))
     if tag.name == "footer" or role in _CHROME_ROLES:
-        return tag.find_parent("blockquote") is None
+        return float(tag.find_parent("blockquote") is None)
+    if _is_hidden(tag):
+        return 1.0 if tag.get("hidden") is not None else _MAX_HIDDEN_SHARE
     names = _CAMEL.sub("-", f"{' '.join(map(str, tag.get_attribute_list('class')))} {tag.get('id', '')}").replace("_", "-")
-    if _LIST_NAME.search(names) and size.linked > _MAX_LIST_LINKS * size.text:
-        return True
-    return _is_hidden(tag) or _CHROME_NAME.search(names) is not None
+    is_list = _LIST_NAME.search(names) is not None and size.linked > _MAX_LIST_LINKS * size.text
+    return _MAX_NAMED_SHARE if is_list or _CHROME_NAME.search(names) else 0.0
 
 
 def _is_in_article(tag: Tag) -> bool:

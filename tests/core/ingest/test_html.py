@@ -31,6 +31,10 @@ def test_low_signal_elements_are_dropped(name):
     assert "SECRET" not in text_of(f"<body>{DROPPED[name]}<p>The article has a sentence that is long enough to be most of the page.</p>")
 
 
+def test_a_footer_or_hidden_part_is_dropped_however_long():
+    assert text_of("<p>Short.</p><footer>" + "SECRET " * 50 + "</footer><div hidden>" + "SECRET " * 50 + "</div>") == "Short."
+
+
 KEPT = {
     "anchor text": "<a href=x>KEPT</a>",
     "header of an article": "<article><header><h1>KEPT</h1></header>words</article>",

@@ -1,0 +1,148 @@
+"""Opening documents: known ones cost no tokenizing and no embedding, damaged caches are rebuilt, a full disk costs only time."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from core.config import ChunkConfig
+from core.encode.encoder import DualEncoder
+from core.errors import BadDocument, Cancelled, UserError
+from core.ingest import read_document
+from core.opening import OpenProgress, chunk_table, open_corpus, vector_store
+from core.qrag.agent import Agent
+from core.types import ChunkTable, Document
+
+STORY = Document("Story", "Mary went to the garden. John got the milk there. The night was cold. " * 30, "text")
+PAGE = read_document(b"# House\n\nThe old house said nothing.\n\n| day | rain |\n|---|---|\n| one | three |\n\n- ship\n- letter\n", "house.md")
+
+
+@pytest.fixture
+def encoder(agents: dict[str, Agent]) -> DualEncoder:
+    return agents["relative10"].encoder
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Caches of this test alone."""
+    monkeypatch.setenv("QRAG_HOME", str(tmp_path / "home"))
+    return tmp_path / "home"
+
+
+def files_of(home: Path) -> dict[Path, tuple[int, bytes]]:
+    """Time of the last change and content of every file."""
+    return {path: (path.stat().st_mtime_ns, path.read_bytes()) for path in home.rglob("*") if path.is_file()}
+
+
+def assert_same_table(a: ChunkTable, b: ChunkTable) -> None:
+    for name in ("start", "end", "n_tokens", "type_code", "heading_code"):
+        np.testing.assert_array_equal(getattr(a, name), getattr(b, name))
+        assert getattr(a, name).dtype == getattr(b, name).dtype
+    assert (a.heading_paths, a.n_duplicates) == (b.heading_paths, b.n_duplicates)
+
+
+def test_opening_again_tokenizes_and_embeds_nothing(encoder: DualEncoder, home: Path) -> None:
+    stages: list[OpenProgress] = []
+    first = open_corpus([STORY, PAGE], encoder, on_progress=stages.append)
+    assert {progress.stage for progress in stages} == {"chunking", "embedding", "indexing"}
+    assert first.n_embedded == len(set(first.corpus.workspace.texts()))
+    before = files_of(home)
+    stages.clear()
+    again = open_corpus([STORY, PAGE], encoder, on_progress=stages.append)
+    assert again.n_embedded == 0
+    assert "chunking" not in {progress.stage for progress in stages}
+    assert all(progress.done == progress.total == progress.n_cached for progress in stages if progress.stage == "embedding")
+    assert files_of(home) == before
+    np.testing.assert_array_equal(again.corpus.index.vectors, first.corpus.index.vectors)
+    for a, b in zip(first.corpus.workspace.tables, again.corpus.workspace.tables, strict=True):
+        assert_same_table(a, b)
+
+
+def test_an_edited_document_embeds_only_what_changed(encoder: DualEncoder) -> None:
+    open_corpus([PAGE], encoder)
+    edited = Document(PAGE.title, PAGE.text.replace("The old house", "The house"), PAGE.kind)
+    opened = open_corpus([edited, PAGE], encoder)
+    assert opened.n_embedded == 1
+
+
+def test_kinds_are_cut_by_their_chunkers_and_ids_run_on(encoder: DualEncoder) -> None:
+    workspace = open_corpus([STORY, PAGE], encoder).corpus.workspace
+    assert [config.chunker for config in workspace.configs] == ["sentences", "structure"]
+    chunks = list(workspace)
+    assert [chunk.chunk_id for chunk in chunks] == list(range(len(workspace)))
+    assert {chunk.type for chunk in chunks if chunk.document == 1} == {"text", "table", "list"}
+    assert {chunk.heading_path for chunk in chunks if chunk.document == 1} == {("House",)}
+    assert all(workspace.documents[chunk.document].text[chunk.start : chunk.end] == chunk.text for chunk in chunks)
+    assert max(chunk.n_tokens for chunk in chunks) <= encoder.spec.max_chunk_tokens - 2
+
+
+def test_tables_are_kept_by_content_and_chunking(encoder: DualEncoder, home: Path) -> None:
+    configs = [ChunkConfig(max_tokens=32), ChunkConfig(max_tokens=64), ChunkConfig(chunker="structure", max_tokens=32)]
+    tables = [chunk_table(STORY, config, encoder) for config in configs]
+    assert len({tuple(table.end.tolist()) for table in tables}) > 1
+    assert len(list((home / "chunks").iterdir())) == 3
+    renamed = Document("Another title", STORY.text, STORY.kind)
+    assert_same_table(chunk_table(renamed, configs[0], encoder), tables[0])
+    assert len(list((home / "chunks").iterdir())) == 3
+
+
+def test_a_damaged_table_is_cut_again(encoder: DualEncoder, home: Path) -> None:
+    """Every 3rd byte changed in turn, and the file cut, emptied or replaced by something else: the right table comes out each time."""
+    config = ChunkConfig(chunker="structure", max_tokens=32)
+    table = chunk_table(PAGE, config, encoder)
+    (path,) = (home / "chunks").iterdir()
+    content = path.read_bytes()
+    flipped = [content[:i] + bytes([content[i] ^ 0xFF]) + content[i + 1 :] for i in range(0, len(content), 3)]
+    for spoilt in (*flipped, content[: len(content) // 2], b"", b"no archive", json.dumps({}).encode()):
+        path.write_bytes(spoilt)
+        assert_same_table(chunk_table(PAGE, config, encoder), table)
+    path.write_bytes(b"no archive")
+    chunk_table(PAGE, config, encoder)
+    assert_same_table(chunk_table(PAGE, config, encoder), table)
+    assert path.read_bytes() != b"no archive"
+
+
+def test_damaged_vectors_are_embedded_again(encoder: DualEncoder) -> None:
+    first = open_corpus([STORY], encoder)
+    path = vector_store(encoder).path
+    content = bytearray(path.read_bytes())
+    content[-3] ^= 0x40
+    path.write_bytes(content)
+    again = open_corpus([STORY], encoder)
+    assert again.n_embedded == first.n_embedded
+    np.testing.assert_array_equal(again.corpus.index.vectors, first.corpus.index.vectors)
+    assert open_corpus([STORY], encoder).n_embedded == 0
+
+
+def test_cancel_at_any_stage_leaves_nothing_half_done(encoder: DualEncoder) -> None:
+    for stage in ("chunking", "embedding", "indexing"):
+
+        def cancel(progress: OpenProgress, stage: str = stage) -> None:
+            if progress.stage == stage:
+                raise Cancelled
+
+        with pytest.raises(Cancelled):
+            open_corpus([STORY], encoder, on_progress=cancel)
+    assert open_corpus([STORY], encoder).n_embedded == 0  # the last cancel came when all was embedded
+
+
+def test_no_text_at_all(encoder: DualEncoder) -> None:
+    with pytest.raises(BadDocument, match="no text to search"):
+        open_corpus([Document("Blank", " \n ", "text")], encoder)
+    with pytest.raises(BadDocument, match="no text to search"):
+        open_corpus([], encoder)
+
+
+def test_a_home_that_is_no_folder(encoder: DualEncoder, home: Path) -> None:
+    """Chunks can do without their cache; vectors say where they could not be kept."""
+    shutil.rmtree(home, ignore_errors=True)
+    home.write_text("a file")
+    table = chunk_table(STORY, ChunkConfig(), encoder)
+    assert len(table) > 1
+    with pytest.raises(UserError, match="can't be kept"):
+        open_corpus([STORY], encoder)
+    assert home.read_text() == "a file"
