@@ -144,6 +144,12 @@ class RunInView:
         """(N,) float32 at a 1-based look."""
         return self.scores(look).q_values
 
+    def scale(self) -> tuple[float, float]:
+        """Ends of the colour scale, the same for the whole run: where Q of this checkpoint usually lies, else what the first look saw."""
+        first = self.q_values(1)
+        lo, hi = self.spec.q_range or (0.0, 1.2 * float(first.max()))
+        return min(lo, float(first.min())), max(hi, float(first.max()), lo + 1e-6)
+
     def unavailable(self, look: int) -> tuple[int, ...]:
         """Chunks that could not be chosen at a look: chosen before, or forbidden."""
         return (*self.chosen_before(look), *self.config.forbidden)

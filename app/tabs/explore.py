@@ -1,10 +1,10 @@
-"""The Explore tab: its components, and which action each of them starts. What the actions do is in app.explorer, how it reads in app.present."""
+"""The Explore tab: which component starts which action, and what is shown then. What actions do is in app.explorer, how it reads in app.present."""
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,44 +12,22 @@ import gradio as gr
 import plotly.graph_objects as go
 
 from app import opening, present
-from app.components.page import page
-from app.components.strip import strip, strip_value
-from app.components.tree import clicked, tree
+from app.components.strip import strip_value
+from app.components.tree import clicked
 from app.explorer import Explorer
 from app.jobs import Finished, stream
 from app.services import RunInView, Services
 from app.session import Session
 from app.strip_source import RunStrip, shown_temperature
-from core.config import CHUNKERS, MAX_BEAM_WIDTH, EpisodeConfig
+from app.tabs.explore_layout import MAX_BUDGET, ExploreLayout
+from core.config import EpisodeConfig
 from core.encode.checkpoint import CheckpointSpec
 from core.errors import BadRequest, UserError
 from core.figures import best_q_figure, distribution_figure, parts_figure
-from core.ingest.limits import MAX_FILE_BYTES
 from core.opening import Progress
 from core.tasks.samples import list_samples
 
 Update = dict[Any, Any]
-MAX_BUDGET = 12
-"""Right end of the budget slider: more chunks than encoders of this size can hold in a state."""
-
-
-@dataclass
-class Controls:
-    """The inputs that make an EpisodeConfig, in the order in which handlers get their values."""
-
-    query: gr.Textbox
-    budget: gr.Slider
-    temperature: gr.Slider
-    stops: gr.Checkbox
-    threshold: gr.Slider
-    seed: gr.Number
-    beam: gr.Slider
-    positions: gr.Checkbox
-    top_k: gr.Number
-
-    def list(self) -> list[Any]:
-        """For `inputs=`."""
-        return list(vars(self).values())
 
 
 def read_controls(values: tuple[Any, ...]) -> tuple[str, EpisodeConfig]:
@@ -68,113 +46,15 @@ def read_controls(values: tuple[Any, ...]) -> tuple[str, EpisodeConfig]:
     )
 
 
-class ExploreTab:
+class ExploreTab(ExploreLayout):
     """Built once; handlers are methods."""
 
     def __init__(self, services: Services) -> None:
+        super().__init__(services, self._find_strip)
         self.services = services
         self.explorer = Explorer(services)
         self.session = gr.State(Session(), delete_callback=self.explorer.leave)
-        self.page = page(elem_id="qx-page")
-        self._build_document_card()
-        self._build_controls()
-        self._build_views()
         self._wire()
-
-    # Layout
-
-    def _build_document_card(self) -> None:
-        with gr.Column(elem_classes="qx-card", elem_id="qx-document"):
-            self.header = tree(present.document_header(None), elem_id="qx-header")
-            self.opening_progress = tree(elem_id="qx-opening")
-            with gr.Accordion("Change document", open=False, elem_id="qx-change") as self.change_panel:
-                samples = [(f"{sample.title}: {sample.description}", sample.key) for sample in list_samples()]
-                with gr.Tabs():
-                    with gr.Tab("Samples"):
-                        self.sample = gr.Radio(
-                            samples, value=samples[0][1], label="Written for this app, with questions whose answers are known", elem_id="qx-sample"
-                        )
-                        self.open_sample = gr.Button("Open sample", variant="primary", elem_id="qx-open-sample")
-                    with gr.Tab("Upload"):
-                        self.files = gr.File(
-                            file_count="multiple",
-                            type="filepath",
-                            label=f"HTML, Markdown or plain text, up to {MAX_FILE_BYTES // 2**20} MB each; several are searched as one list, in this order",
-                            elem_id="qx-files",
-                        )
-                        self.open_files = gr.Button("Open files", variant="primary", elem_id="qx-open-files")
-                    with gr.Tab("Paste"):
-                        self.pasted = gr.Textbox(lines=6, max_lines=12, label="Text, Markdown or HTML", elem_id="qx-pasted")
-                        self.open_pasted = gr.Button("Open text", variant="primary", elem_id="qx-open-pasted")
-                    with gr.Tab("Generate"):
-                        lengths = [(f"{n:,} tokens", n) for n in opening.GENERATED_LENGTHS]
-                        self.length = gr.Dropdown(
-                            lengths, value=lengths[1][1], label="A story of any length, with questions whose support is known", elem_id="qx-length"
-                        )
-                        self.open_generated = gr.Button("Generate and open", variant="primary", elem_id="qx-open-generated")
-                with gr.Accordion("Chunking", open=False), gr.Row():
-                    choices = [("by kind of document", ""), *((name, name) for name in CHUNKERS)]
-                    self.chunker = gr.Dropdown(
-                        choices, value="", label="Chunker", info="structure: tables and lists alone, headings open chunks; sentences: packed whole"
-                    )
-                    self.max_tokens = gr.Number(None, label="Most tokens of a chunk", info="Empty: what the agent was made for", precision=0, minimum=8)
-
-    def _build_controls(self) -> None:
-        spec = self.services.agent(self.services.default_checkpoint).spec
-        with gr.Column(elem_classes="qx-card", elem_id="qx-controls"):
-            with gr.Row(elem_classes="qx-question-row"):
-                query = gr.Textbox(
-                    label="Question", lines=1, max_lines=4, placeholder="Ask something about the document", scale=6, elem_id="qx-question", submit_btn=False
-                )
-                self.known = gr.Dropdown([], label="Known questions (support is marked)", scale=3, elem_id="qx-known", visible=False)
-            with gr.Row(elem_classes="qx-buttons"):
-                self.run = gr.Button("Run", variant="primary", elem_id="qx-run", min_width=96)
-                self.step = gr.Button("Step", elem_id="qx-step", min_width=80)
-                self.back = gr.Button("Back", elem_id="qx-back", interactive=False, min_width=80)
-                self.reset = gr.Button("Reset", elem_id="qx-reset", interactive=False, min_width=80)
-                self.cancel = gr.Button("Cancel", elem_id="qx-cancel", variant="stop", interactive=False, min_width=80)
-                self.status = tree([present.status(None, Session())], elem_id="qx-status")
-            self.notice = tree(elem_id="qx-notice")
-            self.standing = tree(elem_id="qx-standing")
-            with gr.Row(elem_classes="qx-sliders"):
-                self.agent = gr.Dropdown(list(self.services.checkpoints), value=spec.name, label="Agent", info=present.agent_note(spec), elem_id="qx-agent")
-                budget = gr.Slider(1, MAX_BUDGET, value=spec.step_budget, step=1, label="Step budget", elem_id="qx-budget")
-                temperature = gr.Slider(0, 1, value=0, step=0.005, label="Temperature", elem_id="qx-temperature")
-                threshold = gr.Slider(-1, 1, value=0, step=0.01, label="Stop below Q", elem_id="qx-threshold")
-                stops = gr.Checkbox(spec.stop_threshold is not None, label="Stop early", elem_id="qx-stops", min_width=110)
-            with gr.Accordion("More settings", open=False, elem_id="qx-more"), gr.Row():
-                seed = gr.Number(0, label="Seed", info="Of the sampling", precision=0, minimum=0, elem_id="qx-seed")
-                beam = gr.Slider(1, MAX_BEAM_WIDTH, value=1, step=1, label="Beam", info="Paths to plan with; 1 plans nothing", elem_id="qx-beam")
-                top_k = gr.Number(None, label="Sample among the best", info="Empty: among all chunks", precision=0, minimum=1, elem_id="qx-top-k")
-                positions = gr.Checkbox(True, label="Positions", info="Off: no chunk is turned by where it lies", elem_id="qx-positions")
-        self.controls = Controls(query, budget, temperature, stops, threshold, seed, beam, positions, top_k)
-
-    def _build_views(self) -> None:
-        with gr.Column(elem_classes="qx-card"):
-            self.strip = strip(self._find_strip, elem_id="qx-strip")
-        with gr.Row(elem_classes="qx-split"):
-            with gr.Column(scale=5, min_width=280, elem_classes="qx-card"):
-                gr.Markdown("### Steps")
-                self.steps = tree(present.steps(None, Session()), elem_id="qx-steps")
-            with gr.Column(scale=7, min_width=300, elem_classes="qx-card"):
-                with gr.Row(elem_classes="qx-find"):
-                    self.find = gr.Textbox(show_label=False, container=False, placeholder="Find text, or #1203 for a chunk", elem_id="qx-find", scale=5)
-                    self.find_next = gr.Button("Find next", elem_id="qx-find-next", scale=1, min_width=90)
-                self.reading = tree(present.reading(None, None, Session()), elem_id="qx-reading")
-        with gr.Row(elem_classes="qx-split"):
-            with gr.Column(elem_classes="qx-card", min_width=260):
-                self.decision = tree(elem_id="qx-decision")
-                self.best = gr.Plot(show_label=False, elem_id="qx-best")
-            with gr.Column(elem_classes="qx-card", min_width=260):
-                self.distribution_title = tree(elem_id="qx-distribution-title")
-                self.distribution = gr.Plot(show_label=False, elem_id="qx-distribution")
-            with gr.Column(elem_classes="qx-card", min_width=260, visible=False) as self.parts_card:
-                gr.Markdown("### Content and position part of Q")
-                self.parts = gr.Plot(show_label=False, elem_id="qx-parts")
-        with gr.Column(elem_classes="qx-card"):
-            self.evidence = tree(present.evidence(None, Session()), elem_id="qx-evidence")
-
-    # Events
 
     def _wire(self) -> None:
         panels = [
@@ -290,7 +170,7 @@ class ExploreTab:
         }
 
     def _control_values(self, spec: CheckpointSpec, config: EpisodeConfig, n_chunks: int) -> Update:
-        lo, hi = spec.q_range
+        lo, hi = spec.q_range or (-1.0, 1.0)
         controls = self.controls
         threshold = config.stop_threshold if config.stop_threshold is not None else (spec.stop_threshold if spec.stop_threshold is not None else lo)
         return {
@@ -478,15 +358,13 @@ def _strip(run: RunInView | None, session: Session) -> dict[str, Any] | None:
     if run is None or not run.trace.n_looks:
         return None
     workspace, trace = run.documents.workspace, run.trace
-    lo, hi = run.spec.q_range
-    first = run.q_values(1)
     at_end = session.cursor == len(trace.steps)
     return strip_value(
         token=run.token,
         n_chunks=run.n_chunks,
         n_looks=trace.n_looks if at_end else max(1, min(trace.n_looks, session.cursor + 1)),
         look=session.look,
-        scale=(min(lo, float(first.min())), max(hi, float(first.max()))),
+        scale=run.scale(),
         threshold=run.config.stop_threshold,
         chosen=[{"step": step.step, "chunk_id": step.chunk_id, "by": step.chosen_by} for step in trace.steps[: session.cursor]],
         gold=run.gold,

@@ -79,8 +79,8 @@ class CheckpointSpec(BaseModel):
     stop_threshold: float | None = None
     shown_temperature: float = Field(0.05, gt=0)
     """At which probabilities are shown while the agent is greedy."""
-    q_range: tuple[float, float] = (-1.0, 1.0)
-    """Where Q usually lies: ends of the threshold slider and of colour scales."""
+    q_range: tuple[float, float] | None = None
+    """Where Q usually lies: ends of the threshold slider and of colour scales. None where nobody measured it: scales follow the run."""
     cosine_threshold: float | None = None
     """For an untrained encoder: the cosine from which the threshold method keeps a chunk, calibrated for this encoder."""
     training: dict[str, Any] | None = None

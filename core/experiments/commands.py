@@ -23,11 +23,12 @@ from core.experiments.reader import LogReader, open_reader
 from core.experiments.records import LoggedRun, RunRow, new_run_id
 from core.experiments.store import ExperimentLog
 from core.experiments.wire import read_runs
+from core.home import home
 
 
 def default_log_path() -> Path:
     """`log.duckdb` in $QRAG_HOME, or in ~/.local/share/qrag-explorer."""
-    return Path(os.environ.get("QRAG_HOME") or Path.home() / ".local" / "share" / "qrag-explorer") / "log.duckdb"
+    return home() / "log.duckdb"
 
 
 def add_runs_subparser(subparsers: Any) -> Any:
