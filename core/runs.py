@@ -84,7 +84,11 @@ def replay_run(run: LoggedRun, documents: Sequence[LoggedDocument], encoder: Dua
     config = EpisodeConfig.from_json(run.record.config)
     if run.record.fork_step:
         kept = tuple((step.step, step.chunk_id) for step in run.trace.steps[: run.record.fork_step])
-        config = config.with_(forced=(*kept, *(pair for pair in config.forced if pair[0] > len(kept))))
+        taken = {chunk_id for _, chunk_id in kept}  # one of them may have been forbidden since: it can't be chosen again anyway
+        config = config.with_(
+            forced=(*kept, *(pair for pair in config.forced if pair[0] > len(kept))),
+            forbidden=tuple(chunk_id for chunk_id in config.forbidden if chunk_id not in taken),
+        )
     fresh = fold(retriever.retrieve(run.record.query, opened.corpus, config))
     return Replay(
         run_id=run.record.run_id,

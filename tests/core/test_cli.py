@@ -256,7 +256,9 @@ def test_compare(core: Command, tiny: tuple[object, ...]) -> None:
     assert set(by_words["methods"]["bm25"]["evidence"]) == {0, 4}  # the chunks that say milk
 
 
-def test_runs_are_logged_listed_exported_replayed_and_deleted(core: Command, tiny: tuple[object, ...], tiny_checkpoints: dict[str, Path], tmp_path: Path) -> None:
+def test_runs_are_logged_listed_exported_replayed_and_deleted(
+    core: Command, tiny: tuple[object, ...], tiny_checkpoints: dict[str, Path], tmp_path: Path
+) -> None:
     log, checkpoint = ("--log", tmp_path / "runs.duckdb"), ("--checkpoint", tiny_checkpoints["relative10"])
     (trace,) = core("trace", *tiny, *log, "--temperature", 0.7, "--seed", 3)
     core("compare", *tiny, *log, "--methods", "topk,bm25,qrag", "--k", 2)
@@ -408,7 +410,10 @@ def test_a_file_without_episodes(refused: Callable[..., str], tiny_checkpoints: 
 @pytest.mark.parametrize(("content", "words"), [(b"", "is empty"), (b"\x00\x01\x02\xff" * 300, "notes.txt"), (b" \n\t", "has no text")])
 def test_unusable_documents(refused: Callable[..., str], tmp_path: Path, content: bytes, words: str) -> None:
     (tmp_path / "notes.txt").write_bytes(content)
-    for argv in (("ingest", tmp_path / "notes.txt", "--json"), ("trace", "--query", "q", "--document", tmp_path / "notes.txt", "--checkpoint", "base", "--json")):
+    for argv in (
+        ("ingest", tmp_path / "notes.txt", "--json"),
+        ("trace", "--query", "q", "--document", tmp_path / "notes.txt", "--checkpoint", "base", "--json"),
+    ):
         assert words in refused(*argv)
 
 

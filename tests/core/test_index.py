@@ -22,7 +22,9 @@ def turned_chunk_scores(state: np.ndarray, vectors: np.ndarray, positions: np.nd
     """(N,) float64: the grid, the rotation of every chunk, and the product, each written out once more."""
     grid = positions if index.resolution is None else np.array([(p // index.resolution) * index.resolution for p in positions])
     out = np.zeros(len(vectors))
-    for state_part, chunk_parts in zip(np.split(state.astype(np.float64), index.halves), np.split(vectors.astype(np.float64), index.halves, axis=1), strict=True):
+    for state_part, chunk_parts in zip(
+        np.split(state.astype(np.float64), index.halves), np.split(vectors.astype(np.float64), index.halves, axis=1), strict=True
+    ):
         size = len(state_part)
         frequencies = index.theta ** (-np.arange(0, size, 2) / size)
         turned = (chunk_parts[:, 0::2] + 1j * chunk_parts[:, 1::2]) * np.exp(1j * np.outer(grid, frequencies))

@@ -190,7 +190,9 @@ def test_events_survive_json(agent: Agent, corpus: Corpus, config: dict[str, Any
     assert fold(back) == fold(events)
 
 
-def test_the_state_reads_chunks_in_document_order_or_order_of_choice(agents: dict[str, Agent], corpus_of: Callable[[DualEncoder, Sequence[str]], Corpus]) -> None:
+def test_the_state_reads_chunks_in_document_order_or_order_of_choice(
+    agents: dict[str, Agent], corpus_of: Callable[[DualEncoder, Sequence[str]], Corpus]
+) -> None:
     """The reference's sort_by_index; seen in what the next look is worth."""
     orders = {agent.spec.state_order: agent for agent in agents.values()}
     assert set(orders) == {"document", "choice"}

@@ -1,0 +1,227 @@
+"""What Run, Step, Back, force and forbid do to a session and to the log: real agent, real log, no browser."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from app.explorer import Explorer
+from app.opening import find_chunk, open_pasted, open_sample
+from app.services import Services
+from app.session import Session
+from app.settings import Settings
+from core.config import EpisodeConfig
+from core.encode.reference import import_checkpoint
+from core.errors import BadDocument, BadRequest, RunNotFound
+from core.tasks.samples import list_samples
+
+REFERENCE = Path(__file__).resolve().parents[1] / "data" / "reference"
+QUERY = "where was the apple before the hallway ?"
+CONFIG = EpisodeConfig(step_budget=4)
+
+
+@pytest.fixture(scope="module")
+def tiny(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An imported checkpoint that embeds in milliseconds."""
+    folder = tmp_path_factory.mktemp("checkpoint") / "tiny"
+    import_checkpoint(str(REFERENCE / "checkpoints" / "relative10"), folder, base=str(REFERENCE / "tiny-bert"))
+    return folder
+
+
+@pytest.fixture
+def services(tiny: Path, tmp_path: Path) -> Iterator[Services]:
+    made = Services(Settings(checkpoint=str(tiny), log=tmp_path / "log.duckdb"))
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def explorer(services: Services) -> Explorer:
+    return Explorer(services)
+
+
+@pytest.fixture
+def session(explorer: Explorer) -> Session:
+    """A document of forty short chunks."""
+    words = ("john", "mary", "sandra", "daniel")
+    places = ("hallway", "garden", "office", "bathroom", "kitchen")
+    text = "\n\n".join(f"{words[i % 4]} travelled to the {places[i % 5]} on day {i} ." for i in range(40))
+    return open_pasted(explorer, Session(), text, explorer.services.default_checkpoint, lambda _: None, "sentences", 12)
+
+
+def last(sessions: Iterator[Session]) -> Session:
+    *_, end = sessions
+    return end
+
+
+def chosen(explorer: Explorer, session: Session) -> tuple[int, ...]:
+    run = explorer.run_of(session)
+    assert run is not None
+    return run.trace.chosen[: session.cursor]
+
+
+def test_steps_equal_a_run_and_are_one_logged_run(explorer: Explorer, session: Session) -> None:
+    whole = last(explorer.advance(session, QUERY, CONFIG, None))
+    stepped = session
+    for _ in range(4):
+        stepped = last(explorer.advance(stepped, QUERY, CONFIG, 1))
+    assert chosen(explorer, whole) == chosen(explorer, stepped)
+    runs = explorer.services.log.search(owner=None)
+    assert runs.total == 2
+    assert {row.status for row in runs.rows} == {"complete"}
+
+
+def test_sampling_does_not_depend_on_how_the_run_was_paused(explorer: Explorer, session: Session) -> None:
+    config = CONFIG.with_(temperature=1.0, seed=5)
+    whole = last(explorer.advance(session, QUERY, config, None))
+    stepped = last(explorer.advance(session, QUERY, config, 1))
+    stepped = last(explorer.advance(explorer.back(stepped), QUERY, config, 1))
+    stepped = last(explorer.advance(stepped, QUERY, config, None))
+    assert chosen(explorer, whole) == chosen(explorer, stepped)
+
+
+def test_back_and_step_with_nothing_changed_is_the_same_run(explorer: Explorer, session: Session) -> None:
+    whole = last(explorer.advance(session, QUERY, CONFIG, None))
+    back = explorer.back(explorer.back(whole))
+    assert back.cursor == 2
+    again = last(explorer.advance(back, QUERY, CONFIG, 1))
+    assert (again.run, again.cursor) == (whole.run, 3)
+
+
+def test_going_on_with_other_settings_forks_a_child(explorer: Explorer, session: Session) -> None:
+    whole = last(explorer.advance(session, QUERY, CONFIG, None))
+    back = explorer.back(explorer.back(whole))
+    child = last(explorer.advance(back, QUERY, CONFIG.with_(step_budget=3), None))
+    parent_run, child_run = explorer.run_of(whole), explorer.run_of(child)
+    assert parent_run is not None
+    assert child_run is not None
+    assert chosen(explorer, child)[:2] == chosen(explorer, whole)[:2]
+    logged = explorer.services.log.get(child_run.run_id)
+    assert (logged.record.parent_run_id, logged.record.fork_step) == (parent_run.run_id, 2)
+    assert [step.chunk_id for step in logged.trace.steps] == list(chosen(explorer, child))
+    assert explorer.services.log.get(parent_run.run_id).n_steps == 4, "the parent is as it was"
+
+
+def test_a_forced_chunk_is_marked_and_forks(explorer: Explorer, session: Session) -> None:
+    whole = last(explorer.advance(session, QUERY, CONFIG, None))
+    other = next(i for i in range(39) if i not in chosen(explorer, whole))
+    forced = last(explorer.force(explorer.back(explorer.back(whole)), QUERY, CONFIG, other))
+    assert chosen(explorer, forced) == (*chosen(explorer, whole)[:2], other)
+    run = explorer.run_of(forced)
+    assert run is not None
+    assert run.trace.steps[2].chosen_by == "person"
+    going_on = last(explorer.advance(forced, QUERY, CONFIG, 1))
+    assert going_on.run == forced.run, "the next step goes on in the same child"
+    with pytest.raises(BadRequest, match="budget of 4 steps"):
+        list(explorer.force(going_on, QUERY, CONFIG, 0))
+    with pytest.raises(BadRequest, match="already chosen"):
+        list(explorer.force(forced, QUERY, CONFIG, other))
+
+
+def test_forbidding_a_chosen_chunk_runs_on_without_it_and_can_be_taken_back(explorer: Explorer, session: Session) -> None:
+    whole = last(explorer.advance(session, QUERY, CONFIG, None))
+    unwanted = chosen(explorer, whole)[1]
+    without = last(explorer.forbid(whole, QUERY, CONFIG, unwanted))
+    assert unwanted not in chosen(explorer, without)
+    assert len(chosen(explorer, without)) == 4
+    allowed = explorer.allow(without, unwanted)
+    again = last(explorer.advance(explorer.reset(allowed), QUERY, CONFIG, None))
+    assert chosen(explorer, again) == chosen(explorer, whole)
+    with pytest.raises(BadRequest, match="does not exist"):
+        list(explorer.forbid(whole, QUERY, CONFIG, 10_000))
+
+
+def test_closing_a_run_early_logs_it_as_cancelled(explorer: Explorer, session: Session) -> None:
+    sessions = explorer.advance(session, QUERY, CONFIG, None)
+    first = next(sessions)
+    sessions.close()  # type: ignore[attr-defined]  # a generator
+    run = explorer.run_of(first)
+    assert run is not None
+    logged = explorer.services.log.get(run.run_id)
+    assert (logged.status, logged.n_steps) == ("cancelled", 1)
+
+
+def test_a_run_comes_back_after_a_restart_and_goes_on_as_a_child(explorer: Explorer, session: Session) -> None:
+    half = last(explorer.advance(last(explorer.advance(session, QUERY, CONFIG, 1)), QUERY, CONFIG, 1))
+    run = explorer.run_of(half)
+    assert run is not None
+    before = chosen(explorer, half)
+    explorer.services.close()
+    later = Services(explorer.services.settings)
+    try:
+        again = Explorer(later)
+        attached = again.attach(run.run_id)
+        assert chosen(again, attached) == before
+        shown = again.run_of(attached)
+        assert shown is not None
+        assert shown.positions(2) is not None
+        assert shown.q_values(2).tolist() == run.q_values(2).tolist()
+        going_on = last(again.advance(attached, QUERY, CONFIG, None))
+        child = again.run_of(going_on)
+        assert child is not None
+        assert child.parent_run_id == run.run_id
+        assert chosen(again, going_on)[:2] == before
+        with pytest.raises(RunNotFound):
+            again.attach("0" * 32)
+    finally:
+        later.close()
+
+
+def test_two_apps_share_a_home_and_the_second_leaves_its_runs_in_the_inbox(explorer: Explorer) -> None:
+    second = Services(explorer.services.settings)
+    try:
+        other = Explorer(second)
+        opened = open_pasted(other, Session(), "john went to the office . mary went home .", second.default_checkpoint, lambda _: None)
+        ended = last(other.advance(opened, QUERY, EpisodeConfig(step_budget=1), None))
+        run = other.run_of(ended)
+        assert run is not None
+        assert explorer.services.log.import_inbox() == 1  # type: ignore[union-attr]  # the first one owns the log
+        assert explorer.services.log.get(run.run_id).n_steps == 1
+    finally:
+        second.close()
+
+
+def test_a_beam_runs_whole_and_steps_back(explorer: Explorer, session: Session) -> None:
+    config = CONFIG.with_(beam_width=3)
+    stepped = last(explorer.advance(session, QUERY, config, 1))
+    assert stepped.cursor == 4, "a plan is made as a whole"
+    back = explorer.back(stepped)
+    assert last(explorer.advance(back, QUERY, config, 1)).run == stepped.run
+
+
+def test_samples_open_with_their_questions(explorer: Explorer) -> None:
+    for sample in list_samples():
+        opened = open_sample(explorer, Session(), sample.key, explorer.services.default_checkpoint, lambda _: None)
+        questions = explorer.documents(opened).questions
+        assert len(questions) == len(sample.questions)
+        assert all(question.support for question in questions)
+
+
+@pytest.mark.parametrize("text", ["", "   \n "])
+def test_pasting_nothing_is_one_sentence(explorer: Explorer, text: str) -> None:
+    with pytest.raises(BadDocument, match=";"):
+        open_pasted(explorer, Session(), text, explorer.services.default_checkpoint, lambda _: None)
+
+
+def test_find_walks_through_all_places_and_around(explorer: Explorer, session: Session) -> None:
+    workspace = explorer.documents(session).workspace
+    places, at = [], None
+    for _ in range(5):
+        at, _ = find_chunk(workspace, "GARDEN", at)
+        places.append(at)
+        assert "garden" in workspace[at].text
+    assert places == sorted(set(places))
+    assert find_chunk(workspace, "#7", None) == (7, "")
+    assert find_chunk(workspace, "day 0 ", len(workspace) - 1)[0] == 0
+    for wanted, sentence in (("#100,000", "does not exist"), ("zebra", "does not occur"), (" ", "type the text")):
+        with pytest.raises(BadRequest, match=sentence):
+            find_chunk(workspace, wanted, None)
+
+
+def test_forgotten_documents_say_so(explorer: Explorer) -> None:
+    gc.collect()
+    with pytest.raises(BadRequest, match="not open any more"):
+        list(explorer.advance(Session(corpus="gone"), QUERY, CONFIG, None))

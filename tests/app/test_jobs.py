@@ -1,0 +1,52 @@
+"""Long work behind a generator: progress comes through, closing the generator stops the work, errors arrive."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+
+import pytest
+
+from app.jobs import Finished, stream
+from core.errors import BadDocument, Cancelled
+
+
+def test_progress_then_result() -> None:
+    def work(report: Callable[[int], None]) -> str:
+        for i in range(5):
+            report(i)
+            time.sleep(0.02)
+        return "done"
+
+    items = list(stream(work, every=0.01))
+    assert items[-1] == Finished("done")
+    seen = items[:-1]
+    assert seen
+    assert seen == sorted(seen)
+
+
+def test_closing_stops_the_work_at_its_next_report() -> None:
+    stopped = threading.Event()
+
+    def work(report: Callable[[int], None]) -> None:
+        try:
+            for i in range(10_000):
+                report(i)
+                time.sleep(0.005)
+        except Cancelled:
+            stopped.set()
+            raise
+
+    items = stream(work, every=0.01)
+    next(items)
+    items.close()  # type: ignore[attr-defined]  # a generator
+    assert stopped.wait(5)
+
+
+def test_errors_of_the_work_reach_the_listener() -> None:
+    def work(_: Callable[[int], None]) -> None:
+        raise BadDocument("page.html is empty; open another file")
+
+    with pytest.raises(BadDocument, match="is empty"):
+        list(stream(work, every=0.01))

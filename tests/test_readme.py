@@ -1,0 +1,33 @@
+"""The README's Python runs, and its commands exist."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+
+
+def test_python_example_runs() -> None:
+    (code,) = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
+    result = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, timeout=300)
+    assert result.returncode == 0, result.stderr
+    assert len(result.stdout.splitlines()) == 4
+
+
+def test_commands_exist() -> None:
+    commands = set(re.findall(r"python -m core ([a-z-]+)", README))
+    assert commands
+    for command in sorted(commands):
+        result = subprocess.run([sys.executable, "-m", "core", command, "--help"], cwd=ROOT, capture_output=True, text=True, timeout=120)
+        assert result.returncode == 0, result.stderr
+
+
+@pytest.mark.parametrize("path", sorted(set(re.findall(r"\]\(([\w./-]+)\)|\((assets/[\w.]+)\)", README))))
+def test_linked_files_exist(path: tuple[str, str]) -> None:
+    assert (ROOT / (path[0] or path[1])).exists()
