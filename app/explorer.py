@@ -61,9 +61,9 @@ class Explorer:
         self.leave(session)
         return Session(corpus=opened.token, forbidden=session.forbidden)
 
-    def attach(self, run_id: str) -> Session:
+    def attach(self, run_id: str, on_progress: Progress | None = None) -> Session:
         """A session at the end of a logged run. Raises RunNotFound."""
-        run = self.services.attach(run_id)
+        run = self.services.attach(run_id, on_progress)
         steps = len(run.trace.steps)
         return Session(run.documents.token, run.token, steps, max(1, steps), run.trace.chosen[-1] if steps else None, None, run.config.forbidden)
 

@@ -10,7 +10,7 @@ import json
 import numpy as np
 
 from app.components.tree import Node, act, h
-from app.services import OpenDocuments, RunInView
+from app.services import Labelled, OpenDocuments, RunInView
 from app.session import Session
 from app.strip_source import RunStrip, shown_temperature
 from core.config import EpisodeConfig
@@ -132,6 +132,11 @@ def agent_note(spec: CheckpointSpec) -> str:
     return f"{trained} · {positions}"
 
 
+def question_label(known: Labelled) -> str:
+    """A known question in the list, with its hops where they are known."""
+    return known.question if not known.hops else f"{known.question}  ·  {known.hops} hop{'s' if known.hops > 1 else ''}"
+
+
 def status(run: RunInView | None, session: Session) -> str:
     """The line beside the buttons."""
     if run is None:
@@ -140,7 +145,8 @@ def status(run: RunInView | None, session: Session) -> str:
     last = run.trace.steps[session.cursor - 1] if session.cursor else None
     took = f" · {last.milliseconds:,.0f} ms" if last else ""
     child = " · child run" if run.parent_run_id else ""
-    return f"step {session.cursor} of {budget}{took}{child}"
+    method = f"{run.trace.started.method} · " if run.trace.started.method != "qrag" else ""
+    return f"{method}step {session.cursor} of {budget}{took}{child}"
 
 
 def decision(trace: Trace, cursor: int) -> str:

@@ -36,21 +36,22 @@ from core.types import Document, Workspace
 
 _logger = logging.getLogger(__name__)
 
-MAX_OPEN_CORPORA = 12
-"""Documents kept in memory at once; the least recently used one goes first and is opened again from the caches."""
+MAX_CORPORA_BYTES = 4 * 2**30
+"""Memory for open documents; the least recently used one goes first and is opened again from the caches."""
+MAX_RUNS_BYTES = 2**30
+"""Memory for the Q-values of runs in view; older runs are read from the log again."""
 _SNAPSHOT_PAUSE = 5.0
 """Seconds between looks into the inbox."""
-MAX_RUNS_IN_VIEW = 200
-"""Runs whose Q-values are kept for drawing; older ones are read from the log again."""
 
 V = TypeVar("V")
 
 
 class Recent(Generic[V]):
-    """A thread-safe map that forgets what was not used for longest."""
+    """A thread-safe map that forgets what was not used for longest once its items weigh too much; the newest one always stays."""
 
-    def __init__(self, most: int) -> None:
-        self._most = most
+    def __init__(self, most: int, weigh: Callable[[V], int]) -> None:
+        """most: bytes of all items together."""
+        self._most, self._weigh = most, weigh
         self._items: OrderedDict[str, V] = OrderedDict()
         self._lock = threading.Lock()
 
@@ -59,8 +60,10 @@ class Recent(Generic[V]):
         with self._lock:
             self._items[key] = item
             self._items.move_to_end(key)
-            while len(self._items) > self._most:
-                self._items.popitem(last=False)
+            weight = sum(map(self._weigh, self._items.values()))
+            while weight > self._most and len(self._items) > 1:
+                _, oldest = self._items.popitem(last=False)
+                weight -= self._weigh(oldest)
 
     def get(self, key: str) -> V | None:
         """The item, now the most recently used; None when it is not (any more) there."""
@@ -82,6 +85,7 @@ class Labelled:
     question: str
     answer: str
     hops: int
+    """0 where nobody counted."""
     support: tuple[int, ...]
     """Chunk ids."""
 
@@ -101,6 +105,11 @@ class OpenDocuments:
     @property
     def workspace(self) -> Workspace:
         return self.corpus.workspace
+
+    @property
+    def n_bytes(self) -> int:
+        """Memory of vectors and texts, about."""
+        return 4 * self.corpus.index.vectors.numel() + sum(2 * len(document.text) for document in self.workspace.documents)
 
 
 @dataclass(frozen=True, eq=False)
@@ -124,6 +133,11 @@ class RunInView:
     @property
     def n_chunks(self) -> int:
         return len(self.documents.corpus)
+
+    @property
+    def n_bytes(self) -> int:
+        """Memory of the Q-values, and some for the rest."""
+        return 4 * self.n_chunks * self.trace.n_looks + 20_000
 
     @property
     def config(self) -> EpisodeConfig:
@@ -172,8 +186,8 @@ class Services:
         self.settings = settings
         self.log_path = Path(settings.log or default_log_path())
         self.log: ExperimentLog | InboxLog = open_log(self.log_path)
-        self.corpora: Recent[OpenDocuments] = Recent(MAX_OPEN_CORPORA)
-        self.runs: Recent[RunInView] = Recent(MAX_RUNS_IN_VIEW)
+        self.corpora: Recent[OpenDocuments] = Recent(MAX_CORPORA_BYTES, lambda documents: documents.n_bytes)
+        self.runs: Recent[RunInView] = Recent(MAX_RUNS_BYTES, lambda run: run.n_bytes)
         self._agents: dict[str, Agent] = {}
         self._loading = threading.Lock()
         self._closing = threading.Event()
@@ -253,7 +267,7 @@ class Services:
         self.runs.put(run.token, run)
         return run
 
-    def attach(self, run_id: str) -> RunInView:
+    def attach(self, run_id: str, on_progress: Progress | None = None) -> RunInView:
         """A run as it stands: the one in view if it is, else out of the log, with its documents open again.
 
         Raises RunNotFound, LogError, BadCheckpoint.
@@ -265,8 +279,9 @@ class Services:
             raise LogError("another program owns the log, so runs can't be opened here; close it, or start with another --log")
         logged = self.log.get(run_id)
         workspace = workspace_of_run(logged, self.log.documents(run_id))
-        documents = self.reopen(workspace, self.agent(logged.record.checkpoint))
         gold = tuple((logged.record.label or {}).get("support", ()))
+        questions = (Labelled(logged.record.query, "", 0, gold),) if gold else ()
+        documents = self.reopen(workspace, self.agent(logged.record.checkpoint), on_progress, questions)
         run = RunInView(secrets.token_hex(16), run_id, documents, logged.trace, gold, logged.record.parent_run_id, ended=True)
         self.runs.put(run.token, run)
         return run

@@ -13,7 +13,7 @@ import plotly.graph_objects as go
 
 from app import opening, present
 from app.components.strip import strip_value
-from app.components.tree import clicked
+from app.components.tree import Node, clicked
 from app.explorer import Explorer
 from app.jobs import Finished, stream
 from app.services import RunInView, Services
@@ -104,27 +104,24 @@ class ExploreTab(ExploreLayout):
 
     def _load(self, session: Session, request: gr.Request) -> Iterator[Update]:
         run_id = str(request.query_params.get("run", ""))[:64]
+        refused: list[Node] = []
         if run_id:
-            try:
-                yield self._attached(self.explorer.attach(run_id))
-                return
-            except UserError as error:
-                yield {self.notice: present.notice(f"{error}. A sample is opened instead.", "error")}
+            for update in self._opening(lambda report: self.explorer.attach(run_id, report)):
+                if self.session in update:
+                    yield {**update, **self._attached(update[self.session])}
+                    return
+                refused = update.get(self.notice) or refused
+                yield update
         sample = list_samples()[0]
         for update in self._opening(lambda report: opening.open_sample(self.explorer, session, sample.key, self.services.default_checkpoint, report)):
-            update.pop(self.notice, None)
-            yield update
+            yield update | ({self.notice: refused} if refused else {})
 
     def _attached(self, session: Session) -> Update:
+        """The controls as they were for the run in view."""
         run = self.services.runs.get(session.run)
         assert run is not None
-        config, spec = run.config, run.spec
-        controls = self.controls
-        return {
-            **self._opened(session, query=run.trace.started.query, spec=spec, config=config),
-            **self._view(session, run.trace.started.query, config),
-            controls.query: run.trace.started.query,
-        }
+        query, config = run.trace.started.query, run.config
+        return {**self._view(session, query, config), **self._control_values(run.spec, config, run.n_chunks), self.controls.query: query}
 
     def _open_sample(self, session: Session, key: str, agent: str, chunker: str, max_tokens: float | None) -> Iterator[Update]:
         yield from self._opening(lambda report: opening.open_sample(self.explorer, session, key, agent, report, chunker, max_tokens))
@@ -151,19 +148,18 @@ class ExploreTab(ExploreLayout):
         except UserError as error:
             yield {self.opening_progress: [], self.notice: present.notice(str(error)), self.cancel: gr.Button(interactive=False)}
 
-    def _opened(self, session: Session, query: str | None = None, spec: CheckpointSpec | None = None, config: EpisodeConfig | None = None) -> Update:
+    def _opened(self, session: Session) -> Update:
         """Everything that changes with the documents: known questions, controls at the agent's defaults, empty views."""
         documents = self.explorer.documents(session)
-        spec = spec or documents.agent.spec
-        known = [(f"{q.question}  ·  {q.hops} hop{'s' if q.hops > 1 else ''}", q.question) for q in documents.questions]
-        query = query if query is not None else (documents.questions[0].question if documents.questions else "")
-        config = config or spec.episode_config(step_budget=min(spec.step_budget, len(documents.corpus)))
-        shown = query if query in [q.question for q in documents.questions] else None
+        spec = documents.agent.spec
+        known = [(present.question_label(q), q.question) for q in documents.questions]
+        query = documents.questions[0].question if documents.questions else ""
+        config = spec.episode_config(step_budget=min(spec.step_budget, len(documents.corpus)))
         return {
             **self._view(session, query, config),
             **self._control_values(spec, config, len(documents.corpus)),
             self.controls.query: query,
-            self.known: gr.Dropdown(known, value=shown, visible=bool(known)),
+            self.known: gr.Dropdown(known, value=query or None, visible=bool(known)),
             self.opening_progress: [],
             self.change_panel: gr.Accordion(open=False),
             self.agent: gr.Dropdown(value=spec.name, info=present.agent_note(spec)),

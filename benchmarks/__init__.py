@@ -1,0 +1,65 @@
+"""Measurements that others can repeat: `python -m benchmarks NAME --json`. The form of a result is here; each module makes one.
+
+Every ratio is ours over theirs, both measured in the same run on the same machine, so that it says something wherever it is run.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import statistics
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+DATA = Path(os.environ.get("QRAG_DATA", Path(__file__).resolve().parents[1] / "../shared/data"))
+"""Where the public data sets lie."""
+
+
+@dataclass(frozen=True)
+class Row:
+    """One measured figure."""
+
+    measure: str
+    value: float
+    unit: str
+    against: str | None = None
+    """What it is compared with, None where it stands alone."""
+    ratio: float | None = None
+    """Ours over theirs: below 1 is better for times, above 1 for rates and scores."""
+
+
+def machine() -> dict[str, Any]:
+    """What the figures were measured on."""
+    import torch
+
+    return {
+        "processor": _processor(),
+        "cores": os.cpu_count(),
+        "threads": torch.get_num_threads(),
+        "gpu": torch.cuda.get_device_name() if torch.cuda.is_available() else None,
+        "python": platform.python_version(),
+        "torch": torch.__version__,
+    }
+
+
+def _processor() -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="ascii", errors="replace").splitlines()
+    except OSError:
+        return platform.processor()
+    return next((line.partition(":")[2].strip() for line in lines if line.startswith("model name")), platform.processor())
+
+
+def median_seconds(works: dict[str, Callable[[], object]], repeats: int) -> dict[str, float]:
+    """Median wall clock of each piece of work. They take turns, so that whatever else the machine does hits all alike; one warm-up each."""
+    seconds: dict[str, list[float]] = {name: [] for name in works}
+    for repeat in range(repeats + 1):
+        for name, work in works.items():
+            began = time.perf_counter()
+            work()
+            if repeat:
+                seconds[name].append(time.perf_counter() - began)
+    return {name: statistics.median(values) for name, values in seconds.items()}

@@ -1,0 +1,53 @@
+"""`python -m benchmarks NAME [--json]`: runs one benchmark and prints its rows, as a table or as one JSON object.
+
+Exit status 2, with one line on stderr, where the data or a package that the benchmark compares with is missing.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import json
+import sys
+from collections.abc import Sequence
+from dataclasses import asdict
+
+from benchmarks import Row, machine
+
+BENCHMARKS = {
+    "scoring": "one step over 160,000 and 400,000 chunks: turned query, turned chunks, FAISS",
+    "encoding": "tokens a second, against sentence-transformers",
+    "cosine_threshold": "the cosine from which a chunk counts as support, on three QA training sets",
+    "ingest_pages": "what reading and chunking keep of real pages, Markdown and books",
+}
+
+
+def main(argv: Sequence[str]) -> int:
+    """Runs one benchmark; returns the exit status."""
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks",
+        description="\n".join(f"{name:<18}{meaning}" for name, meaning in BENCHMARKS.items()),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("name", choices=BENCHMARKS, metavar="NAME")
+    parser.add_argument("--json", action="store_true", help="one JSON object")
+    args = parser.parse_args(argv)
+    try:
+        rows: list[Row] = importlib.import_module(f"benchmarks.{args.name}").rows()
+    except FileNotFoundError as error:
+        print(f"{error.filename} is missing; point QRAG_DATA to the folder that holds the data sets", file=sys.stderr)
+        return 2
+    except ModuleNotFoundError as error:
+        print(f"the package {error.name} is not installed; pip install {str(error.name).replace('_', '-')}", file=sys.stderr)
+        return 2
+    if args.json:
+        print(json.dumps({"benchmark": args.name, "machine": machine(), "rows": [asdict(row) for row in rows]}, allow_nan=False))
+        return 0
+    for row in rows:
+        against = "" if row.against is None else f"  against {row.against}" + ("" if row.ratio is None else f": {row.ratio:.3f}")
+        print(f"{row.measure:<60}{row.value:>14.6g} {row.unit}{against}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

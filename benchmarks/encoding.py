@@ -1,0 +1,65 @@
+"""Tokens a second of the dual encoder against sentence-transformers, same model, same texts, both in float32.
+
+4,000 chunks of composed prose, 10 to 200 words each, as a chunker would give them. Theirs runs at the best of three batch sizes. Where the
+processor or GPU has half precision, ours is also measured as the app runs it. sentence-transformers is no requirement of this
+project: install it for this comparison.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable
+from functools import partial
+from itertools import islice
+from pathlib import Path
+from random import Random
+
+import numpy as np
+import torch
+from sentence_transformers import SentenceTransformer
+
+from benchmarks import Row, median_seconds
+from core.encode.checkpoint import MINILM, find_base, find_checkpoint, read_spec, write_spec
+from core.encode.encoder import DualEncoder
+from core.tasks.prose import compose_paragraph
+
+N_CHUNKS = 4_000
+BATCH_SIZES = (32, 128, 512)
+REPEATS = 3
+
+
+def rows() -> list[Row]:
+    """Rates, and how far the two agree."""
+    texts = chunks()
+    with tempfile.TemporaryDirectory() as folder:
+        write_spec(Path(folder), read_spec(find_checkpoint("base")).model_copy(update={"vectors": "float32"}))
+        full = DualEncoder(Path(folder))
+    shipped = DualEncoder(find_checkpoint("base"))
+    theirs = SentenceTransformer(str(find_base(MINILM)), device=full.device.type, model_kwargs={"dtype": torch.float32})
+    theirs.max_seq_length = full.spec.max_chunk_tokens
+    n_tokens = int(np.minimum(full.tokenizer.count(texts) + 2, full.spec.max_chunk_tokens).sum())
+    works: dict[str, Callable[[], object]] = {
+        f"theirs {size}": partial(theirs.encode, texts, batch_size=size, normalize_embeddings=True) for size in BATCH_SIZES
+    }
+    works["float32"] = lambda: full.encode_chunks(texts)
+    half = str(shipped.dtype).removeprefix("torch.")
+    if shipped.dtype != full.dtype:
+        works[half] = lambda: shipped.encode_chunks(texts)
+    seconds = median_seconds(works, REPEATS)
+    best = min(seconds[f"theirs {size}"] for size in BATCH_SIZES)
+    against = "sentence-transformers, float32, best of its batch sizes"
+    rates = [Row(f"encoding, {name}", n_tokens / seconds[name], "tokens/s", against, best / seconds[name]) for name in works if not name.startswith("theirs")]
+    expected = theirs.encode(texts, normalize_embeddings=True)
+    cosine = float((full.encode_chunks(texts) * expected).sum(axis=1).min())
+    return [*rates, Row("smallest cosine between the two vectors of a text", cosine, "cosine", "sentence-transformers, float32")]
+
+
+def chunks() -> list[str]:
+    """Composed prose cut at random sentence borders: the same texts every time."""
+    rng = Random(0)
+    out = []
+    for _ in range(N_CHUNKS):
+        wanted = rng.choice((1, 2, 4, 8, 12))
+        sentences = (sentence for _ in range(4) for sentence in compose_paragraph(rng))
+        out.append(" ".join(islice(sentences, wanted)))
+    return out
