@@ -54,6 +54,8 @@ class Opened:
     milliseconds: dict[str, float] = field(default_factory=dict)
     n_embedded: int = 0
     """Distinct chunks that had to be embedded; the others came from the cache."""
+    n_damaged_blocks: int = 0
+    """Parts of the vector cache that failed their checksum; what they held was embedded again."""
 
 
 Progress = Callable[[OpenProgress], None]
@@ -67,7 +69,7 @@ def open_corpus(
     workspace = chunk_documents(documents, encoder, chunk_configs, on_progress)
     chunking = 1000 * (time.perf_counter() - started)
     opened = index_workspace(workspace, encoder, on_progress)
-    return Opened(opened.corpus, {"chunking": chunking, **opened.milliseconds}, opened.n_embedded)
+    return Opened(opened.corpus, {"chunking": chunking, **opened.milliseconds}, opened.n_embedded, opened.n_damaged_blocks)
 
 
 def chunk_documents(
@@ -98,13 +100,14 @@ def index_workspace(workspace: Workspace, encoder: DualEncoder, on_progress: Pro
             on_progress(OpenProgress("embedding", progress.done, progress.total, progress.n_cached, progress.seconds_left))
 
     started = time.perf_counter()
-    vectors = embed_chunks(encoder, workspace.texts(), vector_store(encoder), report)
+    store = vector_store(encoder)
+    vectors = embed_chunks(encoder, workspace.texts(), store, report)
     embedded = time.perf_counter()
     if on_progress is not None:
         on_progress(OpenProgress("indexing", 0, len(workspace)))
     corpus = Corpus(workspace, index_of(encoder, vectors))
     milliseconds = {"embedding": 1000 * (embedded - started), "indexing": 1000 * (time.perf_counter() - embedded)}
-    return Opened(corpus, milliseconds, n_missing)
+    return Opened(corpus, milliseconds, n_missing, store.n_damaged_blocks)
 
 
 def index_of(encoder: DualEncoder, vectors: np.ndarray) -> ChunkIndex:

@@ -12,7 +12,7 @@ import gradio as gr
 import plotly.graph_objects as go
 
 from app import opening, present
-from app.components.strip import strip_value
+from app.components.strip import strip_loading, strip_value
 from app.components.tree import Node, clicked
 from app.explorer import Explorer
 from app.jobs import Finished, stream
@@ -105,6 +105,7 @@ class ExploreTab(ExploreLayout):
     def _load(self, session: Session, request: gr.Request) -> Iterator[Update]:
         run_id = str(request.query_params.get("run", ""))[:64]
         refused: list[Node] = []
+        yield {self.strip: strip_loading("A document is being opened…")}
         if run_id:
             for update in self._opening(lambda report: self.explorer.attach(run_id, report)):
                 if self.session in update:

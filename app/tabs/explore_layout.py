@@ -66,6 +66,7 @@ class ExploreLayout:
                             file_count="multiple",
                             type="filepath",
                             label=f"HTML, Markdown or plain text, up to {MAX_FILE_BYTES // 2**20} MB each; several are searched as one list, in this order",
+                            height=160,
                             elem_id="qx-files",
                         )
                         self.open_files = gr.Button("Open files", variant="primary", elem_id="qx-open-files")

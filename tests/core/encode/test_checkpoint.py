@@ -13,7 +13,7 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
-from core.encode.checkpoint import CheckpointSpec, find_base, find_checkpoint, read_spec, shipped_checkpoints, write_spec
+from core.encode.checkpoint import find_base, find_checkpoint, read_spec, shipped_checkpoints, write_spec
 from core.encode.encoder import DualEncoder
 from core.errors import BadCheckpoint, BadRequest
 
@@ -95,7 +95,7 @@ def test_checkpoints_that_are_not_there(tmp_path: Path, reference: Path) -> None
         find_checkpoint("nowhere")
     with pytest.raises(BadCheckpoint, match="import it first: python -m core import-checkpoint"):
         find_checkpoint(str(reference / "checkpoints" / "none"))
-    with pytest.raises(BadCheckpoint, match="no readable qrag.json"):
+    with pytest.raises(BadCheckpoint, match=r"no readable qrag\.json"):
         read_spec(tmp_path)
 
 

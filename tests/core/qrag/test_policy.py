@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -55,7 +56,7 @@ def test_state_value_rises_with_temperature_and_with_candidates(look: tuple[np.n
     by_temperature = [state_value(q_values, available, t) for t in (0, 0.01, 0.1, 1, 10)]
     by_candidates = [state_value(q_values, available, 0.5, k) for k in (1, 2, 3, 1000)]
     for values in (by_temperature, by_candidates):
-        assert all(b >= a - 1e-6 for a, b in zip(values, values[1:], strict=False))
+        assert all(b >= a - 1e-6 for a, b in pairwise(values))
     assert by_candidates[0] == pytest.approx(q_values[available].max())
 
 

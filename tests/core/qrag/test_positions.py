@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -49,7 +50,7 @@ def test_linspace_spreads_each_interval_to_its_end(selection: tuple[int, list[in
     m, chosen = selection
     expected: list[float] = []
     cuts = sorted({0, *chosen, m})
-    for lo, hi in zip(cuts, cuts[1:], strict=False):
+    for lo, hi in pairwise(cuts):
         before = sum(c <= lo for c in chosen)
         expected += [before * step + int(0.9 * step) * k / max(hi - lo - 1, 1) for k in range(hi - lo)]
     setting = spec(position_formula="linspace", position_step=step, position_span=int(0.9 * step))
