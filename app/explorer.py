@@ -9,7 +9,7 @@ Knows nothing of components or of how things look.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 
@@ -67,7 +67,7 @@ class Explorer:
         steps = len(run.trace.steps)
         return Session(run.documents.token, run.token, steps, max(1, steps), run.trace.chosen[-1] if steps else None, None, run.config.forbidden)
 
-    def advance(self, session: Session, query: str, config: EpisodeConfig, steps: int | None) -> Iterator[Session]:
+    def advance(self, session: Session, query: str, config: EpisodeConfig, steps: int | None) -> Generator[Session]:
         """Takes `steps` more steps (None: until the end); one session per event. Closing the iterator cancels the run."""
         query = check_query(query)
         documents = self.documents(session)
@@ -88,7 +88,7 @@ class Explorer:
         kept = 0 if run is None or config.beam_width > 1 else session.cursor
         yield from self._begin(session, query, config, run if kept else None, kept, steps)
 
-    def force(self, session: Session, query: str, config: EpisodeConfig, chunk_id: int) -> Iterator[Session]:
+    def force(self, session: Session, query: str, config: EpisodeConfig, chunk_id: int) -> Generator[Session]:
         """The person chooses the next chunk."""
         query = check_query(query)
         run = self._in_progress(session, query, finished_too=True)
@@ -103,7 +103,7 @@ class Explorer:
         config.check_against(len(self.documents(session).corpus))
         yield from self._begin(session, query, config, run if kept else None, kept, 1)
 
-    def forbid(self, session: Session, query: str, config: EpisodeConfig, chunk_id: int) -> Iterator[Session]:
+    def forbid(self, session: Session, query: str, config: EpisodeConfig, chunk_id: int) -> Generator[Session]:
         """The agent may never choose a chunk; where it has, the run forks before that and shows what it chooses instead."""
         if not 0 <= chunk_id < len(self.documents(session).corpus):
             raise BadRequest(f"chunk {chunk_id} does not exist; choose one of the document's chunks")
@@ -138,7 +138,7 @@ class Explorer:
         at_end = run.trace.stopped is not None and session.cursor == len(run.trace.steps)
         return run if finished_too or not at_end else None
 
-    def _begin(self, session: Session, query: str, config: EpisodeConfig, parent: RunInView | None, kept: int, steps: int | None) -> Iterator[Session]:
+    def _begin(self, session: Session, query: str, config: EpisodeConfig, parent: RunInView | None, kept: int, steps: int | None) -> Generator[Session]:
         documents = self.documents(session)
         self.leave(session)
         started = RunStarted(query, documents.agent.name, documents.agent.spec.name, len(documents.corpus), config)
@@ -147,7 +147,7 @@ class Explorer:
         )
         yield from self._drive(replace(session, run=run.token, cursor=kept, look=kept + 1), run, config, steps)
 
-    def _drive(self, session: Session, run: RunInView, config: EpisodeConfig, steps: int | None) -> Iterator[Session]:
+    def _drive(self, session: Session, run: RunInView, config: EpisodeConfig, steps: int | None) -> Generator[Session]:
         """Takes events from the agent into the run, `steps` of them or all; a run that is left early by the person is closed as cancelled."""
         documents = run.documents
         prefix = run.trace.chosen
@@ -157,7 +157,7 @@ class Explorer:
             events = documents.agent.run(run.trace.started.query, documents.corpus, run.config, prefix)
         taken = 0
         try:
-            with closing(events):  # type: ignore[type-var]  # both are generators
+            with closing(events):
                 for event in events:
                     if isinstance(event, RunStarted):
                         continue

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -98,7 +99,11 @@ class ExploreTab(ExploreLayout):
             show_progress="hidden",
             trigger_mode="always_last",
         )
-        self.on_load = lambda blocks: blocks.load(self._load, [session], **opens)
+        self._panels = panels
+
+    def on_load(self, blocks: gr.Blocks) -> None:
+        """What a visitor meets. Not in line behind those who open long documents."""
+        blocks.load(self._load, [self.session], self._panels, api_visibility="private", show_progress="hidden", concurrency_id="load", concurrency_limit=4)
 
     # Handlers; each returns or yields updates by component
 
@@ -199,12 +204,13 @@ class ExploreTab(ExploreLayout):
     def _step(self, session: Session, *controls: Any) -> Iterator[Update]:
         yield from self._acting(session, controls, lambda query, config: self.explorer.advance(session, query, config, 1))
 
-    def _acting(self, session: Session, controls: tuple[Any, ...], action: Callable[[str, EpisodeConfig], Iterator[Session]]) -> Iterator[Update]:
+    def _acting(self, session: Session, controls: tuple[Any, ...], action: Callable[[str, EpisodeConfig], Generator[Session]]) -> Iterator[Update]:
         """A view per event of a run; an error becomes a sentence beside the buttons and changes nothing else."""
         try:
             query, config = read_controls(controls)
-            for session in action(query, config):
-                yield {**self._view(session, query, config), self.cancel: gr.Button(interactive=True)}
+            with closing(action(query, config)) as sessions:  # a visitor who cancels or leaves closes the run at once
+                for session in sessions:
+                    yield {**self._view(session, query, config), self.cancel: gr.Button(interactive=True)}
             self.services.log.flush()
             yield {self.cancel: gr.Button(interactive=False)}
         except UserError as error:

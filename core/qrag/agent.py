@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import time
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -65,7 +65,7 @@ class Agent:
         self.encoder = encoder
         self.spec = encoder.spec
 
-    def run(self, query: str, corpus: Corpus, config: EpisodeConfig, prefix: Sequence[int] = ()) -> Iterator[Event]:
+    def run(self, query: str, corpus: Corpus, config: EpisodeConfig, prefix: Sequence[int] = ()) -> Generator[Event]:
         """One episode. Raises BadRequest before the first event."""
         for _, event in self.run_batch([Episode(query, corpus, config, prefix=tuple(prefix))]):
             yield event

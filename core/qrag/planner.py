@@ -9,7 +9,7 @@ A beam of one is the greedy agent.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator
 from dataclasses import dataclass
 
 import numpy as np
@@ -32,7 +32,7 @@ class _Path:
         return tuple(step.chunk_id for step in self.steps)
 
 
-def plan(agent: Agent, query: str, corpus: Corpus, config: EpisodeConfig) -> Iterator[Event]:
+def plan(agent: Agent, query: str, corpus: Corpus, config: EpisodeConfig) -> Generator[Event]:
     """The events of the best path, steps coming once the search is over. Raises BadRequest before the first event."""
     agent.check(query, corpus, config)
     yield RunStarted(query, agent.name, agent.spec.name, len(corpus), config)

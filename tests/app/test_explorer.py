@@ -137,7 +137,7 @@ def test_forbidding_a_chosen_chunk_runs_on_without_it_and_can_be_taken_back(expl
 def test_closing_a_run_early_logs_it_as_cancelled(explorer: Explorer, session: Session) -> None:
     sessions = explorer.advance(session, QUERY, CONFIG, None)
     first = next(sessions)
-    sessions.close()  # type: ignore[attr-defined]  # a generator
+    sessions.close()
     run = explorer.run_of(first)
     assert run is not None
     logged = explorer.services.log.get(run.run_id)
