@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import signal
+import sys
 import threading
 from pathlib import Path
 
@@ -25,7 +27,7 @@ STYLES = [ASSETS / name for name in ("theme.css", "app.css", "strip.css")]
 def build_app(services: Services) -> gr.Blocks:
     """The pages over shared services."""
     with gr.Blocks(title="Q-RAG Explorer", analytics_enabled=False, delete_cache=(3600, 86400), fill_width=True) as blocks:
-        gr.Markdown("# Q-RAG Explorer", elem_id="qx-title")
+        gr.Markdown("# Q-RAG Explorer\nWatch an agent answer a question by picking one chunk after another. Press ? for keys.", elem_id="qx-title")
         with gr.Tabs(), gr.Tab("Explore", id="explore"):
             explore = ExploreTab(services)
         explore.on_load(blocks)
@@ -35,6 +37,7 @@ def build_app(services: Services) -> gr.Blocks:
 def launch(settings: Settings) -> None:
     """Serves until stopped. Raises UserError for settings that can't work."""
     os.environ.setdefault("GRADIO_ANALYTICS_ENABLED", "False")
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))  # so that the log is closed in order
     services = Services(settings)
     blocks = build_app(services)
     threading.Thread(target=_warm_up, args=[services], daemon=True).start()

@@ -85,6 +85,11 @@ class Explorer:
             if not run.ended:
                 yield from self._drive(session, run, config, steps)
                 return
+        ended = self._in_progress(session, query, finished_too=True)
+        if run is None and ended is not None and steps == 1:
+            if same_settings(ended.config, config):
+                raise BadRequest("this run has stopped; change a setting or go Back to go on from it, or press Run for a new one")
+            run = ended  # with other settings, a larger budget say, there may be more to take
         kept = 0 if run is None or config.beam_width > 1 else session.cursor
         yield from self._begin(session, query, config, run if kept else None, kept, steps)
 

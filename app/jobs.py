@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import queue
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
@@ -25,7 +25,7 @@ class Finished(Generic[R]):
     result: R
 
 
-def stream(work: Callable[[Callable[[P], None]], R], every: float = 0.2) -> Iterator[P | Finished[R]]:
+def stream(work: Callable[[Callable[[P], None]], R], every: float = 0.2) -> Generator[P | Finished[R]]:
     """Yields the latest progress at most once per `every` seconds, then `Finished`. Raises what the work raises."""
     reports: queue.SimpleQueue[P] = queue.SimpleQueue()
     closed = threading.Event()

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from app.explorer import Explorer
@@ -34,7 +35,8 @@ def open_sample(explorer: Explorer, session: Session, key: str, agent: str, repo
     def label(workspace: Workspace) -> tuple[Labelled, ...]:
         return tuple(Labelled(q.question, q.answer, q.hops, support_chunks(workspace, 0, q.support)) for q in sample.questions)
 
-    return _open(explorer, session, [read_document(sample.path.read_bytes(), sample.path.name)], agent, report, chunker, max_tokens, label)
+    document = replace(read_document(sample.path.read_bytes(), sample.path.name), title=sample.title)
+    return _open(explorer, session, [document], agent, report, chunker, max_tokens, label)
 
 
 def open_files(

@@ -6,6 +6,7 @@ Decides wording and what a number's tooltip says. Knows nothing of Gradio events
 from __future__ import annotations
 
 import json
+import re
 
 import numpy as np
 
@@ -31,6 +32,14 @@ EXPLAIN = {
 }
 PAGE_CHARACTERS = 3_600
 """Text around a chunk that the reading pane shows at once."""
+
+MAX_SHOWN = 20_000
+"""Characters of one chunk that the pane shows: a word of a megabyte is one token to the encoder."""
+
+
+def counted(n: int, noun: str) -> str:
+    """ "1 chunk", "1,203 chunks"."""
+    return f"{n:,} {noun}" if n == 1 else f"{n:,} {noun}s"
 
 
 def step_class(step: int) -> str:
@@ -60,9 +69,9 @@ def document_header(documents: OpenDocuments | None) -> list[Node]:
     title = titles[0] if len(titles) == 1 else f"{titles[0]} and {len(titles) - 1} more"
     cuts = {f"{config.chunker}, {config.max_tokens} tokens" for config in workspace.configs if config is not None} or {"chunks as given"}
     n_duplicates = sum(table.n_duplicates for table in workspace.tables)
-    size = f"{workspace.n_tokens:,} tokens · {len(workspace):,} chunks · {' + '.join(sorted(cuts))}"
+    size = f"{workspace.n_tokens:,} tokens · {counted(len(workspace), 'chunk')} · {' + '.join(sorted(cuts))}"
     seconds = sum(documents.milliseconds.values()) / 1000
-    came = "from cache" if documents.n_embedded == 0 else f"{documents.n_embedded:,} chunks embedded"
+    came = "from cache" if documents.n_embedded == 0 else f"{counted(documents.n_embedded, 'chunk')} embedded"
     facts = [f"{document.title}: {text}" for document in workspace.documents for text in document.notices]
     if n_duplicates:
         facts.append(f"{n_duplicates:,} repeated chunk{'s were' if n_duplicates > 1 else ' was'} left out.")
@@ -95,14 +104,12 @@ def _json_ld(workspace: Workspace, count: int) -> Node:
 _STAGES = {"reading": "Reading", "chunking": "Cutting into chunks", "embedding": "Embedding", "indexing": "Building the index"}
 
 
-def progress(report: OpenProgress | None, title: str = "") -> list[Node]:
+def progress(report: OpenProgress) -> list[Node]:
     """A stage's bar, with the time left where it is known."""
-    if report is None:
-        return []
     left = "" if report.seconds_left is None else f" · about {_seconds(report.seconds_left)} left"
     cached = f" · {report.n_cached:,} known already" if report.n_cached else ""
     unit = "characters" if report.stage == "chunking" else "chunks"
-    words = f"{_STAGES[report.stage]} {title}: {report.done:,} of {report.total:,} {unit}{cached}{left}"
+    words = f"{_STAGES[report.stage]}: {report.done:,} of {report.total:,} {unit}{cached}{left}"
     return [
         h(
             "div",
@@ -146,7 +153,7 @@ def status(run: RunInView | None, session: Session) -> str:
     budget = run.config.step_budget
     last = run.trace.steps[session.cursor - 1] if session.cursor else None
     took = f" · {last.milliseconds:,.0f} ms" if last else ""
-    child = " · child run" if run.parent_run_id else ""
+    child = f" · child run from step {run.fork_step}" if run.parent_run_id else ""
     method = f"{run.trace.started.method} · " if run.trace.started.method != "qrag" else ""
     return f"{method}step {session.cursor} of {budget}{took}{child}"
 
@@ -210,7 +217,7 @@ def _step_card(run: RunInView, step: StepTaken, first: np.ndarray | None, sessio
             h("button", {"class": "qx-link", "data-act": "open", "data-arg": str(step.chunk_id)}, f"chunk {step.chunk_id:,}"),
             *marks,
         ),
-        h("p", {"class": "qx-quote"}, _shorten(step.text, 260)),
+        h("p", {"class": "qx-quote"}, _shorten(_plain(step.text), 260)),
         h(
             "div",
             {"class": "qx-kvs qx-sm"},
@@ -252,7 +259,9 @@ def reading(documents: OpenDocuments | None, run: RunInView | None, session: Ses
         marked = chunk_id == session.chunk_id
         attributes = {"class": " ".join(classes + ["qx-marked"] * marked), "data-act": "open", "data-arg": str(chunk_id), "data-show": marked}
         badge = h("span", {"class": "qx-pin"}, str(chosen[chunk_id])) if chunk_id in chosen else None
-        spans.append(h("span", attributes, badge, text[start:end]))
+        shown = text[start : min(end, start + MAX_SHOWN)]
+        cut = f"… ({end - start - MAX_SHOWN:,} more characters)" if end - start > MAX_SHOWN else None
+        spans.append(h("span", attributes, badge, shown, cut))
         at = max(at, end)
     return [
         _reading_head(workspace, session, centre, document, base + first, base + last),
@@ -325,7 +334,7 @@ def evidence(run: RunInView | None, session: Session) -> list[Node]:
                     h("span", {"class": "qx-pin"}, str(chosen[chunk.chunk_id])),
                     h("button", {"class": "qx-link", "data-act": "open", "data-arg": str(chunk.chunk_id)}, f"chunk {chunk.chunk_id:,}"),
                     h("span", {"class": "qx-mut qx-sm"}, " › ".join(chunk.heading_path)) if chunk.heading_path else None,
-                    h("p", {"class": "qx-quote"}, chunk.text),
+                    h("p", {"class": "qx-quote"}, _shorten(chunk.text, MAX_SHOWN)),
                 )
                 for chunk in chunks
             ),
@@ -362,6 +371,11 @@ def changes(run: RunInView, config: EpisodeConfig, query: str) -> list[str]:
     """What differs between the run in view and the controls, in words."""
     words = ["question"] if query.strip() != run.trace.started.query else []
     return words + [word for name, word in _SETTINGS.items() if getattr(run.config, name) != getattr(config, name)]
+
+
+def _plain(text: str) -> str:
+    """Without the marks of Markdown headings and table rules: a card shows the heading path beside it."""
+    return re.sub(r"(?m)^#{1,6} .*\n?|^\|[-:| ]+\|$", "", text).strip() or text
 
 
 def _shorten(text: str, most: int) -> str:

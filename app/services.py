@@ -72,10 +72,10 @@ class Recent(Generic[V]):
                 self._items.move_to_end(key)
             return self._items.get(key)
 
-    def find(self, fits: Callable[[V], bool]) -> V | None:
-        """The first item that fits."""
+    def all(self) -> list[V]:
+        """Every item, the least recently used first."""
         with self._lock:
-            return next((item for item in self._items.values() if fits(item)), None)
+            return list(self._items.values())
 
 
 @dataclass(frozen=True)
@@ -124,6 +124,8 @@ class RunInView:
     gold: tuple[int, ...] = ()
     """Support chunks of a labelled question."""
     parent_run_id: str | None = None
+    fork_step: int = 0
+    """Steps that a child run keeps of its parent."""
     ended: bool = False
     """Complete, cancelled or failed: the log holds it as it is."""
 
@@ -249,7 +251,7 @@ class Services:
         )
         self.log.start(record, documents.workspace.documents, documents.workspace.tables)
         kept = parent.trace.steps[:fork_step] if parent is not None else ()
-        run = RunInView(secrets.token_hex(16), record.run_id, documents, Trace(started, kept), gold, parent_run_id)
+        run = RunInView(secrets.token_hex(16), record.run_id, documents, Trace(started, kept), gold, parent_run_id, len(kept))
         self.runs.put(run.token, run)
         return run
 
@@ -273,7 +275,7 @@ class Services:
 
         Raises RunNotFound, LogError, BadCheckpoint.
         """
-        live = self.runs.find(lambda run: run.run_id == run_id)
+        live = next((run for run in self.runs.all() if run.run_id == run_id), None)
         if live is not None and self.corpora.get(live.documents.token) is not None:
             return live
         if isinstance(self.log, InboxLog):
@@ -283,7 +285,7 @@ class Services:
         gold = tuple((logged.record.label or {}).get("support", ()))
         questions = (Labelled(logged.record.query, "", 0, gold),) if gold else ()
         documents = self.reopen(workspace, self.agent(logged.record.checkpoint), on_progress, questions)
-        run = RunInView(secrets.token_hex(16), run_id, documents, logged.trace, gold, logged.record.parent_run_id, ended=True)
+        run = RunInView(secrets.token_hex(16), run_id, documents, logged.trace, gold, logged.record.parent_run_id, logged.record.fork_step or 0, ended=True)
         self.runs.put(run.token, run)
         return run
 
@@ -302,6 +304,9 @@ class Services:
             pause = max(_SNAPSHOT_PAUSE, 20 * (time.monotonic() - began))  # a large log must not be copied all the time
 
     def close(self) -> None:
-        """Commits what is queued and gives the log up."""
+        """Ends what is still running, commits what is queued and gives the log up."""
         self._closing.set()
+        for run in self.runs.all():
+            if not run.ended:
+                self.end_run(run, "cancelled")
         self.log.close()

@@ -42,7 +42,7 @@ class ChunkConfig:
         if self.chunker not in CHUNKERS:
             raise BadRequest(f"chunker={self.chunker!r} is unknown; choose one of {', '.join(CHUNKERS)}")
         if self.max_tokens < 8:
-            raise BadRequest(f"max_tokens={self.max_tokens} is below 8, too short for a sentence; choose 8 or more")
+            raise BadRequest(f"max tokens {self.max_tokens} is below 8, too short for a sentence; choose 8 or more")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,26 +70,26 @@ class EpisodeConfig:
 
     def __post_init__(self) -> None:
         if self.step_budget < 1:
-            raise BadRequest(f"step_budget={self.step_budget} must be at least 1")
+            raise BadRequest(f"step budget {self.step_budget} must be at least 1")
         if not 0 <= self.temperature <= MAX_TEMPERATURE:
-            raise BadRequest(f"temperature={self.temperature} must be between 0 and {MAX_TEMPERATURE:,.0f}")
+            raise BadRequest(f"temperature {self.temperature} must be between 0 and {MAX_TEMPERATURE:,.0f}")
         if self.stop_threshold is not None and not math.isfinite(self.stop_threshold):
-            raise BadRequest(f"stop_threshold={self.stop_threshold} must be a finite number, or none to never stop early")
+            raise BadRequest(f"stop threshold {self.stop_threshold} must be a finite number, or none to never stop early")
         if not 1 <= self.beam_width <= MAX_BEAM_WIDTH:
-            raise BadRequest(f"beam_width={self.beam_width} must be between 1 and {MAX_BEAM_WIDTH}")
+            raise BadRequest(f"beam width {self.beam_width} must be between 1 and {MAX_BEAM_WIDTH}")
         if self.top_k_actions is not None and self.top_k_actions < 1:
-            raise BadRequest(f"top_k_actions={self.top_k_actions} must be at least 1, or none for all chunks")
+            raise BadRequest(f"top-k actions {self.top_k_actions} must be at least 1, or none for all chunks")
         if not 0 <= self.seed <= MAX_SEED:
-            raise BadRequest(f"seed={self.seed} must be between 0 and {MAX_SEED}")
+            raise BadRequest(f"seed {self.seed} must be between 0 and {MAX_SEED}")
         if self.beam_width > 1 and (self.temperature > 0 or self.forced):
-            raise BadRequest("beam_width above 1 plans greedily: set temperature to 0 and force no chunks, or set beam_width to 1")
+            raise BadRequest("a beam above 1 plans greedily: set temperature to 0 and force no chunks, or set the beam to 1")
 
     def check_against(self, n_chunks: int) -> None:
         """Raises BadRequest when the run can't be made over `n_chunks` chunks."""
         if n_chunks == 0:
             raise BadRequest("there are no chunks to search; open a document that has text")
         if self.step_budget > n_chunks:
-            raise BadRequest(f"step_budget={self.step_budget} is above {n_chunks}, the number of chunks; lower the budget or open a longer document")
+            raise BadRequest(f"step budget {self.step_budget} is above {n_chunks}, the number of chunks; lower the budget or open a longer document")
         named = [*self.forbidden, *(chunk_id for _, chunk_id in self.forced)]
         outside = [chunk_id for chunk_id in named if not 0 <= chunk_id < n_chunks]
         if outside:

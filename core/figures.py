@@ -15,6 +15,8 @@ INK = "#7b818c"
 LINE = "rgba(128, 132, 140, 0.28)"
 ACCENT = "#4a7de0"
 WARN = "#c27a1f"
+SEQUENTIAL = ("#9ccbcf", "#6db5bf", "#4399b0", "#2e7ba1", "#3a68a8")
+"""The middle of the strip's scale for Q, which both themes carry."""
 STEP_COLOURS = ("#d1495b", "#1f9aab", "#b26e00", "#8563b8", "#3f8f4f", "#c2578f", "#5b7fbf", "#8a7a3a")
 """By step, repeating; close to those of the strip, in tones that both themes carry."""
 
@@ -65,13 +67,16 @@ def best_q_figure(trace: Trace, score_name: str = "Q") -> go.Figure:
 def distribution_figure(values: np.ndarray, threshold: float | None, score_name: str = "Q") -> go.Figure:
     """How many chunks have which Q, on a log scale. values (N,), of the chunks that were available."""
     figure = _figure()
-    counts, edges = np.histogram(values, bins=48)
+    lo, hi = float(values.min()), float(values.max())
+    counts, edges = np.histogram(values.astype(np.float64), bins=48, range=(lo, max(hi, lo + 1e-3)))  # all alike: one bar of some width
     middles = (edges[:-1] + edges[1:]) / 2
     hover = f"{score_name} about %{{x:.3f}}: %{{y:,}} chunks<extra></extra>"
-    figure.add_bar(x=middles, y=counts, marker={"color": middles, "colorscale": "Viridis"}, width=np.diff(edges), hovertemplate=hover)
+    figure.add_bar(x=middles, y=counts, marker={"color": middles, "colorscale": SEQUENTIAL}, width=np.diff(edges), hovertemplate=hover)
     if threshold is not None:
         figure.add_vline(x=threshold, line={"color": WARN, "dash": "dash", "width": 1.5})
-    figure.update_yaxes(type="log", title="chunks (log)", dtick=1)
+    top = float(counts.max())
+    ticks = [n * 10**power for power in range(7) for n in (1, 2, 5) if n * 10**power <= top]
+    figure.update_yaxes(type="log", title="chunks (log)", range=[np.log10(0.5), np.log10(top * 1.3)], tickvals=ticks)
     figure.update_xaxes(title=score_name)
     return figure
 

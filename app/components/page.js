@@ -16,6 +16,15 @@ function address() {
 watch("value", address);
 address();
 
+// A narrow screen begins with the settings folded, so that the strip is near the buttons.
+if (innerWidth < 640) {
+  const fold = (tries) => {
+    const open = document.querySelector("#qx-settings button.label-wrap.open");
+    if (open) open.click(); else if (tries) setTimeout(() => fold(tries - 1), 200);
+  };
+  fold(20);
+}
+
 const press = (id) => { const button = document.getElementById(id); if (button && !button.disabled) button.click(); };
 function look(by) {
   const cards = [...document.querySelectorAll("#qx-steps [data-act=look]")];

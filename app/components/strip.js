@@ -209,7 +209,7 @@ function refresh() {
 }
 
 function receive() {
-  const value = props.value;
+  const value = typeof props.value === "string" ? JSON.parse(props.value || "null") : props.value; // packed, see tree.py
   const drawable = Boolean(value && value.n_chunks > 0 && value.n_looks > 0);
   root.dataset.state = drawable ? "shown" : value && value.loading ? "loading" : "empty";
   invitation.textContent = (value && value.loading) || INVITATION;

@@ -27,7 +27,7 @@ function path(target) {           // where the focus is, so that a redraw can pu
 }
 
 function draw() {
-  const value = props.value || [];
+  const value = JSON.parse(props.value || "[]");
   const focus = path(document.activeElement);
   const scroller = root.querySelector("[data-keep-scroll]");
   const kept = scroller ? [scroller.dataset.keepScroll, scroller.scrollTop] : null;

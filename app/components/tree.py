@@ -1,12 +1,14 @@
 """A gr.HTML that shows untrusted text safely: Python sends a tree of plain data, the browser builds it with text nodes only.
 
 gr.HTML templates run what they are given (`${...}`, `{{...}}`), so document text never enters one. The template here is static; the
-tree travels as the component's value. A click on a node with `data-act` triggers `select` with {"act", "arg"}: values from a browser,
+tree travels as the component's value, packed into one string: Gradio sends a generator's values as differences to the one before, and
+its differences of nested lists that shrink are wrong. A click on a node with `data-act` triggers `select` with {"act", "arg"}: values from a browser,
 to be checked by whoever listens.
 """
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -32,9 +34,14 @@ def act(name: str, arg: object, label: str, **attributes: Any) -> Node:
     return h("button", {"class": "qx-btn", "data-act": name, "data-arg": str(arg), **attributes}, label)
 
 
+def packed(value: Any) -> str:
+    """A component's value as one string."""
+    return json.dumps(value, ensure_ascii=False)
+
+
 def tree(value: list[Node] | None = None, **kwargs: Any) -> gr.HTML:
-    """A component that shows a list of nodes. (No subclass of gr.HTML: Gradio writes stub files beside those.)"""
-    return gr.HTML(value or [], html_template='<div class="qx-tree"></div>', js_on_load=_SCRIPT, apply_default_css=False, **kwargs)
+    """A component that shows a packed list of nodes. (No subclass of gr.HTML: Gradio writes stub files beside those.)"""
+    return gr.HTML(packed(value or []), html_template='<div class="qx-tree"></div>', js_on_load=_SCRIPT, apply_default_css=False, **kwargs)
 
 
 def clicked(event: gr.EventData) -> tuple[str, str]:

@@ -6,6 +6,8 @@ import logging
 from collections.abc import Callable, Generator, Iterator
 from contextlib import closing
 from dataclasses import replace
+from functools import wraps
+from inspect import isgeneratorfunction
 from pathlib import Path
 from typing import Any
 
@@ -14,13 +16,13 @@ import plotly.graph_objects as go
 
 from app import opening, present
 from app.components.strip import strip_loading, strip_value
-from app.components.tree import Node, clicked
+from app.components.tree import Node, clicked, packed
 from app.explorer import Explorer
 from app.jobs import Finished, stream
 from app.services import RunInView, Services
 from app.session import Session
 from app.strip_source import RunStrip, shown_temperature
-from app.tabs.explore_layout import MAX_BUDGET, ExploreLayout
+from app.tabs.explore_layout import ExploreLayout
 from core.config import EpisodeConfig
 from core.encode.checkpoint import CheckpointSpec
 from core.errors import BadRequest, UserError
@@ -42,7 +44,7 @@ def read_controls(values: tuple[Any, ...]) -> tuple[str, EpisodeConfig]:
         stop_threshold=float(threshold) if stops else None,
         seed=int(seed),
         beam_width=int(beam),
-        top_k_actions=int(top_k) if top_k else None,
+        top_k_actions=None if top_k is None else int(top_k),
         use_positions=bool(positions),
     )
 
@@ -55,13 +57,15 @@ class ExploreTab(ExploreLayout):
         self.services = services
         self.explorer = Explorer(services)
         self.session = gr.State(Session(), delete_callback=self.explorer.leave)
+        self._packed = {component for component in vars(self).values() if isinstance(component, gr.HTML)} - {self.page}
         self._wire()
 
     def _wire(self) -> None:
         panels = [
             *(self.session, self.page, self.header, self.opening_progress, self.known, self.status, self.notice, self.standing, self.strip),
             *(self.steps, self.reading, self.decision, self.best, self.distribution_title, self.distribution, self.parts_card, self.parts),
-            *(self.evidence, self.back, self.reset, self.cancel, self.agent, self.change_panel, *self.controls.list()),
+            *(self.evidence, self.back, self.reset, self.cancel, self.run, self.step, self.agent, self.change_panel, self.figures, self.reading_notice),
+            *(self.open_sample, self.open_files, self.open_pasted, self.open_generated, *self.controls.list()),
         ]
         controls, session = self.controls.list(), self.session
         private = {"outputs": panels, "api_visibility": "private", "show_progress": "hidden"}
@@ -69,32 +73,37 @@ class ExploreTab(ExploreLayout):
         runs = {**private, "concurrency_id": "agent", "concurrency_limit": 1, "trigger_mode": "multiple"}
         chunking = [self.agent, self.chunker, self.max_tokens]
         slow = [
-            self.open_sample.click(self._open_sample, [session, self.sample, *chunking], **opens),
-            self.open_files.click(self._open_files, [session, self.files, *chunking], **opens),
-            self.open_pasted.click(self._open_pasted, [session, self.pasted, *chunking], **opens),
-            self.open_generated.click(self._open_generated, [session, self.length, *chunking], **opens),
-            self.agent.input(self._change_agent, [session, self.agent, *controls], **opens),
-            self.run.click(self._run, [session, *controls], **runs),
-            self.controls.query.submit(self._run, [session, *controls], **runs),
-            self.step.click(self._step, [session, *controls], **runs),
-            self.standing.select(self._on_standing, [session, *controls], **runs),
-            self.reading.select(self._on_reading, [session, *controls], **runs),
+            self.open_sample.click(self._sends(self._open_sample), [session, self.sample, *chunking], **opens),
+            self.open_files.click(self._sends(self._open_files), [session, self.files, *chunking], **opens),
+            self.open_pasted.click(self._sends(self._open_pasted), [session, self.pasted, *chunking], **opens),
+            self.open_generated.click(self._sends(self._open_generated), [session, self.length, *chunking], **opens),
+            self.agent.input(self._sends(self._change_agent), [session, self.agent, *controls], **opens),
+            self.run.click(self._sends(self._run), [session, *controls], **runs),
+            self.controls.query.submit(self._sends(self._run), [session, *controls], **runs),
+            self.step.click(self._sends(self._step), [session, *controls], **runs),
+            self.standing.select(self._sends(self._on_standing), [session, *controls], **runs),
+            self.reading.select(self._sends(self._on_reading), [session, *controls], **runs),
         ]
-        self.cancel.click(self._cancelled, [session, *controls], cancels=slow, **private)
-        self.back.click(self._back, [session, *controls], **runs)
-        self.reset.click(self._reset, [session, *controls], **runs)
+        self.cancel.click(self._sends(self._cancelled), [session, *controls], cancels=slow, **private)
+        self.back.click(self._sends(self._back), [session, *controls], **runs)
+        self.reset.click(self._sends(self._reset), [session, *controls], **runs)
         for panel in (self.steps, self.evidence):
-            panel.select(self._on_tree, [session, *controls], **private)
+            panel.select(self._sends(self._on_tree), [session, *controls], **private)
         for event in (self.strip.select, self.strip.look):
-            event(self._on_strip, [session, *controls], **private)
+            event(self._sends(self._on_strip), [session, *controls], **private)
         for event in (self.find.submit, self.find_next.click):
-            event(self._find, [session, self.find], **private)
+            event(self._sends(self._find), [session, self.find], **private)
+        self.change.click(lambda: gr.Column(visible=True), None, self.change_panel, api_visibility="private", show_progress="hidden")
+        self.keep.click(lambda: gr.Column(visible=False), None, self.change_panel, api_visibility="private", show_progress="hidden")
         self.known.input(lambda question: question, self.known, self.controls.query, api_visibility="private", show_progress="hidden")
+        self.controls.stops.input(
+            lambda on: gr.Slider(interactive=on), self.controls.stops, self.controls.threshold, api_visibility="private", show_progress="hidden"
+        )
         gr.on(
             [control.change for control in controls],
-            self._on_controls,
+            self._sends(self._on_controls),
             [session, *controls],
-            self.standing,
+            [self.standing],
             api_visibility="private",
             show_progress="hidden",
             trigger_mode="always_last",
@@ -103,7 +112,26 @@ class ExploreTab(ExploreLayout):
 
     def on_load(self, blocks: gr.Blocks) -> None:
         """What a visitor meets. Not in line behind those who open long documents."""
-        blocks.load(self._load, [self.session], self._panels, api_visibility="private", show_progress="hidden", concurrency_id="load", concurrency_limit=4)
+        blocks.load(
+            self._sends(self._load), [self.session], self._panels, api_visibility="private", show_progress="hidden", concurrency_id="load", concurrency_limit=4
+        )
+
+    def _sends(self, handler: Callable[..., Any]) -> Callable[..., Any]:
+        """The handler with trees and strip packed into strings on their way out (see components.tree)."""
+
+        def pack(update: Update) -> Update:
+            return {component: packed(value) if component in self._packed else value for component, value in update.items()}
+
+        if not isgeneratorfunction(handler):
+            return wraps(handler)(lambda *arguments: pack(handler(*arguments)))
+
+        @wraps(handler)
+        def generator(*arguments: Any) -> Iterator[Update]:
+            with closing(handler(*arguments)) as updates:
+                for update in updates:
+                    yield pack(update)
+
+        return generator
 
     # Handlers; each returns or yields updates by component
 
@@ -127,7 +155,7 @@ class ExploreTab(ExploreLayout):
         run = self.services.runs.get(session.run)
         assert run is not None
         query, config = run.trace.started.query, run.config
-        return {**self._view(session, query, config), **self._control_values(run.spec, config, run.n_chunks), self.controls.query: query}
+        return {**self._view(session, query, config), **self._control_values(run.spec, config), self.controls.query: query}
 
     def _open_sample(self, session: Session, key: str, agent: str, chunker: str, max_tokens: float | None) -> Iterator[Update]:
         yield from self._opening(lambda report: opening.open_sample(self.explorer, session, key, agent, report, chunker, max_tokens))
@@ -144,15 +172,22 @@ class ExploreTab(ExploreLayout):
 
     def _opening(self, work: Callable[[Progress], Session]) -> Iterator[Update]:
         """Progress while `work` opens documents, then the fresh page. What was open stays when it fails or is cancelled."""
-        yield {self.opening_progress: present.preparing(), self.notice: [], self.cancel: gr.Button(interactive=True)}
+        yield {self.opening_progress: present.preparing(), self.notice: [], **self._busy(True)}
         try:
-            for item in stream(work):
-                if isinstance(item, Finished):
-                    yield {**self._opened(item.result), self.cancel: gr.Button(interactive=False)}
-                else:
-                    yield {self.opening_progress: present.progress(item)}
+            with closing(stream(work)) as items:
+                for item in items:
+                    if isinstance(item, Finished):
+                        yield {**self._opened(item.result), **self._busy(False)}
+                    else:
+                        yield {self.opening_progress: present.progress(item)}
         except UserError as error:
-            yield {self.opening_progress: [], self.notice: present.notice(str(error)), self.cancel: gr.Button(interactive=False)}
+            yield {self.opening_progress: [], self.notice: present.notice(str(error)), **self._busy(False)}
+
+    def _busy(self, opening_documents: bool) -> Update:
+        """Nothing runs over documents that are about to be replaced."""
+        ready = gr.Button(interactive=not opening_documents)
+        opens = (self.open_sample, self.open_files, self.open_pasted, self.open_generated)
+        return {self.cancel: gr.Button(interactive=opening_documents), self.run: ready, self.step: ready, **dict.fromkeys(opens, ready)}
 
     def _opened(self, session: Session) -> Update:
         """Everything that changes with the documents: known questions, controls at the agent's defaults, empty views."""
@@ -163,22 +198,24 @@ class ExploreTab(ExploreLayout):
         config = spec.episode_config(step_budget=min(spec.step_budget, len(documents.corpus)))
         return {
             **self._view(session, query, config),
-            **self._control_values(spec, config, len(documents.corpus)),
+            **self._control_values(spec, config),
+            self.page: {"run_id": ""},
             self.controls.query: query,
             self.known: gr.Dropdown(known, value=query or None, visible=bool(known)),
             self.opening_progress: [],
-            self.change_panel: gr.Accordion(open=False),
+            self.change_panel: gr.Column(visible=False),
             self.agent: gr.Dropdown(value=spec.name, info=present.agent_note(spec)),
         }
 
-    def _control_values(self, spec: CheckpointSpec, config: EpisodeConfig, n_chunks: int) -> Update:
+    def _control_values(self, spec: CheckpointSpec, config: EpisodeConfig) -> Update:
         lo, hi = spec.q_range or (-1.0, 1.0)
         controls = self.controls
-        threshold = config.stop_threshold if config.stop_threshold is not None else (spec.stop_threshold if spec.stop_threshold is not None else lo)
+        usual = spec.stop_threshold if spec.stop_threshold is not None else round((lo + hi) / 2, 2)
+        threshold = usual if config.stop_threshold is None else config.stop_threshold
         return {
-            controls.budget: gr.Slider(1, max(2, min(MAX_BUDGET, n_chunks)), value=config.step_budget),
+            controls.budget: config.step_budget,
             controls.temperature: gr.Slider(0, round(10 * spec.shown_temperature, 3), value=config.temperature, step=spec.shown_temperature / 20),
-            controls.threshold: gr.Slider(lo, hi, value=threshold, step=round((hi - lo) / 200, 4)),
+            controls.threshold: gr.Slider(lo, hi, value=threshold, step=round((hi - lo) / 200, 4), interactive=config.stop_threshold is not None),
             controls.stops: config.stop_threshold is not None,
             controls.seed: config.seed,
             controls.beam: config.beam_width,
@@ -199,13 +236,13 @@ class ExploreTab(ExploreLayout):
             yield update
 
     def _run(self, session: Session, *controls: Any) -> Iterator[Update]:
-        yield from self._acting(session, controls, lambda query, config: self.explorer.advance(session, query, config, None))
+        yield from self._acting(controls, lambda query, config: self.explorer.advance(session, query, config, None))
 
     def _step(self, session: Session, *controls: Any) -> Iterator[Update]:
-        yield from self._acting(session, controls, lambda query, config: self.explorer.advance(session, query, config, 1))
+        yield from self._acting(controls, lambda query, config: self.explorer.advance(session, query, config, 1))
 
-    def _acting(self, session: Session, controls: tuple[Any, ...], action: Callable[[str, EpisodeConfig], Generator[Session]]) -> Iterator[Update]:
-        """A view per event of a run; an error becomes a sentence beside the buttons and changes nothing else."""
+    def _acting(self, controls: tuple[Any, ...], action: Callable[[str, EpisodeConfig], Generator[Session]], notice: gr.HTML | None = None) -> Iterator[Update]:
+        """A view per event of a run; an error becomes a sentence in `notice` (beside the buttons by default) and changes nothing else."""
         try:
             query, config = read_controls(controls)
             with closing(action(query, config)) as sessions:  # a visitor who cancels or leaves closes the run at once
@@ -214,7 +251,7 @@ class ExploreTab(ExploreLayout):
             self.services.log.flush()
             yield {self.cancel: gr.Button(interactive=False)}
         except UserError as error:
-            yield {self.notice: present.notice(str(error)), self.cancel: gr.Button(interactive=False)}
+            yield {notice or self.notice: present.notice(str(error)), self.cancel: gr.Button(interactive=False)}
 
     def _back(self, session: Session, *controls: Any) -> Update:
         return self._shown(self.explorer.back(session), controls)
@@ -224,7 +261,7 @@ class ExploreTab(ExploreLayout):
 
     def _cancelled(self, session: Session, *controls: Any) -> Update:
         words = present.notice("Cancelled; what was done so far is kept.", "info")
-        update = {self.opening_progress: [], self.notice: words, self.cancel: gr.Button(interactive=False)}
+        update = {self.opening_progress: [], self.notice: words, **self._busy(False)}
         return {**self._shown(session, controls), **update} if session.corpus else update
 
     def _on_tree(self, session: Session, event: gr.EventData, *controls: Any) -> Update:
@@ -234,7 +271,7 @@ class ExploreTab(ExploreLayout):
         action, argument = clicked(event)
         if action in ("force", "forbid") and argument.isdecimal():
             chosen = self.explorer.force if action == "force" else self.explorer.forbid
-            yield from self._acting(session, controls, lambda query, config: chosen(session, query, config, int(argument)))
+            yield from self._acting(controls, lambda query, config: chosen(session, query, config, int(argument)), self.reading_notice)
         else:
             yield self._navigated(session, controls, action, argument)
 
@@ -242,7 +279,7 @@ class ExploreTab(ExploreLayout):
         action, argument = clicked(event)
         if action == "again":
             fresh = self.explorer.reset(session)
-            yield from self._acting(fresh, controls, lambda query, config: self.explorer.advance(fresh, query, config, None))
+            yield from self._acting(controls, lambda query, config: self.explorer.advance(fresh, query, config, None))
         else:
             yield self._navigated(session, controls, action, argument)
 
@@ -275,15 +312,15 @@ class ExploreTab(ExploreLayout):
         try:
             chunk_id, words = opening.find_chunk(self.explorer.documents(session).workspace, wanted or "", session.chunk_id)
         except UserError as error:
-            return {self.notice: present.notice(str(error))}
-        return {**self._reading_only(replace(session, chunk_id=chunk_id, anchor=None)), self.notice: present.notice(words, "info")}
+            return {self.reading_notice: present.notice(str(error))}
+        return {**self._reading_only(replace(session, chunk_id=chunk_id, anchor=None)), self.reading_notice: present.notice(words, "info")}
 
-    def _on_controls(self, session: Session, *controls: Any) -> Any:
+    def _on_controls(self, session: Session, *controls: Any) -> Update:
         try:
             query, config = read_controls(controls)
         except UserError as error:
-            return present.notice(str(error))
-        return present.standing(self.explorer.run_of(session), session, config, query)
+            return {self.standing: present.notice(str(error))}
+        return {self.standing: present.standing(self.explorer.run_of(session), session, config, query)}
 
     # Views
 
@@ -296,7 +333,7 @@ class ExploreTab(ExploreLayout):
 
     def _reading_only(self, session: Session) -> Update:
         documents, run = self.services.corpora.get(session.corpus), self.explorer.run_of(session)
-        return {self.session: session, self.reading: present.reading(documents, run, session)}
+        return {self.session: session, self.reading: present.reading(documents, run, session), self.reading_notice: []}
 
     def _view(self, session: Session, query: str, config: EpisodeConfig | None) -> Update:
         """Every panel for a session."""
@@ -307,6 +344,7 @@ class ExploreTab(ExploreLayout):
             self.header: present.document_header(documents),
             self.status: [present.status(run, session)],
             self.notice: [],
+            self.reading_notice: [],
             self.standing: present.standing(run, session, config, query),
             self.strip: _strip(run, session),
             self.steps: present.steps(run, session),
@@ -319,15 +357,11 @@ class ExploreTab(ExploreLayout):
 
     def _figures(self, run: RunInView | None, session: Session) -> Update:
         if run is None or not run.trace.n_looks:
-            empty = {self.best: None, self.distribution: None, self.parts_card: gr.Column(visible=False)}
-            return {
-                **empty,
-                self.decision: present.figure_title("Best Q per step and the threshold"),
-                self.distribution_title: present.figure_title("Distribution of Q"),
-            }
+            return {self.figures: gr.Row(visible=False)}
         look = session.look
         has_parts = any(step.content_q is not None for step in run.trace.steps)
         return {
+            self.figures: gr.Row(visible=True),
             self.decision: present.figure_title("Best Q per step and the threshold", present.decision(run.trace, session.cursor)),
             self.best: _drawn(lambda: best_q_figure(run.trace)),
             self.distribution_title: present.figure_title(f"Distribution of Q at step {look}", "chunks that could be chosen, log scale"),

@@ -51,9 +51,11 @@ class ExploreLayout:
 
     def _build_document_card(self) -> None:
         with gr.Column(elem_classes="qx-card", elem_id="qx-document"):
-            self.header = tree(present.document_header(None), elem_id="qx-header")
+            with gr.Row(elem_classes="qx-header-row"):
+                self.header = tree(present.document_header(None), elem_id="qx-header")
+                self.change = gr.Button("Change document", elem_id="qx-change-button", min_width=150)
             self.opening_progress = tree(elem_id="qx-opening")
-            with gr.Accordion("Change document", open=False, elem_id="qx-change") as self.change_panel:
+            with gr.Column(visible=False, elem_id="qx-change") as self.change_panel:
                 samples = [(f"{sample.title}: {sample.description}", sample.key) for sample in list_samples()]
                 with gr.Tabs():
                     with gr.Tab("Samples"):
@@ -84,7 +86,8 @@ class ExploreLayout:
                     self.chunker = gr.Dropdown(
                         choices, value="", label="Chunker", info="structure: tables and lists alone, headings open chunks; sentences: packed whole"
                     )
-                    self.max_tokens = gr.Number(None, label="Most tokens of a chunk", info="Empty: what the agent was made for", precision=0, minimum=8)
+                    self.max_tokens = gr.Number(None, label="Most tokens of a chunk", info="Empty: what the agent was made for", precision=0)
+                self.keep = gr.Button("Keep the document that is open", elem_id="qx-keep")
 
     def _build_controls(self, services: Services) -> None:
         spec = services.agent(services.default_checkpoint).spec
@@ -93,26 +96,26 @@ class ExploreLayout:
                 query = gr.Textbox(
                     label="Question", lines=1, max_lines=4, placeholder="Ask something about the document", scale=6, elem_id="qx-question", submit_btn=False
                 )
-                self.known = gr.Dropdown([], label="Known questions (support is marked)", scale=3, elem_id="qx-known", visible=False)
-            with gr.Row(elem_classes="qx-buttons"):
-                self.run = gr.Button("Run", variant="primary", elem_id="qx-run", min_width=96)
-                self.step = gr.Button("Step", elem_id="qx-step", min_width=80)
-                self.back = gr.Button("Back", elem_id="qx-back", interactive=False, min_width=80)
-                self.reset = gr.Button("Reset", elem_id="qx-reset", interactive=False, min_width=80)
-                self.cancel = gr.Button("Cancel", elem_id="qx-cancel", variant="stop", interactive=False, min_width=80)
+                self.run = gr.Button("Run", variant="primary", elem_id="qx-run", min_width=84)
+                self.step = gr.Button("Step", elem_id="qx-step", min_width=70)
+                self.back = gr.Button("Back", elem_id="qx-back", interactive=False, min_width=70)
+                self.reset = gr.Button("Reset", elem_id="qx-reset", interactive=False, min_width=70)
+                self.cancel = gr.Button("Cancel", elem_id="qx-cancel", variant="stop", interactive=False, min_width=70)
+            with gr.Row(elem_classes="qx-known-row"):
+                self.known = gr.Dropdown([], label="Known questions (support is marked)", elem_id="qx-known", visible=False, scale=6)
                 self.status = tree([present.status(None, Session())], elem_id="qx-status")
             self.notice = tree(elem_id="qx-notice")
             self.standing = tree(elem_id="qx-standing")
-            with gr.Row(elem_classes="qx-sliders"):
+            with gr.Accordion("Settings", open=True, elem_id="qx-settings"), gr.Row(elem_classes="qx-sliders"):
                 self.agent = gr.Dropdown(list(services.checkpoints), value=spec.name, label="Agent", info=present.agent_note(spec), elem_id="qx-agent")
                 budget = gr.Slider(1, MAX_BUDGET, value=spec.step_budget, step=1, label="Step budget", elem_id="qx-budget")
                 temperature = gr.Slider(0, 1, value=0, step=0.005, label="Temperature", elem_id="qx-temperature")
                 threshold = gr.Slider(-1, 1, value=0, step=0.01, label="Stop below Q", elem_id="qx-threshold")
                 stops = gr.Checkbox(spec.stop_threshold is not None, label="Stop early", elem_id="qx-stops", min_width=110)
             with gr.Accordion("More settings", open=False, elem_id="qx-more"), gr.Row():
-                seed = gr.Number(0, label="Seed", info="Of the sampling", precision=0, minimum=0, elem_id="qx-seed")
+                seed = gr.Number(0, label="Seed", info="Of the sampling", precision=0, elem_id="qx-seed")
                 beam = gr.Slider(1, MAX_BEAM_WIDTH, value=1, step=1, label="Beam", info="Paths to plan with; 1 plans nothing", elem_id="qx-beam")
-                top_k = gr.Number(None, label="Sample among the best", info="Empty: among all chunks", precision=0, minimum=1, elem_id="qx-top-k")
+                top_k = gr.Number(None, label="Sample among the best", info="Empty: among all chunks", precision=0, elem_id="qx-top-k")
                 positions = gr.Checkbox(True, label="Positions", info="Off: no chunk is turned by where it lies", elem_id="qx-positions")
         self.controls = Controls(query, budget, temperature, stops, threshold, seed, beam, positions, top_k)
 
@@ -127,8 +130,9 @@ class ExploreLayout:
                 with gr.Row(elem_classes="qx-find"):
                     self.find = gr.Textbox(show_label=False, container=False, placeholder="Find text, or #1203 for a chunk", elem_id="qx-find", scale=5)
                     self.find_next = gr.Button("Find next", elem_id="qx-find-next", scale=1, min_width=90)
+                self.reading_notice = tree(elem_id="qx-reading-notice")
                 self.reading = tree(present.reading(None, None, Session()), elem_id="qx-reading")
-        with gr.Row(elem_classes="qx-split"):
+        with gr.Row(elem_classes="qx-split", visible=False) as self.figures:
             with gr.Column(elem_classes="qx-card", min_width=260):
                 self.decision = tree(elem_id="qx-decision")
                 self.best = gr.Plot(show_label=False, elem_id="qx-best")

@@ -113,7 +113,7 @@ class CheckpointSpec(BaseModel):
         readable = self.max_chunk_tokens - 2
         wanted = self.chunk_tokens[chunker] if max_tokens is None else max_tokens
         if wanted > readable:
-            raise BadCheckpoint(f"max_tokens={wanted} is above {readable}, what {self.name} reads of a chunk; choose {readable} or less")
+            raise BadCheckpoint(f"max tokens {wanted} is above {readable}, what {self.name} reads of a chunk; choose {readable} or less")
         return ChunkConfig(chunker=chunker, max_tokens=wanted)
 
 

@@ -172,7 +172,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         options.out.write_text(narrative.text, encoding="utf-8", newline="\n")
         description = (
             f"People carry objects between places, one plain sentence a fact, hidden in chapters of noise. "
-            f"Written by core.tasks.narrative: {options.tokens:,} tokens, seed {options.seed}, {options.questions} questions."
+            f"Generated: {options.tokens:,} tokens, seed {options.seed}, {options.questions} questions."
         )
         sidecar = json.dumps(questions_json(narrative, options.title, description), ensure_ascii=False, indent=2)
         options.out.with_suffix(".questions.json").write_text(sidecar + "\n", encoding="utf-8", newline="\n")

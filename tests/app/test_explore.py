@@ -218,3 +218,58 @@ def test_a_strip_click_opens_the_chunk_it_points_at(running_app: RunningApp, ope
     page.keyboard.press("ArrowRight")
     page.keyboard.press("Enter")
     expect(page.locator("#qx-reading .qx-crumb")).to_contain_text("chunk 1 of", timeout=10_000)
+
+
+def test_what_streams_in_is_what_a_reload_shows(running_app: RunningApp, open_page: OpenPage) -> None:
+    """Panels that grow and shrink while a run streams end up as the log has them."""
+    page = open_page(running_app.url)
+    errors: list[str] = []
+    page.on("console", lambda message: errors.append(message.text) if message.type == "error" else None)
+    wait_ready(page)
+    for seed in range(10, 15):
+        _set_number(page, "#qx-budget", 8)
+        _set_number(page, "#qx-temperature", 0.1)
+        if not page.locator("#qx-seed input").is_visible():
+            page.get_by_role("button", name="More settings").click()
+        _set_number(page, "#qx-seed", seed)
+        before = page.url.partition("run=")[2] or "none"
+        page.locator("#qx-run").click()
+        page.wait_for_function("old => /run=/.test(location.search) && !location.search.includes(old)", arg=before, timeout=30_000)
+        expect(page.locator("#qx-steps .qx-stop")).to_contain_text("Stopped", timeout=60_000)
+        expect(page.locator("#qx-cancel")).to_be_disabled(timeout=20_000)
+        shown = {panel: page.locator(panel).inner_text() for panel in ("#qx-steps", "#qx-evidence", "#qx-reading")}
+        assert len(chosen(page)) == 8
+        page.reload()
+        wait_ready(page)
+        expect(page.locator(CARDS)).to_have_count(8, timeout=30_000)
+        assert {panel: page.locator(panel).inner_text() for panel in shown} == shown
+    assert errors == []
+
+
+def _set_number(page: Page, control: str, value: float) -> None:
+    field = page.locator(f"{control} input[type=number]")
+    field.fill(str(value))
+    field.press("Tab")
+
+
+def test_opening_another_document_leaves_the_old_run_behind(running_app: RunningApp, open_page: OpenPage) -> None:
+    page = open_page(running_app.url)
+    wait_ready(page)
+    run(page)
+    run_id(page)
+    page.get_by_text("Change document").click()
+    page.get_by_role("tab", name="Paste").click()
+    page.locator("#qx-pasted textarea").fill("The same sentence stands here again and again. " * 3)
+    page.locator("#qx-open-pasted").click()
+    expect(page.locator("#qx-header .qx-doc-title")).to_contain_text("Pasted text", timeout=30_000)
+    page.wait_for_function("() => !location.search.includes('run=')")
+    expect(page.locator(CARDS)).to_have_count(0)
+    page.locator("#qx-question textarea").fill("What stands here?")
+    page.locator("#qx-run").click()
+    expect(page.locator("#qx-steps .qx-stop")).to_contain_text("budget of 1 step is used up", timeout=30_000)
+    page.locator("#qx-step").click()
+    expect(page.locator("#qx-notice")).to_contain_text("this run has stopped")
+    page.reload()
+    wait_ready(page)
+    expect(page.locator(CARDS)).to_have_count(1, timeout=30_000)
+    expect(page.locator(".toast-body")).to_have_count(0)

@@ -105,6 +105,15 @@ def test_going_on_with_other_settings_forks_a_child(explorer: Explorer, session:
     assert explorer.services.log.get(parent_run.run_id).n_steps == 4, "the parent is as it was"
 
 
+def test_step_at_the_end_says_so_and_goes_on_with_a_larger_budget(explorer: Explorer, session: Session) -> None:
+    whole = last(explorer.advance(session, QUERY, CONFIG, None))
+    with pytest.raises(BadRequest, match="this run has stopped"):
+        list(explorer.advance(whole, QUERY, CONFIG, 1))
+    further = last(explorer.advance(whole, QUERY, CONFIG.with_(step_budget=6), 1))
+    assert chosen(explorer, further)[:4] == chosen(explorer, whole)
+    assert further.cursor == 5
+
+
 def test_a_forced_chunk_is_marked_and_forks(explorer: Explorer, session: Session) -> None:
     whole = last(explorer.advance(session, QUERY, CONFIG, None))
     other = next(i for i in range(39) if i not in chosen(explorer, whole))

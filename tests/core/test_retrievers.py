@@ -77,7 +77,7 @@ def test_every_method_keeps_the_protocol(agents: dict[str, Agent], corpus_of: Co
 def test_every_method_refuses_what_it_can_not_run(agents: dict[str, Agent], corpus_of: CorpusOf, method: str) -> None:
     retriever, encoder = build_retriever(method, agents["relative10"].encoder, agents["none"].encoder)
     corpus = corpus_of(encoder, CHUNKS)
-    with pytest.raises(BadRequest, match="step_budget=11 is above 10"):
+    with pytest.raises(BadRequest, match="step budget 11 is above 10"):
         next(retriever.retrieve(QUERY, corpus, EpisodeConfig(step_budget=11)))
     with pytest.raises(BadRequest, match="question is empty"):
         next(retriever.retrieve(" \n", corpus, EpisodeConfig()))
