@@ -17,6 +17,7 @@ from app.session import Session
 from app.settings import Settings
 from app.tabs.explore import ExploreTab
 from app.theme import build_theme
+from core.errors import BadRequest
 from core.ingest.limits import MAX_FILE_BYTES
 from core.tasks.samples import list_samples
 
@@ -37,7 +38,7 @@ def build_app(services: Services) -> gr.Blocks:
 def launch(settings: Settings) -> None:
     """Serves until stopped. Raises UserError for settings that can't work."""
     os.environ.setdefault("GRADIO_ANALYTICS_ENABLED", "False")
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))  # so that the log is closed in order
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # a terminated app closes its log in order, as after Ctrl-C
     services = Services(settings)
     blocks = build_app(services)
     threading.Thread(target=_warm_up, args=[services], daemon=True).start()
@@ -53,8 +54,14 @@ def launch(settings: Settings) -> None:
             max_file_size=MAX_FILE_BYTES,
             share=False,
         )
+    except OSError as error:
+        if settings.port is None or "port" not in str(error):
+            raise
+        raise BadRequest(f"port {settings.port} is taken; choose another one with --port, or leave it out for the first free one") from error
     finally:
         services.close()
+    sys.stdout.flush()
+    os._exit(0)  # all is closed; the interpreter's own shutdown would only list what the server's threads still hold
 
 
 def _warm_up(services: Services) -> None:

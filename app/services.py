@@ -188,7 +188,16 @@ class Services:
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
         self.log_path = Path(settings.log or default_log_path())
-        self.log: ExperimentLog | InboxLog = open_log(self.log_path)
+        self.log: ExperimentLog | InboxLog
+        self.log_notice = ""
+        """Why runs only reach the log's inbox, in a sentence; empty when this process owns the log."""
+        try:
+            self.log = open_log(self.log_path)
+            if isinstance(self.log, InboxLog):
+                self.log_notice = "another program owns the log, so runs wait in its inbox and can't be opened here; close it, or start with another --log"
+        except LogError as error:  # damaged, say: it is left as it is, and the app goes on
+            self.log = InboxLog(self.log_path)
+            self.log_notice = f"{error}; until then runs wait in its inbox"
         self.corpora: Recent[OpenDocuments] = Recent(MAX_CORPORA_BYTES, lambda documents: documents.n_bytes)
         self.runs: Recent[RunInView] = Recent(MAX_RUNS_BYTES, lambda run: run.n_bytes)
         self._agents: dict[str, Agent] = {}
@@ -196,8 +205,9 @@ class Services:
         self._closing = threading.Event()
         self._unread = threading.Event()
         self._unread.set()  # the first snapshot serves readers from the start
+        self._server = threading.Thread(target=self._serve_readers, daemon=True)
         if isinstance(self.log, ExperimentLog):
-            threading.Thread(target=self._serve_readers, daemon=True).start()
+            self._server.start()
 
     @cached_property
     def checkpoints(self) -> dict[str, Path]:
@@ -279,7 +289,7 @@ class Services:
         if live is not None and self.corpora.get(live.documents.token) is not None:
             return live
         if isinstance(self.log, InboxLog):
-            raise LogError("another program owns the log, so runs can't be opened here; close it, or start with another --log")
+            raise LogError(self.log_notice)
         logged = self.log.get(run_id)
         workspace = workspace_of_run(logged, self.log.documents(run_id))
         gold = tuple((logged.record.label or {}).get("support", ()))
@@ -306,6 +316,8 @@ class Services:
     def close(self) -> None:
         """Ends what is still running, commits what is queued and gives the log up."""
         self._closing.set()
+        if self._server.is_alive():
+            self._server.join(timeout=30)
         for run in self.runs.all():
             if not run.ended:
                 self.end_run(run, "cancelled")

@@ -147,6 +147,7 @@ class ExploreTab(ExploreLayout):
                 refused = update.get(self.notice) or refused
                 yield update
         sample = list_samples()[0]
+        refused = refused or present.notice(self.services.log_notice)
         for update in self._opening(lambda report: opening.open_sample(self.explorer, session, sample.key, self.services.default_checkpoint, report)):
             yield update | ({self.notice: refused} if refused else {})
 
@@ -155,7 +156,8 @@ class ExploreTab(ExploreLayout):
         run = self.services.runs.get(session.run)
         assert run is not None
         query, config = run.trace.started.query, run.config
-        return {**self._view(session, query, config), **self._control_values(run.spec, config), self.controls.query: query}
+        shown = {**self._view(session, query, config), **self._figures(run, session)}
+        return {**shown, **self._control_values(run.spec, config), self.controls.query: query}
 
     def _open_sample(self, session: Session, key: str, agent: str, chunker: str, max_tokens: float | None) -> Iterator[Update]:
         yield from self._opening(lambda report: opening.open_sample(self.explorer, session, key, agent, report, chunker, max_tokens))
@@ -198,6 +200,7 @@ class ExploreTab(ExploreLayout):
         config = spec.episode_config(step_budget=min(spec.step_budget, len(documents.corpus)))
         return {
             **self._view(session, query, config),
+            **self._figures(None, session),
             **self._control_values(spec, config),
             self.page: {"run_id": ""},
             self.controls.query: query,
@@ -236,20 +239,25 @@ class ExploreTab(ExploreLayout):
             yield update
 
     def _run(self, session: Session, *controls: Any) -> Iterator[Update]:
-        yield from self._acting(controls, lambda query, config: self.explorer.advance(session, query, config, None))
+        yield from self._acting(session, controls, lambda query, config: self.explorer.advance(session, query, config, None))
 
     def _step(self, session: Session, *controls: Any) -> Iterator[Update]:
-        yield from self._acting(controls, lambda query, config: self.explorer.advance(session, query, config, 1))
+        yield from self._acting(session, controls, lambda query, config: self.explorer.advance(session, query, config, 1))
 
-    def _acting(self, controls: tuple[Any, ...], action: Callable[[str, EpisodeConfig], Generator[Session]], notice: gr.HTML | None = None) -> Iterator[Update]:
-        """A view per event of a run; an error becomes a sentence in `notice` (beside the buttons by default) and changes nothing else."""
+    def _acting(
+        self, session: Session, controls: tuple[Any, ...], action: Callable[[str, EpisodeConfig], Generator[Session]], notice: gr.HTML | None = None
+    ) -> Iterator[Update]:
+        """A view per event of a run, the figures once it pauses or ends.
+
+        An error becomes a sentence in `notice`, beside the buttons by default, and changes nothing else.
+        """
         try:
             query, config = read_controls(controls)
             with closing(action(query, config)) as sessions:  # a visitor who cancels or leaves closes the run at once
                 for session in sessions:
                     yield {**self._view(session, query, config), self.cancel: gr.Button(interactive=True)}
+            yield {**self._figures(self.explorer.run_of(session), session), self.cancel: gr.Button(interactive=False)}
             self.services.log.flush()
-            yield {self.cancel: gr.Button(interactive=False)}
         except UserError as error:
             yield {notice or self.notice: present.notice(str(error)), self.cancel: gr.Button(interactive=False)}
 
@@ -271,7 +279,7 @@ class ExploreTab(ExploreLayout):
         action, argument = clicked(event)
         if action in ("force", "forbid") and argument.isdecimal():
             chosen = self.explorer.force if action == "force" else self.explorer.forbid
-            yield from self._acting(controls, lambda query, config: chosen(session, query, config, int(argument)), self.reading_notice)
+            yield from self._acting(session, controls, lambda query, config: chosen(session, query, config, int(argument)), self.reading_notice)
         else:
             yield self._navigated(session, controls, action, argument)
 
@@ -279,7 +287,7 @@ class ExploreTab(ExploreLayout):
         action, argument = clicked(event)
         if action == "again":
             fresh = self.explorer.reset(session)
-            yield from self._acting(controls, lambda query, config: self.explorer.advance(fresh, query, config, None))
+            yield from self._acting(fresh, controls, lambda query, config: self.explorer.advance(fresh, query, config, None))
         else:
             yield self._navigated(session, controls, action, argument)
 
@@ -329,7 +337,7 @@ class ExploreTab(ExploreLayout):
             query, config = read_controls(controls)
         except UserError:
             query, config = str(controls[0] or ""), None
-        return self._view(session, query, config)
+        return {**self._view(session, query, config), **self._figures(self.explorer.run_of(session), session)}
 
     def _reading_only(self, session: Session) -> Update:
         documents, run = self.services.corpora.get(session.corpus), self.explorer.run_of(session)
@@ -352,7 +360,6 @@ class ExploreTab(ExploreLayout):
             self.evidence: present.evidence(run, session),
             self.back: gr.Button(interactive=session.cursor > 0),
             self.reset: gr.Button(interactive=run is not None),
-            **self._figures(run, session),
         }
 
     def _figures(self, run: RunInView | None, session: Session) -> Update:

@@ -193,6 +193,28 @@ def test_two_apps_share_a_home_and_the_second_leaves_its_runs_in_the_inbox(explo
         second.close()
 
 
+def test_a_damaged_log_is_left_alone_and_the_app_goes_on(tiny: Path, tmp_path: Path) -> None:
+    log = tmp_path / "damaged.duckdb"
+    log.write_bytes(b"this is no database " * 1000)
+    before = log.read_bytes()
+    services = Services(Settings(checkpoint=str(tiny), log=log))
+    try:
+        assert "damaged.duckdb" in services.log_notice
+        explorer = Explorer(services)
+        opened = open_pasted(explorer, Session(), "john went to the office . mary went home .", services.default_checkpoint, lambda _: None)
+        ended = last(explorer.advance(opened, QUERY, EpisodeConfig(step_budget=1), None))
+        assert len(chosen(explorer, ended)) == 1
+    finally:
+        services.close()
+    assert log.read_bytes() == before
+    log.unlink()
+    healthy = Services(Settings(checkpoint=str(tiny), log=log))
+    try:
+        assert healthy.log.import_inbox() == 1  # type: ignore[union-attr]  # it owns the new log
+    finally:
+        healthy.close()
+
+
 def test_a_beam_runs_whole_and_steps_back(explorer: Explorer, session: Session) -> None:
     config = CONFIG.with_(beam_width=3)
     stepped = last(explorer.advance(session, QUERY, config, 1))
