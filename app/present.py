@@ -75,8 +75,7 @@ def document_header(documents: OpenDocuments | None) -> list[Node]:
     facts = [f"{document.title}: {text}" for document in workspace.documents for text in document.notices]
     if n_duplicates:
         facts.append(f"{n_duplicates:,} repeated chunk{'s were' if n_duplicates > 1 else ' was'} left out.")
-    if documents.n_damaged_blocks:
-        facts.append(f"Part of the vector cache was damaged ({documents.n_damaged_blocks} blocks); what it held was embedded again.")
+    facts += [f"{notice}." for notice in documents.notices]
     n_json_ld = sum(len(document.json_ld) for document in workspace.documents)
     shares = ", ".join(f"{stage} {value:,.0f} ms" for stage, value in documents.milliseconds.items())
     nodes = [

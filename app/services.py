@@ -99,7 +99,7 @@ class OpenDocuments:
     agent: Agent
     milliseconds: dict[str, float] = field(default_factory=dict)
     n_embedded: int = 0
-    n_damaged_blocks: int = 0
+    notices: tuple[str, ...] = ()
     questions: tuple[Labelled, ...] = ()
     """Known questions about a sample or a generated document."""
 
@@ -246,7 +246,7 @@ class Services:
         return self._register(index_workspace(workspace, agent.encoder, on_progress), agent, questions)
 
     def _register(self, opened: Opened, agent: Agent, questions: tuple[Labelled, ...]) -> OpenDocuments:
-        documents = OpenDocuments(secrets.token_hex(16), opened.corpus, agent, opened.milliseconds, opened.n_embedded, opened.n_damaged_blocks, questions)
+        documents = OpenDocuments(secrets.token_hex(16), opened.corpus, agent, opened.milliseconds, opened.n_embedded, opened.notices, questions)
         self.corpora.put(documents.token, documents)
         return documents
 

@@ -54,8 +54,8 @@ class Opened:
     milliseconds: dict[str, float] = field(default_factory=dict)
     n_embedded: int = 0
     """Distinct chunks that had to be embedded; the others came from the cache."""
-    n_damaged_blocks: int = 0
-    """Parts of the vector cache that failed their checksum; what they held was embedded again."""
+    notices: tuple[str, ...] = ()
+    """Sentences about the vector cache: damaged parts, vectors that could not be kept."""
 
 
 Progress = Callable[[OpenProgress], None]
@@ -69,7 +69,7 @@ def open_corpus(
     workspace = chunk_documents(documents, encoder, chunk_configs, on_progress)
     chunking = 1000 * (time.perf_counter() - started)
     opened = index_workspace(workspace, encoder, on_progress)
-    return Opened(opened.corpus, {"chunking": chunking, **opened.milliseconds}, opened.n_embedded, opened.n_damaged_blocks)
+    return Opened(opened.corpus, {"chunking": chunking, **opened.milliseconds}, opened.n_embedded, opened.notices)
 
 
 def chunk_documents(
@@ -107,7 +107,14 @@ def index_workspace(workspace: Workspace, encoder: DualEncoder, on_progress: Pro
         on_progress(OpenProgress("indexing", 0, len(workspace)))
     corpus = Corpus(workspace, index_of(encoder, vectors))
     milliseconds = {"embedding": 1000 * (embedded - started), "indexing": 1000 * (time.perf_counter() - embedded)}
-    return Opened(corpus, milliseconds, n_missing, store.n_damaged_blocks)
+    return Opened(corpus, milliseconds, n_missing, _notices(store))
+
+
+def _notices(store: VectorStore) -> tuple[str, ...]:
+    notices = [store.failure] if store.failure else []
+    if store.n_damaged_blocks:
+        notices.append(f"{store.n_damaged_blocks} damaged parts of the vector cache were passed over; what they held was embedded again")
+    return tuple(notices)
 
 
 def index_of(encoder: DualEncoder, vectors: np.ndarray) -> ChunkIndex:

@@ -77,19 +77,21 @@ class Threshold:
     PAPER_THRESHOLD = 0.4
 
     def __init__(self, encoder: DualEncoder) -> None:
-        """The threshold is the encoder's calibrated one; RES-RAG's 0.4 holds for another encoder and is the fall-back."""
+        """The default threshold is the encoder's calibrated one; RES-RAG's 0.4 holds for another encoder and is the fall-back."""
         self.encoder = encoder
         self.threshold = encoder.spec.cosine_threshold if encoder.spec.cosine_threshold is not None else self.PAPER_THRESHOLD
 
     def retrieve(self, query: str, corpus: Corpus, config: EpisodeConfig) -> Iterator[Event]:
         """See `Retriever`."""
         started = time.perf_counter()
+        threshold = self.threshold if config.stop_threshold is None else config.stop_threshold
+        config = config.with_(stop_threshold=threshold)  # so that the run says which one it used
         _check(query, corpus, config)
         vector = self.encoder.encode_states([self.encoder.state_tokens(query, [])])[0]
         norms = np.maximum(corpus.index.norms * float(np.linalg.norm(vector)), 1e-12)
         scores = (corpus.index.q_values(vector, np.zeros(len(corpus))) / norms).astype(np.float32)
         best = _ranked(scores, config)
-        ranked = [i for i in best if scores[i] >= self.threshold]
+        ranked = [i for i in best if scores[i] >= threshold]
         stop_at = best[len(ranked)] if len(ranked) < len(best) else None
         yield from one_look_events(self.name, self.encoder.spec.name, query, corpus, config, scores, ranked, started, stop_at)
 

@@ -51,8 +51,8 @@ class Question:
             else:
                 opened = index_workspace(self.workspace, encoder, progress_printer())
                 self._corpora[encoder.fingerprint] = opened.corpus
-                if opened.n_damaged_blocks:
-                    print(f"{opened.n_damaged_blocks} damaged blocks of the vector cache were passed over; what they held is embedded again", file=sys.stderr)
+                for notice in opened.notices:
+                    print(notice, file=sys.stderr)
                 for stage, milliseconds in opened.milliseconds.items():
                     self._spend(stage, milliseconds)
         return self._corpora[encoder.fingerprint]

@@ -58,6 +58,9 @@ class VectorStore:
         """`path` is created on the first append. Blocks of another dimension count as damaged."""
         self.path, self.dim, self.dtype = path, dim, dtype
         self.n_damaged_blocks = 0
+        """Blocks that failed a checksum; what they held has to be embedded again."""
+        self.failure = ""
+        """Why the last vectors could not be kept, in a sentence; empty when they were."""
         self._lock = threading.Lock()
         self._rows: dict[bytes, tuple[int, int]] = {}  # key -> (offset of its block's vectors, row)
         self._blocks: dict[int, tuple[int, int]] = {}  # vectors' offset -> (rows, CRC)
@@ -200,8 +203,11 @@ def embed_chunks(
             on_progress(EmbedProgress(n_cached + done, n_cached + len(places), n_cached, left))
 
     def keep() -> None:
-        if store is not None and pending:
-            store.append(np.concatenate([k for k, _ in pending]), np.concatenate([v for _, v in pending]))
+        if store is not None and pending and not store.failure:
+            try:
+                store.append(np.concatenate([k for k, _ in pending]), np.concatenate([v for _, v in pending]))
+            except UserError as error:  # a cache that can't be written only costs time
+                store.failure = str(error)
         pending.clear()
 
     try:

@@ -12,7 +12,7 @@ import os
 import shutil
 import sys
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 from core.errors import LogError
 from core.events import event_to_json
@@ -20,7 +20,7 @@ from core.experiments.exchange import FORMATS, export_runs, import_runs
 from core.experiments.inbox import inbox_of
 from core.experiments.lock import LogOwned
 from core.experiments.reader import LogReader, open_reader
-from core.experiments.records import LoggedRun, RunRow, new_run_id
+from core.experiments.records import LoggedRun, RunRow, Status, new_run_id
 from core.experiments.store import ExperimentLog
 from core.experiments.wire import read_runs
 from core.home import home
@@ -75,9 +75,9 @@ def add_list_parser(commands: Any) -> None:
         ("method", "qrag, topk, ..."),
         ("checkpoint", "its name"),
         ("document", "a hash, or part of a title"),
-        ("status", "running, complete, cancelled or failed"),
     ):
         parser.add_argument(f"--{name}", help=meaning)
+    parser.add_argument("--status", choices=get_args(Status))
     parser.add_argument("--limit", type=int, default=50, metavar="N")
     parser.add_argument("--offset", type=int, default=0, metavar="N")
     parser.add_argument("--json", action="store_true", help="print JSON")

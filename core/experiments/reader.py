@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from datetime import timedelta
 from pathlib import Path
 from typing import TypeVar
 
@@ -35,7 +34,7 @@ class LogReader(RunReader):
         """A sentence for the person when this is a snapshot."""
         if self._lock is not None:
             return None
-        return f"another process owns the log: this is its snapshot of {timedelta(seconds=round(self.age_seconds))} ago"
+        return f"another process owns the log: this is its snapshot, made {_ago(self.age_seconds)} ago"
 
     def read(self, work: Callable[[Connection], T]) -> T:
         """`work` with a cursor."""
@@ -52,6 +51,11 @@ class LogReader(RunReader):
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+def _ago(seconds: float) -> str:
+    """ "40 s", "5 min", "3 h"."""
+    return f"{seconds:.0f} s" if seconds < 90 else f"{seconds / 60:.0f} min" if seconds < 5_400 else f"{seconds / 3_600:.0f} h"
 
 
 def open_reader(path: Path) -> LogReader:

@@ -39,7 +39,7 @@ def test_first_visit_shows_three_hops_after_one_click(running_app: RunningApp, o
     run(page)
     expect(page.locator(f"{CARDS} .qx-hit")).to_have_count(3)
     expect(page.locator("#qx-evidence")).to_contain_text("3 of 3 support chunks found")
-    expect(page.locator("#qx-best .js-plotly-plot")).to_be_visible()
+    expect(page.locator("#qx-best .js-plotly-plot")).to_be_visible(timeout=30_000)
     assert run_id(page)
 
 

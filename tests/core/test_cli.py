@@ -335,19 +335,19 @@ def test_status_and_streams_of_a_process(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("flags", "words"),
     [
-        (("--step-budget", 6), "step_budget=6 is above 5, the number of chunks"),
-        (("--step-budget", 0), "step_budget=0"),
+        (("--step-budget", 6), "step budget 6 is above 5, the number of chunks"),
+        (("--step-budget", 0), "step budget 0"),
         (("--step-budget", "ten"), "'ten'"),
-        (("--temperature", "nan"), "temperature=nan"),
-        (("--temperature", "-1"), "temperature=-1.0"),
-        (("--temperature", "inf"), "temperature=inf"),
-        (("--stop-threshold", "nan"), "stop_threshold=nan"),
-        (("--stop-threshold", "inf"), "stop_threshold=inf"),
-        (("--seed", "-1"), "seed=-1"),
-        (("--beam-width", 0), "beam_width=0"),
-        (("--beam-width", 99), "beam_width=99"),
-        (("--beam-width", 2, "--temperature", 1), "beam_width"),
-        (("--top-k-actions", 0), "top_k_actions=0"),
+        (("--temperature", "nan"), "temperature nan"),
+        (("--temperature", "-1"), "temperature -1.0"),
+        (("--temperature", "inf"), "temperature inf"),
+        (("--stop-threshold", "nan"), "stop threshold nan"),
+        (("--stop-threshold", "inf"), "stop threshold inf"),
+        (("--seed", "-1"), "seed -1"),
+        (("--beam-width", 0), "beam width 0"),
+        (("--beam-width", 99), "beam width 99"),
+        (("--beam-width", 2, "--temperature", 1), "a beam above 1"),
+        (("--top-k-actions", 0), "top-k actions 0"),
         (("--query", ""), "question is empty"),
         (("--query", "where? " * 15_000), "104,999 characters, more than 10,000"),
         (("--query", "where \udcff"), "half a character"),
@@ -418,6 +418,6 @@ def test_unusable_documents(refused: Callable[..., str], tmp_path: Path, content
 
 
 def test_ingest_bounds(refused: Callable[..., str], files: dict[str, Path]) -> None:
-    assert "max_tokens=3 is below 8" in refused("ingest", files["story.txt"], "--json", "--max-tokens", 3)
-    assert "max_tokens=9999 is above 254" in refused("ingest", files["story.txt"], "--json", "--max-tokens", 9999, "--checkpoint", "base")
+    assert "max tokens 3 is below 8" in refused("ingest", files["story.txt"], "--json", "--max-tokens", 3)
+    assert "max tokens 9999 is above 254" in refused("ingest", files["story.txt"], "--json", "--max-tokens", 9999, "--checkpoint", "base")
     assert "--text prints one document and got 2" in refused("ingest", files["story.txt"], files["road.md"], "--text")

@@ -71,7 +71,7 @@ def test_a_spec_survives_writing(folder: Path) -> None:
         ({"stop_threshold": float("nan")}, "stop_threshold"),
         ({"position_step": float("inf")}, "position_step"),
         ({"chunk_tokens": {"sentences": 64}}, "structure"),
-        ({"chunk_tokens": {"sentences": 64, "structure": 2}}, "max_tokens=2"),
+        ({"chunk_tokens": {"sentences": 64, "structure": 2}}, "max tokens 2"),
         ({"max_chunk_tokens": 1}, "max_chunk_tokens"),
     ],
 )

@@ -209,7 +209,7 @@ def test_the_state_reads_chunks_in_document_order_or_order_of_choice(
 
 def test_bad_requests_come_before_the_first_event(agent: Agent, corpus: Corpus, corpus_of: Callable[[DualEncoder, Sequence[str]], Corpus]) -> None:
     for config, words in [
-        (EpisodeConfig(step_budget=10), "step_budget=10 is above 9"),
+        (EpisodeConfig(step_budget=10), "step budget 10 is above 9"),
         (EpisodeConfig(forbidden=(9,)), "chunk 9 does not exist"),
         (EpisodeConfig(forced=((1, -1),)), "chunk -1 does not exist"),
         (EpisodeConfig(forced=((1, 2),), forbidden=(2,)), "chunk 2 is both forced and forbidden"),
