@@ -37,6 +37,8 @@ def build_app(services: Services) -> gr.Blocks:
 
 def launch(settings: Settings) -> None:
     """Serves until stopped. Raises UserError for settings that can't work."""
+    if settings.public:
+        raise BadRequest("public mode is not in this version: visitors would share one log; start without --public, on an address that only you can reach")
     os.environ.setdefault("GRADIO_ANALYTICS_ENABLED", "False")
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # a terminated app closes its log in order, as after Ctrl-C
     services = Services(settings)

@@ -261,6 +261,9 @@ class Services:
         )
         self.log.start(record, documents.workspace.documents, documents.workspace.tables)
         kept = parent.trace.steps[:fork_step] if parent is not None else ()
+        if isinstance(self.log, InboxLog):  # the log itself copies them from the parent
+            for step in kept:
+                self.log.record(record.run_id, step)
         run = RunInView(secrets.token_hex(16), record.run_id, documents, Trace(started, kept), gold, parent_run_id, len(kept))
         self.runs.put(run.token, run)
         return run

@@ -66,7 +66,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="app.py", description="Watch a multi-step retriever work its way through a long document.")
     parser.add_argument("--host", help=f"address to listen on (default {LOOPBACK}); whoever can reach another one is trusted fully unless --public is on")
     parser.add_argument("--port", help="port to listen on (default: the first free one from 7860)")
-    parser.add_argument("--public", action="store_true", help="visitors are strangers: each sees only their own documents and runs (implied on a Space)")
+    parser.add_argument("--public", action="store_true", help="visitors are strangers to each other (implied on a Space); refused until a later version")
     parser.add_argument("--log", type=Path, metavar="FILE", help="the experiment log (default: the one in the data folder)")
     parser.add_argument("--checkpoint", metavar="NAME_OR_DIR", help="the checkpoint to begin with (default: the one that ships with the app)")
     return parser

@@ -42,3 +42,10 @@ def test_entry_finds_the_package_beside_itself() -> None:
     result = subprocess.run([sys.executable, "app.py"], cwd=ROOT, env=environ, capture_output=True, text=True, check=False)
     assert (result.returncode, result.stdout, result.stderr.count("\n")) == (2, "", 1), result.stderr
     assert result.stderr.startswith("port='eighty' is not a number")
+
+
+def test_public_mode_is_refused_until_visitors_are_kept_apart() -> None:
+    environ = {**os.environ, "SPACE_ID": "someone/space"}
+    result = subprocess.run([sys.executable, "app.py"], cwd=ROOT, env=environ, capture_output=True, text=True, check=False)
+    assert (result.returncode, result.stderr.count("\n")) == (2, 1), result.stderr
+    assert result.stderr.startswith("public mode is not in this version")
