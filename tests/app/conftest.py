@@ -39,14 +39,14 @@ class RunningApp:
 StartApp = Callable[..., RunningApp]
 
 
-def _start(home: Path) -> tuple[RunningApp, subprocess.Popen[bytes]]:
+def _start(home: Path, *flags: str) -> tuple[RunningApp, subprocess.Popen[bytes]]:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     environment = {**os.environ, "QRAG_HOME": str(home)}
     environment.pop("OMP_NUM_THREADS", None)
     with (home / "app.out").open("wb") as output:
-        process = subprocess.Popen([sys.executable, "app.py", "--port", str(port)], cwd=ROOT, env=environment, stdout=output, stderr=output)
+        process = subprocess.Popen([sys.executable, "app.py", "--port", str(port), *flags], cwd=ROOT, env=environment, stdout=output, stderr=output)
     app = RunningApp(f"http://127.0.0.1:{port}", environment, home)
     for _ in range(600):
         assert process.poll() is None, (home / "app.out").read_text()
@@ -64,12 +64,12 @@ def start_app(tmp_path: Path) -> Iterator[StartApp]:
     """Starts the app on the test's home folder; again after a stop, as after a restart."""
     processes: list[subprocess.Popen[bytes]] = []
 
-    def start(*, kill_last: bool = False) -> RunningApp:
+    def start(*flags: str, kill_last: bool = False) -> RunningApp:
         for process in processes:
             process.kill() if kill_last else process.terminate()
             process.wait(20)
         processes.clear()
-        app, process = _start(tmp_path)
+        app, process = _start(tmp_path, *flags)
         processes.append(process)
         return app
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from playwright.sync_api import Page, expect
 
+from core.encode.reference import import_checkpoint
 from tests.app.conftest import RunningApp, StartApp, upload, wait_ready
 from tests.conftest import OpenPage
 
@@ -273,3 +274,20 @@ def test_opening_another_document_leaves_the_old_run_behind(running_app: Running
     wait_ready(page)
     expect(page.locator(CARDS)).to_have_count(1, timeout=30_000)
     expect(page.locator(".toast-body")).to_have_count(0)
+
+
+def test_an_agent_with_positions_shows_ruler_and_parts_of_q(start_app: StartApp, open_page: OpenPage, tmp_path: Path) -> None:
+    reference = Path(__file__).resolve().parents[1] / "data" / "reference"
+    import_checkpoint(str(reference / "checkpoints" / "relative10"), tmp_path / "agent", base=str(reference / "tiny-bert"))
+    page = open_page(start_app("--checkpoint", str(tmp_path / "agent")).url)
+    wait_ready(page)
+    expect(page.locator("#qx-agent")).to_contain_text("relative positions")
+    run(page)
+    expect(page.locator("#qx-strip [data-part='ruler']")).to_be_visible()
+    expect(page.locator("#qx-parts .js-plotly-plot")).to_be_visible(timeout=30_000)
+    expect(page.locator(f"{CARDS} .qx-kv:has-text('ρ')")).to_have_count(4)
+    page.get_by_role("button", name="More settings").click()
+    page.locator("#qx-positions input").uncheck()
+    page.get_by_role("button", name="Run again").click()
+    expect(page.locator("#qx-strip [data-part='ruler']")).to_be_hidden(timeout=20_000)
+    expect(page.locator("#qx-parts")).to_be_hidden(timeout=20_000)
