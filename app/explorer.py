@@ -133,7 +133,7 @@ class Explorer:
     def reset(self, session: Session) -> Session:
         """No run in view; documents and forbidden chunks stay."""
         self.leave(session)
-        return Session(corpus=session.corpus, forbidden=session.forbidden, chunk_id=session.chunk_id)
+        return replace(session, run="", cursor=0, look=1, anchor=None)
 
     def _in_progress(self, session: Session, query: str, *, finished_too: bool = False) -> RunInView | None:
         """The run in view, if it is about this question and documents and its cursor is not at its end."""

@@ -23,3 +23,5 @@ class Session:
     """Chunk around which the reading pane's page lies, where that is not the marked one."""
     forbidden: tuple[int, ...] = ()
     """Chunks that the next run must not choose."""
+    opening: bool = False
+    """Other documents are on their way: a run started now would be over those that are about to go."""

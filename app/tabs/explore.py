@@ -140,15 +140,15 @@ class ExploreTab(ExploreLayout):
         refused: list[Node] = []
         yield {self.strip: strip_loading("A document is being opened…")}
         if run_id:
-            for update in self._opening(lambda report: self.explorer.attach(run_id, report)):
-                if self.session in update:
+            for update in self._opening(session, lambda report: self.explorer.attach(run_id, report)):
+                if self.header in update:  # open
                     yield {**update, **self._attached(update[self.session])}
                     return
                 refused = update.get(self.notice) or refused
                 yield update
         sample = list_samples()[0]
         refused = refused or present.notice(self.services.log_notice)
-        for update in self._opening(lambda report: opening.open_sample(self.explorer, session, sample.key, self.services.default_checkpoint, report)):
+        for update in self._opening(session, lambda report: opening.open_sample(self.explorer, session, sample.key, self.services.default_checkpoint, report)):
             yield update | ({self.notice: refused} if refused else {})
 
     def _attached(self, session: Session) -> Update:
@@ -160,21 +160,22 @@ class ExploreTab(ExploreLayout):
         return {**shown, **self._control_values(run.spec, config), self.controls.query: query}
 
     def _open_sample(self, session: Session, key: str, agent: str, chunker: str, max_tokens: float | None) -> Iterator[Update]:
-        yield from self._opening(lambda report: opening.open_sample(self.explorer, session, key, agent, report, chunker, max_tokens))
+        yield from self._opening(session, lambda report: opening.open_sample(self.explorer, session, key, agent, report, chunker, max_tokens))
 
     def _open_files(self, session: Session, paths: list[str] | None, agent: str, chunker: str, max_tokens: float | None) -> Iterator[Update]:
         files = [Path(path) for path in paths or []]
-        yield from self._opening(lambda report: opening.open_files(self.explorer, session, files, agent, report, chunker, max_tokens))
+        yield from self._opening(session, lambda report: opening.open_files(self.explorer, session, files, agent, report, chunker, max_tokens))
 
     def _open_pasted(self, session: Session, text: str, agent: str, chunker: str, max_tokens: float | None) -> Iterator[Update]:
-        yield from self._opening(lambda report: opening.open_pasted(self.explorer, session, text, agent, report, chunker, max_tokens))
+        yield from self._opening(session, lambda report: opening.open_pasted(self.explorer, session, text, agent, report, chunker, max_tokens))
 
     def _open_generated(self, session: Session, length: int, agent: str, chunker: str, max_tokens: float | None) -> Iterator[Update]:
-        yield from self._opening(lambda report: opening.open_generated(self.explorer, session, length, agent, report, chunker, max_tokens))
+        yield from self._opening(session, lambda report: opening.open_generated(self.explorer, session, length, agent, report, chunker, max_tokens))
 
-    def _opening(self, work: Callable[[Progress], Session]) -> Iterator[Update]:
+    def _opening(self, session: Session, work: Callable[[Progress], Session]) -> Iterator[Update]:
         """Progress while `work` opens documents, then the fresh page. What was open stays when it fails or is cancelled."""
-        yield {self.opening_progress: present.preparing(), self.notice: [], **self._busy(True)}
+        settled = {self.session: replace(session, opening=False), self.opening_progress: [], **self._busy(False)}
+        yield {self.session: replace(session, opening=True), self.opening_progress: present.preparing(), self.notice: [], **self._busy(True)}
         try:
             with closing(stream(work)) as items:
                 for item in items:
@@ -183,7 +184,10 @@ class ExploreTab(ExploreLayout):
                     else:
                         yield {self.opening_progress: present.progress(item)}
         except UserError as error:
-            yield {self.opening_progress: [], self.notice: present.notice(str(error)), **self._busy(False)}
+            yield {**settled, self.notice: present.notice(str(error))}
+        except Exception:
+            logging.getLogger(__name__).exception("documents could not be opened")
+            yield {**settled, self.notice: present.notice("something failed while opening; what was open is still there, and the server's log says why")}
 
     def _busy(self, opening_documents: bool) -> Update:
         """Nothing runs over documents that are about to be replaced."""
@@ -232,7 +236,7 @@ class ExploreTab(ExploreLayout):
         def work(report: Progress) -> Session:
             return self.explorer.change_agent(session, agent, report)
 
-        for update in self._opening(work):
+        for update in self._opening(session, work):
             update.pop(self.change_panel, None)
             if self.controls.query in update:
                 update[self.controls.query] = query
@@ -251,6 +255,9 @@ class ExploreTab(ExploreLayout):
 
         An error becomes a sentence in `notice`, beside the buttons by default, and changes nothing else.
         """
+        if session.opening:
+            yield {notice or self.notice: present.notice("a document is being opened; wait until it is there, or cancel")}
+            return
         try:
             query, config = read_controls(controls)
             with closing(action(query, config)) as sessions:  # a visitor who cancels or leaves closes the run at once
@@ -270,7 +277,8 @@ class ExploreTab(ExploreLayout):
     def _cancelled(self, session: Session, *controls: Any) -> Update:
         words = present.notice("Cancelled; what was done so far is kept.", "info")
         update = {self.opening_progress: [], self.notice: words, **self._busy(False)}
-        return {**self._shown(session, controls), **update} if session.corpus else update
+        session = replace(session, opening=False)
+        return {**self._shown(session, controls), **update} if session.corpus else {**update, self.session: session}
 
     def _on_tree(self, session: Session, event: gr.EventData, *controls: Any) -> Update:
         return self._navigated(session, controls, *clicked(event))

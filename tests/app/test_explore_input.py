@@ -157,6 +157,10 @@ def test_pasted_text_opens_and_cancel_keeps_what_was_open(running_app: RunningAp
     page.get_by_role("option", name="1,000,000 tokens").click()
     page.locator("#qx-open-generated").click()
     expect(page.locator("#qx-opening")).to_contain_text("Embedding", timeout=120_000)
+    expect(page.locator("#qx-run")).to_be_disabled()
+    page.locator("#qx-question textarea").press("Enter")  # must not run over documents that are about to go
+    _expect_sentence(page, "a document is being opened")
+    expect(page.locator(CARDS)).to_have_count(0)
     page.locator("#qx-cancel").click()
     expect(page.locator("#qx-notice")).to_contain_text("Cancelled", timeout=30_000)
     expect(page.locator("#qx-opening progress")).to_have_count(0, timeout=30_000)
