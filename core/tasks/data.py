@@ -1,0 +1,73 @@
+"""Where the data sets lie, and how a file of JSON lines is read that a stranger may have made.
+
+Data sets are not part of the repository; what is in which folder, their own README says. Knows nothing of what records mean.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from core.errors import BadRequest
+
+VARIABLE = "QRAG_DATA"
+
+
+def data_folder(named: Path | None = None) -> Path:
+    """`named`, else `$QRAG_DATA`, else `shared/data` beside the repository. Raises BadRequest when that is no folder."""
+    folder = named or Path(os.environ.get(VARIABLE) or Path(__file__).resolve().parents[3] / "shared" / "data")
+    if not folder.is_dir():
+        raise BadRequest(f"the data sets are not in {folder}; put them there, or name their folder with --data or in {VARIABLE}")
+    return folder
+
+
+def babi_folder(named: Path | None = None) -> Path:
+    """The bAbI files, 10,000 questions a task. Raises BadRequest as `data_folder` does."""
+    return data_folder(named) / "babi" / "en-10k"
+
+
+def json_lines(path: Path, *, max_bytes: int, max_line_bytes: int) -> Iterator[tuple[str, dict[str, Any]]]:
+    """("FILE line N", object) for every line that isn't blank, of a plain or gzipped UTF-8 file.
+
+    Raises BadRequest when the file can't be read, is larger than `max_bytes` unpacked, has a longer line than `max_line_bytes`, or a line
+    that is no JSON object.
+    """
+    read = 0
+    try:
+        with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
+            for number, line in enumerate(iter(lambda: file.readline(max_line_bytes + 1), b""), start=1):
+                where = f"{path.name} line {number}"
+                read += len(line)
+                if len(line) > max_line_bytes:
+                    raise BadRequest(f"{where} has more than {max_line_bytes:,} bytes; split its text into several records")
+                if read > max_bytes:
+                    raise BadRequest(f"{path.name} has more than {max_bytes:,} bytes; split it and read the parts")
+                if line.strip():
+                    yield where, _json_object(line, where)
+    except (OSError, EOFError) as error:
+        raise BadRequest(f"{path} can't be read ({error}); check its name and fetch it again") from error
+
+
+def _json_object(line: bytes, where: str) -> dict[str, Any]:
+    try:
+        value = json.loads(line)
+    except (ValueError, RecursionError) as error:
+        raise BadRequest(f"{where} is no JSON ({error}); write one object a line") from None
+    if not isinstance(value, dict):
+        raise BadRequest(f"{where} is JSON, but no object; write one object a line")
+    return value
+
+
+def is_text(value: object) -> bool:
+    """Whether a value of a record is a text that can be encoded: JSON allows halves of characters, tokenizers don't."""
+    if not isinstance(value, str):
+        return False
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        return False
+    return True

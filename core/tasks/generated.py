@@ -1,0 +1,122 @@
+"""Labelled examples from the project's own stories: whole generated documents for evaluation, short haystacks for training.
+
+A document is cut as the app cuts a plain text (whole sentences, up to 64 tokens), so a fact shares its chunk with the prose around
+it, and support is every chunk that holds a part of a deciding fact. Training imitates that without making whole documents: only
+the facts' surroundings are composed and packed, the other chunks come from noise that all examples of a batch share.
+Seeds: evaluation draws from `Random(integer)` at FIRST_SEED and above, the documents in sample_docs from small integers; training
+takes a generator of the caller's, who seeds it with text (`training_rng`), and Python keeps the two kinds of seed apart.
+Knows nothing of encoders.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import islice
+from random import Random
+
+import numpy as np
+
+from core.config import ChunkConfig
+from core.ingest import Tokenizer, chunk_document
+from core.ingest.packing import Units, pack
+from core.tasks.example import Example, Noise, weave
+from core.tasks.narrative import generate_narrative
+from core.tasks.prose import compose_paragraph
+from core.tasks.samples import span_chunks
+from core.tasks.story import Story, tell_story
+from core.types import Document, Workspace
+
+TASK = "generated"
+CHUNKING = ChunkConfig(chunker="sentences", max_tokens=64)
+"""How the app cuts a plain text."""
+FIRST_SEED = 1_000_000_000
+"""Seeds of evaluation documents begin here."""
+QUESTIONS_PER_DOCUMENT = 12
+"""What `generate_narrative` asks by default: what a visitor sees."""
+
+ALONE_CHANCE = 0.25
+"""How often the facts of a training example stand alone, as in a list of sentences, rather than packed with prose."""
+MOST_JOINED = 0.5
+"""Chance that a fact follows the one before it directly, drawn for each packed example between 0 and this."""
+PROSE_AROUND = 4
+"""Sentences composed after a fact, and at most before it: enough to fill a chunk, in which the fact may then stand anywhere."""
+
+
+def generated_examples(n_tokens: int, n: int, seed: int, tokenizer: Tokenizer) -> Iterator[Example]:
+    """n questions of one to three facts about the ends of documents of `n_tokens` tokens, twelve questions a document.
+
+    Raises BadRequest outside the lengths of `generate_narrative`.
+    """
+    for first in range(0, n, QUESTIONS_PER_DOCUMENT):
+        document_seed = FIRST_SEED + 100_000 * seed + first // QUESTIONS_PER_DOCUMENT
+        yield from islice(document_examples(n_tokens, document_seed, tokenizer), n - first)
+
+
+def document_examples(n_tokens: int, seed: int, tokenizer: Tokenizer) -> Iterator[Example]:
+    """The questions of one generated document over its chunks, which they share."""
+    narrative = generate_narrative(n_tokens, seed, QUESTIONS_PER_DOCUMENT)
+    document = Document(f"generated-{seed}", narrative.text, "text")
+    workspace = Workspace((document,), (chunk_document(document, CHUNKING, tokenizer),))
+    chunks = tuple(workspace.texts())
+    for i, asked in enumerate(narrative.questions, start=1):
+        support = span_chunks(workspace, 0, asked.support)
+        yield Example(f"{document.title}-q{i}", TASK, asked.question, chunks, support, (asked.answer,), f"{asked.hops} facts")
+
+
+def training_rng(seed: int) -> Random:
+    """A generator whose stories no evaluation document shares."""
+    return Random(f"training {seed}")
+
+
+def story_example(rng: Random, noise: Noise, n_chunks: int, tokenizer: Tokenizer, example_id: str = "") -> Example:
+    """A training example: one question of a story, its facts' chunks among noise, `n_chunks` in all (more where the facts need more).
+
+    The story has as many facts and questions as fit a document of that length, drawn anew each time.
+    """
+    n_each = 1 + int(rng.random() * 4)
+    most = max(9 * n_each, min(30 * n_each, n_chunks))
+    story = tell_story(rng, 9 * n_each + int(rng.random() * (most - 9 * n_each + 1)), 3 * n_each)
+    asked = story.questions[int(rng.random() * len(story.questions))]
+    if rng.random() < ALONE_CHANCE:
+        own, chunk_of_fact = [fact.text for fact in story.facts], list(range(len(story.facts)))
+    else:
+        own, chunk_of_fact = _pack_with_prose(rng, story, tokenizer)
+    chunks = weave(own, noise, max(0, n_chunks - len(own)), rng)
+    support = tuple(sorted({chunks.places[chunk_of_fact[row]] for row in asked.support}))
+    return Example(example_id, TASK, asked.question, chunks, support, (asked.answer,), f"{asked.hops} facts")
+
+
+def _pack_with_prose(rng: Random, story: Story, tokenizer: Tokenizer) -> tuple[list[str], list[int]]:
+    """Chunks that hold the facts and the prose around them, and for each fact the chunk it is in.
+
+    Facts that follow each other directly stand between the same paragraphs. Packing is that of the app, each group for itself.
+    """
+    join_chance = MOST_JOINED * rng.random()
+    groups: list[list[str]] = []
+    for fact in story.facts:
+        if groups and rng.random() < join_chance:
+            groups[-1].append(fact.text)
+        else:
+            groups.append([fact.text])
+    sentences: list[str] = []
+    group: list[int] = []
+    at: list[int] = []
+    for number, facts in enumerate(groups):
+        before = list(compose_paragraph(rng))
+        before = before[len(before) - int(rng.random() * (PROSE_AROUND + 1)) :]
+        at += range(len(sentences) + len(before), len(sentences) + len(before) + len(facts))
+        told = [*before, *facts, *islice(compose_paragraph(rng), PROSE_AROUND)]
+        sentences += told
+        group += [number] * len(told)
+    return _packed(sentences, group, at, tokenizer)
+
+
+def _packed(sentences: Sequence[str], group: Sequence[int], at: Sequence[int], tokenizer: Tokenizer) -> tuple[list[str], list[int]]:
+    """The chunks that hold one of the sentences `at`, and which of them each is in."""
+    text = " ".join(sentences)
+    ends = np.cumsum([len(sentence) + 1 for sentence in sentences])
+    spans = np.stack([ends - [len(sentence) + 1 for sentence in sentences], ends - 1], axis=1)
+    chunks, _ = pack(text, Units(spans, np.array(group, dtype=np.int32)), CHUNKING.max_tokens, tokenizer)
+    holding = np.searchsorted(chunks.spans[:, 0], spans[list(at), 0], side="right") - 1
+    kept, chunk_of_fact = np.unique(holding, return_inverse=True)
+    return [text[start:end] for start, end in chunks.spans[kept].tolist()], chunk_of_fact.tolist()

@@ -1,0 +1,97 @@
+"""Chunks of prose that decide nothing: novels and essays from the data sets, or the project's own composed prose.
+
+Novels are hard-wrapped, so lines are joined before sentences are found. Decides that a chunk without a letter is left out. Cutting
+and counting are those of `core.ingest`, so noise looks as a document does in the app. Knows nothing of questions.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from random import Random
+from typing import Literal
+
+import numpy as np
+
+from core.errors import BadRequest
+from core.ingest.packing import Units, pack, spans_array
+from core.ingest.sentences import iter_sentences
+from core.ingest.tokenizer import Tokenizer
+from core.tasks.data import data_folder
+from core.tasks.example import Noise
+from core.tasks.prose import compose_paragraph
+
+Source = Literal["books/train", "books/eval", "essays"]
+SOURCES: tuple[Source, ...] = ("books/train", "books/eval", "essays")
+
+LONGEST_SENTENCE = 64
+"""Tokens at which a sentence is cut where each is a chunk of its own: the app's chunk size."""
+CHARACTERS_PER_TOKEN = 8
+"""Far more than prose has, so that so many characters surely hold the tokens asked for."""
+
+_EMPTY_LINES = re.compile(r"\n\s*\n")
+
+
+def read_noise(source: Source, tokenizer: Tokenizer, max_tokens: int | None = None, n_tokens: int | None = None, data: Path | None = None) -> Noise:
+    """Noise from the data sets, files in the order of their names.
+
+    With `max_tokens` None each sentence is a chunk (cut at 64 tokens), else whole sentences are packed up to so many tokens.
+    Stops once it has `n_tokens` tokens, so that a little is read quickly; None reads all.
+    Raises BadRequest when the source is unknown or its files aren't there.
+    """
+    return _collect(source, _texts(source, data_folder(data)), tokenizer, max_tokens, n_tokens)
+
+
+def compose_noise(rng: Random, tokenizer: Tokenizer, n_tokens: int, max_tokens: int | None = None) -> Noise:
+    """Noise of at least `n_tokens` tokens from the project's own prose, for where there are no data sets."""
+    paragraphs = (" ".join(compose_paragraph(rng)) for _ in iter(int, 1))
+    return _collect("prose", paragraphs, tokenizer, max_tokens, n_tokens)
+
+
+def _texts(source: Source, data: Path) -> Iterator[str]:
+    if source not in SOURCES:
+        raise BadRequest(f"noise {source!r} does not exist; choose among {', '.join(SOURCES)}")
+    paths = sorted((data / source).glob("*.jsonl.gz" if source == "essays" else "*.txt.gz"))
+    if not paths:
+        raise BadRequest(f"{data / source} holds no texts; put the {source} files there")
+    for path in paths:
+        with gzip.open(path, "rt", encoding="utf-8") as file:
+            if source == "essays":
+                yield from (json.loads(line)["text"] for line in file)
+            else:
+                yield file.read()
+
+
+def _collect(name: str, texts: Iterator[str], tokenizer: Tokenizer, max_tokens: int | None, n_tokens: int | None) -> Noise:
+    """Chunks of one text after another until there are enough."""
+    chunks: list[str] = []
+    counts: list[np.ndarray] = []
+    total = 0
+    for text in texts:
+        left = None if n_tokens is None else CHARACTERS_PER_TOKEN * (n_tokens - total)
+        parts, n = cut_prose(text if left is None or left > len(text) else text[: left + 1000], tokenizer, max_tokens)
+        chunks += parts
+        counts.append(n)
+        total += int(n.sum())
+        if n_tokens is not None and total >= n_tokens:
+            break
+    if not chunks:
+        raise BadRequest(f"the noise {name} holds no text; check its files")
+    n = np.concatenate(counts)
+    enough = len(n) if n_tokens is None else min(len(n), int(np.searchsorted(np.cumsum(n), n_tokens)) + 1)
+    return Noise(name, tuple(chunks[:enough]), n[:enough])
+
+
+def cut_prose(text: str, tokenizer: Tokenizer, max_tokens: int | None) -> tuple[list[str], np.ndarray]:
+    """Chunks of one text, line breaks within paragraphs joined, and their (N,) int32 token counts; see `read_noise`."""
+    text = "\n\n".join(" ".join(paragraph.split()) for paragraph in _EMPTY_LINES.split(text))
+    spans = spans_array(iter_sentences(text))
+    alone = np.arange(len(spans), dtype=np.int32)
+    units = Units(spans, alone if max_tokens is None else np.zeros_like(alone))
+    chunks, n_tokens = pack(text, units, max_tokens or LONGEST_SENTENCE, tokenizer)
+    pairs = [(" ".join(text[start:end].split()), n) for (start, end), n in zip(chunks.spans.tolist(), n_tokens.tolist(), strict=True)]
+    kept = [(chunk, n) for chunk, n in pairs if any(map(str.isalpha, chunk))]
+    return [chunk for chunk, _ in kept], np.array([n for _, n in kept], dtype=np.int32)

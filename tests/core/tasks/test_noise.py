@@ -1,0 +1,70 @@
+"""Noise is the books' prose: unwrapped, whole, in order, counted as the encoder counts."""
+
+from __future__ import annotations
+
+import gzip
+from itertools import pairwise
+from pathlib import Path
+from random import Random
+
+import numpy as np
+import pytest
+
+from core.encode.tokens import FastTokenizer
+from core.errors import BadRequest
+from core.tasks.noise import SOURCES, compose_noise, cut_prose, read_noise
+
+
+def source_text(data: Path, source: str) -> str:
+    return " ".join(" ".join(gzip.open(path, "rt", encoding="utf-8").read() for path in sorted((data / source).glob("*.gz"))).split())
+
+
+@pytest.mark.parametrize("max_tokens", [None, 40, 64])
+def test_books_come_whole_and_in_order(data: Path, tokenizer: FastTokenizer, max_tokens: int | None):
+    noise = read_noise("books/eval", tokenizer, max_tokens, data=data)
+    assert " ".join(noise.texts) == source_text(data, "books/eval")
+    assert all("\n" not in text for text in noise.texts)
+    assert np.array_equal(noise.n_tokens, tokenizer.count(noise.texts))
+    assert noise.n_tokens.max() <= (max_tokens or 64)
+
+
+def test_packing_fills_chunks_with_whole_sentences(data: Path, tokenizer: FastTokenizer):
+    sentences, packed = (read_noise("books/eval", tokenizer, max_tokens, data=data) for max_tokens in (None, 64))
+    ends = {" ".join(text.split())[-12:] for text in sentences.texts}
+    assert all(text[-12:] in ends for text in packed.texts)
+    inside = [(a, b) for (a, b) in pairwise(packed.n_tokens[:10].tolist())]
+    assert len(packed.texts) < len(sentences.texts) / 1.5
+    assert all(a + b > 64 for a, b in inside)
+
+
+def test_reading_stops_when_there_is_enough(data: Path, tokenizer: FastTokenizer):
+    whole = read_noise("books/train", tokenizer, data=data)
+    for wanted in (1, 50, 600, int(whole.n_tokens.sum())):
+        part = read_noise("books/train", tokenizer, n_tokens=wanted, data=data)
+        assert wanted <= part.n_tokens.sum() < wanted + 64
+        assert part.texts == whole.texts[: len(part.texts)]
+
+
+def test_every_source_is_read_and_no_other(data: Path, tokenizer: FastTokenizer, tmp_path: Path):
+    assert all(len(read_noise(source, tokenizer, data=data).texts) > 10 for source in SOURCES)
+    with pytest.raises(BadRequest, match="noise 'poems' does not exist"):
+        read_noise("poems", tokenizer, data=data)  # type: ignore[arg-type]
+    with pytest.raises(BadRequest, match="holds no texts"):
+        read_noise("essays", tokenizer, data=tmp_path)
+
+
+def test_wrapped_lines_are_joined_and_what_has_no_letter_is_left_out(tokenizer: FastTokenizer):
+    text = "It was late,\n  and nobody\nspoke. The lamp\nburned.\n\n* * *\n\nMorning came."
+    assert cut_prose(text, tokenizer, None)[0] == ["It was late, and nobody spoke.", "The lamp burned.", "Morning came."]
+
+
+def test_a_long_sentence_is_cut_at_64_tokens(tokenizer: FastTokenizer):
+    chunks, n_tokens = cut_prose("and then it rained " * 60 + ".", tokenizer, None)
+    assert len(chunks) > 3
+    assert n_tokens.max() <= 64
+
+
+def test_composed_noise_is_seeded(tokenizer: FastTokenizer):
+    one, same, other = (compose_noise(Random(seed), tokenizer, 500, 64) for seed in (1, 1, 2))
+    assert one.texts == same.texts != other.texts
+    assert 500 <= one.n_tokens.sum() < 564
