@@ -1,4 +1,4 @@
-"""Between the log and the agent: the record of a run, logging a finished trace, and making a logged run again.
+"""Between the log and the agent: the records of a run and of a training, logging a finished trace, and making a logged run again.
 
 Decides what a record says about the encoder, and that a replay reads its documents and chunk borders from the log, its vectors from
 the cache or, where they are gone, from the encoder. Knows nothing of SQL or pages.
@@ -8,15 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from datetime import datetime
+from pathlib import Path
 from typing import Any
 
 from core.config import ChunkConfig, EpisodeConfig
 from core.encode.encoder import DualEncoder
 from core.errors import LogError
 from core.events import RunStarted, Trace, fold
-from core.experiments import LoggedDocument, LoggedRun, ReplayReport, RunLog, RunRecord, compare_traces, new_run_id
+from core.experiments import LoggedDocument, LoggedRun, ReplayReport, RunLog, RunRecord, Training, compare_traces, new_run_id
 from core.opening import Progress, index_workspace
 from core.retrievers import build_retriever
+from core.train.trainer import read_progress, read_training_file
 from core.types import Workspace
 
 
@@ -97,4 +100,16 @@ def replay_run(run: LoggedRun, documents: Sequence[LoggedDocument], encoder: Dua
         used_vectors=encoder.vector_fingerprint,
         n_embedded_again=opened.n_embedded,
         same_weights=encoder.fingerprint == run.record.checkpoint_fingerprint,
+    )
+
+
+def training_record(folder: Path) -> Training:
+    """A training's folder as the log keeps it, as far as it has come. Raises BadRequest when it holds none."""
+    told = read_training_file(folder)
+    return Training(
+        training_id=told["training_id"],
+        created_at=datetime.fromisoformat(told["created_at"]),
+        folder=folder.name,
+        config=told["config"],
+        events=tuple(read_progress(folder)),
     )

@@ -20,14 +20,16 @@ from transformers import AutoConfig, AutoModel, PreTrainedModel
 from transformers.utils import logging as transformers_logging
 
 from core.config import CHUNKERS, ChunkConfig, Chunker, EpisodeConfig
+from core.encode.adapter import adapter_file, merge_adapter
 from core.encode.hub import fetch
 from core.errors import BadCheckpoint
 
 SPEC_FILE = "qrag.json"
 WEIGHTS = {"state": "state.safetensors", "action": "action.safetensors"}
+"""File of each complete tower; an adapter lies in the folder `state` or `action` instead."""
 ASSETS = Path(__file__).resolve().parents[2] / "assets" / "checkpoints"
 MINILM = "sentence-transformers/all-MiniLM-L6-v2"
-DEFAULT_NAMES = ("narrative", "base")
+DEFAULT_NAMES = ("narrative", "multi-hop", "base")
 """The default checkpoint is the first of these that ships."""
 
 
@@ -42,8 +44,10 @@ class CheckpointSpec(BaseModel):
     trained: bool
     base: str = MINILM
     """Hub id of the base encoder, or "." when architecture and tokenizer lie in the folder's `base/`."""
-    weights: Literal["base", "towers"] = "towers"
-    """base: both towers are the base encoder as it is; towers: one complete safetensors file a tower."""
+    weights: Literal["base", "towers", "adapters"] = "towers"
+    """base: both towers are the base encoder as it is; towers: one complete safetensors file a tower; adapters: LoRA on the base, one a tower."""
+    base_sha256: str | None = None
+    """Hash of the base encoder's weights that adapters were trained on."""
     pooling: Literal["mean"] = "mean"
     """Masked mean of the last hidden states, special tokens included."""
     normalize: bool = False
@@ -141,8 +145,8 @@ def find_checkpoint(name_or_dir: str | None) -> Path:
     shipped = shipped_checkpoints()
     if name_or_dir is None:
         return ASSETS / shipped[0]
-    if name_or_dir in shipped:
-        return ASSETS / name_or_dir
+    if name_or_dir.lower() in shipped:
+        return ASSETS / name_or_dir.lower()
     folder = Path(name_or_dir)
     if (folder / SPEC_FILE).is_file():
         return folder
@@ -224,7 +228,7 @@ def _short(error: Exception) -> str:
     return lines[-1].strip()[:200]
 
 
-def _max_positions(model: PreTrainedModel) -> int:
+def max_positions_of(model: PreTrainedModel) -> int:
     """Tokens the encoder reads at once; RoBERTa-like ones start counting positions after the padding id."""
     offset = model.config.pad_token_id + 1 if "roberta" in model.config.model_type else 0
     return int(model.config.max_position_embeddings) - offset
@@ -234,11 +238,16 @@ def load_towers(folder: Path, spec: CheckpointSpec) -> Towers:
     """Both towers in float32, in evaluation mode. Raises BadCheckpoint."""
     transformers_logging.disable_progress_bar()
     base = find_base(spec.base, folder)
-    files = {tower: (base / "model.safetensors" if spec.weights == "base" else folder / name) for tower, name in WEIGHTS.items()}
-    for path in files.values():
+    files = {tower: folder / name for tower, name in WEIGHTS.items()} if spec.weights == "towers" else dict.fromkeys(WEIGHTS, base / "model.safetensors")
+    adapters = {tower: folder / tower for tower in WEIGHTS} if spec.weights == "adapters" else {}
+    for path in [*files.values(), *map(adapter_file, adapters.values())]:
         if not path.is_file():
             raise BadCheckpoint(f"{path.name} is missing in checkpoint {spec.name}; import or download it again")
     hashes = {tower: sha256_of(path) for tower, path in files.items()}
+    if spec.base_sha256 is not None and adapters and hashes["state"] != spec.base_sha256:
+        raise BadCheckpoint(f"checkpoint {spec.name} was trained on other weights of {spec.base} than the ones found; fetch that base encoder again")
+    for tower, adapter in adapters.items():
+        hashes[tower] = hashlib.sha256((hashes[tower] + sha256_of(adapter_file(adapter))).encode()).hexdigest()
     towers: dict[str, PreTrainedModel] = {}
     for tower, path in files.items():
         if tower == "action" and hashes["action"] == hashes["state"]:
@@ -250,11 +259,13 @@ def load_towers(folder: Path, spec: CheckpointSpec) -> Towers:
             raise BadCheckpoint(f"{path.name} of checkpoint {spec.name} is no readable safetensors file; import or download it again") from error
         towers[tower] = architecture(base)
         load_weights(towers[tower], weights, f"{path.name} of checkpoint {spec.name}")
+        if tower in adapters:
+            merge_adapter(towers[tower], adapters[tower], f"{tower} of checkpoint {spec.name}")
         towers[tower].eval().requires_grad_(False)
     return Towers(
         state=towers["state"],
         action=towers["action"],
         action_sha256=hashes["action"],
         fingerprint=hashlib.sha256((spec.model_dump_json(exclude={"scores", "description"}) + hashes["state"] + hashes["action"]).encode()).hexdigest()[:32],
-        max_positions=_max_positions(towers["state"]),
+        max_positions=max_positions_of(towers["state"]),
     )

@@ -18,10 +18,11 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from core.config import EpisodeConfig, check_query
-from core.encode.encoder import DualEncoder, StateTokens
+from core.encode.encoder import DualEncoder
+from core.encode.forward import StateTokens
 from core.errors import BadRequest
 from core.events import Event, RunStarted, StepScores, StepTaken, Stopped
-from core.index import Corpus
+from core.index import Searchable
 from core.qrag.policy import Choice, choose, greedy
 from core.qrag.positions import chunk_positions
 
@@ -31,7 +32,7 @@ class Episode:
     """One query over one corpus. `id` only separates the random streams of a batch."""
 
     query: str
-    corpus: Corpus
+    corpus: Searchable
     config: EpisodeConfig
     id: str = ""
     prefix: tuple[int, ...] = ()
@@ -65,7 +66,7 @@ class Agent:
         self.encoder = encoder
         self.spec = encoder.spec
 
-    def run(self, query: str, corpus: Corpus, config: EpisodeConfig, prefix: Sequence[int] = ()) -> Generator[Event]:
+    def run(self, query: str, corpus: Searchable, config: EpisodeConfig, prefix: Sequence[int] = ()) -> Generator[Event]:
         """One episode. Raises BadRequest before the first event."""
         for _, event in self.run_batch([Episode(query, corpus, config, prefix=tuple(prefix))]):
             yield event
@@ -87,7 +88,7 @@ class Agent:
                 if isinstance(event, Stopped):
                     del running[i]
 
-    def check(self, query: str, corpus: Corpus, config: EpisodeConfig) -> None:
+    def check(self, query: str, corpus: Searchable, config: EpisodeConfig) -> None:
         """Raises BadRequest when the run can't be made."""
         check_query(query)
         config.check_against(len(corpus))
@@ -107,7 +108,7 @@ class Agent:
         for (episode, chosen), state_tokens, vector in zip(states, tokens, vectors, strict=True):
             started = time.perf_counter()
             corpus, config = episode.corpus, episode.config
-            positions = chunk_positions(self.spec, corpus.workspace.borders, chosen, use_positions=config.use_positions)
+            positions = chunk_positions(self.spec, corpus.borders, chosen, use_positions=config.use_positions)
             q_values = corpus.index.q_values(vector, positions)
             available = np.ones(len(corpus), dtype=bool)
             available[list(chosen)] = False
@@ -119,7 +120,7 @@ class Agent:
 
     def _state_parts(self, episode: Episode, chosen: Sequence[int]) -> tuple[str, list[str]]:
         order = sorted(chosen) if self.spec.state_order == "document" else chosen
-        return check_query(episode.query), [episode.corpus.workspace[chunk_id].text for chunk_id in order]
+        return check_query(episode.query), [episode.corpus.text(chunk_id) for chunk_id in order]
 
     def _act(self, run: _Running, look: Look) -> Event:
         config, step = run.episode.config, len(run.chosen) + 1
@@ -151,7 +152,7 @@ def step_event(episode: Episode, step: int, choice: Choice, look: Look, *, by_pe
         probability=choice.probability,
         state_value=choice.state_value,
         position=None if positions is None else float(positions[choice.chunk_id]),
-        text=episode.corpus.workspace[choice.chunk_id].text,
+        text=episode.corpus.text(choice.chunk_id),
         milliseconds=look.milliseconds,
         content_q=None if positions is None else episode.corpus.index.content_q(look.state_vector, choice.chunk_id),
         chosen_by="person" if by_person else "agent",

@@ -16,7 +16,7 @@ import numpy as np
 
 from core.config import EpisodeConfig
 from core.events import Event, RunStarted, StepTaken, Stopped
-from core.index import Corpus
+from core.index import Searchable
 from core.qrag.agent import Agent, Episode, Look, step_event
 from core.qrag.policy import Choice, candidates, greedy
 
@@ -32,7 +32,7 @@ class _Path:
         return tuple(step.chunk_id for step in self.steps)
 
 
-def plan(agent: Agent, query: str, corpus: Corpus, config: EpisodeConfig) -> Generator[Event]:
+def plan(agent: Agent, query: str, corpus: Searchable, config: EpisodeConfig) -> Generator[Event]:
     """The events of the best path, steps coming once the search is over. Raises BadRequest before the first event."""
     agent.check(query, corpus, config)
     yield RunStarted(query, agent.name, agent.spec.name, len(corpus), config)

@@ -1,0 +1,101 @@
+"""LoRA on a tower: low-rank changes of its linear layers, in the file format of peft, merged into the weights.
+
+The change of a layer is B A * alpha / rank. In training it is a parametrization of the weight, so that the product is formed once per
+update, not once per token; on loading it is added and gone.
+Decides which layers are adapted: every linear layer of the encoder's blocks. Knows nothing of training and of checkpoints' specs.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from pathlib import Path
+
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save_file
+from torch import nn
+from transformers import PreTrainedModel
+
+from core.errors import BadCheckpoint
+
+ALPHA_PER_RANK = 2
+"""alpha / rank, the factor on every change."""
+_WEIGHTS_FILE, _CONFIG_FILE = "adapter_model.safetensors", "adapter_config.json"
+_PREFIX = "base_model.model."
+
+
+class LowRankChange(nn.Module):
+    """Parametrization of a weight (out, in): W -> W + alpha / rank * B A. B starts at zero, so training starts from the base."""
+
+    def __init__(self, n_out: int, n_in: int, rank: int) -> None:
+        super().__init__()
+        self.a = nn.Parameter(torch.randn(rank, n_in) / math.sqrt(n_in))
+        self.b = nn.Parameter(torch.zeros(n_out, rank))
+
+    def forward(self, weight: torch.Tensor) -> torch.Tensor:
+        """The changed weight, float32 like `weight`."""
+        return weight + ALPHA_PER_RANK * (self.b @ self.a)
+
+
+def adaptable_layers(model: PreTrainedModel) -> dict[str, nn.Linear]:
+    """Linear layers of the encoder's blocks, by module name."""
+    return {name: module for name, module in model.named_modules() if isinstance(module, nn.Linear) and ".layer." in f".{name}."}
+
+
+def save_adapter(folder: Path, changes: Mapping[str, LowRankChange], base: str) -> None:
+    """Writes the two files that peft reads, weights in bfloat16."""
+    folder.mkdir(parents=True, exist_ok=True)
+    weights = {}
+    for name, change in changes.items():
+        weights[f"{_PREFIX}{name}.lora_A.weight"] = change.a.detach().to("cpu", torch.bfloat16).contiguous()
+        weights[f"{_PREFIX}{name}.lora_B.weight"] = change.b.detach().to("cpu", torch.bfloat16).contiguous()
+    save_file(weights, folder / _WEIGHTS_FILE)
+    rank = len(next(iter(changes.values())).a)
+    config = {
+        "peft_type": "LORA",
+        "task_type": "FEATURE_EXTRACTION",
+        "base_model_name_or_path": base,
+        "r": rank,
+        "lora_alpha": ALPHA_PER_RANK * rank,
+        "lora_dropout": 0.0,
+        "bias": "none",
+        "target_modules": sorted(changes),
+    }
+    (folder / _CONFIG_FILE).write_text(json.dumps(config, indent=2) + "\n", encoding="utf-8")
+
+
+def adapter_file(folder: Path) -> Path:
+    """Where an adapter's weights lie."""
+    return folder / _WEIGHTS_FILE
+
+
+@torch.no_grad()
+def merge_adapter(model: PreTrainedModel, folder: Path, origin: str) -> None:
+    """Adds an adapter to the weights of a float32 tower in place. Raises BadCheckpoint on anything that does not fit."""
+    try:
+        factor = _factor(folder)
+        weights = load_file(adapter_file(folder))
+    except (OSError, SafetensorError) as error:
+        raise BadCheckpoint(f"the adapter {origin} is not readable; train or download it again") from error
+    layers = adaptable_layers(model)
+    for name in sorted({key.removeprefix(_PREFIX).rpartition(".lora_")[0] for key in weights}):
+        a, b = weights.pop(f"{_PREFIX}{name}.lora_A.weight", None), weights.pop(f"{_PREFIX}{name}.lora_B.weight", None)
+        if name not in layers or a is None or b is None or (b.shape[0], a.shape[-1]) != layers[name].weight.shape or b.shape[1:] != a.shape[:1]:
+            raise BadCheckpoint(f"the adapter {origin} does not fit its base encoder at {name or 'an unnamed layer'}; name the right base or train it again")
+        layers[name].weight += factor * b.float() @ a.float()
+    if weights:
+        raise BadCheckpoint(f"the adapter {origin} holds {len(weights)} weights that are no LoRA pairs; train or download it again")
+
+
+def _factor(folder: Path) -> float:
+    """alpha / rank as the adapter's own file says."""
+    try:
+        config = json.loads((folder / _CONFIG_FILE).read_text(encoding="utf-8"))
+        factor = float(config["lora_alpha"]) / float(config["r"])
+    except (ValueError, TypeError, KeyError, ZeroDivisionError) as error:
+        raise BadCheckpoint(f"{_CONFIG_FILE} of the adapter in {folder.name} names no usable r and lora_alpha; train or download it again") from error
+    if not math.isfinite(factor):
+        raise BadCheckpoint(f"{_CONFIG_FILE} of the adapter in {folder.name} gives the factor {factor}; train or download it again")
+    return factor

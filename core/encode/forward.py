@@ -1,0 +1,86 @@
+"""What goes into a tower and what comes out: token rows of states and chunks, batches by length, pooled vectors.
+
+Serving and training share these functions, so that an agent is served as it was trained. Decides how a state that outgrows the
+encoder's window is cut. Knows nothing of gradients, caches and positions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import nn
+from transformers import PreTrainedModel
+
+from core.encode.checkpoint import CheckpointSpec
+from core.encode.tokens import FastTokenizer
+
+
+@dataclass(frozen=True, slots=True)
+class StateTokens:
+    """A state as the encoder reads it."""
+
+    ids: list[int]
+    n_dropped: int
+    """Tokens of query and chunks that were cut away."""
+
+
+def join_state(parts: Sequence[list[int]], spec: CheckpointSpec, tokenizer: FastTokenizer, max_positions: int) -> StateTokens:
+    """[CLS] query [SEP] chunk [SEP] ... chunk [SEP] from the token ids of its parts; each cut to `max_state_part_tokens`, special tokens counted.
+
+    Where even that outgrows the window, the longest parts are cut further, all to one common length.
+    """
+    lengths = np.array([len(part) for part in parts])
+    kept = np.minimum(lengths, spec.max_state_part_tokens - 2)
+    kept = np.minimum(kept, _common_cap(kept, max_positions - 1 - len(parts)))
+    ids = [tokenizer.cls_id]
+    for part, n in zip(parts, kept.tolist(), strict=True):
+        ids += [*part[:n], tokenizer.sep_id]
+    return StateTokens(ids, int((lengths - kept).sum()))
+
+
+def chunk_row(part: list[int], spec: CheckpointSpec, tokenizer: FastTokenizer, max_positions: int) -> list[int]:
+    """[CLS] chunk [SEP] from its token ids, cut to what the action tower reads."""
+    return [tokenizer.cls_id, *part[: min(spec.max_chunk_tokens, max_positions) - 2], tokenizer.sep_id]
+
+
+def batches_by_length(lengths: Sequence[int], token_budget: int) -> Iterator[list[int]]:
+    """Indices of rows, longest first, in batches of at most `token_budget` tokens after padding (a longer row is a batch of its own)."""
+    order = sorted(range(len(lengths)), key=lambda i: lengths[i], reverse=True)
+    lo = 0
+    while lo < len(order):
+        hi = lo + max(1, token_budget // lengths[order[lo]])
+        yield order[lo:hi]
+        lo = hi
+
+
+def pooled_vectors(tower: PreTrainedModel, rows: Sequence[list[int]], spec: CheckpointSpec, pad_id: int) -> torch.Tensor:
+    """(B, D) float32: the masked mean of the last hidden states, special tokens included, scaled and perhaps normalised."""
+    width = max(len(row) for row in rows)
+    tokens = torch.full((len(rows), width), pad_id, dtype=torch.long)
+    mask = torch.zeros((len(rows), width), dtype=torch.long)
+    for i, row in enumerate(rows):
+        tokens[i, : len(row)] = torch.tensor(row)
+        mask[i, : len(row)] = 1
+    mask = mask.to(tower.device)
+    hidden = tower(input_ids=tokens.to(tower.device), attention_mask=mask).last_hidden_state
+    weights = mask.unsqueeze(-1).to(torch.float32)
+    pooled: torch.Tensor = (hidden.to(torch.float32) * weights).sum(1) / weights.sum(1) * spec.scale
+    return nn.functional.normalize(pooled, dim=-1) if spec.normalize else pooled
+
+
+def _common_cap(lengths: np.ndarray, room: int) -> int:
+    """The largest cap c with sum(min(lengths, c)) <= room; room is at least the number of lengths.
+
+    >>> _common_cap(np.array([10, 100, 100]), 110)
+    50
+    """
+    cap, remaining = int(lengths.max(initial=0)), np.sort(lengths)
+    for i, length in enumerate(remaining):
+        share = (room - int(remaining[:i].sum())) // (len(remaining) - i)
+        if share < length:
+            cap = share
+            break
+    return cap

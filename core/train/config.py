@@ -1,0 +1,130 @@
+"""What a training run is told: one frozen object that feeds flags, the Train tab, the run's folder and the checkpoint's record.
+
+Defaults are what trained the shipped agents. Knows nothing of how the values are used.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import asdict, dataclass, fields
+from typing import Any, Literal
+
+from core.errors import BadRequest
+
+Objective = Literal["pqn", "supervised"]
+OBJECTIVES: tuple[Objective, ...] = ("pqn", "supervised")
+PositionKind = Literal["none", "relative"]
+POSITION_KINDS: tuple[PositionKind, ...] = ("relative", "none")
+
+_LEAST = {"updates": 1, "episodes": 1, "accumulate": 1, "steps": 1, "rank": 0, "validate_every": 1, "n_validation": 1, "warmup": 0, "seed": 0}
+"""Smallest value of each whole number."""
+_UNIT = ("gamma", "trace_lambda", "ema")
+"""Settings between 0 and 1."""
+_NOT_NEGATIVE = ("learning_rate", "weight_decay", "ranking_weight", "final_share")
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainConfig:
+    """One training run. Q and temperatures are in units of the return, whose largest value is 1."""
+
+    data: str = "narrative"
+    """Name of a mixture, or `own` for a person's questions."""
+    objective: Objective = "pqn"
+    """pqn: Q-RAG algorithm 1. supervised: cross-entropy on the support along trajectories that take it in order (the paper's SFT baseline)."""
+    updates: int = 900
+    episodes: int = 16
+    """Episodes played in parallel for one gradient step, divided among `accumulate` parts."""
+    accumulate: int = 1
+    """Parts of a batch whose gradients are summed before the step."""
+    steps: int = 5
+    """T: most chunks an episode takes; shorter where an episode has fewer chunks."""
+    position_kind: PositionKind = "relative"
+    rank: int = 32
+    """Rank of the LoRA changes; 0 trains the whole encoder blocks."""
+    learning_rate: float = 6e-4
+    warmup: int = 20
+    """Updates over which the rate rises from 0."""
+    final_share: float = 0.05
+    """Rate and temperature fall linearly to this share of their initial values."""
+    weight_decay: float = 1e-3
+    clip: float = 2.0
+    """Largest L2 norm of the gradient."""
+    alpha: float = 0.03
+    """Initial temperature of exploration and of the soft values (eq. 2, 3)."""
+    gamma: float = 0.99
+    trace_lambda: float = 0.6
+    """lambda of the lambda-returns."""
+    ema: float = 0.05
+    """tau: share of the online weights that enters the target weights after each update."""
+    top_k_actions: int | None = 5
+    """Explore, and take soft values, among this many best chunks; None means all."""
+    soft_values: bool = True
+    """False: the value of a state is its largest Q, as in plain Q-learning."""
+    target_towers: bool = True
+    """False: values come from the online towers."""
+    bootstrap_at_cap: bool = False
+    """True: the return at the step cap continues with the value of the state beyond (algorithm 1); False: the cap ends the episode (section 3.1)."""
+    penalize_extra_steps: bool = True
+    """Reward 0.5 + 0.5 * |support| / |chosen| on completion instead of 1."""
+    ranking_weight: float = 0.1
+    """Weight of the ranking loss beside the TD loss: the policy's cross-entropy on support not yet taken, over all chunks of the state."""
+    ranking_temperature: float = 0.05
+    validate_every: int = 100
+    n_validation: int = 140
+    """Episodes of each validation."""
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        """Raises BadRequest on a value out of range."""
+        for name, least in _LEAST.items():
+            if getattr(self, name) < least:
+                raise BadRequest(f"{_words(name)} {getattr(self, name)} is below {least}; choose {least} or more")
+        for field in fields(self):
+            value = getattr(self, field.name)
+            if isinstance(value, float) and not math.isfinite(value):
+                raise BadRequest(f"{_words(field.name)} {value} is no finite number; choose one")
+        for name in _UNIT:
+            if not 0 <= getattr(self, name) <= 1:
+                raise BadRequest(f"{_words(name)} {getattr(self, name)} must be between 0 and 1")
+        for name in _NOT_NEGATIVE:
+            if getattr(self, name) < 0:
+                raise BadRequest(f"{_words(name)} {getattr(self, name)} must not be negative")
+        for name in ("alpha", "clip", "ranking_temperature"):
+            if getattr(self, name) <= 0:
+                raise BadRequest(f"{_words(name)} {getattr(self, name)} must be above 0")
+        if self.top_k_actions is not None and self.top_k_actions < 1:
+            raise BadRequest(f"top-k actions {self.top_k_actions} must be at least 1, or none for all chunks")
+        if self.objective not in OBJECTIVES:
+            raise BadRequest(f"objective {self.objective!r} is unknown; choose one of {', '.join(OBJECTIVES)}")
+        if self.position_kind not in POSITION_KINDS:
+            raise BadRequest(f"position kind {self.position_kind!r} can't be trained; choose one of {', '.join(POSITION_KINDS)}")
+        if self.accumulate > self.episodes:
+            raise BadRequest(f"accumulate {self.accumulate} is above {self.episodes}, the episodes of an update; lower it")
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain JSON values."""
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, values: dict[str, Any]) -> TrainConfig:
+        """Inverse of `to_json`. Raises BadRequest on unknown names."""
+        unknown = set(values) - {field.name for field in fields(cls)}
+        if unknown:
+            raise BadRequest(f"setting {min(unknown)!r} is unknown to this version; train anew")
+        return cls(**values)
+
+    def share(self, update: int) -> float:
+        """Share of the initial rate and temperature at a 0-based update, without warm-up."""
+        return max(self.final_share, 1.0 - update / self.updates)
+
+    def rate(self, update: int) -> float:
+        """Learning rate of a 0-based update."""
+        return self.learning_rate * self.share(update) * min(1.0, (update + 1) / max(1, self.warmup))
+
+    def temperature(self, update: int) -> float:
+        """alpha of a 0-based update: annealed with the learning rate (Q-RAG section 3.2)."""
+        return self.alpha * self.share(update)
+
+
+def _words(name: str) -> str:
+    return name.replace("_", " ")

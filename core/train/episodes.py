@@ -1,0 +1,234 @@
+"""Playing training episodes and their loss: one part of a batch, from examples to a scalar (Q-RAG algorithm 1, lines 16 to 29).
+
+What keeps it cheap: every distinct text of the batch is embedded once a tower, noise never carries a gradient as a candidate, and the
+states' graphs of the rollout serve the loss, so no state is embedded twice.
+Knows nothing of optimisers, schedules and files.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+
+from core.encode.checkpoint import CheckpointSpec
+from core.encode.rope import frequencies, on_grid
+from core.qrag.positions import chunk_positions
+from core.tasks.example import Example, Woven
+from core.train.config import TrainConfig
+from core.train.returns import lambda_returns, rewards
+from core.train.towers import TrainableTowers
+
+_MASKED = -1e9
+"""Score of what can't be chosen."""
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Played:
+    """What a part of a batch brought. (T, B) tensors; entries beyond an episode's end are 0."""
+
+    loss: torch.Tensor
+    td_loss: float
+    ranking_loss: float
+    q_values: torch.Tensor
+    """Online Q of the chosen chunks."""
+    values: torch.Tensor
+    """V of the states after each choice, by the target towers; the last row only with `bootstrap_at_cap`."""
+    rewards: torch.Tensor
+    returns: torch.Tensor
+    entropy: torch.Tensor
+    """Of the exploring policy, nats."""
+    taken: torch.Tensor
+    """bool: which steps were taken."""
+    completed: list[bool]
+    """Whether each episode took all its support."""
+    n_tokens: int
+    """Tokens embedded by the online towers, special ones left out."""
+
+
+class _Table:
+    """The examples of a part as padded tensors: which row of the distinct texts each chunk is, what is free, what is support."""
+
+    def __init__(self, examples: Sequence[Example], device: torch.device) -> None:
+        self.examples = examples
+        self.texts = list(dict.fromkeys(text for example in examples for text in example.chunks))
+        row = {text: i for i, text in enumerate(self.texts)}
+        self.row = row
+        shape = (len(examples), max(len(example.chunks) for example in examples))
+        rows, free, support = np.zeros(shape, dtype=np.int64), np.zeros(shape, dtype=bool), np.zeros(shape, dtype=bool)
+        for i, example in enumerate(examples):
+            n = len(example.chunks)
+            rows[i, :n] = [row[text] for text in example.chunks]
+            free[i, :n] = True
+            support[i, list(example.support)] = True
+        self.rows = torch.from_numpy(rows).to(device)
+        self.free = torch.from_numpy(free).to(device)
+        self.support = torch.from_numpy(support).to(device)
+
+    def own_texts(self) -> set[str]:
+        """Texts that are no noise: those worth a gradient as candidates."""
+        out: set[str] = set()
+        for example in self.examples:
+            out.update(example.chunks.own if isinstance(example.chunks, Woven) else example.chunks)
+        return out
+
+
+class Scorer:
+    """Q of candidates in torch: <s, R_p a> for whole tables of chunks."""
+
+    def __init__(self, spec: CheckpointSpec, dim: int, device: torch.device) -> None:
+        self.spec = spec
+        self._frequencies = torch.from_numpy(frequencies(dim, spec.halves, spec.rope_theta)).to(device, torch.float32)
+
+    def positions(self, examples: Sequence[Example], chosen: Sequence[Sequence[int]], width: int) -> torch.Tensor:
+        """(B, width) float32, on the checkpoint's grid; 0 for padding."""
+        out = np.zeros((len(examples), width), dtype=np.float32)
+        for i, (example, ids) in enumerate(zip(examples, chosen, strict=True)):
+            n = len(example.chunks)
+            out[i, :n] = on_grid(chunk_positions(self.spec, np.array([0, n]), ids), self.spec.position_resolution)
+        return torch.from_numpy(out).to(self._frequencies.device)
+
+    def turn(self, vectors: torch.Tensor, positions: torch.Tensor) -> torch.Tensor:
+        """R_p v: vectors (..., D), positions (...,)."""
+        if self.spec.position_kind == "none":
+            return vectors
+        angles = positions.unsqueeze(-1) * self._frequencies
+        cos, sin = angles.cos().unsqueeze(-2), angles.sin().unsqueeze(-2)
+        pairs = vectors.reshape(*vectors.shape[:-1], self.spec.halves, -1, 2)
+        first, second = pairs[..., 0], pairs[..., 1]
+        return torch.stack([first * cos - second * sin, first * sin + second * cos], -1).reshape(vectors.shape)
+
+    def scores(self, states: torch.Tensor, chunks: torch.Tensor, positions: torch.Tensor) -> torch.Tensor:
+        """(B, N) Q: states (B, D), chunks (B, N, D), positions (B, N)."""
+        return torch.einsum("bd,bnd->bn", states, self.turn(chunks, positions))
+
+
+def play(towers: TrainableTowers, examples: Sequence[Example], config: TrainConfig, alpha: float, generator: torch.Generator) -> Played:
+    """Plays one episode an example with the online towers, and forms the loss. Within `towers.formed()`."""
+    table = _Table(examples, towers.device)
+    scorer = Scorer(towers.spec, towers.dim, towers.device)
+    supervised = config.objective == "supervised"
+    ranking = supervised or config.ranking_weight > 0
+    chunks, with_gradient = _embed_candidates(towers, table, with_gradient=ranking)
+    if not supervised:
+        with torch.no_grad():
+            slow_chunks = towers.embed_chunks(table.texts, target=True) if config.target_towers else chunks.detach()
+    ends = torch.tensor([min(len(e.support) if supervised else config.steps, len(e.chunks)) for e in examples], device=towers.device)
+    n_steps = int(ends.max())
+    n_values = n_steps + 1 if config.bootstrap_at_cap else n_steps
+    shape = (n_steps, len(examples))
+    free = table.free.clone()
+    chosen: list[list[int]] = [[] for _ in examples]
+    values = torch.zeros((n_steps + 1, len(examples)), device=towers.device)
+    entropy, ranking_loss = torch.zeros(shape, device=towers.device), torch.zeros((), device=towers.device)
+    states, actions, at = [], [], []
+    n_tokens = towers.count_tokens(table.texts)
+
+    for t in range(n_values):
+        positions = scorer.positions(examples, chosen, table.free.shape[1])
+        texts = [(example.question, _state_texts(towers.spec, example, ids)) for example, ids in zip(examples, chosen, strict=True)]
+        if t < n_steps:
+            state = towers.embed_states(texts)
+            scores = scorer.scores(state, chunks[table.rows], positions).masked_fill(~free, _MASKED)
+            n_tokens += towers.count_tokens(part for query, parts in texts for part in (query, *parts))
+        if t > 0 and not supervised:
+            with torch.no_grad():
+                slow = towers.embed_states(texts, target=True) if config.target_towers else state.detach()
+                slow_scores = scorer.scores(slow, slow_chunks[table.rows], positions).masked_fill(~free, _MASKED)
+                values[t] = _state_values(slow_scores, alpha, config)
+        if t == n_steps:
+            break
+        running = ends > t
+        if ranking:
+            ranking_loss = ranking_loss + _ranking_loss(scores, table.support & free, free, running, config.ranking_temperature)
+        with torch.no_grad():
+            if supervised:
+                action = torch.multinomial((table.support & free).float() + 1e-9 * free.float() + 1e-30, 1, generator=generator)[:, 0]
+            else:
+                action, entropy[t] = _explore(scores, alpha, config.top_k_actions, generator)
+        states.append(state)
+        actions.append(action)
+        at.append(positions.gather(1, action[:, None])[:, 0])
+        for i, chunk_id in enumerate(action.tolist()):
+            if running[i]:
+                chosen[i].append(chunk_id)
+                free[i, chunk_id] = False
+
+    taken = torch.arange(n_steps, device=towers.device)[:, None] < ends
+    reward = torch.zeros(shape, device=towers.device)
+    for i, (example, ids) in enumerate(zip(examples, chosen, strict=True)):
+        reward[: len(ids), i] = torch.tensor(rewards(ids, example.support, penalize_extra_steps=config.penalize_extra_steps))
+    ranking_loss = ranking_loss / taken.sum()
+    returns, q_values, td_loss = torch.zeros(shape), torch.zeros(shape), torch.zeros((), device=towers.device)
+    if not supervised:
+        returns = lambda_returns(reward, values, gamma=config.gamma, trace_lambda=config.trace_lambda, ends=ends, bootstrap_at_cap=config.bootstrap_at_cap)
+        rows = torch.stack([table.rows.gather(1, action[:, None])[:, 0] for action in actions])
+        vectors = _with_gradient(towers, table, chunks, with_gradient, rows)
+        q_values = (torch.stack(states) * scorer.turn(vectors[rows], torch.stack(at))).sum(-1) * taken
+        td_loss = ((q_values - returns) ** 2).sum() / taken.sum()
+    return Played(
+        loss=ranking_loss if supervised else td_loss + config.ranking_weight * ranking_loss,
+        td_loss=float(td_loss.detach()),
+        ranking_loss=float(ranking_loss.detach()),
+        q_values=q_values.detach(),
+        values=values[1:],
+        rewards=reward,
+        returns=returns,
+        entropy=entropy,
+        taken=taken,
+        completed=[set(example.support) <= set(ids) for example, ids in zip(examples, chosen, strict=True)],
+        n_tokens=n_tokens,
+    )
+
+
+def _state_texts(spec: CheckpointSpec, example: Example, chosen: Sequence[int]) -> list[str]:
+    order = sorted(chosen) if spec.state_order == "document" else chosen
+    return [example.chunks[chunk_id] for chunk_id in order]
+
+
+def _embed_candidates(towers: TrainableTowers, table: _Table, *, with_gradient: bool) -> tuple[torch.Tensor, set[str]]:
+    """((texts, D) online vectors of all distinct texts, the texts whose vectors carry a gradient)."""
+    hot = table.own_texts() if with_gradient else set()
+    order = sorted(range(len(table.texts)), key=lambda i: table.texts[i] in hot)
+    n_cold = len(table.texts) - len(hot)
+    with torch.no_grad():
+        cold = towers.embed_chunks([table.texts[i] for i in order[:n_cold]])
+    warm = towers.embed_chunks([table.texts[i] for i in order[n_cold:]])
+    return torch.cat([cold, warm])[torch.argsort(torch.tensor(order)).to(towers.device)], hot
+
+
+def _with_gradient(towers: TrainableTowers, table: _Table, chunks: torch.Tensor, hot: set[str], rows: torch.Tensor) -> torch.Tensor:
+    """The vectors again, those of the chosen rows with a gradient."""
+    missing = [row for row in sorted(set(rows.flatten().tolist())) if table.texts[row] not in hot]
+    if not missing:
+        return chunks
+    return chunks.index_copy(0, torch.tensor(missing, device=towers.device), towers.embed_chunks([table.texts[row] for row in missing]))
+
+
+def _state_values(scores: torch.Tensor, alpha: float, config: TrainConfig) -> torch.Tensor:
+    """(B,) soft values (eq. 4), or the largest Q without soft values; 0 where nothing is left to choose."""
+    best = _best(scores, config.top_k_actions).values
+    values = alpha * torch.logsumexp(best / alpha, 1) if config.soft_values else best[:, 0]
+    return torch.where(scores.amax(1) > _MASKED / 2, values, 0.0)
+
+
+def _explore(scores: torch.Tensor, alpha: float, top_k: int | None, generator: torch.Generator) -> tuple[torch.Tensor, torch.Tensor]:
+    """((B,) actions sampled from the Boltzmann policy (eq. 3) over the best chunks, (B,) its entropy)."""
+    best = _best(scores, top_k)
+    policy = ((best.values - best.values[:, :1]) / alpha).softmax(1)
+    drawn = torch.multinomial(policy, 1, generator=generator)
+    return best.indices.gather(1, drawn)[:, 0], -(policy * policy.clamp_min(1e-12).log()).sum(1)
+
+
+def _best(scores: torch.Tensor, top_k: int | None) -> torch.return_types.topk:
+    return scores.topk(min(top_k or scores.shape[1], scores.shape[1]), 1)
+
+
+def _ranking_loss(scores: torch.Tensor, wanted: torch.Tensor, free: torch.Tensor, running: torch.Tensor, temperature: float) -> torch.Tensor:
+    """Sum over the running states with support left of -log (probability that the policy at `temperature` takes some of it)."""
+    logits = scores / temperature
+    of_wanted = torch.logsumexp(logits.masked_fill(~wanted, _MASKED), 1)
+    of_free = torch.logsumexp(logits.masked_fill(~free, _MASKED), 1)
+    return torch.where(running & wanted.any(1), of_free - of_wanted, 0.0).sum()

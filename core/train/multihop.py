@@ -1,0 +1,75 @@
+"""The mixture behind *multi-hop*: questions over Wikipedia paragraphs, of two to four hops, and single-hop ones as short episodes.
+
+The training parts are small, so each question is asked among more than its own distractors: paragraphs of the other questions of the
+same update join in. They are embedded anyway, and teach what a paragraph looks like that answers something else.
+Decides the shares of the sets and which records validate. Knows nothing of towers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from pathlib import Path
+from random import Random
+from typing import Any
+
+from core.tasks.example import Example
+from core.tasks.qa_sets import read_qa
+
+SHARES: dict[str, float] = {"hotpotqa": 3, "2wiki": 1, "musique": 2.5, "hotpotqa-sentences": 0.5, "nq": 0.5, "squad": 0.5}
+"""How often each set is drawn, as weights."""
+VALIDATED = ("hotpotqa", "2wiki", "musique")
+VALIDATION_SHARE = 0.08
+"""Records of these sets kept for validation."""
+FOREIGN = 24
+"""Paragraphs of other questions that join each question, at most."""
+
+
+class MultiHopMixture:
+    """See the module; a `Mixture`."""
+
+    def __init__(self, data: Path | None = None, without: Collection[str] = ()) -> None:
+        """`without`: sets left out. Raises BadRequest when the data sets aren't there."""
+        self.name = "-without-".join(["multi-hop", *without])
+        self._shares = {name: share for name, share in SHARES.items() if name not in without}
+        self._train: dict[str, list[Example]] = {}
+        self._validation: list[Example] = []
+        for name in self._shares:
+            examples = _train_part(name, data)
+            Random(f"split of {name}").shuffle(examples)
+            kept = round(VALIDATION_SHARE * len(examples)) if name in VALIDATED else 0
+            self._validation += examples[:kept]
+            self._train[name] = examples[kept:]
+        Random("order of validation").shuffle(self._validation)
+
+    def draw(self, rng: Random, n: int) -> list[Example]:
+        """See `Mixture`."""
+        names = rng.choices(list(self._shares), list(self._shares.values()), k=n)
+        return mixed_up([rng.choice(self._train[name]) for name in names], rng)
+
+    def validation(self, n: int) -> list[Example]:
+        """See `Mixture`."""
+        return self._validation[:n]
+
+    def describe(self) -> dict[str, Any]:
+        """See `Mixture`."""
+        return {"shares": self._shares, "questions": {name: len(examples) for name, examples in self._train.items()}, "validation": len(self._validation)}
+
+
+def _train_part(name: str, data: Path | None) -> list[Example]:
+    return read_qa("hotpotqa", "train_sentences", data) if name == "hotpotqa-sentences" else read_qa(name, "train", data)
+
+
+def mixed_up(examples: Sequence[Example], rng: Random) -> list[Example]:
+    """Each example among paragraphs of the others as well, all in random order; a paragraph that it has already doesn't join."""
+    out = []
+    for example in examples:
+        own = set(example.chunks)
+        others = [text for other in examples if other is not example for text in other.chunks]
+        foreign = [text for text in dict.fromkeys(others) if text not in own]
+        texts = [*example.chunks, *rng.sample(foreign, min(FOREIGN, len(foreign)))]
+        order = list(range(len(texts)))
+        rng.shuffle(order)
+        place = {row: at for at, row in enumerate(order)}
+        support = tuple(sorted(place[row] for row in example.support))
+        out.append(Example(example.id, example.task, example.question, tuple(texts[row] for row in order), support, example.answers, example.kind))
+    return out

@@ -1,0 +1,125 @@
+"""The mixture behind *narrative*: bAbI-like stories, the project's own stories and needles, among prose from novels.
+
+Stories come from the generators, without end and of all lengths; those that stand in bAbI's test files are left out, and counted for the
+record. Noise is drawn from the training novels; one window of it serves a whole update, so that it is embedded once.
+Decides the shares of the tasks and the sizes of the haystacks. Knows nothing of towers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from random import Random
+from typing import Any
+
+from core.encode.tokens import FastTokenizer
+from core.tasks.babi import BabiQuestion, read_babi
+from core.tasks.babi_world import TASKS, Task, story_key, story_keys, tell_babi
+from core.tasks.babilong import compose_chunks
+from core.tasks.data import babi_folder
+from core.tasks.example import Example, Noise
+from core.tasks.generated import story_example, training_rng
+from core.tasks.noise import compose_noise, read_noise
+from core.tasks.ruler import RANDOM_IDS, VARIANTS, needle_example, needle_hay
+
+SHARES: dict[str, float] = {"qa1": 1, "qa2": 2, "qa3": 4, "qa4": 1, "qa5": 1.5, "stories": 1.5, "needles": 1.5}
+"""How often each task is drawn, as weights."""
+NOISE_TOKENS = 1_000_000
+"""Tokens of the training novels that are read, for each way of cutting."""
+WINDOW = {"sentences": 60, "packed": 16, "composed": 8}
+"""Chunks of noise that the episodes of an update share."""
+FEWEST_NOISE, MOST_NOISE = 8, 80
+"""Chunks of noise in an episode; what a window lacks is read twice."""
+CUTS = {"sentences": 0.65, "packed": 0.3, "composed": 0.05}
+"""Episodes whose noise is a sentence a chunk, packed to the app's chunk size, or the composed prose of the project's own documents."""
+STORY_CUTS = {"sentences": 0.2, "packed": 0.3, "composed": 0.5}
+"""The same for the project's own stories."""
+STORY_CHUNKS = 30
+"""Chunks for the facts of the project's own stories, about."""
+RIVALS = 20
+"""Chunks of a haystack that consists of needles."""
+VALIDATION_SHARE = 0.1
+"""End of the noise that only validation reads."""
+
+
+class NarrativeMixture:
+    """See the module; a `Mixture`."""
+
+    name = "narrative"
+
+    def __init__(self, data: Path | None, tokenizer: FastTokenizer) -> None:
+        """Raises BadRequest when the data sets aren't there."""
+        self._tokenizer = tokenizer
+        noises = {
+            "sentences": read_noise("books/train", tokenizer, None, NOISE_TOKENS, data),
+            "packed": read_noise("books/train", tokenizer, 64, NOISE_TOKENS, data),
+            "composed": compose_noise(training_rng(0), tokenizer, NOISE_TOKENS // 10, 64),
+        }
+        self._noises = {cut: _slice(noise, 0, _border(noise)) for cut, noise in noises.items()}
+        self._validation_noises = {cut: _slice(noise, _border(noise), len(noise.texts)) for cut, noise in noises.items()}
+        self._test_keys: set[str] = set()
+        for task in TASKS:
+            self._test_keys |= story_keys(read_babi(babi_folder(data), task, "test"))
+
+    def draw(self, rng: Random, n: int) -> list[Example]:
+        """See `Mixture`."""
+        windows = {cut: _window(noise, rng, WINDOW[cut]) for cut, noise in self._noises.items()}
+        names = rng.choices(list(SHARES), list(SHARES.values()), k=n)
+        return [self._compose(name, windows, rng, f"train-{i}") for i, name in enumerate(names)]
+
+    def validation(self, n: int) -> list[Example]:
+        """See `Mixture`; the tasks in turns."""
+        rng = Random("validation of the narrative mixture")
+        names = list(SHARES)
+        return [self._compose(names[i % len(names)], self._validation_noises, rng, f"validation-{i}") for i in range(n)]
+
+    def describe(self) -> dict[str, Any]:
+        """See `Mixture`."""
+        return {
+            "shares": SHARES,
+            "noise": {cut: {"source": noise.name, "chunks": len(noise.texts)} for cut, noise in self._noises.items()},
+            "test_stories_left_out": len(self._test_keys),
+        }
+
+    def _compose(self, name: str, noises: Mapping[str, Noise], rng: Random, example_id: str) -> Example:
+        cuts = STORY_CUTS if name == "stories" else CUTS
+        noise = noises[rng.choices(list(cuts), list(cuts.values()))[0]]
+        n_noise = rng.randint(FEWEST_NOISE, MOST_NOISE)
+        if name == "stories":
+            return story_example(rng, noise, STORY_CHUNKS + n_noise, self._tokenizer, example_id)
+        if name == "needles":
+            return self._needles(noise, n_noise, rng, example_id)
+        story = self._untested(_babi_task(name), rng)
+        return compose_chunks(name, story, noise, len(story.facts) + n_noise, rng, example_id)
+
+    def _needles(self, noise: Noise, n_noise: int, rng: Random, example_id: str) -> Example:
+        variant = rng.choice(list(VARIANTS))
+        if VARIANTS[variant].kind != RANDOM_IDS:
+            return needle_example(rng, variant, noise, n_noise, example_id)
+        example = needle_example(rng, variant, needle_hay(rng, variant, RIVALS, self._tokenizer, "train"), RIVALS, example_id)
+        return replace(example, chunks=tuple(example.chunks))  # as own texts: needles that differ by an id are worth a gradient
+
+    def _untested(self, task: Task, rng: Random) -> BabiQuestion:
+        """A story that bAbI's test file doesn't have."""
+        while True:
+            story = tell_babi(task, rng)
+            if story_key(story.facts, story.question) not in self._test_keys:
+                return story
+
+
+def _babi_task(name: str) -> Task:
+    return next(task for task in TASKS if task == name)
+
+
+def _border(noise: Noise) -> int:
+    return round(len(noise.texts) * (1 - VALIDATION_SHARE))
+
+
+def _slice(noise: Noise, first: int, last: int) -> Noise:
+    return Noise(noise.name, noise.texts[first:last], noise.n_tokens[first:last])
+
+
+def _window(noise: Noise, rng: Random, size: int) -> Noise:
+    first = rng.randrange(max(1, len(noise.texts) - size))
+    return _slice(noise, first, first + size)

@@ -1,0 +1,89 @@
+"""What can be trained by name: a mixture, the settings that suit it, and how the agent will be served.
+
+Knows nothing of the training loop.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from core.encode.checkpoint import MINILM, CheckpointSpec, find_base
+from core.encode.tokens import FastTokenizer
+from core.errors import BadRequest
+from core.train.config import TrainConfig
+from core.train.mixtures import Mixture
+from core.train.multihop import MultiHopMixture
+from core.train.narrative import NarrativeMixture
+from core.train.own import OwnMixture
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """Defaults of one kind of training; flags change single settings."""
+
+    settings: dict[str, Any]
+    served: dict[str, Any]
+    """Fields of the checkpoint's spec."""
+    build: Callable[[Path | None, FastTokenizer], Mixture]
+    """From the data folder, or the file of a person's own questions, and the base encoder's tokenizer."""
+
+
+_NARRATIVE = {
+    "description": "Finds facts in stories: who was where, who carried what. Reads positions.",
+    "position_kind": "relative",
+    "position_resolution": 1 / 64,
+    "max_chunk_tokens": 98,
+    "max_state_part_tokens": 98,
+    "chunk_tokens": {"structure": 96, "sentences": 64},
+    "step_budget": 5,
+}
+_PARAGRAPHS = {
+    "description": "Finds the paragraphs that answer a question in several hops. Reads no positions.",
+    "position_kind": "none",
+    "max_chunk_tokens": 130,
+    "max_state_part_tokens": 130,
+    "chunk_tokens": {"structure": 128, "sentences": 128},
+    "step_budget": 4,
+}
+_PARAGRAPH_SETTINGS = {"position_kind": "none", "episodes": 8, "steps": 4, "learning_rate": 4e-4, "updates": 800}
+
+RECIPES: dict[str, Recipe] = {
+    "narrative": Recipe({}, _NARRATIVE, NarrativeMixture),
+    "multi-hop": Recipe(_PARAGRAPH_SETTINGS, _PARAGRAPHS, lambda data, _: MultiHopMixture(data)),
+    "multi-hop-without-musique": Recipe(_PARAGRAPH_SETTINGS, _PARAGRAPHS, lambda data, _: MultiHopMixture(data, without=("musique",))),
+    "own": Recipe(_PARAGRAPH_SETTINGS | {"updates": 300}, _PARAGRAPHS, lambda file, _: OwnMixture(file)),
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """Everything that a `Trainer` needs but a folder."""
+
+    config: TrainConfig
+    spec: CheckpointSpec
+    mixture: Mixture
+    base: Path
+    """Folder of the base encoder. A local one travels with the checkpoint, one from the hub is named in it."""
+
+
+def plan_training(name: str, *, agent: str, source: Path | None = None, base: str = MINILM, **settings: Any) -> Plan:
+    """`source`: folder of the data sets, or the file of own questions. Raises BadRequest, BadCheckpoint."""
+    if name not in RECIPES:
+        raise BadRequest(f"training data {name!r} is unknown; choose one of {', '.join(RECIPES)}")
+    recipe = RECIPES[name]
+    config = TrainConfig(**{"data": name} | recipe.settings | settings)
+    served = recipe.served | {"position_kind": config.position_kind, "position_resolution": 1 / 64 if config.position_kind == "relative" else None}
+    spec = CheckpointSpec(
+        name=agent,
+        trained=True,
+        base="." if Path(base).is_dir() else base,
+        weights="adapters" if config.rank else "towers",
+        halves=1,
+        scale=1 / 3,
+        **served,
+    )
+    folder = find_base(base)
+    return Plan(config, spec, recipe.build(source, FastTokenizer(folder)), folder)

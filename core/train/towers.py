@@ -1,0 +1,199 @@
+"""The two towers under training and their slowly following targets (Q-RAG algorithm 1, lines 3 to 7 and 31).
+
+Only the linear layers of the encoder's blocks change, by LoRA or as whole matrices; embeddings, norms and biases stay the base's. The
+changed weights are formed in float32 once per update and rounded to the compute precision there, exactly as serving rounds them.
+Knows nothing of episodes and losses.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors.torch import load_file, save_file
+from torch import nn
+from torch.nn.utils import parametrize
+from transformers import PreTrainedModel
+
+from core.encode.adapter import LowRankChange, adaptable_layers, save_adapter
+from core.encode.checkpoint import WEIGHTS, CheckpointSpec, architecture, load_weights, max_positions_of
+from core.encode.encoder import compute_dtype
+from core.encode.forward import batches_by_length, chunk_row, join_state, pooled_vectors
+from core.encode.tokens import FastTokenizer
+
+_BATCH_TOKENS = {"cpu": 4_096, "cuda": 65_536}
+"""Padded tokens a batch."""
+TOWERS = ("state", "action")
+
+
+class WholeChange(nn.Module):
+    """Parametrization of a weight (out, in): W -> W + D."""
+
+    def __init__(self, n_out: int, n_in: int) -> None:
+        super().__init__()
+        self.d = nn.Parameter(torch.zeros(n_out, n_in))
+
+    def forward(self, weight: torch.Tensor) -> torch.Tensor:
+        """The changed weight, float32 like `weight`."""
+        return weight + self.d
+
+
+class _Rounded(nn.Module):
+    """The last parametrization of a weight: to the precision that the products are computed in."""
+
+    def __init__(self, dtype: torch.dtype) -> None:
+        super().__init__()
+        self.dtype = dtype
+
+    def forward(self, weight: torch.Tensor) -> torch.Tensor:
+        return weight.to(self.dtype)
+
+
+class TrainableTowers:
+    """State and action tower, online and target, on one device."""
+
+    def __init__(self, spec: CheckpointSpec, base: Path, *, rank: int, with_targets: bool, device: torch.device, seed: int) -> None:
+        """`base`: folder of the base encoder. Raises BadCheckpoint when it can't be used."""
+        self.spec = spec
+        self.device = device
+        self.tokenizer = FastTokenizer(base)
+        self._rank = rank
+        self._ids: dict[str, list[int]] = {}
+        torch.manual_seed(seed)
+        dtype = compute_dtype(spec, device)
+        pristine = architecture(base)
+        load_weights(pristine, load_file(base / "model.safetensors"), base.name)
+        self.max_positions = max_positions_of(pristine)
+        self.dim = int(pristine.config.hidden_size)
+        self.online = {name: _trainable(copy.deepcopy(pristine), rank, dtype).to(device) for name in TOWERS}
+        self.targets = {name: copy.deepcopy(tower).requires_grad_(False) for name, tower in self.online.items()} if with_targets else self.online
+        if device.type == "cpu":  # the backward pass of fused attention is several times slower here than that of plain products
+            for tower in self.online.values():
+                tower.set_attn_implementation("eager")
+
+    @property
+    def parameters(self) -> list[nn.Parameter]:
+        """What the optimiser moves."""
+        return [parameter for tower in self.online.values() for parameter in tower.parameters() if parameter.requires_grad]
+
+    def formed(self) -> AbstractContextManager[None]:
+        """Within it, each changed weight is formed once. The optimiser must not step inside."""
+        context: AbstractContextManager[None] = parametrize.cached()
+        return context
+
+    def embed_chunks(self, texts: Sequence[str], *, target: bool = False) -> torch.Tensor:
+        """(N, D) float32 on the device."""
+        rows = [chunk_row(part, self.spec, self.tokenizer, self.max_positions) for part in self._parts(texts)]
+        return self._embed((self.targets if target else self.online)["action"], rows)
+
+    def embed_states(self, states: Sequence[tuple[str, Sequence[str]]], *, target: bool = False) -> torch.Tensor:
+        """(B, D) float32 of (query, chosen texts in the state's order)."""
+        rows = [join_state(self._parts([query, *texts]), self.spec, self.tokenizer, self.max_positions).ids for query, texts in states]
+        return self._embed((self.targets if target else self.online)["state"], rows)
+
+    def count_tokens(self, texts: Iterable[str]) -> int:
+        """Tokens of some texts, special ones left out."""
+        return sum(len(part) for part in self._parts(list(texts)))
+
+    @torch.no_grad()
+    def follow(self, share: float) -> None:
+        """Moves the targets by `share` of the way (tau of algorithm 1)."""
+        for name, target in self.targets.items():
+            for slow, fast in zip(target.parameters(), self.online[name].parameters(), strict=True):
+                if fast.requires_grad:
+                    slow.lerp_(fast, share)
+
+    def state_dict(self) -> dict[str, torch.Tensor]:
+        """Everything that training changes, online and target, by name."""
+        out: dict[str, torch.Tensor] = {}
+        for side, towers in (("online", self.online), ("target", self.targets)):
+            for name, tower in towers.items():
+                out |= {f"{side}.{name}.{key}": value.detach() for key, value in _changes(tower)}
+        return out
+
+    @torch.no_grad()
+    def load_state_dict(self, state: dict[str, torch.Tensor]) -> None:
+        """Inverse of `state_dict`."""
+        for key, value in self.state_dict().items():
+            value.copy_(state[key])
+
+    def save(self, folder: Path) -> None:
+        """Writes the towers into a checkpoint folder: adapters, or complete towers where whole matrices were trained."""
+        for name, tower in self.online.items():
+            if self._rank:
+                changes: dict[str, LowRankChange] = {}
+                for layer_name, layer in adaptable_layers(tower).items():
+                    change = layer.parametrizations.weight[0]  # type: ignore[index, union-attr]
+                    assert isinstance(change, LowRankChange)
+                    changes[layer_name] = change
+                save_adapter(folder / name, changes, self.spec.base)
+            else:
+                save_file(_complete(tower), folder / WEIGHTS[name])
+
+    def _parts(self, texts: Sequence[str]) -> list[list[int]]:
+        """Token ids of texts, each tokenized once."""
+        fresh = [text for text in dict.fromkeys(texts) if text not in self._ids]
+        if len(self._ids) + len(fresh) > 500_000:
+            self._ids.clear()
+            fresh = list(dict.fromkeys(texts))
+        self._ids.update(zip(fresh, self.tokenizer.ids(fresh), strict=True))
+        return [self._ids[text] for text in texts]
+
+    def _embed(self, tower: PreTrainedModel, rows: Sequence[list[int]]) -> torch.Tensor:
+        vectors, order = [], []
+        for batch in batches_by_length([len(row) for row in rows], _BATCH_TOKENS[self.device.type]):
+            vectors.append(pooled_vectors(tower, [rows[i] for i in batch], self.spec, self.tokenizer.pad_id))
+            order += batch
+        if not vectors:
+            return torch.zeros(0, self.dim, device=self.device)
+        return torch.cat(vectors)[torch.argsort(torch.tensor(order)).to(self.device)]
+
+
+def _trainable(tower: PreTrainedModel, rank: int, dtype: torch.dtype) -> PreTrainedModel:
+    """Freezes a float32 tower but for the changes it adds to the linear layers; everything is computed in `dtype`."""
+    tower.eval().requires_grad_(False)
+    for layer in adaptable_layers(tower).values():
+        n_out, n_in = layer.weight.shape
+        change = LowRankChange(n_out, n_in, rank) if rank else WholeChange(n_out, n_in)
+        parametrize.register_parametrization(layer, "weight", change)
+        parametrize.register_parametrization(layer, "weight", _Rounded(dtype), unsafe=True)  # unsafe: it changes the dtype
+    for name, parameter in tower.named_parameters():
+        if "parametrizations" not in name:
+            parameter.data = parameter.data.to(dtype)
+    return tower
+
+
+def _changes(tower: PreTrainedModel) -> Iterator[tuple[str, torch.Tensor]]:
+    """(name, tensor) of the trainable changes, of online towers and targets alike."""
+    return ((name, parameter) for name, parameter in tower.named_parameters() if ".parametrizations.weight.0." in name)
+
+
+@torch.no_grad()
+def _complete(tower: PreTrainedModel) -> dict[str, torch.Tensor]:
+    """All weights of a tower with its changes added, under the names of the base encoder, in half precision."""
+    out: dict[str, torch.Tensor] = {}
+    for name, value in tower.state_dict().items():
+        if ".parametrizations." not in name:
+            out[name] = value.to("cpu", torch.bfloat16).contiguous()
+    for name, layer in adaptable_layers(tower).items():
+        out[f"{name}.weight"] = layer.weight.detach().to("cpu", torch.bfloat16).contiguous()
+    return out
+
+
+def optimizer_state(optimizer: torch.optim.Optimizer) -> dict[str, torch.Tensor]:
+    """The moments of an AdamW as flat tensors, for safetensors."""
+    state: dict[int, dict[str, Any]] = optimizer.state_dict()["state"]
+    return {f"adam.{index}.{key}": value for index, entry in state.items() for key, value in entry.items()}
+
+
+def load_optimizer_state(optimizer: torch.optim.Optimizer, tensors: dict[str, torch.Tensor]) -> None:
+    """Inverse of `optimizer_state`."""
+    state: dict[int, dict[str, torch.Tensor]] = {}
+    for name, value in tensors.items():
+        _, index, key = name.split(".")
+        state.setdefault(int(index), {})[key] = value
+    optimizer.load_state_dict({"state": state, "param_groups": optimizer.state_dict()["param_groups"]})
