@@ -1,14 +1,18 @@
-"""Plotly figures as pure functions of traces. Colours work on light and dark pages; nothing here knows a page.
+"""Plotly figures as pure functions of traces, of a training's events and of a study's charts. Colours work on light and dark pages; nothing here knows a page.
 
 Figures raise on bad input; whoever shows them decides what a person sees instead.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from typing import Any
+
 import numpy as np
 import plotly.graph_objects as go
 
 from core.events import Trace
+from core.studies.report import Chart
 
 INK = "#7b818c"
 """Readable on white and on near-black (4.0:1 and 4.6:1)."""
@@ -19,6 +23,13 @@ SEQUENTIAL = ("#9ccbcf", "#6db5bf", "#4399b0", "#2e7ba1", "#3a68a8")
 """The middle of the strip's scale for Q, which both themes carry."""
 STEP_COLOURS = ("#d1495b", "#1f9aab", "#b26e00", "#8563b8", "#3f8f4f", "#c2578f", "#5b7fbf", "#8a7a3a")
 """By step, repeating; close to those of the strip, in tones that both themes carry."""
+STOP_COLOURS = {"perfect": "#3f8f4f", "late": "#5b7fbf", "early": "#b26e00", "never": INK}
+"""By stop class (`core.evaluate.outcomes`)."""
+CURVE_POINTS = 120
+"""Most points of a curve over updates: each is the mean of as many updates as that takes."""
+
+Events = Sequence[dict[str, Any]]
+"""What a training tells (`core.train.trainer`), in order."""
 
 
 def _figure(height: int = 240) -> go.Figure:
@@ -95,3 +106,128 @@ def parts_figure(trace: Trace) -> go.Figure:
     figure.update_layout(barmode="relative", showlegend=True, legend={"orientation": "h", "y": 1.12})
     figure.update_yaxes(title="Q", zeroline=True, zerolinecolor=LINE)
     return figure
+
+
+def chart_figure(chart: Chart) -> go.Figure:
+    """A study's chart."""
+    figure = _figure(320)
+    for i, line in enumerate(chart.lines):
+        colour = INK if line.dashed and len(line.x) == 2 else STEP_COLOURS[i % len(STEP_COLOURS)]
+        mode = "markers" if line.points_only else "lines" if line.dashed else "lines+markers"
+        dash = "dash" if line.dashed else "solid"
+        figure.add_scatter(x=line.x, y=line.y, name=line.name, mode=mode, line={"color": colour, "width": 2, "dash": dash}, marker={"color": colour, "size": 6})
+    figure.update_layout(title={"text": chart.title, "font": {"size": 13}}, margin={"t": 40}, showlegend=len(chart.lines) > 1)
+    figure.update_xaxes(title=chart.x_title, type="log" if chart.log_x else "linear")
+    figure.update_yaxes(title=chart.y_title, type="log" if chart.log_y else "linear")
+    return figure
+
+
+def block_of(n_updates: int) -> int:
+    """Updates that one point of a curve is the mean of.
+
+    >>> block_of(1), block_of(120), block_of(900)
+    (1, 1, 8)
+    """
+    return max(1, -(-n_updates // CURVE_POINTS))
+
+
+def update_figure(events: Events, name: str, title: str, *, log: bool = False) -> go.Figure:
+    """One number of every update, such as `success`. Raises ValueError before the first update."""
+    blocks = _blocks(events)
+    figure = _figure()
+    y = [float(np.mean([event[name] for event in block])) for block in blocks]
+    _add_curve(figure, [block[-1]["update"] for block in blocks], y, title, ACCENT)
+    figure.update_xaxes(title="update")
+    figure.update_yaxes(title=title, type="log" if log else "linear", rangemode="normal" if log else "tozero")
+    return figure
+
+
+def step_figure(events: Events, name: str, title: str, *, beside: str | None = None, stacked: bool = False) -> go.Figure:
+    """A number of every step of the episode, such as `q`, a colour a step; `beside` is drawn dashed. Raises ValueError before the first update.
+
+    Where an update has no such step, its curve leaves it out. stacked: the sum over the steps is the upper edge.
+    """
+    blocks = _blocks(events)
+    figure = _figure()
+    at = [block[-1]["update"] for block in blocks]
+    for step in range(1, max(len(event[name]) for block in blocks for event in block) + 1):
+        colour, label = step_colour(step), f"step {step}"
+        _add_curve(figure, at, [_step_mean(block, name, step) for block in blocks], label, colour, stack="sum" if stacked else None)
+        if beside is not None:
+            _add_curve(figure, at, [_step_mean(block, beside, step) for block in blocks], f"{label}, {beside}", colour, dash="dash", listed=False)
+    figure.update_layout(showlegend=True, legend={"orientation": "h", "y": 1.02, "yanchor": "bottom"}, margin={"t": 34})
+    figure.update_xaxes(title="update")
+    figure.update_yaxes(title=title)
+    return figure
+
+
+def validation_figure(events: Events) -> go.Figure:
+    """Validation score, and thinner that of every task, whose names show on hover. Raises ValueError before the first validation."""
+    validated = [event for event in events if event["event"] == "validated"]
+    if not validated:
+        raise ValueError("there is no validation yet")
+    figure = _figure()
+    at = [event["update"] for event in validated]
+    tasks = sorted({task for event in validated for task in event["tasks"]})
+    for i, task in enumerate(tasks if len(tasks) > 1 else []):
+        y = [event["tasks"].get(task, {}).get("fact_f1_oracle_stop") for event in validated]
+        _add_curve(figure, at, y, task, STEP_COLOURS[i % len(STEP_COLOURS)], width=1.0)
+    _add_curve(figure, at, [event["score"] for event in validated], "all tasks", ACCENT, width=3.0, marked=True)
+    figure.update_xaxes(title="update")
+    figure.update_yaxes(title="Fact F1", range=[0, 1.03])
+    return figure
+
+
+def stops_figure(thresholds: Sequence[float], shares: Mapping[str, Sequence[float]], threshold: float, fact_f1: Sequence[float]) -> go.Figure:
+    """How episodes stop at every threshold, stacked to 1, Fact F1 over it, and the threshold that is looked at. Shares by name, from the lowest up."""
+    figure = _figure(280)
+    for name, values in shares.items():
+        colour = STOP_COLOURS[name]
+        _add_curve(figure, thresholds, list(values), name, colour, stack="stops", width=0.5)
+    _add_curve(figure, thresholds, list(fact_f1), "Fact F1", ACCENT, width=2.5)
+    figure.add_vline(x=threshold, line={"color": WARN, "dash": "dash", "width": 1.5})
+    figure.update_layout(showlegend=True, legend={"orientation": "h", "y": 1.02, "yanchor": "bottom", "traceorder": "normal"}, margin={"t": 34})
+    figure.update_xaxes(title="stop threshold (Q)")
+    figure.update_yaxes(title="share of episodes", range=[0, 1.01])
+    return figure
+
+
+def card_figure(chart: Chart) -> go.Figure:
+    """A study's chart for a card that has a heading of its own."""
+    figure = chart_figure(chart)
+    figure.update_layout(title=None, height=280, margin={"t": 34}, legend={"orientation": "h", "y": 1.02, "yanchor": "bottom"})
+    return figure
+
+
+def _blocks(events: Events) -> list[Events]:
+    """Updates in consecutive blocks."""
+    updates = [event for event in events if event["event"] == "update"]
+    if not updates:
+        raise ValueError("there is no update yet")
+    size = block_of(len(updates))
+    return [updates[lo : lo + size] for lo in range(0, len(updates), size)]
+
+
+def _step_mean(block: Events, name: str, step: int) -> float | None:
+    values = [event[name][step - 1] for event in block if len(event[name]) >= step]
+    return float(np.mean(values)) if values else None
+
+
+def _add_curve(
+    figure: go.Figure,
+    x: Sequence[float],
+    y: Sequence[float | None],
+    name: str,
+    colour: str,
+    *,
+    width: float = 2.0,
+    dash: str = "solid",
+    stack: str | None = None,
+    marked: bool = False,
+    listed: bool = True,
+) -> None:
+    """A line; a single point gets a mark, since it would be no line. `listed`: stands in the legend."""
+    mode = "lines+markers" if marked or len(x) == 1 else "lines"
+    hover = f"{name}<br>%{{x:.4~g}}: %{{y:.3f}}<extra></extra>"
+    line = {"color": colour, "width": width, "dash": dash}
+    figure.add_scatter(x=list(x), y=list(y), name=name, mode=mode, line=line, marker={"size": 6}, stackgroup=stack, hovertemplate=hover, showlegend=listed)

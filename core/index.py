@@ -2,14 +2,17 @@
 
 Nothing approximate: scores are float32 inner products with the stored vectors. The state is turned instead of the chunks, once per
 run of neighbouring chunks that share a grid position (Q-RAG eq. 7 with rotations moved to the other side); such a run is a
-contiguous slice, so a step is one pass over the vectors.
-Knows nothing of texts, states or episodes.
+contiguous slice, so a step is one pass over the vectors. Vectors don't depend on positions: many haystacks made of the same texts
+share one matrix, each with its own order of rows.
+Knows nothing of states or episodes.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Protocol
 
 import numpy as np
 import torch
@@ -27,14 +30,27 @@ class ChunkIndex:
     """Vectors of N chunks. The one resident copy is float32, whatever was stored: half-precision products are slow on CPUs."""
 
     def __init__(
-        self, vectors: np.ndarray, *, halves: int = 1, theta: float = 10000.0, resolution: float | None = None, device: torch.device | str = "cpu"
+        self,
+        vectors: np.ndarray | torch.Tensor,
+        *,
+        halves: int = 1,
+        theta: float = 10000.0,
+        resolution: float | None = None,
+        device: torch.device | str = "cpu",
+        rows: np.ndarray | None = None,
     ) -> None:
-        """`vectors`: (N, D) float16 or float32."""
-        self.vectors = torch.from_numpy(np.ascontiguousarray(vectors)).to(device, torch.float32)
+        """`vectors`: (R, D) float16 or float32. `rows`: (N,) integers, the row of each chunk's vector; without it chunk i has row i."""
+        tensor = vectors if isinstance(vectors, torch.Tensor) else torch.from_numpy(np.ascontiguousarray(vectors))
+        self.vectors = tensor.to(device, torch.float32)
+        self.rows = rows
         self.halves, self.theta, self.resolution = halves, theta, resolution
 
     def __len__(self) -> int:
-        return len(self.vectors)
+        return len(self.vectors if self.rows is None else self.rows)
+
+    def arranged(self, rows: np.ndarray) -> ChunkIndex:
+        """An index whose chunk i has the vector of row rows[i] of this one's matrix, which the two share. rows: (N,) integers, repeats allowed."""
+        return ChunkIndex(self.vectors, halves=self.halves, theta=self.theta, resolution=self.resolution, device=self.vectors.device, rows=rows)
 
     @property
     def dim(self) -> int:
@@ -44,13 +60,16 @@ class ChunkIndex:
     def norms(self) -> np.ndarray:
         """(N,) float32 L2 norms of the vectors."""
         lengths: np.ndarray = torch.linalg.vector_norm(self.vectors, dim=1).cpu().numpy()
-        return lengths
+        return lengths if self.rows is None else lengths[self.rows]
 
     @torch.inference_mode()
     def q_values(self, state_vector: np.ndarray, positions: np.ndarray) -> np.ndarray:
         """<s, R_p c> for every chunk: state (D,), positions (N,) before rounding -> (N,) float32."""
         grid = on_grid(positions, self.resolution)
-        starts = np.flatnonzero(np.concatenate([[True], grid[1:] != grid[:-1]])) if len(grid) else np.zeros(0, np.int64)
+        breaks = grid[1:] != grid[:-1]
+        if self.rows is not None:
+            breaks |= self.rows[1:] != self.rows[:-1] + 1
+        starts = np.flatnonzero(np.concatenate([[True], breaks])) if len(grid) else np.zeros(0, np.int64)
         out = torch.empty(len(self), dtype=torch.float32, device=self.vectors.device)
         ends = np.append(starts[1:], len(self))
         for block in range(0, len(starts), _TURN_BLOCK):
@@ -59,17 +78,26 @@ class ChunkIndex:
             states = torch.from_numpy(turned.astype(np.float32)).to(self.vectors.device)
             first, last = int(lo[0]), int(hi[-1])
             if last - first < _SHORT_RUN * len(lo):
-                rows = torch.from_numpy(np.repeat(np.arange(len(lo)), hi - lo)).to(self.vectors.device)
-                torch.linalg.vecdot(states[rows], self.vectors[first:last], out=out[first:last])
+                runs = torch.from_numpy(np.repeat(np.arange(len(lo)), hi - lo)).to(self.vectors.device)
+                torch.linalg.vecdot(states[runs], self._vectors_of(first, last), out=out[first:last])
                 continue
-            for state, start, end in zip(states, lo.tolist(), hi.tolist(), strict=True):
-                torch.mv(self.vectors[start:end], state, out=out[start:end])
+            first_rows = lo if self.rows is None else self.rows[lo]
+            for state, start, end, row in zip(states, lo.tolist(), hi.tolist(), first_rows.tolist(), strict=True):
+                torch.mv(self.vectors[row : row + end - start], state, out=out[start:end])
         scores: np.ndarray = out.cpu().numpy()
         return scores
 
     def content_q(self, state_vector: np.ndarray, chunk_id: int) -> float:
         """<s, c> of one chunk, nothing turned: state (D,)."""
-        return float(self.vectors[chunk_id].cpu().numpy() @ state_vector)
+        return float(self._vectors_of(chunk_id, chunk_id + 1)[0].cpu().numpy() @ state_vector)
+
+    def _vectors_of(self, first: int, last: int) -> torch.Tensor:
+        """(last - first, D) vectors of neighbouring chunks."""
+        return self.vectors[first:last] if self.rows is None else self.vectors[torch.from_numpy(self.rows[first:last]).to(self.vectors.device)]
+
+    def prepare_top_k(self) -> None:
+        """Builds what `top_k` searches, once; without it the first search does."""
+        _ = self._faiss
 
     def top_k(self, vector: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
         """(ids (k,), inner products (k,) float32) of the k best chunks without positions, by FAISS; on its GPU build when there is a GPU."""
@@ -83,8 +111,28 @@ class ChunkIndex:
         flat: faiss.Index = faiss.IndexFlatIP(self.dim)
         if hasattr(faiss, "get_num_gpus") and faiss.get_num_gpus() > 0:
             flat = faiss.index_cpu_to_gpu(faiss.StandardGpuResources(), 0, flat)
-        flat.add(self.vectors.cpu().numpy())
+        flat.add(self._vectors_of(0, len(self)).cpu().numpy())
         return flat
+
+
+class Searchable(Protocol):
+    """What a retriever needs of the thing it searches: vectors, texts, and where documents end."""
+
+    @property
+    def index(self) -> ChunkIndex: ...
+    @property
+    def borders(self) -> np.ndarray:
+        """(documents + 1,) int64, see `Workspace.borders`."""
+        ...
+
+    def __len__(self) -> int: ...
+    def text(self, chunk_id: int) -> str:
+        """The text of one chunk."""
+        ...
+
+    def texts(self) -> Sequence[str]:
+        """The text of every chunk, by chunk id."""
+        ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,3 +148,16 @@ class Corpus:
 
     def __len__(self) -> int:
         return len(self.index)
+
+    @property
+    def borders(self) -> np.ndarray:
+        """See `Searchable`."""
+        return self.workspace.borders
+
+    def text(self, chunk_id: int) -> str:
+        """See `Searchable`."""
+        return self.workspace[chunk_id].text
+
+    def texts(self) -> list[str]:
+        """See `Searchable`."""
+        return self.workspace.texts()

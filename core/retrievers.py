@@ -20,7 +20,7 @@ from core.config import EpisodeConfig, check_query
 from core.encode.encoder import DualEncoder
 from core.errors import BadRequest
 from core.events import Event, RunStarted, StepScores, StepTaken, Stopped
-from core.index import Corpus
+from core.index import Searchable
 from core.qrag.agent import Agent
 from core.qrag.planner import plan
 
@@ -32,7 +32,7 @@ class Retriever(Protocol):
     score_name: str
     """What its scores are, for axes and tables."""
 
-    def retrieve(self, query: str, corpus: Corpus, config: EpisodeConfig) -> Iterator[Event]:
+    def retrieve(self, query: str, corpus: Searchable, config: EpisodeConfig) -> Iterator[Event]:
         """Events of one run. Raises BadRequest before the first."""
         ...
 
@@ -45,7 +45,7 @@ class AgentRetriever:
     def __init__(self, agent: Agent) -> None:
         self.agent, self.name = agent, agent.name
 
-    def retrieve(self, query: str, corpus: Corpus, config: EpisodeConfig) -> Iterator[Event]:
+    def retrieve(self, query: str, corpus: Searchable, config: EpisodeConfig) -> Iterator[Event]:
         """See `Retriever`."""
         return plan(self.agent, query, corpus, config) if config.beam_width > 1 else self.agent.run(query, corpus, config)
 
@@ -58,10 +58,11 @@ class TopK:
     def __init__(self, encoder: DualEncoder) -> None:
         self.encoder = encoder
 
-    def retrieve(self, query: str, corpus: Corpus, config: EpisodeConfig) -> Iterator[Event]:
+    def retrieve(self, query: str, corpus: Searchable, config: EpisodeConfig) -> Iterator[Event]:
         """See `Retriever`."""
-        started = time.perf_counter()
         _check(query, corpus, config)
+        corpus.index.prepare_top_k()
+        started = time.perf_counter()
         vector = self.encoder.encode_states([self.encoder.state_tokens(query, [])])[0]
         ids, _ = corpus.index.top_k(vector, min(len(corpus), config.step_budget + len(config.forbidden)))
         scores = corpus.index.q_values(vector, np.zeros(len(corpus)))
@@ -81,7 +82,7 @@ class Threshold:
         self.encoder = encoder
         self.threshold = encoder.spec.cosine_threshold if encoder.spec.cosine_threshold is not None else self.PAPER_THRESHOLD
 
-    def retrieve(self, query: str, corpus: Corpus, config: EpisodeConfig) -> Iterator[Event]:
+    def retrieve(self, query: str, corpus: Searchable, config: EpisodeConfig) -> Iterator[Event]:
         """See `Retriever`."""
         started = time.perf_counter()
         threshold = self.threshold if config.stop_threshold is None else config.stop_threshold
@@ -102,9 +103,9 @@ class Bm25:
     name, score_name = "bm25", "BM25"
 
     def __init__(self) -> None:
-        self._indexes: WeakKeyDictionary[Corpus, bm25s.BM25] = WeakKeyDictionary()
+        self._indexes: WeakKeyDictionary[Searchable, bm25s.BM25] = WeakKeyDictionary()
 
-    def retrieve(self, query: str, corpus: Corpus, config: EpisodeConfig) -> Iterator[Event]:
+    def retrieve(self, query: str, corpus: Searchable, config: EpisodeConfig) -> Iterator[Event]:
         """See `Retriever`. Chunks that share no word with the query are never retrieved."""
         _check(query, corpus, config)
         index = self._index(corpus)
@@ -114,10 +115,10 @@ class Bm25:
         ranked = [i for i in _ranked(scores, config) if scores[i] > 0]
         yield from one_look_events(self.name, "", query, corpus, config, scores, ranked, started)
 
-    def _index(self, corpus: Corpus) -> bm25s.BM25:
+    def _index(self, corpus: Searchable) -> bm25s.BM25:
         if corpus not in self._indexes:
             index = bm25s.BM25()
-            tokens = bm25s.tokenize(corpus.workspace.texts(), stopwords="en", show_progress=False)
+            tokens = bm25s.tokenize(corpus.texts(), stopwords="en", show_progress=False)
             if not tokens.vocab:
                 raise BadRequest("no chunk of the document holds a word that BM25 could count; choose another method")
             index.index(tokens, show_progress=False)
@@ -125,7 +126,7 @@ class Bm25:
         return self._indexes[corpus]
 
 
-def _check(query: str, corpus: Corpus, config: EpisodeConfig) -> None:
+def _check(query: str, corpus: Searchable, config: EpisodeConfig) -> None:
     check_query(query)
     config.check_against(len(corpus))
 
@@ -151,7 +152,7 @@ def one_look_events(
     method: str,
     checkpoint: str,
     query: str,
-    corpus: Corpus,
+    corpus: Searchable,
     config: EpisodeConfig,
     scores: np.ndarray,
     ranked: Sequence[int],
@@ -164,7 +165,7 @@ def one_look_events(
     milliseconds = 1000 * (time.perf_counter() - started)
     for step, chunk_id in enumerate(ranked, start=1):
         score = float(scores[chunk_id])
-        text = corpus.workspace[chunk_id].text
+        text = corpus.text(chunk_id)
         yield StepTaken(step, chunk_id, score, 1.0, score, None, text, milliseconds if step == 1 else 0.0, scores=looked)
     if stop_at is not None:
         yield Stopped("threshold", len(ranked), stop_at, float(scores[stop_at]), scores=looked)

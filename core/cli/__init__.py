@@ -14,7 +14,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NoReturn
 
+from core.cli.calibration import add_calibrate_flags
 from core.cli.commands import run_compare, run_import, run_ingest, run_replay, run_trace
+from core.cli.evaluation import add_evaluate_flags
+from core.cli.study import add_study_flags
+from core.cli.training import add_train_flags
 from core.config import CHUNKERS
 from core.errors import BadRequest, UserError
 from core.experiments import add_log_option, add_parser
@@ -36,7 +40,7 @@ def main(argv: Sequence[str]) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the reader left; nothing more to say
         return 0
     except KeyboardInterrupt:
-        print("stopped; what was embedded so far is kept", file=sys.stderr)
+        print("stopped; what was done so far is kept", file=sys.stderr)
         return 130
 
 
@@ -82,6 +86,14 @@ def _parser() -> argparse.ArgumentParser:
     compare.add_argument("--k", type=int, metavar="N", help="most chunks of every method (default: the step budget)")
     compare.add_argument("--json", action="store_true", required=True, help="the only output format so far")
     compare.set_defaults(func=run_compare)
+
+    evaluation = commands.add_parser("evaluate", help="score a method on labelled questions")
+    _add_episode_flags(evaluation)
+    add_evaluate_flags(evaluation)
+    add_calibrate_flags(commands.add_parser("calibrate", help="set an agent's defaults from validation questions"))
+    add_study_flags(commands.add_parser("study", help="tables and figures from result rows"))
+
+    add_train_flags(commands.add_parser("train", help="train an agent, or go on with an unfinished training"))
 
     runs = add_parser(commands)
     replay = runs.add_parser("replay", help="make a logged run again and compare")

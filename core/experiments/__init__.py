@@ -1,6 +1,7 @@
 """The experiment log: one DuckDB file, one owner process, every run with the Q-values of all chunks.
 
-`open_log` to record runs, `open_reader` to look at them from another process, `export_runs` and `import_runs` to move them.
+`open_log` to record runs, `open_reader` to look at them from another process, `export_runs` and `import_runs` to move them;
+evaluations and trainings come and go whole (`log_evaluation`, `log_training`).
 Callers pass an owner and nothing else: who may see what is decided here, in SQL.
 """
 
@@ -8,6 +9,20 @@ from core.experiments.commands import add_log_option, add_parser, add_runs_subpa
 from core.experiments.exchange import FORMATS, ExportFormat, export_runs, import_runs
 from core.experiments.inbox import InboxLog
 from core.experiments.lock import LogOwned
+from core.experiments.measurements import (
+    Evaluation,
+    EvaluationEntry,
+    Training,
+    TrainingEntry,
+    delete_measurement,
+    list_evaluations,
+    list_trainings,
+    log_evaluation,
+    log_training,
+    new_evaluation,
+    read_evaluation,
+    read_training,
+)
 from core.experiments.queries import RunReader
 from core.experiments.reader import LogReader, open_reader
 from core.experiments.records import FinalStatus, LoggedDocument, LoggedRun, RunLog, RunPage, RunRecord, RunRow, new_run_id
@@ -18,6 +33,8 @@ from core.experiments.wire import MalformedRuns
 __all__ = [
     "FORMATS",
     "MAX_Q_DIFFERENCE",
+    "Evaluation",
+    "EvaluationEntry",
     "ExperimentLog",
     "ExportFormat",
     "FinalStatus",
@@ -33,14 +50,24 @@ __all__ = [
     "RunReader",
     "RunRecord",
     "RunRow",
+    "Training",
+    "TrainingEntry",
     "add_log_option",
     "add_parser",
     "add_runs_subparser",
     "compare_traces",
     "default_log_path",
+    "delete_measurement",
     "export_runs",
     "import_runs",
+    "list_evaluations",
+    "list_trainings",
+    "log_evaluation",
+    "log_training",
+    "new_evaluation",
     "new_run_id",
     "open_log",
     "open_reader",
+    "read_evaluation",
+    "read_training",
 ]

@@ -45,7 +45,29 @@ def m002_chunk_tables(connection: duckdb.DuckDBPyConnection) -> None:
     connection.execute("ALTER TABLE run_documents ADD COLUMN table_sha256 VARCHAR")
 
 
-MIGRATIONS: tuple[Migration, ...] = (m001_runs, m002_chunk_tables)
+def m003_evaluations(connection: duckdb.DuckDBPyConnection) -> None:
+    """Evaluations, a row an example; what they amount to is computed from the rows."""
+    connection.execute("CREATE TABLE evaluations (evaluation_id VARCHAR PRIMARY KEY, owner VARCHAR, created_at TIMESTAMP NOT NULL, config JSON NOT NULL)")
+    connection.execute("""
+        CREATE TABLE episode_rows (
+            evaluation_id VARCHAR, position INTEGER, id VARCHAR NOT NULL, task VARCHAR NOT NULL, split VARCHAR NOT NULL, length BIGINT, chunk_tokens BIGINT,
+            seed BIGINT NOT NULL, n_chunks BIGINT NOT NULL, support BIGINT[] NOT NULL, method VARCHAR NOT NULL, checkpoint VARCHAR NOT NULL,
+            fingerprint VARCHAR NOT NULL, trained_on VARCHAR, step_budget INTEGER NOT NULL, stop_threshold DOUBLE, temperature DOUBLE NOT NULL,
+            beam_width INTEGER NOT NULL, top_k_actions INTEGER, chosen BIGINT[] NOT NULL, q_values DOUBLE[] NOT NULL, best_q DOUBLE[] NOT NULL,
+            tokens BIGINT[] NOT NULL, milliseconds DOUBLE NOT NULL, PRIMARY KEY (evaluation_id, position))""")
+
+
+def m004_trainings(connection: duckdb.DuckDBPyConnection) -> None:
+    """Trainings: the whole configuration, and every event of their progress, from which the curves are drawn."""
+    connection.execute("""
+        CREATE TABLE trainings (
+            training_id VARCHAR PRIMARY KEY, owner VARCHAR, created_at TIMESTAMP NOT NULL, folder VARCHAR NOT NULL, config JSON NOT NULL)""")
+    connection.execute("""
+        CREATE TABLE training_events (
+            training_id VARCHAR, position INTEGER, kind VARCHAR NOT NULL, event JSON NOT NULL, PRIMARY KEY (training_id, position))""")
+
+
+MIGRATIONS: tuple[Migration, ...] = (m001_runs, m002_chunk_tables, m003_evaluations, m004_trainings)
 
 
 def version_of(connection: duckdb.DuckDBPyConnection, path: Path) -> int:

@@ -22,6 +22,7 @@ from core.experiments.database import CATALOG, Connection, Database, attach_stat
 from core.experiments.exchange import import_file
 from core.experiments.inbox import InboxLog, inbox_of
 from core.experiments.lock import LogOwned, lock_as_owner, unlock
+from core.experiments.measurements import PATTERNS, take_in
 from core.experiments.queries import RunReader
 from core.experiments.records import FinalStatus, RunRecord, logged_documents, now
 from core.experiments.schema import migrate
@@ -132,6 +133,11 @@ class ExperimentLog(RunReader):
         self._settle()
         return self._database.read(work)
 
+    def write(self, work: Callable[[Connection], T]) -> T:
+        """`work` in a transaction behind everything queued before; its result, or what it raised. Raises LogError when it can't be written."""
+        result: T = self._writer.call(work)
+        return result
+
     def share(self, run_id: str, owner: str | None) -> None:
         """Let anyone who has its id open the run: its question, documents, choices and numbers. Raises RunNotFound unless it is `owner`'s."""
         self._writer.call(lambda con: statements.share_run(con, run_id, owner))
@@ -158,14 +164,14 @@ class ExperimentLog(RunReader):
         return bool(self._writer.call(lambda con: statements.insert_finished(con, run)))
 
     def import_inbox(self) -> int:
-        """Take in the runs that other processes left in the inbox; how many were new.
+        """Take in what other processes left in the inbox: runs, evaluations, trainings; how many were new.
 
-        A file that is no run is set aside as `*.rejected`. Raises LogError when the log can't be written; the files stay.
+        A file that is none of these is set aside as `*.rejected`. Raises LogError when the log can't be written; the files stay.
         """
         count = 0
-        for path in sorted(inbox_of(self.path).glob("*.jsonl")):
+        for path in sorted(path for pattern in ("*.jsonl", *PATTERNS) for path in inbox_of(self.path).glob(pattern)):
             try:
-                count += import_file(self, path, keep_owner=True)
+                count += import_file(self, path, keep_owner=True) if path.suffix == ".jsonl" else take_in(self, path)
             except MalformedRuns as error:
                 _logger.warning("set aside as %s.rejected: %s", path, error)
                 os.replace(path, f"{path}.rejected")

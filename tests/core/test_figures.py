@@ -7,7 +7,8 @@ import pytest
 
 from core.config import EpisodeConfig
 from core.events import RunStarted, StepTaken, Stopped, Trace
-from core.figures import STEP_COLOURS, best_q_figure, distribution_figure, parts_figure, step_colour
+from core.figures import STEP_COLOURS, best_q_figure, chart_figure, distribution_figure, parts_figure, step_colour
+from core.studies.report import Chart, Line
 
 
 def trace_of(*q_values: float, threshold: float | None = 0.3, content: float | None = None) -> Trace:
@@ -59,3 +60,15 @@ def test_a_run_without_positions_has_no_parts() -> None:
 def test_step_colours_repeat() -> None:
     assert step_colour(1) == step_colour(len(STEP_COLOURS) + 1) == STEP_COLOURS[0]
     assert len(set(STEP_COLOURS)) == len(STEP_COLOURS)
+
+
+def test_a_chart_of_a_study() -> None:
+    lines = (Line("measured", (1.0, 10.0), (0.5, None)), Line("ideal", (1.0, 10.0), (0.0, 1.0), dashed=True), Line("oracle", (2.0,), (0.9,), points_only=True))
+    figure = chart_figure(Chart("Title", "tokens", "F1", lines, log_x=True))
+    assert [(line.name, line.mode, list(line.x), list(line.y)) for line in figure.data] == [
+        ("measured", "lines+markers", [1, 10], [0.5, None]),
+        ("ideal", "lines", [1, 10], [0, 1]),
+        ("oracle", "markers", [2], [0.9]),
+    ]
+    assert (figure.layout.xaxis.type, figure.layout.yaxis.type, figure.layout.xaxis.title.text) == ("log", "linear", "tokens")
+    assert figure.layout.showlegend

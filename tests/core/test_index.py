@@ -117,3 +117,34 @@ def test_norms_and_content() -> None:
 def test_a_corpus_refuses_vectors_of_other_texts() -> None:
     with pytest.raises(ValueError, match="2 chunks but 3 vectors"):
         Corpus(workspace_of_chunks(["a", "b"], np.ones(2)), ChunkIndex(np.ones((3, 4), np.float32)))
+
+
+@given(position_specs(), st.lists(st.integers(0, 11), min_size=1, max_size=60), st.data(), st.integers(0, 2**32 - 1))
+def test_an_arranged_index_is_an_index_over_the_rows_it_names(spec: CheckpointSpec, rows: list[int], data: st.DataObject, seed: int) -> None:
+    """Rows in any order, repeated or not, neighbours or not: the same scores as a copy of those vectors gives, and no copy is made."""
+    rng = np.random.default_rng(seed)
+    matrix, state = rng.standard_normal((12, 16)).astype(np.float32), rng.standard_normal(16).astype(np.float32)
+    chosen = data.draw(st.sets(st.integers(0, len(rows) - 1), max_size=3))
+    positions = chunk_positions(spec, np.array([0, len(rows)]), sorted(chosen))
+    whole = ChunkIndex(matrix, halves=spec.halves, theta=spec.rope_theta, resolution=spec.position_resolution)
+    arranged = whole.arranged(np.array(rows))
+    copy = ChunkIndex(matrix[rows], halves=spec.halves, theta=spec.rope_theta, resolution=spec.position_resolution)
+    assert arranged.vectors.data_ptr() == whole.vectors.data_ptr()
+    assert len(arranged) == len(rows)
+    np.testing.assert_allclose(arranged.q_values(state, positions), copy.q_values(state, positions), atol=1e-4)
+    np.testing.assert_allclose(arranged.norms, copy.norms)
+    assert arranged.content_q(state, len(rows) - 1) == pytest.approx(copy.content_q(state, len(rows) - 1), abs=1e-4)
+
+
+def test_an_arranged_index_scores_long_runs_of_rows() -> None:
+    """Two stretches of one matrix around a row from elsewhere, as a haystack is: long enough to be scored stretch by stretch."""
+    rng = np.random.default_rng(0)
+    matrix, state = rng.standard_normal((100, 16)).astype(np.float32), rng.standard_normal(16).astype(np.float32)
+    rows = np.concatenate([np.arange(60, 99), [7], np.arange(0, 40)])
+    index = ChunkIndex(matrix, halves=2).arranged(rows)
+    np.testing.assert_allclose(index.q_values(state, np.zeros(80)), matrix[rows] @ state, atol=1e-5)
+    index.prepare_top_k()
+    ids, products = index.top_k(state, 5)
+    best = np.argsort(-(matrix[rows] @ state))[:5]
+    assert rows[ids].tolist() == rows[best].tolist()
+    np.testing.assert_allclose(products, (matrix[rows] @ state)[best], atol=1e-5)

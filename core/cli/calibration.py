@@ -1,0 +1,79 @@
+"""`python -m core calibrate`: an agent's defaults from questions it was not trained on, written into its qrag.json with what they rest on.
+
+Without tasks, these are the validation examples of the agent's own training data; with tasks, their training part by default, so that
+nothing is fitted to what is tested. Several lengths of one task may be named as TASK@LENGTH.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+from core.cli.evaluation import Subject, add_data_flags, load_subject, load_task_examples, progress_printer, row_file, task_length
+from core.config import EpisodeConfig
+from core.encode.checkpoint import find_checkpoint, write_spec
+from core.errors import BadCheckpoint, BadRequest
+from core.evaluate.calibrate import calibrate
+from core.evaluate.rows import EpisodeRow
+from core.evaluate.run import Setting, evaluate, training_set
+from core.train.recipes import RECIPES
+
+STEP_BUDGET = 6
+"""More than any task needs, so that late stops are seen: Q-RAG's T where it studies stopping on bAbI."""
+N_VALIDATION = 700
+"""Examples of the agent's own validation by default."""
+
+
+def add_calibrate_flags(parser: argparse.ArgumentParser) -> None:
+    """The flags of `calibrate`."""
+    parser.add_argument("checkpoint", metavar="NAME_OR_DIR", help="whose qrag.json gets the defaults")
+    parser.add_argument("tasks", nargs="*", metavar="TASK[@LENGTH]", help="each counts once (default: the validation examples of its own training)")
+    add_data_flags(parser, "train")
+    parser.add_argument("--seed", type=int, default=0, metavar="N")
+    parser.add_argument("--step-budget", type=int, default=STEP_BUDGET, metavar="N", help=f"most steps to choose a budget from (default {STEP_BUDGET})")
+    parser.add_argument("--rows", type=Path, metavar="FILE.jsonl", help="write a line an example to this file")
+    parser.set_defaults(func=run_calibrate)
+
+
+def run_calibrate(args: argparse.Namespace) -> int:
+    """Prints what was chosen and why."""
+    folder = find_checkpoint(args.checkpoint)
+    subject = load_subject("qrag", args.checkpoint, args.device)
+    rows: list[EpisodeRow] = []
+    with row_file(args.rows) as keep:
+        for row in _task_rows(args, subject) if args.tasks else _validation_rows(args, subject):
+            rows.append(row)
+            keep(row)
+    calibration = calibrate(rows)
+    how = {"on": args.tasks or "validation", "split": rows[0].split, "seed": args.seed, "rows_step_budget": args.step_budget}
+    spec = calibration.applied_to(subject.encoder.spec, how)
+    try:
+        write_spec(folder, spec)
+    except OSError as error:
+        raise BadCheckpoint(f"{folder} can't be written ({error.strerror}); copy the checkpoint to a folder of yours") from error
+    print(json.dumps({"checkpoint": spec.name, **calibration.to_json(), **how}, ensure_ascii=False))
+    return 0
+
+
+def _task_rows(args: argparse.Namespace, subject: Subject) -> Iterator[EpisodeRow]:
+    for named in args.tasks:
+        name, _, length = named.partition("@")
+        length = length or args.length
+        examples = load_task_examples(name, argparse.Namespace(**vars(args) | {"length": length}), subject.encoder).examples
+        setting = Setting(split=args.split, length=task_length(name, length))
+        yield from evaluate(examples, setting, subject.retriever, subject.encoder, _config(args), progress_printer(named))
+
+
+def _validation_rows(args: argparse.Namespace, subject: Subject) -> Iterator[EpisodeRow]:
+    data = training_set(subject.encoder)
+    if data not in RECIPES or data == "own":
+        raise BadRequest(f"{subject.encoder.spec.name} names no training data whose validation examples are known; name tasks to calibrate on")
+    mixture = RECIPES[data].build(args.data, subject.encoder.tokenizer)
+    examples = mixture.validation(args.n or N_VALIDATION)
+    yield from evaluate(examples, Setting(split="validation"), subject.retriever, subject.encoder, _config(args), progress_printer("validation"))
+
+
+def _config(args: argparse.Namespace) -> EpisodeConfig:
+    return EpisodeConfig(step_budget=args.step_budget, seed=args.seed)

@@ -1,0 +1,218 @@
+"""`python -m core evaluate`: tasks through a method, a JSON object a task.
+
+Decides which default wins: a flag, then the step budget that the task names, then the checkpoint's settings. Rows go to a file of JSON lines, to the log, or
+both. Progress with the time left goes to stderr while somebody watches.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TextIO
+
+from core.config import EpisodeConfig
+from core.encode.encoder import DualEncoder, load_encoder
+from core.errors import BadRequest
+from core.evaluate.rows import EpisodeRow, read_rows, row_line
+from core.evaluate.run import EvaluationProgress, Progress, Setting, evaluate, training_set
+from core.evaluate.summary import Comparison, compare, summarise
+from core.experiments import ExperimentLog, InboxLog, default_log_path, log_evaluation, new_evaluation, open_log
+from core.retrievers import METHODS, Retriever, build_retriever
+from core.tasks.babilong import parse_length
+from core.tasks.catalog import PARTS, TASKS, TaskSet, load_task
+
+DIGITS = 6
+"""Decimals of printed metrics."""
+
+
+def add_data_flags(parser: argparse.ArgumentParser, split: str) -> None:
+    """Which examples: shared by every command that evaluates."""
+    parser.add_argument("--data", type=Path, metavar="DIR", help="folder of the data sets (default: $QRAG_DATA, else ../shared/data)")
+    parser.add_argument("--split", default=split, choices=PARTS, help=f"part of the data (default {split})")
+    parser.add_argument("--length", metavar="TOKENS", help="of the haystack: 4096, 32K, 1M (default: the task's)")
+    parser.add_argument("--n", type=int, metavar="N", help="most examples of each task (default: all)")
+    parser.add_argument("--device", metavar="D", help="cpu or cuda (default: cuda when there is one)")
+
+
+def add_evaluate_flags(parser: argparse.ArgumentParser) -> None:
+    """The flags of `evaluate` beside those of an episode."""
+    parser.add_argument("tasks", nargs="+", metavar="TASK", help="qa1, hotpotqa, ...; an unknown name lists them all")
+    add_data_flags(parser, "test")
+    parser.add_argument("--method", choices=METHODS, default="qrag", help="default qrag: the checkpoint's agent")
+    parser.add_argument("--checkpoint", metavar="NAME_OR_DIR")
+    parser.add_argument("--against", metavar="NAME_OR_FILE", help="a checkpoint, or a file of rows: paired test on the same examples")
+    parser.add_argument("--rows", type=Path, metavar="FILE.jsonl", help="write a line an example to this file")
+    parser.add_argument("--log", nargs="?", const="", metavar="FILE", help="keep the rows in the experiment log")
+    parser.add_argument("--json", action="store_true", required=True, help="the only output format so far")
+    parser.set_defaults(func=run_evaluate)
+
+
+@dataclass(frozen=True, eq=False)
+class Subject:
+    """What is evaluated: a method and the encoder whose vectors it searches."""
+
+    retriever: Retriever
+    encoder: DualEncoder
+
+    @property
+    def trained_on(self) -> str | None:
+        """Name of the training set."""
+        return training_set(self.encoder)
+
+
+def load_subject(method: str, checkpoint: str | None, device: str | None) -> Subject:
+    """A method by its name; baselines search the untrained encoder's vectors. Raises BadCheckpoint, BadRequest."""
+    agent = load_encoder(checkpoint if method == "qrag" else "base", device)
+    return Subject(*build_retriever(method, agent, agent))
+
+
+def run_evaluate(args: argparse.Namespace) -> int:
+    """Prints an object a task."""
+    subject = load_subject(args.method, args.checkpoint, args.device)
+    rival = Rival(args)
+    with row_file(args.rows) as keep, _log(args.log) as log:
+        for name in args.tasks:
+            began = time.perf_counter()
+            task = load_task_examples(name, args, subject.encoder)
+            config = episode_config(args, subject, task)
+            rows = []
+            for row in evaluate_task(task, args, subject, config):
+                rows.append(row)
+                keep(row)
+            seconds = time.perf_counter() - began
+            against = rival.compare(rows, task, args, config)
+            result = _result(name, task, args, subject, config, rows, seconds, against)
+            print(json.dumps(result, ensure_ascii=False, allow_nan=False), flush=True)
+            if log is not None:
+                evaluation = new_evaluation(rows, result["config"])
+                log_evaluation(log, evaluation)
+                print(f"logged as {evaluation.evaluation_id}", file=sys.stderr)
+    return 0
+
+
+def load_task_examples(name: str, args: argparse.Namespace, encoder: DualEncoder) -> TaskSet:
+    """The examples that the flags name. Raises BadRequest."""
+    return load_task(name, part=args.split, length=args.length, n=args.n, seed=args.seed, data=args.data, tokenizer=encoder.tokenizer)
+
+
+def task_length(name: str, named: str | None) -> int | None:
+    """Tokens of a task's haystacks; None where its chunks are given."""
+    default = TASKS[name].length if name in TASKS else None
+    return None if default is None else parse_length(named or default)
+
+
+def evaluate_task(task: TaskSet, args: argparse.Namespace, subject: Subject, config: EpisodeConfig) -> Iterator[EpisodeRow]:
+    """A row an example, with progress on stderr."""
+    setting = Setting(split=args.split, length=task_length(task.name, args.length))
+    return evaluate(task.examples, setting, subject.retriever, subject.encoder, config, progress_printer(task.name))
+
+
+def episode_config(args: argparse.Namespace, subject: Subject, task: TaskSet) -> EpisodeConfig:
+    """Flags over the task's step budget and the checkpoint's defaults."""
+    spec = subject.encoder.spec
+    budget = task.step_budget if args.step_budget is None else args.step_budget
+    temperature = spec.temperature if args.temperature is None else args.temperature
+    threshold = getattr(args, "stop_threshold", spec.stop_threshold)
+    return EpisodeConfig(
+        step_budget=budget,
+        temperature=temperature,
+        stop_threshold=threshold,
+        seed=args.seed,
+        beam_width=args.beam_width,
+        top_k_actions=args.top_k_actions,
+    )
+
+
+class Rival:
+    """The other side of a paired test: rows that were kept, or a checkpoint that is run on the same examples."""
+
+    def __init__(self, args: argparse.Namespace) -> None:
+        """Reads what --against names, if anything; rows and checkpoints that can't be used are told before anything runs."""
+        self.name: str | None = args.against
+        path = Path(args.against) if args.against else None
+        self._rows = read_rows(path) if path is not None and path.is_file() else None
+        self._subject = load_subject("qrag", args.against, args.device) if path is not None and self._rows is None else None
+
+    def compare(self, rows: Sequence[EpisodeRow], task: TaskSet, args: argparse.Namespace, config: EpisodeConfig) -> Comparison | None:
+        """The first side's rows against this one's, at the same step budget; None without --against."""
+        if self._subject is not None:
+            own = episode_config(args, self._subject, task).with_(step_budget=config.step_budget)
+            return compare(rows, list(evaluate_task(task, args, self._subject, own)))
+        return None if self._rows is None else compare(rows, [row for row in self._rows if row.task == rows[0].task])
+
+
+def _result(
+    name: str,
+    task: TaskSet,
+    args: argparse.Namespace,
+    subject: Subject,
+    config: EpisodeConfig,
+    rows: Sequence[EpisodeRow],
+    seconds: float,
+    against: Comparison | None,
+) -> dict[str, Any]:
+    """The object of the contract; `config` holds everything that qualifies the numbers."""
+    summary = summarise(rows)
+    about = {"method": args.method, "split": args.split, "length": rows[0].length, "left_out": task.left_out, "description": task.description}
+    agent = {"fingerprint": subject.encoder.fingerprint, "trained_on": subject.trained_on}
+    result: dict[str, Any] = {
+        "task": name,
+        "checkpoint": subject.encoder.spec.name,
+        "n": summary.n,
+        "config": config.to_json() | about | agent,
+        "metrics": {metric: _rounded(value) for metric, value in summary.metrics.items()},
+        "intervals": {metric: None if ends is None else [_rounded(end) for end in ends] for metric, ends in summary.intervals.items()},
+        "seconds": round(seconds, 3),
+    }
+    return result if against is None else result | {"against": {"name": args.against, **against.to_json()}}
+
+
+def _rounded(value: float | None) -> float | None:
+    return None if value is None else round(value, DIGITS)
+
+
+@contextmanager
+def _log(named: str | None) -> Iterator[ExperimentLog | InboxLog | None]:
+    """The log that --log names, as for `trace`; None without the flag."""
+    if named is None:
+        yield None
+        return
+    with closing(open_log(Path(named) if named else default_log_path())) as log:
+        yield log
+
+
+@contextmanager
+def row_file(path: Path | None) -> Iterator[Any]:
+    """A function that keeps a row, a line at once, so that a killed evaluation leaves what it measured."""
+    if path is None:
+        yield lambda _: None
+        return
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        file = path.open("w", encoding="utf-8", buffering=1)
+    except OSError as error:
+        raise BadRequest(f"rows can't be written to {path} ({error.strerror}); name another file with --rows") from error
+    with file:
+        yield lambda row: file.write(row_line(row))
+
+
+def progress_printer(task: str, stream: TextIO = sys.stderr) -> Progress:
+    """Prints progress twice a second where somebody watches; silent where stderr goes to a file."""
+    last = 0.0
+
+    def report(progress: EvaluationProgress) -> None:
+        nonlocal last
+        now = time.monotonic()
+        if stream.isatty() and (now - last > 0.5 or progress.done == progress.total):
+            left = "" if progress.seconds_left is None else f", {progress.seconds_left:.0f} s left"
+            end = "\n" if progress.stage == "retrieving" and progress.done == progress.total else ""
+            print(f"\r{task}: {progress.stage} {progress.done:,} of {progress.total:,}{left}   ", end=end, file=stream, flush=True)
+            last = now
+
+    return report

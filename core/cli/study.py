@@ -1,0 +1,108 @@
+"""`python -m core study NAME`: result rows into tables in Markdown and, if asked, a figure.
+
+Rows come from the file that --rows names when it is there; otherwise the evaluations that the study needs are run, and their rows written to
+that file. So a table in the docs is one command, which needs no model once its rows are kept.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+from core.cli.evaluation import add_data_flags, load_subject, load_task_examples, progress_printer, task_length
+from core.config import EpisodeConfig
+from core.errors import BadRequest
+from core.evaluate.joining import join_chunks
+from core.evaluate.rows import EpisodeRow, read_rows, row_line
+from core.evaluate.run import BATCH, Setting, evaluate
+from core.experiments.atomic import write_whole
+from core.studies.registry import STUDIES, RowStudy, TrainingStudy, Variation
+from core.studies.report import Report, markdown
+from core.studies.trainings import read_training
+from core.svg import svg
+
+
+def add_study_flags(parser: argparse.ArgumentParser) -> None:
+    """The flags of `study`."""
+    listed = "; ".join(f"{name}: {study.summary}" for name, study in STUDIES.items())
+    parser.add_argument("name", choices=STUDIES, metavar="NAME", help=listed.replace("%", "%%"))
+    parser.add_argument("tasks", nargs="*", metavar="TASK", help="what to evaluate (default: the task of the paper's study)")
+    parser.add_argument("--rows", type=Path, metavar="FILE.jsonl", help="rows to read, or where to write those that are made")
+    parser.add_argument("--trainings", type=Path, nargs="+", metavar="PATH", help="folders of trainings, or copies of their progress.jsonl")
+    parser.add_argument("--figure", type=Path, metavar="FILE.svg", help="draw the charts into this file")
+    add_data_flags(parser, "test")
+    parser.add_argument("--lengths", metavar="TOKENS,...", help="only these of the study's lengths")
+    parser.add_argument("--checkpoint", metavar="NAME_OR_DIR")
+    parser.add_argument("--step-budget", type=int, metavar="N", help="T (default: the study's, or the task's)")
+    parser.add_argument("--seed", type=int, default=0, metavar="N")
+    parser.set_defaults(func=run_study)
+
+
+def run_study(args: argparse.Namespace) -> int:
+    """Prints the report."""
+    if args.figure is not None and args.figure.suffix != ".svg":
+        raise BadRequest(f"{args.figure.name} is no .svg file, the only kind of figure drawn; name one")
+    study = STUDIES[args.name]
+    report = _training_report(study, args) if isinstance(study, TrainingStudy) else study.report(_rows(study, args))
+    sys.stdout.write(markdown(report))
+    if args.figure is not None:
+        _write(args.figure, [_figure(report)])
+    return 0
+
+
+def _figure(report: Report) -> str:
+    if not report.charts:
+        raise BadRequest(f"the study {report.name} has no chart; leave --figure out")
+    return svg(report.charts)
+
+
+def _training_report(study: TrainingStudy, args: argparse.Namespace) -> Report:
+    if not args.trainings:
+        raise BadRequest(f"the study {args.name} compares trainings; name their folders with --trainings")
+    return study.report([read_training(path) for path in args.trainings])
+
+
+def _rows(study: RowStudy, args: argparse.Namespace) -> list[EpisodeRow]:
+    if args.rows is not None and args.rows.exists():
+        return read_rows(args.rows)
+    variations = _variations(study, args)
+    rows = [row for name in args.tasks or study.tasks for variation in variations for row in _evaluate(study, name, variation, args)]
+    if args.rows is not None:
+        _write(args.rows, [row_line(row) for row in rows])
+    return rows
+
+
+def _variations(study: RowStudy, args: argparse.Namespace) -> list[Variation]:
+    """Those of the study; --length fills in where it names none, --lengths picks among those it names."""
+    wanted = None if args.lengths is None else args.lengths.split(",")
+    kept = [variation for variation in study.variations if wanted is None or variation.length in wanted]
+    if not kept:
+        raise BadRequest(f"--lengths {args.lengths} names none of the study's lengths; they are {', '.join(sorted({str(v.length) for v in study.variations}))}")
+    return [replace(variation, length=variation.length or args.length) for variation in kept]
+
+
+def _evaluate(study: RowStudy, name: str, variation: Variation, args: argparse.Namespace) -> Iterator[EpisodeRow]:
+    subject = load_subject(variation.method, args.checkpoint, args.device)
+    named = argparse.Namespace(**vars(args) | {"length": variation.length, "n": args.n or study.n})
+    task = load_task_examples(name, named, subject.encoder)
+    examples = list(task.examples)
+    if variation.chunk_tokens is not None:
+        subject.encoder.spec.chunk_config("sentences", variation.chunk_tokens)  # refuses what the encoder can't read
+        examples = [join_chunks(example, subject.encoder.tokenizer, variation.chunk_tokens) for example in examples]
+    budget = next(value for value in (args.step_budget, study.step_budget, task.step_budget) if value is not None)
+    threshold = subject.encoder.spec.stop_threshold if study.stops else None
+    config = EpisodeConfig(step_budget=budget, stop_threshold=threshold, seed=args.seed, beam_width=variation.beam_width)
+    setting = Setting(split=args.split, length=task_length(name, variation.length), chunk_tokens=variation.chunk_tokens)
+    batch = 1 if variation.one_by_one else BATCH
+    return evaluate(examples, setting, subject.retriever, subject.encoder, config, progress_printer(task.name), batch=batch)
+
+
+def _write(path: Path, lines: list[str]) -> None:
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_whole(path, lines)
+    except OSError as error:
+        raise BadRequest(f"{path} can't be written ({error.strerror}); name another file") from error

@@ -1,0 +1,128 @@
+"""An agent's defaults from validation rows: stop threshold, step budget, range of Q, and the temperature at which probabilities are shown.
+
+Rows must come from examples the agent was not trained on, and not from those it is tested on. Decides that every task counts once,
+however many examples it has. Pure functions of rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from core.encode.checkpoint import CheckpointSpec
+from core.errors import BadRequest
+from core.evaluate.outcomes import completed_at, steps_taken
+from core.evaluate.rows import EpisodeRow, group_rows
+from core.metrics import fact_f1
+
+PLATEAU = 0.002
+"""Fact F1 within this of the best counts as equal: the threshold is the middle of where it stays so, which is safer than the peak itself."""
+_RANGE_STEP = 0.05
+"""Ends of the range of Q are rounded outwards to multiples of this."""
+_TAIL = 1.0
+"""Percent of Q left outside the range at each end."""
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """Defaults, and what they rest on."""
+
+    stop_threshold: float
+    plateau: tuple[float, float]
+    """Thresholds over which Fact F1 stays within 0.002 of its best."""
+    step_budget: int
+    """The smallest within 0.002 of the largest budget's share of completed episodes."""
+    q_range: tuple[float, float]
+    """1st and 99th percentile of the best available Q over all looks, rounded outwards to multiples of 0.05."""
+    shown_temperature: float
+    """A twentieth of the range: 0.05, the paper's alpha, where Q goes from 0 to 1."""
+    fact_f1: float
+    """At the threshold and the rows' budget, mean of the tasks."""
+    tasks: dict[str, float]
+    """The same by task."""
+    n: int
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain JSON values."""
+        return asdict(self) | {"plateau": list(self.plateau), "q_range": list(self.q_range)}
+
+    def applied_to(self, spec: CheckpointSpec, how: dict[str, Any]) -> CheckpointSpec:
+        """The spec with these defaults; `scores.calibration` says what they rest on, `how` included."""
+        record = self.to_json() | how
+        return spec.model_copy(
+            update={
+                "stop_threshold": self.stop_threshold,
+                "step_budget": self.step_budget,
+                "q_range": self.q_range,
+                "shown_temperature": self.shown_temperature,
+                "scores": {**(spec.scores or {}), "calibration": record},
+            }
+        )
+
+
+def calibrate(rows: Sequence[EpisodeRow]) -> Calibration:
+    """Defaults for the one agent whose rows these are. Raises BadRequest for rows of several, of baselines or of planned paths."""
+    groups = group_rows(rows)
+    if not groups:
+        raise BadRequest("there are no rows to calibrate from; evaluate at least one example")
+    if len({group[0].fingerprint for group in groups}) > 1:
+        raise BadRequest("the rows come from several agents; calibrate one at a time")
+    if any(row.beam_width > 1 or not row.best_q for row in rows):
+        raise BadRequest("a threshold is read off the rows of the plain agent; evaluate it with --method qrag and --beam-width 1")
+    threshold, plateau = best_threshold(groups)
+    pooled = np.array([q for row in rows for q in row.best_q])
+    lo, hi = np.percentile(pooled, [_TAIL, 100 - _TAIL]) / _RANGE_STEP
+    q_range = (round(float(np.floor(lo)) * _RANGE_STEP, 2), round(float(np.ceil(hi)) * _RANGE_STEP, 2))
+    by_group = {_name(group[0]): round(float(np.mean([_f1_after(row, steps_taken(row, threshold)) for row in group])), 6) for group in groups}
+    return Calibration(
+        stop_threshold=threshold,
+        plateau=plateau,
+        step_budget=_budget(groups),
+        q_range=q_range,
+        shown_temperature=round(max(q_range[1] - q_range[0], _RANGE_STEP) / 20, 4),
+        fact_f1=round(float(np.mean(list(by_group.values()))), 6),
+        tasks=by_group,
+        n=len(rows),
+    )
+
+
+def best_threshold(groups: Sequence[Sequence[EpisodeRow]]) -> tuple[float, tuple[float, float]]:
+    """(threshold, plateau) by mean Fact F1, each group counting once.
+
+    An episode takes its t-th chunk if the threshold is at most the smallest best Q of its first t looks. So mean F1 is a step function of the
+    threshold that changes at these minima only, and is followed exactly, from the largest down.
+    """
+    minima, gains = [], []
+    for group in groups:
+        for row in group:
+            f1 = [_f1_after(row, taken) for taken in range(len(row.chosen) + 1)]
+            minima += np.minimum.accumulate(row.best_q[: len(row.chosen)]).tolist()
+            gains += (np.diff(f1) / len(group) / len(groups)).tolist()
+    ends, at = np.unique(np.array(minima), return_inverse=True)
+    ends, by_end = ends[::-1], np.bincount(at, weights=gains)[::-1]
+    means = np.cumsum(by_end)  # means[i]: mean F1 for thresholds in (ends[i + 1], ends[i]]
+    good = means >= means.max() - PLATEAU
+    first = last = int(means.argmax())
+    while first > 0 and good[first - 1]:
+        first -= 1
+    while last + 1 < len(good) and good[last + 1]:
+        last += 1
+    lo, hi = float(ends[min(last + 1, len(ends) - 1)]), float(ends[first])
+    return round((lo + hi) / 2, 4), (round(lo, 4), round(hi, 4))
+
+
+def _budget(groups: Sequence[Sequence[EpisodeRow]]) -> int:
+    most = max(row.step_budget for group in groups for row in group)
+    shares = [np.mean([np.mean([(completed_at(row) or most + 1) <= budget for row in group]) for group in groups]) for budget in range(1, most + 1)]
+    return next(budget for budget, share in enumerate(shares, start=1) if share >= shares[-1] - PLATEAU)
+
+
+def _f1_after(row: EpisodeRow, taken: int) -> float:
+    return fact_f1(row.chosen[:taken], row.support)
+
+
+def _name(row: EpisodeRow) -> str:
+    return row.task if row.length is None else f"{row.task} at {row.length} tokens"

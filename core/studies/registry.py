@@ -1,0 +1,91 @@
+"""The studies by name: how rows become a report, and which evaluations bring the rows when there are none yet.
+
+Knows nothing of checkpoints and files.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from core.evaluate.rows import EpisodeRow
+from core.studies import stopping, sweeps, trainings
+from core.studies.report import Report
+
+LENGTHS = ("1K", "4K", "32K", "128K", "1M", "10M")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Variation:
+    """One evaluation of a study, beside what the person asked for."""
+
+    length: str | None = None
+    method: str = "qrag"
+    beam_width: int = 1
+    chunk_tokens: int | None = None
+    """Join neighbouring chunks up to this many tokens."""
+    one_by_one: bool = False
+    """Run one question at a time, for the clock."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class RowStudy:
+    """A study of evaluation rows."""
+
+    summary: str
+    report: Callable[[Sequence[EpisodeRow]], Report]
+    tasks: tuple[str, ...]
+    """By default."""
+    variations: tuple[Variation, ...] = (Variation(),)
+    step_budget: int | None = None
+    """None: the task's own."""
+    stops: bool = True
+    """False: run without the agent's threshold, as where T is what is studied."""
+    n: int | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainingStudy:
+    """A study of trainings."""
+
+    summary: str
+    report: Callable[[Sequence[Sequence[dict[str, Any]]]], Report]
+
+
+STUDIES: dict[str, RowStudy | TrainingStudy] = {
+    "early-stopping": RowStudy(
+        summary="early, late and perfect stops over thresholds (tables 4, 5)", report=stopping.early_stopping, tasks=("qa2",), step_budget=6
+    ),
+    "calibration": RowStudy(summary="Q against what was still gained", report=stopping.reliability, tasks=("qa2",), step_budget=6),
+    "budget": RowStudy(summary="facts by number of retrievals (table 6)", report=sweeps.budget, tasks=("hotpotqa",), step_budget=5, stops=False),
+    "planning": RowStudy(
+        summary="beam search against the greedy agent (appendix D)",
+        report=sweeps.planning,
+        tasks=("hotpotqa", "musique"),
+        variations=tuple(Variation(beam_width=width) for width in (1, 2, 4, 8)),
+        stops=False,
+    ),
+    "length": RowStudy(
+        summary="scores from 1K to 10M tokens", report=sweeps.length, tasks=("qa3",), variations=tuple(Variation(length=length) for length in LENGTHS)
+    ),
+    "time": RowStudy(
+        summary="retrieval time by length, beside untrained multi-step and top-k (figure 3 c)",
+        report=sweeps.timing,
+        tasks=("qa3",),
+        variations=tuple(Variation(length=length, method=method, one_by_one=True) for method in ("qrag", "multistep", "topk") for length in LENGTHS),
+        stops=False,
+        n=20,
+    ),
+    "chunk-size": RowStudy(
+        summary="neighbouring chunks joined",
+        report=sweeps.chunk_size,
+        tasks=("qa2",),
+        variations=tuple(Variation(length="4K", chunk_tokens=tokens) for tokens in (None, 32, 64, 96)),
+        n=200,
+    ),
+    "curves": TrainingStudy(summary="learning curves (figure 6)", report=trainings.curves),
+    "ablations": TrainingStudy(summary="parts of the method left out (table 3)", report=trainings.ablations),
+    "alpha": TrainingStudy(summary="temperature of exploration (figure 3 a)", report=trainings.alpha),
+    "lambda": TrainingStudy(summary="lambda of the returns (figure 3 b)", report=trainings.trace_lambda),
+}

@@ -1,0 +1,39 @@
+"""`calibrate` writes what it prints into the agent's qrag.json, and the agent then runs with it."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from core.encode.checkpoint import read_spec
+from core.evaluate.rows import read_rows
+from tests.core.cli.conftest import Output
+
+
+@pytest.fixture
+def agent(tiny_checkpoints: dict[str, Path], tmp_path: Path) -> Path:
+    """A copy that may be written to."""
+    return Path(shutil.copytree(tiny_checkpoints["relative10"], tmp_path / "agent"))
+
+
+def test_defaults_are_written_with_what_they_rest_on(core: Output, agent: Path, data: Path, tmp_path: Path) -> None:
+    rows = tmp_path / "rows.jsonl"
+    result = json.loads(core("calibrate", agent, "qa1", "qa2@4K", "--data", data, "--n", 3, "--rows", rows))
+    spec = read_spec(agent)
+    assert (spec.stop_threshold, spec.step_budget, spec.shown_temperature) == (result["stop_threshold"], result["step_budget"], result["shown_temperature"])
+    assert list(spec.q_range) == result["q_range"]
+    assert set(result["tasks"]) == {"qa1 at 1000 tokens", "qa2 at 4000 tokens"}
+    assert spec.scores["calibration"] == {name: value for name, value in result.items() if name != "checkpoint"}
+    assert (result["split"], result["on"], result["n"]) == ("train", ["qa1", "qa2@4K"], 6)
+    assert {row.step_budget for row in read_rows(rows)} == {6}
+    trace = json.loads(core("evaluate", "qa1", "--data", data, "--n", 1, "--checkpoint", agent, "--json"))
+    assert trace["config"]["stop_threshold"] == spec.stop_threshold
+
+
+def test_an_agent_of_unknown_training_needs_tasks(refused: Output, agent: Path) -> None:
+    before = (agent / "qrag.json").read_bytes()
+    assert "name tasks to calibrate on" in refused("calibrate", agent)
+    assert (agent / "qrag.json").read_bytes() == before

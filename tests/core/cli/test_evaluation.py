@@ -1,0 +1,98 @@
+"""`evaluate` as others call it: the contract's object, rows in a file and in the log, and another agent to compare with."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from core.evaluate.rows import read_rows
+from core.evaluate.summary import METRICS, summarise
+from core.experiments import list_evaluations, open_reader, read_evaluation
+from tests.core.cli.conftest import Output
+
+
+@pytest.fixture
+def agent(tiny_checkpoints: dict[str, Path]) -> Path:
+    return tiny_checkpoints["relative10"]
+
+
+def objects(printed: str) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in printed.splitlines()]
+
+
+def test_an_object_a_task(core: Output, agent: Path, data: Path, tmp_path: Path, home: Path) -> None:
+    path = tmp_path / "kept" / "rows.jsonl"
+    options = ("--data", data, "--n", 4, "--seed", 3, "--checkpoint", agent, "--stop-threshold", 0.02, "--rows", path, "--log", home / "log.duckdb")
+    short, paragraphs = objects(core("evaluate", "qa1", "hotpotqa", *options, "--json"))
+    for result in (short, paragraphs):
+        assert list(result) == ["task", "checkpoint", "n", "config", "metrics", "intervals", "seconds"]
+        assert (result["checkpoint"], result["n"]) == ("relative10", 4)
+        assert list(result["metrics"]) == list(result["intervals"]) == list(METRICS)
+        assert result["metrics"]["answer_em"] is result["metrics"]["answer_f1"] is None
+        assert result["seconds"] > 0
+        assert (result["config"]["seed"], result["config"]["stop_threshold"], result["config"]["trained_on"]) == (3, 0.02, "not stated")
+    assert (short["task"], short["config"]["length"], short["config"]["step_budget"]) == ("qa1", 1000, 4)
+    assert (paragraphs["task"], paragraphs["config"]["length"], paragraphs["config"]["step_budget"]) == ("hotpotqa", None, 2)
+    rows = read_rows(path)
+    assert [row.task for row in rows] == ["qa1"] * 4 + ["hotpotqa"] * 4
+    assert summarise(rows[:4]).metrics["fact_f1"] == pytest.approx(short["metrics"]["fact_f1"], abs=1e-6)
+    with open_reader(home / "log.duckdb") as reader:
+        entries = list_evaluations(reader)
+        assert [entry.task for entry in entries] == ["hotpotqa", "qa1"]
+        logged = read_evaluation(reader, entries[1].evaluation_id)
+    assert list(logged.rows) == rows[:4]
+    assert logged.config == short["config"]
+
+
+def test_own_questions_through_a_baseline(core: Output, tmp_path: Path) -> None:
+    path = tmp_path / "mine.jsonl"
+    chunks = ["the milk is here .", "night fell .", "the garden was cold ."]
+    path.write_text("".join(json.dumps({"question": "where is the milk ?", "chunks": chunks, "support": [n]}) + "\n" for n in (0, 1)), encoding="utf-8")
+    (result,) = objects(core("evaluate", path, "--method", "bm25", "--step-budget", 1, "--json"))
+    assert (result["config"]["method"], result["config"]["trained_on"], result["metrics"]["fact_em"]) == ("bm25", None, 0.5)
+
+
+def test_the_same_seed_gives_the_same_numbers(core: Output, agent: Path, data: Path) -> None:
+    call = ("evaluate", "qa2", "--data", data, "--n", 3, "--checkpoint", agent, "--temperature", 0.3, "--json")
+    first, again, other = ([result["metrics"] for result in objects(core(*call, "--seed", seed))] for seed in (1, 1, 2))
+    for metrics in (*first, *again, *other):
+        del metrics["milliseconds"]
+    assert first == again != other
+
+
+def test_against_an_agent_and_against_its_rows(core: Output, agent: Path, tiny_checkpoints: dict[str, Path], data: Path, tmp_path: Path) -> None:
+    call = ("evaluate", "qa2", "--data", data, "--n", 6, "--json")
+    rows = tmp_path / "rows.jsonl"
+    core(*call, "--checkpoint", tiny_checkpoints["none"], "--rows", rows)
+    (live,) = objects(core(*call, "--checkpoint", agent, "--against", tiny_checkpoints["none"]))
+    (kept,) = objects(core(*call, "--checkpoint", agent, "--against", rows))
+    assert live["against"]["name"] == str(tiny_checkpoints["none"])
+    assert (live["against"]["n"], live["against"]["n_left_out"]) == (6, 0)
+    assert live["against"]["differences"] == kept["against"]["differences"]
+    assert 0 < live["against"]["differences"]["fact_f1"]["p_value"] <= 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("qa77",), "task 'qa77' does not exist; choose among qa1"),
+        (("qa1", "--length", "far"), "length 'far'"),
+        (("qa1", "--n", "0"), "n=0"),
+        (("qa1", "--method", "magic"), "invalid choice: 'magic'"),
+        (("qa1", "--step-budget", "0"), "step budget 0"),
+        (("qa1", "--checkpoint", "nobody"), "'nobody' not found"),
+        (("qa1", "--against", "nobody"), "'nobody' not found"),
+        (("qa1", "--rows", "/proc/none/rows.jsonl"), "rows can't be written"),
+    ],
+)
+def test_refusals_are_one_sentence(refused: Output, data: Path, arguments: tuple[str, ...], words: str) -> None:
+    assert words in refused("evaluate", *arguments, "--data", data, "--json")
+
+
+def test_another_tasks_rows_are_no_rival(refused: Output, core: Output, agent: Path, data: Path, tmp_path: Path) -> None:
+    rows = tmp_path / "rows.jsonl"
+    core("evaluate", "qa1", "--data", data, "--n", 2, "--checkpoint", agent, "--rows", rows, "--json")
+    assert "no question in common" in refused("evaluate", "qa2", "--data", data, "--n", 2, "--checkpoint", agent, "--against", rows, "--json")

@@ -1,0 +1,81 @@
+"""Defaults read off rows: the threshold against trying many, and each of the others by hand."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from core.encode.checkpoint import CheckpointSpec
+from core.errors import BadRequest
+from core.evaluate.calibrate import PLATEAU, best_threshold, calibrate
+from core.evaluate.outcomes import steps_taken
+from core.evaluate.rows import EpisodeRow
+from core.metrics import fact_f1
+from tests.core.evaluate.rows import make_row
+
+
+def random_rows(seed: int, n: int, task: str) -> list[EpisodeRow]:
+    """Episodes of an agent that is mostly right: Q is high while support is missing, low afterwards, with noise."""
+    rng = np.random.default_rng(seed)
+    rows = []
+    for i in range(n):
+        chosen = tuple(rng.permutation(8)[:5].tolist())
+        support = tuple(sorted(chosen[: rng.integers(1, 4)]))
+        best_q = tuple(round(float(q), 4) for q in [*(0.8 + 0.2 * rng.standard_normal(len(support))), *(0.2 + 0.2 * rng.standard_normal(6 - len(support)))])
+        rows.append(make_row(chosen, best_q, support, id=f"{task}{i}", task=task, n_chunks=8))
+    return rows
+
+
+def mean_f1(groups: list[list[EpisodeRow]], threshold: float) -> float:
+    return float(np.mean([np.mean([fact_f1(row.chosen[: steps_taken(row, threshold)], row.support) for row in group]) for group in groups]))
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_no_other_threshold_is_better(seed: int) -> None:
+    groups = [random_rows(seed, 40, "a"), random_rows(seed + 100, 10, "b")]
+    threshold, (lo, hi) = best_threshold(groups)
+    tried = {t: mean_f1(groups, t) for t in np.linspace(-0.5, 1.5, 2001).tolist()}
+    assert lo <= threshold <= hi
+    assert mean_f1(groups, threshold) >= max(tried.values()) - PLATEAU
+    assert all(value >= max(tried.values()) - PLATEAU - 1e-9 for t, value in tried.items() if lo + 1e-3 < t < hi - 1e-3)
+
+
+def test_the_middle_of_a_plateau() -> None:
+    """Any threshold above 0.3 and up to 0.7 stops these two perfectly."""
+    rows = [make_row((4, 9, 2), (0.9, 0.7, 0.3, 0.0), id="a"), make_row((4, 9, 2), (0.8, 0.75, 0.2, 0.0), id="b")]
+    assert best_threshold([rows]) == (0.5, (0.3, 0.7))
+
+
+def test_an_agent_that_should_never_stop_gets_its_lowest_q() -> None:
+    rows = [make_row((4, 9), (0.9, 0.4, 0.1))]
+    assert best_threshold([rows]) == (0.4, (0.4, 0.4))
+
+
+def test_all_defaults_at_once() -> None:
+    rows = [
+        make_row((4, 9, 2, 1), (0.93, 0.8, 0.04, 0.02, 0.01), id="a"),
+        make_row((4, 2, 9, 1), (0.9, 0.85, 0.8, 0.03, 0.01), id="b", length=None),
+    ]
+    result = calibrate(rows)
+    assert result.step_budget == 3
+    assert result.stop_threshold == pytest.approx((0.04 + 0.8) / 2)
+    assert result.q_range == (0.0, 0.95)
+    assert result.shown_temperature == 0.0475
+    assert result.tasks == {"qa2 at 1000 tokens": 1.0, "qa2": pytest.approx(0.8)}
+    assert result.fact_f1 == pytest.approx(0.9)
+    spec = result.applied_to(CheckpointSpec(name="agent", trained=True, scores={"other": 1}), {"split": "validation"})
+    assert (spec.stop_threshold, spec.step_budget, spec.q_range, spec.shown_temperature) == (result.stop_threshold, 3, (0.0, 0.95), 0.0475)
+    assert spec.scores["other"] == 1
+    assert spec.scores["calibration"]["split"] == "validation"
+    assert CheckpointSpec.model_validate_json(spec.model_dump_json()) == spec
+
+
+def test_rows_that_hold_no_threshold_are_refused() -> None:
+    for rows, words in (
+        ([], "no rows"),
+        ([make_row(), make_row(fingerprint="other")], "several agents"),
+        ([make_row(beam_width=2)], "plain agent"),
+        ([make_row(best_q=(), q_values=(1.0, 2.0, 3.0))], "plain agent"),
+    ):
+        with pytest.raises(BadRequest, match=words):
+            calibrate(rows)
