@@ -52,14 +52,14 @@ class Explorer:
         """A fresh session over other documents."""
         opened = self.services.open(documents, self.services.agent(agent_name), configs, on_progress, label)
         self.leave(session)
-        return Session(corpus=opened.token)
+        return Session(corpus=opened.token, agent_chosen=session.agent_chosen)
 
     def change_agent(self, session: Session, agent_name: str, on_progress: Progress | None = None) -> Session:
         """The same chunks under another agent; the run in view belongs to the old one and leaves."""
         now = self.documents(session)
         opened = self.services.reopen(now.workspace, self.services.agent(agent_name), on_progress, now.questions)
         self.leave(session)
-        return Session(corpus=opened.token, forbidden=session.forbidden)
+        return Session(corpus=opened.token, forbidden=session.forbidden, agent_chosen=True)
 
     def attach(self, run_id: str, on_progress: Progress | None = None) -> Session:
         """A session at the end of a logged run. Raises RunNotFound."""

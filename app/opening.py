@@ -88,6 +88,8 @@ def _open(
     max_tokens: float | None,
     label: Callable[[Workspace], tuple[Labelled, ...]] = lambda _: (),
 ) -> Session:
+    if not session.agent_chosen:
+        agent = explorer.services.agent_for(documents)
     spec = explorer.services.agent(agent).spec
     configs: list[ChunkConfig] = []
     for document in documents:

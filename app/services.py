@@ -20,10 +20,11 @@ from typing import Generic, TypeVar
 import numpy as np
 
 from app.settings import Settings
+from app.training import own_agents
 from core.config import ChunkConfig, EpisodeConfig
-from core.encode.checkpoint import CheckpointSpec, find_checkpoint, read_spec, shipped_checkpoints
+from core.encode.checkpoint import SPEC_FILE, CheckpointSpec, find_checkpoint, read_spec, shipped_checkpoints
 from core.encode.encoder import DualEncoder
-from core.errors import BadRequest, LogError
+from core.errors import BadCheckpoint, BadRequest, LogError
 from core.events import RunStarted, StepScores, StepTaken, Stopped, Trace
 from core.experiments import ExperimentLog, InboxLog, default_log_path, open_log
 from core.experiments.records import FinalStatus
@@ -200,7 +201,7 @@ class Services:
             self.log_notice = f"{error}; until then runs wait in its inbox"
         self.corpora: Recent[OpenDocuments] = Recent(MAX_CORPORA_BYTES, lambda documents: documents.n_bytes)
         self.runs: Recent[RunInView] = Recent(MAX_RUNS_BYTES, lambda run: run.n_bytes)
-        self._agents: dict[str, Agent] = {}
+        self._agents: dict[str, tuple[int, Agent]] = {}
         self._loading = threading.Lock()
         self._closing = threading.Event()
         self._unread = threading.Event()
@@ -210,24 +211,51 @@ class Services:
             self._server.start()
 
     @cached_property
-    def checkpoints(self) -> dict[str, Path]:
-        """Folders of the checkpoints that a visitor may choose, by name, the default first."""
+    def _given_checkpoints(self) -> dict[str, Path]:
+        """The one that the app was started with, and those that ship."""
         named = [find_checkpoint(self.settings.checkpoint)] if self.settings.checkpoint else []
         return {read_spec(folder).name: folder for folder in dict.fromkeys([*named, *map(find_checkpoint, shipped_checkpoints())])}
+
+    @property
+    def checkpoints(self) -> dict[str, Path]:
+        """Folders of the checkpoints that a visitor may choose, by name: the default first, then those that ship, then those trained here."""
+        found = dict(self._given_checkpoints)
+        for folder in own_agents():
+            try:
+                found.setdefault(read_spec(folder).name, folder)
+            except BadCheckpoint as error:
+                _logger.warning("left out of the agents: %s", error)
+        return found
+
+    def is_own(self, name: str) -> bool:
+        """Whether the agent of that name was trained here, so that its defaults are the person's to set."""
+        folder = self.checkpoints.get(name)
+        return folder is not None and folder in own_agents()
 
     @property
     def default_checkpoint(self) -> str:
         """Name of the checkpoint that a first visit begins with."""
         return next(iter(self.checkpoints))
 
+    def agent_for(self, documents: Sequence[Document]) -> str:
+        """Name of the agent for documents of this kind, by the first of them; the one named at the start, if any."""
+        if self.settings.checkpoint is None:
+            for name, folder in self.checkpoints.items():
+                if documents[0].kind in read_spec(folder).suits:
+                    return name
+        return self.default_checkpoint
+
     def agent(self, name: str) -> Agent:
-        """A loaded agent. Raises BadCheckpoint; BadRequest for a name that is not on offer."""
-        if name not in self.checkpoints:
-            raise BadRequest(f"agent {name!r} is not on offer; choose among {', '.join(self.checkpoints)}")
+        """A loaded agent, as its folder has it now: a training may have bettered it. Raises BadCheckpoint; BadRequest for a name that is not on offer."""
+        folders = self.checkpoints
+        if name not in folders:
+            raise BadRequest(f"agent {name!r} is not on offer; choose among {', '.join(folders)}")
+        changed_at = (folders[name] / SPEC_FILE).stat().st_mtime_ns  # written last, when a training keeps a better agent
         with self._loading:
-            if name not in self._agents:
-                self._agents[name] = Agent(DualEncoder(self.checkpoints[name]))
-            return self._agents[name]
+            known = self._agents.get(name)
+            if known is None or known[0] != changed_at:
+                known = self._agents[name] = (changed_at, Agent(DualEncoder(folders[name])))
+            return known[1]
 
     def open(
         self,

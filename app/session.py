@@ -25,3 +25,5 @@ class Session:
     """Chunks that the next run must not choose."""
     opening: bool = False
     """Other documents are on their way: a run started now would be over those that are about to go."""
+    agent_chosen: bool = False
+    """The person chose the agent themselves: opening a document of another kind keeps it."""

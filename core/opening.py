@@ -11,7 +11,7 @@ import hashlib
 import json
 import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -55,7 +55,7 @@ class Opened:
     n_embedded: int = 0
     """Distinct chunks that had to be embedded; the others came from the cache."""
     notices: tuple[str, ...] = ()
-    """Sentences about the vector cache: damaged parts, vectors that could not be kept."""
+    """Sentences about documents unlike the agent's training, and about the vector cache."""
 
 
 Progress = Callable[[OpenProgress], None]
@@ -107,10 +107,26 @@ def index_workspace(workspace: Workspace, encoder: DualEncoder, on_progress: Pro
         on_progress(OpenProgress("indexing", 0, len(workspace)))
     corpus = Corpus(workspace, index_of(encoder, vectors))
     milliseconds = {"embedding": 1000 * (embedded - started), "indexing": 1000 * (time.perf_counter() - embedded)}
-    return Opened(corpus, milliseconds, n_missing, _notices(store))
+    return Opened(corpus, milliseconds, n_missing, (*_foreign(workspace, encoder), *_notices(store)))
+
+
+def _foreign(workspace: Workspace, encoder: DualEncoder) -> Iterator[str]:
+    """A sentence about each document whose words are far from those that the agent was trained on."""
+    familiarity = encoder.familiarity
+    if familiarity is None:
+        return
+    texts = workspace.texts()
+    for document, first, last in zip(workspace.documents, workspace.borders.tolist(), workspace.borders[1:].tolist(), strict=False):
+        bits = familiarity.surprise(texts[first:last], encoder.tokenizer)
+        if bits is not None and familiarity.is_foreign(bits):
+            yield (
+                f"{document.title} reads unlike what {encoder.spec.name} was trained on ({bits:.1f} bits a word piece, there {familiarity.own:.1f}): "
+                "its Q may mislead, so compare with another agent or with top-k"
+            )
 
 
 def _notices(store: VectorStore) -> tuple[str, ...]:
+    """Sentences about the vector cache."""
     notices = [store.failure] if store.failure else []
     if store.n_damaged_blocks:
         notices.append(f"{store.n_damaged_blocks} damaged parts of the vector cache were passed over; what they held was embedded again")

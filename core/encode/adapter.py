@@ -82,11 +82,15 @@ def merge_adapter(model: PreTrainedModel, folder: Path, origin: str) -> None:
     layers = adaptable_layers(model)
     for name in sorted({key.removeprefix(_PREFIX).rpartition(".lora_")[0] for key in weights}):
         a, b = weights.pop(f"{_PREFIX}{name}.lora_A.weight", None), weights.pop(f"{_PREFIX}{name}.lora_B.weight", None)
-        if name not in layers or a is None or b is None or (b.shape[0], a.shape[-1]) != layers[name].weight.shape or b.shape[1:] != a.shape[:1]:
+        if name not in layers or a is None or b is None or not _fits(a, b, layers[name].weight):
             raise BadCheckpoint(f"the adapter {origin} does not fit its base encoder at {name or 'an unnamed layer'}; name the right base or train it again")
         layers[name].weight += factor * b.float() @ a.float()
     if weights:
         raise BadCheckpoint(f"the adapter {origin} holds {len(weights)} weights that are no LoRA pairs; train or download it again")
+
+
+def _fits(a: torch.Tensor, b: torch.Tensor, weight: torch.Tensor) -> bool:
+    return a.ndim == b.ndim == 2 and a.shape[0] == b.shape[1] and (b.shape[0], a.shape[1]) == weight.shape
 
 
 def _factor(folder: Path) -> float:
@@ -94,7 +98,7 @@ def _factor(folder: Path) -> float:
     try:
         config = json.loads((folder / _CONFIG_FILE).read_text(encoding="utf-8"))
         factor = float(config["lora_alpha"]) / float(config["r"])
-    except (ValueError, TypeError, KeyError, ZeroDivisionError) as error:
+    except (ValueError, TypeError, KeyError, ArithmeticError, RecursionError) as error:
         raise BadCheckpoint(f"{_CONFIG_FILE} of the adapter in {folder.name} names no usable r and lora_alpha; train or download it again") from error
     if not math.isfinite(factor):
         raise BadCheckpoint(f"{_CONFIG_FILE} of the adapter in {folder.name} gives the factor {factor}; train or download it again")

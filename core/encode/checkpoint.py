@@ -78,6 +78,8 @@ class CheckpointSpec(BaseModel):
     """How chunk vectors are stored and therefore scored."""
     chunk_tokens: dict[Chunker, int] = {"structure": 128, "sentences": 64}
     """Default maximum of each chunker, special tokens not counted."""
+    suits: tuple[Literal["html", "markdown", "text", "chunks"], ...] = ()
+    """Kinds of documents for which this agent is picked where nobody chose one."""
     step_budget: int = Field(4, ge=1)
     temperature: float = Field(0.0, ge=0)
     stop_threshold: float | None = None

@@ -16,6 +16,7 @@ import torch
 from transformers import PreTrainedModel
 
 from core.encode.checkpoint import SPEC_FILE, CheckpointSpec, find_base, find_checkpoint, load_towers, read_spec
+from core.encode.familiarity import load_familiarity
 from core.encode.forward import StateTokens, batches_by_length, chunk_row, join_state, pooled_vectors
 from core.encode.tokens import FastTokenizer
 from core.errors import BadCheckpoint, BadRequest
@@ -57,6 +58,7 @@ class DualEncoder:
         self.dtype = compute_dtype(self.spec, self.device)
         self._state_tower = towers.state.to(self.device, self.dtype)
         self._action_tower = self._state_tower if towers.action is towers.state else towers.action.to(self.device, self.dtype)
+        self.familiarity = load_familiarity(folder, self.tokenizer)
         self.fingerprint = towers.fingerprint
         self.max_positions = towers.max_positions
         self.dim = int(towers.state.config.hidden_size)

@@ -37,6 +37,11 @@ class FastTokenizer:
         self.sep_id = self._special_id("[SEP]", "</s>")
         self.pad_id = self._special_id("[PAD]", "<pad>")
 
+    @property
+    def vocabulary_size(self) -> int:
+        """Token ids run below this."""
+        return int(self._tokenizer.get_vocab_size())
+
     def _special_id(self, *names: str) -> int:
         for name in names:
             token_id = self._tokenizer.token_to_id(name)

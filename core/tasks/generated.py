@@ -34,6 +34,8 @@ FIRST_SEED = 1_000_000_000
 QUESTIONS_PER_DOCUMENT = 12
 """What `generate_narrative` asks by default: what a visitor sees."""
 
+SIZES = (4, 3, 2, 1)
+"""Weights of stories whose documents are asked 3, 6, 9 and 12 questions: short ones teach the same and cost less."""
 ALONE_CHANCE = 0.25
 """How often the facts of a training example stand alone, as in a list of sentences, rather than packed with prose."""
 MOST_JOINED = 0.5
@@ -73,7 +75,7 @@ def story_example(rng: Random, noise: Noise, n_chunks: int, tokenizer: Tokenizer
 
     The story has as many facts and questions as fit a document of that length, drawn anew each time.
     """
-    n_each = 1 + int(rng.random() * 4)
+    n_each = rng.choices((1, 2, 3, 4), SIZES)[0]
     most = max(9 * n_each, min(30 * n_each, n_chunks))
     story = tell_story(rng, 9 * n_each + int(rng.random() * (most - 9 * n_each + 1)), 3 * n_each)
     asked = story.questions[int(rng.random() * len(story.questions))]

@@ -18,9 +18,9 @@ POSITION_KINDS: tuple[PositionKind, ...] = ("relative", "none")
 
 _LEAST = {"updates": 1, "episodes": 1, "accumulate": 1, "steps": 1, "rank": 0, "validate_every": 1, "n_validation": 1, "warmup": 0, "seed": 0}
 """Smallest value of each whole number."""
-_UNIT = ("gamma", "trace_lambda", "ema")
+_UNIT = ("gamma", "trace_lambda", "ema", "final_share")
 """Settings between 0 and 1."""
-_NOT_NEGATIVE = ("learning_rate", "weight_decay", "ranking_weight", "final_share")
+_NOT_NEGATIVE = ("learning_rate", "weight_decay", "ranking_weight")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,8 +30,8 @@ class TrainConfig:
     data: str = "narrative"
     """Name of a mixture, or `own` for a person's questions."""
     objective: Objective = "pqn"
-    """pqn: Q-RAG algorithm 1. supervised: cross-entropy on the support along trajectories that take it in order (the paper's SFT baseline)."""
-    updates: int = 900
+    """pqn: Q-RAG algorithm 1. supervised: cross-entropy on the support along trajectories that take only it, in random order (the paper's SFT)."""
+    updates: int = 700
     episodes: int = 16
     """Episodes played in parallel for one gradient step, divided among `accumulate` parts."""
     accumulate: int = 1

@@ -135,7 +135,8 @@ def play(towers: TrainableTowers, examples: Sequence[Example], config: TrainConf
             n_tokens += towers.count_tokens(part for query, parts in texts for part in (query, *parts))
         if t > 0 and not supervised:
             with torch.no_grad():
-                slow = towers.embed_states(texts, target=True) if config.target_towers else state.detach()
+                fresh = config.target_towers or t == n_steps  # beyond the cap no online vector was made
+                slow = towers.embed_states(texts, target=True) if fresh else state.detach()
                 slow_scores = scorer.scores(slow, slow_chunks[table.rows], positions).masked_fill(~free, _MASKED)
                 values[t] = _state_values(slow_scores, alpha, config)
         if t == n_steps:
@@ -161,7 +162,7 @@ def play(towers: TrainableTowers, examples: Sequence[Example], config: TrainConf
     for i, (example, ids) in enumerate(zip(examples, chosen, strict=True)):
         reward[: len(ids), i] = torch.tensor(rewards(ids, example.support, penalize_extra_steps=config.penalize_extra_steps))
     ranking_loss = ranking_loss / taken.sum()
-    returns, q_values, td_loss = torch.zeros(shape), torch.zeros(shape), torch.zeros((), device=towers.device)
+    returns, q_values, td_loss = torch.zeros_like(reward), torch.zeros_like(reward), torch.zeros((), device=towers.device)
     if not supervised:
         returns = lambda_returns(reward, values, gamma=config.gamma, trace_lambda=config.trace_lambda, ends=ends, bootstrap_at_cap=config.bootstrap_at_cap)
         rows = torch.stack([table.rows.gather(1, action[:, None])[:, 0] for action in actions])
@@ -176,7 +177,7 @@ def play(towers: TrainableTowers, examples: Sequence[Example], config: TrainConf
         values=values[1:],
         rewards=reward,
         returns=returns,
-        entropy=entropy,
+        entropy=entropy * taken,
         taken=taken,
         completed=[set(example.support) <= set(ids) for example, ids in zip(examples, chosen, strict=True)],
         n_tokens=n_tokens,

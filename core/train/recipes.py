@@ -73,6 +73,9 @@ def plan_training(name: str, *, agent: str, source: Path | None = None, base: st
     """`source`: folder of the data sets, or the file of own questions. Raises BadRequest, BadCheckpoint."""
     if name not in RECIPES:
         raise BadRequest(f"training data {name!r} is unknown; choose one of {', '.join(RECIPES)}")
+    if not 1 <= len(agent) <= 100:
+        raise BadRequest(f"the agent's name has {len(agent)} characters, there must be between 1 and 100; name it with --name")
+    folder = find_base(base)
     recipe = RECIPES[name]
     config = TrainConfig(**{"data": name} | recipe.settings | settings)
     served = recipe.served | {"position_kind": config.position_kind, "position_resolution": 1 / 64 if config.position_kind == "relative" else None}
@@ -85,5 +88,4 @@ def plan_training(name: str, *, agent: str, source: Path | None = None, base: st
         scale=1 / 3,
         **served,
     )
-    folder = find_base(base)
     return Plan(config, spec, recipe.build(source, FastTokenizer(folder)), folder)

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import torch
+from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from torch import nn
 from torch.nn.utils import parametrize
@@ -24,6 +25,7 @@ from core.encode.checkpoint import WEIGHTS, CheckpointSpec, architecture, load_w
 from core.encode.encoder import compute_dtype
 from core.encode.forward import batches_by_length, chunk_row, join_state, pooled_vectors
 from core.encode.tokens import FastTokenizer
+from core.errors import BadCheckpoint
 
 _BATCH_TOKENS = {"cpu": 4_096, "cuda": 65_536}
 """Padded tokens a batch."""
@@ -66,7 +68,7 @@ class TrainableTowers:
         torch.manual_seed(seed)
         dtype = compute_dtype(spec, device)
         pristine = architecture(base)
-        load_weights(pristine, load_file(base / "model.safetensors"), base.name)
+        load_weights(pristine, _base_weights(base), base.name)
         self.max_positions = max_positions_of(pristine)
         self.dim = int(pristine.config.hidden_size)
         self.online = {name: _trainable(copy.deepcopy(pristine), rank, dtype).to(device) for name in TOWERS}
@@ -80,10 +82,14 @@ class TrainableTowers:
         """What the optimiser moves."""
         return [parameter for tower in self.online.values() for parameter in tower.parameters() if parameter.requires_grad]
 
-    def formed(self) -> AbstractContextManager[None]:
+    @contextmanager
+    def formed(self) -> Iterator[None]:
         """Within it, each changed weight is formed once. The optimiser must not step inside."""
-        context: AbstractContextManager[None] = parametrize.cached()
-        return context
+        with parametrize.cached():
+            for tower in self.online.values():
+                for layer in adaptable_layers(tower).values():
+                    _ = layer.weight  # formed here, with its graph: were a pass without gradients the first, all others would get its weights
+            yield
 
     def embed_chunks(self, texts: Sequence[str], *, target: bool = False) -> torch.Tensor:
         """(N, D) float32 on the device."""
@@ -110,7 +116,8 @@ class TrainableTowers:
     def state_dict(self) -> dict[str, torch.Tensor]:
         """Everything that training changes, online and target, by name."""
         out: dict[str, torch.Tensor] = {}
-        for side, towers in (("online", self.online), ("target", self.targets)):
+        sides = {"online": self.online} | ({} if self.targets is self.online else {"target": self.targets})
+        for side, towers in sides.items():
             for name, tower in towers.items():
                 out |= {f"{side}.{name}.{key}": value.detach() for key, value in _changes(tower)}
         return out
@@ -151,6 +158,13 @@ class TrainableTowers:
         if not vectors:
             return torch.zeros(0, self.dim, device=self.device)
         return torch.cat(vectors)[torch.argsort(torch.tensor(order)).to(self.device)]
+
+
+def _base_weights(base: Path) -> dict[str, torch.Tensor]:
+    try:
+        return load_file(base / "model.safetensors")
+    except (OSError, SafetensorError) as error:
+        raise BadCheckpoint(f"the base encoder {base.name} has no readable model.safetensors; fetch it again, or choose another one") from error
 
 
 def _trainable(tower: PreTrainedModel, rank: int, dtype: torch.dtype) -> PreTrainedModel:

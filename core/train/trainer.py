@@ -30,7 +30,9 @@ from torch import nn
 from core.encode.cache import VectorStore
 from core.encode.checkpoint import SPEC_FILE, sha256_of, write_spec
 from core.encode.encoder import DualEncoder, find_device
-from core.errors import BadRequest
+from core.encode.familiarity import Familiarity
+from core.encode.tokens import FastTokenizer
+from core.errors import BadCheckpoint, BadRequest
 from core.evaluate.rows import EpisodeRow
 from core.evaluate.run import Setting, evaluate
 from core.evaluate.summary import summarise
@@ -38,11 +40,14 @@ from core.qrag.agent import Agent
 from core.retrievers import AgentRetriever
 from core.tasks.example import Example
 from core.train.episodes import Played, play
+from core.train.mixtures import Mixture
 from core.train.recipes import Plan
 from core.train.towers import TrainableTowers, load_optimizer_state, optimizer_state
 
 SAVE_EVERY = 50
 """Updates between saves, beside those after each validation; a killed run repeats at most these."""
+WORD_SAMPLE = 120
+"""Draws of the mixture, of 16 examples each, whose words are counted."""
 CONFIG_FILE, PROGRESS_FILE, RESUME_FILE = "train.json", "progress.jsonl", "resume.safetensors"
 
 TrainEvent = dict[str, Any]
@@ -56,7 +61,10 @@ class Trainer:
         """Raises BadCheckpoint, and BadRequest when `folder` holds another training."""
         self.config, self.mixture, self.folder = plan.config, plan.mixture, folder
         self.device = find_device(device)
-        self.spec = plan.spec.model_copy(update={"base_sha256": sha256_of(plan.base / "model.safetensors")})
+        weights = plan.base / "model.safetensors"
+        if not weights.is_file():
+            raise BadCheckpoint(f"the base encoder {plan.base.name} has no {weights.name}; choose one that has")
+        self.spec = plan.spec.model_copy(update={"base_sha256": sha256_of(weights)})
         self._base = plan.base
         self._claim_folder()
         config = plan.config
@@ -72,6 +80,7 @@ class Trainer:
     def run(self) -> Generator[TrainEvent]:
         """Trains to the end, or until closed; yields each event after it was written."""
         validation = self.mixture.validation(self.config.n_validation)
+        self._familiarity = familiarity_with(self.mixture, validation, self.towers.tokenizer)
         if self.update == 0:
             n_parameters = sum(parameter.numel() for parameter in self.towers.parameters)
             yield self._tell("started", config=self.config.to_json(), data=self.mixture.describe(), n_parameters=n_parameters, device=str(self.device))
@@ -126,6 +135,7 @@ class Trainer:
         record = {"data": self.mixture.name, "updates": self.update, "seconds": round(self._seconds), "config": self.config.to_json()}
         spec = self.spec.model_copy(update={"training": record | {"examples": self.mixture.describe()}})
         write_spec(candidate, spec)
+        self._familiarity.save(candidate)
         encoder = DualEncoder(candidate, str(self.device))
         config = spec.episode_config(step_budget=self.config.steps, stop_threshold=None, temperature=0.0)
         with tempfile.TemporaryDirectory() as scratch:
@@ -172,19 +182,35 @@ class Trainer:
         """Continues from the last save, if there is one; events told after it are taken back."""
         path = self.folder / RESUME_FILE
         if path.exists():
-            tensors, metadata = _read_resume(path)
-            self.towers.load_state_dict(tensors)
-            load_optimizer_state(self.optimizer, {name: tensor for name, tensor in tensors.items() if name.startswith("adam.")})
-            self.update, self._seconds = int(metadata["update"]), float(metadata["seconds"])
-            self._best = float(metadata["best"]) if metadata["best"] else None
+            try:
+                self._restore(path)
+            except (OSError, SafetensorError, LookupError, TypeError, ValueError, RuntimeError) as error:
+                remedy = "delete that file to begin again, or name a new folder"
+                raise BadRequest(f"{path} can't be read, so the training can't go on from it; {remedy}") from error
         told = [event for event in read_progress(self.folder) if self.update and event.get("update", 0) <= self.update and event["event"] != "finished"]
         (self.folder / PROGRESS_FILE).write_text("".join(json.dumps(event) + "\n" for event in told), encoding="utf-8")
+
+    def _restore(self, path: Path) -> None:
+        with safe_open(path, "pt") as file:
+            metadata = file.metadata()
+        tensors = load_file(path)
+        self.towers.load_state_dict(tensors)
+        load_optimizer_state(self.optimizer, {name: tensor for name, tensor in tensors.items() if name.startswith("adam.")})
+        self.update, self._seconds = int(metadata["update"]), float(metadata["seconds"])
+        self._best = float(metadata["best"]) if metadata["best"] else None
 
     def _tell(self, event: str, **values: Any) -> TrainEvent:
         told: TrainEvent = {"event": event, **values}
         with (self.folder / PROGRESS_FILE).open("a", encoding="utf-8") as file:
             file.write(json.dumps(told) + "\n")
         return told
+
+
+def familiarity_with(mixture: Mixture, validation: Sequence[Example], tokenizer: FastTokenizer) -> Familiarity:
+    """What an agent trained on the mixture will have read, by a sample of it."""
+    rng = Random("words of training")
+    texts = dict.fromkeys(text for _ in range(WORD_SAMPLE) for example in mixture.draw(rng, 16) for text in example.chunks)
+    return Familiarity.of(list(texts), [text for example in validation for text in example.chunks], tokenizer)
 
 
 def read_training_file(folder: Path) -> dict[str, Any]:
@@ -203,15 +229,6 @@ def read_progress(folder: Path) -> list[TrainEvent]:
     except OSError:
         return []
     return [json.loads(line) for line in text.splitlines(keepends=True) if line.endswith("\n")]
-
-
-def _read_resume(path: Path) -> tuple[dict[str, torch.Tensor], dict[str, str]]:
-    try:
-        with safe_open(path, "pt") as file:
-            metadata = file.metadata()
-        return load_file(path), metadata
-    except (OSError, SafetensorError) as error:
-        raise BadRequest(f"{path} can't be read, so the training can't go on from it; delete that file to begin again, or name a new folder") from error
 
 
 def _split(examples: Sequence[Example], n_parts: int) -> list[Sequence[Example]]:
@@ -247,14 +264,11 @@ def _measure(parts: Sequence[Played]) -> TrainEvent:
 
 
 def _validation_scores(rows: Sequence[EpisodeRow]) -> TrainEvent:
-    """`score` decides which agent is best: Fact F1 with an oracle stop, each task counting once. Beside it, by task."""
+    """`score` decides which agent is best: mean Fact F1 with an oracle stop. Beside it, by task."""
     by_task: dict[str, list[EpisodeRow]] = {}
     for row in rows:
         by_task.setdefault(row.task, []).append(row)
-    means = {task: summarise(group).metrics for task, group in by_task.items()}
-    tasks = {
-        task: {"n": len(by_task[task]), "fact_f1_oracle_stop": values["fact_f1_oracle_stop"], "fact_em_no_stop": values["fact_em_no_stop"]}
-        for task, values in means.items()
-    }
-    score = sum(float(values["fact_f1_oracle_stop"] or 0) for values in means.values()) / len(means)
-    return {"score": round(score, 5), "tasks": tasks}
+    names = ("fact_f1_oracle_stop", "fact_em_no_stop")
+    tasks = {task: {"n": len(group)} | {name: summarise(group).metrics[name] for name in names} for task, group in sorted(by_task.items())}
+    score = summarise(rows).metrics["fact_f1_oracle_stop"]
+    return {"score": round(score or 0.0, 5), "tasks": tasks}
