@@ -37,10 +37,14 @@ class ChunkConfig:
     `sentences`: whole sentences packed up to the maximum (Q-RAG appendix H)."""
     max_tokens: int = 64
     """Most tokens of a chunk, counted by the encoder's tokenizer without special tokens."""
+    one_sentence: bool = False
+    """`sentences` only: every sentence is a chunk of its own, nothing is packed; the maximum still cuts long ones."""
 
     def __post_init__(self) -> None:
         if self.chunker not in CHUNKERS:
             raise BadRequest(f"chunker={self.chunker!r} is unknown; choose one of {', '.join(CHUNKERS)}")
+        if self.one_sentence and self.chunker != "sentences":
+            raise BadRequest(f"chunker={self.chunker!r} can't give each sentence a chunk of its own; choose sentences")
         if self.max_tokens < 8:
             raise BadRequest(f"max tokens {self.max_tokens} is below 8, too short for a sentence; choose 8 or more")
 

@@ -25,7 +25,7 @@ STEP_COLOURS = ("#d1495b", "#1f9aab", "#b26e00", "#8563b8", "#3f8f4f", "#c2578f"
 """By step, repeating; close to those of the strip, in tones that both themes carry."""
 STOP_COLOURS = {"perfect": "#3f8f4f", "late": "#5b7fbf", "early": "#b26e00", "never": INK}
 """By stop class (`core.evaluate.outcomes`)."""
-CURVE_POINTS = 120
+CURVE_POINTS = 80
 """Most points of a curve over updates: each is the mean of as many updates as that takes."""
 
 Events = Sequence[dict[str, Any]]
@@ -125,8 +125,8 @@ def chart_figure(chart: Chart) -> go.Figure:
 def block_of(n_updates: int) -> int:
     """Updates that one point of a curve is the mean of.
 
-    >>> block_of(1), block_of(120), block_of(900)
-    (1, 1, 8)
+    >>> block_of(1), block_of(80), block_of(900)
+    (1, 1, 12)
     """
     return max(1, -(-n_updates // CURVE_POINTS))
 
@@ -138,14 +138,15 @@ def update_figure(events: Events, name: str, title: str, *, log: bool = False) -
     y = [float(np.mean([event[name] for event in block])) for block in blocks]
     _add_curve(figure, [block[-1]["update"] for block in blocks], y, title, ACCENT)
     figure.update_xaxes(title="update")
-    figure.update_yaxes(title=title, type="log" if log else "linear", rangemode="normal" if log else "tozero")
+    figure.update_yaxes(title=title, **({"type": "log", "dtick": "D2"} if log else {"rangemode": "tozero"}))
     return figure
 
 
 def step_figure(events: Events, name: str, title: str, *, beside: str | None = None, stacked: bool = False) -> go.Figure:
     """A number of every step of the episode, such as `q`, a colour a step; `beside` is drawn dashed. Raises ValueError before the first update.
 
-    Where an update has no such step, its curve leaves it out. stacked: the sum over the steps is the upper edge.
+    Where an update has no such step, its curve leaves it out; a dashed curve that is 0 throughout, as V beyond the step cap, is not drawn.
+    stacked: the sum over the steps is the upper edge.
     """
     blocks = _blocks(events)
     figure = _figure()
@@ -153,9 +154,10 @@ def step_figure(events: Events, name: str, title: str, *, beside: str | None = N
     for step in range(1, max(len(event[name]) for block in blocks for event in block) + 1):
         colour, label = step_colour(step), f"step {step}"
         _add_curve(figure, at, [_step_mean(block, name, step) for block in blocks], label, colour, stack="sum" if stacked else None)
-        if beside is not None:
-            _add_curve(figure, at, [_step_mean(block, beside, step) for block in blocks], f"{label}, {beside}", colour, dash="dash", listed=False)
-    figure.update_layout(showlegend=True, legend={"orientation": "h", "y": 1.02, "yanchor": "bottom"}, margin={"t": 34})
+        others = [_step_mean(block, beside, step) for block in blocks] if beside is not None else []
+        if any(others):
+            _add_curve(figure, at, others, f"{label}, {beside}", colour, dash="dash", listed=False)
+    figure.update_layout(showlegend=True, legend={"orientation": "h", "y": 1.02, "yanchor": "bottom", "traceorder": "normal"}, margin={"t": 34})
     figure.update_xaxes(title="update")
     figure.update_yaxes(title=title)
     return figure

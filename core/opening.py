@@ -146,7 +146,7 @@ def vector_store(encoder: DualEncoder) -> VectorStore:
 
 def chunk_table(document: Document, config: ChunkConfig, encoder: DualEncoder, on_progress: Progress | None = None) -> ChunkTable:
     """The document's chunks, from the cache when they were cut before."""
-    key = f"{_TABLE_FORMAT} {document.sha256} {config.chunker} {config.max_tokens} {encoder.tokenizer.sha256}"
+    key = f"{_TABLE_FORMAT} {document.sha256} {config.chunker} {config.max_tokens} {config.one_sentence} {encoder.tokenizer.sha256}"
     path = home() / "chunks" / f"{hashlib.sha256(key.encode()).hexdigest()[:32]}.npz"
     table = _load_table(path)
     if table is None:

@@ -78,6 +78,8 @@ class CheckpointSpec(BaseModel):
     """How chunk vectors are stored and therefore scored."""
     chunk_tokens: dict[Chunker, int] = {"structure": 128, "sentences": 64}
     """Default maximum of each chunker, special tokens not counted."""
+    one_sentence: bool = False
+    """The agent reads plain text a sentence a chunk; a maximum that a person gives packs sentences up to it all the same."""
     suits: tuple[Literal["html", "markdown", "text", "chunks"], ...] = ()
     """Kinds of documents for which this agent is picked where nobody chose one."""
     step_budget: int = Field(4, ge=1)
@@ -120,7 +122,7 @@ class CheckpointSpec(BaseModel):
         wanted = self.chunk_tokens[chunker] if max_tokens is None else max_tokens
         if wanted > readable:
             raise BadCheckpoint(f"max tokens {wanted} is above {readable}, what {self.name} reads of a chunk; choose {readable} or less")
-        return ChunkConfig(chunker=chunker, max_tokens=wanted)
+        return ChunkConfig(chunker=chunker, max_tokens=wanted, one_sentence=self.one_sentence and chunker == "sentences" and max_tokens is None)
 
 
 @dataclass(frozen=True, eq=False)
@@ -268,6 +270,6 @@ def load_towers(folder: Path, spec: CheckpointSpec) -> Towers:
         state=towers["state"],
         action=towers["action"],
         action_sha256=hashes["action"],
-        fingerprint=hashlib.sha256((spec.model_dump_json(exclude={"scores", "description"}) + hashes["state"] + hashes["action"]).encode()).hexdigest()[:32],
+        fingerprint=hashlib.sha256((spec.model_dump_json(exclude={"scores", "description", "suits"}) + hashes["state"] + hashes["action"]).encode()).hexdigest()[:32],
         max_positions=max_positions_of(towers["state"]),
     )

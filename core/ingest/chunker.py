@@ -7,7 +7,7 @@ import hashlib
 import numpy as np
 
 from core.config import ChunkConfig, Chunker
-from core.ingest.packing import Progress, pack
+from core.ingest.packing import Progress, Units, pack
 from core.ingest.structure import sentence_layout, structure_layout
 from core.ingest.tokenizer import Tokenizer
 from core.types import ChunkTable, Document, DocumentKind
@@ -25,9 +25,12 @@ def chunk_document(document: Document, config: ChunkConfig, tokenizer: Tokenizer
     Raises BadDocument when the text has more than MAX_DOCUMENT_TOKENS tokens.
     """
     layout = structure_layout(document.text) if config.chunker == "structure" else sentence_layout(document.text)
-    chunks, n_tokens = pack(document.text, layout.units, config.max_tokens, tokenizer, on_progress)
+    units = layout.units
+    if config.one_sentence:
+        units = Units(units.spans, np.arange(len(units), dtype=np.int32))
+    chunks, n_tokens = pack(document.text, units, config.max_tokens, tokenizer, on_progress)
     keep = _first_of_each(document.text, chunks.spans) if config.chunker == "structure" else np.ones(len(chunks), dtype=bool)
-    group = chunks.group[keep]
+    group = layout.units.group[chunks.group[keep]] if config.one_sentence else chunks.group[keep]
     return ChunkTable(
         start=chunks.spans[keep, 0],
         end=chunks.spans[keep, 1],

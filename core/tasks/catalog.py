@@ -24,11 +24,13 @@ from core.tasks.babi_world import TASKS as BABI_TASKS
 from core.tasks.babilong import babilong_examples, name_length, parse_length
 from core.tasks.data import babi_folder
 from core.tasks.example import Example
-from core.tasks.generated import CHUNKING, generated_examples
+from core.tasks.generated import generated_examples
 from core.tasks.noise import Source, read_noise
 from core.tasks.qa_sets import FOLDERS, read_qa
 from core.tasks.ruler import VARIANTS, hay_of, long_qa, needle_examples
 
+PACKED = 64
+"""Tokens up to which the prose around needles and paragraphs is packed: Q-RAG's chunk size for RULER (appendix H)."""
 NOISE_POOL = 300_000
 """Tokens of noise that haystacks shorter than this are cut from."""
 PARTS: tuple[Part, ...] = ("train", "test")
@@ -126,7 +128,7 @@ def _needles(request: Request) -> tuple[Sequence[Example], int, str]:
     variant = request.name.removeprefix("niah-")
     hay = hay_of(
         variant,
-        lambda: read_noise("essays", request.tokenizer, CHUNKING.max_tokens, data=request.data),
+        lambda: read_noise("essays", request.tokenizer, PACKED, data=request.data),
         request.token_budget,
         request.seed,
         request.tokenizer,
@@ -150,7 +152,7 @@ def _long_qa(request: Request) -> tuple[Sequence[Example], int, str]:
     name = request.name.removesuffix("-long")
     part = "eval" if request.part == "test" else "train"
     source = _books(request.part)
-    books = read_noise(source, request.tokenizer, CHUNKING.max_tokens, request.token_budget, request.data)
+    books = read_noise(source, request.tokenizer, PACKED, request.token_budget, request.data)
     examples, left_out = long_qa(read_qa(name, part, request.data), request.token_budget, books, request.seed, request.tokenizer, request.name)
     what = f"{name} ({part}), each over {name_length(request.token_budget)} tokens of the set's paragraphs and {source}"
     return _some(examples, request), left_out, what

@@ -1,8 +1,8 @@
 """Labelled examples from the project's own stories: whole generated documents for evaluation, short haystacks for training.
 
-A document is cut as the app cuts a plain text (whole sentences, up to 64 tokens), so a fact shares its chunk with the prose around
-it, and support is every chunk that holds a part of a deciding fact. Training imitates that without making whole documents: only
-the facts' surroundings are composed and packed, the other chunks come from noise that all examples of a batch share.
+A document is cut as *narrative* reads a plain text, a sentence a chunk. Training imitates that without making whole documents: the
+facts stand among noise that all examples of a batch share. A few training examples pack facts and the prose around them up to 64
+tokens, so that other chunk sizes aren't foreign to the agent; support is then every chunk that holds a deciding fact.
 Seeds: evaluation draws from `Random(integer)` at FIRST_SEED and above, the documents in sample_docs from small integers; training
 takes a generator of the caller's, who seeds it with text (`training_rng`), and Python keeps the two kinds of seed apart.
 Knows nothing of encoders.
@@ -27,8 +27,8 @@ from core.tasks.story import Story, tell_story
 from core.types import Document, Workspace
 
 TASK = "generated"
-CHUNKING = ChunkConfig(chunker="sentences", max_tokens=64)
-"""How the app cuts a plain text."""
+CHUNKING = ChunkConfig(chunker="sentences", max_tokens=64, one_sentence=True)
+"""How *narrative* reads a plain text in the app."""
 FIRST_SEED = 1_000_000_000
 """Seeds of evaluation documents begin here."""
 QUESTIONS_PER_DOCUMENT = 12
@@ -36,7 +36,7 @@ QUESTIONS_PER_DOCUMENT = 12
 
 SIZES = (4, 3, 2, 1)
 """Weights of stories whose documents are asked 3, 6, 9 and 12 questions: short ones teach the same and cost less."""
-ALONE_CHANCE = 0.25
+ALONE_CHANCE = 0.9
 """How often the facts of a training example stand alone, as in a list of sentences, rather than packed with prose."""
 MOST_JOINED = 0.5
 """Chance that a fact follows the one before it directly, drawn for each packed example between 0 and this."""

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
+from torch.nn import functional
 
 from core.encode.checkpoint import CheckpointSpec
 from core.encode.rope import frequencies, on_grid
@@ -80,7 +81,8 @@ class Scorer:
 
     def __init__(self, spec: CheckpointSpec, dim: int, device: torch.device) -> None:
         self.spec = spec
-        self._frequencies = torch.from_numpy(frequencies(dim, spec.halves, spec.rope_theta)).to(device, torch.float32)
+        every_half = np.tile(frequencies(dim, spec.halves, spec.rope_theta), spec.halves)
+        self._frequencies = torch.from_numpy(every_half).to(device, torch.float32)
 
     def positions(self, examples: Sequence[Example], chosen: Sequence[Sequence[int]], width: int) -> torch.Tensor:
         """(B, width) float32, on the checkpoint's grid; 0 for padding."""
@@ -90,19 +92,23 @@ class Scorer:
             out[i, :n] = on_grid(chunk_positions(self.spec, np.array([0, n]), ids), self.spec.position_resolution)
         return torch.from_numpy(out).to(self._frequencies.device)
 
-    def turn(self, vectors: torch.Tensor, positions: torch.Tensor) -> torch.Tensor:
-        """R_p v: vectors (..., D), positions (...,)."""
+    def phases(self, positions: torch.Tensor) -> torch.Tensor | None:
+        """(..., D / 2) complex unit numbers that turn vectors at positions (...,); None where nothing is turned."""
         if self.spec.position_kind == "none":
-            return vectors
+            return None
         angles = positions.unsqueeze(-1) * self._frequencies
-        cos, sin = angles.cos().unsqueeze(-2), angles.sin().unsqueeze(-2)
-        pairs = vectors.reshape(*vectors.shape[:-1], self.spec.halves, -1, 2)
-        first, second = pairs[..., 0], pairs[..., 1]
-        return torch.stack([first * cos - second * sin, first * sin + second * cos], -1).reshape(vectors.shape)
+        return torch.polar(torch.ones_like(angles), angles)
 
-    def scores(self, states: torch.Tensor, chunks: torch.Tensor, positions: torch.Tensor) -> torch.Tensor:
-        """(B, N) Q: states (B, D), chunks (B, N, D), positions (B, N)."""
-        return torch.einsum("bd,bnd->bn", states, self.turn(chunks, positions))
+    def turn(self, vectors: torch.Tensor, phases: torch.Tensor | None) -> torch.Tensor:
+        """R_p v: vectors (..., D), phases as above. A pair of components is one complex number, which makes turning one product."""
+        if phases is None:
+            return vectors
+        pairs = torch.view_as_complex(vectors.reshape(*vectors.shape[:-1], -1, 2))
+        return torch.view_as_real(pairs * phases).reshape(vectors.shape)
+
+    def scores(self, states: torch.Tensor, chunks: torch.Tensor, phases: torch.Tensor | None) -> torch.Tensor:
+        """(B, N) Q: states (B, D), chunks (B, N, D)."""
+        return torch.bmm(self.turn(chunks, phases), states.unsqueeze(-1)).squeeze(-1)
 
 
 def play(towers: TrainableTowers, examples: Sequence[Example], config: TrainConfig, alpha: float, generator: torch.Generator) -> Played:
@@ -115,6 +121,8 @@ def play(towers: TrainableTowers, examples: Sequence[Example], config: TrainConf
     if not supervised:
         with torch.no_grad():
             slow_chunks = towers.embed_chunks(table.texts, target=True) if config.target_towers else chunks.detach()
+            slow_candidates = functional.embedding(table.rows, slow_chunks)
+    candidates = functional.embedding(table.rows, chunks)
     ends = torch.tensor([min(len(e.support) if supervised else config.steps, len(e.chunks)) for e in examples], device=towers.device)
     n_steps = int(ends.max())
     n_values = n_steps + 1 if config.bootstrap_at_cap else n_steps
@@ -128,16 +136,17 @@ def play(towers: TrainableTowers, examples: Sequence[Example], config: TrainConf
 
     for t in range(n_values):
         positions = scorer.positions(examples, chosen, table.free.shape[1])
+        phases = scorer.phases(positions)
         texts = [(example.question, _state_texts(towers.spec, example, ids)) for example, ids in zip(examples, chosen, strict=True)]
         if t < n_steps:
             state = towers.embed_states(texts)
-            scores = scorer.scores(state, chunks[table.rows], positions).masked_fill(~free, _MASKED)
+            scores = scorer.scores(state, candidates, phases).masked_fill(~free, _MASKED)
             n_tokens += towers.count_tokens(part for query, parts in texts for part in (query, *parts))
         if t > 0 and not supervised:
             with torch.no_grad():
                 fresh = config.target_towers or t == n_steps  # beyond the cap no online vector was made
                 slow = towers.embed_states(texts, target=True) if fresh else state.detach()
-                slow_scores = scorer.scores(slow, slow_chunks[table.rows], positions).masked_fill(~free, _MASKED)
+                slow_scores = scorer.scores(slow, slow_candidates, phases).masked_fill(~free, _MASKED)
                 values[t] = _state_values(slow_scores, alpha, config)
         if t == n_steps:
             break
@@ -167,7 +176,7 @@ def play(towers: TrainableTowers, examples: Sequence[Example], config: TrainConf
         returns = lambda_returns(reward, values, gamma=config.gamma, trace_lambda=config.trace_lambda, ends=ends, bootstrap_at_cap=config.bootstrap_at_cap)
         rows = torch.stack([table.rows.gather(1, action[:, None])[:, 0] for action in actions])
         vectors = _with_gradient(towers, table, chunks, with_gradient, rows)
-        q_values = (torch.stack(states) * scorer.turn(vectors[rows], torch.stack(at))).sum(-1) * taken
+        q_values = (torch.stack(states) * scorer.turn(functional.embedding(rows, vectors), scorer.phases(torch.stack(at)))).sum(-1) * taken
         td_loss = ((q_values - returns) ** 2).sum() / taken.sum()
     return Played(
         loss=ranking_loss if supervised else td_loss + config.ranking_weight * ranking_loss,

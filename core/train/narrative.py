@@ -23,21 +23,21 @@ from core.tasks.generated import story_example, training_rng
 from core.tasks.noise import compose_noise, read_noise
 from core.tasks.ruler import RANDOM_IDS, VARIANTS, needle_example, needle_hay
 
-SHARES: dict[str, float] = {"qa1": 0.5, "qa2": 1.5, "qa3": 3.5, "qa4": 1, "qa5": 1, "stories": 5, "needles": 1}
+SHARES: dict[str, float] = {"qa1": 0.5, "qa2": 2, "qa3": 4, "qa4": 1, "qa5": 1, "stories": 5, "needles": 1}
 """How often each task is drawn, as weights."""
 NOISE_TOKENS = 1_000_000
 """Tokens of the training novels that are read, for each way of cutting."""
-WINDOW = {"sentences": 60, "packed": 16, "composed": 8}
+WINDOW = {"sentences": 60, "packed": 12, "composed": 30}
 """Chunks of noise that the episodes of an update share."""
 FEWEST_NOISE, MOST_NOISE = 8, 80
 """Chunks of noise in an episode; what a window lacks is read twice."""
-CUTS = {"sentences": 0.65, "packed": 0.3, "composed": 0.05}
-"""Episodes whose noise is a sentence a chunk, packed to the app's chunk size, or the composed prose of the project's own documents."""
-STORY_CUTS = {"sentences": 0.2, "packed": 0.3, "composed": 0.5}
+CUTS = {"sentences": 0.85, "packed": 0.1, "composed": 0.05}
+"""Episodes whose noise is a sentence a chunk, as the agent is served, or packed to 64 tokens, or the prose of the project's own documents."""
+STORY_CUTS = {"sentences": 0.4, "packed": 0.1, "composed": 0.5}
 """The same for the project's own stories."""
 STORY_CHUNKS = 30
 """Chunks for the facts of the project's own stories, about."""
-RIVALS = 20
+RIVALS = 12
 """Chunks of a haystack that consists of needles."""
 VALIDATION_SHARE = 0.1
 """End of the noise that only validation reads."""
@@ -54,7 +54,7 @@ class NarrativeMixture:
         noises = {
             "sentences": read_noise("books/train", tokenizer, None, NOISE_TOKENS, data),
             "packed": read_noise("books/train", tokenizer, 64, NOISE_TOKENS, data),
-            "composed": compose_noise(training_rng(0), tokenizer, NOISE_TOKENS // 10, 64),
+            "composed": compose_noise(training_rng(0), tokenizer, NOISE_TOKENS // 10),
         }
         self._noises = {cut: _slice(noise, 0, _border(noise)) for cut, noise in noises.items()}
         self._validation_noises = {cut: _slice(noise, _border(noise), len(noise.texts)) for cut, noise in noises.items()}

@@ -38,6 +38,8 @@ _NARRATIVE = {
     "max_chunk_tokens": 98,
     "max_state_part_tokens": 98,
     "chunk_tokens": {"structure": 96, "sentences": 64},
+    "one_sentence": True,
+    "suits": ("text",),
     "step_budget": 5,
 }
 _PARAGRAPHS = {
@@ -46,6 +48,7 @@ _PARAGRAPHS = {
     "max_chunk_tokens": 130,
     "max_state_part_tokens": 130,
     "chunk_tokens": {"structure": 128, "sentences": 128},
+    "suits": ("html", "markdown"),
     "step_budget": 4,
 }
 _PARAGRAPH_SETTINGS = {"position_kind": "none", "episodes": 8, "steps": 4, "learning_rate": 4e-4, "updates": 800}

@@ -27,8 +27,8 @@ from core.encode.forward import batches_by_length, chunk_row, join_state, pooled
 from core.encode.tokens import FastTokenizer
 from core.errors import BadCheckpoint
 
-_BATCH_TOKENS = {"cpu": 4_096, "cuda": 65_536}
-"""Padded tokens a batch."""
+_BATCH_TOKENS = {"cpu": 1_024, "cuda": 65_536}
+"""Padded tokens a batch: few on a CPU, where rows of one length cost more than calls."""
 TOWERS = ("state", "action")
 
 
@@ -72,7 +72,7 @@ class TrainableTowers:
         self.max_positions = max_positions_of(pristine)
         self.dim = int(pristine.config.hidden_size)
         self.online = {name: _trainable(copy.deepcopy(pristine), rank, dtype).to(device) for name in TOWERS}
-        self.targets = {name: copy.deepcopy(tower).requires_grad_(False) for name, tower in self.online.items()} if with_targets else self.online
+        self.targets = {name: self._twin(name, pristine, dtype) for name in TOWERS} if with_targets else self.online
         if device.type == "cpu":  # the backward pass of fused attention is several times slower here than that of plain products
             for tower in self.online.values():
                 tower.set_attn_implementation("eager")
@@ -141,6 +141,12 @@ class TrainableTowers:
             else:
                 save_file(_complete(tower), folder / WEIGHTS[name])
 
+    def _twin(self, name: str, pristine: PreTrainedModel, dtype: torch.dtype) -> PreTrainedModel:
+        """A target that equals the online tower. Made anew: copies of a parametrized layer share its entry among the weights formed once."""
+        tower = _trainable(copy.deepcopy(pristine), self._rank, dtype).to(self.device).requires_grad_(False)
+        tower.load_state_dict(self.online[name].state_dict())
+        return tower
+
     def _parts(self, texts: Sequence[str]) -> list[list[int]]:
         """Token ids of texts, each tokenized once."""
         fresh = [text for text in dict.fromkeys(texts) if text not in self._ids]
@@ -162,7 +168,8 @@ class TrainableTowers:
 
 def _base_weights(base: Path) -> dict[str, torch.Tensor]:
     try:
-        return load_file(base / "model.safetensors")
+        weights: dict[str, torch.Tensor] = load_file(base / "model.safetensors")
+        return weights
     except (OSError, SafetensorError) as error:
         raise BadCheckpoint(f"the base encoder {base.name} has no readable model.safetensors; fetch it again, or choose another one") from error
 

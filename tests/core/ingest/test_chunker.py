@@ -6,7 +6,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from core.config import CHUNKERS, ChunkConfig
-from core.errors import BadDocument, Cancelled
+from core.errors import BadDocument, BadRequest, Cancelled
 from core.ingest import chunk_document, default_chunker, packing
 from core.types import Document, Workspace
 
@@ -51,6 +51,16 @@ def test_sentences_are_packed_greedily_and_repeats_are_kept(tokenizer):
     chunks, table = chunks_of(text, tokenizer, "sentences", 9, "text")
     assert [chunk.text for chunk in chunks] == ["One two three. One two three.", "One two three. Four five six seven."]
     assert table.n_duplicates == 0
+
+
+def test_a_sentence_a_chunk_packs_nothing_and_still_breaks_what_is_too_long(tokenizer):
+    document = Document("t", "One two. One two. Three.\n\nA b c d e f g, h i j k l m n o p q r.", "text")
+    table = chunk_document(document, ChunkConfig(max_tokens=9, one_sentence=True), tokenizer)
+    chunks = list(Workspace((document,), (table,)))
+    assert [chunk.text for chunk in chunks] == ["One two.", "One two.", "Three.", "A b c d e f g,", "h i j k l m n o p", "q r."]
+    assert {chunk.type for chunk in chunks} == {"text"}
+    with pytest.raises(BadRequest, match="choose sentences"):
+        ChunkConfig(chunker="structure", one_sentence=True)
 
 
 def test_only_a_sentence_that_is_too_long_is_broken_best_after_a_clause(tokenizer):
