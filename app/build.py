@@ -7,31 +7,52 @@ import signal
 import sys
 import threading
 from pathlib import Path
+from typing import Any
 
 import gradio as gr
 
 from app import opening
+from app.evaluating import Evaluations
 from app.explorer import Explorer
 from app.services import Services
 from app.session import Session
 from app.settings import Settings
+from app.tabs.evaluate import EvaluateTab
 from app.tabs.explore import ExploreTab
+from app.tabs.train import TrainTab
 from app.theme import build_theme
 from core.errors import BadRequest
+from core.experiments import new_run_id
 from core.ingest.limits import MAX_FILE_BYTES
 from core.tasks.samples import list_samples
 
 ASSETS = Path(__file__).resolve().parents[1] / "assets"
 STYLES = [ASSETS / name for name in ("theme.css", "app.css", "strip.css")]
 
+_QUIET: dict[str, Any] = {"api_visibility": "private", "show_progress": "hidden"}
+
 
 def build_app(services: Services) -> gr.Blocks:
     """The pages over shared services."""
+    evaluations = Evaluations(services)
     with gr.Blocks(title="Q-RAG Explorer", analytics_enabled=False, delete_cache=(3600, 86400), fill_width=True) as blocks:
         gr.Markdown("# Q-RAG Explorer\nWatch an agent answer a question by picking one chunk after another. Press ? for keys.", elem_id="qx-title")
-        with gr.Tabs(), gr.Tab("Explore", id="explore"):
-            explore = ExploreTab(services)
+        with gr.Tabs(selected="explore", elem_id="qx-tabs") as tabs:
+            with gr.Tab("Explore", id="explore") as explore_tab:
+                explore = ExploreTab(services, evaluations)
+            with gr.Tab("Evaluate", id="evaluate") as evaluate_tab:
+                evaluate = EvaluateTab(services, evaluations)
+            if not services.settings.public:  # strangers must not keep the machine busy for hours
+                with gr.Tab("Train", id="train") as train_tab:
+                    train = TrainTab(services)
+                train.on_show(train_tab.select)
+                for other in (explore_tab, evaluate_tab):
+                    train.on_hide(other.select)
+                train.explore.click(lambda name: (gr.Tabs(selected="explore"), ("agent", name, new_run_id())), train.chosen, [tabs, explore.wanted], **_QUIET)
         explore.on_load(blocks)
+        explore_tab.select(lambda: explore.agents(), None, explore.agent, **_QUIET)
+        evaluate.on_show(evaluate_tab.select)
+        evaluate.to_explore.change(lambda wanted: (gr.Tabs(selected="explore"), wanted), evaluate.to_explore, [tabs, explore.wanted], **_QUIET)
     return blocks
 
 
@@ -41,6 +62,7 @@ def launch(settings: Settings) -> None:
         raise BadRequest("public mode is not in this version: visitors would share one log; start without --public, on an address that only you can reach")
     os.environ.setdefault("GRADIO_ANALYTICS_ENABLED", "False")
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # a terminated app closes its log in order, as after Ctrl-C
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored where a shell started the app in the background; trainings inherit that, and stop by it
     services = Services(settings)
     blocks = build_app(services)
     threading.Thread(target=_warm_up, args=[services], daemon=True).start()

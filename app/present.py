@@ -6,15 +6,18 @@ Decides wording and what a number's tooltip says. Knows nothing of Gradio events
 from __future__ import annotations
 
 import json
+import logging
 import re
+from collections.abc import Callable
 
 import numpy as np
+import plotly.graph_objects as go
 
 from app.components.tree import Node, act, h
 from app.services import Labelled, OpenDocuments, RunInView
 from app.session import Session
 from app.strip_source import RunStrip, shown_temperature
-from core.config import EpisodeConfig
+from core.config import ChunkConfig, EpisodeConfig
 from core.encode.checkpoint import CheckpointSpec
 from core.events import StepTaken, Trace
 from core.opening import OpenProgress
@@ -67,7 +70,7 @@ def document_header(documents: OpenDocuments | None) -> list[Node]:
     workspace = documents.workspace
     titles = [document.title for document in workspace.documents]
     title = titles[0] if len(titles) == 1 else f"{titles[0]} and {len(titles) - 1} more"
-    cuts = {f"{config.chunker}, {config.max_tokens} tokens" for config in workspace.configs if config is not None} or {"chunks as given"}
+    cuts = {_cut(config) for config in workspace.configs if config is not None} or {"chunks as given"}
     n_duplicates = sum(table.n_duplicates for table in workspace.tables)
     size = f"{workspace.n_tokens:,} tokens · {counted(len(workspace), 'chunk')} · {' + '.join(sorted(cuts))}"
     seconds = sum(documents.milliseconds.values()) / 1000
@@ -92,6 +95,11 @@ def document_header(documents: OpenDocuments | None) -> list[Node]:
     if n_json_ld:
         nodes.append(_json_ld(workspace, n_json_ld))
     return nodes
+
+
+def _cut(config: ChunkConfig) -> str:
+    """How a document was cut, in a few words."""
+    return "one sentence a chunk" if config.one_sentence else f"{config.chunker}, {config.max_tokens} tokens"
 
 
 def _json_ld(workspace: Workspace, count: int) -> Node:
@@ -370,6 +378,15 @@ def changes(run: RunInView, config: EpisodeConfig, query: str) -> list[str]:
     """What differs between the run in view and the controls, in words."""
     words = ["question"] if query.strip() != run.trace.started.query else []
     return words + [word for name, word in _SETTINGS.items() if getattr(run.config, name) != getattr(config, name)]
+
+
+def drawn(draw: Callable[[], go.Figure]) -> go.Figure | None:
+    """The figure, or none: a figure that fails must not take the page with it. The server's log says why."""
+    try:
+        return draw()
+    except Exception:
+        logging.getLogger(__name__).exception("a figure could not be drawn")
+        return None
 
 
 def _plain(text: str) -> str:

@@ -26,7 +26,7 @@ from core.encode.checkpoint import SPEC_FILE, CheckpointSpec, find_checkpoint, r
 from core.encode.encoder import DualEncoder
 from core.errors import BadCheckpoint, BadRequest, LogError
 from core.events import RunStarted, StepScores, StepTaken, Stopped, Trace
-from core.experiments import ExperimentLog, InboxLog, default_log_path, open_log
+from core.experiments import Evaluation, ExperimentLog, InboxLog, default_log_path, log_evaluation, open_log
 from core.experiments.records import FinalStatus
 from core.index import Corpus
 from core.opening import Opened, Progress, index_workspace, open_corpus
@@ -202,6 +202,7 @@ class Services:
         self.corpora: Recent[OpenDocuments] = Recent(MAX_CORPORA_BYTES, lambda documents: documents.n_bytes)
         self.runs: Recent[RunInView] = Recent(MAX_RUNS_BYTES, lambda run: run.n_bytes)
         self._agents: dict[str, tuple[int, Agent]] = {}
+        self._thresholds: dict[str, float] = {}
         self._loading = threading.Lock()
         self._closing = threading.Event()
         self._unread = threading.Event()
@@ -231,6 +232,22 @@ class Services:
         """Whether the agent of that name was trained here, so that its defaults are the person's to set."""
         folder = self.checkpoints.get(name)
         return folder is not None and folder in own_agents()
+
+    def served(self, spec: CheckpointSpec) -> CheckpointSpec:
+        """The spec with the stop threshold that a person set until the app is closed, if any."""
+        threshold = self._thresholds.get(spec.name)
+        return spec if threshold is None else spec.model_copy(update={"stop_threshold": threshold})
+
+    def use_threshold(self, name: str, threshold: float | None) -> None:
+        """The stop threshold that an agent begins with until the app is closed; None: its own."""
+        self._thresholds.pop(name, None)
+        if threshold is not None:
+            self._thresholds[name] = threshold
+
+    def keep_evaluation(self, evaluation: Evaluation) -> None:
+        """Logs it, and lets readers of the log know. Raises LogError."""
+        log_evaluation(self.log, evaluation)
+        self._unread.set()
 
     @property
     def default_checkpoint(self) -> str:

@@ -138,7 +138,8 @@ def update_figure(events: Events, name: str, title: str, *, log: bool = False) -
     y = [float(np.mean([event[name] for event in block])) for block in blocks]
     _add_curve(figure, [block[-1]["update"] for block in blocks], y, title, ACCENT)
     figure.update_xaxes(title="update")
-    figure.update_yaxes(title=title, **({"type": "log", "dtick": "D2"} if log else {"rangemode": "tozero"}))
+    ticks = [n * 10.0**power for power in range(-6, 4) for n in (1, 2, 5)]
+    figure.update_yaxes(title=title, **({"type": "log", "tickvals": ticks, "tickformat": "~g"} if log else {"rangemode": "tozero"}))
     return figure
 
 

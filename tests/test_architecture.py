@@ -21,10 +21,12 @@ FLOW = (
     {"index"},
     {"opening"},
     {"qrag", "retrievers"},
+    {"tasks"},
+    {"metrics", "evaluate"},
     {"train", "answer", "llm", "sparc", "resrag"},
-    {"tasks", "metrics", "evaluate", "studies"},
+    {"studies"},
     {"experiments"},
-    {"runs", "report", "figures", "tiles"},
+    {"runs", "report", "figures", "svg", "tiles"},
     {"cli", "__main__"},
 )
 """Parts of core from left to right. A part may import its neighbours in one set and everything to the left of it."""

@@ -25,9 +25,10 @@ if (innerWidth < 640) {
   fold(20);
 }
 
-const press = (id) => { const button = document.getElementById(id); if (button && !button.disabled) button.click(); };
+const isShown = (part) => part && part.offsetParent !== null;      // keys belong to the tab that is open
+const press = (id) => { const button = document.getElementById(id); if (isShown(button) && !button.disabled) button.click(); };
 function look(by) {
-  const cards = [...document.querySelectorAll("#qx-steps [data-act=look]")];
+  const cards = [...document.querySelectorAll("#qx-steps [data-act=look]")].filter(isShown);
   const now = cards.findIndex((card) => card.closest(".qx-on"));
   const next = cards[Math.min(Math.max((now < 0 ? 0 : now) + by, 0), cards.length - 1)];
   if (next) next.click();

@@ -9,6 +9,10 @@ to be checked by whoever listens.
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Collection, Iterator
+from contextlib import closing
+from functools import wraps
+from inspect import isgeneratorfunction
 from pathlib import Path
 from typing import Any
 
@@ -48,3 +52,21 @@ def clicked(event: gr.EventData) -> tuple[str, str]:
     """(act, arg) of a click, bounded; empty strings when the browser sent something else."""
     data = event._data if isinstance(event._data, dict) else {}
     return str(data.get("act", ""))[:40], str(data.get("arg", ""))[:200]
+
+
+def packs(handler: Callable[..., Any], trees: Collection[gr.HTML]) -> Callable[..., Any]:
+    """The handler, which returns or yields updates by component, with the values of `trees` packed on their way out."""
+
+    def pack(update: dict[Any, Any]) -> dict[Any, Any]:
+        return {component: packed(value) if component in trees else value for component, value in update.items()}
+
+    if not isgeneratorfunction(handler):
+        return wraps(handler)(lambda *arguments: pack(handler(*arguments)))
+
+    @wraps(handler)
+    def generator(*arguments: Any) -> Iterator[dict[Any, Any]]:
+        with closing(handler(*arguments)) as updates:
+            for update in updates:
+                yield pack(update)
+
+    return generator

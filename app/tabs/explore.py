@@ -6,8 +6,6 @@ import logging
 from collections.abc import Callable, Generator, Iterator
 from contextlib import closing
 from dataclasses import replace
-from functools import wraps
-from inspect import isgeneratorfunction
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +14,8 @@ import plotly.graph_objects as go
 
 from app import opening, present
 from app.components.strip import strip_loading, strip_value
-from app.components.tree import Node, clicked, packed
+from app.components.tree import Node, clicked, packs
+from app.evaluating import Episode, Evaluations, open_episode
 from app.explorer import Explorer
 from app.jobs import Finished, stream
 from app.services import RunInView, Services
@@ -27,7 +26,7 @@ from core.config import EpisodeConfig
 from core.encode.checkpoint import CheckpointSpec
 from core.errors import BadRequest, UserError
 from core.figures import best_q_figure, distribution_figure, parts_figure
-from core.opening import Progress
+from core.opening import OpenProgress, Progress
 from core.tasks.samples import list_samples
 
 Update = dict[Any, Any]
@@ -52,11 +51,13 @@ def read_controls(values: tuple[Any, ...]) -> tuple[str, EpisodeConfig]:
 class ExploreTab(ExploreLayout):
     """Built once; handlers are methods."""
 
-    def __init__(self, services: Services) -> None:
+    def __init__(self, services: Services, evaluations: Evaluations) -> None:
         super().__init__(services, self._find_strip)
-        self.services = services
+        self.services, self.evaluations = services, evaluations
         self.explorer = Explorer(services)
         self.session = gr.State(Session(), delete_callback=self.explorer.leave)
+        self.wanted: gr.State = gr.State(None)
+        """What another tab asks to see here: ("agent", name, number) or ("episode", evaluation id, row, number); the number tells requests apart."""
         self._packed = {component for component in vars(self).values() if isinstance(component, gr.HTML)} - {self.page}
         self._wire()
 
@@ -83,6 +84,7 @@ class ExploreTab(ExploreLayout):
             self.step.click(self._sends(self._step), [session, *controls], **runs),
             self.standing.select(self._sends(self._on_standing), [session, *controls], **runs),
             self.reading.select(self._sends(self._on_reading), [session, *controls], **runs),
+            self.wanted.change(self._sends(self._on_wanted), [session, self.wanted, *controls], **runs),
         ]
         self.cancel.click(self._sends(self._cancelled), [session, *controls], cancels=slow, **private)
         self.back.click(self._sends(self._back), [session, *controls], **runs)
@@ -118,20 +120,7 @@ class ExploreTab(ExploreLayout):
 
     def _sends(self, handler: Callable[..., Any]) -> Callable[..., Any]:
         """The handler with trees and strip packed into strings on their way out (see components.tree)."""
-
-        def pack(update: Update) -> Update:
-            return {component: packed(value) if component in self._packed else value for component, value in update.items()}
-
-        if not isgeneratorfunction(handler):
-            return wraps(handler)(lambda *arguments: pack(handler(*arguments)))
-
-        @wraps(handler)
-        def generator(*arguments: Any) -> Iterator[Update]:
-            with closing(handler(*arguments)) as updates:
-                for update in updates:
-                    yield pack(update)
-
-        return generator
+        return packs(handler, self._packed)
 
     # Handlers; each returns or yields updates by component
 
@@ -198,7 +187,7 @@ class ExploreTab(ExploreLayout):
     def _opened(self, session: Session) -> Update:
         """Everything that changes with the documents: known questions, controls at the agent's defaults, empty views."""
         documents = self.explorer.documents(session)
-        spec = documents.agent.spec
+        spec = self.services.served(documents.agent.spec)
         known = [(present.question_label(q), q.question) for q in documents.questions]
         query = documents.questions[0].question if documents.questions else ""
         config = spec.episode_config(step_budget=min(spec.step_budget, len(documents.corpus)))
@@ -211,8 +200,13 @@ class ExploreTab(ExploreLayout):
             self.known: gr.Dropdown(known, value=query or None, visible=bool(known)),
             self.opening_progress: [],
             self.change_panel: gr.Column(visible=False),
-            self.agent: gr.Dropdown(value=spec.name, info=present.agent_note(spec)),
+            self.agent: self.agents(spec),
         }
+
+    def agents(self, spec: CheckpointSpec | None = None) -> gr.Dropdown:
+        """The agents that there are now; without a spec, the one that is chosen stays."""
+        chosen = {} if spec is None else {"value": spec.name, "info": present.agent_note(spec)}
+        return gr.Dropdown(list(self.services.checkpoints), **chosen)
 
     def _control_values(self, spec: CheckpointSpec, config: EpisodeConfig) -> Update:
         lo, hi = spec.q_range or (-1.0, 1.0)
@@ -241,6 +235,35 @@ class ExploreTab(ExploreLayout):
             if self.controls.query in update:
                 update[self.controls.query] = query
             yield update
+
+    def _on_wanted(self, session: Session, wanted: object, *controls: Any) -> Iterator[Update]:
+        match wanted:
+            case ("agent", str(name), _):
+                yield from self._change_agent(session, name, *controls)
+            case ("episode", str(evaluation_id), int(position), _):
+                yield from self._show_episode(session, evaluation_id, position)
+
+    def _show_episode(self, session: Session, evaluation_id: str, position: int) -> Iterator[Update]:
+        """The example of an evaluation's row, opened and run as it was, with the agent's own threshold."""
+        found: list[Episode] = []
+
+        def work(report: Progress) -> Session:
+            report(OpenProgress("reading", 0, 1))
+            found.append(self.evaluations.episode(evaluation_id, position))
+            return open_episode(self.explorer, session, found[0], report)
+
+        for update in self._opening(session, work):
+            session = update.get(self.session, session)
+            yield update
+        if not found or self.explorer.services.corpora.get(session.corpus) is None or session.opening:
+            return
+        query, config = found[0].example.question, found[0].config
+        spec = self.explorer.documents(session).agent.spec
+        yield self._control_values(spec, config)
+        threshold = config.stop_threshold
+        values = (query, config.step_budget, config.temperature, threshold is not None, threshold or 0.0, config.seed, config.beam_width)
+        run = (*values, config.use_positions, config.top_k_actions)
+        yield from self._acting(session, run, lambda query, config: self.explorer.advance(session, query, config, None))
 
     def _run(self, session: Session, *controls: Any) -> Iterator[Update]:
         yield from self._acting(session, controls, lambda query, config: self.explorer.advance(session, query, config, None))
@@ -378,25 +401,16 @@ class ExploreTab(ExploreLayout):
         return {
             self.figures: gr.Row(visible=True),
             self.decision: present.figure_title("Best Q per step and the threshold", present.decision(run.trace, session.cursor)),
-            self.best: _drawn(lambda: best_q_figure(run.trace)),
+            self.best: present.drawn(lambda: best_q_figure(run.trace)),
             self.distribution_title: present.figure_title(f"Distribution of Q at step {look}", "chunks that could be chosen, log scale"),
-            self.distribution: _drawn(lambda: _distribution(run, look)),
+            self.distribution: present.drawn(lambda: _distribution(run, look)),
             self.parts_card: gr.Column(visible=has_parts),
-            self.parts: _drawn(lambda: parts_figure(run.trace)) if has_parts else None,
+            self.parts: present.drawn(lambda: parts_figure(run.trace)) if has_parts else None,
         }
 
     def _find_strip(self, token: str) -> RunStrip | None:
         run = self.services.runs.get(token)
         return None if run is None else RunStrip(run)
-
-
-def _drawn(draw: Callable[[], go.Figure]) -> go.Figure | None:
-    """The figure, or none: a figure that fails must not take the page with it. The server's log says why."""
-    try:
-        return draw()
-    except Exception:
-        logging.getLogger(__name__).exception("a figure could not be drawn")
-        return None
 
 
 def _distribution(run: RunInView, look: int) -> go.Figure:

@@ -266,10 +266,11 @@ def load_towers(folder: Path, spec: CheckpointSpec) -> Towers:
         if tower in adapters:
             merge_adapter(towers[tower], adapters[tower], f"{tower} of checkpoint {spec.name}")
         towers[tower].eval().requires_grad_(False)
+    decides = spec.model_dump_json(exclude={"scores", "description", "suits"})
     return Towers(
         state=towers["state"],
         action=towers["action"],
         action_sha256=hashes["action"],
-        fingerprint=hashlib.sha256((spec.model_dump_json(exclude={"scores", "description", "suits"}) + hashes["state"] + hashes["action"]).encode()).hexdigest()[:32],
+        fingerprint=hashlib.sha256((decides + hashes["state"] + hashes["action"]).encode()).hexdigest()[:32],
         max_positions=max_positions_of(towers["state"]),
     )

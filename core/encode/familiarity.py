@@ -20,7 +20,7 @@ from core.encode.tokens import FastTokenizer
 from core.errors import BadCheckpoint
 
 FAMILIARITY_FILE = "familiarity.safetensors"
-FOREIGN = 1.22
+FOREIGN = 1.15
 """Times the surprise of the agent's own texts."""
 _SAMPLE = 400
 """Texts of a document that are read, evenly spread."""

@@ -2,12 +2,28 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
 from core.config import EpisodeConfig
 from core.events import RunStarted, StepTaken, Stopped, Trace
-from core.figures import STEP_COLOURS, best_q_figure, chart_figure, distribution_figure, parts_figure, step_colour
+from core.figures import (
+    CURVE_POINTS,
+    STEP_COLOURS,
+    best_q_figure,
+    block_of,
+    card_figure,
+    chart_figure,
+    distribution_figure,
+    parts_figure,
+    step_colour,
+    step_figure,
+    stops_figure,
+    update_figure,
+    validation_figure,
+)
 from core.studies.report import Chart, Line
 
 
@@ -72,3 +88,67 @@ def test_a_chart_of_a_study() -> None:
     ]
     assert (figure.layout.xaxis.type, figure.layout.yaxis.type, figure.layout.xaxis.title.text) == ("log", "linear", "tokens")
     assert figure.layout.showlegend
+
+
+def updates(*success: float, **more: Any) -> list[dict[str, Any]]:
+    """Events of a training with these shares of success."""
+    return [{"event": "started"}, *({"event": "update", "update": i, "success": value, **more} for i, value in enumerate(success, start=1))]
+
+
+def test_a_curve_has_a_point_an_update_and_later_one_a_block() -> None:
+    (line,) = update_figure(updates(0.25, 0.75), "success", "share").data
+    assert (list(line.x), list(line.y)) == ([1, 2], [0.25, 0.75])
+    many = updates(*np.linspace(0, 1, 10 * CURVE_POINTS + 3))
+    (line,) = update_figure(many, "success", "share").data
+    size = block_of(len(many) - 1)
+    assert len(line.x) == -(-(len(many) - 1) // size) <= CURVE_POINTS
+    assert line.x[-1] == len(many) - 1
+    assert line.y[0] == pytest.approx(np.mean([event["success"] for event in many[1 : size + 1]]))
+
+
+def test_a_curve_of_losses_is_logarithmic() -> None:
+    assert update_figure(updates(0.5), "success", "loss", log=True).layout.yaxis.type == "log"
+
+
+@pytest.mark.parametrize("draw", [lambda: update_figure([], "success", "share"), lambda: step_figure(updates(), "q", "Q"), lambda: validation_figure([])])
+def test_a_training_that_has_told_nothing_has_no_figure(draw: Any) -> None:
+    with pytest.raises(ValueError, match="yet"):
+        draw()
+
+
+def test_steps_have_their_colours_and_v_is_dashed() -> None:
+    events = updates(1.0, q=[0.5, 0.25], v=[0.75, 0.0]) + updates(1.0, q=[0.5, 0.25, 1.0], v=[0.75, 0.0, 0.0])
+    lines = {line.name: line for line in step_figure(events, "q", "Q", beside="v").data}
+    assert list(lines) == ["step 1", "step 1, v", "step 2", "step 3"], "V beyond the cap is 0 throughout"
+    assert lines["step 1"].line.color == lines["step 1, v"].line.color == step_colour(1)
+    assert lines["step 1, v"].line.dash == "dash"
+    assert list(lines["step 3"].y) == [None, 1.0], "an update without this step leaves it out"
+
+
+def test_stacked_rewards_add_up() -> None:
+    figure = step_figure(updates(1.0, reward=[0.25, 0.5]), "reward", "reward", stacked=True)
+    assert {line.stackgroup for line in figure.data} == {"sum"}
+
+
+def test_validation_has_a_line_a_task_and_their_mean() -> None:
+    def validated(update: int, **scores: float) -> dict[str, Any]:
+        tasks = {task: {"n": 5, "fact_f1_oracle_stop": score} for task, score in scores.items()}
+        return {"event": "validated", "update": update, "score": sum(scores.values()) / len(scores), "tasks": tasks}
+
+    lines = {line.name: line for line in validation_figure([validated(0, qa1=0.5, qa2=0.25), validated(100, qa1=1.0)]).data}
+    assert list(lines) == ["qa1", "qa2", "all tasks"]
+    assert (list(lines["qa2"].y), list(lines["all tasks"].y)) == ([0.25, None], [0.375, 1.0])
+    (alone,) = validation_figure([validated(0, own=0.5)]).data
+    assert (alone.name, alone.mode) == ("all tasks", "lines+markers")
+
+
+def test_stops_are_stacked_under_the_threshold_that_is_looked_at() -> None:
+    figure = stops_figure((0.0, 0.5, 1.0), {"perfect": (0.0, 0.75, 0.0), "early": (1.0, 0.25, 1.0)}, 0.5, (0.5, 0.9, 0.1))
+    perfect, early, f1 = figure.data
+    assert (perfect.stackgroup, early.stackgroup, f1.stackgroup) == ("stops", "stops", None)
+    assert list(np.add(perfect.y, early.y)) == [1, 1, 1]
+    assert (f1.name, figure.layout.shapes[0].x0) == ("Fact F1", 0.5)
+
+
+def test_a_chart_in_a_card_has_no_title_of_its_own() -> None:
+    assert card_figure(Chart("Title", "x", "y", (Line("one", (1.0,), (1.0,)),))).layout.title.text is None

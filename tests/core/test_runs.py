@@ -59,7 +59,10 @@ def test_a_record_names_everything_that_made_the_run(encoder: DualEncoder, corpu
     assert (record.method, record.query, record.seed, record.n_chunks) == ("qrag", QUERY, 9, len(corpus))
     assert (record.checkpoint, record.checkpoint_fingerprint, record.vectors) == ("relative20", encoder.fingerprint, encoder.vector_fingerprint)
     assert record.document_hashes == (STORY.sha256, NOTES.sha256)
-    assert record.chunking == [{"chunker": "sentences", "max_tokens": 8}, {"chunker": "structure", "max_tokens": 16}]
+    assert record.chunking == [
+        {"chunker": "sentences", "max_tokens": 8, "one_sentence": False},
+        {"chunker": "structure", "max_tokens": 16, "one_sentence": False},
+    ]
     assert EpisodeConfig.from_json(record.config) == trace.started.config
     assert record.label == {"support": [1]}
     assert len({run_record(trace.started, corpus.workspace, encoder).run_id for _ in range(20)}) == 20

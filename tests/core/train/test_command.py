@@ -74,7 +74,14 @@ def test_data_must_be_named_and_there(refused: Callable[..., str], base: Path, t
     assert refused("train", "--questions", few, *out).strip() == "few.jsonl has 3 questions, below 8; add more"
 
 
-def test_another_training_in_the_folder_is_refused(refused: Callable[..., str], questions: Path, base: Path, tmp_path: Path) -> None:  # noqa: F811
+def test_another_training_in_the_folder_is_refused(
+    refused: Callable[..., str],
+    questions: Path,
+    base: Path,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],  # noqa: F811
+) -> None:
     command = flags(questions, base, tmp_path / "agent")
     assert main(command) == 0
+    capsys.readouterr()
     assert "holds a training with other settings" in refused(*command, "--seed", 5)

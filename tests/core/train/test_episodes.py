@@ -181,7 +181,8 @@ def test_the_ranking_loss_is_the_policys_cross_entropy_on_support(towers_of: Tow
     out = played(towers, [example], steps=1, ranking_weight=0.5, ranking_temperature=0.7)
     scorer = Scorer(towers.spec, towers.dim, CPU)
     with torch.no_grad():
-        q_values = scorer.scores(towers.embed_states([(QUESTION, [])]), towers.embed_chunks(example.chunks)[None], scorer.phases(scorer.positions([example], [[]], 8)))[0]
+        phases = scorer.phases(scorer.positions([example], [[]], 8))
+        q_values = scorer.scores(towers.embed_states([(QUESTION, [])]), towers.embed_chunks(example.chunks)[None], phases)[0]
     wanted = -float((q_values / 0.7).softmax(0)[list(support)].sum().log())
     assert out.ranking_loss == pytest.approx(wanted, rel=1e-3)
     assert float(out.loss.detach()) == pytest.approx(out.td_loss + 0.5 * wanted, rel=1e-3)
