@@ -62,7 +62,6 @@ def launch(settings: Settings) -> None:
         raise BadRequest("public mode is not in this version: visitors would share one log; start without --public, on an address that only you can reach")
     os.environ.setdefault("GRADIO_ANALYTICS_ENABLED", "False")
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # a terminated app closes its log in order, as after Ctrl-C
-    signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored where a shell started the app in the background; trainings inherit that, and stop by it
     services = Services(settings)
     blocks = build_app(services)
     threading.Thread(target=_warm_up, args=[services], daemon=True).start()

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import signal
 import sys
 from contextlib import closing
 from dataclasses import fields
@@ -72,6 +73,7 @@ def add_train_flags(parser: argparse.ArgumentParser) -> None:
 
 def run_train(args: argparse.Namespace) -> int:
     """The command; returns the exit status."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored where a shell started it in the background; a training stops by it
     if (args.questions is None) == (args.data is None):
         raise BadRequest("say what to train on: either --data NAME or --questions FILE.jsonl")
     named = {field.name: getattr(args, field.name, None) for field in fields(TrainConfig) if field.name != "data"}
