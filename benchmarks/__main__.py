@@ -19,6 +19,7 @@ BENCHMARKS = {
     "encoding": "tokens a second, against sentence-transformers",
     "cosine_threshold": "the cosine from which a chunk counts as support, on three QA training sets",
     "first_step": "seconds from opening a 1 MB book to the first step, cold and cached",
+    "babi_rules": "whether the generator's rules of support are bAbI's",
     "familiarity": "how foreign real documents are to each shipped agent",
     "ingest_pages": "what reading and chunking keep of real pages, Markdown and books",
 }

@@ -75,11 +75,11 @@ def test_data_must_be_named_and_there(refused: Callable[..., str], base: Path, t
 
 
 def test_another_training_in_the_folder_is_refused(
-    refused: Callable[..., str],
+    refused: Callable[..., str],  # noqa: F811
     questions: Path,
     base: Path,
     tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],  # noqa: F811
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     command = flags(questions, base, tmp_path / "agent")
     assert main(command) == 0
