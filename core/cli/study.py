@@ -7,6 +7,7 @@ that file. So a table in the docs is one command, which needs no model once its 
 from __future__ import annotations
 
 import argparse
+import gzip
 import sys
 from collections.abc import Iterator
 from dataclasses import replace
@@ -30,7 +31,7 @@ def add_study_flags(parser: argparse.ArgumentParser) -> None:
     listed = "; ".join(f"{name}: {study.summary}" for name, study in STUDIES.items())
     parser.add_argument("name", choices=STUDIES, metavar="NAME", help=listed.replace("%", "%%"))
     parser.add_argument("tasks", nargs="*", metavar="TASK", help="what to evaluate (default: the task of the paper's study)")
-    parser.add_argument("--rows", type=Path, metavar="FILE.jsonl", help="rows to read, or where to write those that are made")
+    parser.add_argument("--rows", type=Path, metavar="FILE.jsonl", help="rows to read, or where to write those that are made; gzipped if it ends in .gz")
     parser.add_argument("--trainings", type=Path, nargs="+", metavar="PATH", help="folders of trainings, or copies of their progress.jsonl")
     parser.add_argument("--figure", type=Path, metavar="FILE.svg", help="draw the charts into this file")
     add_data_flags(parser, "test")
@@ -49,7 +50,7 @@ def run_study(args: argparse.Namespace) -> int:
     report = _training_report(study, args) if isinstance(study, TrainingStudy) else study.report(_rows(study, args))
     sys.stdout.write(markdown(report))
     if args.figure is not None:
-        _write(args.figure, [_figure(report)])
+        _write(args.figure, _figure(report).encode())
     return 0
 
 
@@ -71,7 +72,8 @@ def _rows(study: RowStudy, args: argparse.Namespace) -> list[EpisodeRow]:
     variations = _variations(study, args)
     rows = [row for name in args.tasks or study.tasks for variation in variations for row in _evaluate(study, name, variation, args)]
     if args.rows is not None:
-        _write(args.rows, [row_line(row) for row in rows])
+        text = "".join(map(row_line, rows)).encode()
+        _write(args.rows, gzip.compress(text, mtime=0) if args.rows.suffix == ".gz" else text)
     return rows
 
 
@@ -100,9 +102,9 @@ def _evaluate(study: RowStudy, name: str, variation: Variation, args: argparse.N
     return evaluate(examples, setting, subject.retriever, subject.encoder, config, progress_printer(task.name), batch=batch)
 
 
-def _write(path: Path, lines: list[str]) -> None:
+def _write(path: Path, content: bytes) -> None:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        write_whole(path, lines)
+        write_whole(path, content)
     except OSError as error:
         raise BadRequest(f"{path} can't be written ({error.strerror}); name another file") from error

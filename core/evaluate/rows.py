@@ -9,7 +9,9 @@ Knows nothing of encoders, logs or figures.
 
 from __future__ import annotations
 
+import gzip
 import json
+import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -77,11 +79,11 @@ def row_line(row: EpisodeRow) -> str:
 
 
 def read_rows(path: Path) -> list[EpisodeRow]:
-    """The rows of a file. Raises BadRequest, naming the line that is none."""
+    """The rows of a file, gzipped if its name ends in .gz. Raises BadRequest, naming the line that is none."""
     try:
-        with path.open(encoding="utf-8") as file:
+        with gzip.open(path, "rt", encoding="utf-8") if path.suffix == ".gz" else path.open(encoding="utf-8") as file:
             return list(_parse(file, path))
-    except (OSError, UnicodeDecodeError) as error:
+    except (OSError, EOFError, UnicodeDecodeError, zlib.error) as error:
         raise BadRequest(f"rows can't be read from {path} ({error}); take a file that evaluate wrote") from error
 
 

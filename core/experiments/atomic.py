@@ -7,12 +7,12 @@ from collections.abc import Iterable
 from pathlib import Path
 
 
-def write_whole(path: Path, lines: Iterable[str]) -> None:
-    """Write lines beside `path`, make sure they are on the disk, and put them in its place. Raises OSError."""
+def write_whole(path: Path, lines: Iterable[str] | bytes) -> None:
+    """Write lines, or bytes as they are, beside `path`, make sure they are on the disk, and put them in its place. Raises OSError."""
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
-        with temporary.open("w", encoding="utf-8", newline="") as file:
-            file.writelines(lines)
+        with temporary.open("wb") as file:
+            file.writelines([lines] if isinstance(lines, bytes) else (line.encode() for line in lines))
             file.flush()
             os.fsync(file.fileno())
         os.replace(temporary, path)

@@ -12,6 +12,7 @@ from typing import Any
 from core.evaluate.rows import EpisodeRow
 from core.studies import stopping, sweeps, trainings
 from core.studies.report import Report
+from core.studies.scores import scores
 
 LENGTHS = ("1K", "4K", "32K", "128K", "1M", "10M")
 
@@ -54,6 +55,14 @@ class TrainingStudy:
 
 
 STUDIES: dict[str, RowStudy | TrainingStudy] = {
+    "scores": RowStudy(summary="every evaluation in one line", report=scores, tasks=("qa1", "qa2", "qa3", "qa4", "qa5"), step_budget=4),
+    "methods": RowStudy(
+        summary="the agent beside plain top-k, BM25 and multi-step without training, at the same number of chunks",
+        report=scores,
+        tasks=("hotpotqa", "musique"),
+        variations=tuple(Variation(method=method) for method in ("qrag", "topk", "bm25", "multistep")),
+        stops=False,
+    ),
     "early-stopping": RowStudy(
         summary="early, late and perfect stops over thresholds (tables 4, 5)", report=stopping.early_stopping, tasks=("qa2",), step_budget=6
     ),

@@ -34,8 +34,8 @@ FIRST_SEED = 1_000_000_000
 QUESTIONS_PER_DOCUMENT = 12
 """What `generate_narrative` asks by default: what a visitor sees."""
 
-SIZES = (4, 3, 2, 1)
-"""Weights of stories whose documents are asked 3, 6, 9 and 12 questions: short ones teach the same and cost less."""
+SIZES = (1, 1, 2, 4)
+"""Weights of stories whose documents are asked 3, 6, 9 and 12 questions: those of long documents have up to 120 facts, and are not learned from short ones."""
 ALONE_CHANCE = 0.9
 """How often the facts of a training example stand alone, as in a list of sentences, rather than packed with prose."""
 MOST_JOINED = 0.5
@@ -70,20 +70,19 @@ def training_rng(seed: int) -> Random:
     return Random(f"training {seed}")
 
 
-def story_example(rng: Random, noise: Noise, n_chunks: int, tokenizer: Tokenizer, example_id: str = "") -> Example:
-    """A training example: one question of a story, its facts' chunks among noise, `n_chunks` in all (more where the facts need more).
+def story_example(rng: Random, noise: Noise, n_noise: int, tokenizer: Tokenizer, example_id: str = "") -> Example:
+    """A training example: one question of a story, the chunks of its facts among `n_noise` chunks of noise.
 
-    The story has as many facts and questions as fit a document of that length, drawn anew each time.
+    The story has as many facts and questions as a document's may have, drawn anew each time; questions of more facts are asked more often.
     """
     n_each = rng.choices((1, 2, 3, 4), SIZES)[0]
-    most = max(9 * n_each, min(30 * n_each, n_chunks))
-    story = tell_story(rng, 9 * n_each + int(rng.random() * (most - 9 * n_each + 1)), 3 * n_each)
-    asked = story.questions[int(rng.random() * len(story.questions))]
+    story = tell_story(rng, 9 * n_each + int(rng.random() * (21 * n_each + 1)), 3 * n_each)
+    asked = rng.choices(story.questions, [question.hops for question in story.questions])[0]
     if rng.random() < ALONE_CHANCE:
         own, chunk_of_fact = [fact.text for fact in story.facts], list(range(len(story.facts)))
     else:
         own, chunk_of_fact = _pack_with_prose(rng, story, tokenizer)
-    chunks = weave(own, noise, max(0, n_chunks - len(own)), rng)
+    chunks = weave(own, noise, n_noise, rng)
     support = tuple(sorted({chunks.places[chunk_of_fact[row]] for row in asked.support}))
     return Example(example_id, TASK, asked.question, chunks, support, (asked.answer,), f"{asked.hops} facts")
 

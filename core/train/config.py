@@ -31,7 +31,7 @@ class TrainConfig:
     """Name of a mixture, or `own` for a person's questions."""
     objective: Objective = "pqn"
     """pqn: Q-RAG algorithm 1. supervised: cross-entropy on the support along trajectories that take only it, in random order (the paper's SFT)."""
-    updates: int = 480
+    updates: int = 800
     episodes: int = 20
     """Episodes played in parallel for one gradient step, divided among `accumulate` parts."""
     accumulate: int = 1

@@ -1,7 +1,8 @@
 """The mixture behind *multi-hop*: questions over Wikipedia paragraphs, of two to four hops, and single-hop ones as short episodes.
 
 The training parts are small, so each question is asked among more than its own distractors: paragraphs of the other questions of the
-same update join in. They are embedded anyway, and teach what a paragraph looks like that answers something else.
+same update join in. They are embedded anyway, and teach what a paragraph looks like that answers something else. Sets whose distractors
+are easy to tell apart borrow the lexically closest paragraphs of all sets besides.
 Decides the shares of the sets and which records validate. Knows nothing of towers.
 """
 
@@ -13,13 +14,17 @@ from random import Random
 from typing import Any
 
 from core.tasks.example import Example
-from core.tasks.qa_sets import read_qa
+from core.tasks.qa_sets import DistractorPool, read_qa
 
 SHARES: dict[str, float] = {"hotpotqa": 3, "2wiki": 1, "musique": 2.5, "hotpotqa-sentences": 0.5, "nq": 0.5, "squad": 0.5}
 """How often each set is drawn, as weights."""
 VALIDATED = ("hotpotqa", "2wiki", "musique")
 VALIDATION_SHARE = 0.08
 """Records of these sets kept for validation."""
+HARDENED = ("musique",)
+"""Sets whose training distractors were made, not retrieved."""
+HARD = 6
+"""Paragraphs that look like the question's own, for each question of those."""
 FOREIGN = 24
 """Paragraphs of other questions that join each question, at most."""
 
@@ -39,12 +44,18 @@ class MultiHopMixture:
             kept = round(VALIDATION_SHARE * len(examples)) if name in VALIDATED else 0
             self._validation += examples[:kept]
             self._train[name] = examples[kept:]
-        Random("order of validation").shuffle(self._validation)
+        self._pool = DistractorPool(example for examples in self._train.values() for example in examples)
+        rng = Random("order of validation")
+        self._validation = [self._hardened(example, rng) for example in self._validation]
+        rng.shuffle(self._validation)
 
     def draw(self, rng: Random, n: int) -> list[Example]:
         """See `Mixture`."""
         names = rng.choices(list(self._shares), list(self._shares.values()), k=n)
-        return mixed_up([rng.choice(self._train[name]) for name in names], rng)
+        return mixed_up([self._hardened(rng.choice(self._train[name]), rng) for name in names], rng)
+
+    def _hardened(self, example: Example, rng: Random) -> Example:
+        return self._pool.extend(example, HARD, rng, hard_share=1.0) if example.task in HARDENED else example
 
     def validation(self, n: int) -> list[Example]:
         """See `Mixture`."""

@@ -23,20 +23,18 @@ from core.tasks.generated import story_example, training_rng
 from core.tasks.noise import compose_noise, read_noise
 from core.tasks.ruler import RANDOM_IDS, VARIANTS, needle_example, needle_hay
 
-SHARES: dict[str, float] = {"qa1": 0.5, "qa2": 2, "qa3": 4, "qa4": 1, "qa5": 1, "stories": 5, "needles": 1}
+SHARES: dict[str, float] = {"qa1": 0.5, "qa2": 2, "qa3": 4, "qa4": 1.5, "qa5": 1.5, "stories": 6, "needles": 1.5}
 """How often each task is drawn, as weights."""
 NOISE_TOKENS = 1_000_000
 """Tokens of the training novels that are read, for each way of cutting."""
-WINDOW = {"sentences": 60, "packed": 12, "composed": 30}
+WINDOW = {"sentences": 100, "packed": 12, "composed": 60}
 """Chunks of noise that the episodes of an update share."""
-FEWEST_NOISE, MOST_NOISE = 8, 80
+FEWEST_NOISE, MOST_NOISE = 8, 100
 """Chunks of noise in an episode; what a window lacks is read twice."""
 CUTS = {"sentences": 0.85, "packed": 0.1, "composed": 0.05}
 """Episodes whose noise is a sentence a chunk, as the agent is served, or packed to 64 tokens, or the prose of the project's own documents."""
 STORY_CUTS = {"sentences": 0.4, "packed": 0.1, "composed": 0.5}
 """The same for the project's own stories."""
-STORY_CHUNKS = 30
-"""Chunks for the facts of the project's own stories, about."""
 RIVALS = 12
 """Chunks of a haystack that consists of needles."""
 VALIDATION_SHARE = 0.1
@@ -87,7 +85,7 @@ class NarrativeMixture:
         noise = noises[rng.choices(list(cuts), list(cuts.values()))[0]]
         n_noise = rng.randint(FEWEST_NOISE, MOST_NOISE)
         if name == "stories":
-            return story_example(rng, noise, STORY_CHUNKS + n_noise, self._tokenizer, example_id)
+            return story_example(rng, noise, n_noise, self._tokenizer, example_id)
         if name == "needles":
             return self._needles(noise, n_noise, rng, example_id)
         story = self._untested(_babi_task(name), rng)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from random import Random
 
 import pytest
@@ -51,12 +52,12 @@ def test_lengths_out_of_bounds(tokenizer: FastTokenizer):
         next(generated_examples(10, 1, 0, tokenizer))
 
 
-@given(seed=st.integers(0, 10_000), n_chunks=st.integers(30, 120))
+@given(seed=st.integers(0, 10_000), n_noise=st.integers(10, 120))
 @settings(max_examples=60)
-def test_training_examples(prose: Noise, tokenizer: FastTokenizer, seed: int, n_chunks: int):
-    example = story_example(Random(f"test {seed}"), prose, n_chunks, tokenizer)
+def test_training_examples(prose: Noise, tokenizer: FastTokenizer, seed: int, n_noise: int):
+    example = story_example(Random(f"test {seed}"), prose, n_noise, tokenizer)
     assert isinstance(example.chunks, Woven)
-    assert len(example.chunks) == max(n_chunks, len(example.chunks.own))
+    assert len(example.chunks) == n_noise + len(example.chunks.own)
     assert tokenizer.count(example.chunks.own).max() <= 64
     facts = facts_of(example)
     assert {chunk_id for _, chunk_id in facts} == set(example.chunks.places)
@@ -79,7 +80,9 @@ def test_facts_stand_alone_or_with_prose_and_neighbours(prose: Noise, tokenizer:
     packed = [text for example in examples if example not in alone for text in example.chunks.own]  # type: ignore[attr-defined]
     assert sum(len(FACT.findall(text)) > 1 for text in packed) > 0.05 * len(packed)
     assert sum(not text.startswith(tuple(ACTORS)) for text in packed) > 0.3 * len(packed)
-    assert {example.kind for example in examples} == {"1 facts", "2 facts", "3 facts"}
+    kinds = Counter(example.kind for example in examples)
+    assert 0 < kinds["1 facts"] < kinds["2 facts"] < kinds["3 facts"]
+    assert max(len(example.chunks.own) for example in alone) > 100  # type: ignore[attr-defined]
 
 
 def test_training_is_seeded_apart_from_evaluation(prose: Noise, tokenizer: FastTokenizer):

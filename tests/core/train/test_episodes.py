@@ -26,14 +26,19 @@ LISTED = Example("listed", "made", QUESTION, WOVEN.chunks[:], (1, 5))
 
 
 class Watched(TrainableTowers):
-    """Notes which chunks the online towers embed with a gradient."""
+    """Notes which chunks the online towers embed with a gradient, and the texts of all states."""
 
     warm: set[str]
+    states: list[Sequence[str]]
 
     def embed_chunks(self, texts: Sequence[str], *, target: bool = False) -> torch.Tensor:
         if torch.is_grad_enabled() and not target:
             self.warm |= set(texts)
         return super().embed_chunks(texts, target=target)
+
+    def embed_states(self, states: Sequence[tuple[str, Sequence[str]]], *, target: bool = False) -> torch.Tensor:
+        self.states += [texts for _, texts in states]
+        return super().embed_states(states, target=target)
 
 
 TowersOf = Callable[..., Watched]
@@ -56,7 +61,7 @@ def towers_of(base: Path) -> TowersOf:
             position_resolution=1 / 64,
         )
         towers = Watched(spec, base, rank=4, with_targets=with_targets, device=CPU, seed=0)
-        towers.warm = set()
+        towers.warm, towers.states = set(), []
         generator = torch.Generator().manual_seed(0)
         with torch.no_grad():
             for parameter in towers.parameters:
@@ -117,6 +122,16 @@ def test_the_td_gradient_does_not_care_what_is_called_noise(towers_of: TowersOf)
     played(woven, [WOVEN] * 4)
     played(listed, [LISTED] * 4)
     torch.testing.assert_close(gradients(woven), gradients(listed), rtol=1e-4, atol=1e-5)
+
+
+def test_states_hold_the_chosen_chunks_in_document_order(towers_of: TowersOf) -> None:
+    towers, order = towers_of(), {text: row for row, text in enumerate(LISTED.chunks)}
+    out = played(towers, [WOVEN] * 8, steps=4)
+    rows = [[order[text] for text in texts] for texts in towers.states]
+    assert all(state == sorted(set(state)) for state in rows)
+    assert sorted(map(len, rows)) == sorted([0, 1, 2, 3] * 8 + [1, 2, 3] * 8)  # online, and the targets from the second on
+    assert len({tuple(state) for state in rows if len(state) == 3}) > 1
+    assert out.taken.all()
 
 
 def test_values_come_from_the_targets_and_without_them_from_the_online_towers(towers_of: TowersOf) -> None:

@@ -11,6 +11,7 @@ import sys
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import numpy as np
@@ -26,9 +27,10 @@ from core.evaluate.summary import summarise
 from core.events import fold
 from core.qrag.agent import Agent
 from core.retrievers import AgentRetriever
+from core.train.recipes import plan_training
 from core.train.trainer import CONFIG_FILE, PROGRESS_FILE, RESUME_FILE, Trainer, TrainEvent, read_progress
 from tests.core.conftest import CorpusOf
-from tests.core.train.conftest import TINY, PlanOf, Trained
+from tests.core.train.conftest import NAMES, PLACES, SHORT, TINY, PlanOf, Trained
 
 ROOT = Path(__file__).resolve().parents[3]
 UNTRAINED, FLOOR = 0.3, 0.6
@@ -82,6 +84,28 @@ def test_the_best_agent_is_kept_and_its_score_is_what_evaluation_measures(traine
     store = VectorStore(tmp_path / "vectors", encoder.dim, np.dtype(encoder.spec.vectors))
     rows = list(evaluate(examples, Setting(split="validation"), AgentRetriever(Agent(encoder)), encoder, config, store=store))
     assert summarise(rows).metrics["fact_f1_oracle_stop"] == pytest.approx(best["score"], abs=1e-5)
+
+
+def test_an_agent_that_unlearns_is_kept_as_it_was_at_its_best(base: Path, tmp_path: Path) -> None:
+    """The untrained encoder finds what is said in the question's own words; a far too high rate makes it forget that."""
+    told = [f"{name} went to the {place}." for name in NAMES for place in PLACES]
+    rng, lines = Random(0), []
+    for _ in range(60):
+        chunks = rng.sample(told, 10)
+        support = rng.randrange(10)
+        lines.append(json.dumps({"question": chunks[support], "chunks": chunks, "support": [support]}))
+    (tmp_path / "echo.jsonl").write_text("\n".join(lines))
+    settings = SHORT | {"updates": 3, "steps": 1, "learning_rate": 1.0, "warmup": 0, "n_validation": 9}
+    plan = plan_training("own", agent="echo", source=tmp_path / "echo.jsonl", base=str(base), **settings)
+    events = list(Trainer(plan, tmp_path / "run", "cpu").run())
+    validated = [event for event in events if event["event"] == "validated"]
+    scores = [event["score"] for event in validated]
+    assert scores[0] > max(scores[1:])
+    assert [event.get("best", False) for event in validated] == [True, False, False, False]
+    assert events[-1]["best"] == scores[0]
+    training = load_encoder(str(tmp_path / "run"), "cpu").spec.training
+    assert training is not None
+    assert training["updates"] == 0
 
 
 def test_a_killed_training_goes_on_with_the_same_curve(trained: Trained, questions: Path, base: Path, tmp_path: Path) -> None:

@@ -1,0 +1,54 @@
+"""Evaluations side by side, a line each: the scores under every stop rule, and paired tests between methods on the same questions.
+
+Pure functions of rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from core.errors import BadRequest
+from core.evaluate.rows import EpisodeRow, group_rows
+from core.evaluate.summary import compare, summarise
+from core.metrics import interval, mean
+from core.studies.report import Cell, Report, Table, with_interval
+from core.studies.subjects import agent_name, conditions, subject_name, task_name
+
+COLUMNS = {
+    "Fact F1, no stop": "fact_f1_no_stop",
+    "Fact EM, no stop": "fact_em_no_stop",
+    "Fact F1, oracle stop": "fact_f1_oracle_stop",
+    "Fact F1, own threshold": "fact_f1",
+    "Fact EM, own threshold": "fact_em",
+    "perfect stops": "stopped_perfectly",
+}
+"""Titles of metrics, with intervals; "complete" is the share of questions whose support was all found within T."""
+
+
+def scores(rows: Sequence[EpisodeRow]) -> Report:
+    """A line an evaluation. Methods without a threshold of their own have no values under it. Raises BadRequest for no rows."""
+    groups = group_rows(rows)
+    if not groups:
+        raise BadRequest("there are no rows to study; evaluate at least one example")
+    lines: list[tuple[Cell, ...]] = []
+    for group in groups:
+        row, summary = group[0], summarise(group)
+        complete = [float(set(one.support) <= set(one.chosen)) for one in group]
+        shown = {
+            title: None if row.stop_threshold is None and not title.endswith("stop") else with_interval(summary.metrics[name], summary.intervals[name])
+            for title, name in COLUMNS.items()
+        }
+        lines.append((task_name(row), agent_name(row), len(group), with_interval(mean(complete), interval(complete)), *shown.values(), _against(group, groups)))
+    columns = ("task", "method", "n", "complete within T", *COLUMNS, "F1 without stop, agent's minus this one's")
+    kept = [i for i in range(len(columns)) if any(line[i] is not None for line in lines)]
+    table = Table("Scores", tuple(columns[i] for i in kept), tuple(tuple(line[i] for i in kept) for line in lines))
+    return Report("scores", (table,), notes=tuple(f"{subject_name(group)}: {conditions(group)}" for group in groups))
+
+
+def _against(group: Sequence[EpisodeRow], groups: Sequence[Sequence[EpisodeRow]]) -> str | None:
+    """A baseline against the agent on the same questions."""
+    agents = [other for other in groups if other[0].method == "qrag" and other[0].key[:-1] == group[0].key[:-1]]
+    if group[0].method == "qrag" or len(agents) != 1:
+        return None
+    test = compare(agents[0], group).tests["fact_f1_no_stop"]
+    return None if test is None else f"{test.difference:+.3f} (p = {test.p_value:.2g})"
