@@ -17,6 +17,7 @@ from app.explorer import Explorer
 from app.services import Services
 from app.session import Session
 from app.settings import Settings
+from app.tabs.compare import CompareTab
 from app.tabs.evaluate import EvaluateTab
 from app.tabs.explore import ExploreTab
 from app.tabs.train import TrainTab
@@ -40,19 +41,23 @@ def build_app(services: Services) -> gr.Blocks:
         with gr.Tabs(selected="explore", elem_id="qx-tabs") as tabs:
             with gr.Tab("Explore", id="explore") as explore_tab:
                 explore = ExploreTab(services, evaluations)
+            with gr.Tab("Compare", id="compare") as compare_tab:
+                compare = CompareTab(services, explore.session, explore.controls.query)
             with gr.Tab("Evaluate", id="evaluate") as evaluate_tab:
                 evaluate = EvaluateTab(services, evaluations)
             if not services.settings.public:  # strangers must not keep the machine busy for hours
                 with gr.Tab("Train", id="train") as train_tab:
                     train = TrainTab(services)
                 train.on_show(train_tab.select)
-                for other in (explore_tab, evaluate_tab):
+                for other in (explore_tab, compare_tab, evaluate_tab):
                     train.on_hide(other.select)
                 train.explore.click(lambda name: (gr.Tabs(selected="explore"), ("agent", name, new_run_id())), train.chosen, [tabs, explore.wanted], **_QUIET)
         explore.on_load(blocks)
         explore_tab.select(lambda: explore.agents(), None, explore.agent, **_QUIET)
         evaluate.on_show(evaluate_tab.select)
-        evaluate.to_explore.change(lambda wanted: (gr.Tabs(selected="explore"), wanted), evaluate.to_explore, [tabs, explore.wanted], **_QUIET)
+        compare.on_show(compare_tab.select)
+        for tab in (compare, evaluate):
+            tab.to_explore.change(lambda wanted: (gr.Tabs(selected="explore"), wanted), tab.to_explore, [tabs, explore.wanted], **_QUIET)
     return blocks
 
 

@@ -15,7 +15,7 @@ from app.services import Labelled
 from app.session import Session
 from core.config import ChunkConfig
 from core.errors import BadDocument, BadRequest
-from core.ingest import MAX_FILE_BYTES, default_chunker, read_document, read_pasted
+from core.ingest import MAX_FILE_BYTES, Converter, default_chunker, read_document, read_documents, read_pasted
 from core.opening import OpenProgress, Progress
 from core.tasks.narrative import generate_narrative
 from core.tasks.samples import list_samples, span_chunks, support_chunks
@@ -47,13 +47,19 @@ def open_files(
         raise BadDocument("no file is chosen; drop one or more files first")
     if len(paths) > MAX_FILES:
         raise BadDocument(f"{len(paths)} files are more than {MAX_FILES}; open fewer at once")
-    documents = []
-    for done, path in enumerate(paths):
-        report(OpenProgress("reading", done, len(paths)))
-        size = path.stat().st_size
-        if size > MAX_FILE_BYTES:
-            raise BadDocument(f"{path.name} has {size:,} bytes, more than {MAX_FILE_BYTES:,}; split it")
-        documents.append(read_document(path.read_bytes(), path.name))
+    documents: list[Document] = []
+    with Converter() as converter:
+        for done, path in enumerate(paths):
+            report(OpenProgress("reading", done, len(paths)))
+            size = path.stat().st_size
+            if size > MAX_FILE_BYTES:
+                raise BadDocument(f"{path.name} has {size:,} bytes, more than {MAX_FILE_BYTES:,}; split it")
+
+            def on_part(part: int, parts: int, done: int = done) -> None:
+                """Files where there are several, else what a single one consists of."""
+                report(OpenProgress("reading", part, parts) if len(paths) == 1 else OpenProgress("reading", done, len(paths)))
+
+            documents.extend(read_documents(path.read_bytes(), path.name, converter, on_part).values())
     return _open(explorer, session, documents, agent, report, chunker, max_tokens)
 
 

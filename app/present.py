@@ -39,6 +39,9 @@ PAGE_CHARACTERS = 3_600
 MAX_SHOWN = 20_000
 """Characters of one chunk that the pane shows: a word of a megabyte is one token to the encoder."""
 
+Page = tuple[int, int, int]
+"""(document, first row, row behind the last) of what a reading pane shows at once."""
+
 
 def counted(n: int, noun: str) -> str:
     """ "1 chunk", "1,203 chunks"."""
@@ -224,7 +227,7 @@ def _step_card(run: RunInView, step: StepTaken, first: np.ndarray | None, sessio
             h("button", {"class": "qx-link", "data-act": "open", "data-arg": str(step.chunk_id)}, f"chunk {step.chunk_id:,}"),
             *marks,
         ),
-        h("p", {"class": "qx-quote"}, _shorten(_plain(step.text), 260)),
+        h("p", {"class": "qx-quote"}, shorten(plain(step.text), 260)),
         h(
             "div",
             {"class": "qx-kvs qx-sm"},
@@ -245,63 +248,80 @@ def reading(documents: OpenDocuments | None, run: RunInView | None, session: Ses
     workspace = documents.workspace
     centre = session.anchor if session.anchor is not None else session.chunk_id
     assert centre is not None
-    document, first, last = page_around(workspace, centre)
-    table, text = workspace.tables[document], workspace.documents[document].text
-    base = int(workspace.borders[document])
+    page = page_around(workspace, centre)
     chosen = {chunk_id: step for step, chunk_id in enumerate(run.trace.chosen[: session.cursor], start=1)} if run else {}
     gold = set(run.gold) if run else set()
+
+    def mark(chunk_id: int) -> tuple[list[str], Node | None]:
+        classes = ["qx-gold"] * (chunk_id in gold) + ["qx-forbidden"] * (chunk_id in session.forbidden)
+        if chunk_id not in chosen:
+            return classes, None
+        return ["qx-chosen", step_class(chosen[chunk_id]), *classes], h("span", {"class": "qx-pin"}, str(chosen[chunk_id]))
+
+    return [_reading_head(workspace, session, centre, page), document_page(workspace, page, session.chunk_id, mark)]
+
+
+def document_page(workspace: Workspace, page: Page, marked: int | None, mark: Callable[[int], tuple[list[str], Node | None]]) -> Node:
+    """A page of a document, every chunk to be clicked. `mark` gives the classes of a chunk and what stands before its text."""
+    document, first, last = page
+    table, text, base = workspace.tables[document], workspace.documents[document].text, int(workspace.borders[document])
     spans: list[Node] = []
     at = int(table.start[first])
     for row in range(first, last):
         start, end, chunk_id = int(table.start[row]), int(table.end[row]), base + row
         if start > at:
             spans.append(text[at:start])
-        classes = ["qx-chunk"]
-        if chunk_id in chosen:
-            classes += ["qx-chosen", step_class(chosen[chunk_id])]
-        if chunk_id in gold:
-            classes.append("qx-gold")
-        if chunk_id in session.forbidden:
-            classes.append("qx-forbidden")
-        marked = chunk_id == session.chunk_id
-        attributes = {"class": " ".join(classes + ["qx-marked"] * marked), "data-act": "open", "data-arg": str(chunk_id), "data-show": marked}
-        badge = h("span", {"class": "qx-pin"}, str(chosen[chunk_id])) if chunk_id in chosen else None
+        classes, badge = mark(chunk_id)
+        is_marked = chunk_id == marked
+        names = ["qx-chunk", *classes, *["qx-marked"] * is_marked]
+        attributes = {"class": " ".join(names), "data-act": "open", "data-arg": str(chunk_id), "data-show": is_marked}
         shown = text[start : min(end, start + MAX_SHOWN)]
         cut = f"… ({end - start - MAX_SHOWN:,} more characters)" if end - start > MAX_SHOWN else None
         spans.append(h("span", attributes, badge, shown, cut))
         at = max(at, end)
+    keep = {"class": "qx-read", "data-keep-scroll": f"{document} {first}", "tabindex": "0", "role": "region", "aria-label": "Document text"}
+    return h("div", keep, *spans)
+
+
+def turn_pages(workspace: Workspace, page: Page) -> list[Node]:
+    """Buttons to the page before and the one after, within the document."""
+    document, first, last = page
+    base, end = int(workspace.borders[document]), int(workspace.borders[document + 1])
     return [
-        _reading_head(workspace, session, centre, document, base + first, base + last),
-        h("div", {"class": "qx-read", "data-keep-scroll": f"{document} {first}", "tabindex": "0", "role": "region", "aria-label": "Document text"}, *spans),
+        act("page", max(base + first - 1, 0), "↑ before", disabled=first == 0),
+        act("page", min(base + last, len(workspace) - 1), "↓ after", disabled=base + last == end),
     ]
 
 
-def _reading_head(workspace: Workspace, session: Session, centre: int, document: int, first: int, last: int) -> Node:
-    chunk = workspace[session.chunk_id if session.chunk_id is not None else centre]
-    path = workspace[centre].heading_path
-    title = workspace.documents[document].title
-    crumb = " › ".join(path if path[:1] == (title,) else (title, *path))
-    allowed = chunk.chunk_id in session.forbidden
+def crumb(workspace: Workspace, centre: int, chunk_id: int) -> Node:
+    """Where in the documents a page lies, and which chunk is marked."""
+    chunk, around = workspace[chunk_id], workspace[centre]
+    path, title = around.heading_path, workspace.documents[around.document].title
+    words = " › ".join(path if path[:1] == (title,) else (title, *path))
     label = f"chunk {chunk.chunk_id:,} of {len(workspace):,} · {chunk.type} · {chunk.n_tokens} tokens"
+    return h("div", {"class": "qx-crumb"}, h("span", None, words), h("span", {"class": "qx-mut", "title": EXPLAIN["tokens"]}, label))
+
+
+def _reading_head(workspace: Workspace, session: Session, centre: int, page: Page) -> Node:
+    chunk_id = session.chunk_id if session.chunk_id is not None else centre
     return h(
         "div",
         {"class": "qx-read-head"},
-        h("div", {"class": "qx-crumb"}, h("span", None, crumb), h("span", {"class": "qx-mut", "title": EXPLAIN["tokens"]}, label)),
+        crumb(workspace, centre, chunk_id),
         h(
             "div",
             {"class": "qx-read-actions"},
-            act("page", max(first - 1, 0), "↑ before", disabled=first == int(workspace.borders[document])),
-            act("page", min(last, len(workspace) - 1), "↓ after", disabled=last == int(workspace.borders[document + 1])),
-            act("force", chunk.chunk_id, "Use this chunk", title="Choose this chunk as the next step, in a child run"),
-            act("allow", chunk.chunk_id, "Allow this chunk again")
-            if allowed
-            else act("forbid", chunk.chunk_id, "Never this chunk", title="The agent may not choose this chunk; the run forks where it did"),
+            *turn_pages(workspace, page),
+            act("force", chunk_id, "Use this chunk", title="Choose this chunk as the next step, in a child run"),
+            act("allow", chunk_id, "Allow this chunk again")
+            if chunk_id in session.forbidden
+            else act("forbid", chunk_id, "Never this chunk", title="The agent may not choose this chunk; the run forks where it did"),
         ),
     )
 
 
-def page_around(workspace: Workspace, chunk_id: int) -> tuple[int, int, int]:
-    """(document, first row, row behind the last) of a page of about PAGE_CHARACTERS around a chunk, whole chunks only."""
+def page_around(workspace: Workspace, chunk_id: int) -> Page:
+    """A page of about PAGE_CHARACTERS around a chunk, whole chunks only."""
     document, row = workspace.locate(chunk_id)
     table = workspace.tables[document]
     first = int(np.searchsorted(table.end, table.start[row] - PAGE_CHARACTERS // 3, side="left"))
@@ -341,7 +361,7 @@ def evidence(run: RunInView | None, session: Session) -> list[Node]:
                     h("span", {"class": "qx-pin"}, str(chosen[chunk.chunk_id])),
                     h("button", {"class": "qx-link", "data-act": "open", "data-arg": str(chunk.chunk_id)}, f"chunk {chunk.chunk_id:,}"),
                     h("span", {"class": "qx-mut qx-sm"}, " › ".join(chunk.heading_path)) if chunk.heading_path else None,
-                    h("p", {"class": "qx-quote"}, _shorten(chunk.text, MAX_SHOWN)),
+                    h("p", {"class": "qx-quote"}, shorten(chunk.text, MAX_SHOWN)),
                 )
                 for chunk in chunks
             ),
@@ -389,10 +409,10 @@ def drawn(draw: Callable[[], go.Figure]) -> go.Figure | None:
         return None
 
 
-def _plain(text: str) -> str:
+def plain(text: str) -> str:
     """Without the marks of Markdown headings and table rules: a card shows the heading path beside it."""
     return re.sub(r"(?m)^#{1,6} .*\n?|^\|[-:| ]+\|$", "", text).strip() or text
 
 
-def _shorten(text: str, most: int) -> str:
+def shorten(text: str, most: int) -> str:
     return text if len(text) <= most else text[: most - 1].rstrip() + "…"

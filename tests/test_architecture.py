@@ -26,7 +26,7 @@ FLOW = (
     {"train", "answer", "llm", "sparc", "resrag"},
     {"studies"},
     {"experiments"},
-    {"runs", "report", "figures", "svg", "tiles"},
+    {"runs", "report", "comparison", "figures", "svg", "tiles"},
     {"cli", "__main__"},
 )
 """Parts of core from left to right. A part may import its neighbours in one set and everything to the left of it."""

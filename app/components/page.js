@@ -26,7 +26,10 @@ if (innerWidth < 640) {
 }
 
 const isShown = (part) => part && part.offsetParent !== null;      // keys belong to the tab that is open
-const press = (id) => { const button = document.getElementById(id); if (isShown(button) && !button.disabled) button.click(); };
+const press = (...ids) => {
+  const button = ids.map((id) => document.getElementById(id)).find(isShown);
+  if (button && !button.disabled) button.click();
+};
 function look(by) {
   const cards = [...document.querySelectorAll("#qx-steps [data-act=look]")].filter(isShown);
   const now = cards.findIndex((card) => card.closest(".qx-on"));
@@ -34,9 +37,9 @@ function look(by) {
   if (next) next.click();
 }
 const KEYS = {
-  r: () => press("qx-run"), s: () => press("qx-step"), b: () => press("qx-back"), c: () => press("qx-cancel"),
+  r: () => press("qx-run", "qx-compare-run"), s: () => press("qx-step"), b: () => press("qx-back"), c: () => press("qx-cancel", "qx-compare-cancel"),
   "[": () => look(-1), "]": () => look(1),
-  "/": () => document.querySelector("#qx-question textarea, #qx-question input")?.focus(),
+  "/": () => [...document.querySelectorAll("#qx-question textarea, #qx-compare-question textarea")].find(isShown)?.focus(),
   "?": () => (dialog.open ? dialog.close() : dialog.showModal()),
 };
 function key(event) {

@@ -2,16 +2,19 @@
 // markup, template or script. A node is a string or [tag, attributes, children]. Clicks on [data-act] are sent to Python.
 const TAGS = new Set(("div span p b strong em mark small code pre h2 h3 h4 ul ol li table thead tbody tr th td button details summary " +
   "progress section header nav a label hr dl dt dd").split(" "));
-const ATTRIBUTES = new Set(("class title role tabindex value max disabled hidden open id lang scope colspan").split(" "));
+const SHAPES = new Set(["svg", "path"]); // in a namespace of their own, with attributes that load and run nothing
+const ATTRIBUTES = new Set(("class title role tabindex value max disabled hidden open id lang scope colspan " +
+  "viewBox preserveAspectRatio height d").split(" "));
 const root = element.querySelector(".qx-tree");
 
 function build(node) {
   if (node === null || node === undefined) return document.createTextNode("");
   if (!Array.isArray(node)) return document.createTextNode(String(node));
   const [tag, attributes, children] = node;
-  const made = document.createElement(TAGS.has(tag) ? tag : "span");
+  const made = SHAPES.has(tag) ? document.createElementNS("http://www.w3.org/2000/svg", tag) : document.createElement(TAGS.has(tag) ? tag : "span");
   for (const [name, value] of Object.entries(attributes || {})) {
     if (name === "--c") made.style.setProperty("--c", /^var\(--qx-[a-z0-9]+\)$/.test(value) ? value : "");
+    else if (name === "--x") made.style.setProperty("--x", /^\d{1,3}(\.\d+)?%$/.test(value) ? value : ""); // how far across
     else if (name === "href") { if (/^(#|\?run=)[\w=-]*$/.test(value)) made.setAttribute("href", value); }
     else if (value === false || value === null) continue;
     else if (ATTRIBUTES.has(name) || /^(aria|data)-[a-z-]+$/.test(name)) made.setAttribute(name, value === true ? "" : String(value));
@@ -47,7 +50,7 @@ function copy(button, text) {
 
 function download(name, text) {
   const link = document.createElement("a");
-  link.href = URL.createObjectURL(new Blob([text], { type: "application/json" }));
+  link.href = URL.createObjectURL(new Blob([text], { type: /\.csv$/.test(name) ? "text/csv" : "application/json" }));
   link.download = name || "download.json";
   link.click();
   setTimeout(() => URL.revokeObjectURL(link.href), 10000);
@@ -62,5 +65,15 @@ root.addEventListener("click", (event) => {
   else if (target.dataset.act === "download") download(target.dataset.name, argument);
   else trigger("select", { act: target.dataset.act, arg: argument });
 });
+// What is the same thing in several places lights up in all of them, while one of them is pointed at or has the focus.
+const lit = { pointer: undefined, focus: undefined };
+function light(by, event) {
+  lit[by] = event.target.closest("[data-same]")?.dataset.same;
+  for (const node of root.querySelectorAll("[data-same]")) node.classList.toggle("qx-lit", Object.values(lit).includes(node.dataset.same));
+}
+root.addEventListener("pointerover", (event) => light("pointer", event));
+root.addEventListener("pointerleave", (event) => light("pointer", event));
+root.addEventListener("focusin", (event) => light("focus", event));
+root.addEventListener("focusout", () => light("focus", { target: root }));
 watch("value", draw);
 draw();

@@ -57,7 +57,10 @@ class ExploreTab(ExploreLayout):
         self.explorer = Explorer(services)
         self.session = gr.State(Session(), delete_callback=self.explorer.leave)
         self.wanted: gr.State = gr.State(None)
-        """What another tab asks to see here: ("agent", name, number) or ("episode", evaluation id, row, number); the number tells requests apart."""
+        """What another tab asks to see here: ("agent", name, number), ("run", run id, number) or ("episode", evaluation id, row, number).
+
+        The number tells requests apart.
+        """
         self._packed = {component for component in vars(self).values() if isinstance(component, gr.HTML)} - {self.page}
         self._wire()
 
@@ -129,16 +132,20 @@ class ExploreTab(ExploreLayout):
         refused: list[Node] = []
         yield {self.strip: strip_loading("A document is being opened…")}
         if run_id:
-            for update in self._opening(session, lambda report: self.explorer.attach(run_id, report)):
+            for update in self._attaching(session, run_id):
+                yield update
                 if self.header in update:  # open
-                    yield {**update, **self._attached(update[self.session])}
                     return
                 refused = update.get(self.notice) or refused
-                yield update
         sample = list_samples()[0]
         refused = refused or present.notice(self.services.log_notice)
         for update in self._opening(session, lambda report: opening.open_sample(self.explorer, session, sample.key, self.services.default_checkpoint, report)):
             yield update | ({self.notice: refused} if refused else {})
+
+    def _attaching(self, session: Session, run_id: str) -> Iterator[Update]:
+        """A logged run with its documents, and the controls as they were."""
+        for update in self._opening(session, lambda report: self.explorer.attach(run_id, report)):
+            yield {**update, **self._attached(update[self.session])} if self.header in update else update
 
     def _attached(self, session: Session) -> Update:
         """The controls as they were for the run in view."""
@@ -242,6 +249,11 @@ class ExploreTab(ExploreLayout):
                 yield from self._change_agent(session, name, *controls)
             case ("episode", str(evaluation_id), int(position), _):
                 yield from self._show_episode(session, evaluation_id, position)
+            case ("run", str(run_id), _):
+                for update in self._attaching(session, run_id):
+                    if self.header in update:  # open
+                        self.explorer.leave(session)
+                    yield update
 
     def _show_episode(self, session: Session, evaluation_id: str, position: int) -> Iterator[Update]:
         """The example of an evaluation's row, opened and run as it was, with the agent's own threshold."""

@@ -67,7 +67,8 @@ class ExploreLayout:
                         self.files = gr.File(
                             file_count="multiple",
                             type="filepath",
-                            label=f"HTML, Markdown or plain text, up to {MAX_FILE_BYTES // 2**20} MB each; several are searched as one list, in this order",
+                            label="PDF, DOCX, EPUB, HTML, Markdown, plain text, or a zip of them, "
+                            f"up to {MAX_FILE_BYTES // 2**20} MB each; several are searched as one list, in this order",
                             height=160,
                             elem_id="qx-files",
                         )

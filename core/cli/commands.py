@@ -6,12 +6,13 @@ import argparse
 import json
 import sys
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
-from core.cli.inputs import Question, progress_printer, questions, read_file
+from core.cli.inputs import Question, progress_printer, questions, read_files
+from core.comparison import Contestant, columns_json, compare, contestant
 from core.encode.checkpoint import find_base, find_checkpoint, read_spec
 from core.encode.encoder import DualEncoder, load_encoder
 from core.encode.reference import import_checkpoint
@@ -19,17 +20,18 @@ from core.encode.tokens import FastTokenizer
 from core.errors import BadRequest
 from core.events import Trace, fold
 from core.experiments import RunLog, default_log_path, open_log, open_reader
+from core.index import Corpus
 from core.ingest import chunk_document, default_chunker
 from core.qrag.agent import Agent, Episode
-from core.report import method_json, trace_json
-from core.retrievers import METHODS, AgentRetriever, build_retriever
+from core.report import trace_json
+from core.retrievers import METHODS, AgentRetriever
 from core.runs import log_trace, replay_run
 from core.types import Workspace
 
 
 def run_ingest(args: argparse.Namespace) -> int:
     """Prints chunks, or the text their offsets refer to."""
-    documents = [read_file(path) for path in args.files]
+    names, documents = zip(*read_files(args.files), strict=True)
     if args.text:
         if len(documents) > 1:
             raise BadRequest(f"--text prints one document and got {len(documents)}; name one file")
@@ -43,7 +45,7 @@ def run_ingest(args: argparse.Namespace) -> int:
     for chunk in Workspace(tuple(documents), tuple(tables)):
         _print_json(
             {
-                "document": args.files[chunk.document].name,
+                "document": names[chunk.document],
                 "chunk_id": chunk.chunk_id,
                 "type": chunk.type,
                 "heading_path": list(chunk.heading_path),
@@ -89,18 +91,18 @@ def run_compare(args: argparse.Namespace) -> int:
     plain = load_encoder("base", args.device) if encoder.spec.trained else encoder
     with _log(args) as log:
         for question in questions(args, encoder):
-            results = {}
-            for name in names:
-                retriever, reader = build_retriever(name, encoder, plain)
-                config = question.config if reader is encoder else question.config.with_(stop_threshold=None)  # that is in units of the agent's Q
-                corpus = question.corpus(reader)
-                began = time.perf_counter()
-                trace = fold(retriever.retrieve(question.query, corpus, config))
-                results[name] = method_json(trace, corpus.workspace, 1000 * (time.perf_counter() - began))
-                _keep(log, trace, question.workspace, reader)
-            result = {"query": question.query, "methods": results}
+            contestants = [contestant(name, encoder, plain, question.config) for name in names]
+            columns = list(compare(question.query, contestants, _corpora(question)))
+            result = {"query": question.query, "methods": columns_json(columns, question.workspace)}
+            for one, column in zip(contestants, columns, strict=True):
+                if column.trace is not None:
+                    _keep(log, column.trace, question.workspace, one.encoder)
             _print_json({"id": question.id, **result} if args.episodes else result)
     return 0
+
+
+def _corpora(question: Question) -> Callable[[Contestant], Corpus]:
+    return lambda one: question.corpus(one.encoder)
 
 
 def run_replay(args: argparse.Namespace) -> int:

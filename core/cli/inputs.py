@@ -10,7 +10,7 @@ import json
 import sys
 import time
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TextIO
@@ -23,7 +23,7 @@ from core.encode.checkpoint import CheckpointSpec
 from core.encode.encoder import DualEncoder
 from core.errors import BadDocument, BadRequest
 from core.index import Corpus
-from core.ingest import MAX_FILE_BYTES, read_document
+from core.ingest import MAX_FILE_BYTES, Converter, OnPart, read_documents
 from core.opening import OpenProgress, chunk_documents, index_of, index_workspace
 from core.types import Document, Workspace, workspace_of_chunks
 
@@ -80,7 +80,7 @@ def questions(args: argparse.Namespace, encoder: DualEncoder) -> Iterator[Questi
         workspace = workspace_of_chunks(chunks, encoder.tokenizer.count(chunks), args.chunks.name)
     else:
         began = time.perf_counter()
-        documents = [read_file(path) for path in args.document]
+        documents = [document for _, document in read_files(args.document)]
         read = time.perf_counter()
         workspace = chunk_documents(documents, encoder, on_progress=progress_printer())
         timings |= {"reading": 1000 * (read - began), "chunking": 1000 * (time.perf_counter() - read)}
@@ -92,17 +92,28 @@ def _episode_seed(seed: int, episode_id: str | int) -> int:
     return int(np.random.SeedSequence([seed, zlib.crc32(str(episode_id).encode())]).generate_state(1)[0])
 
 
-def read_file(path: Path) -> Document:
-    """A document from a file that the person at the keyboard named; its notices go to stderr. Raises BadDocument."""
+def read_files(paths: Sequence[Path]) -> list[tuple[str, Document]]:
+    """The documents of files that the person at the keyboard named, with names to show; their notices go to stderr. Raises BadDocument."""
+    documents: list[tuple[str, Document]] = []
+    report = progress_printer()
+    with Converter() as converter:
+        for path in paths:
+            read = _read_file(path, converter, lambda done, total: report(OpenProgress("reading", done, total)))
+            for name, document in read.items():
+                for notice in document.notices:
+                    print(f"{name}: {notice}", file=sys.stderr)
+            documents.extend(read.items())
+    return documents
+
+
+def _read_file(path: Path, converter: Converter, on_part: OnPart) -> dict[str, Document]:
     try:
         if path.stat().st_size > MAX_FILE_BYTES:
             raise BadDocument(f"{path.name} has {path.stat().st_size:,} bytes, more than {MAX_FILE_BYTES:,}; split it")
-        document = read_document(path.read_bytes(), path.name)
+        data = path.read_bytes()
     except OSError as error:
         raise BadDocument(f"{path} can't be read ({error.strerror}); name a readable file") from error
-    for notice in document.notices:
-        print(f"{path.name}: {notice}", file=sys.stderr)
-    return document
+    return read_documents(data, path.name, converter, on_part)
 
 
 def progress_printer(stream: TextIO = sys.stderr) -> Callable[[OpenProgress], None]:

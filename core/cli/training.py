@@ -54,6 +54,7 @@ def add_train_flags(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--data-folder", type=Path, metavar="DIR", help="folder of the data sets (default: $QRAG_DATA, else ../shared/data)")
     parser.add_argument("--name", help="of the agent (default: that of the folder)")
     parser.add_argument("--base", default=MINILM, metavar="DIR_OR_ID", help="base encoder")
+    parser.add_argument("--start-from", metavar="NAME_OR_DIR", help="train this agent further instead of beginning with the base encoder")
     parser.add_argument("--device", metavar="D", help="cpu or cuda (default: cuda when there is one)")
     parser.add_argument("--log", nargs="?", const="", metavar="FILE", help="keep configuration and curve in the experiment log")
     parser.add_argument("--objective", choices=OBJECTIVES)

@@ -72,13 +72,21 @@ def adapter_file(folder: Path) -> Path:
 
 
 @torch.no_grad()
+def load_adapter(folder: Path, changes: Mapping[str, LowRankChange], origin: str) -> None:
+    """Inverse of `save_adapter`: training goes on from it. Raises BadCheckpoint on an adapter of another rank, factor or encoder."""
+    weights, factor = _read(folder, origin)
+    for name, change in changes.items():
+        a, b = weights.pop(f"{_PREFIX}{name}.lora_A.weight", None), weights.pop(f"{_PREFIX}{name}.lora_B.weight", None)
+        if a is None or b is None or a.shape != change.a.shape or b.shape != change.b.shape or factor != ALPHA_PER_RANK:
+            raise BadCheckpoint(f"the adapter {origin} has no change of rank {len(change.a)} for {name}; start from another agent, or choose its rank and base")
+        change.a.copy_(a)
+        change.b.copy_(b)
+
+
+@torch.no_grad()
 def merge_adapter(model: PreTrainedModel, folder: Path, origin: str) -> None:
     """Adds an adapter to the weights of a float32 tower in place. Raises BadCheckpoint on anything that does not fit."""
-    try:
-        factor = _factor(folder)
-        weights = load_file(adapter_file(folder))
-    except (OSError, SafetensorError) as error:
-        raise BadCheckpoint(f"the adapter {origin} is not readable; train or download it again") from error
+    weights, factor = _read(folder, origin)
     layers = adaptable_layers(model)
     for name in sorted({key.removeprefix(_PREFIX).rpartition(".lora_")[0] for key in weights}):
         a, b = weights.pop(f"{_PREFIX}{name}.lora_A.weight", None), weights.pop(f"{_PREFIX}{name}.lora_B.weight", None)
@@ -87,6 +95,15 @@ def merge_adapter(model: PreTrainedModel, folder: Path, origin: str) -> None:
         layers[name].weight += factor * b.float() @ a.float()
     if weights:
         raise BadCheckpoint(f"the adapter {origin} holds {len(weights)} weights that are no LoRA pairs; train or download it again")
+
+
+def _read(folder: Path, origin: str) -> tuple[dict[str, torch.Tensor], float]:
+    """Weights by their names in the file, and alpha / rank."""
+    try:
+        factor = _factor(folder)
+        return load_file(adapter_file(folder)), factor
+    except (OSError, SafetensorError) as error:
+        raise BadCheckpoint(f"the adapter {origin} is not readable; train or download it again") from error
 
 
 def _fits(a: torch.Tensor, b: torch.Tensor, weight: torch.Tensor) -> bool:

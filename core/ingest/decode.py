@@ -20,8 +20,6 @@ _BYTE_ORDER_MARKS = (
     (codecs.BOM_UTF16_BE, "utf-16-be"),
 )
 _MAGIC = {
-    b"%PDF-": "a PDF",
-    b"PK\x03\x04": "an archive or office file",
     b"\x1f\x8b": "a gzip archive",
     b"\x89PNG": "an image",
     b"\xff\xd8\xff": "an image",

@@ -1,8 +1,7 @@
 """An HTML page -> Markdown, title and JSON-LD.
 
-The cleaned tree goes through markitdown's `convert_stream`, the only one of its entrances that never opens a file or an
-address. The result is Markdown without links and images; asterisks and underscores of the text are not escaped, since people
-and encoders read it.
+The cleaned tree goes through markitdown's converter of pages, called directly: it opens neither files nor addresses. The result is
+Markdown without links and images; asterisks and underscores of the text are not escaped, since people and encoders read it.
 """
 
 from __future__ import annotations
@@ -10,7 +9,6 @@ from __future__ import annotations
 import io
 import re
 from dataclasses import dataclass
-from functools import cache
 from typing import Any
 
 from bs4 import BeautifulSoup
@@ -18,12 +16,12 @@ from bs4 import BeautifulSoup
 from core.errors import BadDocument
 from core.ingest.clean import clean
 from core.ingest.json_ld import parse_json_ld
+from core.ingest.lean import import_markitdown
 from core.ingest.limits import MAX_HTML_CHARACTERS, MAX_HTML_DEPTH, MAX_HTML_TAGS
 from core.ingest.soup import parse_html, tags_named
 
 _JSON_LD_TYPE = re.compile(r"^\s*application/ld\+json", re.IGNORECASE)
 _BLANK_LINES = re.compile(r"\n(?:[ \t]*\n)+")
-_LINE_END_BLANKS = re.compile(r"(?<![ \t])[ \t]+$", re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -62,22 +60,12 @@ def _title(soup: BeautifulSoup) -> str:
 
 def _to_markdown(soup: BeautifulSoup) -> str:
     """Raises RecursionError never: the tree is flat enough."""
+    import_markitdown()  # when the first page is read, since it takes a moment
     from markitdown import StreamInfo
+    from markitdown.converters import HtmlConverter
 
     stream = io.BytesIO(soup.decode(formatter="minimal").encode())
     info = StreamInfo(mimetype="text/html", extension=".html", charset="utf-8")
-    result = _converter().convert_stream(
-        stream, stream_info=info, strict=True, escape_asterisks=False, escape_underscores=False, table_infer_header=True, bullets="-"
-    )
-    return _BLANK_LINES.sub("\n\n", _LINE_END_BLANKS.sub("", result.markdown)).strip()
-
-
-@cache
-def _converter() -> Any:
-    """markitdown with its HTML converter alone; importing it takes seconds, so it happens when the first page is read."""
-    from markitdown import MarkItDown
-    from markitdown.converters import HtmlConverter
-
-    converter = MarkItDown(enable_builtins=False, enable_plugins=False)
-    converter.register_converter(HtmlConverter())
-    return converter
+    result = HtmlConverter().convert(stream, info, strict=True, escape_asterisks=False, escape_underscores=False, table_infer_header=True, bullets="-")
+    lines = "\n".join(line.rstrip() for line in result.markdown.replace("\r\n", "\n").split("\n"))
+    return _BLANK_LINES.sub("\n\n", lines).strip()

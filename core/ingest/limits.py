@@ -44,3 +44,42 @@ MAX_UNIT_CHARACTERS = 20_000
 
 BATCH_UNITS = 5_000
 """Sentences per call of the tokenizer: large enough for its threads, small enough to report progress and to cancel."""
+
+MAX_LINE_CHARACTERS = 1_000_000
+"""A longer line is no prose as people write it: it is read, and a notice says so."""
+
+MAX_ARCHIVE_ENTRIES = 2_000
+"""Most files of an archive, those of archives inside it included; an office file or e-book is an archive, too."""
+
+MAX_UNPACKED_BYTES = 256 * 1024 * 1024
+"""Most that one file may unpack to, everything inside it together: four of the largest uploads."""
+
+MAX_ARCHIVE_RATIO = 200
+"""Most that an archive may grow by unpacking: texts are some 3 to 10 times smaller packed, repeated log lines up to 150 times."""
+
+FREE_UNPACKED_BYTES = 16 * 1024 * 1024
+"""Below this the ratio does not count: small and repetitive files harm nobody."""
+
+MAX_ARCHIVE_DEPTH = 2
+"""Levels of archives: an archive may hold archives, which hold documents."""
+
+MAX_XML_DEPTH = 200
+"""Deepest XML of an office file: its readers are recursive, and real ones stay below 60."""
+
+MAX_XML_ELEMENTS = 500_000
+"""Most XML elements of an office file, some 150,000 paragraphs: as many as its readers hold in MAX_CONVERSION_BYTES."""
+
+MAX_CONVERTED_CHARACTERS = MAX_FILE_BYTES
+"""Longest Markdown that a conversion may give."""
+
+MAX_CONVERSION_CPU_SECONDS = 300
+"""Computing time of one conversion: enough for some two thousand dense pages of a PDF."""
+
+MAX_CONVERSION_SECONDS = 600
+"""Clock time of one conversion, longer where other work takes the cores."""
+
+MAX_READING_SECONDS = 1_200
+"""Clock time of reading all files of one opening."""
+
+MAX_CONVERSION_BYTES = 1024 * 1024 * 1024
+"""Memory of a conversion beyond what its libraries take; 100,000 paragraphs of an office file take 0.6 of it."""

@@ -1,17 +1,30 @@
-"""Files and pasted texts -> documents. Decides what kind a file is; every refusal is one sentence with the remedy."""
+"""Files and pasted texts -> documents. Decides what kind a file is; every refusal is one sentence with the remedy.
+
+A file's first bytes say whether it is a PDF or an archive, and an archive's contents whether it is an office file, an e-book or a folder of
+documents; for texts the name decides. PDFs, office files and e-books are converted in a child process and go the way of Markdown from there.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import PurePath
+from typing import Literal
 
 from core.errors import BadDocument
+from core.ingest.archive import ARCHIVE_STARTS, Archive
 from core.ingest.blocks import parse_blocks
+from core.ingest.converter import Converter, Format
 from core.ingest.decode import decode, normalise
 from core.ingest.html import read_html
-from core.ingest.limits import MAX_FILE_BYTES, MAX_TITLE_CHARACTERS
+from core.ingest.limits import MAX_FILE_BYTES, MAX_LINE_CHARACTERS
+from core.ingest.naming import clip, extension, file_name, sane_title
 from core.types import Document, DocumentKind
+
+OnPart = Callable[[int, int], None]
+"""Gets (parts done, parts in all) of a file: files of an archive, pages of a PDF. Called often enough to cancel by raising `Cancelled`."""
+
+Form = Literal["pdf", "docx", "epub", "zip", "text"]
 
 _KIND_OF_EXTENSION: dict[str, DocumentKind] = {
     **dict.fromkeys((".html", ".htm", ".xhtml"), "html"),
@@ -22,21 +35,19 @@ _HTML_START = re.compile(r"\s*(?:<\?xml[^>]{0,200}>\s*)?(?:<!--.{0,2000}?-->\s*)
 _HTML_TAG = re.compile(r"</(?:p|div|h[1-6]|ul|ol|table|section|article|span|a)\s*>", re.IGNORECASE)
 _SNIFFED = 4_000
 _MIN_CLOSING_TAGS = 3
+_PDF_START = b"%PDF-"
+_PDF_SNIFFED = 1024
+"""Bytes that may stand before the start of a PDF."""
+_OLD_OFFICE = b"\xd0\xcf\x11\xe0"
 
 
-def read_document(data: bytes, filename: str) -> Document:
-    """A document from the bytes of a file.
+def read_document(data: bytes, filename: str, converter: Converter | None = None, on_part: OnPart | None = None) -> Document:
+    """The document that the bytes of a file are. `converter` is the child to use for a PDF, DOCX or EPUB; without one a child serves this file alone.
 
-    Raises BadDocument when it is empty, too large, binary, or has no text.
+    Raises BadDocument when it is empty, too large, binary, damaged, encrypted, an archive of documents, or has no text.
     """
-    name = PurePath(filename.replace("\\", "/")).name or "the file"
-    if not data:
-        raise BadDocument(f"{name} is empty; open a file that has text")
-    if len(data) > MAX_FILE_BYTES:
-        raise BadDocument(f"{name} has {len(data):,} bytes, more than {MAX_FILE_BYTES:,}; split it and open the parts")
-    kind = _KIND_OF_EXTENSION.get(PurePath(name).suffix.lower())
-    text, notices = decode(data, name, is_html=kind == "html" or (kind is None and _looks_like_html(data[:_SNIFFED].decode("latin-1"))))
-    return _document(text, name, kind or ("html" if _looks_like_html(text) else "text"), PurePath(name).stem, notices)
+    name = file_name(filename)
+    return read_one(data, filename, name, form_of(data, filename, name), converter, on_part)
 
 
 def read_pasted(text: str, title: str = "Pasted text") -> Document:
@@ -47,11 +58,65 @@ def read_pasted(text: str, title: str = "Pasted text") -> Document:
     return _document(text, "the pasted text", "html" if _looks_like_html(text) else "text", title, ())
 
 
+def form_of(data: bytes, path: str, name: str) -> Form:
+    """What has to be done to read a file. Raises BadDocument when it is empty, too large, or not what its name says."""
+    if not data:
+        raise BadDocument(f"{name} is empty; open a file that has text")
+    if len(data) > MAX_FILE_BYTES:
+        raise BadDocument(f"{name} has {len(data):,} bytes, more than {MAX_FILE_BYTES:,}; split it and open the parts")
+    named = extension(path).removeprefix(".")
+    if data.startswith(_PDF_START) or (named == "pdf" and _PDF_START in data[:_PDF_SNIFFED]):
+        return "pdf"
+    if data.startswith(ARCHIVE_STARTS):
+        return _form_of_archive(Archive(data, name).names, named, name)
+    if named == "docx" and data.startswith(_OLD_OFFICE):
+        raise BadDocument(f"{name} is encrypted or of an old office format; save it as DOCX without a password and open that")
+    if named in ("pdf", "docx", "epub", "zip"):
+        raise BadDocument(f"{name} is damaged or no {named.upper()} file: it does not begin as one; open it in its program, save it again and open that")
+    return "text"
+
+
+def _form_of_archive(entries: frozenset[str], named: str, name: str) -> Form:
+    if any(entry.startswith("word/") for entry in entries) and "[Content_Types].xml" in entries:
+        return "docx"
+    if "META-INF/container.xml" in entries:
+        return "epub"
+    if named in ("docx", "epub"):
+        raise BadDocument(f"{name} is damaged or no {named.upper()} file: what makes one is not in it; open it in its program, save it again and open that")
+    if "[Content_Types].xml" in entries or {"content.xml", "META-INF/manifest.xml"} <= entries:
+        raise BadDocument(f"{name} is an office file of another kind than DOCX; save it as DOCX or PDF and open that")
+    return "zip"
+
+
+def read_one(data: bytes, path: str, name: str, form: Form, converter: Converter | None, on_part: OnPart | None) -> Document:
+    """As `read_document`. `name` stands in sentences; the kind of a text, and a title where the document has none, come from `path`."""
+    stem = PurePath(file_name(path)).stem
+    if form == "zip":
+        raise BadDocument(f"{name} is an archive; unpack it and open a document of it")
+    if form != "text":
+        return _converted(data, name, stem, form, converter, on_part)
+    kind = _KIND_OF_EXTENSION.get(extension(path))
+    text, notices = decode(data, name, is_html=kind == "html" or (kind is None and _looks_like_html(data[:_SNIFFED].decode("latin-1"))))
+    return _document(text, name, kind or ("html" if _looks_like_html(text) else "text"), stem, notices)
+
+
+def _converted(data: bytes, name: str, stem: str, form: Format, converter: Converter | None, on_part: OnPart | None) -> Document:
+    if converter is None:
+        with Converter() as own:
+            return _converted(data, name, stem, form, own, on_part)
+    converted = converter.convert(data, form, name, on_part)
+    source = f"Converted to Markdown from {name}, {'an' if form == 'epub' else 'a'} {form.upper()}."
+    return Document(sane_title(converted.title) or stem, normalise(converted.markdown, name), "markdown", notices=(source, *converted.notices))
+
+
 def _document(text: str, name: str, kind: DocumentKind, fallback_title: str, notices: tuple[str, ...]) -> Document:
     if kind == "html":
         page = read_html(text, name)
-        document = Document(_clip(page.title) or fallback_title, page.markdown, kind, page.json_ld, (*notices, *page.notices))
+        document = Document(clip(page.title) or fallback_title, page.markdown, kind, page.json_ld, (*notices, *page.notices))
     else:
+        longest = max(map(len, text.split("\n")))
+        if longest > MAX_LINE_CHARACTERS:
+            notices = (*notices, f"It has a line of {longest:,} characters, more than {MAX_LINE_CHARACTERS:,}: is it a text that people wrote?")
         title = next(_titles(text), "") if kind == "markdown" else ""
         document = Document(title or fallback_title, text, kind, notices=notices)
     if not document.text.strip():
@@ -62,10 +127,6 @@ def _document(text: str, name: str, kind: DocumentKind, fallback_title: str, not
 
 def _titles(markdown: str) -> Iterator[str]:
     return (block.title for block in parse_blocks(markdown) if block.type == "heading" and block.title)
-
-
-def _clip(title: str) -> str:
-    return title if len(title) <= MAX_TITLE_CHARACTERS else title[: MAX_TITLE_CHARACTERS - 1].rstrip() + "…"
 
 
 def _looks_like_html(text: str) -> bool:

@@ -29,9 +29,11 @@ class TrainConfig:
 
     data: str = "narrative"
     """Name of a mixture, or `own` for a person's questions."""
+    start_from: str | None = None
+    """Name or folder of a trained agent whose adapters are trained further; None begins with the base encoder."""
     objective: Objective = "pqn"
     """pqn: Q-RAG algorithm 1. supervised: cross-entropy on the support along trajectories that take only it, in random order (the paper's SFT)."""
-    updates: int = 800
+    updates: int = 720
     episodes: int = 20
     """Episodes played in parallel for one gradient step, divided among `accumulate` parts."""
     accumulate: int = 1

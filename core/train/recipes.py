@@ -51,7 +51,7 @@ _PARAGRAPHS = {
     "suits": ("html", "markdown"),
     "step_budget": 4,
 }
-_PARAGRAPH_SETTINGS = {"position_kind": "none", "episodes": 8, "steps": 4, "learning_rate": 4e-4, "updates": 800}
+_PARAGRAPH_SETTINGS = {"position_kind": "none", "episodes": 8, "steps": 4, "learning_rate": 4e-4, "updates": 640}
 
 RECIPES: dict[str, Recipe] = {
     "narrative": Recipe({}, _NARRATIVE, NarrativeMixture),

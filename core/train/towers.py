@@ -20,7 +20,7 @@ from torch import nn
 from torch.nn.utils import parametrize
 from transformers import PreTrainedModel
 
-from core.encode.adapter import LowRankChange, adaptable_layers, save_adapter
+from core.encode.adapter import LowRankChange, adaptable_layers, load_adapter, save_adapter
 from core.encode.checkpoint import WEIGHTS, CheckpointSpec, architecture, load_weights, max_positions_of
 from core.encode.encoder import compute_dtype
 from core.encode.forward import batches_by_length, chunk_row, join_state, pooled_vectors
@@ -128,16 +128,19 @@ class TrainableTowers:
         for key, value in self.state_dict().items():
             value.copy_(state[key])
 
+    def start_from(self, folder: Path, origin: str) -> None:
+        """Takes over the adapters of a checkpoint, targets too. Raises BadCheckpoint where they don't fit."""
+        if not self._rank:
+            raise BadCheckpoint(f"whole matrices can't start from the adapters of {origin}; train with a rank above 0")
+        for towers in (self.online, self.targets):
+            for name, tower in towers.items():
+                load_adapter(folder / name, _low_rank_changes(tower), origin)
+
     def save(self, folder: Path) -> None:
         """Writes the towers into a checkpoint folder: adapters, or complete towers where whole matrices were trained."""
         for name, tower in self.online.items():
             if self._rank:
-                changes: dict[str, LowRankChange] = {}
-                for layer_name, layer in adaptable_layers(tower).items():
-                    change = layer.parametrizations.weight[0]  # type: ignore[index, union-attr]
-                    assert isinstance(change, LowRankChange)
-                    changes[layer_name] = change
-                save_adapter(folder / name, changes, self.spec.base)
+                save_adapter(folder / name, _low_rank_changes(tower), self.spec.base)
             else:
                 save_file(_complete(tower), folder / WEIGHTS[name])
 
@@ -191,6 +194,16 @@ def _trainable(tower: PreTrainedModel, rank: int, dtype: torch.dtype) -> PreTrai
 def _changes(tower: PreTrainedModel) -> Iterator[tuple[str, torch.Tensor]]:
     """(name, tensor) of the trainable changes, of online towers and targets alike."""
     return ((name, parameter) for name, parameter in tower.named_parameters() if ".parametrizations.weight.0." in name)
+
+
+def _low_rank_changes(tower: PreTrainedModel) -> dict[str, LowRankChange]:
+    """By name of their layer."""
+    changes: dict[str, LowRankChange] = {}
+    for name, layer in adaptable_layers(tower).items():
+        change = layer.parametrizations.weight[0]  # type: ignore[index, union-attr]
+        assert isinstance(change, LowRankChange)
+        changes[name] = change
+    return changes
 
 
 @torch.no_grad()

@@ -28,7 +28,7 @@ from safetensors.torch import load_file, save_file
 from torch import nn
 
 from core.encode.cache import VectorStore
-from core.encode.checkpoint import SPEC_FILE, sha256_of, write_spec
+from core.encode.checkpoint import SPEC_FILE, CheckpointSpec, find_checkpoint, read_spec, sha256_of, write_spec
 from core.encode.encoder import DualEncoder, find_device
 from core.encode.familiarity import Familiarity
 from core.encode.tokens import FastTokenizer
@@ -66,9 +66,11 @@ class Trainer:
             raise BadCheckpoint(f"the base encoder {plan.base.name} has no {weights.name}; choose one that has")
         self.spec = plan.spec.model_copy(update={"base_sha256": sha256_of(weights)})
         self._base = plan.base
-        self._claim_folder()
         config = plan.config
         self.towers = TrainableTowers(self.spec, plan.base, rank=config.rank, with_targets=config.target_towers, device=self.device, seed=config.seed)
+        if config.start_from is not None:
+            self.towers.start_from(_adapters_of(config.start_from, self.spec), config.start_from)
+        self._claim_folder()
         self.optimizer = torch.optim.AdamW(self.towers.parameters, lr=config.learning_rate, betas=(0.9, 0.98), eps=1e-6, weight_decay=config.weight_decay)
         self.update = 0
         """The next update, 0-based."""
@@ -204,6 +206,15 @@ class Trainer:
         with (self.folder / PROGRESS_FILE).open("a", encoding="utf-8") as file:
             file.write(json.dumps(told) + "\n")
         return told
+
+
+def _adapters_of(agent: str, spec: CheckpointSpec) -> Path:
+    """Folder of a trained agent's adapters. Raises BadCheckpoint when it has none, or they belong to another encoder."""
+    folder = find_checkpoint(agent)
+    start = read_spec(folder)
+    if start.weights != "adapters" or start.base_sha256 != spec.base_sha256:
+        raise BadCheckpoint(f"{agent} has no adapters of {spec.base}; start from an agent that was trained with a rank on the same encoder")
+    return folder
 
 
 def familiarity_with(mixture: Mixture, validation: Sequence[Example], tokenizer: FastTokenizer) -> Familiarity:

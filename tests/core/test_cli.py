@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 from core.cli import main
+from tests.core.ingest.made import encrypted_pdf, make_docx, make_pdf, make_zip, paragraph
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = """<!doctype html><html><head><title>Ships ☃</title><script>var hidden = 1;</script></head><body><h1>Harbour</h1>
@@ -110,6 +111,41 @@ def test_ingest_picks_the_chunker_by_kind_and_numbers_on(core: Command, files: d
     assert [chunk["chunk_id"] for chunk in chunks] == list(range(len(chunks)))
     kinds = {name: {chunk["type"] for chunk in chunks if chunk["document"] == name} for name in ("page.html", "road.md", "story.txt")}
     assert kinds == {"page.html": {"text", "table", "list"}, "road.md": {"text", "table", "list"}, "story.txt": {"text"}}
+
+
+def test_ingest_takes_every_kind_of_document(core: Command, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    letter = make_docx(paragraph("Harbour", "Heading1") + paragraph("The ship left."), "A letter")
+    contents = {"letter.docx": letter, "all.zip": make_zip({"b/letter.docx": letter, "notes.txt": "The sea is wide."}), "p.pdf": make_pdf([["A page."]])}
+    for name, content in contents.items():
+        (tmp_path / name).write_bytes(content)
+    chunks = core("ingest", *(tmp_path / name for name in contents), "--json")
+    assert [chunk["document"] for chunk in chunks] == ["letter.docx", "all.zip/b/letter.docx", "all.zip/notes.txt", "p.pdf"]
+    assert [chunk["text"] for chunk in chunks] == ["# Harbour\n\nThe ship left."] * 2 + ["The sea is wide.", "A page."]
+    assert chunks[0]["heading_path"] == ["Harbour"]
+    assert main(["ingest", str(tmp_path / "letter.docx"), "--text"]) == 0
+    out, err = capsys.readouterr()
+    assert out == "# Harbour\n\nThe ship left."
+    assert err == "letter.docx: Converted to Markdown from letter.docx, a DOCX.\n"
+
+
+def test_documents_of_an_archive_are_searched_as_one_list(core: Command, tmp_path: Path) -> None:
+    (tmp_path / "all.zip").write_bytes(make_zip({"a.txt": "The milk is in the kitchen.", "b.docx": make_docx(paragraph("John got the milk."))}))
+    (trace,) = core("trace", "--query", QUERY, "--document", tmp_path / "all.zip", "--checkpoint", "base", "--json")
+    check_trace(trace, 2)
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "sentence"),
+    [
+        ("secret.pdf", encrypted_pdf([["text"]], "password"), "secret.pdf is encrypted; save it without a password and open that"),
+        ("scan.pdf", make_pdf([[]]), "scan.pdf has one page but no text, as scans have; run text recognition (OCR) on it and open the result"),
+        ("cut.docx", make_docx("")[:-30], "cut.docx is damaged: its list of contents can't be read; make or download it again"),
+    ],
+)
+def test_documents_that_cannot_be_read_are_one_line(refused: Callable[..., str], tmp_path: Path, name: str, content: bytes, sentence: str) -> None:
+    (tmp_path / name).write_bytes(content)
+    assert refused("ingest", tmp_path / name, "--json") == sentence
+    assert refused("trace", "--query", QUERY, "--document", tmp_path / name, "--checkpoint", "base", "--json") == sentence
 
 
 STEP_FIELDS = ["step", "chunk_id", "q_value", "probability", "state_value", "position", "text", "milliseconds"]

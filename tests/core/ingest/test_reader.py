@@ -12,10 +12,14 @@ REFUSED = {
     "binary named text": (bytes(range(256)), "a.txt", "a.txt is binary, not text (it has a NUL byte at 0)"),
     "NUL byte": (b"text\0text", "a.md", "a.md is binary, not text (it has a NUL byte at 4)"),
     "control characters": (b"\x01\x02\x03\x04" * 20, "a.txt", "a.txt is binary, not text (80 control characters)"),
-    "PDF": (b"%PDF-1.7 ...", "report.txt", "report.txt is a PDF, not text"),
-    "office file": (b"PK\x03\x04...", "report.docx", "report.docx is an archive or office file, not text"),
+    "image": (b"\x89PNG...", "report.txt", "report.txt is an image, not text; save it as HTML"),
+    "office file cut off": (b"PK\x03\x04...", "report.docx", "report.docx is damaged: its list of contents can't be read; make or download it again"),
+    "page saved as PDF": (b"<html><p>Not found", "report.pdf", "report.pdf is damaged or no PDF file: it does not begin as one; open it in its program"),
+    "office file with a password": (b"\xd0\xcf\x11\xe0...", "report.docx", "report.docx is encrypted or of an old office format; save it as DOCX"),
     "blank": (b" \n\t\n", "a.md", "a.md has no text; open one that has"),
     "page without text": (b"<html><script>run()</script><nav>Home</nav></html>", "a.html", "a.html has no text left once scripts"),
+    "100 MB of HTML": (b"<p>a" * (25 * 2**20), "a.html", "a.html has 104,857,600 bytes, more than 67,108,864; split it and open the parts"),
+    "line break in the name": (b"", "a\nb.txt", "a\\nb.txt is empty"),
     "path in the name": (b"", "C:\\secret\\..\\a.txt", "a.txt is empty"),
 }
 
@@ -102,3 +106,9 @@ def test_pasted_html_is_recognised_and_other_text_is_not():
     assert read_pasted("<div><p>One.</p><p>Two.</p></div>").text == "One.\n\nTwo."
     assert read_pasted("a < b, and <b> is bold").kind == "text"
     assert read_pasted("words", "My notes").title == "My notes"
+
+
+def test_a_line_longer_than_people_write_is_read_with_a_notice():
+    document = read_document(b"word " * 2_000_000, "a.txt")
+    assert document.notices == ("It has a line of 10,000,000 characters, more than 1,000,000: is it a text that people wrote?",)
+    assert len(document.text) == 10_000_000

@@ -108,6 +108,30 @@ def test_an_agent_that_unlearns_is_kept_as_it_was_at_its_best(base: Path, tmp_pa
     assert training["updates"] == 0
 
 
+def test_an_agent_is_trained_further(trained: Trained, plan_of: PlanOf, tmp_path: Path) -> None:
+    """Begins with the agent's own score, targets included: at a rate of 0 it stays the same agent."""
+    same = {"rank": TINY["rank"], "steps": TINY["steps"], "n_validation": TINY["n_validation"]}
+    plan = plan_of(**same, start_from=str(trained.folder), updates=2, learning_rate=0.0)
+    trainer = Trainer(plan, tmp_path / "further", "cpu")
+    state = trainer.towers.state_dict()
+    for key in (key for key in state if key.startswith("online.")):
+        assert torch.equal(state[key], state[key.replace("online.", "target.", 1)])
+    best = max(event["score"] for event in trained.validated())
+    assert [event["score"] for event in trainer.run() if event["event"] == "validated"] == [pytest.approx(best, abs=1e-5)] * 3
+
+
+def test_what_can_not_be_trained_further(trained: Trained, plan_of: PlanOf, tmp_path: Path) -> None:
+    for start, rank, sentence in (
+        (str(trained.folder), 4, f"the adapter {trained.folder} has no change of rank 4 for .*; start from another agent, or choose its rank and base"),
+        (str(trained.folder), 0, "whole matrices can't start from the adapters"),
+        ("base", 8, "base has no adapters of "),
+        ("narrative", 8, "narrative has no adapters of "),
+        (str(tmp_path / "nobody"), 8, "not found"),
+    ):
+        with pytest.raises(BadCheckpoint, match=sentence):
+            Trainer(plan_of(start_from=start, rank=rank), tmp_path / f"{rank}{len(sentence)}", "cpu")
+
+
 def test_a_killed_training_goes_on_with_the_same_curve(trained: Trained, questions: Path, base: Path, tmp_path: Path) -> None:
     """Killed seven updates after a save; started again with the same command; compared with the training that nobody disturbed."""
     folder = tmp_path / "killed"

@@ -1,0 +1,66 @@
+"""What the Compare tab consists of: components only, no events. Texts of labels and hints are here, those of results in app.compare_view."""
+
+from __future__ import annotations
+
+import gradio as gr
+
+from app import compare_view as view
+from app.comparing import MAX_K, Compared, Comparisons
+from app.components.tree import tree
+
+SAME, OWN_STOP = "same", "own stop"
+"""Values of the size control."""
+
+
+class CompareLayout:
+    """Builds the components inside the Blocks that is being made; each is an attribute."""
+
+    def __init__(self, comparisons: Comparisons) -> None:
+        self._build_form(comparisons)
+        with gr.Column(elem_classes="qx-card", elem_id="qx-compare-results"):
+            self.heading = tree(view.heading(Compared(), (), None), elem_id="qx-compare-heading")
+            self.result_notice = tree(elem_id="qx-compare-result-notice")
+            self.columns = tree(view.results(Compared(), ()), elem_id="qx-compare-columns")
+        with gr.Column(elem_classes="qx-card qx-drawer", elem_id="qx-compare-drawer"):
+            self.reading = tree(elem_id="qx-compare-reading")
+        with gr.Column(elem_classes="qx-card qx-only-filled"):
+            self.support = tree(elem_id="qx-compare-support")
+        with gr.Column(elem_classes="qx-card qx-only-filled"):
+            self.common = tree(elem_id="qx-compare-common")
+
+    def _build_form(self, comparisons: Comparisons) -> None:
+        methods = [(view.method_label(key), key) for key in comparisons.methods()]
+        with gr.Column(elem_classes="qx-card", elem_id="qx-compare-form"):
+            self.header = tree(view.open_documents(None), elem_id="qx-compare-header")
+            with gr.Row(elem_classes="qx-question-row"):
+                self.question = gr.Textbox(
+                    label="Question", lines=1, max_lines=4, placeholder="Ask something about the document", scale=6, elem_id="qx-compare-question"
+                )
+                self.run = gr.Button("Compare", variant="primary", elem_id="qx-compare-run", min_width=110)
+                self.cancel = gr.Button("Cancel", variant="stop", elem_id="qx-compare-cancel", interactive=False, min_width=80)
+            self.known = gr.Dropdown([], label="Known questions (support is marked)", elem_id="qx-compare-known", visible=False)
+            with gr.Row(elem_classes="qx-compare-controls"):
+                self.methods = gr.CheckboxGroup(
+                    methods,
+                    value=comparisons.usual(comparisons.services.default_checkpoint),
+                    label="Methods",
+                    info="A column each, over the same chunks",
+                    scale=6,
+                    min_width=260,
+                    elem_id="qx-compare-methods",
+                )
+                self.size = gr.Radio(
+                    [("the same for all", SAME), ("where the agent stops", OWN_STOP)],
+                    value=SAME,
+                    label="Evidence",
+                    info="The others take as many as the agent",
+                    scale=3,
+                    min_width=240,
+                    elem_id="qx-compare-size",
+                )
+                self.k = gr.Slider(
+                    1, MAX_K, value=4, step=1, label="Chunks", info="At most, where the agent stops", scale=3, min_width=200, elem_id="qx-compare-k"
+                )
+            self.progress = tree(elem_id="qx-compare-progress")
+            self.notice = tree(elem_id="qx-compare-notice")
+            self.standing = tree(elem_id="qx-compare-standing")

@@ -1,0 +1,248 @@
+"""One question through several methods at equal size of evidence: the loop, and what the answers have in common.
+
+Decides whose stop threshold counts (it is in units of an agent's Q, so it is that agent's alone), that building an index is no part of a
+method's time, and that a method which can't answer doesn't keep the others from it. Chunk ids of all methods are those of one workspace.
+Knows nothing of logs and pages.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from core.config import EpisodeConfig
+from core.encode.encoder import DualEncoder
+from core.errors import BadCheckpoint, BadRequest
+from core.events import Event, StepTaken, Stopped, Trace, fold
+from core.index import Corpus
+from core.report import method_json
+from core.retrievers import Retriever, build_retriever
+from core.types import Workspace
+
+
+@dataclass(frozen=True, eq=False)
+class Contestant:
+    """A method with what it needs to answer."""
+
+    name: str
+    """Distinct within a comparison."""
+    retriever: Retriever
+    encoder: DualEncoder
+    """Whose vectors it searches."""
+    config: EpisodeConfig
+    follows: bool = False
+    """It takes as many chunks as the first method of the comparison chose to take, one at least; `config` only bounds them."""
+
+
+@dataclass(frozen=True, eq=False)
+class Column:
+    """What a method answered. `trace` is None where it could not; `error` says why."""
+
+    name: str
+    trace: Trace | None
+    milliseconds: float = 0.0
+    """Of retrieval, vectors and indexes being there."""
+    error: BadRequest | BadCheckpoint | None = None
+
+
+CorpusOf = Callable[[Contestant], Corpus]
+OnEvent = Callable[[Contestant, Event], None]
+
+
+def contestant(method: str, agent: DualEncoder, plain: DualEncoder, config: EpisodeConfig) -> Contestant:
+    """A method by its name; `plain` is the untrained base encoder. Raises BadRequest for a name that is none.
+
+    The stop threshold of `config` reaches only what searches the agent's own vectors.
+    """
+    retriever, encoder = build_retriever(method, agent, plain)
+    return Contestant(method, retriever, encoder, config if encoder is agent else config.with_(stop_threshold=None))
+
+
+def compare(query: str, contestants: Iterable[Contestant], corpus_of: CorpusOf, on_event: OnEvent = lambda *_: None) -> Iterator[Column]:
+    """A column a contestant, each as soon as it is there; `on_event` hears every event, and may raise to end it all."""
+    size: int | None = None
+    for one in contestants:
+        config = one.config if size is None or not one.follows else one.config.with_(step_budget=max(1, min(size, one.config.step_budget)))
+        spent = _Stopwatch()
+        try:
+            trace = fold(_heard(spent.timed(one.retriever.retrieve(query, corpus_of(one), config)), one, on_event))
+        except (BadRequest, BadCheckpoint) as error:
+            yield Column(one.name, None, error=error)
+            continue
+        size = len(trace.steps) if size is None else size
+        # A method of one look tells its time without its index, but with a chunk only; a beam has paths that are in no event.
+        told = 0.0 if config.beam_width > 1 else _told(trace)
+        yield Column(one.name, trace, told or spent.milliseconds)
+
+
+class _Stopwatch:
+    """Time that an iterator itself takes, its reader's left out."""
+
+    def __init__(self) -> None:
+        self.milliseconds = 0.0
+
+    def timed(self, events: Iterator[Event]) -> Iterator[Event]:
+        while True:
+            began = time.perf_counter()
+            event = next(events, None)
+            self.milliseconds += 1000 * (time.perf_counter() - began)
+            if event is None:
+                return
+            yield event
+
+
+def _heard(events: Iterable[Event], one: Contestant, on_event: OnEvent) -> Iterator[Event]:
+    for event in events:
+        on_event(one, event)
+        yield event
+
+
+def _told(trace: Trace) -> float:
+    return sum(step.milliseconds for step in trace.steps) + (trace.stopped.milliseconds if trace.stopped else 0.0)
+
+
+Chosen = Mapping[str, Sequence[int]]
+"""Chunk ids in order of choice, by name of the method; only methods that answered."""
+
+
+def found_by(chosen: Chosen) -> dict[int, tuple[str, ...]]:
+    """Who found each chunk, in the order in which the chunks come up when all methods take their steps together.
+
+    >>> found_by({"a": [3, 1], "b": [1]})
+    {3: ('a',), 1: ('a', 'b')}
+    """
+    longest = max(map(len, chosen.values()), default=0)
+    order = dict.fromkeys(ids[step] for step in range(longest) for ids in chosen.values() if step < len(ids))
+    return {chunk_id: tuple(name for name, ids in chosen.items() if chunk_id in ids) for chunk_id in order}
+
+
+@dataclass(frozen=True)
+class Sets:
+    """Every chunk that was found is in one of these. With a single method, all of its chunks are in `by_one`."""
+
+    by_all: tuple[int, ...]
+    by_some: tuple[int, ...]
+    by_one: tuple[int, ...]
+
+
+def sets(chosen: Chosen) -> Sets:
+    """Chunks by how many methods found them, in the order of `found_by`.
+
+    >>> sets({"a": [3, 1], "b": [1, 5], "c": [1, 5]})
+    Sets(by_all=(1,), by_some=(5,), by_one=(3,))
+    """
+    finders = found_by(chosen)
+    by_one = tuple(chunk_id for chunk_id, names in finders.items() if len(names) == 1)
+    by_all = tuple(chunk_id for chunk_id, names in finders.items() if len(names) == len(chosen) > 1)
+    return Sets(by_all, tuple(chunk_id for chunk_id in finders if chunk_id not in {*by_one, *by_all}), by_one)
+
+
+def overlap(a: Sequence[int], b: Sequence[int]) -> float | None:
+    """Jaccard index of two sets of chunks: shared over all; None where both are empty.
+
+    >>> overlap([1, 2, 3], [3, 4])
+    0.25
+    """
+    union = {*a, *b}
+    return len({*a} & {*b}) / len(union) if union else None
+
+
+def first_look_rank(trace: Trace, chunk_id: int) -> int | None:
+    """Place of a chunk among all when the method had seen the question only, 1 is best, equals in document order.
+
+    None where the method looked at nothing, and for a chunk that BM25 can't find because it shares no word with the question.
+    """
+    seen = trace.scores_at(1)
+    if seen is None:
+        return None
+    scores = seen.q_values
+    own = scores[chunk_id]
+    if trace.started.method == "bm25" and own <= 0:
+        return None
+    return 1 + int(np.count_nonzero(scores > own)) + int(np.count_nonzero(scores[:chunk_id] == own))
+
+
+def looks(trace: Trace) -> list[tuple[np.ndarray, tuple[int, ...]]]:
+    """(scores of all chunks (N,), chunks that were chosen by them) for every time the method really looked: once, or before each choice."""
+    seen: list[tuple[np.ndarray, tuple[int, ...]]] = []
+    last = None
+    events: list[StepTaken | Stopped] = [*trace.steps, *([trace.stopped] if trace.stopped else [])]
+    for event in events:
+        if event.scores is None:
+            continue
+        taken = (event.chunk_id,) if isinstance(event, StepTaken) else ()
+        if event.scores is last:
+            seen[-1] = (seen[-1][0], (*seen[-1][1], *taken))
+        else:
+            seen.append((event.scores.q_values, taken))
+        last = event.scores
+    return seen
+
+
+def columns_json(columns: Iterable[Column], workspace: Workspace) -> dict[str, Any]:
+    """The `methods` of `compare --json`. Raises what a method refused with."""
+    methods = {}
+    for column in columns:
+        if column.error is not None:
+            raise column.error
+        assert column.trace is not None
+        methods[column.name] = method_json(column.trace, workspace, column.milliseconds)
+    return methods
+
+
+def comparison_json(query: str, columns: Sequence[Column], workspace: Workspace, support: Sequence[int] = ()) -> dict[str, Any]:
+    """All of a comparison as plain JSON values: `methods` as in `compare --json`, then who found what, and the support where it is known."""
+    answered = {column.name: column.trace for column in columns if column.trace is not None}
+    chosen = {name: trace.chosen for name, trace in answered.items()}
+    kinds = sets(chosen)
+    values: dict[str, Any] = {
+        "query": query,
+        "documents": [{"title": document.title, "sha256": document.sha256} for document in workspace.documents],
+        "methods": columns_json((column for column in columns if column.error is None), workspace),
+        "refused": {column.name: str(column.error) for column in columns if column.error is not None},
+        "chunks": [{"chunk_id": chunk_id, "found_by": list(names), "text": workspace[chunk_id].text} for chunk_id, names in found_by(chosen).items()],
+        "sets": {"by_all": list(kinds.by_all), "by_some": list(kinds.by_some), "by_one": list(kinds.by_one)},
+        "overlap": {a: {b: overlap(chosen[a], chosen[b]) for b in chosen if b != a} for a in chosen},
+    }
+    if support:
+        values["support"] = {
+            name: {
+                "hits": len({*trace.chosen} & {*support}),
+                "of": len(support),
+                "first_look_ranks": {str(chunk_id): first_look_rank(trace, chunk_id) for chunk_id in support},
+            }
+            for name, trace in answered.items()
+        }
+    return values
+
+
+CSV_HEAD = ("query", "method", "step", "chunk_id", "score", "n_tokens", "found_by", "support", "text")
+
+
+def comparison_csv(query: str, columns: Sequence[Column], workspace: Workspace, support: Sequence[int] = ()) -> str:
+    """A line a chosen chunk, methods one after the other. `support` is empty where it is not known.
+
+    A text that a spreadsheet would take for a formula gets an apostrophe before it.
+    """
+    answered = [(column.name, column.trace) for column in columns if column.trace is not None]
+    finders = found_by({name: trace.chosen for name, trace in answered})
+    out = io.StringIO()
+    writer = csv.writer(out)
+    writer.writerow(CSV_HEAD)
+    for name, trace in answered:
+        for step in trace.steps:
+            chunk = workspace[step.chunk_id]
+            known = int(step.chunk_id in support) if support else ""
+            numbers = (step.step, step.chunk_id, step.q_value, chunk.n_tokens, len(finders[step.chunk_id]), known)
+            writer.writerow((_inert(query), _inert(name), *numbers, _inert(chunk.text)))
+    return out.getvalue()
+
+
+def _inert(text: str) -> str:
+    return f"'{text}" if text.startswith(("=", "+", "-", "@", "\t", "\r")) else text

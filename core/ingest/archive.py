@@ -1,0 +1,111 @@
+"""Zip archives, read within bounds: entries, unpacked bytes, ratio. The sizes that count are those that decompression gives, never those that headers claim.
+
+Decides what is refused as a whole (a bomb, an encrypted archive, a damaged directory) and what only costs one entry. Nothing is written
+anywhere, and names are only told. Knows nothing of what the entries are.
+"""
+
+from __future__ import annotations
+
+import io
+import zipfile
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from core.errors import BadDocument
+from core.ingest.bounds import BeyondBounds
+from core.ingest.limits import FREE_UNPACKED_BYTES, MAX_ARCHIVE_ENTRIES, MAX_ARCHIVE_RATIO, MAX_FILE_BYTES, MAX_UNPACKED_BYTES
+from core.ingest.naming import shown
+
+ARCHIVE_STARTS = (b"PK\x03\x04", b"PK\x05\x06")
+_DIRECTORY_ENTRY = b"PK\x01\x02"
+_METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
+"""Others may ask for gigabytes by a header alone, and neither office files nor e-books may use them."""
+_ENCRYPTED = 0x1
+_PIECE = 1024 * 1024
+
+
+@dataclass
+class Allowance:
+    """What the archives of one file may still unpack, those inside them included."""
+
+    name: str
+    """Of the outermost archive."""
+    n_packed: int
+    """Bytes of it."""
+    n_entries: int = 0
+    n_unpacked: int = 0
+
+    @property
+    def most_unpacked(self) -> int:
+        return min(MAX_UNPACKED_BYTES, max(FREE_UNPACKED_BYTES, MAX_ARCHIVE_RATIO * self.n_packed))
+
+    def unpack(self, n_bytes: int) -> None:
+        """Counts bytes. Raises BeyondBounds."""
+        self.n_unpacked += n_bytes
+        if self.n_unpacked > self.most_unpacked:
+            raise BeyondBounds(f"{self.name} unpacks from {self.n_packed:,} bytes to more than {self.most_unpacked:,}; split it and open the parts")
+
+    def enter(self, n_entries: int) -> None:
+        """Counts entries. Raises BeyondBounds."""
+        self.n_entries += n_entries
+        if self.n_entries > MAX_ARCHIVE_ENTRIES:
+            raise BeyondBounds(f"{self.name} holds more than {MAX_ARCHIVE_ENTRIES:,} files; open fewer at once")
+
+
+class Archive:
+    """The entries of a zip archive. `name` stands in the sentences of refusal."""
+
+    def __init__(self, data: bytes, name: str, allowance: Allowance | None = None) -> None:
+        """Raises BadDocument for a damaged or encrypted archive, BeyondBounds for one of too many entries."""
+        self.name = name
+        self.allowance = allowance or Allowance(name, len(data))
+        if data.count(_DIRECTORY_ENTRY) > MAX_ARCHIVE_ENTRIES:  # before the directory is read into objects
+            self.allowance.enter(MAX_ARCHIVE_ENTRIES + 1)
+        try:
+            self._zip = zipfile.ZipFile(io.BytesIO(data))
+        except Exception as error:  # zipfile fails on damaged bytes in more ways than it names
+            raise BadDocument(f"{name} is damaged: its list of contents can't be read; make or download it again") from error
+        self.entries = [info for info in self._zip.infolist() if not info.is_dir()]
+        self.allowance.enter(len(self.entries))
+        if any(info.flag_bits & _ENCRYPTED for info in self.entries):
+            raise BadDocument(f"{name} is encrypted; unpack it with its password and open the files in it")
+
+    @property
+    def names(self) -> frozenset[str]:
+        return frozenset(info.filename for info in self.entries)
+
+    def read(self, entry: zipfile.ZipInfo) -> bytes:
+        """The unpacked bytes of an entry. Raises BadDocument when they are damaged or too many for one file, BeyondBounds."""
+        name = f"{shown(entry.filename)} in {self.name}"
+        if entry.compress_type not in _METHODS:
+            raise BadDocument(f"{name} is packed in an unusual way (method {entry.compress_type}); pack it again as an ordinary zip")
+        try:
+            return b"".join(self._pieces(entry, name))
+        except BadDocument:
+            raise
+        except Exception as error:  # as above
+            raise BadDocument(f"{name} is damaged; make or download it again") from error
+
+    def _pieces(self, entry: zipfile.ZipInfo, name: str) -> Iterator[bytes]:
+        size = 0
+        with self._zip.open(entry) as stream:
+            while piece := stream.read(_PIECE):
+                self.allowance.unpack(len(piece))
+                size += len(piece)
+                if size > MAX_FILE_BYTES:
+                    raise BadDocument(f"{name} has more than {MAX_FILE_BYTES:,} bytes; split it and open the parts")
+                yield piece
+
+    def repacked(self, is_wanted: Callable[[str], bool]) -> dict[str, bytes]:
+        """The wanted entries by name; of entries with one name the last, as libraries read it. Raises as `read` does."""
+        return {info.filename: self.read(info) for info in self.entries if is_wanted(info.filename)}
+
+
+def stored(parts: dict[str, bytes]) -> io.BytesIO:
+    """A plain archive of these parts: nothing packed, so whoever reads it gets what was counted."""
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w", zipfile.ZIP_STORED) as archive:
+        for name, content in parts.items():
+            archive.writestr(name, content)
+    packed.seek(0)
+    return packed

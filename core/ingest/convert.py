@@ -1,0 +1,173 @@
+"""Bytes of a PDF, DOCX or EPUB -> Markdown, by markitdown's converters. Runs in the child process of `worker`, under its limits.
+
+Decides what the libraries get to see: office files and e-books are unpacked within the bounds of archives and handed over as plain archives of
+their texts alone, without images, with no XML that declares entities or lies too deep. Links and images lose their markup, as those of pages do.
+Importing this module takes most of a second, so only the child does.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+from xml.sax.handler import ContentHandler
+
+import pdfplumber
+from defusedxml import DefusedXmlException  # type: ignore[import-untyped]
+from defusedxml import ElementTree as SafeTree
+from defusedxml import sax as safe_sax
+from markitdown import StreamInfo
+from markitdown.converters import DocxConverter, EpubConverter, PdfConverter
+from pdfminer.pdfdocument import PDFEncryptionError
+from pdfminer.pdfinterp import PDFPageInterpreter
+from pdfplumber.utils.exceptions import PdfminerException
+
+from core.errors import BadDocument
+from core.ingest.archive import Archive, stored
+from core.ingest.converter import Converted, Format
+from core.ingest.limits import MAX_CONVERTED_CHARACTERS, MAX_XML_DEPTH, MAX_XML_ELEMENTS
+
+OnPage = Callable[[int, int], None]
+"""Gets (pages done, pages in all)."""
+
+_MARKDOWN: dict[str, Any] = {"strip": ["a", "img"], "escape_asterisks": False, "escape_underscores": False, "table_infer_header": True, "bullets": "-"}
+_CHAPTERS = (".xhtml", ".html", ".htm", ".xml", ".opf")
+_UNKNOWN_GLYPH = re.compile(r"\(cid:\d+\)")
+_BLANK_LINES = re.compile(r"\n(?:[ \t]*\n)+")
+_LINE_END_BLANKS = re.compile(r"(?<![ \t])[ \t]+$", re.MULTILINE)
+_MANY_GLYPHS = 20
+_TITLE_TAG = "{http://purl.org/dc/elements/1.1/}title"
+
+
+def convert(data: bytes, form: Format, name: str, on_page: OnPage | None = None) -> Converted:
+    """Markdown of a file. Raises BadDocument with the sentence to show when it is damaged, encrypted, too large or without text."""
+    try:
+        converted = {"pdf": _pdf, "docx": _docx, "epub": _epub}[form](data, name, on_page)
+    except (BadDocument, MemoryError):
+        raise
+    except DefusedXmlException:
+        raise BadDocument(f"{name} declares XML entities, which are never expanded here; save it again from an office or e-book program") from None
+    except RecursionError:
+        raise BadDocument(f"{name} is nested too deeply to be converted; save it as PDF, HTML or plain text and open that") from None
+    except Exception as error:  # the libraries fail on broken files in every way there is
+        if isinstance(error, PdfminerException) and error.args and isinstance(error.args[0], PDFEncryptionError):
+            raise BadDocument(f"{name} is encrypted; save it without a password and open that") from None
+        raise BadDocument(f"{name} is damaged or no {form.upper()} file; open it in its program, save it again and open that") from None
+    return _tidied(converted, name)
+
+
+def _tidied(converted: Converted, name: str) -> Converted:
+    """Without runs of blank lines, form feeds and glyphs that stand for nothing. Raises BadDocument when too much is left."""
+    markdown, n_unknown = _UNKNOWN_GLYPH.subn("\ufffd", converted.markdown.replace("\f", "\n").replace("\0", " "))
+    markdown = _BLANK_LINES.sub("\n\n", _LINE_END_BLANKS.sub("", markdown)).strip()
+    if len(markdown) > MAX_CONVERTED_CHARACTERS:
+        raise BadDocument(f"{name} has {len(markdown):,} characters of text, more than {MAX_CONVERTED_CHARACTERS:,}; split it and open the parts")
+    notices = converted.notices
+    if n_unknown > _MANY_GLYPHS:
+        notices = (*notices, f"{n_unknown:,} characters of the PDF have no known meaning (its fonts name none) and became \ufffd.")
+    return Converted(markdown, converted.title, notices)
+
+
+def _pdf(data: bytes, name: str, on_page: OnPage | None) -> Converted:
+    with pdfplumber.open(io.BytesIO(data)) as pdf:
+        n_pages, title = len(pdf.pages), pdf.metadata.get("Title")
+    if not n_pages:
+        raise BadDocument(f"{name} has no pages; open it in its program, save it again and open that")
+    with _pages_told(n_pages, on_page):
+        markdown = PdfConverter().convert(io.BytesIO(data), StreamInfo(extension=".pdf")).markdown
+    if not markdown.strip():
+        pages = f"{n_pages:,} pages" if n_pages > 1 else "one page"
+        raise BadDocument(f"{name} has {pages} but no text, as scans have; run text recognition (OCR) on it and open the result")
+    return Converted(markdown, title if isinstance(title, str) else "")
+
+
+@contextmanager
+def _pages_told(n_pages: int, on_page: OnPage | None) -> Iterator[None]:
+    """Reports pages while the converter goes over a PDF twice: for tables, then, where there are none, for running text."""
+    plain = PDFPageInterpreter.process_page
+    n_read = 0
+
+    def process_page(self: PDFPageInterpreter, page: Any) -> None:
+        nonlocal n_read
+        n_read += 1
+        if on_page is not None:
+            on_page(min(n_read // 2, n_pages), n_pages)
+        plain(self, page)
+
+    PDFPageInterpreter.process_page = process_page  # type: ignore[method-assign]
+    try:
+        yield
+    finally:
+        PDFPageInterpreter.process_page = plain  # type: ignore[method-assign]
+
+
+def _docx(data: bytes, name: str, on_page: OnPage | None) -> Converted:  # noqa: ARG001 - converted at once
+    parts = Archive(data, name).repacked(lambda part: part.lower().endswith((".xml", ".rels")))
+    check = _XmlCheck(name)
+    parts = {part: content for part, content in parts.items() if _is_sound(content, check)}
+    converter = _TextDocx()
+    markdown = converter.convert(stored(parts), StreamInfo(extension=".docx"), **_MARKDOWN).markdown
+    if not markdown.strip():
+        raise BadDocument(f"{name} has no text; open one that has")
+    properties = parts.get("docProps/core.xml")
+    title = SafeTree.fromstring(properties).findtext(f".//{_TITLE_TAG}") if properties else None
+    return Converted(markdown, title or "")
+
+
+class _TextDocx(DocxConverter):  # type: ignore[misc]
+    """Images become nothing: they are not handed over."""
+
+    def _image_to_html(self, *_: Any, **__: Any) -> str:
+        return "<span></span>"
+
+
+def _is_sound(xml: bytes, check: _XmlCheck) -> bool:
+    """Whether a part can be parsed. Raises DefusedXmlException when it has a document type, BadDocument when it is too deep or too large."""
+    check.depth = 0
+    try:
+        safe_sax.parseString(xml, check, forbid_dtd=True)
+    except (BadDocument, DefusedXmlException):
+        raise
+    except Exception:  # as above
+        return False
+    return True
+
+
+class _XmlCheck(ContentHandler):
+    """Counts the elements of all parts of a file, and how deep they lie."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__()
+        self.name = name
+        self.depth = 0
+        self.n_elements = 0
+
+    def startElement(self, name: str, attrs: Any) -> None:  # noqa: ARG002 - the interface's
+        self.depth += 1
+        self.n_elements += 1
+        if self.depth > MAX_XML_DEPTH:
+            raise BadDocument(f"{self.name} is nested more than {MAX_XML_DEPTH} levels deep; save it as PDF, HTML or plain text and open that")
+        if self.n_elements > MAX_XML_ELEMENTS:
+            raise BadDocument(f"{self.name} has more than {MAX_XML_ELEMENTS:,} XML elements; split it and open the parts, or save it as plain text")
+
+    def endElement(self, name: str) -> None:  # noqa: ARG002 - the interface's
+        self.depth -= 1
+
+
+def _epub(data: bytes, name: str, on_page: OnPage | None) -> Converted:  # noqa: ARG001 - converted at once
+    parts = Archive(data, name).repacked(lambda part: part.lower().endswith(_CHAPTERS))
+    rights = parts.get("META-INF/encryption.xml")
+    if rights is not None and _hides_text(rights):
+        raise BadDocument(f"{name} is protected against reading by other programs (DRM); open a copy without protection")
+    result = EpubConverter().convert(stored(parts), StreamInfo(extension=".epub"), **_MARKDOWN)
+    if not re.sub(r"^\*\*\w+:\*\*.*$", "", result.markdown, flags=re.MULTILINE).strip():
+        raise BadDocument(f"{name} has no text in its chapters; open one that has")
+    return Converted(result.markdown, result.title or "")
+
+
+def _hides_text(rights: bytes) -> bool:
+    """Whether chapters are encrypted; fonts often are, and do no harm."""
+    references = SafeTree.fromstring(rights).iter("{http://www.w3.org/2001/04/xmlenc#}CipherReference")
+    return any(str(reference.get("URI", "")).lower().endswith(_CHAPTERS) for reference in references)

@@ -1,0 +1,333 @@
+"""Comparisons from the page: a tiny agent beside the real base encoder, a real log, and the Compare tab in a real Chromium."""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Iterator
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from playwright.sync_api import Page, expect
+
+from app import compare_view as view
+from app.comparing import Compared, Comparing, ComparisonOrder, Comparisons, ShownColumn
+from app.explorer import Explorer
+from app.opening import open_pasted
+from app.services import Labelled, OpenDocuments, Services
+from app.session import Session
+from app.settings import Settings
+from core.encode.checkpoint import read_spec, write_spec
+from core.encode.reference import import_checkpoint
+from core.errors import BadRequest, Cancelled
+from core.events import fold
+from tests.app.conftest import StartApp, wait_ready
+from tests.conftest import OpenPage
+
+REFERENCE = Path(__file__).resolve().parents[1] / "data" / "reference"
+QUERY = "where was the apple before the hallway ?"
+EVERY = ("qrag:tiny", "topk", "bm25", "threshold", "multistep")
+SUPPORT = (0, 20, 39)
+
+
+@pytest.fixture(scope="module")
+def tiny(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An imported checkpoint that embeds in milliseconds."""
+    folder = tmp_path_factory.mktemp("checkpoint") / "tiny"
+    import_checkpoint(str(REFERENCE / "checkpoints" / "relative10"), folder, base=str(REFERENCE / "tiny-bert"))
+    write_spec(folder, read_spec(folder).model_copy(update={"name": "tiny"}))
+    return folder
+
+
+@pytest.fixture
+def services(tiny: Path, tmp_path: Path) -> Iterator[Services]:
+    made = Services(Settings(checkpoint=str(tiny), log=tmp_path / "log.duckdb"))
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def comparisons(services: Services) -> Comparisons:
+    return Comparisons(services)
+
+
+def opened(services: Services, text: str) -> OpenDocuments:
+    """A document under the tiny agent, with one question whose support is known."""
+    session = open_pasted(Explorer(services), Session(), text, "tiny", lambda _: None, "sentences", 12)
+    documents = services.corpora.get(session.corpus)
+    assert documents is not None
+    return services.reopen(documents.workspace, documents.agent, None, (Labelled(QUERY, "garden", 2, SUPPORT),))
+
+
+@pytest.fixture
+def documents(services: Services) -> OpenDocuments:
+    """Forty short chunks."""
+    words = ("john", "mary", "sandra", "daniel")
+    places = ("hallway", "garden", "office", "bathroom", "kitchen")
+    return opened(services, "\n\n".join(f"{words[i % 4]} travelled to the {places[i % 5]} on day {i} ." for i in range(40)))
+
+
+def compared(comparisons: Comparisons, documents: OpenDocuments, order: ComparisonOrder) -> tuple[Compared, list[ShownColumn]]:
+    place = Compared(documents.token, order, comparisons.run(documents, order, lambda _: None))
+    return place, comparisons.shown(place)
+
+
+def test_columns_are_logged_runs_that_explore_opens(comparisons: Comparisons, services: Services, documents: OpenDocuments) -> None:
+    before = len(services.corpora.all())
+    _, columns = compared(comparisons, documents, ComparisonOrder(QUERY, EVERY, 3))
+    assert [column.name for column in columns] == ["Q-RAG tiny", "top-k", "BM25", "threshold", "multi-step"]
+    logged = {row.run_id: (row.method, row.status) for row in services.log.search(owner=None).rows}  # type: ignore[union-attr]
+    methods = ("qrag", "topk", "bm25", "threshold", "multistep")
+    assert logged == {column.run.run_id: (method, "complete") for column, method in zip(columns, methods, strict=True) if column.run}
+    agent, multistep = columns[0].run, columns[4].run
+    assert agent is not None
+    assert multistep is not None
+    assert agent.trace.chosen == fold(documents.agent.run(QUERY, documents.corpus, agent.config)).chosen
+    session = Explorer(services).attach(multistep.run_id)
+    again = services.runs.get(session.run)
+    assert again is not None
+    assert again.documents.workspace is documents.workspace
+    assert again.trace.chosen == multistep.trace.chosen
+    assert again.gold == SUPPORT
+
+    comparisons.run(documents, ComparisonOrder(QUERY, EVERY, 2), lambda _: None)
+    assert len(services.corpora.all()) == before + 1, "the base encoder's vectors were opened once"
+
+
+def test_agents_stop_by_themselves_only_when_asked_to(comparisons: Comparisons, services: Services, documents: OpenDocuments) -> None:
+    free = fold(documents.agent.run(QUERY, documents.corpus, documents.agent.spec.episode_config(step_budget=4, stop_threshold=None)))
+    worth = sorted((step.state_value for step in free.steps), reverse=True)
+    services.use_threshold("tiny", worth[-1] + 1e-6)
+    size = next(i for i, step in enumerate(free.steps) if step.state_value < worth[-1] + 1e-6)
+    for own_stop, sizes in ((True, {max(1, size)} | {size}), (False, {4})):
+        _, columns = compared(comparisons, documents, ComparisonOrder(QUERY, ("topk", "multistep", "qrag:tiny"), 4, own_stop))
+        assert columns[0].name == "Q-RAG tiny"
+        assert {len(column.run.trace.steps) for column in columns if column.run} == sizes
+
+
+def test_a_cancel_keeps_the_columns_that_were_there(comparisons: Comparisons, services: Services, documents: OpenDocuments) -> None:
+    told: list[Comparing] = []
+
+    def report(now: Comparing) -> None:
+        told.append(now)
+        if now.name == "top-k" and now.stage == "retrieving" and now.done == 1:
+            raise Cancelled
+
+    with pytest.raises(Cancelled):
+        comparisons.run(documents, ComparisonOrder(QUERY, EVERY, 3), report)
+    assert comparisons.wait_idle(0)
+    assert [ref.name for ref in told[-1].columns] == ["Q-RAG tiny"]
+    statuses = {row.method: row.status for row in services.log.search(owner=None).rows}  # type: ignore[union-attr]
+    assert statuses == {"qrag": "complete", "topk": "cancelled"}
+    assert {now.stage for now in told} == {"embedding", "retrieving"}
+
+
+@pytest.mark.parametrize(
+    ("order", "words"),
+    [
+        (ComparisonOrder("  ", EVERY), "the question is empty"),
+        (ComparisonOrder(QUERY, ()), "no method is chosen"),
+        (ComparisonOrder(QUERY, ("topk", "sparc")), "'sparc' is not on offer"),
+        (ComparisonOrder(QUERY, ("qrag:nobody",)), "'nobody' is not on offer"),
+        (ComparisonOrder(QUERY, EVERY, 0), "0 chunks each must be between 1 and 12"),
+        (ComparisonOrder(QUERY, EVERY, 13), "13 chunks each must be between 1 and 12"),
+        (ComparisonOrder(QUERY, ("topk", "multistep"), 4, True), "no agent is chosen"),
+    ],
+)
+def test_orders_that_can_not_be_are_refused(comparisons: Comparisons, documents: OpenDocuments, order: ComparisonOrder, words: str) -> None:
+    with pytest.raises(BadRequest, match=words):
+        comparisons.run(documents, order, lambda _: None)
+    assert comparisons.wait_idle(0)
+
+
+def test_a_method_that_refuses_says_so_in_its_column(comparisons: Comparisons, services: Services) -> None:
+    letters = opened(services, "\n\n".join(f"{a} {b} ." for a in "bcdfg" for b in "hjklm"))
+    place, columns = compared(comparisons, letters, ComparisonOrder("b h ?", ("topk", "bm25"), 2))
+    assert columns[0].run is not None
+    assert columns[1].run is None
+    shown = json.dumps(view.results(place, columns))
+    assert "no chunk of the document holds a word" in shown
+    assert "only here" not in shown, "there is nothing to compare with"
+    assert list(json.loads(_downloads(view.heading(place, columns, letters.workspace))["comparison.json"])["methods"]) == ["top-k"]
+
+
+def _downloads(nodes: object) -> dict[str, str]:
+    """Name and content of every download in a tree."""
+    found: dict[str, str] = {}
+    if isinstance(nodes, list):
+        if len(nodes) == 3 and isinstance(nodes[1], dict) and nodes[1].get("data-act") == "download":
+            found[nodes[1]["data-name"]] = nodes[1]["data-arg"]
+        for node in nodes:
+            found |= _downloads(node)
+    return found
+
+
+def test_support_is_told_where_it_is_known(comparisons: Comparisons, documents: OpenDocuments) -> None:
+    place, columns = compared(comparisons, documents, ComparisonOrder(QUERY, EVERY, 3))
+    table = json.dumps(view.support(columns), ensure_ascii=False)
+    assert all(f"chunk {chunk_id}" in table for chunk_id in SUPPORT)
+    assert "no shared word" in table or "rank" in table
+    hits = json.dumps(view.results(place, columns))
+    for column in columns:
+        assert column.run is not None
+        assert f"{len({*SUPPORT} & {*column.run.trace.chosen})} of 3 support" in hits
+    other, unknown = compared(comparisons, documents, ComparisonOrder("where is mary ?", EVERY, 3))
+    assert view.support(unknown) == []
+    assert "support" not in json.dumps(view.results(other, unknown))
+
+
+def test_a_choice_says_what_it_owes_to_those_before(comparisons: Comparisons, documents: OpenDocuments) -> None:
+    place, columns = compared(comparisons, documents, ComparisonOrder(QUERY, ("qrag:tiny", "topk"), 3))
+    run = columns[0].run
+    assert run is not None
+    owed = comparisons.influence(run)
+    assert comparisons.influence(run) is owed
+    change = run.trace.steps[1].q_value - run.q_values(1)[run.trace.chosen[1]]
+    shown = json.dumps(view.results(place, columns, {0: owed}))
+    assert f"{change:+.3f}" in shown
+    assert shown.count("owed to") == 2
+    assert shown.count('"data-act": "why"') == 1, "only an agent looks again after each choice"
+    assert "owed to" not in json.dumps(view.results(place, columns))
+
+
+def test_a_comparison_that_is_gone_says_so(comparisons: Comparisons, services: Services, documents: OpenDocuments) -> None:
+    place, _ = compared(comparisons, documents, ComparisonOrder(QUERY, ("topk",), 1))
+    fresh = Comparisons(Services(Settings(log=services.log_path.with_name("other.duckdb"))))
+    try:
+        with pytest.raises(BadRequest, match="not in memory any more"):
+            fresh.shown(place)
+        with pytest.raises(BadRequest, match="not open any more"):
+            fresh.workspace(place)
+    finally:
+        fresh.services.close()
+
+
+def test_the_agent_that_is_open_is_chosen_to_begin_with(comparisons: Comparisons) -> None:
+    assert comparisons.usual("tiny") == ["qrag:tiny", "topk", "bm25", "multistep"]
+    assert comparisons.usual("base")[0] == "qrag:tiny", "base as an agent is the multi-step method"
+    assert "qrag:base" not in comparisons.methods()
+
+
+@given(st.dictionaries(st.integers(0, 10_000), st.floats(0, 100), max_size=12))
+def test_pins_keep_order_and_distance(places: dict[int, float]) -> None:
+    pins = view.spread_pins(places)
+    order = sorted(places, key=lambda chunk_id: places[chunk_id])
+    xs = [pins[chunk_id] for chunk_id in order]
+    assert all(4 - 1e-6 <= x <= 96 + 1e-6 for x in xs)
+    assert all(after - before >= 7.9 for before, after in pairwise(xs))
+
+
+@given(st.dictionaries(st.integers(0, 30), st.lists(st.sampled_from("abcd"), min_size=1, unique=True), max_size=20))
+def test_neighbouring_colours_differ_and_lone_chunks_are_hollow(found: dict[int, list[str]]) -> None:
+    paint = view.colours(found)
+    shared = [paint[chunk_id] for chunk_id, names in found.items() if len(names) > 1]
+    assert shared == [f"qx-c{i % 8 + 1}" for i in range(len(shared))]
+    assert all(paint[chunk_id] == view.HOLLOW for chunk_id, names in found.items() if len(names) == 1)
+
+
+def test_what_changed_since_is_named() -> None:
+    order = ComparisonOrder("a ?", ("topk", "bm25"), 4)
+    place = Compared("token", order, (None,))  # type: ignore[arg-type]
+    assert view.changes(Compared(), order, False) == []
+    assert view.changes(place, ComparisonOrder(" a ?", ("bm25", "topk"), 4), True) == []
+    words = json.dumps(view.changes(place, ComparisonOrder("b ?", ("topk",), 4, True), False))
+    assert "another document, question, methods, number of chunks" in words
+
+
+def ids(page: Page, column: int) -> list[int]:
+    """Chunks of a column's cards."""
+    cards = page.locator("#qx-compare-columns .qx-column").nth(column).locator(".qx-found > li")
+    return [int(card.get_attribute("data-same") or "") for card in cards.all()]
+
+
+def compare(page: Page, n_columns: int) -> None:
+    """Presses Compare and waits for the end."""
+    page.locator("#qx-compare-run").click()
+    done(page, n_columns)
+
+
+def done(page: Page, n_columns: int) -> None:
+    expect(page.locator("#qx-compare-columns .qx-column")).to_have_count(n_columns, timeout=120_000)
+    expect(page.locator("#qx-compare-run")).to_be_enabled(timeout=120_000)
+
+
+def test_compare_read_export_and_open_in_explore(start_app: StartApp, open_page: OpenPage, tiny: Path, tmp_path: Path) -> None:
+    app = start_app("--checkpoint", str(tiny))
+    page = open_page(app.url, width=1400)
+    errors: list[str] = []
+    page.on("console", lambda message: errors.append(message.text) if message.type == "error" else None)
+    wait_ready(page, 120)
+    asked = page.locator("#qx-question textarea").input_value()
+    page.get_by_role("tab", name="Compare").click()
+    expect(page.locator("#qx-compare-question textarea")).to_have_value(asked, timeout=30_000)
+    expect(page.locator("#qx-compare-columns")).to_contain_text("Press Compare")
+    compare(page, 4)
+    expect(page.locator("#qx-compare-columns .qx-column h4")).to_have_text(["Q-RAG tiny", "top-k", "BM25", "multi-step"])
+    expect(page.locator("#qx-compare-columns svg")).to_have_count(4)
+    n_support = page.locator("#qx-compare-support tbody tr").count()
+    assert n_support >= 3
+    expect(page.locator("#qx-compare-columns .qx-column-head").first).to_contain_text(f"of {n_support} support")
+    expect(page.locator("#qx-compare-common")).to_contain_text("Overlap")
+    columns = [ids(page, column) for column in range(4)]
+    assert [len(column) for column in columns] == [4] * 4
+
+    colours: dict[str, set[str]] = {}
+    for card in page.locator("#qx-compare-columns [data-same]").all():  # cards and pins
+        classes = (card.get_attribute("class") or "").split()
+        colours.setdefault(card.get_attribute("data-same") or "", set()).update(name for name in classes if name.startswith("qx-c") or name == "qx-solo")
+    assert all(len(names) == 1 for names in colours.values()), colours
+    shared = {chunk_id for chunk_id in colours if sum(int(chunk_id) in column for column in columns) > 1}
+    assert {chunk_id for chunk_id, names in colours.items() if names != {"qx-solo"}} == shared
+
+    with page.expect_download() as taken:
+        page.get_by_role("button", name="Download JSON").click()
+    taken.value.save_as(tmp_path / "told.json")
+    told = json.loads((tmp_path / "told.json").read_text(encoding="utf-8"))
+    assert [[row["chunk_id"] for row in entry["ranked"]] for entry in told["methods"].values()] == columns
+    with page.expect_download() as taken:
+        page.get_by_role("button", name="CSV", exact=True).click()
+    taken.value.save_as(tmp_path / "told.csv")
+    with (tmp_path / "told.csv").open(encoding="utf-8", newline="") as file:
+        assert [int(row["chunk_id"]) for row in csv.DictReader(file)] == [chunk_id for column in columns for chunk_id in column]
+
+    link = page.locator("#qx-compare-columns .qx-found .qx-link").nth(1)
+    link.focus()
+    expect(page.locator(f"#qx-compare-columns li.qx-lit[data-same='{columns[0][1]}']").first).to_be_visible()
+    page.keyboard.press("Enter")
+    expect(page.locator("#qx-compare-reading .qx-crumb")).to_contain_text(f"chunk {columns[0][1]} of", timeout=30_000)
+    expect(page.locator("#qx-compare-reading .qx-marked")).to_be_in_viewport()
+    page.get_by_role("button", name="Close").locator("visible=true").click()
+    expect(page.locator("#qx-compare-drawer")).to_be_hidden(timeout=30_000)
+
+    page.get_by_role("button", name="Why").first.click()
+    expect(page.locator("#qx-compare-columns .qx-column").first).to_contain_text("owed to", timeout=30_000)
+    page.locator("#qx-compare-methods").get_by_label("threshold").check()
+    expect(page.locator("#qx-compare-standing")).to_contain_text("made with another methods", timeout=30_000)
+    page.get_by_role("button", name="Compare again").click()
+    done(page, 5)
+    expect(page.locator("#qx-compare-standing .qx-notice")).to_have_count(0)
+    page.locator("#qx-compare-question textarea").fill("")
+    page.locator("#qx-compare-run").click()
+    expect(page.locator("#qx-compare-notice")).to_contain_text("the question is empty", timeout=30_000)
+    expect(page.locator("#qx-compare-columns .qx-column")).to_have_count(5)
+
+    page.get_by_role("button", name="Open in Explore").locator("visible=true").last.click()
+    expect(page.locator("#qx-status")).to_contain_text("multistep · step 4 of 4", timeout=60_000)
+    steps = page.locator("#qx-steps .qx-step-head .qx-link")
+    assert [int(text.split()[1]) for text in steps.all_inner_texts()] == columns[3]
+    page.get_by_role("tab", name="Compare").click()
+    expect(page.locator("#qx-compare-question textarea")).to_have_value(asked, timeout=30_000)
+    expect(page.locator("#qx-compare-columns .qx-column")).to_have_count(5)
+    assert errors == []
+
+    narrow = open_page(app.url, width=360, height=740, colour_scheme="dark")
+    wait_ready(narrow, 120)
+    narrow.get_by_role("tab", name="Compare").click()
+    expect(narrow.locator("#qx-compare-question textarea")).to_have_value(asked, timeout=30_000)
+    compare(narrow, 4)
+    lefts = {round(column.bounding_box()["x"]) for column in narrow.locator("#qx-compare-columns .qx-column").all()}  # type: ignore[index]
+    assert len(lefts) == 1, "cards stand below one another"
+    assert narrow.evaluate("document.documentElement.scrollWidth") <= 360

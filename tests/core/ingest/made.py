@@ -1,0 +1,196 @@
+"""Small PDFs, DOCXs, EPUBs and zips that the tests make by hand: bytes that say exactly what is in them."""
+
+from __future__ import annotations
+
+import io
+import struct
+import zipfile
+import zlib
+from collections.abc import Mapping, Sequence
+from xml.sax.saxutils import escape
+
+import pypdf
+
+W = "http://schemas.openxmlformats.org/wordprocessingml/2006/main"
+CONTENT_TYPES = (
+    '<?xml version="1.0" encoding="UTF-8"?><Types xmlns="http://schemas.openxmlformats.org/package/2006/content-types">'
+    '<Default Extension="rels" ContentType="application/vnd.openxmlformats-package.relationships+xml"/>'
+    '<Default Extension="xml" ContentType="application/xml"/><Default Extension="png" ContentType="image/png"/>'
+    '<Override PartName="/word/document.xml" ContentType="application/vnd.openxmlformats-officedocument.wordprocessingml.document.main+xml"/></Types>'
+)
+RELATIONSHIPS = (
+    '<?xml version="1.0" encoding="UTF-8"?><Relationships xmlns="http://schemas.openxmlformats.org/package/2006/relationships">'
+    '<Relationship Id="rId1" Type="http://schemas.openxmlformats.org/officeDocument/2006/relationships/officeDocument" Target="word/document.xml"/>'
+    "</Relationships>"
+)
+STYLES = (
+    f'<w:styles xmlns:w="{W}"><w:style w:type="paragraph" w:styleId="Heading1"><w:name w:val="heading 1"/></w:style>'
+    '<w:style w:type="paragraph" w:styleId="Heading2"><w:name w:val="heading 2"/></w:style></w:styles>'
+)
+CONTAINER = (
+    '<?xml version="1.0"?><container version="1.0" xmlns="urn:oasis:names:tc:opendocument:xmlns:container">'
+    '<rootfiles><rootfile full-path="OEBPS/content.opf" media-type="application/oebps-package+xml"/></rootfiles></container>'
+)
+
+
+def make_zip(entries: Mapping[str, str | bytes], method: int = zipfile.ZIP_DEFLATED) -> bytes:
+    """An archive; strings are stored as UTF-8."""
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w", method) as archive:
+        for name, content in entries.items():
+            archive.writestr(name, content)
+    return packed.getvalue()
+
+
+def paragraph(text: str, style: str = "") -> str:
+    """A paragraph of a DOCX."""
+    properties = f'<w:pPr><w:pStyle w:val="{style}"/></w:pPr>' if style else ""
+    return f'<w:p>{properties}<w:r><w:t xml:space="preserve">{escape(text)}</w:t></w:r></w:p>'
+
+
+def table(rows: Sequence[Sequence[str]]) -> str:
+    """A table of a DOCX."""
+    cells = ("".join(f"<w:tc>{paragraph(cell)}</w:tc>" for cell in row) for row in rows)
+    return "<w:tbl>" + "".join(f"<w:tr>{row}</w:tr>" for row in cells) + "</w:tbl>"
+
+
+def docx_parts(body: str, title: str = "") -> dict[str, str | bytes]:
+    """The parts of a DOCX with this body."""
+    core = f"<dc:title>{escape(title)}</dc:title>" if title else ""
+    return {
+        "[Content_Types].xml": CONTENT_TYPES,
+        "_rels/.rels": RELATIONSHIPS,
+        "docProps/core.xml": (
+            '<cp:coreProperties xmlns:cp="http://schemas.openxmlformats.org/package/2006/metadata/core-properties" '
+            f'xmlns:dc="http://purl.org/dc/elements/1.1/">{core}</cp:coreProperties>'
+        ),
+        "word/styles.xml": STYLES,
+        "word/document.xml": f'<?xml version="1.0" encoding="UTF-8"?><w:document xmlns:w="{W}"><w:body>{body}</w:body></w:document>',
+    }
+
+
+def make_docx(body: str, title: str = "") -> bytes:
+    """A DOCX with this body, made by `paragraph` and `table`."""
+    return make_zip(docx_parts(body, title))
+
+
+def epub_parts(chapters: Sequence[str], title: str = "") -> dict[str, str | bytes]:
+    """The parts of an EPUB; `chapters` are bodies in HTML."""
+    numbers = range(1, len(chapters) + 1)
+    items = "".join(f'<item id="c{i}" href="chapter{i}.xhtml" media-type="application/xhtml+xml"/>' for i in numbers)
+    spine = "".join(f'<itemref idref="c{i}"/>' for i in numbers)
+    metadata = f"<dc:title>{escape(title)}</dc:title>" if title else ""
+    opf = (
+        '<?xml version="1.0"?><package xmlns="http://www.idpf.org/2007/opf" version="3.0"><metadata xmlns:dc="http://purl.org/dc/elements/1.1/">'
+        f"{metadata}</metadata><manifest>{items}</manifest><spine>{spine}</spine></package>"
+    )
+    pages = {
+        f"OEBPS/chapter{i}.xhtml": f'<!DOCTYPE html><html xmlns="http://www.w3.org/1999/xhtml"><body>{body}</body></html>'
+        for i, body in zip(numbers, chapters, strict=True)
+    }
+    return {"mimetype": "application/epub+zip", "META-INF/container.xml": CONTAINER, "OEBPS/content.opf": opf, **pages}
+
+
+def make_epub(chapters: Sequence[str], title: str = "") -> bytes:
+    """An EPUB of these chapters."""
+    return make_zip(epub_parts(chapters, title))
+
+
+def make_pdf(pages: Sequence[Sequence[str]], title: str = "") -> bytes:
+    """A PDF with these lines of Latin-1 text on its pages; a page without lines has a drawing and no text, as a scan has."""
+    font, first = 3, 5
+    kids = " ".join(f"{first + 2 * i} 0 R" for i in range(len(pages)))
+    objects = {
+        1: b"<< /Type /Catalog /Pages 2 0 R >>",
+        2: f"<< /Type /Pages /Kids [{kids}] /Count {len(pages)} >>".encode(),
+        font: b"<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica /Encoding /WinAnsiEncoding >>",
+        4: b"<< /Title (" + _pdf_string(title) + b") >>",
+    }
+    for i, lines in enumerate(pages):
+        number = first + 2 * i
+        resources = f"<< /Font << /F1 {font} 0 R >> >>"
+        objects[number] = f"<< /Type /Page /Parent 2 0 R /MediaBox [0 0 612 792] /Resources {resources} /Contents {number + 1} 0 R >>".encode()
+        objects[number + 1] = _stream(_page(lines))
+    return _pdf_file(objects)
+
+
+def _page(lines: Sequence[str]) -> bytes:
+    if not lines:
+        return b"0.5 g 72 72 400 600 re f"
+    shown = b"".join(b"(" + _pdf_string(line) + b") Tj 0 -14 Td " for line in lines)
+    return b"BT /F1 11 Tf 72 740 Td " + shown + b"ET"
+
+
+def _pdf_string(text: str) -> bytes:
+    return text.encode("latin-1").replace(b"\\", b"\\\\").replace(b"(", b"\\(").replace(b")", b"\\)")
+
+
+def _stream(content: bytes, entries: bytes = b"") -> bytes:
+    return b"<< " + entries + b"/Length " + str(len(content)).encode() + b" >>\nstream\n" + content + b"\nendstream"
+
+
+def _pdf_file(objects: Mapping[int, bytes]) -> bytes:
+    out = io.BytesIO()
+    out.write(b"%PDF-1.4\n%\xe2\xe3\xcf\xd3\n")
+    offsets = []
+    for number, content in sorted(objects.items()):
+        offsets.append(out.tell())
+        out.write(f"{number} 0 obj\n".encode() + content + b"\nendobj\n")
+    start = out.tell()
+    rows = b"".join(f"{offset:010d} 00000 n \n".encode() for offset in offsets)
+    out.write(f"xref\n0 {len(objects) + 1}\n0000000000 65535 f \n".encode() + rows)
+    out.write(f"trailer\n<< /Size {len(objects) + 1} /Root 1 0 R /Info 4 0 R >>\nstartxref\n{start}\n%%EOF\n".encode())
+    return out.getvalue()
+
+
+def make_pdf_bomb(megabytes: int) -> bytes:
+    """A PDF whose only page unpacks to that many megabytes of blanks."""
+    blanks = b" " * 1024 * 1024
+    packer = zlib.compressobj(9)
+    start, piece = packer.compress(b"") + packer.flush(zlib.Z_FULL_FLUSH), packer.compress(blanks) + packer.flush(zlib.Z_FULL_FLUSH)
+    checksum = 1
+    for _ in range(megabytes):
+        checksum = zlib.adler32(blanks, checksum)
+    packed = start + piece * megabytes + b"\x03\x00" + struct.pack(">I", checksum)
+    return _pdf_file(
+        {
+            1: b"<< /Type /Catalog /Pages 2 0 R >>",
+            2: b"<< /Type /Pages /Kids [5 0 R] /Count 1 >>",
+            3: b"null",
+            4: b"<< >>",
+            5: b"<< /Type /Page /Parent 2 0 R /MediaBox [0 0 612 792] /Contents 6 0 R >>",
+            6: _stream(packed, b"/Filter /FlateDecode "),
+        }
+    )
+
+
+def encrypted_pdf(pages: Sequence[Sequence[str]], password: str) -> bytes:
+    """A PDF that opens with a password; without one where that is empty."""
+    writer = pypdf.PdfWriter(clone_from=io.BytesIO(make_pdf(pages)))
+    writer.encrypt(password, owner_password="owner", algorithm="AES-256")
+    out = io.BytesIO()
+    writer.write(out)
+    return out.getvalue()
+
+
+def encrypted_zip(entries: Mapping[str, str | bytes]) -> bytes:
+    """An archive whose entries say that they are encrypted."""
+    data = bytearray(make_zip(entries))
+    with zipfile.ZipFile(io.BytesIO(data)) as archive:
+        offsets = [info.header_offset for info in archive.infolist()]
+    for offset in offsets:
+        data[offset + 6] |= 1
+    at = -1
+    while (at := data.find(b"PK\x01\x02", at + 1)) >= 0:
+        data[at + 8] |= 1
+    return bytes(data)
+
+
+def with_declared_size(data: bytes, size: int) -> bytes:
+    """An archive whose headers claim that every entry unpacks to `size` bytes (at most 4 GB)."""
+    out = bytearray(data)
+    for signature, field in ((b"PK\x03\x04", 22), (b"PK\x01\x02", 24)):
+        at = -1
+        while (at := out.find(signature, at + 1)) >= 0:
+            out[at + field : at + field + 4] = struct.pack("<I", size)
+    return bytes(out)

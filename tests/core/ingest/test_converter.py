@@ -1,0 +1,141 @@
+"""The child process: its limits, cancelling, and that nothing is left of it, however it ends."""
+
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from core.errors import BadDocument, Cancelled
+from core.ingest import Converter, converter, read_document
+from tests.core.ingest.made import make_docx, make_pdf, make_pdf_bomb, paragraph
+
+ROOT = Path(__file__).resolve().parents[3]
+
+
+@cache
+def slow():
+    """A PDF that takes minutes."""
+    return make_pdf_bomb(300)
+
+
+@pytest.fixture(autouse=True)
+def no_temporary_file_is_left(tmp_path, monkeypatch):
+    """Every test here also shows this."""
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    monkeypatch.setattr(tempfile, "tempdir", None)
+    yield
+    assert list(tmp_path.iterdir()) == []
+
+
+def is_alive(pid):
+    """Whether a process runs; a zombie does not."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
+
+
+def test_one_child_serves_one_opening_and_ends_with_it():
+    with Converter() as shared:
+        assert read_document(make_docx(paragraph("one")), "a.docx", shared).text == "one"
+        pid = shared.pid
+        assert read_document(make_docx(paragraph("two")), "b.docx", shared).text == "two"
+        assert shared.pid == pid
+        assert is_alive(pid)
+    assert not is_alive(pid)
+    assert shared.pid is None
+
+
+def test_the_child_is_not_told_the_environment(monkeypatch):
+    monkeypatch.setenv("API_KEY", "canary-in-the-mine")
+    with Converter() as shared:
+        read_document(make_docx(paragraph("one")), "a.docx", shared)
+        assert b"canary-in-the-mine" not in Path(f"/proc/{shared.pid}/environ").read_bytes()
+
+
+def test_cancelling_ends_the_child_at_once():
+    seen = []
+
+    def cancel(*_):
+        seen.append(shared.pid)
+        if len(seen) > 5:
+            raise Cancelled
+
+    with Converter() as shared:
+        with pytest.raises(Cancelled):
+            read_document(slow(), "slow.pdf", shared, cancel)
+        assert not is_alive(seen[0])
+        assert read_document(make_docx(paragraph("next")), "a.docx", shared).text == "next"
+
+
+def test_a_conversion_that_takes_too_long_is_ended(monkeypatch):
+    monkeypatch.setattr(converter, "MAX_CONVERSION_SECONDS", 0.5)
+    with Converter() as shared:
+        with pytest.raises(BadDocument, match=r"slow\.pdf takes longer to convert than 0\.5 s; open a part of it"):
+            read_document(slow(), "slow.pdf", shared)
+        assert shared.pid is None
+
+
+def test_an_opening_that_takes_too_long_is_ended(monkeypatch):
+    monkeypatch.setattr(converter, "MAX_READING_SECONDS", 0)
+    with pytest.raises(BadDocument, match=r"reading took longer than 0 s when it came to a\.pdf; open fewer files at once"):
+        read_document(make_pdf([["text"]]), "a.pdf")
+
+
+def test_a_conversion_that_takes_too_much_memory_is_ended():
+    with pytest.raises(BadDocument, match=r"big\.pdf needs more than 1,073,741,824 bytes of memory to be converted; open a part"):
+        read_document(make_pdf_bomb(1_100), "big.pdf")
+
+
+@pytest.mark.parametrize(
+    ("sent", "sentence"),
+    [
+        (signal.SIGXCPU, "takes longer to convert than 600 s"),
+        (signal.SIGKILL, "needs more than 1,073,741,824 bytes of memory"),
+        (signal.SIGSEGV, "could not be converted \\(the converter ended with status -11\\)"),
+    ],
+)
+def test_a_child_that_dies_is_told_about_and_replaced(sent, sentence):
+    with Converter() as shared:
+        with pytest.raises(BadDocument, match=sentence):
+            read_document(slow(), "slow.pdf", shared, lambda *_: os.kill(shared.pid, sent))
+        assert read_document(make_docx(paragraph("next")), "a.docx", shared).text == "next"
+
+
+def test_a_killed_parent_takes_its_child_along(tmp_path):
+    source = (
+        "import sys; sys.path.insert(0, '.')\n"
+        "from core.ingest import Converter, read_document\n"
+        "from tests.core.ingest.test_converter import slow\n"
+        "with Converter() as shared: read_document(slow(), 'slow.pdf', shared, lambda *_: print(shared.pid, flush=True))\n"
+    )
+    parent = subprocess.Popen([sys.executable, "-c", source], cwd=ROOT, stdout=subprocess.PIPE, env={**os.environ, "TMPDIR": str(tmp_path)})
+    lines = [parent.stdout.readline() for _ in range(5)]
+    child = int(lines[-1])
+    assert is_alive(child)
+    parent.kill()
+    parent.wait()
+    parent.stdout.close()
+    until = time.monotonic() + 30
+    while is_alive(child) and time.monotonic() < until:
+        time.sleep(0.05)
+    assert not is_alive(child)
+
+
+def test_no_descriptor_is_left():
+    before = len(os.listdir("/proc/self/fd"))
+    for _ in range(3):
+        read_document(make_docx(paragraph("one")), "a.docx")
+    assert len(os.listdir("/proc/self/fd")) == before
+
+
+def test_a_title_of_any_length_comes_through_clipped():
+    document = read_document(make_docx(paragraph("text"), "Tides " * 500_000), "a.docx")
+    assert document.title.startswith("Tides Tides")
+    assert len(document.title) == 200

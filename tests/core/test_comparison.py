@@ -1,0 +1,213 @@
+"""Comparisons: the same loop for all methods, sets and ranks against slower ways of computing them, exports read back."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Callable, Sequence
+from itertools import combinations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from core.comparison import (
+    CSV_HEAD,
+    Column,
+    Contestant,
+    compare,
+    comparison_csv,
+    comparison_json,
+    contestant,
+    first_look_rank,
+    found_by,
+    looks,
+    overlap,
+    sets,
+)
+from core.config import EpisodeConfig
+from core.encode.encoder import DualEncoder
+from core.errors import BadRequest, Cancelled
+from core.events import RunStarted, StepScores, StepTaken, Trace, fold
+from core.index import Corpus
+from core.qrag.agent import Agent
+from core.retrievers import METHODS, build_retriever
+
+CHUNKS = [
+    "mary went to the kitchen .",
+    "john got the milk there .",
+    "the river was cold and long .",
+    "=john left the milk in the office .",
+    "daniel picked up the apple .",
+    "mary came to the milk milk milk .",
+]
+QUERY = "where is the milk of john ?"
+CorpusOf = Callable[[DualEncoder, Sequence[str]], Corpus]
+
+CHOSEN = st.dictionaries(st.sampled_from("abcd"), st.lists(st.integers(0, 9), max_size=6, unique=True), max_size=4)
+
+
+@pytest.fixture
+def arena(agents: dict[str, Agent], corpus_of: CorpusOf) -> tuple[DualEncoder, DualEncoder, Callable[[Contestant], Corpus]]:
+    """Trained and plain encoder, and a corpus for whoever asks."""
+    agent, plain = agents["relative10"].encoder, agents["none"].encoder
+    corpora = {encoder.fingerprint: corpus_of(encoder, CHUNKS) for encoder in (agent, plain)}
+    return agent, plain, lambda one: corpora[one.encoder.fingerprint]
+
+
+Arena = tuple[DualEncoder, DualEncoder, Callable[[Contestant], Corpus]]
+
+
+def test_columns_are_what_each_method_answers_alone(arena: Arena) -> None:
+    agent, plain, corpus_of = arena
+    config = EpisodeConfig(step_budget=3)
+    columns = list(compare(QUERY, [contestant(name, agent, plain, config) for name in METHODS], corpus_of))
+    assert [column.name for column in columns] == list(METHODS)
+    for column in columns:
+        retriever, _ = build_retriever(column.name, agent, plain)
+        alone = fold(retriever.retrieve(QUERY, corpus_of(contestant(column.name, agent, plain, config)), config))
+        assert column.trace is not None
+        assert column.trace.chosen == alone.chosen
+        assert column.milliseconds > 0
+
+
+def test_a_stop_threshold_is_the_agents_alone(arena: Arena) -> None:
+    agent, plain, corpus_of = arena
+    config = EpisodeConfig(step_budget=3, stop_threshold=1e6)
+    taken = {column.name: len(column.trace.chosen) for column in compare(QUERY, [contestant(m, agent, plain, config) for m in METHODS], corpus_of)}
+    assert taken["qrag"] == 0
+    assert taken["topk"] == taken["multistep"] == 3
+
+
+def test_followers_take_as_many_as_the_first(arena: Arena) -> None:
+    """And one at least, since a comparison with nothing shows nothing."""
+    agent, plain, corpus_of = arena
+    free = fold(Agent(agent).run(QUERY, corpus_of(contestant("qrag", agent, plain, EpisodeConfig())), EpisodeConfig(step_budget=4)))
+    worth = sorted((step.q_value for step in free.steps), reverse=True)
+    for threshold in (-1e6, worth[0] - 1e-6, 1e6):
+        config = EpisodeConfig(step_budget=4, stop_threshold=threshold)
+        first = contestant("qrag", agent, plain, config)
+        others = [Contestant(m, *build_retriever(m, agent, plain), config.with_(stop_threshold=None), follows=True) for m in ("topk", "multistep")]
+        size, *followed = [len(column.trace.chosen) for column in compare(QUERY, [first, *others], corpus_of)]
+        assert followed == [max(1, size)] * 2
+
+
+def test_who_can_not_answer_does_not_keep_the_others_from_it(arena: Arena) -> None:
+    agent, plain, corpus_of = arena
+    many = contestant("qrag", agent, plain, EpisodeConfig(step_budget=7))
+    fine = contestant("topk", agent, plain, EpisodeConfig(step_budget=2))
+    refused, answered = compare(QUERY, [many, fine], corpus_of)
+    assert isinstance(refused.error, BadRequest)
+    assert refused.trace is None
+    assert answered.trace is not None
+    told = comparison_json(QUERY, [refused, answered], corpus_of(fine).workspace)
+    assert list(told["methods"]) == ["topk"]
+    assert "step budget 7" in told["refused"]["qrag"]
+
+
+def test_every_event_is_heard_and_hearing_may_end_it(arena: Arena) -> None:
+    agent, plain, corpus_of = arena
+    heard: list[tuple[str, str]] = []
+
+    def listen(one: Contestant, event: object) -> None:
+        heard.append((one.name, type(event).__name__))
+        if len(heard) == 6:
+            raise Cancelled
+
+    contestants = [contestant(name, agent, plain, EpisodeConfig(step_budget=2)) for name in ("topk", "qrag")]
+    columns = []
+    with pytest.raises(Cancelled):
+        columns.extend(compare(QUERY, contestants, corpus_of, listen))
+    assert heard == [("topk", name) for name in ("RunStarted", "StepTaken", "StepTaken", "Stopped")] + [("qrag", "RunStarted"), ("qrag", "StepTaken")]
+
+
+@given(CHOSEN)
+def test_sets_part_what_was_found(chosen: dict[str, list[int]]) -> None:
+    kinds, finders = sets(chosen), found_by(chosen)
+    union = {chunk_id for ids in chosen.values() for chunk_id in ids}
+    parted = [*kinds.by_all, *kinds.by_some, *kinds.by_one]
+    assert sorted(parted) == sorted(union) == sorted(finders)
+    everywhere = set.intersection(*map(set, chosen.values())) if len(chosen) > 1 else set()
+    assert set(kinds.by_all) == everywhere
+    assert set(kinds.by_one) == {chunk_id for chunk_id in union if sum(chunk_id in ids for ids in chosen.values()) == 1}
+    for name, ids in chosen.items():
+        assert {chunk_id for chunk_id, names in finders.items() if name in names} == set(ids)
+
+
+@given(CHOSEN)
+def test_chunks_come_in_the_order_of_their_earliest_step(chosen: dict[str, list[int]]) -> None:
+    first = {chunk_id: min(ids.index(chunk_id) for ids in chosen.values() if chunk_id in ids) for chunk_id in found_by(chosen)}
+    assert list(first.values()) == sorted(first.values())
+
+
+@given(st.lists(st.integers(0, 9), unique=True), st.lists(st.integers(0, 9), unique=True))
+def test_overlap_is_even_handed_and_between_0_and_1(a: list[int], b: list[int]) -> None:
+    value = overlap(a, b)
+    assert value == overlap(b, a)
+    assert value is None if not a and not b else 0 <= value <= 1
+    assert overlap(a, a) == (1.0 if a else None)
+
+
+def trace_of(method: str, *rows: list[float]) -> Trace:
+    """A greedy run whose look k scored rows[k]; nothing is asked of an encoder."""
+    trace = Trace(RunStarted(QUERY, method, "", len(rows[0]), EpisodeConfig(step_budget=len(rows))))
+    for step, row in enumerate(rows, start=1):
+        scores = np.array(row, np.float32)
+        best = max((i for i in range(len(row)) if i not in trace.chosen), key=lambda i: scores[i])
+        trace = trace.with_event(StepTaken(step, best, float(scores[best]), 1.0, 0.0, None, "", 0.0, scores=StepScores(scores, None)))
+    return trace
+
+
+@given(st.lists(st.sampled_from([-1.0, 0.0, 0.25, 0.5, 1.0]), min_size=1, max_size=12))
+def test_ranks_of_the_first_look_are_those_of_a_stable_sort(scores: list[float]) -> None:
+    order = sorted(range(len(scores)), key=lambda i: -scores[i])
+    trace = trace_of("qrag", scores)
+    assert [first_look_rank(trace, i) for i in order] == list(range(1, len(scores) + 1))
+
+
+def test_no_rank_where_nothing_was_seen_or_no_word_is_shared() -> None:
+    scores = [0.0, 2.0, 1.0]
+    assert [first_look_rank(trace_of("bm25", scores), i) for i in range(3)] == [None, 1, 2]
+    assert [first_look_rank(trace_of("topk", scores), i) for i in range(3)] == [3, 1, 2]
+    assert first_look_rank(Trace(trace_of("topk", scores).started), 0) is None
+
+
+def test_looks_are_told_apart_by_their_scores(arena: Arena) -> None:
+    agent, plain, corpus_of = arena
+    config = EpisodeConfig(step_budget=3)
+    one, several = (column.trace for column in compare(QUERY, [contestant(m, agent, plain, config) for m in ("topk", "qrag")], corpus_of))
+    assert [taken for _, taken in looks(one)] == [one.chosen]
+    assert [taken for _, taken in looks(several)] == [(chunk_id,) for chunk_id in several.chosen]
+    stopped = next(iter(compare(QUERY, [contestant("qrag", agent, plain, config.with_(stop_threshold=1e6))], corpus_of))).trace
+    assert [taken for _, taken in looks(stopped)] == [()]
+
+
+def test_exports_say_what_was_found(arena: Arena) -> None:
+    agent, plain, corpus_of = arena
+    contestants = [contestant(name, agent, plain, EpisodeConfig(step_budget=4)) for name in ("topk", "bm25", "qrag")]
+    columns = list(compare(QUERY, contestants, corpus_of))
+    workspace = corpus_of(contestants[0]).workspace
+    told = json.loads(json.dumps(comparison_json(QUERY, columns, workspace, (1, 3)), allow_nan=False))
+    chosen = {name: [row["chunk_id"] for row in entry["ranked"]] for name, entry in told["methods"].items()}
+    assert chosen == {column.name: list(column.trace.chosen) for column in columns}
+    assert told["support"]["bm25"]["hits"] == len({1, 3} & {*chosen["bm25"]})
+    assert told["support"]["bm25"]["first_look_ranks"]["3"] == chosen["bm25"].index(3) + 1
+    for a, b in combinations(chosen, 2):
+        assert told["overlap"][a][b] == overlap(chosen[a], chosen[b])
+    assert "support" not in comparison_json(QUERY, columns, workspace)
+
+    head, *rows = csv.reader(io.StringIO(comparison_csv(QUERY, columns, workspace, (1, 3))))
+    assert tuple(head) == CSV_HEAD
+    read = [dict(zip(head, row, strict=True)) for row in rows]
+    assert [(row["method"], int(row["chunk_id"])) for row in read] == [(name, chunk_id) for name, ids in chosen.items() for chunk_id in ids]
+    assert {row["support"] for row in read if int(row["chunk_id"]) in (1, 3)} == {"1"}
+    assert {row["text"] for row in read if row["chunk_id"] == "3"} == {"'" + CHUNKS[3]}
+    assert {row["found_by"] for row in read} <= {"1", "2", "3"}
+
+
+def test_a_column_that_refused_is_in_no_table(arena: Arena) -> None:
+    _, _, corpus_of = arena
+    workspace = corpus_of(contestant("topk", *arena[:2], EpisodeConfig())).workspace
+    assert comparison_csv(QUERY, [Column("qrag", None, error=BadRequest("no"))], workspace).count("\n") == 1
