@@ -327,7 +327,7 @@ def command(order: Order, folder: Path, log: Path, questions: Path | None = None
         if field.name in _SWITCHES:
             turned, flag = _SWITCHES[field.name]
             arguments += [flag] if value is turned else []
-        elif field.name != "data":
+        elif field.name != "data" and (field.name, value) != ("start_from", None):
             arguments.append(f"--{field.name.replace('_', '-')}={'none' if value is None else value}")
     return arguments
 

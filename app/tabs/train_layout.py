@@ -20,6 +20,8 @@ DATA_LABELS = {
     "multi-hop-without-musique": "The same without MuSiQue",
     "own": "My own questions",
 }
+NOT_SHOWN = ("data", "start_from")
+"""The data have controls of their own; training an agent further is for the command line, where a folder may be named."""
 MAIN = ("updates", "episodes", "steps", "position_kind", "rank", "learning_rate", "ranking_weight", "seed")
 """Settings that stand in the open, in this order; `position_kind` as a tick."""
 _LABELS = {
@@ -90,7 +92,7 @@ class TrainLayout:
                 self.settings: dict[str, Any] = {name: self._setting(name, config) for name in MAIN}
             with gr.Accordion("More settings", open=False, elem_id="qx-train-more"):
                 with gr.Row(elem_classes="qx-settings-grid"):
-                    self.settings |= {field.name: self._setting(field.name, config) for field in fields(TrainConfig) if field.name not in (*MAIN, "data")}
+                    self.settings |= {field.name: self._setting(field.name, config) for field in fields(TrainConfig) if field.name not in (*MAIN, *NOT_SHOWN)}
                 self.base = gr.Textbox(
                     "",
                     label="Base encoder",
@@ -148,6 +150,6 @@ class TrainLayout:
 
 def config_values(config: TrainConfig) -> dict[str, Any]:
     """What the controls show for a configuration, by the setting's name."""
-    return {field.name: getattr(config, field.name) for field in fields(TrainConfig) if field.name != "data"} | {
+    return {field.name: getattr(config, field.name) for field in fields(TrainConfig) if field.name not in NOT_SHOWN} | {
         "position_kind": config.position_kind == "relative"
     }

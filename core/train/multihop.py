@@ -46,16 +46,14 @@ class MultiHopMixture:
             self._train[name] = examples[kept:]
         self._pool = DistractorPool(example for examples in self._train.values() for example in examples)
         rng = Random("order of validation")
-        self._validation = [self._hardened(example, rng) for example in self._validation]
+        own = DistractorPool(self._validation)
+        self._validation = [_hardened(example, own, rng) for example in self._validation]
         rng.shuffle(self._validation)
 
     def draw(self, rng: Random, n: int) -> list[Example]:
         """See `Mixture`."""
         names = rng.choices(list(self._shares), list(self._shares.values()), k=n)
-        return mixed_up([self._hardened(rng.choice(self._train[name]), rng) for name in names], rng)
-
-    def _hardened(self, example: Example, rng: Random) -> Example:
-        return self._pool.extend(example, HARD, rng, hard_share=1.0) if example.task in HARDENED else example
+        return mixed_up([_hardened(rng.choice(self._train[name]), self._pool, rng) for name in names], rng)
 
     def validation(self, n: int) -> list[Example]:
         """See `Mixture`."""
@@ -68,6 +66,10 @@ class MultiHopMixture:
 
 def _train_part(name: str, data: Path | None) -> list[Example]:
     return read_qa("hotpotqa", "train_sentences", data) if name == "hotpotqa-sentences" else read_qa(name, "train", data)
+
+
+def _hardened(example: Example, pool: DistractorPool, rng: Random) -> Example:
+    return pool.extend(example, HARD, rng, hard_share=1.0) if example.task in HARDENED else example
 
 
 def mixed_up(examples: Sequence[Example], rng: Random) -> list[Example]:
