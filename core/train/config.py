@@ -1,6 +1,6 @@
 """What a training run is told: one frozen object that feeds flags, the Train tab, the run's folder and the checkpoint's record.
 
-Defaults are what trained the shipped agents. Knows nothing of how the values are used.
+Defaults are those of *narrative*; how the shipped agents were trained, in one sitting or two, stands on their cards. Knows nothing of how the values are used.
 """
 
 from __future__ import annotations
