@@ -30,8 +30,8 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any, Literal
 
-from core.encode.checkpoint import DEFAULT_NAMES, MINILM, SPEC_FILE, shipped_checkpoints
-from core.errors import BadRequest
+from core.encode.checkpoint import DEFAULT_NAMES, MINILM, SPEC_FILE, find_checkpoint, read_spec, shipped_checkpoints
+from core.errors import BadCheckpoint, BadRequest
 from core.home import home
 from core.tasks.data import data_folder
 from core.train.config import TrainConfig
@@ -114,6 +114,11 @@ class Training:
     def validations(self) -> list[TrainEvent]:
         """Events of the validations."""
         return [event for event in self.events if event["event"] == "validated"]
+
+    @property
+    def kept(self) -> TrainEvent | None:
+        """The validation whose agent is in the folder."""
+        return next((event for event in reversed(self.validations) if event.get("kept")), None)
 
     @property
     def last_save(self) -> int:
@@ -278,6 +283,17 @@ def own_agents() -> list[Path]:
     """Folders of a person's own agents that have been validated at least once, the latest first."""
     specs = sorted(agents_folder().glob(f"*/{SPEC_FILE}"), key=lambda path: path.stat().st_mtime, reverse=True)
     return [spec.parent for spec in specs]
+
+
+def startable_agents() -> dict[str, str]:
+    """What `--start-from` takes, by name, for the agents that can be trained further: those whose weights are adapters."""
+    found = {name: name for name in shipped_checkpoints()} | {folder.name: str(folder) for folder in own_agents()}
+    startable = {}
+    for name, start in found.items():
+        with suppress(BadCheckpoint):
+            if read_spec(find_checkpoint(start)).weights == "adapters":
+                startable[name] = start
+    return startable
 
 
 def check_name(name: str, *, reserved: bool = True) -> str:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 from app.components.tree import Node, act, h
@@ -97,13 +98,13 @@ def training_list(trainings: Sequence[Training], chosen: str, page: int) -> list
     """A table of trainings, one page of it."""
     if not trainings:
         return [h("p", {"class": "qx-empty"}, "No agent was trained here yet. Start one above: its curves show while it learns, and stay here afterwards.")]
-    head = ("agent", "state", "data", "updates", "best validation", "begun")
+    head = ("agent", "state", "data", "updates", "validation", "begun")
     rows = [_training_row(training, training.name == chosen) for training in trainings[page * PAGE : (page + 1) * PAGE]]
     return [table(head, rows, "Trainings"), *pager("trainings-page", page, len(trainings))]
 
 
 def _training_row(training: Training, is_chosen: bool) -> Node:
-    best = max((event["score"] for event in training.validations), default=None)
+    kept = training.kept
     done = training.updates[-1]["update"] if training.updates else 0
     wanted = training.config.get("updates")
     name = h("button", {"class": "qx-link", "data-act": "training", "data-arg": training.name, "aria-pressed": str(is_chosen).lower()}, training.name)
@@ -112,7 +113,7 @@ def _training_row(training: Training, is_chosen: bool) -> Node:
         chip(training.state),
         str(training.config.get("data", "")),
         f"{done:,} of {wanted:,}" if wanted else "",
-        "" if best is None else f"{best:.3f}",
+        "" if kept is None else f"{kept['score']:.3f}",
         "" if training.created_at is None else f"{training.created_at.astimezone():%Y-%m-%d %H:%M}",
     ]
     return h("tr", {"class": "qx-on"} if is_chosen else None, *(h("td", None, cell) for cell in cells))
@@ -167,7 +168,8 @@ def _about(training: Training) -> str:
     started = next((event for event in training.events if event["event"] == "started"), None)
     where = "" if started is None else f" · {started['n_parameters'] / 1e6:.2g} M parameters on {started['device']}"
     played = f"{counted(config['episodes'], 'episode')} an update · T = {config['steps']}"
-    return f"{config['data']} · {played} · {positions} · {weights} · seed {config['seed']}{where}"
+    further = f"{Path(config['start_from']).name} trained further · " if config.get("start_from") else ""
+    return f"{further}{config['data']} · {played} · {positions} · {weights} · seed {config['seed']}{where}"
 
 
 def _progress(training: Training) -> Node:
@@ -231,9 +233,8 @@ def curve_words(training: Training) -> dict[str, str]:
         "reward": f"{mean([sum(event['reward']) for event in last]):.2f} over {over}, of at most 1",
         "entropy": f"{mean([mean(event['entropy']) for event in last]):.2f} nats over {over}; temperature {last[-1]['alpha']:.3g}",
     }
-    if training.validations:
-        best = max(training.validations, key=lambda event: event["score"])
-        words["score"] = f"Best {best['score']:.3f} after update {best['update']:,}: that agent is kept. Thick: mean of the tasks"
+    if (kept := training.kept) is not None:
+        words["score"] = f"{kept['score']:.3f} after update {kept['update']:,}: that agent is kept. Thick: mean of the tasks"
     return words
 
 
@@ -248,12 +249,11 @@ def is_supervised(training: Training) -> bool:
 
 
 def validation_table(training: Training) -> list[Node]:
-    """Every task at the untrained agent, the best one and the latest."""
-    validations = training.validations
-    if not validations:
+    """Every task at the untrained agent, the one that is kept and the latest."""
+    validations, kept = training.validations, training.kept
+    if kept is None:
         return []
-    best = max(validations, key=lambda event: event["score"])
-    columns = {f"after {event['update']:,}{' (best)' * (event is best)}": event for event in (validations[0], best, validations[-1])}
+    columns = {f"after {event['update']:,}{' (kept)' * (event is kept)}": event for event in (validations[0], kept, validations[-1])}
     f1 = "Fact F1 with an oracle stop: retrieval is cut when all support is in, else at the step cap (Q-RAG table 3)"
     head: list[str | tuple[str, str]] = ["task", ("n", "Validation examples of the task"), *((label, f1) for label in columns)]
     shown = list(columns.values())
@@ -262,10 +262,10 @@ def validation_table(training: Training) -> list[Node]:
             "tr",
             None,
             h("td", None, task),
-            h("td", None, str(best["tasks"][task]["n"])),
+            h("td", None, str(kept["tasks"][task]["n"])),
             *(h("td", None, _score(event["tasks"].get(task))) for event in shown),
         )
-        for task in sorted(best["tasks"])
+        for task in sorted(kept["tasks"])
     ]
     rows.append(
         h("tr", {"class": "qx-sum"}, h("td", None, "mean of the tasks"), h("td", None, ""), *(h("td", None, f"{event['score']:.3f}") for event in shown))

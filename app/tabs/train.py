@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import fields
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +14,8 @@ from app import training_view as view
 from app.components.tree import clicked, packs
 from app.present import drawn, notice
 from app.services import Services
-from app.tabs.train_layout import TrainLayout, config_values
-from app.training import Order, Training, Trainings, checked_base, recipe_config
+from app.tabs.train_layout import FROM_BASE, TrainLayout, config_values
+from app.training import Order, Training, Trainings, checked_base, recipe_config, startable_agents
 from core.errors import BadRequest, UserError
 from core.figures import step_figure, update_figure, validation_figure
 from core.train.config import TrainConfig
@@ -43,7 +43,7 @@ class TrainTab(TrainLayout):
         view_state = [self.chosen, self.stamp, self.pages]
         settings = list(self.settings.values())
         quick = {"api_visibility": "private", "show_progress": "hidden", "concurrency_id": "train", "concurrency_limit": 4}
-        self.start.click(self._sends(self._start), [self.data, self.questions, self.name, self.base, *settings], detail, **quick)
+        self.start.click(self._sends(self._start), [self.data, self.questions, self.name, self.start_from, self.base, *settings], detail, **quick)
         self.stop.click(self._sends(self._stop), view_state, detail, **quick)
         self.resume.click(self._sends(self._resume), view_state, detail, **quick)
         for panel in (self.list, self.updates):
@@ -62,7 +62,7 @@ class TrainTab(TrainLayout):
 
     def on_show(self, show: Callable[..., Any]) -> None:
         """`show`: the listener of the tab's being opened; a reload or a restart finds what runs and what has ended."""
-        show(self._sends(self._shown), [self.chosen, self.pages], self._detail, api_visibility="private", show_progress="hidden")
+        show(self._sends(self._shown), [self.chosen, self.pages], [*self._detail, self.start_from], api_visibility="private", show_progress="hidden")
 
     def on_hide(self, hide: Callable[..., Any]) -> None:
         """`hide`: the listener of another tab's being opened; nobody watches then."""
@@ -75,18 +75,22 @@ class TrainTab(TrainLayout):
     # Handlers; each returns updates by component
 
     def _shown(self, chosen: str, pages: tuple[int, int]) -> Update:
-        return self._view(chosen, pages)
+        agents = [(name, name) for name in startable_agents()]
+        return {**self._view(chosen, pages), self.start_from: gr.Dropdown([FROM_BASE, *agents])}
 
-    def _start(self, data: str, questions: str | None, name: str, base: str, *settings: Any) -> Update:
+    def _start(self, data: str, questions: str | None, name: str, start_from: str, base: str, *settings: Any) -> Update:
         try:
-            order = self._order(data, questions, name, base, settings)
+            order = self._order(data, questions, name, start_from, base, settings)
             self.trainings.start(order)
         except UserError as error:
             return {self.notice: notice(str(error))}
         return {**self._view(order.name, (0, 0)), self.notice: []}
 
-    def _order(self, data: str, questions: str | None, name: str, base: str, settings: tuple[Any, ...]) -> Order:
-        config = self._config(data, settings)
+    def _order(self, data: str, questions: str | None, name: str, start_from: str, base: str, settings: tuple[Any, ...]) -> Order:
+        agents = startable_agents()
+        if start_from and start_from not in agents:
+            raise BadRequest(f"agent {start_from[:80]!r} can't be trained further; choose one of the list")
+        config = replace(self._config(data, settings), start_from=agents.get(start_from))
         return Order((name or "").strip(), config, checked_base(base or ""), Path(questions) if data == "own" and questions else None)
 
     def _config(self, data: str, settings: tuple[Any, ...]) -> TrainConfig:

@@ -21,7 +21,8 @@ DATA_LABELS = {
     "own": "My own questions",
 }
 NOT_SHOWN = ("data", "start_from")
-"""The data have controls of their own; training an agent further is for the command line, where a folder may be named."""
+"""They have controls of their own: no folder is taken from the page."""
+FROM_BASE = ("The base encoder", "")
 MAIN = ("updates", "episodes", "steps", "position_kind", "rank", "learning_rate", "ranking_weight", "seed")
 """Settings that stand in the open, in this order; `position_kind` as a tick."""
 _LABELS = {
@@ -88,6 +89,9 @@ class TrainLayout:
             with gr.Row(elem_classes="qx-settings-grid"):
                 self.name = gr.Textbox(
                     label="Agent name", max_length=MAX_NAME, max_lines=1, placeholder="my-agent", info="Small letters, digits, hyphens", elem_id="qx-train-name"
+                )
+                self.start_from = gr.Dropdown(
+                    [FROM_BASE], value="", label="Start from", info="An agent to train further; a lower rate keeps what it knows", elem_id="qx-train-start-from"
                 )
                 self.settings: dict[str, Any] = {name: self._setting(name, config) for name in MAIN}
             with gr.Accordion("More settings", open=False, elem_id="qx-train-more"):

@@ -91,7 +91,7 @@ def run_train(args: argparse.Namespace) -> int:
             with closing(open_log(Path(args.log) if args.log else default_log_path())) as log:
                 log_training(log, training_record(args.out))
     result = {"agent": str(args.out), "updates": plan.config.updates, "seconds": last["finished"]["seconds"], "best": last["finished"]["best"]}
-    print(json.dumps(result) if args.json else f"{args.out}: best validation score {result['best']} after {result['seconds']:.0f} s")
+    print(json.dumps(result) if args.json else f"{args.out}: validation score {result['best']} after {result['seconds']:.0f} s")
     return 0
 
 
@@ -104,7 +104,7 @@ def _line(event: TrainEvent) -> str:
         case "validated":
             tasks: dict[str, Any] = event["tasks"]
             parts = ", ".join(f"{name} {values['fact_f1_oracle_stop']:.3f}" for name, values in sorted(tasks.items()))
-            return f"validation after {event['update']} updates: {event['score']:.4f} ({parts}){', the best so far' if event.get('best') else ''}"
+            return f"validation after {event['update']} updates: {event['score']:.4f} ({parts}){', kept' if event.get('kept') else ''}"
         case "started":
             return f"training {event['n_parameters']:,} parameters on {event['device']}"
         case _:

@@ -6,7 +6,9 @@ configurations: a setting that differs from what most of them have, the seed asi
 
 from __future__ import annotations
 
+import gzip
 import json
+import zlib
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
@@ -31,13 +33,14 @@ _SWITCHES = {
 
 
 def read_training(path: Path) -> list[dict[str, Any]]:
-    """The events of a training, from its folder or a copy of its progress.jsonl. Raises BadRequest when it hasn't begun or is none."""
+    """The events of a training, from its folder or a copy of its progress.jsonl, which may be gzipped. Raises BadRequest when it hasn't begun or is none."""
     file = path / "progress.jsonl" if path.is_dir() else path
     try:
-        events = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines(keepends=True) if line.endswith("\n")]
+        text = gzip.decompress(file.read_bytes()).decode() if file.suffix == ".gz" else file.read_text(encoding="utf-8")
+        events = [json.loads(line) for line in text.splitlines(keepends=True) if line.endswith("\n")]
         if events[0]["event"] != "started" or not isinstance(events[0]["config"], dict):
             raise ValueError("its first line does not say how it started")
-    except (OSError, ValueError, LookupError, TypeError) as error:
+    except (OSError, EOFError, zlib.error, ValueError, LookupError, TypeError) as error:
         raise BadRequest(f"{file} holds no training ({error}); name the folder of one, or its progress.jsonl") from error
     return events
 

@@ -34,7 +34,7 @@ FIRST_SEED = 1_000_000_000
 QUESTIONS_PER_DOCUMENT = 12
 """What `generate_narrative` asks by default: what a visitor sees."""
 
-SIZES = (1, 1, 2, 4)
+SIZES = (1, 1, 2, 12)
 """Weights of stories whose documents are asked 3, 6, 9 and 12 questions: those of long documents have up to 120 facts, and are not learned from short ones."""
 ALONE_CHANCE = 0.9
 """How often the facts of a training example stand alone, as in a list of sentences, rather than packed with prose."""
@@ -73,10 +73,11 @@ def training_rng(seed: int) -> Random:
 def story_example(rng: Random, noise: Noise, n_noise: int, tokenizer: Tokenizer, example_id: str = "") -> Example:
     """A training example: one question of a story, the chunks of its facts among `n_noise` chunks of noise.
 
-    The story has as many facts and questions as a document's may have, drawn anew each time; questions of more facts are asked more often.
+    The story has as many facts and questions as a document's may have, drawn anew each time, the greater of two draws, as documents are mostly long;
+    questions of more facts are asked more often.
     """
     n_each = rng.choices((1, 2, 3, 4), SIZES)[0]
-    story = tell_story(rng, 9 * n_each + int(rng.random() * (21 * n_each + 1)), 3 * n_each)
+    story = tell_story(rng, 9 * n_each + int(max(rng.random(), rng.random()) * (21 * n_each + 1)), 3 * n_each)
     asked = rng.choices(story.questions, [question.hops for question in story.questions])[0]
     if rng.random() < ALONE_CHANCE:
         own, chunk_of_fact = [fact.text for fact in story.facts], list(range(len(story.facts)))

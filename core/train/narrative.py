@@ -23,7 +23,7 @@ from core.tasks.generated import story_example, training_rng
 from core.tasks.noise import compose_noise, read_noise
 from core.tasks.ruler import RANDOM_IDS, VARIANTS, needle_example, needle_hay
 
-SHARES: dict[str, float] = {"qa1": 0.5, "qa2": 2, "qa3": 4, "qa4": 1.5, "qa5": 1.5, "stories": 6, "needles": 1.5}
+SHARES: dict[str, float] = {"qa1": 0.5, "qa2": 2, "qa3": 3, "qa4": 3, "qa5": 1.5, "stories": 8, "needles": 1}
 """How often each task is drawn, as weights."""
 NOISE_TOKENS = 1_000_000
 """Tokens of the training novels that are read, for each way of cutting."""

@@ -20,11 +20,24 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from app import training_view as view
-from app.training import Order, Training, Trainings, check_name, checked_base, command, example_questions, own_agents, recipe_config, setting_help
+from app.training import (
+    Order,
+    Training,
+    Trainings,
+    check_name,
+    checked_base,
+    command,
+    example_questions,
+    own_agents,
+    recipe_config,
+    setting_help,
+    startable_agents,
+)
 from core.cli.training import add_train_flags
-from core.encode.checkpoint import MINILM
+from core.encode.checkpoint import MINILM, find_checkpoint, read_spec, write_spec
 from core.errors import BadRequest
 from core.experiments import InboxLog, default_log_path, list_trainings, open_log
+from core.home import home
 from core.tasks.own_questions import read_own_questions
 from core.train.config import TrainConfig
 from core.train.recipes import RECIPES
@@ -85,6 +98,14 @@ def wait_for(what: Callable[[], Any], seconds: float = PATIENCE) -> Any:
         assert time.monotonic() < deadline, "it did not happen"
         time.sleep(0.1)
     return found
+
+
+def trained_folder(name: str, weights: str) -> Path:
+    """An agent of one's own, as far as its qrag.json tells."""
+    folder = home() / "agents" / name
+    folder.mkdir(parents=True)
+    write_spec(folder, read_spec(find_checkpoint("narrative")).model_copy(update={"name": name, "weights": weights}))
+    return folder
 
 
 def ended(trainings: Trainings, name: str) -> Training:
@@ -211,13 +232,28 @@ def test_the_example_file_is_in_the_format_it_explains(tmp_path: Path) -> None:
 
 def make_training(n_updates: int, state: Any = "running", **changes: Any) -> Training:
     """As a child tells it, without one."""
-    validated = {"event": "validated", "update": 0, "score": 0.25, "tasks": {"qa1": {"n": 2, "fact_f1_oracle_stop": 0.25, "fact_em_no_stop": 0.0}}}
+    validated = {
+        "event": "validated",
+        "update": 0,
+        "score": 0.25,
+        "kept": True,
+        "tasks": {"qa1": {"n": 2, "fact_f1_oracle_stop": 0.25, "fact_em_no_stop": 0.0}},
+    }
     update = {"event": "update", "seconds_left": 600.0, "rate": 1e-4, "alpha": 0.03, "gradient_norm": 1.0, "td_loss": 0.5, "ranking_loss": 1.0, "success": 0.5}
     steps = {"q": [0.5, 0.25], "v": [0.5, 0.0], "reward": [0.25, 0.5], "returns": [0.5, 0.5], "entropy": [1.0, 0.5], "tokens": 10}
     updates = [{**update, **steps, "update": i + 1, "seconds": 2.0 * (i + 1)} for i in range(n_updates)]
     started = {"event": "started", "n_parameters": 57_344, "device": "cpu", "config": {}, "data": {}}
     config = recipe_config("own").to_json()
     return replace(Training("mine", Path("/nowhere"), state, config, ".", None, (started, validated, *updates)), **changes)
+
+
+@pytest.mark.usefixtures("trainings")
+def test_agents_to_start_from() -> None:
+    own = trained_folder("mine", weights="adapters")
+    trained_folder("whole", weights="towers")
+    assert startable_agents() == {"narrative": "narrative", "multi-hop": "multi-hop", "mine": str(own)}
+    order = Order("more", replace(tiny_config(), start_from=startable_agents()["mine"]))
+    assert f"--start-from={own}" in command(order, Path("out"), Path("log"))
 
 
 @pytest.mark.parametrize(
@@ -244,7 +280,7 @@ def test_words_and_tables_of_a_training() -> None:
     words = view.curve_words(training)
     assert words["success"] == "50% over the last update"
     assert words["reward"].startswith("0.75 over")
-    assert words["score"].startswith("Best 0.250 after update 0")
+    assert words["score"].startswith("0.250 after update 0: that agent is kept")
     first, second = (json.dumps(view.update_table(training, page)) for page in (0, 2))
     assert '["td", {}, ["45"]]' in first
     assert '["td", {}, ["1"]]' not in first
@@ -288,6 +324,10 @@ def test_own_questions_become_an_agent_in_explore(start_app: StartApp, open_page
         set_number(page, setting, value)
     page.locator("#qx-train-more button").first.click()
     set_number(page, "validate-every", 20)
+    page.locator("#qx-train-start-from input").click()
+    for name in ("The base encoder", "narrative", "multi-hop"):  # `base` has no adapters
+        expect(page.get_by_role("option", name=name)).to_be_visible()
+    page.keyboard.press("Escape")
     page.locator("#qx-train-base input, #qx-train-base textarea").fill(str(TINY))
     page.locator("#qx-train-start").click()
     expect(page.locator("#qx-train-header")).to_contain_text(re.compile(r"Update [\d,]+ of 5,000"), timeout=1000 * PATIENCE)

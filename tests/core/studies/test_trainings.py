@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 from pathlib import Path
 from typing import Any
@@ -78,7 +79,12 @@ def test_reading_a_training(tmp_path: Path) -> None:
     events = make_training([0.1, 0.9], n_updates=2)
     lines = "".join(json.dumps(event) + "\n" for event in events)
     (tmp_path / "progress.jsonl").write_text(lines + '{"event": "upd', encoding="utf-8")
-    assert read_training(tmp_path) == read_training(tmp_path / "progress.jsonl") == events
+    packed = tmp_path / "copy.jsonl.gz"
+    packed.write_bytes(gzip.compress((tmp_path / "progress.jsonl").read_bytes()))
+    assert read_training(tmp_path) == read_training(tmp_path / "progress.jsonl") == read_training(packed) == events
+    packed.write_bytes(packed.read_bytes()[:-20])
+    with pytest.raises(BadRequest, match="holds no training"):
+        read_training(packed)
 
 
 @pytest.mark.parametrize("text", ["", "[]\n", '{"event": "update"}\n', "nonsense\n"])

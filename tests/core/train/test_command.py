@@ -31,7 +31,7 @@ def test_stdout_carries_the_result_and_nothing_else(questions: Path, base: Path,
     assert [line.partition(" ")[0] for line in lines] == ["training", "validation", "update", "validation", "update", "validation", "finished"]
     assert json.loads((tmp_path / "agent" / "qrag.json").read_text())["name"] == "agent"  # called as its folder
     assert main(command) == 0  # finished long ago
-    assert capsys.readouterr().out.startswith(f"{tmp_path / 'agent'}: best validation score {result['best']} after ")
+    assert capsys.readouterr().out.startswith(f"{tmp_path / 'agent'}: validation score {result['best']} after ")
 
 
 @pytest.mark.parametrize(
