@@ -6,27 +6,33 @@ import os
 import signal
 import sys
 import threading
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import gradio as gr
 
-from app import opening
+from app import api, endpoints, opening
 from app.evaluating import Evaluations
 from app.explorer import Explorer
+from app.fairness import queue_fairly
 from app.services import Services
 from app.session import Session
-from app.settings import Settings
+from app.settings import USERS_VARIABLE, Settings
 from app.tabs.compare import CompareTab
 from app.tabs.evaluate import EvaluateTab
+from app.tabs.experiments import ExperimentsTab
 from app.tabs.explore import ExploreTab
 from app.tabs.train import TrainTab
 from app.theme import build_theme
+from app.visitors import RETENTION, sign_in
 from core.errors import BadRequest
 from core.experiments import new_run_id
 from core.ingest.limits import MAX_FILE_BYTES
 from core.tasks.samples import list_samples
 
+QUEUE_SIZE = 64
+"""Events that may wait in all."""
 ASSETS = Path(__file__).resolve().parents[1] / "assets"
 STYLES = [ASSETS / name for name in ("theme.css", "app.css", "strip.css")]
 
@@ -37,41 +43,61 @@ def build_app(services: Services) -> gr.Blocks:
     """The pages over shared services."""
     evaluations = Evaluations(services)
     with gr.Blocks(title="Q-RAG Explorer", analytics_enabled=False, delete_cache=(3600, 86400), fill_width=True) as blocks:
-        gr.Markdown("# Q-RAG Explorer\nWatch an agent answer a question by picking one chunk after another. Press ? for keys.", elem_id="qx-title")
+        words = "Watch an agent answer a question by picking one chunk after another. Press ? for keys."
+        if services.settings.public:
+            words += f" What you open and run is yours alone until you share it, and deleted after {RETENTION.total_seconds() / 3600:.0f} hours."
+        gr.Markdown(f"# Q-RAG Explorer\n{words}", elem_id="qx-title")
+        if services.settings.hub_sign_in and find_spec("authlib") is not None:  # Spaces install gradio with it
+            gr.LoginButton(size="sm", elem_id="qx-sign-in")
         with gr.Tabs(selected="explore", elem_id="qx-tabs") as tabs:
             with gr.Tab("Explore", id="explore") as explore_tab:
+                _heading("Explore")
                 explore = ExploreTab(services, evaluations)
             with gr.Tab("Compare", id="compare") as compare_tab:
+                _heading("Compare")
                 compare = CompareTab(services, explore.session, explore.controls.query)
+            with gr.Tab("Experiments", id="experiments") as experiments_tab:
+                _heading("Experiments")
+                experiments = ExperimentsTab(services, explore.session)
             with gr.Tab("Evaluate", id="evaluate") as evaluate_tab:
-                evaluate = EvaluateTab(services, evaluations)
+                _heading("Evaluate")
+                evaluate = EvaluateTab(services, evaluations, explore.session)
             if not services.settings.public:  # strangers must not keep the machine busy for hours
                 with gr.Tab("Train", id="train") as train_tab:
+                    _heading("Train")
                     train = TrainTab(services)
                 train.on_show(train_tab.select)
-                for other in (explore_tab, compare_tab, evaluate_tab):
+                for other in (explore_tab, compare_tab, experiments_tab, evaluate_tab):
                     train.on_hide(other.select)
                 train.explore.click(lambda name: (gr.Tabs(selected="explore"), ("agent", name, new_run_id())), train.chosen, [tabs, explore.wanted], **_QUIET)
+        endpoints.register(api.Operations(services, compare.comparisons))
         explore.on_load(blocks)
         explore_tab.select(lambda: explore.agents(), None, explore.agent, **_QUIET)
         evaluate.on_show(evaluate_tab.select)
         compare.on_show(compare_tab.select)
-        for tab in (compare, evaluate):
+        explore.to_compare.change(lambda run: (gr.Tabs(selected="compare"), run), explore.to_compare, [tabs, compare.wanted], **_QUIET)
+        experiments.on_show(experiments_tab.select)
+        for tab in (compare, experiments, evaluate):
             tab.to_explore.change(lambda wanted: (gr.Tabs(selected="explore"), wanted), tab.to_explore, [tabs, explore.wanted], **_QUIET)
     return blocks
 
 
+def _heading(tab: str) -> None:
+    """A tab's name once more, for those who find their way by headings."""
+    gr.Markdown(f"## {tab}", elem_classes="qx-unseen")
+
+
 def launch(settings: Settings) -> None:
     """Serves until stopped. Raises UserError for settings that can't work."""
-    if settings.public:
-        raise BadRequest("public mode is not in this version: visitors would share one log; start without --public, on an address that only you can reach")
+    os.environ.pop(USERS_VARIABLE, None)  # processes that read strangers' files must not inherit passwords
     os.environ.setdefault("GRADIO_ANALYTICS_ENABLED", "False")
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # a terminated app closes its log in order, as after Ctrl-C
     services = Services(settings)
     blocks = build_app(services)
     threading.Thread(target=_warm_up, args=[services], daemon=True).start()
     try:
-        blocks.queue(max_size=64).launch(
+        (queue_fairly(blocks, settings, QUEUE_SIZE) if settings.public else blocks.queue(max_size=QUEUE_SIZE)).launch(
+            auth=sign_in(settings.users) if settings.users else None,
             server_name=settings.host,
             server_port=settings.port,
             css_paths=STYLES,
@@ -81,7 +107,13 @@ def launch(settings: Settings) -> None:
             ssr_mode=False,
             max_file_size=MAX_FILE_BYTES,
             share=False,
+            enable_monitoring=False,
+            mcp_server=find_spec("mcp") is not None,
+            app_kwargs={**endpoints.SERVER},
+            prevent_thread_lock=True,
         )
+        endpoints.answer_in_json(blocks)
+        blocks.block_thread()
     except OSError as error:
         if settings.port is None or "port" not in str(error):
             raise

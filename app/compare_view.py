@@ -8,15 +8,19 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
-from app.comparing import AGENT, METHOD_NAMES, Compared, Comparing, ComparisonOrder, ShownColumn
+from app.comparing import AGENT, EPISODES, METHOD_NAMES, Compared, Comparing, ComparisonOrder, ShownColumn
 from app.components.tree import Node, act, h
 from app.present import counted, crumb, document_page, notice, page_around, plain, shorten, step_class, turn_pages
 from app.services import OpenDocuments, RunInView
+from app.trail_view import trail_table
 from app.training_view import duration, table
 from core.comparison import comparison_csv, comparison_json, first_look_rank, found_by, looks, overlap, sets
+from core.config import EpisodeConfig
+from core.events import Trace
 from core.qrag.influence import Influence
 from core.retrievers import Bm25, Threshold, TopK
 from core.tiles import tile
@@ -41,6 +45,8 @@ _PIN_GAP = 8.0
 """Percent of a column's width between two pins."""
 _LEVELS = 9
 """Of the colour scale."""
+_MOST_NAMED = 12
+"""Forbidden chunks that are listed."""
 HOLLOW = "qx-solo"
 """Class of a chunk that one method alone found."""
 
@@ -81,16 +87,50 @@ def open_documents(documents: OpenDocuments | None) -> list[Node]:
     ]
 
 
+def as_in_explore(key: str, order: ComparisonOrder, usual: EpisodeConfig) -> list[Node]:
+    """What Explore has to say about the columns of agents: settings that differ from the agent's own, and chunks that are never chosen.
+
+    key: of the method that the agent there is; `usual`: its own settings.
+    """
+    nodes: list[Node] = []
+    words = [] if order.settings is None else settings_words(order.settings, usual)
+    if words:
+        back = act("defaults", "", "Use its own settings", title="Temperature, sampling, beam and positions as the agent begins with")
+        nodes.append(h("div", {"class": "qx-row qx-sm"}, h("span", {"class": "qx-mut"}, f"{method_label(key)} runs as in Explore: {', '.join(words)}."), back))
+    if order.forbidden:
+        n = len(order.forbidden)
+        chunks = f"chunk{'s' if n > 1 else ''} {', '.join(f'{chunk_id:,}' for chunk_id in order.forbidden[:_MOST_NAMED])}"
+        more = f" and {n - _MOST_NAMED:,} more" if n > _MOST_NAMED else ""
+        agents = "Q-RAG's columns" if key.startswith(AGENT) else f"Q-RAG's columns and {METHOD_NAMES[key]}"
+        nodes.append(h("p", {"class": "qx-sm qx-mut"}, f"Explore never chooses {chunks}{more}. {agents} keep to that, the other methods don't."))
+    return nodes
+
+
+def settings_words(config: EpisodeConfig, usual: EpisodeConfig) -> list[str]:
+    """Settings that a comparison doesn't set itself and that differ from the agent's own."""
+    differs = {
+        f"temperature {config.temperature:g}": config.temperature != usual.temperature,
+        f"seed {config.seed}": config.temperature > 0 and config.seed != usual.seed,
+        f"sampling among the best {config.top_k_actions}": config.top_k_actions != usual.top_k_actions,
+        f"beam {config.beam_width}": config.beam_width != usual.beam_width,
+        "without positions": config.use_positions != usual.use_positions,
+        f"its own stop at Q {config.stop_threshold or 0:.2f}": config.stop_threshold not in (None, usual.stop_threshold),
+    }
+    return [words for words, other in differs.items() if other]
+
+
 def method_label(key: str) -> str:
     """What stands in the list of methods."""
     return f"Q-RAG {key.removeprefix(AGENT)}" if key.startswith(AGENT) else {**METHOD_NAMES, "multistep": "multi-step, not trained"}[key]
 
 
-def comparing(now: Comparing) -> list[Node]:
-    """Which method is at work, and how far."""
+_DOING = {"cutting": "cutting, character", "embedding": "embedding, chunk", "retrieving": "step"}
+
+
+def comparing(now: Comparing[Any]) -> list[Node]:
+    """Which method or way of cutting is at work, and how far."""
     left = "" if now.seconds_left is None else f" · about {duration(now.seconds_left)} left"
-    doing = "embedding, chunk" if now.stage == "embedding" else "step"
-    words = f"{now.name}: {doing} {now.done:,} of {now.total:,}{left}"
+    words = f"{now.name}: {_DOING[now.stage]} {now.done:,} of {now.total:,}{left}"
     bar = h("progress", {"value": now.done, "max": max(now.total, 1), "aria-label": now.name})
     return [h("div", {"class": "qx-progress", "role": "status"}, h("span", None, words), bar)]
 
@@ -105,6 +145,8 @@ def changes(compared: Compared, order: ComparisonOrder, same_documents: bool) ->
         "question": then.query != order.query.strip(),
         "methods": set(then.methods) != set(order.methods),
         "number of chunks": (then.k, then.own_stop) != (order.k, order.own_stop),
+        "forbidden chunks": then.forbidden != order.forbidden,
+        "agent settings": then.settings != order.settings,
     }
     words = ", ".join(name for name, changed in differs.items() if changed)
     return notice(f"The columns below were made with another {words}." if words else "", "outdated", act("again", "", "Compare again"))
@@ -159,7 +201,7 @@ def _column(
         for place in range(len(run.trace.steps))
     ]
     nothing = h("p", {"class": "qx-empty"}, "It chose nothing.")
-    stops = h("p", {"class": "qx-sm qx-mut qx-column-stop"}, _stop(run))
+    stops = h("p", {"class": "qx-sm qx-mut qx-column-stop"}, stop_words(run.trace, score_name(run)))
     return h(
         "section",
         {"class": "qx-column", "aria-label": column.name},
@@ -180,11 +222,14 @@ def _head(at: int, column: ShownColumn, run: RunInView, *, explained: bool) -> N
         hits = len({*run.gold} & {*run.trace.chosen})
         full = " qx-hit" if hits == len(run.gold) else ""
         facts.append(h("span", {"class": f"qx-mark{full}", "title": "Support chunks among those chosen"}, f"{hits} of {len(run.gold)} support"))
+    if run.config.forbidden:
+        without = f"Forbidden in Explore: chunk {', '.join(f'{chunk_id:,}' for chunk_id in run.config.forbidden[:_MOST_NAMED])}"
+        facts.append(h("span", {"class": "qx-mark", "title": without, "tabindex": "0"}, f"{counted(len(run.config.forbidden), 'chunk')} forbidden"))
     if method == "qrag" and run.documents.notices:
         about = ". ".join(run.documents.notices)
         facts.append(h("span", {"class": "qx-mark qx-warn", "title": about, "tabindex": "0", "aria-label": about}, "notice"))
     opens: list[Node] = []
-    if method in ("qrag", "multistep"):
+    if method in EPISODES:
         pressed = {"aria-pressed": str(explained).lower(), "title": "What each choice owes to those before it: Q without each of them"}
         if len(run.trace.steps) > 1:
             opens.append(h("button", {"class": "qx-btn" + " qx-pressed" * explained, "data-act": "why", "data-arg": str(at), **pressed}, "Why"))
@@ -242,8 +287,8 @@ def _shared_by(names: Sequence[str], n_columns: int) -> Node:
     return h("span", {"class": "qx-mark", "title": sentence, "tabindex": "0"}, words)
 
 
-def _stop(run: RunInView) -> str:
-    trace, name = run.trace, score_name(run)
+def stop_words(trace: Trace, name: str) -> str:
+    """Why a run ended, in a sentence. `name`: of its scores."""
     stopped = trace.stopped
     if stopped is None:
         return "Cancelled."
@@ -391,7 +436,7 @@ def _overlaps(chosen: Mapping[str, Sequence[int]]) -> Node:
             both = len({*chosen[a]} & {*chosen[b]})
             cells.append(h("td", {"class": "qx-mut"} if a == b else None, "" if a == b else f"{both}" if share is None else f"{both} ({share:.2f})"))
         rows.append(h("tr", None, h("th", {"scope": "row"}, a), *cells))
-    return table(["", *names], rows, "Overlap")
+    return table(["method", *names], rows, "Overlap")
 
 
 def support(columns: Sequence[ShownColumn]) -> list[Node]:
@@ -411,7 +456,14 @@ def support(columns: Sequence[ShownColumn]) -> list[Node]:
         h("h3", None, "Support of this question"),
         h("p", {"class": "qx-sm qx-mut"}, f"{sentence}; a tick where the method chose it, with the step."),
         table(["support chunk", *(name for name, _ in answered)], rows, "Support chunks"),
+        h("div", {"class": "qx-beside"}, *(_trail(name, run) for name, run in answered if run.trace.started.method in EPISODES)),
     ]
+
+
+def _trail(name: str, run: RunInView) -> Node:
+    """Rank of the support at every look of an agent."""
+    title = f"{name}: rank at every step"
+    return h("div", None, h("h4", None, title), trail_table(run.trace, run.gold, title))
 
 
 def _standing(run: RunInView, chunk_id: int) -> list[Node]:
@@ -440,6 +492,7 @@ def reading(compared: Compared, columns: Sequence[ShownColumn], workspace: Works
         names = found[chunk_id]
         return ["qx-chosen", paint[chunk_id], *classes], h("span", {"class": "qx-pin", "title": f"Found by {', '.join(names)}"}, f"{len(names)}×")
 
+    change = act("change", compared.chunk_id, "Change this chunk", title="Edit its text or leave it out, and ask the agents again")
     names = found.get(compared.chunk_id, ())
     told = f"Found by {', '.join(names)}." if names else "No method found it."
     return [
@@ -447,7 +500,7 @@ def reading(compared: Compared, columns: Sequence[ShownColumn], workspace: Works
             "div",
             {"class": "qx-read-head"},
             h("div", None, crumb(workspace, centre, compared.chunk_id), h("div", {"class": "qx-sm"}, told)),
-            h("div", {"class": "qx-read-actions"}, *turn_pages(workspace, page), act("close", "", "Close")),
+            h("div", {"class": "qx-read-actions"}, *turn_pages(workspace, page), change, act("close", "", "Close")),
         ),
         document_page(workspace, page, compared.chunk_id, mark),
     ]

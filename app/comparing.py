@@ -1,27 +1,33 @@
 """Comparisons for the page: the methods on offer, running them over the documents that Explore has open, finding what they found again.
 
-Decides that every column is a run of the log like any other, so that it can be opened, replayed and exported as such; that all methods
-search the same chunks, those of the open documents; and that agents stop by themselves only when asked to. Knows nothing of components.
+Decides that every column, and the run of every way of cutting, is a run of the log like any other, so that it can be opened, replayed and exported
+as such; that a try-out with a changed chunk is none, because no document holds what it searched; that all methods search the same chunks, those of
+the open documents; that what Explore never chooses is left out for agents alone, since the other methods are there to show what they find without a
+person's help; and that agents stop by themselves only when asked to. Knows nothing of components.
 """
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from itertools import chain
+from typing import Generic, Literal, TypeVar
 
 from app.services import OpenDocuments, Recent, RunInView, Services
 from core.comparison import Column, Contestant, compare
 from core.config import EpisodeConfig, check_query
+from core.cuts import Cut, TextSpan, across_cuts, check_size, chunks_of, share_found, spans_of
+from core.encode.checkpoint import CheckpointSpec
 from core.errors import BadRequest, Cancelled
-from core.events import Event, RunStarted
+from core.events import Event, RunStarted, StepTaken
 from core.index import Corpus
-from core.opening import OpenProgress
+from core.opening import Opened, OpenProgress, Progress
 from core.qrag.agent import Agent
 from core.qrag.influence import Influence, leave_one_out
 from core.retrievers import AgentRetriever, Bm25, build_retriever
 from core.types import Workspace
+from core.variant import Change, TryOut, try_out
 
 AGENT = "qrag:"
 """Begins the key of an agent's method; the checkpoint's name follows."""
@@ -29,11 +35,30 @@ PLAIN = "base"
 """The untrained checkpoint that the methods without an agent of their own search with; as an agent it is `multistep`."""
 METHOD_NAMES = {"topk": "top-k", "bm25": "BM25", "threshold": "threshold", "multistep": "multi-step"}
 """Methods besides the agents, as they are called on the page."""
+EPISODES = ("qrag", "multistep")
+"""Methods that look again after each choice, as runs call them."""
 MAX_K = 12
 """Right end of the slider: as many as Explore offers."""
+AS_OPEN = "as it is open"
+"""The way of cutting that Explore shows."""
 
 MAX_INFLUENCES = 1_000
 """Runs whose leave-one-out stays in memory: some numbers each."""
+
+C = TypeVar("C", bound="ColumnRef | CutRow")
+
+
+@dataclass(frozen=True)
+class FromExplore:
+    """A run of Explore that is to be compared."""
+
+    corpus: str
+    """Token of its documents, under its agent."""
+    query: str
+    config: EpisodeConfig | None
+    """Its settings; None once the person went back to the agent's own."""
+    number: str
+    """Tells requests apart."""
 
 
 @dataclass(frozen=True)
@@ -47,6 +72,10 @@ class ComparisonOrder:
     """Chunks of every column."""
     own_stop: bool = False
     """Agents stop by their own threshold, at k at the latest; the others take as many as the first agent."""
+    settings: EpisodeConfig | None = None
+    """How the agent runs that the documents are open under, budget and forbidden chunks aside; None: by its own defaults."""
+    forbidden: tuple[int, ...] = ()
+    """Chunks that Explore never chooses."""
 
 
 @dataclass(frozen=True)
@@ -76,16 +105,38 @@ class Compared:
     """Positions of the columns whose choices show what they owe to those before."""
     seen: tuple[str, str] = ("", "")
     """(token of documents, question) last taken over from Explore."""
+    taken: FromExplore | None = None
+    """The run that was last opened here from Explore."""
 
 
 @dataclass(frozen=True)
-class Comparing:
-    """How far a comparison is. Chunks while embedding, steps while retrieving."""
+class CutRow:
+    """What the agent found with one way of cutting: small, for a session."""
 
-    columns: tuple[ColumnRef, ...]
+    name: str
+    run_id: str = ""
+    """Of the log; empty where the agent refused."""
+    n_chunks: int = 0
+    n_embedded: int = 0
+    n_tokens: int = 0
+    """Of what was chosen."""
+    q_values: tuple[float, ...] = ()
+    support: float | None = None
+    """Share of the support's characters that was found; None where no support is known."""
+    shared: float | None = None
+    """Share of the characters found with the cut that is open; None where that found nothing."""
+    milliseconds: float = 0.0
+    refused: str = ""
+
+
+@dataclass(frozen=True)
+class Comparing(Generic[C]):
+    """How far a comparison is. Characters while cutting, chunks while embedding, steps while retrieving."""
+
+    columns: tuple[C, ...]
     """Those that are there."""
     name: str
-    stage: Literal["embedding", "retrieving"]
+    stage: Literal["cutting", "embedding", "retrieving"]
     done: int
     total: int
     seconds_left: float | None = None
@@ -130,7 +181,11 @@ class Comparisons:
         own = AGENT + agent
         return [*([own] if own in agents else agents[:1]), "topk", "bm25", "multistep"]
 
-    def run(self, documents: OpenDocuments, order: ComparisonOrder, report: Callable[[Comparing], None]) -> tuple[ColumnRef, ...]:
+    def usual_k(self, documents: OpenDocuments) -> int:
+        """Chunks of every column to begin with."""
+        return min(documents.agent.spec.step_budget, len(documents.corpus), MAX_K)
+
+    def run(self, documents: OpenDocuments, order: ComparisonOrder, report: Callable[[Comparing[ColumnRef]], None]) -> tuple[ColumnRef, ...]:
         """A column a method, agents first, that of the open documents leading. Raises BadRequest, BadCheckpoint.
 
         `report` may raise Cancelled: columns that are there stay, the run in progress is logged as cancelled.
@@ -142,6 +197,29 @@ class Comparisons:
             return _Comparison(self.services, documents, query, report).columns(contestants)
         finally:
             self._idle.set()
+
+    def across_cuts(self, documents: OpenDocuments, order: ComparisonOrder, report: Callable[[Comparing[CutRow]], None]) -> tuple[CutRow, ...]:
+        """The agent of the open documents over them, as they are open and cut in every other way. Raises BadRequest.
+
+        Chunks that Explore never chooses are chunks of the open cut alone, so all may be chosen. `report` may raise Cancelled: the runs that are
+        done stay in the log.
+        """
+        query = check_query(order.query)
+        check_size(documents.workspace.n_tokens)
+        config = self._config(documents.agent.spec, order, own=True, stops=order.own_stop).with_(forbidden=())
+        self._idle.clear()
+        try:
+            return _Cutting(self.services, documents, query, report).rows(config)
+        finally:
+            self._idle.set()
+
+    def try_out(self, compared: Compared, change: Change) -> list[tuple[ShownColumn, TryOut]]:
+        """Every column whose method looks again after each choice, made again with one chunk changed; none of them is logged. Raises BadRequest."""
+        columns = [column for column in self.shown(compared) if column.run is not None and column.run.trace.started.method in EPISODES]
+        if not columns:
+            raise BadRequest("no column chose step by step; add an agent to the methods and compare again")
+        runs = [(column, column.run) for column in columns if column.run is not None]
+        return [(column, try_out(run.documents.agent.encoder, run.trace, run.documents.corpus, change)) for column, run in runs]
 
     def shown(self, compared: Compared) -> list[ShownColumn]:
         """The columns with their runs. Raises BadRequest when one is not in memory any more."""
@@ -173,7 +251,7 @@ class Comparisons:
         known = self.methods()
         outside = [key for key in order.methods if key not in known]
         if outside:
-            raise BadRequest(f"method {outside[0].removeprefix(AGENT)!r} is not on offer; choose among those of the list")
+            raise BadRequest(f"method {outside[0].removeprefix(AGENT)[:80]!r} is not on offer; choose among {', '.join(known)}")
         if not order.methods:
             raise BadRequest("no method is chosen; choose two or more to compare")
         n = len(documents.corpus)
@@ -181,25 +259,40 @@ class Comparisons:
             raise BadRequest(f"{order.k} chunks each must be between 1 and {min(n, MAX_K)}: {n:,} chunks are open, and a state holds few")
         if order.own_stop and not any(key.startswith(AGENT) for key in order.methods):
             raise BadRequest("no agent is chosen whose stop the others could follow; choose one, or the same number for all")
-        own = AGENT + documents.agent.spec.name
-        keys = sorted(dict.fromkeys(order.methods), key=lambda key: (key != own, known.index(key)))
-        return [self._contestant(key, order) for key in keys]
+        name = documents.agent.spec.name
+        keys = sorted(dict.fromkeys(order.methods), key=lambda key: (key != AGENT + name, known.index(key)))
+        return [self._contestant(key, order, own=key == own_key(name)) for key in keys]
 
-    def _contestant(self, key: str, order: ComparisonOrder) -> tuple[Contestant, Agent]:
+    def _contestant(self, key: str, order: ComparisonOrder, *, own: bool) -> tuple[Contestant, Agent]:
+        """own: the method is the agent that the documents are open under."""
         if key.startswith(AGENT):
             agent = self.services.agent(key.removeprefix(AGENT))
-            spec = self.services.served(agent.spec)
-            config = spec.episode_config(step_budget=order.k, stop_threshold=spec.stop_threshold if order.own_stop else None)
-            return Contestant(f"Q-RAG {spec.name}", AgentRetriever(agent), agent.encoder, config), agent
+            config = self._config(agent.spec, order, own=own, stops=order.own_stop)
+            return Contestant(f"Q-RAG {agent.spec.name}", AgentRetriever(agent), agent.encoder, config), agent
         plain = self.services.agent(PLAIN)
         retriever = self._bm25 if key == "bm25" else build_retriever(key, plain.encoder, plain.encoder)[0]
-        return Contestant(METHOD_NAMES[key], retriever, plain.encoder, EpisodeConfig(step_budget=order.k), follows=order.own_stop), plain
+        config = self._config(plain.spec, order, own=True, stops=False) if own else EpisodeConfig(step_budget=order.k)
+        return Contestant(METHOD_NAMES[key], retriever, plain.encoder, config, follows=order.own_stop), plain
+
+    def _config(self, spec: CheckpointSpec, order: ComparisonOrder, *, own: bool, stops: bool) -> EpisodeConfig:
+        """How an agent runs: by its defaults, or as in Explore where it is the agent there."""
+        threshold = self.services.served(spec).stop_threshold
+        config = spec.episode_config()
+        if own and order.settings is not None:
+            config = order.settings.with_(forced=())
+            threshold = threshold if config.stop_threshold is None else config.stop_threshold
+        return config.with_(step_budget=order.k, stop_threshold=threshold if stops else None, forbidden=order.forbidden)
+
+
+def own_key(agent: str) -> str:
+    """Key of the method that an agent is."""
+    return "multistep" if agent == PLAIN else AGENT + agent
 
 
 class _Comparison:
     """One comparison while it runs: logs events as they come, and tells how far it is."""
 
-    def __init__(self, services: Services, documents: OpenDocuments, query: str, report: Callable[[Comparing], None]) -> None:
+    def __init__(self, services: Services, documents: OpenDocuments, query: str, report: Callable[[Comparing[ColumnRef]], None]) -> None:
         self.services, self.documents, self.query, self.report = services, documents, query, report
         self.gold = next((known.support for known in documents.questions if known.question == query), ())
         self.found: tuple[ColumnRef, ...] = ()
@@ -246,6 +339,74 @@ class _Comparison:
             self.report(Comparing(self.found, name, "embedding", progress.done, progress.total, progress.seconds_left))
 
         for known in (self.documents, *self.services.corpora.all()):
-            if known.workspace is self.documents.workspace and known.agent is agent:
+            if known.workspace is self.documents.workspace and known.agent is agent and known.owner == self.documents.owner:
                 return known
-        return self.services.reopen(self.documents.workspace, agent, embedding, self.documents.questions)
+        return self.services.reopen(self.documents.workspace, agent, embedding, self.documents.questions, self.documents.owner)
+
+
+class _Cutting:
+    """One question through all ways of cutting while it runs: logs what is done, and tells how far it is."""
+
+    def __init__(self, services: Services, documents: OpenDocuments, query: str, report: Callable[[Comparing[CutRow]], None]) -> None:
+        self.services, self.documents, self.query, self.report = services, documents, query, report
+        self.support = support_spans(documents, query)
+        self.open_spans: Sequence[TextSpan] = ()
+        self.found: tuple[CutRow, ...] = ()
+        self._meters: dict[str, Progress | None] = {}
+
+    def rows(self, config: EpisodeConfig) -> tuple[CutRow, ...]:
+        agent, documents = self.documents.agent, self.documents.workspace.documents
+        retriever = AgentRetriever(agent)
+        now = (Contestant(AS_OPEN, retriever, agent.encoder, config),)
+        opened = Opened(self.documents.corpus)
+        as_open = (Cut(column.name, column, opened) for column in compare(self.query, now, lambda _: opened.corpus, self._hear))
+        for cut in chain(as_open, across_cuts(self.query, documents, retriever, agent.encoder, config, self._opening, self._hear)):
+            self.found = (*self.found, self._row(cut))
+        return self.found
+
+    def _row(self, cut: Cut) -> CutRow:
+        trace = cut.column.trace
+        if trace is None or cut.opened is None:
+            return CutRow(cut.name, refused=str(cut.column.error))
+        workspace = cut.opened.corpus.workspace
+        if cut.name == AS_OPEN:
+            self.open_spans = spans_of(workspace, trace.chosen)
+        gold = chunks_of(workspace, self.support)
+        return CutRow(
+            name=cut.name,
+            run_id=self.services.keep_run(trace, workspace, self.documents.agent, gold, self.documents.owner),
+            n_chunks=len(workspace),
+            n_embedded=cut.opened.n_embedded,
+            n_tokens=sum(workspace[chunk_id].n_tokens for chunk_id in trace.chosen),
+            q_values=tuple(step.q_value for step in trace.steps),
+            support=share_found(workspace, trace.chosen, self.support),
+            shared=share_found(workspace, trace.chosen, self.open_spans),
+            milliseconds=cut.column.milliseconds,
+        )
+
+    def _hear(self, one: Contestant, event: Event) -> None:
+        taken = 0 if isinstance(event, RunStarted) else event.step if isinstance(event, StepTaken) else event.n_steps
+        self.report(Comparing(self.found, one.name, "retrieving", taken, one.config.step_budget))
+
+    def _opening(self, name: str, progress: OpenProgress) -> None:
+        """Tells how far opening a cut is, and counts what a visitor has to have embedded."""
+
+        def tell(progress: OpenProgress) -> None:
+            if progress.stage in ("chunking", "embedding"):
+                stage: Literal["cutting", "embedding"] = "cutting" if progress.stage == "chunking" else "embedding"
+                self.report(Comparing(self.found, name, stage, progress.done, progress.total, progress.seconds_left))
+
+        if name not in self._meters:
+            n_characters = sum(len(document.text) for document in self.documents.workspace.documents)
+            self._meters[name] = self.services.allowance.metered(self.documents.owner, n_characters, tell)
+        meter = self._meters[name]
+        if meter is not None:
+            meter(progress)
+
+
+def support_spans(documents: OpenDocuments, query: str) -> tuple[TextSpan, ...]:
+    """Characters that support a known question: those that are labelled, else all of its support chunks."""
+    known = next((known for known in documents.questions if known.question == query), None)
+    if known is None:
+        return ()
+    return known.spans or tuple(spans_of(documents.workspace, known.support))

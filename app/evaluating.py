@@ -12,7 +12,7 @@ import shutil
 import threading
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, get_args
 
@@ -21,6 +21,8 @@ import numpy as np
 from app.explorer import Explorer
 from app.services import Labelled, Recent, Services
 from app.session import Session
+from app.settings import Settings
+from app.visitors import check_known
 from core.config import EpisodeConfig
 from core.encode.checkpoint import read_spec, write_spec
 from core.encode.tokens import FastTokenizer
@@ -50,6 +52,8 @@ from core.types import workspace_of_chunks
 OWN = "own questions"
 """Stands for a file among the tasks."""
 MAX_N = 100_000
+USUAL_CONTEXT = 2_000
+"""Tokens of a question's own paragraphs, about, for what a visitor may read a day."""
 LONG = 200_000
 """Tokens of a haystack above which opening one is announced with what it costs."""
 MAX_KEPT_ROWS = 50_000
@@ -77,6 +81,8 @@ class EvaluationOrder:
     seed: int = 0
     questions: Path | None = None
     """For OWN."""
+    owner: str | None = None
+    """Hash of the visitor's key; None in local mode."""
 
 
 @dataclass(frozen=True)
@@ -142,7 +148,7 @@ class Evaluations:
 
     def run(self, order: EvaluationOrder, report: Callable[[Measuring], None]) -> list[str]:
         """Ids of the evaluations in the log, one an agent. Raises BadRequest; `report` may raise Cancelled: rows so far are kept."""
-        _check(order)
+        _check(order, self.services.settings)
         self._idle.clear()
         try:
             report(Measuring(order.agents[0], "loading"))
@@ -150,6 +156,7 @@ class Evaluations:
             questions = None if order.questions is None else _keep_questions(order.questions)
             name = str(questions) if questions is not None else order.task
             length = parse_length(order.length or str(TASKS[order.task].length)) if _has_length(order.task) else None
+            self.services.allowance.read(order.owner, len(agents) * (order.n or MAX_N) * (length or USUAL_CONTEXT))
             task = self._load(name, order.part, length, order.n, order.seed, agents[0].encoder.tokenizer)
             return [self._measure(agent, order, task, length, questions, report) for agent in agents]
         finally:
@@ -174,7 +181,7 @@ class Evaluations:
             about |= {"fingerprint": agent.encoder.fingerprint, "trained_on": training_set(agent.encoder), "n_asked": order.n}
             about |= {"seconds": round(time.perf_counter() - began, 3), "cancelled": cancelled}
             about |= {} if questions is None else {"questions": str(questions)}
-            evaluation = new_evaluation(rows, config.to_json() | about)
+            evaluation = new_evaluation(rows, config.to_json() | about, order.owner)
             self._kept.put(evaluation.evaluation_id, evaluation)
             self.services.keep_evaluation(evaluation)
             return evaluation.evaluation_id
@@ -188,44 +195,47 @@ class Evaluations:
             raise
         return keep(cancelled=False)
 
-    def all(self) -> list[EvaluationEntry]:
-        """The log's evaluations, newest first; those of this process where another owns the log. Raises LogError."""
+    def all(self, owner: str | None = None) -> list[EvaluationEntry]:
+        """A visitor's evaluations in the log, newest first; those of this process where another owns the log. Raises LogError."""
         if isinstance(self.services.log, ExperimentLog):
-            return list_evaluations(self.services.log)
-        return [_entry(evaluation) for evaluation in reversed(self._kept.all())]
+            return list_evaluations(self.services.log, owner)
+        return [_entry(evaluation) for evaluation in reversed(self._kept.all()) if evaluation.owner == owner]
 
-    def get(self, evaluation_id: str) -> Evaluation:
-        """One evaluation with its rows. Raises RunNotFound, LogError."""
+    def get(self, evaluation_id: str, owner: str | None = None) -> Evaluation:
+        """One evaluation of a visitor with its rows. Raises RunNotFound, LogError."""
         found = self._kept.get(evaluation_id)
-        if found is None:
+        if found is None or found.owner != owner:
             if not isinstance(self.services.log, ExperimentLog):
                 raise BadRequest(f"evaluation {evaluation_id[:8]} is not in memory any more, and {self.services.log_notice}")
-            found = read_evaluation(self.services.log, evaluation_id)
+            found = read_evaluation(self.services.log, evaluation_id, owner)
             self._kept.put(evaluation_id, found)
         return found
 
-    def summary(self, evaluation_id: str) -> Summary:
+    def summary(self, evaluation_id: str, owner: str | None = None) -> Summary:
         """Means and intervals; the intervals of 500 rows take a second, so they are made once."""
+        rows = self.get(evaluation_id, owner).rows
         if evaluation_id not in self._summaries:
-            self._summaries[evaluation_id] = summarise(self.get(evaluation_id).rows)
+            self._summaries[evaluation_id] = summarise(rows)
         return self._summaries[evaluation_id]
 
-    def comparison(self, first: str, second: str) -> Comparison:
+    def comparison(self, first: str, second: str, owner: str | None = None) -> Comparison:
         """Paired tests. Raises BadRequest when they have no question in common."""
-        return compare(self.get(first).rows, self.get(second).rows)
+        return compare(self.get(first, owner).rows, self.get(second, owner).rows)
 
-    def stop_curve(self, evaluation_id: str) -> StopCurve:
+    def stop_curve(self, evaluation_id: str, owner: str | None = None) -> StopCurve:
         """What every threshold would do. Raises BadRequest for rows that no threshold can be read off."""
+        rows = self.get(evaluation_id, owner).rows
         if evaluation_id not in self._curves:
-            self._curves[evaluation_id] = stop_curve(self.get(evaluation_id).rows)
+            self._curves[evaluation_id] = stop_curve(rows)
         return self._curves[evaluation_id]
 
-    def reliability(self, evaluation_id: str) -> Report:
+    def reliability(self, evaluation_id: str, owner: str | None = None) -> Report:
         """Q against what was really still gained. Raises BadRequest as `stop_curve`."""
-        return reliability(self.get(evaluation_id).rows)
+        return reliability(self.get(evaluation_id, owner).rows)
 
     def make_default(self, evaluation_id: str, threshold: float) -> str:
-        """Writes the threshold into the agent's qrag.json; what was done, in a sentence. Raises BadRequest unless the agent was trained here."""
+        """Writes the threshold into the agent's qrag.json; what was done, in a sentence. Raises BadRequest unless the agent was trained here in local mode."""
+        self.services.check_local_defaults()
         row = self.get(evaluation_id).rows[0]
         if not self.services.is_own(row.checkpoint):
             raise BadRequest(f"{row.checkpoint} was not trained here, so its defaults stay as they are; use the threshold until the app is closed instead")
@@ -247,14 +257,15 @@ class Evaluations:
         return f"{row.checkpoint} now stops below Q = {threshold:.3f}, here and on the command line."
 
     def use_for_now(self, evaluation_id: str, threshold: float) -> str:
-        """The threshold of Explore and of evaluations until the app is closed; what was done, in a sentence."""
+        """The threshold of Explore and of evaluations until the app is closed; what was done, in a sentence. Raises BadRequest in public mode."""
+        self.services.check_local_defaults()
         name = self.get(evaluation_id).rows[0].checkpoint
         self.services.use_threshold(name, threshold)
         return f"{name} stops below Q = {threshold:.3f} until the app is closed: documents opened from now on begin with it."
 
-    def example(self, evaluation_id: str, position: int) -> Example:
+    def example(self, evaluation_id: str, position: int, owner: str | None = None) -> Example:
         """The example of a row, loaded again. Raises BadRequest when it can't be found or is another one by now."""
-        evaluation = self.get(evaluation_id)
+        evaluation = self.get(evaluation_id, owner)
         row, config = evaluation.rows[position], evaluation.config
         if row.task not in TASKS and "questions" not in config:
             raise BadRequest(f"the questions of {row.task} came from a file that the log doesn't name; evaluate that file here to see them")
@@ -269,12 +280,12 @@ class Evaluations:
             raise BadRequest(f"question {row.id} of {row.task} is not found as it was evaluated; data or reader have changed since, so evaluate it again")
         return example
 
-    def episode(self, evaluation_id: str, position: int) -> Episode:
+    def episode(self, evaluation_id: str, position: int, owner: str | None = None) -> Episode:
         """What Explore needs to make a row's run again, with the agent's own threshold. Raises BadRequest."""
-        row = self.get(evaluation_id).rows[position]
+        row = self.get(evaluation_id, owner).rows[position]
         if row.method != "qrag":
             raise BadRequest(f"this row was made by {row.method}, and Explore shows agents; choose an evaluation of an agent")
-        example = self.example(evaluation_id, position)
+        example = self.example(evaluation_id, position, owner)
         config = EpisodeConfig(
             step_budget=row.step_budget,
             temperature=row.temperature,
@@ -308,18 +319,19 @@ def open_episode(explorer: Explorer, session: Session, episode: Episode, report:
     texts = episode.example.chunks[:]
     workspace = workspace_of_chunks(texts, agent.encoder.tokenizer.count(texts), episode.title)
     known = Labelled(episode.example.question, next(iter(episode.example.answers), ""), 0, episode.example.support)
-    opened = explorer.services.reopen(workspace, agent, report, (known,))
+    opened = explorer.services.reopen(workspace, agent, report, (known,), session.owner)
     explorer.leave(session)
-    return replace(Session(corpus=opened.token), agent_chosen=session.agent_chosen)
+    return Session(corpus=opened.token, agent_chosen=session.agent_chosen, owner=session.owner)
 
 
-def available_tasks() -> list[str]:
-    """Names of the tasks whose data are on this machine; the project's own stories and a person's own questions always are."""
+def available_tasks(settings: Settings) -> list[str]:
+    """Names of the tasks whose data are on this machine; the project's own stories always are, and a person's own questions in local mode."""
+    own = [] if settings.public else [OWN]
     try:
         data_folder()
     except BadRequest:
-        return ["generated", OWN]
-    return [*TASKS, OWN]
+        return ["generated", *own]
+    return [*TASKS, *own]
 
 
 def at_threshold(rows: Sequence[EpisodeRow], threshold: float) -> Stops:
@@ -354,12 +366,15 @@ def failures(rows: Sequence[EpisodeRow]) -> dict[Failure, list[int]]:
     return found
 
 
-def _check(order: EvaluationOrder) -> None:
+def _check(order: EvaluationOrder, settings: Settings) -> None:
     """Raises BadRequest."""
+    check_known(order.owner)
     if not 1 <= len(order.agents) <= 2 or not all(order.agents):
         raise BadRequest("no agent is chosen; choose one, or two to compare")
     if len(set(order.agents)) < len(order.agents):
         raise BadRequest(f"{order.agents[0]} against itself shows nothing; choose another second agent, or none")
+    if order.task == OWN and settings.public:
+        raise BadRequest("your own questions are kept as a file, which a public server doesn't do for visitors; start the app on your machine for that")
     if order.task == OWN and order.questions is None:
         raise BadRequest("no file of questions is chosen; drop one first")
     if order.task not in (*TASKS, OWN):

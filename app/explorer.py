@@ -9,9 +9,10 @@ Knows nothing of components or of how things look.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 
 from app.services import Labelled, OpenDocuments, RunInView, Services
 from app.session import Session
@@ -19,6 +20,7 @@ from core.config import ChunkConfig, EpisodeConfig, check_query
 from core.errors import BadRequest
 from core.events import RunStarted, Stopped
 from core.opening import Progress
+from core.qrag.influence import without_each
 from core.qrag.planner import plan
 from core.types import Document, Workspace
 
@@ -30,15 +32,25 @@ class Explorer:
     services: Services
 
     def documents(self, session: Session) -> OpenDocuments:
-        """What is open. Raises BadRequest."""
+        """What this visitor has open. Raises BadRequest."""
         documents = self.services.corpora.get(session.corpus)
-        if documents is None:
+        if documents is None or documents.owner != session.owner:
             raise BadRequest("the document is not open any more; open it again, its vectors are kept")
         return documents
 
+    def usual_config(self, documents: OpenDocuments) -> EpisodeConfig:
+        """What a run over documents begins with: the agent's defaults, its budget no more than there are chunks."""
+        spec = self.services.served(documents.agent.spec)
+        return spec.episode_config(step_budget=min(spec.step_budget, len(documents.corpus)))
+
     def run_of(self, session: Session) -> RunInView | None:
-        """The run in view, over the documents that are open."""
-        return self.services.runs.get(session.run)
+        """The run that this visitor has in view."""
+        run = self.services.runs.get(session.run)
+        return run if run is not None and run.owner == session.owner else None
+
+    def without_each(self, run: RunInView, step: int) -> tuple[float, ...]:
+        """Q of the choice at a 1-based step without each choice before it: why it was chosen."""
+        return without_each(run.documents.agent, run.trace.started.query, run.documents.corpus, run.config, run.trace.chosen[:step])
 
     def open(
         self,
@@ -48,24 +60,33 @@ class Explorer:
         configs: Sequence[ChunkConfig] | None = None,
         label: Callable[[Workspace], tuple[Labelled, ...]] = lambda _: (),
         on_progress: Progress | None = None,
+        spent: Mapping[str, float] = MappingProxyType({}),
     ) -> Session:
-        """A fresh session over other documents."""
-        opened = self.services.open(documents, self.services.agent(agent_name), configs, on_progress, label)
+        """A fresh session over other documents. `spent`: milliseconds of the stages before."""
+        opened = self.services.open(documents, self.services.agent(agent_name), configs, on_progress, label, session.owner, spent)
         self.leave(session)
-        return Session(corpus=opened.token, agent_chosen=session.agent_chosen)
+        return Session(corpus=opened.token, agent_chosen=session.agent_chosen, owner=session.owner)
 
     def change_agent(self, session: Session, agent_name: str, on_progress: Progress | None = None) -> Session:
         """The same chunks under another agent; the run in view belongs to the old one and leaves."""
         now = self.documents(session)
-        opened = self.services.reopen(now.workspace, self.services.agent(agent_name), on_progress, now.questions)
+        opened = self.services.reopen(now.workspace, self.services.agent(agent_name), on_progress, now.questions, session.owner)
         self.leave(session)
-        return Session(corpus=opened.token, forbidden=session.forbidden, agent_chosen=True)
+        return Session(corpus=opened.token, forbidden=session.forbidden, agent_chosen=True, owner=session.owner)
 
-    def attach(self, run_id: str, on_progress: Progress | None = None) -> Session:
-        """A session at the end of a logged run. Raises RunNotFound."""
-        run = self.services.attach(run_id, on_progress)
+    def attach(self, run_id: str, on_progress: Progress | None = None, owner: str | None = None) -> Session:
+        """A visitor's session at the end of a logged run. Raises RunNotFound unless it is theirs or shared."""
+        run = self.services.attach(run_id, on_progress, owner)
         steps = len(run.trace.steps)
-        return Session(run.documents.token, run.token, steps, max(1, steps), run.trace.chosen[-1] if steps else None, None, run.config.forbidden)
+        return Session(
+            corpus=run.documents.token,
+            run=run.token,
+            cursor=steps,
+            look=max(1, steps),
+            chunk_id=run.trace.chosen[-1] if steps else None,
+            forbidden=run.config.forbidden,
+            owner=owner,
+        )
 
     def advance(self, session: Session, query: str, config: EpisodeConfig, steps: int | None) -> Generator[Session]:
         """Takes `steps` more steps (None: until the end); one session per event. Closing the iterator cancels the run."""

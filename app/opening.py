@@ -6,6 +6,7 @@ Everything here may be hostile: files are read from the folder Gradio put them i
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -17,8 +18,8 @@ from core.config import ChunkConfig
 from core.errors import BadDocument, BadRequest
 from core.ingest import MAX_FILE_BYTES, Converter, default_chunker, read_document, read_documents, read_pasted
 from core.opening import OpenProgress, Progress
-from core.tasks.narrative import generate_narrative
-from core.tasks.samples import list_samples, span_chunks, support_chunks
+from core.tasks.narrative import Question, Span, generate_narrative
+from core.tasks.samples import SampleQuestion, find_quote, list_samples, span_chunks
 from core.types import Document, Workspace
 
 GENERATED_LENGTHS = (10_000, 100_000, 1_000_000, 10_000_000)
@@ -28,21 +29,24 @@ MAX_FILES = 50
 
 def open_sample(explorer: Explorer, session: Session, key: str, agent: str, report: Progress, chunker: str = "", max_tokens: float | None = None) -> Session:
     """One of the documents that ship with the app. Raises BadRequest for another key."""
+    began = time.perf_counter()
     sample = next((sample for sample in list_samples() if sample.key == key), None)
     if sample is None:
-        raise BadRequest(f"sample {key!r} does not exist; choose one of the list")
+        raise BadRequest(f"sample {key[:80]!r} does not exist; choose one of {', '.join(sample.key for sample in list_samples())}")
 
     def label(workspace: Workspace) -> tuple[Labelled, ...]:
-        return tuple(Labelled(q.question, q.answer, q.hops, support_chunks(workspace, 0, q.support)) for q in sample.questions)
+        text = workspace.documents[0].text
+        return tuple(_labelled(q, workspace, [find_quote(text, quote) for quote in q.support]) for q in sample.questions)
 
     document = replace(read_document(sample.path.read_bytes(), sample.path.name), title=sample.title)
-    return _open(explorer, session, [document], agent, report, chunker, max_tokens, label)
+    return _open(explorer, session, [document], began, agent, report, chunker, max_tokens, label)
 
 
 def open_files(
     explorer: Explorer, session: Session, paths: Sequence[Path], agent: str, report: Progress, chunker: str = "", max_tokens: float | None = None
 ) -> Session:
     """Uploaded files, as one list of documents. Raises BadDocument."""
+    began = time.perf_counter()
     if not paths:
         raise BadDocument("no file is chosen; drop one or more files first")
     if len(paths) > MAX_FILES:
@@ -60,12 +64,22 @@ def open_files(
                 report(OpenProgress("reading", part, parts) if len(paths) == 1 else OpenProgress("reading", done, len(paths)))
 
             documents.extend(read_documents(path.read_bytes(), path.name, converter, on_part).values())
-    return _open(explorer, session, documents, agent, report, chunker, max_tokens)
+    return _open(explorer, session, documents, began, agent, report, chunker, max_tokens)
+
+
+def open_content(
+    explorer: Explorer, session: Session, data: bytes, name: str, agent: str, report: Progress, chunker: str = "", max_tokens: float | None = None
+) -> Session:
+    """The bytes of one file; `name` tells its kind where the bytes don't, and is shown. Raises BadDocument."""
+    began = time.perf_counter()
+    documents = list(read_documents(data, name, on_part=lambda done, total: report(OpenProgress("reading", done, total))).values())
+    return _open(explorer, session, documents, began, agent, report, chunker, max_tokens)
 
 
 def open_pasted(explorer: Explorer, session: Session, text: str, agent: str, report: Progress, chunker: str = "", max_tokens: float | None = None) -> Session:
     """Pasted text. Raises BadDocument when it is blank."""
-    return _open(explorer, session, [read_pasted(text or "")], agent, report, chunker, max_tokens)
+    began = time.perf_counter()
+    return _open(explorer, session, [read_pasted(text or "")], began, agent, report, chunker, max_tokens)
 
 
 def open_generated(
@@ -75,25 +89,35 @@ def open_generated(
     if length not in GENERATED_LENGTHS:
         raise BadRequest(f"length={length} is not on offer; choose one of {', '.join(f'{n:,}' for n in GENERATED_LENGTHS)}")
     report(OpenProgress("reading", 0, 1))
+    began = time.perf_counter()
     narrative = generate_narrative(length)
 
     def label(workspace: Workspace) -> tuple[Labelled, ...]:
-        return tuple(Labelled(q.question, q.answer, q.hops, span_chunks(workspace, 0, q.support)) for q in narrative.questions)
+        return tuple(_labelled(q, workspace, q.support) for q in narrative.questions)
 
     document = Document(f"Generated story, {length:,} tokens", narrative.text, "text")
-    return _open(explorer, session, [document], agent, report, chunker, max_tokens, label)
+    return _open(explorer, session, [document], began, agent, report, chunker, max_tokens, label)
+
+
+def _labelled(known: SampleQuestion | Question, workspace: Workspace, support: Sequence[Span]) -> Labelled:
+    """A question about the first document."""
+    spans = tuple((0, span.start, span.end) for span in support)
+    return Labelled(known.question, known.answer, known.hops, span_chunks(workspace, 0, support), spans)
 
 
 def _open(
     explorer: Explorer,
     session: Session,
     documents: Sequence[Document],
+    began: float,
     agent: str,
     report: Progress,
     chunker: str,
     max_tokens: float | None,
     label: Callable[[Workspace], tuple[Labelled, ...]] = lambda _: (),
 ) -> Session:
+    """Documents that were read since `began`, by the performance counter."""
+    reading = 1000 * (time.perf_counter() - began)
     if not session.agent_chosen:
         agent = explorer.services.agent_for(documents)
     spec = explorer.services.agent(agent).spec
@@ -103,7 +127,7 @@ def _open(
         if chunker in ("structure", "sentences"):
             name = "structure" if chunker == "structure" else "sentences"
         configs.append(spec.chunk_config(name, int(max_tokens) if max_tokens else None))
-    return explorer.open(session, documents, agent, configs, label, report)
+    return explorer.open(session, documents, agent, configs, label, report, {"reading": reading})
 
 
 def find_chunk(workspace: Workspace, wanted: str, after: int | None) -> tuple[int, str]:

@@ -8,11 +8,13 @@ from __future__ import annotations
 import json
 import logging
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 import numpy as np
 import plotly.graph_objects as go
 
+from app.comparing import EPISODES
 from app.components.tree import Node, act, h
 from app.services import Labelled, OpenDocuments, RunInView
 from app.session import Session
@@ -21,7 +23,6 @@ from core.config import ChunkConfig, EpisodeConfig
 from core.encode.checkpoint import CheckpointSpec
 from core.events import StepTaken, Trace
 from core.opening import OpenProgress
-from core.report import trace_json
 from core.types import Workspace
 
 EXPLAIN = {
@@ -112,13 +113,14 @@ def _json_ld(workspace: Workspace, count: int) -> Node:
 
 
 _STAGES = {"reading": "Reading", "chunking": "Cutting into chunks", "embedding": "Embedding", "indexing": "Building the index"}
+_UNITS = {"reading": "parts", "chunking": "characters"}
 
 
 def progress(report: OpenProgress) -> list[Node]:
     """A stage's bar, with the time left where it is known."""
     left = "" if report.seconds_left is None else f" · about {_seconds(report.seconds_left)} left"
     cached = f" · {report.n_cached:,} known already" if report.n_cached else ""
-    unit = "characters" if report.stage == "chunking" else "chunks"
+    unit = _UNITS.get(report.stage, "chunks")
     words = f"{_STAGES[report.stage]}: {report.done:,} of {report.total:,} {unit}{cached}{left}"
     return [
         h(
@@ -168,6 +170,11 @@ def status(run: RunInView | None, session: Session) -> str:
     return f"{method}step {session.cursor} of {budget}{took}{child}"
 
 
+def kept(trace: Trace, cursor: int) -> Trace:
+    """The first `cursor` steps of a run, and how it ended where those are all."""
+    return trace if cursor == len(trace.steps) else replace(trace, steps=trace.steps[:cursor], stopped=None)
+
+
 def decision(trace: Trace, cursor: int) -> str:
     """The stop decision at the cursor, in words."""
     threshold = trace.started.config.stop_threshold
@@ -186,12 +193,12 @@ def decision(trace: Trace, cursor: int) -> str:
     return f"Goes on: best Q {trace.steps[cursor - 1].state_value:.2f} is not below {threshold:.2f}"
 
 
-def steps(run: RunInView | None, session: Session) -> list[Node]:
-    """One card a step, and the decision."""
+def steps(run: RunInView | None, session: Session, without: Sequence[float] = ()) -> list[Node]:
+    """One card a step, and the decision. `without`: Q of the choice that is looked at without each choice before it, where that was asked for."""
     if run is None:
         return [h("p", {"class": "qx-empty"}, "Press Run: the agent chooses one chunk after another, and each choice gets a card here.")]
     first = RunStrip(run).values(1, "rank") if run.trace.n_looks else None
-    cards = [_step_card(run, step, first, session) for step in run.trace.steps[: session.cursor]]
+    cards = [_step_card(run, step, first, session, without) for step in run.trace.steps[: session.cursor]]
     words = decision(run.trace, session.cursor)
     tokens = sum(run.documents.workspace[chunk_id].n_tokens for chunk_id in run.trace.chosen[: session.cursor])
     total = f" {session.cursor} chunk{'s' if session.cursor != 1 else ''}, {tokens:,} tokens." if session.cursor else ""
@@ -200,7 +207,7 @@ def steps(run: RunInView | None, session: Session) -> list[Node]:
     return cards
 
 
-def _step_card(run: RunInView, step: StepTaken, first: np.ndarray | None, session: Session) -> Node:
+def _step_card(run: RunInView, step: StepTaken, first: np.ndarray | None, session: Session, without: Sequence[float]) -> Node:
     run_is_greedy = run.config.temperature == 0
     temperature = shown_temperature(run)
     p = step.probability
@@ -217,6 +224,10 @@ def _step_card(run: RunInView, step: StepTaken, first: np.ndarray | None, sessio
         marks.append(h("span", {"class": "qx-mark qx-warn", "title": cut}, "state cut"))
     place = "" if first is None or np.isnan(first[step.chunk_id]) else f"{int(first[step.chunk_id]):,}"
     at = f" at T = {temperature:g}" if run_is_greedy else ""
+    explained = bool(without) and session.look == step.step
+    if step.step > 1 and run.trace.started.method in EPISODES:
+        pressed = {"aria-pressed": str(explained).lower(), "title": "What this choice owes to those before it: its Q without each of them"}
+        marks += [h("span", {"class": "qx-grow"}), act("fold" if explained else "why", step.step, "Why", **pressed)]
     return h(
         "div",
         {"class": f"qx-step {step_class(step.step)}" + (" qx-on" if session.look == step.step else "")},
@@ -238,7 +249,18 @@ def _step_card(run: RunInView, step: StepTaken, first: np.ndarray | None, sessio
             number("tied", str(step.n_tied), "tied") if step.n_tied > 1 else None,
             number("ms", f"{step.milliseconds:.0f}", "ms"),
         ),
+        _why(run, step, without) if explained else None,
     )
+
+
+def _why(run: RunInView, step: StepTaken, without: Sequence[float]) -> Node:
+    """What Q of a choice would be without each choice before it."""
+    lines = []
+    for earlier, (chunk_id, q_value) in enumerate(zip(run.trace.chosen, without, strict=False), start=1):
+        pin = h("span", {"class": f"qx-pin {step_class(earlier)}"}, str(earlier))
+        words = f"chunk {chunk_id:,}: Q {q_value:.3f} instead of {step.q_value:.3f}"
+        lines.append(h("li", None, "without ", pin, words, h("strong", None, f" ({step.q_value - q_value:+.3f})")))
+    return h("ul", {"class": "qx-why qx-sm"}, *lines)
 
 
 def reading(documents: OpenDocuments | None, run: RunInView | None, session: Session) -> list[Node]:
@@ -339,7 +361,7 @@ def evidence(run: RunInView | None, session: Session) -> list[Node]:
     found = f" · {len(set(run.gold) & set(chosen))} of {len(run.gold)} support chunks found" if run.gold else ""
     tokens = sum(chunk.n_tokens for chunk in chunks)
     body = "\n\n".join(chunk.text for chunk in chunks)
-    record = json.dumps({"run_id": run.run_id, **trace_json(run.trace, timings=run.documents.milliseconds)}, ensure_ascii=False, indent=1)
+    record = json.dumps(run.to_json(), ensure_ascii=False, indent=1)
     return [
         h(
             "div",
@@ -348,6 +370,7 @@ def evidence(run: RunInView | None, session: Session) -> list[Node]:
             h("span", {"class": "qx-mut qx-sm"}, f"{len(chunks)} chunk{'s' if len(chunks) > 1 else ''} · {tokens:,} tokens{found}"),
             h("span", {"class": "qx-grow"}),
             act("copy", body, "Copy"),
+            act("compare", "", "Open in Compare", title="The same question and settings beside other methods"),
             act("copy-link", f"?run={run.run_id}", "Copy link"),
             h("button", {"class": "qx-btn", "data-act": "download", "data-arg": record, "data-name": f"run-{run.run_id[:8]}.json"}, "Download run"),
         ),

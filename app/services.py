@@ -1,7 +1,7 @@
 """What all visitors share: loaded checkpoints, the log, opened documents, runs in view. The only module-level cache of the app.
 
 Decides what stays in memory: everything here is bounded and can be rebuilt from disk (caches, log). Corpora and runs are found by
-unguessable tokens that only their visitor's session holds. Knows nothing of components.
+unguessable tokens that only their visitor's session holds, and belong to whoever opened the documents. Knows nothing of components.
 """
 
 from __future__ import annotations
@@ -11,28 +11,33 @@ import secrets
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Generic, TypeVar
+from types import MappingProxyType
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 
+from app.export_upkeep import ExportUpkeep, copy_named
 from app.settings import Settings
 from app.training import own_agents
+from app.visitors import DOCUMENTS_OPEN, RETENTION, RUNS_IN_FLIGHT, Allowance, check_known
 from core.config import ChunkConfig, EpisodeConfig
+from core.cuts import TextSpan
 from core.encode.checkpoint import SPEC_FILE, CheckpointSpec, find_checkpoint, read_spec, shipped_checkpoints
 from core.encode.encoder import DualEncoder
 from core.errors import BadCheckpoint, BadRequest, LogError
 from core.events import RunStarted, StepScores, StepTaken, Stopped, Trace
-from core.experiments import Evaluation, ExperimentLog, InboxLog, default_log_path, log_evaluation, open_log
-from core.experiments.records import FinalStatus
+from core.experiments import Evaluation, ExperimentLog, InboxLog, default_log_path, expire, log_evaluation, open_log
+from core.experiments.records import FinalStatus, now
 from core.index import Corpus
 from core.opening import Opened, Progress, index_workspace, open_corpus
 from core.qrag.agent import Agent
 from core.qrag.positions import Interval, chunk_positions, intervals
-from core.runs import run_record, workspace_of_run
+from core.report import trace_json
+from core.runs import log_trace, run_record, workspace_of_run
 from core.types import Document, Workspace
 
 _logger = logging.getLogger(__name__)
@@ -43,6 +48,8 @@ MAX_RUNS_BYTES = 2**30
 """Memory for the Q-values of runs in view; older runs are read from the log again."""
 _SNAPSHOT_PAUSE = 5.0
 """Seconds between looks into the inbox."""
+_EXPIRY_PAUSE = 600.0
+"""Seconds between looks for what visitors left behind."""
 
 V = TypeVar("V")
 
@@ -65,6 +72,11 @@ class Recent(Generic[V]):
             while weight > self._most and len(self._items) > 1:
                 _, oldest = self._items.popitem(last=False)
                 weight -= self._weigh(oldest)
+
+    def drop(self, key: str) -> None:
+        """Forgets an item, if it is there."""
+        with self._lock:
+            self._items.pop(key, None)
 
     def get(self, key: str) -> V | None:
         """The item, now the most recently used; None when it is not (any more) there."""
@@ -89,6 +101,8 @@ class Labelled:
     """0 where nobody counted."""
     support: tuple[int, ...]
     """Chunk ids."""
+    spans: tuple[TextSpan, ...] = ()
+    """The support by its characters; empty where only the chunks are known."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,6 +117,8 @@ class OpenDocuments:
     notices: tuple[str, ...] = ()
     questions: tuple[Labelled, ...] = ()
     """Known questions about a sample or a generated document."""
+    owner: str | None = None
+    """The visitor who opened them, and to whom runs over them belong; None in local mode."""
 
     @property
     def workspace(self) -> Workspace:
@@ -129,6 +145,13 @@ class RunInView:
     """Steps that a child run keeps of its parent."""
     ended: bool = False
     """Complete, cancelled or failed: the log holds it as it is."""
+    others: bool = False
+    """Another visitor's, who shared it: seen as it was when it was opened, and gone on from in a child run."""
+
+    @property
+    def owner(self) -> str | None:
+        """The visitor who has it in view."""
+        return self.documents.owner
 
     @property
     def spec(self) -> CheckpointSpec:
@@ -146,6 +169,10 @@ class RunInView:
     @property
     def config(self) -> EpisodeConfig:
         return self.trace.started.config
+
+    def to_json(self) -> dict[str, Any]:
+        """Its id and its trace as plain JSON values; the timings say what opening the documents took and, as `steps`, the run."""
+        return {"run_id": self.run_id, **trace_json(self.trace, timings={**self.documents.milliseconds, "steps": self.trace.milliseconds})}
 
     def chosen_before(self, look: int) -> tuple[int, ...]:
         """Chunks that were chosen when the 1-based look was taken."""
@@ -188,6 +215,7 @@ class Services:
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
+        copy = None if settings.export_repository is None else copy_named(settings.export_repository)
         self.log_path = Path(settings.log or default_log_path())
         self.log: ExperimentLog | InboxLog
         self.log_notice = ""
@@ -201,6 +229,7 @@ class Services:
             self.log_notice = f"{error}; until then runs wait in its inbox"
         self.corpora: Recent[OpenDocuments] = Recent(MAX_CORPORA_BYTES, lambda documents: documents.n_bytes)
         self.runs: Recent[RunInView] = Recent(MAX_RUNS_BYTES, lambda run: run.n_bytes)
+        self.allowance = Allowance()
         self._agents: dict[str, tuple[int, Agent]] = {}
         self._thresholds: dict[str, float] = {}
         self._loading = threading.Lock()
@@ -208,8 +237,11 @@ class Services:
         self._unread = threading.Event()
         self._unread.set()  # the first snapshot serves readers from the start
         self._server = threading.Thread(target=self._serve_readers, daemon=True)
+        self._export: ExportUpkeep | None = None
         if isinstance(self.log, ExperimentLog):
             self._server.start()
+            if copy is not None:
+                self._export = ExportUpkeep.begin(self.log, copy)
 
     @cached_property
     def _given_checkpoints(self) -> dict[str, Path]:
@@ -239,15 +271,29 @@ class Services:
         return spec if threshold is None else spec.model_copy(update={"stop_threshold": threshold})
 
     def use_threshold(self, name: str, threshold: float | None) -> None:
-        """The stop threshold that an agent begins with until the app is closed; None: its own."""
+        """The stop threshold that an agent begins with until the app is closed; None: its own. Raises BadRequest in public mode."""
+        self.check_local_defaults()
         self._thresholds.pop(name, None)
         if threshold is not None:
             self._thresholds[name] = threshold
 
+    def check_local_defaults(self) -> None:
+        """Raises BadRequest in public mode, where nobody may set what all begin with."""
+        if self.settings.public:
+            raise BadRequest("what agents begin with is the same for all visitors; set the threshold in Explore's settings, for your own runs")
+
     def keep_evaluation(self, evaluation: Evaluation) -> None:
         """Logs it, and lets readers of the log know. Raises LogError."""
+        check_known(evaluation.owner)
         log_evaluation(self.log, evaluation)
         self._unread.set()
+
+    def keep_run(self, trace: Trace, workspace: Workspace, agent: Agent, gold: tuple[int, ...], owner: str | None) -> str:
+        """Logs a finished run that nobody has in view; returns its id. Raises LogError."""
+        check_known(owner)
+        run_id = log_trace(self.log, trace, workspace, agent.encoder, label={"support": list(gold)} if gold else None, owner=owner)
+        self._unread.set()
+        return run_id
 
     @property
     def default_checkpoint(self) -> str:
@@ -281,29 +327,55 @@ class Services:
         configs: Sequence[ChunkConfig] | None,
         on_progress: Progress | None = None,
         label: Callable[[Workspace], tuple[Labelled, ...]] = lambda _: (),
+        owner: str | None = None,
+        spent: Mapping[str, float] = MappingProxyType({}),
     ) -> OpenDocuments:
-        """Chunks, embeds and registers documents; `label` finds the chunks that support known questions."""
-        opened = open_corpus(documents, agent.encoder, configs, on_progress)
-        return self._register(opened, agent, label(opened.corpus.workspace))
+        """Chunks, embeds and registers a visitor's documents; `label` finds the chunks that support known questions.
 
-    def reopen(self, workspace: Workspace, agent: Agent, on_progress: Progress | None = None, questions: tuple[Labelled, ...] = ()) -> OpenDocuments:
-        """The same chunks under another agent, or out of the log."""
-        return self._register(index_workspace(workspace, agent.encoder, on_progress), agent, questions)
+        `spent`: milliseconds of the stages before. Raises BadRequest when the visitor has read too much today.
+        """
+        report = self.allowance.metered(owner, sum(len(document.text) for document in documents), on_progress)
+        opened = open_corpus(documents, agent.encoder, configs, report)
+        opened = replace(opened, milliseconds={**spent, **opened.milliseconds})
+        return self._register(opened, agent, label(opened.corpus.workspace), owner)
 
-    def _register(self, opened: Opened, agent: Agent, questions: tuple[Labelled, ...]) -> OpenDocuments:
-        documents = OpenDocuments(secrets.token_hex(16), opened.corpus, agent, opened.milliseconds, opened.n_embedded, opened.notices, questions)
+    def reopen(
+        self,
+        workspace: Workspace,
+        agent: Agent,
+        on_progress: Progress | None = None,
+        questions: tuple[Labelled, ...] = (),
+        owner: str | None = None,
+    ) -> OpenDocuments:
+        """The same chunks under another agent, or out of the log. Raises BadRequest as `open`."""
+        report = self.allowance.metered(owner, sum(len(document.text) for document in workspace.documents), on_progress)
+        return self._register(index_workspace(workspace, agent.encoder, report), agent, questions, owner)
+
+    def _register(self, opened: Opened, agent: Agent, questions: tuple[Labelled, ...], owner: str | None) -> OpenDocuments:
+        documents = OpenDocuments(secrets.token_hex(16), opened.corpus, agent, opened.milliseconds, opened.n_embedded, opened.notices, questions, owner)
+        if owner is not None:
+            theirs = [known for known in self.corpora.all() if known.owner == owner]
+            for known in theirs[: max(0, len(theirs) - DOCUMENTS_OPEN + 1)]:
+                self._close(known)
         self.corpora.put(documents.token, documents)
         return documents
+
+    def _close(self, documents: OpenDocuments) -> None:
+        """Forgets documents and the finished runs over them, which hold their vectors; the log has both."""
+        self.corpora.drop(documents.token)
+        for run in self.runs.all():
+            if run.documents is documents and run.ended:
+                self.runs.drop(run.token)
 
     def begin_run(
         self, started: RunStarted, documents: OpenDocuments, gold: tuple[int, ...], parent: RunInView | None = None, fork_step: int | None = None
     ) -> RunInView:
         """Logs the start of a run and puts it in view; a child run keeps the first `fork_step` steps of its parent."""
+        self._make_room(documents.owner)
         parent_run_id = None if parent is None else parent.run_id
         label = {"support": list(gold)} if gold else None
-        record = run_record(
-            started, documents.workspace, documents.agent.encoder, label=label, parent_run_id=parent_run_id, fork_step=fork_step if parent else None
-        )
+        fork = {"parent_run_id": parent_run_id, "fork_step": fork_step if parent else None}
+        record = run_record(started, documents.workspace, documents.agent.encoder, label=label, owner=documents.owner, **fork)
         self.log.start(record, documents.workspace.documents, documents.workspace.tables)
         kept = parent.trace.steps[:fork_step] if parent is not None else ()
         if isinstance(self.log, InboxLog):  # the log itself copies them from the parent
@@ -312,6 +384,14 @@ class Services:
         run = RunInView(secrets.token_hex(16), record.run_id, documents, Trace(started, kept), gold, parent_run_id, len(kept))
         self.runs.put(run.token, run)
         return run
+
+    def _make_room(self, owner: str | None) -> None:
+        """Closes a visitor's unfinished runs that were left for longest, so that one more is within bounds; going on from them makes child runs."""
+        check_known(owner)
+        unfinished = [run for run in self.runs.all() if run.owner == owner and not run.ended]
+        if owner is not None:
+            for run in unfinished[: max(0, len(unfinished) - RUNS_IN_FLIGHT + 1)]:
+                self.end_run(run, "cancelled")
 
     def add_event(self, run: RunInView, event: StepTaken | Stopped) -> RunInView:
         """Logs one event and takes it into view."""
@@ -328,32 +408,58 @@ class Services:
         self.runs.put(run.token, run)
         return run
 
-    def attach(self, run_id: str, on_progress: Progress | None = None) -> RunInView:
-        """A run as it stands: the one in view if it is, else out of the log, with its documents open again.
+    def attach(self, run_id: str, on_progress: Progress | None = None, owner: str | None = None) -> RunInView:
+        """A run as it stands: the visitor's own that is in view, else out of the log, with its documents open again, as another of that visitor's.
 
-        Raises RunNotFound, LogError, BadCheckpoint.
+        Raises RunNotFound unless it is the visitor's own or shared, LogError, BadCheckpoint.
         """
-        live = next((run for run in self.runs.all() if run.run_id == run_id), None)
+        check_known(owner)
+        live = next((run for run in self.runs.all() if run.run_id == run_id and run.owner == owner and not run.others), None)
         if live is not None and self.corpora.get(live.documents.token) is not None:
             return live
         if isinstance(self.log, InboxLog):
             raise LogError(self.log_notice)
-        logged = self.log.get(run_id)
-        workspace = workspace_of_run(logged, self.log.documents(run_id))
+        logged = self.log.get(run_id, owner)
+        workspace = workspace_of_run(logged, self.log.documents(run_id, owner))
         gold = tuple((logged.record.label or {}).get("support", ()))
         questions = (Labelled(logged.record.query, "", 0, gold),) if gold else ()
-        documents = self.reopen(workspace, self.agent(logged.record.checkpoint), on_progress, questions)
-        run = RunInView(secrets.token_hex(16), run_id, documents, logged.trace, gold, logged.record.parent_run_id, logged.record.fork_step or 0, ended=True)
+        documents = self.reopen(workspace, self.agent(logged.record.checkpoint), on_progress, questions, owner)
+        run = RunInView(
+            token=secrets.token_hex(16),
+            run_id=run_id,
+            documents=documents,
+            trace=logged.trace,
+            gold=gold,
+            parent_run_id=logged.record.parent_run_id,
+            fork_step=logged.record.fork_step or 0,
+            ended=True,
+            others=logged.record.owner != owner,
+        )
         self.runs.put(run.token, run)
         return run
 
+    def delete_run(self, run_id: str, owner: str | None) -> None:
+        """Removes a run from the log and from memory, where others may have it in view. Raises RunNotFound unless it is `owner`'s, LogError."""
+        if isinstance(self.log, InboxLog):
+            raise LogError(self.log_notice)
+        self.log.delete(run_id, owner)
+        self._forget_runs({run_id})
+
+    def _forget_runs(self, run_ids: Collection[str]) -> None:
+        for run in self.runs.all():
+            if run.run_id in run_ids:
+                self.runs.drop(run.token)
+
     def _serve_readers(self) -> None:
-        """Takes in runs that command lines left in the inbox, and refreshes the snapshot that they read when something is new."""
+        """Takes in runs that command lines left in the inbox, deletes what visitors left behind, and refreshes the snapshot when something is new."""
         assert isinstance(self.log, ExperimentLog)
-        pause = _SNAPSHOT_PAUSE
+        pause, expired_at = _SNAPSHOT_PAUSE, -_EXPIRY_PAUSE
         while not self._closing.wait(pause):
             began = time.monotonic()
             try:
+                if began - expired_at > _EXPIRY_PAUSE:
+                    self._forget_runs(expire(self.log, now() - RETENTION))
+                    expired_at = began
                 if self.log.import_inbox() or self._unread.is_set():
                     self._unread.clear()
                     self.log.snapshot()
@@ -369,4 +475,6 @@ class Services:
         for run in self.runs.all():
             if not run.ended:
                 self.end_run(run, "cancelled")
+        if self._export is not None:
+            self._export.close()
         self.log.close()

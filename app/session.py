@@ -27,3 +27,5 @@ class Session:
     """Other documents are on their way: a run started now would be over those that are about to go."""
     agent_chosen: bool = False
     """The person chose the agent themselves: opening a document of another kind keeps it."""
+    owner: str | None = None
+    """Hash of the visitor's key; None in local mode, where there is one person."""

@@ -1,6 +1,7 @@
-"""How the app was started: address, mode, log, checkpoint. Flags win over environment, environment over defaults.
+"""How the app was started: address, mode, log, checkpoint, who may sign in. Flags win over environment, environment over defaults.
 
-Decides when public mode is on. Knows nothing of Gradio: `app.build` reads the settings and acts on them.
+Decides when public mode is on, and that passwords come from the environment alone: flags are seen by everyone on the machine.
+Knows nothing of Gradio: `app.build` reads the settings and acts on them.
 """
 
 from __future__ import annotations
@@ -11,8 +12,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from pydantic import SecretStr
+
 from core.errors import BadRequest
 
+USERS_VARIABLE = "QRAG_USERS"
+"""Names and passwords of those who may sign in, `name:password`, separated by spaces; without it, nobody has to."""
+SHORTEST_PASSWORD = 8
 LOOPBACK = "127.0.0.1"
 EVERYWHERE = "0.0.0.0"
 
@@ -31,6 +37,12 @@ class Settings:
     """The experiment log; None is the default one."""
     checkpoint: str | None = None
     """Name or folder of the checkpoint to begin with; None is the default one."""
+    hub_sign_in: bool = False
+    """Visitors may sign in with their account of the hub, and find their runs again in another browser."""
+    users: tuple[tuple[str, SecretStr], ...] = ()
+    """Name and password of everyone who may use the app; empty: whoever reaches it may."""
+    export_repository: str | None = None
+    """Data set on the hub, OWNER/NAME, that holds a copy of the log; None keeps the log here alone."""
 
     def __post_init__(self) -> None:
         if self.port is not None and not 1 <= self.port <= 65535:
@@ -38,9 +50,10 @@ class Settings:
 
     @classmethod
     def from_args(cls, args: Sequence[str], environ: Mapping[str, str] = os.environ) -> Settings:
-        """Reads flags, GRADIO_SERVER_NAME, GRADIO_SERVER_PORT and SPACE_ID.
+        """Reads flags, GRADIO_SERVER_NAME, GRADIO_SERVER_PORT, SPACE_ID, OAUTH_CLIENT_ID (a Space has it when its front matter asks), QRAG_USERS
+        and QRAG_EXPORT_REPO.
 
-        Raises BadRequest for a port that is none. An unknown flag ends the process with exit status 2, as argparse does.
+        Raises BadRequest for a port or a list of users that is none. An unknown flag ends the process with exit status 2, as argparse does.
         """
         flags = _parser().parse_args(args)
         on_space = bool(environ.get("SPACE_ID"))
@@ -50,6 +63,9 @@ class Settings:
             public=flags.public or on_space,
             log=flags.log,
             checkpoint=flags.checkpoint,
+            hub_sign_in=on_space and bool(environ.get("OAUTH_CLIENT_ID")),
+            users=_users(environ.get(USERS_VARIABLE, "")),
+            export_repository=environ.get("QRAG_EXPORT_REPO") or None,
         )
 
 
@@ -62,11 +78,25 @@ def _port(text: str | None) -> int | None:
         raise BadRequest(f"port={text!r} is not a number; give one between 1 and 65535") from None
 
 
+def _users(text: str) -> tuple[tuple[str, SecretStr], ...]:
+    """What is wrong is said without the words themselves, which are secret."""
+    users = []
+    for number, pair in enumerate(text.split(), start=1):
+        name, _, password = pair.partition(":")
+        if not name or len(password) < SHORTEST_PASSWORD:
+            raise BadRequest(f"user {number} of {USERS_VARIABLE} needs a name, a colon and a password of {SHORTEST_PASSWORD} or more characters without spaces")
+        users.append((name, SecretStr(password)))
+    if len({name for name, _ in users}) < len(users):
+        raise BadRequest(f"{USERS_VARIABLE} names somebody twice; give each of the {len(users)} users a name of their own")
+    return tuple(users)
+
+
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="app.py", description="Watch a multi-step retriever work its way through a long document.")
     parser.add_argument("--host", help=f"address to listen on (default {LOOPBACK}); whoever can reach another one is trusted fully unless --public is on")
     parser.add_argument("--port", help="port to listen on (default: the first free one from 7860)")
-    parser.add_argument("--public", action="store_true", help="visitors are strangers to each other (implied on a Space); refused until a later version")
+    public = "visitors are strangers to each other: own runs and documents, bounds, no training (implied on a Space)"
+    parser.add_argument("--public", action="store_true", help=public)
     parser.add_argument("--log", type=Path, metavar="FILE", help="the experiment log (default: the one in the data folder)")
     parser.add_argument("--checkpoint", metavar="NAME_OR_DIR", help="the checkpoint to begin with (default: the one that ships with the app)")
     return parser

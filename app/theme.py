@@ -50,6 +50,7 @@ def build_theme() -> gr.themes.Base:
     return theme.set(
         **shared,
         **{f"{name}_dark": value for name, value in shared.items() if not name.endswith("_width")},
+        color_accent="var(--qx-acc)",
         block_border_width_dark="0px",
         block_padding="0px",
         block_shadow="none",

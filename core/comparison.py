@@ -77,7 +77,7 @@ def compare(query: str, contestants: Iterable[Contestant], corpus_of: CorpusOf, 
             continue
         size = len(trace.steps) if size is None else size
         # A method of one look tells its time without its index, but with a chunk only; a beam has paths that are in no event.
-        told = 0.0 if config.beam_width > 1 else _told(trace)
+        told = 0.0 if config.beam_width > 1 else trace.milliseconds
         yield Column(one.name, trace, told or spent.milliseconds)
 
 
@@ -101,10 +101,6 @@ def _heard(events: Iterable[Event], one: Contestant, on_event: OnEvent) -> Itera
     for event in events:
         on_event(one, event)
         yield event
-
-
-def _told(trace: Trace) -> float:
-    return sum(step.milliseconds for step in trace.steps) + (trace.stopped.milliseconds if trace.stopped else 0.0)
 
 
 Chosen = Mapping[str, Sequence[int]]

@@ -126,6 +126,11 @@ class Trace:
         """Chunk ids in document order."""
         return tuple(sorted(self.chosen))
 
+    @property
+    def milliseconds(self) -> float:
+        """Wall clock of all looks together."""
+        return sum(step.milliseconds for step in self.steps) + (self.stopped.milliseconds if self.stopped else 0.0)
+
     def scores_at(self, step: int) -> StepScores | None:
         """Arrays of 1-based `step`; step len(steps) + 1 is the look after which the agent stopped."""
         if 1 <= step <= len(self.steps):

@@ -6,6 +6,7 @@ Figures raise on bad input; whoever shows them decides what a person sees instea
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from html import escape as html_escape
 from typing import Any
 
 import numpy as np
@@ -25,6 +26,8 @@ STEP_COLOURS = ("#d1495b", "#1f9aab", "#b26e00", "#8563b8", "#3f8f4f", "#c2578f"
 """By step, repeating; close to those of the strip, in tones that both themes carry."""
 STOP_COLOURS = {"perfect": "#3f8f4f", "late": "#5b7fbf", "early": "#b26e00", "never": INK}
 """By stop class (`core.evaluate.outcomes`)."""
+COUNT_COLOURS = {"hit": "#3f8f4f", "miss": "#b26e00", "not labelled": INK}
+"""By outcome of a run."""
 CURVE_POINTS = 80
 """Most points of a curve over updates: each is the mean of as many updates as that takes."""
 
@@ -192,6 +195,42 @@ def stops_figure(thresholds: Sequence[float], shares: Mapping[str, Sequence[floa
     figure.update_layout(showlegend=True, legend={"orientation": "h", "y": 1.02, "yanchor": "bottom", "traceorder": "normal"}, margin={"t": 34})
     figure.update_xaxes(title="stop threshold (Q)")
     figure.update_yaxes(title="share of episodes", range=[0, 1.01])
+    return figure
+
+
+def curves_figure(curves: Sequence[tuple[str, Sequence[float], float | None]]) -> go.Figure:
+    """Best Q by step for several runs: a line a run of (name, Q of each chosen chunk, Q that was refused in the end), the refused one hollow."""
+    figure = _figure(300)
+    for i, (name, chosen, refused) in enumerate(curves):
+        colour = STEP_COLOURS[i % len(STEP_COLOURS)]
+        last = [] if refused is None else [refused]
+        marker = {"size": 7, "color": colour, "symbol": ["circle"] * len(chosen) + ["circle-open"] * len(last)}
+        hover = "%{fullData.name}<br>step %{x}: Q %{y:.3f}<extra></extra>"
+        values = [*chosen, *last]
+        line = {"color": colour, "width": 2, "dash": "solid" if i < len(STEP_COLOURS) else "dot"}
+        x = list(range(1, len(values) + 1))
+        figure.add_scatter(x=x, y=values, name=html_escape(name), mode="lines+markers", line=line, marker=marker, hovertemplate=hover)
+    figure.update_layout(showlegend=len(curves) > 1, legend={"orientation": "h", "y": 1.02, "yanchor": "bottom"}, margin={"t": 34})
+    figure.update_xaxes(title="step", dtick=1 if max((len(chosen) for _, chosen, _ in curves), default=0) < 12 else None)
+    figure.update_yaxes(title="best Q")
+    return figure
+
+
+def counts_figure(counts: Mapping[str, Mapping[str, int]]) -> go.Figure:
+    """How many of each kind, such as hits and misses, under each name, such as a method; one bar a name."""
+    figure = _figure(300)
+    kinds = list(dict.fromkeys(kind for by_kind in counts.values() for kind in by_kind))
+    names = [html_escape(name) for name in counts]
+    for kind in kinds:
+        y = [by_kind.get(kind, 0) for by_kind in counts.values()]
+        hover = "%{x}: %{y:,} %{fullData.name}<extra></extra>"
+        figure.add_bar(x=names, y=y, width=0.5, name=html_escape(kind), marker={"color": COUNT_COLOURS.get(kind, INK)}, hovertemplate=hover)
+    figure.update_layout(
+        barmode="stack", showlegend=True, legend={"orientation": "h", "y": 1.02, "yanchor": "bottom", "traceorder": "normal"}, margin={"t": 34}
+    )
+    figure.update_xaxes(type="category")
+    highest = max((sum(by_kind.values()) for by_kind in counts.values()), default=0)
+    figure.update_yaxes(title="runs", dtick=1 if highest < 10 else None)
     return figure
 
 

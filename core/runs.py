@@ -42,9 +42,9 @@ def run_record(started: RunStarted, workspace: Workspace, encoder: DualEncoder, 
     )
 
 
-def log_trace(log: RunLog, trace: Trace, workspace: Workspace, encoder: DualEncoder) -> str:
-    """Logs a finished run; returns its id."""
-    record = run_record(trace.started, workspace, encoder)
+def log_trace(log: RunLog, trace: Trace, workspace: Workspace, encoder: DualEncoder, **more: Any) -> str:
+    """Logs a finished run; returns its id. `more`: as in `run_record`."""
+    record = run_record(trace.started, workspace, encoder, **more)
     log.start(record, workspace.documents, workspace.tables)
     for step in trace.steps:
         log.record(record.run_id, step)
@@ -80,19 +80,24 @@ class Replay:
         return asdict(self) | {"holds": self.report.holds, "summary": self.report.summary}
 
 
+def config_again(run: LoggedRun) -> EpisodeConfig:
+    """The configuration with which a run goes again as it went, from its first step: what it kept of its parent is forced."""
+    config = EpisodeConfig.from_json(run.record.config)
+    if not run.record.fork_step:
+        return config
+    kept = tuple((step.step, step.chunk_id) for step in run.trace.steps[: run.record.fork_step])
+    taken = {chunk_id for _, chunk_id in kept}  # one of them may have been forbidden since: it can't be chosen again anyway
+    return config.with_(
+        forced=(*kept, *(pair for pair in config.forced if pair[0] > len(kept))),
+        forbidden=tuple(chunk_id for chunk_id in config.forbidden if chunk_id not in taken),
+    )
+
+
 def replay_run(run: LoggedRun, documents: Sequence[LoggedDocument], encoder: DualEncoder, on_progress: Progress | None = None) -> Replay:
     """Makes a run again with the same configuration, the kept steps of its parent and forced and forbidden chunks included."""
     opened = index_workspace(workspace_of_run(run, documents), encoder, on_progress)
     retriever, _ = build_retriever(run.record.method, encoder, encoder)
-    config = EpisodeConfig.from_json(run.record.config)
-    if run.record.fork_step:
-        kept = tuple((step.step, step.chunk_id) for step in run.trace.steps[: run.record.fork_step])
-        taken = {chunk_id for _, chunk_id in kept}  # one of them may have been forbidden since: it can't be chosen again anyway
-        config = config.with_(
-            forced=(*kept, *(pair for pair in config.forced if pair[0] > len(kept))),
-            forbidden=tuple(chunk_id for chunk_id in config.forbidden if chunk_id not in taken),
-        )
-    fresh = fold(retriever.retrieve(run.record.query, opened.corpus, config))
+    fresh = fold(retriever.retrieve(run.record.query, opened.corpus, config_again(run)))
     return Replay(
         run_id=run.record.run_id,
         report=compare_traces(run.trace, fresh),

@@ -16,6 +16,8 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, Playwright, sync_playwright
 
+from tests.hub_stand_in import TOKEN, HubStandIn, serve_hub
+
 OpenPage = Callable[..., Page]
 
 CHROMIUM_NAMES = ("chromium", "chromium-browser", "google-chrome")
@@ -88,3 +90,17 @@ def open_page(browser: Browser) -> Iterator[OpenPage]:
     yield open_
     for context in contexts:
         context.close()
+
+
+@pytest.fixture
+def hub_stand_in(monkeypatch: pytest.MonkeyPatch) -> Iterator[HubStandIn]:
+    """A hub of the test's own, which huggingface_hub takes for the real one, with a valid token in the environment."""
+    from huggingface_hub import constants
+
+    with serve_hub() as hub:
+        template = constants.HUGGINGFACE_CO_URL_TEMPLATE.replace(constants.ENDPOINT, hub.url)
+        settings = {"ENDPOINT": hub.url, "HUGGINGFACE_CO_URL_TEMPLATE": template, "HF_HUB_OFFLINE": False, "HF_HUB_DISABLE_XET": True}
+        for name, value in settings.items():
+            monkeypatch.setattr(constants, name, value)
+        monkeypatch.setenv("HF_TOKEN", TOKEN)
+        yield hub

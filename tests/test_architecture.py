@@ -25,8 +25,9 @@ FLOW = (
     {"metrics", "evaluate"},
     {"train", "answer", "llm", "sparc", "resrag"},
     {"studies"},
+    {"figures", "svg", "tiles"},
     {"experiments"},
-    {"runs", "report", "comparison", "figures", "svg", "tiles"},
+    {"runs", "report", "reproduce", "hub", "comparison", "cuts", "trail", "variant"},
     {"cli", "__main__"},
 )
 """Parts of core from left to right. A part may import its neighbours in one set and everything to the left of it."""

@@ -50,4 +50,8 @@ function key(event) {
   KEYS[event.key]();
 }
 document.addEventListener("keydown", key);
+// Charts measure their place when the window changes its size: one whose tab was hidden then is told again when the tab is shown.
+document.addEventListener("click", (event) => {
+  if (event.target.closest("[role=tab]")) setTimeout(() => dispatchEvent(new Event("resize")), 100);
+});
 element.querySelector("button").addEventListener("click", () => dialog.close());

@@ -6,22 +6,28 @@ import logging
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeVar
 
 import gradio as gr
 
 from app import compare_view as view
-from app.comparing import MAX_K, ColumnRef, Compared, Comparing, ComparisonOrder, Comparisons
+from app import difference_view
+from app.comparing import MAX_K, PLAIN, ColumnRef, Compared, Comparing, ComparisonOrder, Comparisons, CutRow, FromExplore, own_key
 from app.components.tree import clicked, packs
 from app.jobs import Finished, stream
 from app.present import notice, question_label
 from app.services import OpenDocuments, Services
 from app.session import Session
-from app.tabs.compare_layout import OWN_STOP, CompareLayout
+from app.tabs.compare_layout import OWN_STOP, SAME, CompareLayout, Work
+from core.config import EpisodeConfig
 from core.errors import BadRequest, UserError
 from core.experiments import new_run_id
+from core.variant import MAX_TEXT, Change
 
 Update = dict[Any, Any]
+C = TypeVar("C", ColumnRef, CutRow)
+
+SHOW_TRIED = "() => requestAnimationFrame(() => document.querySelector('#qx-compare-tried .qx-tree > *')?.scrollIntoView())"
 
 
 def read_order(query: str | None, methods: Sequence[str] | None, size: str, k: float | None) -> ComparisonOrder:
@@ -42,13 +48,21 @@ class CompareTab(CompareLayout):
         self.compared = gr.State(Compared())
         self.to_explore: gr.State = gr.State(None)
         """("run", run id, number) when a column is to be opened in Explore."""
+        self.wanted: gr.State = gr.State(None)
+        """The run of Explore that is to be compared, a FromExplore; None before the first."""
+        self.cut_rows: gr.State = gr.State(())
+        """What is shown of the ways of cutting."""
+        works = (self.comparing, self.cutting)
         self._packed = {component for component in vars(self).values() if isinstance(component, gr.HTML)}
+        self._packed |= {component for work in works for component in (work.progress, work.notice)}
         self._wire()
 
     def _wire(self) -> None:
         self._outputs = [
-            *(self.compared, self.to_explore, self.header, self.question, self.known, self.methods, self.k, self.run, self.cancel, self.progress),
-            *(self.notice, self.standing, self.heading, self.result_notice, self.columns, self.reading, self.support, self.common),
+            *(self.compared, self.to_explore, self.header, self.question, self.known, self.methods, self.size, self.k, self.standing, self.heading),
+            *(self.result_notice, self.columns, self.reading, self.support, self.common, self.change_panel, self.changed, self.change_notice, self.tried),
+            *(component for work in (self.comparing, self.cutting) for component in vars(work).values()),
+            *(self.cuts, self.cut_rows),
         ]
         self._controls = [self.question, self.methods, self.size, self.k]
         place = [self.session, self.compared, *self._controls]
@@ -57,15 +71,21 @@ class CompareTab(CompareLayout):
         run = self._sends(self._run)
         running = [event(run, place, self._outputs, **slow) for event in (self.run.click, self.question.submit, self.standing.select)]
         self.cancel.click(self._sends(self._cancelled), self.compared, self._outputs, cancels=running, **quick)
+        cutting = self.cutting.run.click(self._sends(self._run_cuts), place, self._outputs, **slow)
+        self.cutting.cancel.click(self._sends(self._cuts_cancelled), None, self._outputs, cancels=[cutting], **quick)
+        self.cuts.select(self._sends(self._on_cut), self.cut_rows, self._outputs, **quick)
+        for button, handler in ((self.try_text, self._try_text), (self.try_without, self._try_without)):
+            button.click(self._sends(handler), [self.compared, self.changed], self._outputs, **quick).success(None, js=SHOW_TRIED, api_visibility="private")
         self.known.input(lambda question: question, self.known, self.question, **quick)
-        for panel in (self.columns, self.reading, self.support, self.common):
+        for panel in (self.columns, self.reading, self.support, self.common, self.tried):
             panel.select(self._sends(self._on_click), self.compared, self._outputs, **quick)
+        self.header.select(self._sends(self._on_header), place, self._outputs, **quick)
         changes = [control.change for control in self._controls]
         gr.on(changes, self._sends(self._on_controls), place, [self.standing], trigger_mode="always_last", **quick)
 
     def on_show(self, show: Callable[..., Any]) -> None:
         """`show`: the listener of the tab's being opened."""
-        inputs = [self.session, self.explored, self.compared, *self._controls]
+        inputs = [self.session, self.explored, self.compared, self.wanted, *self._controls]
         show(self._sends(self._shown), inputs, self._outputs, api_visibility="private", show_progress="hidden")
 
     def _sends(self, handler: Callable[..., Any]) -> Callable[..., Any]:
@@ -74,24 +94,54 @@ class CompareTab(CompareLayout):
 
     # Handlers; each returns or yields updates by component
 
-    def _shown(self, session: Session, explored: str, compared: Compared, question: str, methods: list[str], size: str, k: float) -> Update:
-        """What is open in Explore now; its question too, unless it is the one that was taken over before."""
+    def _shown(
+        self, session: Session, explored: str, compared: Compared, wanted: FromExplore | None, question: str, methods: list[str], size: str, k: float
+    ) -> Update:
+        """What is open in Explore now; its question too, unless it is the one that was taken over before; and a run that was opened here from there."""
         documents = self.services.corpora.get(session.corpus)
         if documents is None:
             return {self.header: view.open_documents(None)}
-        update: Update = {self.header: view.open_documents(documents), self.methods: self._choices(methods)}
+        update: Update = {}
         if compared.seen != (session.corpus, explored):
             question = explored or question
-            update[self.question] = question
         before = self.services.corpora.get(compared.seen[0])
+        spec = documents.agent.spec
         if before is None or before.workspace is not documents.workspace:
-            spec = documents.agent.spec
-            k, methods = min(spec.step_budget, len(documents.corpus), MAX_K), self.comparisons.usual(spec.name)
+            k, methods = self.comparisons.usual_k(documents), self.comparisons.usual(spec.name)
             known = [(question_label(known), known.question) for known in documents.questions]
             asked = question if any(question == value for _, value in known) else None
-            update |= {self.k: k, self.methods: self._choices(methods), self.known: gr.Dropdown(known, value=asked, visible=bool(known))}
+            update[self.known] = gr.Dropdown(known, value=asked, visible=bool(known))
+        if wanted is not None and wanted.config is not None and (compared.taken is None or wanted.number != compared.taken.number):
+            question, config = wanted.query, wanted.config
+            k, size = min(config.step_budget, MAX_K), SAME if config.stop_threshold is None or spec.name == PLAIN else OWN_STOP
+            methods = list(dict.fromkeys([own_key(spec.name), *methods]))
+            compared = replace(compared, taken=wanted)
         compared = replace(compared, seen=(session.corpus, explored))
-        return {**update, self.compared: compared, **self._on_controls(session, compared, question, methods, size, k)}
+        shown = {self.question: question, self.methods: self._choices(methods), self.size: size, self.k: k, self.compared: compared}
+        return {**update, **shown, **self._on_controls(session, compared, question, methods, size, k), self.header: self._header(session, compared, documents)}
+
+    def _header(self, session: Session, compared: Compared, documents: OpenDocuments) -> list[Any]:
+        """What will be searched, and what of Explore's settings counts."""
+        spec = self.services.served(documents.agent.spec)
+        order = ComparisonOrder(settings=self._settings(session, compared), forbidden=session.forbidden)
+        return [*view.open_documents(documents), *view.as_in_explore(own_key(spec.name), order, spec.episode_config())]
+
+    def _settings(self, session: Session, compared: Compared) -> EpisodeConfig | None:
+        """Those of the run that was opened from Explore, as long as its documents are open there under its agent."""
+        taken = compared.taken
+        return taken.config if taken is not None and taken.corpus == session.corpus else None
+
+    def _order(self, session: Session, compared: Compared, *controls: Any) -> ComparisonOrder:
+        """What is asked for. Raises BadRequest."""
+        return replace(read_order(*controls), settings=self._settings(session, compared), forbidden=session.forbidden)
+
+    def _on_header(self, session: Session, compared: Compared, event: gr.EventData, *controls: Any) -> Update:
+        """Back to the agent's own settings."""
+        documents = self.services.corpora.get(session.corpus)
+        if documents is None or compared.taken is None or clicked(event)[0] != "defaults":
+            return {}
+        compared = replace(compared, taken=replace(compared.taken, config=None))
+        return {self.compared: compared, self.header: self._header(session, compared, documents), **self._on_controls(session, compared, *controls)}
 
     def _choices(self, chosen: Sequence[str]) -> gr.CheckboxGroup:
         """The methods that there are now."""
@@ -100,7 +150,7 @@ class CompareTab(CompareLayout):
 
     def _on_controls(self, session: Session, compared: Compared, *controls: Any) -> Update:
         try:
-            order = read_order(*controls)
+            order = self._order(session, compared, *controls)
         except UserError as error:
             return {self.standing: notice(str(error))}
         documents, searched = self.services.corpora.get(session.corpus), self.services.corpora.get(compared.corpus)
@@ -109,29 +159,51 @@ class CompareTab(CompareLayout):
 
     def _run(self, session: Session, compared: Compared, *controls: Any) -> Iterator[Update]:
         """Columns as they come."""
-        free = {self.run: gr.Button(interactive=True), self.cancel: gr.Button(interactive=False), self.progress: []}
         try:
-            documents, order = self._open(session), read_order(*controls)
-            yield {self.run: gr.Button(interactive=False), self.cancel: gr.Button(interactive=True), self.notice: [], self.standing: []}
+            documents, order = self._open(session), self._order(session, compared, *controls)
+        except UserError as error:
+            yield {self.comparing.notice: notice(str(error))}
+            return
+        fresh = Compared(session.corpus, order, seen=compared.seen, taken=compared.taken)
+        yield {self.standing: []}
 
-            def work(report: Callable[[Comparing], None]) -> tuple[ColumnRef, ...]:
-                return self.comparisons.run(documents, order, report)
+        def show(columns: tuple[ColumnRef, ...]) -> Update:
+            return self._results(replace(fresh, columns=columns))
 
-            fresh = Compared(session.corpus, order, seen=compared.seen)
-            with closing(stream(work)) as items:
+        yield from self._working(self.comparing, lambda report: self.comparisons.run(documents, order, report), show)
+
+    def _run_cuts(self, session: Session, compared: Compared, *controls: Any) -> Iterator[Update]:
+        """Ways of cutting as they come."""
+        try:
+            documents, order = self._open(session), self._order(session, compared, *controls)
+        except UserError as error:
+            yield {self.cutting.notice: notice(str(error))}
+            return
+
+        def show(rows: tuple[CutRow, ...]) -> Update:
+            return {self.cut_rows: rows, self.cuts: difference_view.cuts(rows)}
+
+        yield from self._working(self.cutting, lambda report: self.comparisons.across_cuts(documents, order, report), show)
+
+    def _working(self, work: Work, do: Callable[[Callable[[Comparing[C]], None]], tuple[C, ...]], show: Callable[[tuple[C, ...]], Update]) -> Iterator[Update]:
+        """Progress while `do` works, and what there is by then whenever there is more of it. An error becomes a sentence, what was there stays."""
+        free = {work.run: gr.Button(interactive=True), work.cancel: gr.Button(interactive=False), work.progress: []}
+        yield {work.run: gr.Button(interactive=False), work.cancel: gr.Button(interactive=True), work.notice: []}
+        n_shown = 0
+        try:
+            with closing(stream(do)) as items:
                 for item in items:
                     found = item.result if isinstance(item, Finished) else item.columns
-                    update = free if isinstance(item, Finished) else {self.progress: view.comparing(item)}
-                    if len(found) > len(fresh.columns):
-                        fresh = replace(fresh, columns=found)
-                        update = {**update, **self._results(fresh)}
+                    update = free if isinstance(item, Finished) else {work.progress: view.comparing(item)}
+                    if len(found) > n_shown:
+                        n_shown, update = len(found), {**update, **show(found)}
                     yield update
             self.services.log.flush()
         except UserError as error:
-            yield {**free, self.notice: notice(str(error))}
+            yield {**free, work.notice: notice(str(error))}
         except Exception:
             logging.getLogger(__name__).exception("a comparison failed")
-            yield {**free, self.notice: notice("something failed while comparing; columns that are there are kept, and the server's log says why")}
+            yield {**free, work.notice: notice("something failed while comparing; what is there is kept, and the server's log says why")}
 
     def _open(self, session: Session) -> OpenDocuments:
         """What Explore has open. Raises BadRequest."""
@@ -143,10 +215,38 @@ class CompareTab(CompareLayout):
         return documents
 
     def _cancelled(self, compared: Compared) -> Update:
-        settled = self.comparisons.wait_idle(10)
-        words = "Cancelled; columns that were there are kept." if settled else "Cancelling: the method at work ends first."
-        free = {self.run: gr.Button(interactive=True), self.cancel: gr.Button(interactive=False), self.progress: []}
-        return {**free, self.compared: compared, self.notice: notice(words, "info")}
+        return {**self._settled(self.comparing, "columns that were there are kept"), self.compared: compared}
+
+    def _cuts_cancelled(self) -> Update:
+        return self._settled(self.cutting, "rows that were there are kept, and so are the vectors")
+
+    def _settled(self, work: Work, kept: str) -> Update:
+        """The form after a cancel."""
+        words = f"Cancelled; {kept}." if self.comparisons.wait_idle(10) else "Cancelling: what is at work ends first."
+        free = {work.run: gr.Button(interactive=True), work.cancel: gr.Button(interactive=False), work.progress: []}
+        return {**free, work.notice: notice(words, "info")}
+
+    def _try_text(self, compared: Compared, text: str | None) -> Update:
+        return self._try(compared, text or "")
+
+    def _try_without(self, compared: Compared, _: str | None) -> Update:
+        return self._try(compared, None)
+
+    def _try(self, compared: Compared, text: str | None) -> Update:
+        """The agents again, with the open chunk changed or gone."""
+        if compared.chunk_id is None:
+            return {}
+        try:
+            runs = self.comparisons.try_out(compared, Change(compared.chunk_id, text))
+        except UserError as error:
+            return {self.change_notice: notice(str(error)), self.tried: []}
+        return {self.change_notice: [], self.tried: difference_view.tried(runs)}
+
+    def _on_cut(self, rows: tuple[CutRow, ...], event: gr.EventData) -> Update:
+        action, argument = clicked(event)
+        if action != "explore" or not argument.isdecimal() or int(argument) >= len(rows) or not rows[int(argument)].run_id:
+            return {}
+        return {self.to_explore: ("run", rows[int(argument)].run_id, new_run_id())}
 
     def _on_click(self, compared: Compared, event: gr.EventData) -> Update:
         """Clicks in any of the trees; arguments come from a browser: out of bounds, nothing happens."""
@@ -154,6 +254,8 @@ class CompareTab(CompareLayout):
         number = argument.partition(" ")[0]
         if action == "close":
             return self._looked(replace(compared, chunk_id=None, anchor=None))
+        if action == "forget":
+            return {self.tried: []}
         if not number.isdecimal():
             return {}
         try:
@@ -167,6 +269,8 @@ class CompareTab(CompareLayout):
             if value < len(self.comparisons.workspace(compared)):
                 if action in ("open", "show"):
                     return self._looked(replace(compared, chunk_id=value, anchor=None))
+                if action == "change":
+                    return self._changing(compared, value)
                 if action == "page":
                     return self._looked(replace(compared, anchor=value))
         except UserError as error:
@@ -186,7 +290,16 @@ class CompareTab(CompareLayout):
             self.reading: view.reading(compared, columns, workspace),
             self.support: view.support(columns),
             self.common: view.common(columns),
+            self.change_panel: gr.Column(visible=False),
+            self.tried: [],
         }
+
+    def _changing(self, compared: Compared, chunk_id: int) -> Update:
+        """A chunk's text, to be changed."""
+        text = self.comparisons.workspace(compared)[chunk_id].text
+        label = f"Chunk {chunk_id:,} reads" + (f" (its first {MAX_TEXT:,} characters)" if len(text) > MAX_TEXT else "")
+        field = gr.Textbox(text[:MAX_TEXT], label=label)
+        return {self.compared: replace(compared, chunk_id=chunk_id), self.change_panel: gr.Column(visible=True), self.changed: field, self.change_notice: []}
 
     def _looked(self, compared: Compared) -> Update:
         """Another chunk is open, or none, or other columns explain themselves."""
@@ -196,4 +309,4 @@ class CompareTab(CompareLayout):
             return {self.result_notice: notice(str(error))}
         owed = {at: self.comparisons.influence(run) for at in compared.explained if (run := columns[at].run) is not None}
         shown = {self.columns: view.results(compared, columns, owed), self.reading: view.reading(compared, columns, workspace)}
-        return {self.compared: compared, self.result_notice: [], **shown}
+        return {self.compared: compared, self.result_notice: [], self.change_panel: gr.Column(visible=False), **shown}

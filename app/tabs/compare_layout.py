@@ -2,14 +2,28 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import gradio as gr
 
 from app import compare_view as view
 from app.comparing import MAX_K, Compared, Comparisons
-from app.components.tree import tree
+from app.components.tree import h, tree
+from app.difference_view import CUTS
+from core.variant import MAX_TEXT
 
 SAME, OWN_STOP = "same", "own stop"
 """Values of the size control."""
+
+
+@dataclass
+class Work:
+    """What starts, stops and tells of something that takes long."""
+
+    run: gr.Button
+    cancel: gr.Button
+    progress: gr.HTML
+    notice: gr.HTML
 
 
 class CompareLayout:
@@ -23,10 +37,32 @@ class CompareLayout:
             self.columns = tree(view.results(Compared(), ()), elem_id="qx-compare-columns")
         with gr.Column(elem_classes="qx-card qx-drawer", elem_id="qx-compare-drawer"):
             self.reading = tree(elem_id="qx-compare-reading")
+            self._build_change()
+        with gr.Column(elem_classes="qx-card qx-only-filled"):
+            self.tried = tree(elem_id="qx-compare-tried")
         with gr.Column(elem_classes="qx-card qx-only-filled"):
             self.support = tree(elem_id="qx-compare-support")
         with gr.Column(elem_classes="qx-card qx-only-filled"):
             self.common = tree(elem_id="qx-compare-common")
+        self._build_cuts()
+
+    def _build_change(self) -> None:
+        with gr.Column(visible=False, elem_id="qx-compare-change") as self.change_panel:
+            self.changed = gr.Textbox(label="The chunk reads", lines=2, max_lines=6, max_length=MAX_TEXT, elem_id="qx-compare-changed")
+            self.change_notice = tree(elem_id="qx-compare-change-notice")
+            with gr.Row(elem_classes="qx-buttons"):
+                self.try_text = gr.Button("Ask again with this text", variant="primary", elem_id="qx-compare-try-text", min_width=120)
+                self.try_without = gr.Button("Ask again without the chunk", elem_id="qx-compare-try-without", min_width=120)
+
+    def _build_cuts(self) -> None:
+        with gr.Column(elem_classes="qx-card", elem_id="qx-compare-cuts"):
+            tree([h("h3", None, "The same question across chunk sizes"), h("p", {"class": "qx-sm qx-mut"}, CUTS)])
+            with gr.Row(elem_classes="qx-buttons"):
+                run = gr.Button("Try all chunk sizes", elem_id="qx-compare-cuts-run", min_width=140)
+                cancel = gr.Button("Cancel", variant="stop", elem_id="qx-compare-cuts-cancel", interactive=False, min_width=80)
+            progress, notice = tree(elem_id="qx-compare-cuts-progress"), tree(elem_id="qx-compare-cuts-notice")
+            self.cuts = tree(elem_id="qx-compare-cuts-table")
+        self.cutting = Work(run, cancel, progress, notice)
 
     def _build_form(self, comparisons: Comparisons) -> None:
         methods = [(view.method_label(key), key) for key in comparisons.methods()]
@@ -61,6 +97,5 @@ class CompareLayout:
                 self.k = gr.Slider(
                     1, MAX_K, value=4, step=1, label="Chunks", info="At most, where the agent stops", scale=3, min_width=200, elem_id="qx-compare-k"
                 )
-            self.progress = tree(elem_id="qx-compare-progress")
-            self.notice = tree(elem_id="qx-compare-notice")
+            self.comparing = Work(self.run, self.cancel, tree(elem_id="qx-compare-progress"), tree(elem_id="qx-compare-notice"))
             self.standing = tree(elem_id="qx-compare-standing")

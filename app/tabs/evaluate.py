@@ -17,7 +17,9 @@ from app.evaluating import OWN, EvaluationOrder, Evaluations, Measuring, StopCur
 from app.jobs import Finished, stream
 from app.present import drawn, notice
 from app.services import Services
+from app.session import Session
 from app.tabs.evaluate_layout import NOBODY, EvaluateLayout
+from app.visitors import newcomer
 from core.errors import BadRequest, UserError
 from core.evaluate.outcomes import FAILURES, Stop
 from core.evaluate.rows import EpisodeRow
@@ -32,6 +34,8 @@ Update = dict[Any, Any]
 class Looking:
     """What of the log is on the page; ids and numbers come from a browser and are checked where they are used."""
 
+    owner: str | None = None
+    """Whose evaluations: the visitor's who has the page open; None in local mode."""
     first: str = ""
     second: str = ""
     page: int = 0
@@ -45,10 +49,11 @@ class Looking:
 class EvaluateTab(EvaluateLayout):
     """Built once; handlers are methods."""
 
-    def __init__(self, services: Services, evaluations: Evaluations) -> None:
+    def __init__(self, services: Services, evaluations: Evaluations, session: gr.State) -> None:
+        """session: the visitor's place in Explore, which knows who they are."""
         super().__init__(services)
-        self.services, self.evaluations = services, evaluations
-        self.looking = gr.State(Looking())
+        self.services, self.evaluations, self.session = services, evaluations, session
+        self.looking = gr.State(Looking(owner=newcomer(services.settings)))
         self.to_explore: gr.State = gr.State(None)
         """("episode", evaluation id, row, number) when one is to be opened in Explore."""
         self._packed = {component for component in vars(self).values() if isinstance(component, gr.HTML)}
@@ -80,7 +85,7 @@ class EvaluateTab(EvaluateLayout):
 
     def on_show(self, show: Callable[..., Any]) -> None:
         """`show`: the listener of the tab's being opened."""
-        show(self._sends(self._shown), self.looking, self._results, api_visibility="private", show_progress="hidden")
+        show(self._sends(self._shown), [self.looking, self.session], self._results, api_visibility="private", show_progress="hidden")
 
     def _sends(self, handler: Callable[..., Any]) -> Callable[..., Any]:
         """The handler with trees packed into strings on their way out (see components.tree)."""
@@ -88,8 +93,9 @@ class EvaluateTab(EvaluateLayout):
 
     # Handlers; each returns or yields updates by component
 
-    def _shown(self, looking: Looking) -> Update:
+    def _shown(self, looking: Looking, session: Session) -> Update:
         """The list as the log has it now, and the agents that there are now."""
+        looking = replace(looking, owner=session.owner)
         agents = list(self.services.checkpoints)
         listed = self._listed(looking)
         return {**listed, self.agent: gr.Dropdown(agents), self.second: gr.Dropdown([("none", NOBODY), *agents])}
@@ -119,6 +125,7 @@ class EvaluateTab(EvaluateLayout):
                 step_budget=int(step_budget or 0) or None,
                 seed=int(seed or 0),
                 questions=Path(questions) if task == OWN and questions else None,
+                owner=looking.owner,
             )
             yield {**busy, self.notice: []}
 
@@ -129,7 +136,7 @@ class EvaluateTab(EvaluateLayout):
                 for item in items:
                     if isinstance(item, Finished):
                         first, *others = item.result
-                        looking = Looking(first=first, second=others[0] if others else "")
+                        looking = Looking(owner=looking.owner, first=first, second=others[0] if others else "")
                         yield {**free, **self._listed(looking)}
                         yield from self._results_of(looking)
                     else:
@@ -165,12 +172,12 @@ class EvaluateTab(EvaluateLayout):
         number = int(argument) if argument.isdecimal() else None
         match action:
             case "first":
-                yield from self._choose(replace(Looking(page=looking.page, second=looking.second), first=argument))
+                yield from self._choose(Looking(owner=looking.owner, page=looking.page, second=looking.second, first=argument))
             case "second" if looking.first:
                 second = "" if argument in (looking.first, looking.second) else argument
                 yield from self._choose(replace(looking, second=second))
             case "second":
-                yield from self._choose(Looking(page=looking.page, first=argument))
+                yield from self._choose(Looking(owner=looking.owner, page=looking.page, first=argument))
             case "evaluations-page" if number is not None:
                 yield self._listed(replace(looking, page=number))
             case "class" if argument in ("", *FAILURES):
@@ -187,7 +194,7 @@ class EvaluateTab(EvaluateLayout):
     def _explore(self, looking: Looking, position: int, *, announced: bool) -> Update:
         """Asks for the episode in Explore, after saying what a long one costs."""
         try:
-            row = self._rows(looking.first)[position]
+            row = self._rows(looking, looking.first)[position]
             if view.is_long(row) and not announced:
                 return {self.episode_notice: view.cost(row, self.services.agent(row.checkpoint).encoder.dim)}
         except UserError as error:
@@ -196,14 +203,14 @@ class EvaluateTab(EvaluateLayout):
 
     def _on_threshold(self, looking: Looking, threshold: float | None) -> Update:
         try:
-            curve = self.evaluations.stop_curve(looking.first)
+            curve = self.evaluations.stop_curve(looking.first, looking.owner)
             return {**self._stops(looking, float(threshold or 0), curve), self.default_notice: []}
         except UserError as error:
             return {self.default_notice: notice(str(error))}
 
     def _to_best(self, looking: Looking) -> Update:
         try:
-            curve = self.evaluations.stop_curve(looking.first)
+            curve = self.evaluations.stop_curve(looking.first, looking.owner)
         except UserError as error:
             return {self.default_notice: notice(str(error))}
         return {**self._stops(looking, curve.best, curve), self.threshold: curve.best, self.default_notice: []}
@@ -223,16 +230,16 @@ class EvaluateTab(EvaluateLayout):
 
     # Views
 
-    def _rows(self, evaluation_id: str) -> tuple[EpisodeRow, ...]:
-        return self.evaluations.get(evaluation_id).rows
+    def _rows(self, looking: Looking, evaluation_id: str) -> tuple[EpisodeRow, ...]:
+        return self.evaluations.get(evaluation_id, looking.owner).rows
 
     def _listed(self, looking: Looking) -> Update:
         """A page of the log's evaluations."""
         try:
-            entries = self.evaluations.all()
+            entries = self.evaluations.all(looking.owner)
             first = looking.page * view.PAGE
             shown = entries[first : first + view.PAGE]
-            scores = {entry.evaluation_id: view.mean_f1(self._rows(entry.evaluation_id)) for entry in shown}
+            scores = {entry.evaluation_id: view.mean_f1(self._rows(looking, entry.evaluation_id)) for entry in shown}
         except UserError as error:
             return {self.list_notice: notice(str(error))}
         return {
@@ -248,8 +255,8 @@ class EvaluateTab(EvaluateLayout):
     def _results_of(self, looking: Looking) -> Iterator[Update]:
         """Everything below the list: what is quick first, then the intervals."""
         try:
-            first = self._rows(looking.first)
-            second = self._rows(looking.second) if looking.second else None
+            first = self._rows(looking, looking.first)
+            second = self._rows(looking, looking.second) if looking.second else None
             yield {
                 self.results: gr.Column(visible=True),
                 self.score_heading: view.score_heading(first, second),
@@ -262,20 +269,22 @@ class EvaluateTab(EvaluateLayout):
             yield {self.list_notice: notice(str(error)), self.scores: []}
 
     def _score_table(self, looking: Looking) -> list[Node]:
+        first = self.evaluations.summary(looking.first, looking.owner)
         if not looking.second:
-            return view.score_table(self.evaluations.summary(looking.first), None, None)
+            return view.score_table(first, None, None)
         refused: list[Node] = []
         comparison = None
         try:
-            comparison = self.evaluations.comparison(looking.first, looking.second)
+            comparison = self.evaluations.comparison(looking.first, looking.second, looking.owner)
         except BadRequest as error:
             refused = notice(str(error), "info")
-        return [*refused, *view.score_table(self.evaluations.summary(looking.first), self.evaluations.summary(looking.second), comparison)]
+        return [*refused, *view.score_table(first, self.evaluations.summary(looking.second, looking.owner), comparison)]
 
     def _calibrator(self, looking: Looking, rows: tuple[EpisodeRow, ...]) -> Update:
         """Slider, curve and reliability; a sentence instead where no threshold can be read off the rows."""
         try:
-            curve, report = self.evaluations.stop_curve(looking.first), self.evaluations.reliability(looking.first)
+            curve = self.evaluations.stop_curve(looking.first, looking.owner)
+            report = self.evaluations.reliability(looking.first, looking.owner)
         except BadRequest as error:
             return {
                 self.calibrator: gr.Column(visible=False),
@@ -285,14 +294,14 @@ class EvaluateTab(EvaluateLayout):
         own = rows[0].stop_threshold
         threshold = curve.best if own is None else own
         lo, hi = min(curve.points[0].threshold, threshold), max(curve.points[-1].threshold, threshold)
-        is_own = self.services.is_own(rows[0].checkpoint)
+        is_own, public = self.services.is_own(rows[0].checkpoint), self.services.settings.public
         return {
             self.calibrator: gr.Column(visible=True),
             self.calibrator_notice: [],
             self.threshold: gr.Slider(lo, hi, value=threshold, step=round((hi - lo) / 400, 4)),
             **self._stops(looking, threshold, curve),
-            self.make_default: gr.Button(visible=is_own),
-            self.default_words: view.default_words(rows[0], is_own),
+            self.make_default: gr.Button(visible=is_own and not public),
+            self.default_words: [] if public else view.default_words(rows[0], is_own),
             self.default_notice: [],
             self.reliability_card: gr.Column(visible=True),
             self.reliability_heading: view.reliability_heading(report.notes[0]),
@@ -301,7 +310,7 @@ class EvaluateTab(EvaluateLayout):
         }
 
     def _stops(self, looking: Looking, threshold: float, curve: StopCurve) -> Update:
-        rows = self._rows(looking.first)
+        rows = self._rows(looking, looking.first)
         order: tuple[Stop, ...] = ("perfect", "late", "early", "never")
         shares: dict[str, list[float]] = {name: [point.shares[name] for point in curve.points] for name in order}
         at, f1 = [point.threshold for point in curve.points], [point.fact_f1 for point in curve.points]
@@ -313,8 +322,8 @@ class EvaluateTab(EvaluateLayout):
     def _episodes(self, looking: Looking) -> Iterator[Update]:
         """The failure browser; the texts of an open episode come after its numbers, since its task may have to be loaded."""
         try:
-            rows = self._rows(looking.first)
-            others: dict[tuple[object, ...], EpisodeRow] = {row.key: row for row in self._rows(looking.second)} if looking.second else {}
+            rows = self._rows(looking, looking.first)
+            others: dict[tuple[object, ...], EpisodeRow] = {row.key: row for row in self._rows(looking, looking.second)} if looking.second else {}
         except UserError as error:
             yield {self.episode_notice: notice(str(error))}
             return
@@ -337,7 +346,7 @@ class EvaluateTab(EvaluateLayout):
         yield {**listed, self.episode: view.episode(row, other, None, waits)}
         if waits:
             try:
-                example, refused = self.evaluations.example(looking.first, looking.episode), ""
+                example, refused = self.evaluations.example(looking.first, looking.episode, looking.owner), ""
             except UserError as error:
                 example, refused = None, str(error)
             yield {self.episode: view.episode(row, other, example, refused)}

@@ -41,7 +41,7 @@ class EvaluateLayout:
             with gr.Column(elem_classes="qx-card"):
                 self.score_heading = tree(elem_id="qx-evaluate-conditions")
                 self.scores = tree(elem_id="qx-evaluate-scores")
-            self._build_calibrator()
+            self._build_calibrator(services)
             with gr.Column(elem_classes="qx-card"):
                 gr.Markdown("### Episodes by how they went")
                 self.filter = tree(elem_id="qx-evaluate-filter")
@@ -50,7 +50,7 @@ class EvaluateLayout:
                 self.episode_notice = tree(elem_id="qx-evaluate-episode-notice")
 
     def _build_form(self, services: Services) -> None:
-        tasks = available_tasks()
+        tasks = available_tasks(services.settings)
         agents = list(services.checkpoints)
         with gr.Column(elem_classes="qx-card", elem_id="qx-evaluate-form"):
             gr.Markdown("### Run an evaluation\nQuestions whose support is known, through one agent or two; every row goes to the log.")
@@ -90,7 +90,7 @@ class EvaluateLayout:
             self.progress = tree(elem_id="qx-evaluate-progress")
             self.notice = tree(elem_id="qx-evaluate-notice")
 
-    def _build_calibrator(self) -> None:
+    def _build_calibrator(self, services: Services) -> None:
         with gr.Row(elem_classes="qx-split"):
             with gr.Column(scale=7, min_width=300, elem_classes="qx-card", elem_id="qx-evaluate-calibrator"):
                 gr.Markdown("### Stop threshold\nMove it: every episode is stopped where the best Q falls below it. Read off the rows, no agent runs.")
@@ -102,7 +102,9 @@ class EvaluateLayout:
                     with gr.Row(elem_classes="qx-buttons"):
                         self.best = gr.Button("Go to the best", elem_id="qx-evaluate-best", min_width=110)
                         self.make_default = gr.Button("Make it the agent's default", elem_id="qx-evaluate-default", min_width=180)
-                        self.use_for_now = gr.Button("Use it until the app is closed", elem_id="qx-evaluate-for-now", min_width=180)
+                        self.use_for_now = gr.Button(
+                            "Use it until the app is closed", elem_id="qx-evaluate-for-now", min_width=180, visible=not services.settings.public
+                        )
                     self.default_words = tree(elem_id="qx-evaluate-default-words")
                     self.default_notice = tree(elem_id="qx-evaluate-default-notice")
             with gr.Column(scale=5, min_width=280, elem_classes="qx-card", visible=False) as self.reliability_card:

@@ -13,6 +13,7 @@ import gradio as gr
 import plotly.graph_objects as go
 
 from app import opening, present
+from app.comparing import FromExplore
 from app.components.strip import strip_loading, strip_value
 from app.components.tree import Node, clicked, packs
 from app.evaluating import Episode, Evaluations, open_episode
@@ -22,9 +23,12 @@ from app.services import RunInView, Services
 from app.session import Session
 from app.strip_source import RunStrip, shown_temperature
 from app.tabs.explore_layout import ExploreLayout
+from app.trail_view import gold_trail
+from app.visitors import KEY_SCRIPT, newcomer, owner_of, owner_of_user
 from core.config import EpisodeConfig
 from core.encode.checkpoint import CheckpointSpec
 from core.errors import BadRequest, UserError
+from core.experiments import new_run_id
 from core.figures import best_q_figure, distribution_figure, parts_figure
 from core.opening import OpenProgress, Progress
 from core.tasks.samples import list_samples
@@ -55,12 +59,15 @@ class ExploreTab(ExploreLayout):
         super().__init__(services, self._find_strip)
         self.services, self.evaluations = services, evaluations
         self.explorer = Explorer(services)
-        self.session = gr.State(Session(), delete_callback=self.explorer.leave)
+        self.session = gr.State(Session(owner=newcomer(services.settings)), delete_callback=self.explorer.leave)
         self.wanted: gr.State = gr.State(None)
-        """What another tab asks to see here: ("agent", name, number), ("run", run id, number) or ("episode", evaluation id, row, number).
+        """What another tab asks to see here: ("agent", name, number), ("run", run id, number), ("continue", run id, steps kept, number) or
+        ("episode", evaluation id, row, number).
 
         The number tells requests apart.
         """
+        self.to_compare: gr.State = gr.State(None)
+        """A FromExplore when the run in view is to be compared."""
         self._packed = {component for component in vars(self).values() if isinstance(component, gr.HTML)} - {self.page}
         self._wire()
 
@@ -70,6 +77,7 @@ class ExploreTab(ExploreLayout):
             *(self.steps, self.reading, self.decision, self.best, self.distribution_title, self.distribution, self.parts_card, self.parts),
             *(self.evidence, self.back, self.reset, self.cancel, self.run, self.step, self.agent, self.change_panel, self.figures, self.reading_notice),
             *(self.open_sample, self.open_files, self.open_pasted, self.open_generated, *self.controls.list()),
+            *(self.trail_card, self.trail, self.to_compare),
         ]
         controls, session = self.controls.list(), self.session
         private = {"outputs": panels, "api_visibility": "private", "show_progress": "hidden"}
@@ -92,7 +100,7 @@ class ExploreTab(ExploreLayout):
         self.cancel.click(self._sends(self._cancelled), [session, *controls], cancels=slow, **private)
         self.back.click(self._sends(self._back), [session, *controls], **runs)
         self.reset.click(self._sends(self._reset), [session, *controls], **runs)
-        for panel in (self.steps, self.evidence):
+        for panel in (self.steps, self.evidence, self.trail):
             panel.select(self._sends(self._on_tree), [session, *controls], **private)
         for event in (self.strip.select, self.strip.look):
             event(self._sends(self._on_strip), [session, *controls], **private)
@@ -118,7 +126,14 @@ class ExploreTab(ExploreLayout):
     def on_load(self, blocks: gr.Blocks) -> None:
         """What a visitor meets. Not in line behind those who open long documents."""
         blocks.load(
-            self._sends(self._load), [self.session], self._panels, api_visibility="private", show_progress="hidden", concurrency_id="load", concurrency_limit=4
+            self._sends(self._load),
+            [self.session, self.visitor_key],
+            self._panels,
+            js=KEY_SCRIPT if self.services.settings.public else None,
+            api_visibility="private",
+            show_progress="hidden",
+            concurrency_id="load",
+            concurrency_limit=4,
         )
 
     def _sends(self, handler: Callable[..., Any]) -> Callable[..., Any]:
@@ -127,10 +142,17 @@ class ExploreTab(ExploreLayout):
 
     # Handlers; each returns or yields updates by component
 
-    def _load(self, session: Session, request: gr.Request) -> Iterator[Update]:
+    def _load(self, session: Session, key: str | None, request: gr.Request, profile: gr.OAuthProfile | None) -> Iterator[Update]:
+        name = request.username or (profile.username if profile else None)
+        try:
+            owner = owner_of_user(self.services.settings, name) if name else owner_of(self.services.settings, key or "")
+        except UserError as error:
+            yield {self.notice: present.notice(str(error))}
+            return
+        session = replace(session, owner=owner)
         run_id = str(request.query_params.get("run", ""))[:64]
         refused: list[Node] = []
-        yield {self.strip: strip_loading("A document is being opened…")}
+        yield {self.session: session, self.strip: strip_loading("A document is being opened…")}
         if run_id:
             for update in self._attaching(session, run_id):
                 yield update
@@ -142,9 +164,16 @@ class ExploreTab(ExploreLayout):
         for update in self._opening(session, lambda report: opening.open_sample(self.explorer, session, sample.key, self.services.default_checkpoint, report)):
             yield update | ({self.notice: refused} if refused else {})
 
-    def _attaching(self, session: Session, run_id: str) -> Iterator[Update]:
-        """A logged run with its documents, and the controls as they were."""
-        for update in self._opening(session, lambda report: self.explorer.attach(run_id, report)):
+    def _attaching(self, session: Session, run_id: str, kept: int | None = None) -> Iterator[Update]:
+        """A logged run with its documents, and the controls as they were; with `kept`, as Back leaves it after that many steps."""
+
+        def work(report: Progress) -> Session:
+            attached = self.explorer.attach(run_id, report, session.owner)
+            while kept is not None and attached.cursor > kept:
+                attached = self.explorer.back(attached)
+            return attached
+
+        for update in self._opening(session, work):
             yield {**update, **self._attached(update[self.session])} if self.header in update else update
 
     def _attached(self, session: Session) -> Update:
@@ -197,7 +226,7 @@ class ExploreTab(ExploreLayout):
         spec = self.services.served(documents.agent.spec)
         known = [(present.question_label(q), q.question) for q in documents.questions]
         query = documents.questions[0].question if documents.questions else ""
-        config = spec.episode_config(step_budget=min(spec.step_budget, len(documents.corpus)))
+        config = self.explorer.usual_config(documents)
         return {
             **self._view(session, query, config),
             **self._figures(None, session),
@@ -250,10 +279,16 @@ class ExploreTab(ExploreLayout):
             case ("episode", str(evaluation_id), int(position), _):
                 yield from self._show_episode(session, evaluation_id, position)
             case ("run", str(run_id), _):
-                for update in self._attaching(session, run_id):
-                    if self.header in update:  # open
-                        self.explorer.leave(session)
-                    yield update
+                yield from self._taking_over(session, run_id, None)
+            case ("continue", str(run_id), int(kept), _):
+                yield from self._taking_over(session, run_id, kept)
+
+    def _taking_over(self, session: Session, run_id: str, kept: int | None) -> Iterator[Update]:
+        """A logged run in the place of what is in view."""
+        for update in self._attaching(session, run_id, kept):
+            if self.header in update:  # open
+                self.explorer.leave(session)
+            yield update
 
     def _show_episode(self, session: Session, evaluation_id: str, position: int) -> Iterator[Update]:
         """The example of an evaluation's row, opened and run as it was, with the agent's own threshold."""
@@ -261,7 +296,7 @@ class ExploreTab(ExploreLayout):
 
         def work(report: Progress) -> Session:
             report(OpenProgress("reading", 0, 1))
-            found.append(self.evaluations.episode(evaluation_id, position))
+            found.append(self.evaluations.episode(evaluation_id, position, session.owner))
             return open_episode(self.explorer, session, found[0], report)
 
         for update in self._opening(session, work):
@@ -316,6 +351,9 @@ class ExploreTab(ExploreLayout):
         return {**self._shown(session, controls), **update} if session.corpus else {**update, self.session: session}
 
     def _on_tree(self, session: Session, event: gr.EventData, *controls: Any) -> Update:
+        run = self.explorer.run_of(session)
+        if clicked(event)[0] == "compare" and run is not None:
+            return {self.to_compare: FromExplore(session.corpus, run.trace.started.query, run.config, new_run_id())}
         return self._navigated(session, controls, *clicked(event))
 
     def _on_reading(self, session: Session, event: gr.EventData, *controls: Any) -> Iterator[Update]:
@@ -341,15 +379,18 @@ class ExploreTab(ExploreLayout):
         return self._navigated(session, controls, "open", str(data.get("chunk_id")))
 
     def _navigated(self, session: Session, controls: tuple[Any, ...], action: str, argument: str) -> Update:
-        """Looking around: nothing runs. Arguments come from a browser: out of bounds, nothing happens."""
+        """Looking around: no run goes on. Arguments come from a browser: out of bounds, nothing happens."""
         documents, run = self.services.corpora.get(session.corpus), self.explorer.run_of(session)
         if documents is None or not argument.isdecimal():
             return {}
         value = int(argument)
-        if action == "look" and run is not None and 1 <= value <= run.trace.n_looks:
+        if action in ("look", "fold") and run is not None and 1 <= value <= run.trace.n_looks:
             step = run.trace.steps[value - 1] if value <= len(run.trace.steps) else None
             chunk_id = step.chunk_id if step else session.chunk_id
             return self._shown(replace(session, look=value, chunk_id=chunk_id, anchor=None), controls)
+        if action == "why" and run is not None and 1 < value <= session.cursor:
+            shown = self._navigated(session, controls, "look", argument)
+            return {**shown, self.steps: present.steps(run, shown[self.session], self.explorer.without_each(run, value))}
         if value < len(documents.corpus):
             if action == "open":
                 return self._reading_only(replace(session, chunk_id=value, anchor=None))
@@ -414,6 +455,8 @@ class ExploreTab(ExploreLayout):
             self.figures: gr.Row(visible=True),
             self.decision: present.figure_title("Best Q per step and the threshold", present.decision(run.trace, session.cursor)),
             self.best: present.drawn(lambda: best_q_figure(run.trace)),
+            self.trail_card: gr.Column(visible=bool(run.gold)),
+            self.trail: gold_trail(present.kept(run.trace, session.cursor), run.gold),
             self.distribution_title: present.figure_title(f"Distribution of Q at step {look}", "chunks that could be chosen, log scale"),
             self.distribution: present.drawn(lambda: _distribution(run, look)),
             self.parts_card: gr.Column(visible=has_parts),

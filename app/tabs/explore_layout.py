@@ -45,6 +45,8 @@ class ExploreLayout:
 
     def __init__(self, services: Services, find_strip: Find) -> None:
         self.page = page(elem_id="qx-page")
+        self.visitor_key = gr.Textbox(visible=False)
+        """Holds nothing: the browser puts the key in its place when it sends the load event."""
         self._build_document_card()
         self._build_controls(services)
         self._build_views(find_strip)
@@ -129,7 +131,9 @@ class ExploreLayout:
                 self.steps = tree(present.steps(None, Session()), elem_id="qx-steps")
             with gr.Column(scale=7, min_width=300, elem_classes="qx-card"):
                 with gr.Row(elem_classes="qx-find"):
-                    self.find = gr.Textbox(show_label=False, container=False, placeholder="Find text, or #1203 for a chunk", elem_id="qx-find", scale=5)
+                    self.find = gr.Textbox(
+                        show_label=False, container=False, max_lines=1, placeholder="Find text, or #1203 for a chunk", elem_id="qx-find", scale=5
+                    )
                     self.find_next = gr.Button("Find next", elem_id="qx-find-next", scale=1, min_width=90)
                 self.reading_notice = tree(elem_id="qx-reading-notice")
                 self.reading = tree(present.reading(None, None, Session()), elem_id="qx-reading")
@@ -137,6 +141,8 @@ class ExploreLayout:
             with gr.Column(elem_classes="qx-card", min_width=260):
                 self.decision = tree(elem_id="qx-decision")
                 self.best = gr.Plot(show_label=False, elem_id="qx-best")
+            with gr.Column(elem_classes="qx-card", min_width=320, visible=False) as self.trail_card:
+                self.trail = tree(elem_id="qx-trail")
             with gr.Column(elem_classes="qx-card", min_width=260):
                 self.distribution_title = tree(elem_id="qx-distribution-title")
                 self.distribution = gr.Plot(show_label=False, elem_id="qx-distribution")

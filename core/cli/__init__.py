@@ -17,6 +17,7 @@ from typing import NoReturn
 from core.cli.calibration import add_calibrate_flags
 from core.cli.commands import run_compare, run_import, run_ingest, run_replay, run_trace
 from core.cli.evaluation import add_evaluate_flags
+from core.cli.hub import add_copy_commands, add_deploy_flags
 from core.cli.study import add_study_flags
 from core.cli.training import add_train_flags
 from core.config import CHUNKERS
@@ -95,7 +96,10 @@ def _parser() -> argparse.ArgumentParser:
 
     add_train_flags(commands.add_parser("train", help="train an agent, or go on with an unfinished training"))
 
+    add_deploy_flags(commands.add_parser("deploy-space", help="put the app on a Hugging Face Space, or bring it up to date there"))
+
     runs = add_parser(commands)
+    add_copy_commands(runs)
     replay = runs.add_parser("replay", help="make a logged run again and compare")
     replay.add_argument("run_id")
     add_log_option(replay)

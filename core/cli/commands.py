@@ -74,8 +74,7 @@ def run_trace(args: argparse.Namespace) -> int:
     with _log(args) as log:
         for batch in _batches(questions(args, encoder)):
             for question, trace in _run_batch(batch, retriever):
-                steps = sum(step.milliseconds for step in trace.steps) + (trace.stopped.milliseconds if trace.stopped else 0.0)
-                result = trace_json(trace, timings={"loading": loading, **question.timings, "steps": steps}, full=args.full)
+                result = trace_json(trace, timings={"loading": loading, **question.timings, "steps": trace.milliseconds}, full=args.full)
                 _print_json({"id": question.id, **result} if args.episodes else result)
                 _keep(log, trace, question.workspace, encoder)
     return 0

@@ -116,9 +116,14 @@ class CheckpointSpec(BaseModel):
         """The checkpoint's own defaults of a run."""
         return EpisodeConfig(**{"step_budget": self.step_budget, "temperature": self.temperature, "stop_threshold": self.stop_threshold, **changes})
 
+    @property
+    def readable_tokens(self) -> int:
+        """Most tokens of a chunk that are read, the two special ones not counted."""
+        return self.max_chunk_tokens - 2
+
     def chunk_config(self, chunker: Chunker, max_tokens: int | None = None) -> ChunkConfig:
         """The chunking this agent reads. Raises BadCheckpoint when `max_tokens` exceeds what its encoder reads."""
-        readable = self.max_chunk_tokens - 2
+        readable = self.readable_tokens
         wanted = self.chunk_tokens[chunker] if max_tokens is None else max_tokens
         if wanted > readable:
             raise BadCheckpoint(f"max tokens {wanted} is above {readable}, what {self.name} reads of a chunk; choose {readable} or less")

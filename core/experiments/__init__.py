@@ -27,6 +27,7 @@ from core.experiments.queries import RunReader
 from core.experiments.reader import LogReader, open_reader
 from core.experiments.records import FinalStatus, LoggedDocument, LoggedRun, RunLog, RunPage, RunRecord, RunRow, new_run_id
 from core.experiments.replay import MAX_Q_DIFFERENCE, ReplayReport, compare_traces
+from core.experiments.retention import expire
 from core.experiments.store import ExperimentLog, open_log
 from core.experiments.wire import MalformedRuns
 
@@ -58,6 +59,7 @@ __all__ = [
     "compare_traces",
     "default_log_path",
     "delete_measurement",
+    "expire",
     "export_runs",
     "import_runs",
     "list_evaluations",

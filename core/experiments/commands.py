@@ -15,12 +15,11 @@ from pathlib import Path
 from typing import Any, get_args
 
 from core.errors import LogError
-from core.events import event_to_json
 from core.experiments.exchange import FORMATS, export_runs, import_runs
 from core.experiments.inbox import inbox_of
 from core.experiments.lock import LogOwned
 from core.experiments.reader import LogReader, open_reader
-from core.experiments.records import LoggedRun, RunRow, Status, new_run_id
+from core.experiments.records import RunRow, Status, moment, new_run_id
 from core.experiments.store import ExperimentLog
 from core.experiments.wire import read_runs
 from core.home import home
@@ -52,8 +51,10 @@ def add_parser(subparsers: Any) -> Any:
     export = commands.add_parser("export", help="write runs to files")
     export.add_argument("run_ids", nargs="*", metavar="RUN_ID", help="default: all runs that have ended")
     export.add_argument("--format", choices=FORMATS, default="json")
-    export.add_argument("--to", type=Path, required=True, metavar="PATH", help="a folder, or for json also a file")
-    export.add_argument("--no-text", action="store_true", help="leave out the texts of documents and chunks")
+    export.add_argument("--to", type=Path, required=True, metavar="PATH", help="a folder, or for json and the page of one run also a file")
+    texts = export.add_mutually_exclusive_group()
+    texts.add_argument("--no-text", dest="text", action="store_false", default=None, help="leave out the texts of documents and chunks (default for html)")
+    texts.add_argument("--text", action="store_true", default=None, help="take them along (default for the other formats)")
     export.set_defaults(func=export_command)
     import_ = commands.add_parser("import", help="read a file written by export --format json")
     import_.add_argument("file", type=Path, metavar="FILE")
@@ -78,6 +79,9 @@ def add_list_parser(commands: Any) -> None:
     ):
         parser.add_argument(f"--{name}", help=meaning)
     parser.add_argument("--status", choices=get_args(Status))
+    parser.add_argument("--since", metavar="DATE", help="made on that day or later: 2026-03-31, or with a time")
+    parser.add_argument("--until", metavar="DATE", help="made on that day or earlier")
+    parser.add_argument("--outcome", choices=("hit", "miss"), help="labelled runs that chose all support, or that did not")
     parser.add_argument("--limit", type=int, default=50, metavar="N")
     parser.add_argument("--offset", type=int, default=0, metavar="N")
     parser.add_argument("--json", action="store_true", help="print JSON")
@@ -88,10 +92,13 @@ def add_list_parser(commands: Any) -> None:
 def list_command(arguments: argparse.Namespace) -> int:
     """A line a run, or with --json {"total", "runs"}."""
     filters = {name: getattr(arguments, name) for name in ("text", "method", "checkpoint", "document", "status")}
+    filters["since"] = moment(arguments.since) if arguments.since else None
+    filters["until"] = moment(arguments.until, end=True) if arguments.until else None
+    filters["hit"] = arguments.outcome and arguments.outcome == "hit"
     with _reader(arguments) as reader:
         page = reader.search(owner=None, **filters, limit=arguments.limit, offset=arguments.offset)
     if arguments.json:
-        _print_json({"total": page.total, "runs": [row.to_json() for row in page.rows]})
+        _print_json(page.to_json())
         return 0
     for row in page.rows:
         print(_line(row))
@@ -104,7 +111,7 @@ def show_command(arguments: argparse.Namespace) -> int:
     with _reader(arguments) as reader:
         run = reader.get(arguments.run_id)
     if arguments.json:
-        _print_json(_run_json(run))
+        _print_json(run.to_json())
         return 0
     record = run.record
     print(f"{record.run_id}  {run.status}  {run.created_at:%Y-%m-%d %H:%M:%S}  {record.method}  {_printable(record.checkpoint)}")
@@ -120,8 +127,9 @@ def show_command(arguments: argparse.Namespace) -> int:
 
 def export_command(arguments: argparse.Namespace) -> int:
     """Prints the path written."""
+    include_text = arguments.format != "html" if arguments.text is None else arguments.text
     with _reader(arguments) as reader:
-        path = export_runs(reader, arguments.run_ids or None, arguments.format, arguments.to, include_text=not arguments.no_text)
+        path = export_runs(reader, arguments.run_ids or None, arguments.format, arguments.to, include_text=include_text)
     _print_json({"path": str(path)}) if arguments.json else print(path)
     return 0
 
@@ -177,20 +185,6 @@ def _leave_in_inbox(file: Path, log: Path) -> None:
     temporary = inbox / f".{new_run_id()}.tmp"
     shutil.copyfile(file, temporary)
     os.replace(temporary, inbox / f"import-{new_run_id()}.jsonl")
-
-
-def _run_json(run: LoggedRun) -> dict[str, Any]:
-    return {
-        "record": run.record.to_json(),
-        "status": run.status,
-        "message": run.message,
-        "created_at": run.created_at.isoformat(),
-        "finished_at": run.finished_at and run.finished_at.isoformat(),
-        "shared": run.shared,
-        "n_steps": run.n_steps,
-        "children": list(run.children),
-        "events": [event_to_json(event) for event in run.events],
-    }
 
 
 def _line(row: RunRow) -> str:

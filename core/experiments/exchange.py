@@ -1,4 +1,4 @@
-"""Runs out of the log and into another: JSON (lines, lossless), CSV and Parquet (a table of runs and a table of steps).
+"""Runs out of the log and into another: JSON (lines, lossless), CSV and Parquet (a table of runs and a table of steps), HTML (a page a run).
 
 Only JSON carries the Q-values of all chunks and comes back in. Who may export what is decided by the queries, as for every reader.
 CSV cells that a spreadsheet would run as formulas are disarmed with an apostrophe.
@@ -9,20 +9,22 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
 from core.errors import LogError, RunNotFound
 from core.experiments.atomic import write_whole
 from core.experiments.database import Connection, literal, storable
+from core.experiments.page import run_page
 from core.experiments.queries import MINE, VISIBLE, RunReader
-from core.experiments.records import LoggedRun
+from core.experiments.records import now
 from core.experiments.wire import FinishedRun, read_runs, run_lines
 
-ExportFormat = Literal["json", "csv", "parquet"]
-FORMATS: tuple[ExportFormat, ...] = ("json", "csv", "parquet")
+ExportFormat = Literal["json", "csv", "parquet", "html"]
+FORMATS: tuple[ExportFormat, ...] = ("json", "csv", "parquet", "html")
 
-_TABLES = {
+TABLES = {
     "runs": """
         SELECT run_id, created_at, finished_at, status, message, method, query, checkpoint, checkpoint_fingerprint, vectors, n_chunks,
             (SELECT count(*) FROM events e WHERE e.run_id = r.run_id AND kind = 'step_taken') AS n_steps,
@@ -51,10 +53,10 @@ class RunSink(Protocol):
 def export_runs(
     log: RunReader, run_ids: Sequence[str] | None, format: ExportFormat, target: Path, *, include_text: bool = True, owner: str | None = None
 ) -> Path:
-    """Write runs that have ended, all of `owner`'s if `run_ids` is None, to `target`; returns the file (json) or the folder (csv, parquet) written.
+    """Write runs that have ended, all of `owner`'s if `run_ids` is None, to `target`; returns the file (json) or the folder (csv, parquet, html) written.
 
-    `target` is a folder, which is made, or for json also a file. Without text, the texts of documents and chunks stay behind, and headings.
-    Raises RunNotFound for an id that `owner` may not open, LogError for a run that goes on or a disk that is full.
+    `target` is a folder, which is made, or for json and the page of one run also a file. Without text, texts of documents and chunks stay behind,
+    and headings. Raises RunNotFound for an id that `owner` may not open, LogError for a run that goes on or a disk that is full.
     """
     if format not in FORMATS:
         raise LogError(f"format={format!r} is unknown; choose one of {', '.join(FORMATS)}")
@@ -66,8 +68,10 @@ def export_runs(
             file.parent.mkdir(parents=True, exist_ok=True)
             write_whole(file, _json_lines(log, ids, include_text, owner))
             return file
+        if format == "html":
+            return _write_pages(log, ids, target, include_text, owner)
         target.mkdir(parents=True, exist_ok=True)
-        for name in _TABLES:
+        for name in TABLES:
             log.read(lambda con, name=name: _write_table(con, name, ids, owner, include_text, target / f"{name}.{format}"))  # type: ignore[misc]
     except OSError as error:
         raise LogError(f"the export to {target} could not be written ({error.strerror}); choose a folder with room that you can write to") from error
@@ -87,7 +91,12 @@ def import_file(log: RunSink, path: Path, *, keep_owner: bool = False, owner: st
     for _ in read_runs(path, keep_owner=keep_owner):
         pass
     runs = read_runs(path, keep_owner=keep_owner)
-    return sum(log.insert_finished(run if keep_owner else run.owned_by(owner)) for run in runs)
+    return sum(log.insert_finished(run if keep_owner else _taken_over(run, owner)) for run in runs)
+
+
+def _taken_over(run: FinishedRun, owner: str | None) -> FinishedRun:
+    """The run as `owner`'s. A visitor's counts as finished now: that is from when it is kept, and a file could name any time."""
+    return run.owned_by(owner) if owner is None else replace(run.owned_by(owner), finished_at=now())
 
 
 def _ended(log: RunReader, run_ids: Sequence[str] | None, owner: str | None) -> list[str]:
@@ -111,20 +120,32 @@ def _ids(con: Connection, where: str, values: dict[str, Any]) -> list[str]:
 def _json_lines(log: RunReader, ids: Sequence[str], include_text: bool, owner: str | None) -> Iterator[str]:
     texts_written: set[str] = set()
     for run_id in reversed(ids):  # oldest first: parents come before their children
-        run = _finished(log, log.get(run_id, owner), owner)
+        run = finished_run(log, run_id, owner)
         yield from run_lines(run if include_text else run.without_text(), texts_written)
 
 
-def _finished(log: RunReader, run: LoggedRun, owner: str | None) -> FinishedRun:
-    documents = log.documents(run.record.run_id, owner)
+def finished_run(log: RunReader, run_id: str, owner: str | None) -> FinishedRun:
+    """A run that has ended, whole. Raises RunNotFound, LogError for one that goes on."""
+    run, documents = log.get(run_id, owner), log.documents(run_id, owner)
     if run.finished_at is None or run.status == "running":
         raise LogError(f"run {run.record.run_id} is still going on; export it when it has ended")
     return FinishedRun(run.record, documents, run.created_at, run.finished_at, run.status, run.message, run.events)
 
 
+def _write_pages(log: RunReader, ids: Sequence[str], target: Path, include_text: bool, owner: str | None) -> Path:
+    one_file = target.suffix == ".html" and not target.is_dir()
+    if one_file and len(ids) != 1:
+        raise LogError(f"{len(ids)} runs are as many pages, and {target} is one file; name a folder, or one run")
+    (target.parent if one_file else target).mkdir(parents=True, exist_ok=True)
+    for run_id in ids:
+        page = run_page(log.get(run_id, owner), log.documents(run_id, owner), with_text=include_text)
+        write_whole(target if one_file else target / f"run-{run_id}.html", page.encode())
+    return target
+
+
 def _write_table(con: Connection, name: str, ids: list[str], owner: str | None, include_text: bool, target: Path) -> None:
     text = "event->>'$.text'" if include_text else "''"
-    select = _TABLES[name].format(where=f"{VISIBLE} AND list_contains($ids::VARCHAR[], run_id)", text=text)
+    select = TABLES[name].format(where=f"{VISIBLE} AND list_contains($ids::VARCHAR[], run_id)", text=text)
     values = {"owner": owner, "ids": ids}
     if target.suffix == ".parquet":
         con.execute(f"COPY ({select}) TO {literal(str(target))} (FORMAT parquet)", values)

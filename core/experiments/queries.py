@@ -8,26 +8,34 @@ from __future__ import annotations
 
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Any, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 from core.config import EpisodeConfig
 from core.errors import LogError, RunNotFound
 from core.events import Event, RunStarted, StepScores, StepTaken, Stopped, event_from_json, fold
 from core.experiments.blobs import decode_scores, decode_table, decode_text
 from core.experiments.database import Connection, storable
-from core.experiments.records import MAX_PAGE, LoggedDocument, LoggedRun, RunPage, RunRecord, RunRow
+from core.experiments.records import MAX_PAGE, LoggedDocument, LoggedRun, RunCurve, RunFacets, RunPage, RunRecord, RunRow
 
 T = TypeVar("T")
+Parameter: TypeAlias = str | datetime | bool | list[str]
 
 MINE = "owner IS NOT DISTINCT FROM $owner"
 VISIBLE = f"({MINE} OR shared)"
 
-_ROW = """
+_CHOSEN = """(
+        SELECT coalesce(list((event->>'$.chunk_id')::BIGINT), []) FROM events e WHERE e.run_id = r.run_id AND kind = 'step_taken')"""
+_SUPPORT = "list_distinct(TRY_CAST(label->'$.support' AS BIGINT[]))"
+"""NULL where a label, which may come from anywhere, has no list of chunks."""
+
+_ROW = f"""
     SELECT run_id, created_at, finished_at, status, message, method, query, checkpoint, n_chunks,
         (SELECT count(*) FROM events e WHERE e.run_id = r.run_id AND kind = 'step_taken'),
-        (SELECT coalesce(list(title ORDER BY position), []) FROM run_documents d WHERE d.run_id = r.run_id), parent_run_id, shared
+        (SELECT coalesce(list(title ORDER BY position), []) FROM run_documents d WHERE d.run_id = r.run_id), parent_run_id, shared, seed,
+        (SELECT event->>'$.reason' FROM events e WHERE e.run_id = r.run_id AND kind = 'stopped'),
+        nullif(len({_SUPPORT}), 0), len(list_intersect({_CHOSEN}, {_SUPPORT}))
     FROM runs r"""
 
 _FILTERS = {
@@ -36,6 +44,10 @@ _FILTERS = {
     "checkpoint": "checkpoint = $checkpoint",
     "status": "status = $status",
     "document": """run_id IN (SELECT run_id FROM run_documents WHERE sha256 = $document OR contains(lower(title), lower($document)))""",
+    "since": "created_at >= $since",
+    "until": "created_at < $until",
+    "hit": f"CASE WHEN len({_SUPPORT}) > 0 THEN list_has_all({_CHOSEN}, {_SUPPORT}) END = $hit",
+    "run_ids": "list_contains($run_ids::VARCHAR[], run_id)",
 }
 
 
@@ -63,30 +75,67 @@ class RunReader(ABC):
         checkpoint: str | None = None,
         document: str | None = None,
         status: str | None = None,
+        since: datetime | None = None,
+        until: datetime | None = None,
+        hit: bool | None = None,
+        run_ids: Sequence[str] | None = None,
         limit: int = 50,
         offset: int = 0,
     ) -> RunPage:
-        """The reader's own runs, newest first. `text`: part of the query; `document`: a hash, or part of a title; both without regard to case."""
+        """The reader's own runs, newest first. `text`: part of the query; `document`: a hash, or part of a title; both without regard to case.
+
+        `since` and `until`, with time zones: begun at or after the one and before the other. `hit`: of labelled runs, those that chose all support, or those
+        that did not. `run_ids`: of these only.
+        """
         if not 1 <= limit <= MAX_PAGE:
             raise LogError(f"limit={limit} must be between 1 and {MAX_PAGE}; turn pages with offset")
         if offset < 0:
             raise LogError(f"offset={offset} must be 0 or more")
-        given = {"text": text, "method": method, "checkpoint": checkpoint, "document": document, "status": status}
-        filters = {name: value for name, value in given.items() if value is not None}
+        given: dict[str, Parameter | None] = {
+            "text": text,
+            "method": method,
+            "checkpoint": checkpoint,
+            "document": document,
+            "status": status,
+            "since": since,
+            "until": until,
+            "hit": hit,
+            "run_ids": None if run_ids is None else list(run_ids),
+        }
+        filters = {name: _parameter(value) for name, value in given.items() if value is not None}
         return self.read(lambda con: _search(con, owner, filters, limit, offset))
 
+    def facets(self, owner: str | None = None) -> RunFacets:
+        """The methods and checkpoints of the reader's own runs."""
+        return self.read(lambda con: _facets(con, owner))
 
-def _search(con: Connection, owner: str | None, filters: dict[str, str], limit: int, offset: int) -> RunPage:
+    def curves(self, run_ids: Sequence[str], owner: str | None = None) -> dict[str, RunCurve]:
+        """Q along runs, without reading the Q of all chunks; ids that the reader may not open are left out."""
+        ids = [storable(run_id) for run_id in run_ids]
+        return self.read(lambda con: _curves(con, ids, owner))
+
+
+def _parameter(value: Parameter) -> Parameter:
+    """A value as the log compares it: times there are UTC without saying so."""
+    if isinstance(value, list):
+        return [storable(part) for part in value]
+    if isinstance(value, datetime):
+        return value.astimezone(UTC).replace(tzinfo=None)
+    return storable(value) if isinstance(value, str) else value
+
+
+def _search(con: Connection, owner: str | None, filters: Mapping[str, Parameter], limit: int, offset: int) -> RunPage:
     where = " AND ".join([MINE, *(_FILTERS[name] for name in filters)])
-    values = {"owner": owner, **{name: storable(value) for name, value in filters.items()}}
-    [(total,)] = con.execute(f"SELECT count(*) FROM runs WHERE {where}", values).fetchall()
-    page = f"{_ROW} WHERE run_id IN (SELECT run_id FROM runs WHERE {where} ORDER BY created_at DESC, run_id LIMIT $limit OFFSET $offset)"
+    values = {"owner": owner, **filters}
+    [(total,)] = con.execute(f"SELECT count(*) FROM runs r WHERE {where}", values).fetchall()
+    page = f"{_ROW} WHERE run_id IN (SELECT run_id FROM runs r WHERE {where} ORDER BY created_at DESC, run_id LIMIT $limit OFFSET $offset)"
     rows = con.execute(f"{page} ORDER BY created_at DESC, run_id", {**values, "limit": limit, "offset": offset}).fetchall()
     return RunPage(tuple(_row(row) for row in rows), total)
 
 
 def _row(values: tuple[Any, ...]) -> RunRow:
-    run_id, created_at, finished_at, status, message, method, query, checkpoint, n_chunks, n_steps, titles, parent_run_id, shared = values
+    run_id, created_at, finished_at, status, message, method, query, checkpoint, n_chunks, n_steps, titles, parent_run_id, shared, *more = values
+    seed, stop_reason, n_support, n_found = more
     return RunRow(
         run_id=run_id,
         created_at=_utc(created_at),
@@ -101,7 +150,26 @@ def _row(values: tuple[Any, ...]) -> RunRow:
         titles=tuple(titles),
         parent_run_id=parent_run_id,
         shared=shared,
+        seed=seed,
+        stop_reason=stop_reason,
+        n_support=n_support,
+        n_found=None if n_support is None else n_found,
     )
+
+
+def _facets(con: Connection, owner: str | None) -> RunFacets:
+    pairs = con.execute(f"SELECT DISTINCT method, checkpoint FROM runs WHERE {MINE}", {"owner": owner}).fetchall()
+    return RunFacets(tuple(sorted({method for method, _ in pairs})), tuple(sorted({checkpoint for _, checkpoint in pairs})))
+
+
+def _curves(con: Connection, run_ids: list[str], owner: str | None) -> dict[str, RunCurve]:
+    rows = con.execute(
+        f"""SELECT run_id, list((event->>'$.q_value')::DOUBLE ORDER BY position) FILTER (kind = 'step_taken'),
+                any_value((event->>'$.q_value')::DOUBLE) FILTER (kind = 'stopped')
+            FROM events JOIN runs USING (run_id) WHERE {VISIBLE} AND list_contains($ids::VARCHAR[], run_id) GROUP BY run_id""",
+        {"owner": owner, "ids": run_ids},
+    ).fetchall()
+    return {run_id: RunCurve(tuple(chosen or ()), refused) for run_id, chosen, refused in rows}
 
 
 def _fetch_run(con: Connection, run_id: str, owner: str | None) -> LoggedRun:
@@ -118,14 +186,24 @@ def _fetch_run(con: Connection, run_id: str, owner: str | None) -> LoggedRun:
     status, message, created_at, finished_at, shared = (values.pop(name) for name in ("status", "message", "created_at", "finished_at", "shared"))
     for name in ("config", "chunking", "label"):
         values[name] = values[name] and json.loads(values[name])
-    hashes = con.execute("SELECT sha256 FROM run_documents WHERE run_id = ? ORDER BY position", [run_id]).fetchall()
+    documents = con.execute("SELECT sha256, title FROM run_documents WHERE run_id = ? ORDER BY position", [run_id]).fetchall()
     children = con.execute(
         f"SELECT run_id FROM runs WHERE parent_run_id = $run_id AND {MINE} ORDER BY created_at, run_id", {"run_id": run_id, "owner": owner}
     ).fetchall()
-    record = RunRecord(**values, document_hashes=tuple(sha256 for (sha256,) in hashes))
+    record = RunRecord(**values, document_hashes=tuple(sha256 for sha256, _ in documents))
     events = con.execute("SELECT event, q_values FROM events WHERE run_id = ? ORDER BY position", [run_id]).fetchall()
     trace = fold([_started(record), *(_event(con, event, blob_id, record.n_chunks) for event, blob_id in events)])
-    return LoggedRun(record, status, message, _utc(created_at), finished_at and _utc(finished_at), shared, trace, tuple(child for (child,) in children))
+    return LoggedRun(
+        record=record,
+        status=status,
+        message=message,
+        created_at=_utc(created_at),
+        finished_at=finished_at and _utc(finished_at),
+        shared=shared,
+        trace=trace,
+        children=tuple(child for (child,) in children),
+        titles=tuple(title for _, title in documents),
+    )
 
 
 def _fetch_documents(con: Connection, run_id: str, owner: str | None) -> tuple[LoggedDocument, ...]:
@@ -133,7 +211,7 @@ def _fetch_documents(con: Connection, run_id: str, owner: str | None) -> tuple[L
     if found is None:
         raise RunNotFound(f"there is no run {run_id[:64]!r} that you may open; check the id, or ask its owner to share it")
     rows = con.execute(
-        """SELECT r.title, r.sha256, d.kind, d.text, t.columns FROM run_documents r JOIN documents d USING (sha256)
+        """SELECT r.title, r.sha256, d.kind, CASE WHEN NOT r.withheld THEN d.text END, t.columns FROM run_documents r JOIN documents d USING (sha256)
            LEFT JOIN chunk_tables t ON t.sha256 = r.table_sha256 WHERE r.run_id = ? ORDER BY r.position""",
         [run_id],
     ).fetchall()

@@ -9,12 +9,12 @@ from __future__ import annotations
 import secrets
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime, time, timedelta
 from typing import Any, Literal, Protocol
 
 from core.config import MAX_SEED
-from core.errors import LogError
-from core.events import Event, StepTaken, Stopped, Trace
+from core.errors import BadRequest, LogError
+from core.events import Event, StepTaken, Stopped, StopReason, Trace, event_to_json
 from core.types import ChunkTable, Document, DocumentKind
 
 FinalStatus = Literal["complete", "cancelled", "failed"]
@@ -32,6 +32,19 @@ def new_run_id() -> str:
 def now() -> datetime:
     """The present moment in UTC, to the microsecond that the log keeps."""
     return datetime.now(UTC)
+
+
+def moment(text: str, *, end: bool = False) -> datetime:
+    """A day or a time that a person typed, in the machine's time zone unless it names one; a day stands for its beginning, or its `end`. Raises BadRequest."""
+    text = text.strip()
+    try:
+        try:
+            day = date.fromisoformat(text) + timedelta(days=end)
+        except ValueError:
+            return datetime.fromisoformat(text).astimezone(UTC)
+        return datetime.combine(day, time()).astimezone(UTC)
+    except (ValueError, OverflowError) as error:
+        raise BadRequest(f"date {text[:40]!r} is none; write it as 2026-03-31, or with a time as 2026-03-31 14:30") from error
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -111,6 +124,8 @@ class LoggedRun:
     trace: Trace
     children: tuple[str, ...]
     """Ids of the reader's own runs that forked from this one, oldest first."""
+    titles: tuple[str, ...]
+    """Of the documents, in workspace order."""
 
     @property
     def n_steps(self) -> int:
@@ -121,6 +136,20 @@ class LoggedRun:
     def events(self) -> tuple[StepTaken | Stopped, ...]:
         """All events but the first, in order."""
         return (*self.trace.steps, *([self.trace.stopped] if self.trace.stopped else []))
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain JSON values of everything but the arrays; times in ISO 8601."""
+        return {
+            "record": self.record.to_json(),
+            "status": self.status,
+            "message": self.message,
+            "created_at": self.created_at.isoformat(),
+            "finished_at": self.finished_at.isoformat() if self.finished_at else None,
+            "shared": self.shared,
+            "n_steps": self.n_steps,
+            "children": list(self.children),
+            "events": [event_to_json(event) for event in self.events],
+        }
 
 
 @dataclass(frozen=True)
@@ -140,6 +169,18 @@ class RunRow:
     titles: tuple[str, ...]
     parent_run_id: str | None
     shared: bool
+    seed: int
+    stop_reason: StopReason | None
+    """None while the run goes on, and when it was cancelled or failed."""
+    n_support: int | None
+    """Support chunks of a labelled question; None where they are not known."""
+    n_found: int | None
+    """How many of them the run chose."""
+
+    @property
+    def hit(self) -> bool | None:
+        """Whether all support is among the chosen chunks."""
+        return None if self.n_support is None else self.n_found == self.n_support
 
     def to_json(self) -> dict[str, Any]:
         """Plain JSON values; times in ISO 8601."""
@@ -148,11 +189,31 @@ class RunRow:
 
 
 @dataclass(frozen=True)
+class RunCurve:
+    """Q along one run: of the chosen chunk at each step, and of the one that was refused when it stopped."""
+
+    chosen: tuple[float, ...]
+    refused: float | None
+
+
+@dataclass(frozen=True)
+class RunFacets:
+    """What a reader's runs differ in, each in alphabetical order."""
+
+    methods: tuple[str, ...]
+    checkpoints: tuple[str, ...]
+
+
+@dataclass(frozen=True)
 class RunPage:
     """Some rows, and how many there are in all."""
 
     rows: tuple[RunRow, ...]
     total: int
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain JSON values."""
+        return {"total": self.total, "runs": [row.to_json() for row in self.rows]}
 
 
 class RunLog(Protocol):

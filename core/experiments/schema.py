@@ -67,7 +67,17 @@ def m004_trainings(connection: duckdb.DuckDBPyConnection) -> None:
             training_id VARCHAR, position INTEGER, kind VARCHAR NOT NULL, event JSON NOT NULL, PRIMARY KEY (training_id, position))""")
 
 
-MIGRATIONS: tuple[Migration, ...] = (m001_runs, m002_chunk_tables, m003_evaluations, m004_trainings)
+def m005_copied_runs(connection: duckdb.DuckDBPyConnection) -> None:
+    """Which runs a copy of the log was given, so that what is deleted here goes there too."""
+    connection.execute("CREATE TABLE copied_runs (copy VARCHAR, run_id VARCHAR, PRIMARY KEY (copy, run_id))")
+
+
+def m006_withheld_texts(connection: duckdb.DuckDBPyConnection) -> None:
+    """Documents whose texts a run did not bring when it was imported: it must not show what somebody else's run brought."""
+    connection.execute("ALTER TABLE run_documents ADD COLUMN withheld BOOLEAN DEFAULT false")
+
+
+MIGRATIONS: tuple[Migration, ...] = (m001_runs, m002_chunk_tables, m003_evaluations, m004_trainings, m005_copied_runs, m006_withheld_texts)
 
 
 def version_of(connection: duckdb.DuckDBPyConnection, path: Path) -> int:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -25,8 +25,8 @@ PART_BYTES = 4_000
 INTERRUPTED = "the process that made this run ended before the run did"
 
 
-def insert_run(con: Connection, record: RunRecord, documents: Sequence[LoggedDocument], created_at: datetime) -> None:
-    """A run that has just started, with what its documents need."""
+def insert_run(con: Connection, record: RunRecord, documents: Sequence[LoggedDocument], created_at: datetime, withheld: Collection[str] = ()) -> None:
+    """A run that has just started, with what its documents need. `withheld`: hashes of documents whose texts it must not show."""
     values = {
         **{name: storable(value) for name, value in record.to_json().items() if isinstance(value, str)},
         **{name: json_text(getattr(record, name)) for name in ("config", "chunking")},
@@ -43,8 +43,8 @@ def insert_run(con: Connection, record: RunRecord, documents: Sequence[LoggedDoc
     for position, document in enumerate(documents):
         insert_document(con, document)
         con.execute(
-            "INSERT INTO run_documents VALUES (?, ?, ?, ?, ?)",
-            [record.run_id, position, document.sha256, storable(document.title), _insert_table(con, document)],
+            "INSERT INTO run_documents VALUES (?, ?, ?, ?, ?, ?)",
+            [record.run_id, position, document.sha256, storable(document.title), _insert_table(con, document), document.sha256 in withheld],
         )
 
 
@@ -62,7 +62,7 @@ def insert_finished(con: Connection, run: FinishedRun) -> bool:
     """A whole run; False, and nothing changed, when its id is taken."""
     if con.execute("SELECT 1 FROM runs WHERE run_id = ?", [run.record.run_id]).fetchone():
         return False
-    insert_run(con, run.record, run.documents, run.created_at)
+    insert_run(con, run.record, run.documents, run.created_at, run.withheld)
     for event in run.events:
         insert_event(con, run.record.run_id, event)
     copy_parent_steps(con, run.record)
@@ -127,8 +127,13 @@ def delete_run(con: Connection, run_id: str, owner: str | None) -> None:
     deleted = con.execute("DELETE FROM runs WHERE run_id = ? AND owner IS NOT DISTINCT FROM ?", [storable(run_id), owner]).fetchone()
     if deleted == (0,):
         raise RunNotFound(f"there is no run {run_id[:64]!r} of yours to delete")
-    con.execute("DELETE FROM events WHERE run_id = ?", [run_id])
-    con.execute("DELETE FROM run_documents WHERE run_id = ?", [run_id])
+    drop_unused(con)
+
+
+def drop_unused(con: Connection) -> None:
+    """Remove what belongs to no run: events, documents, chunk tables, and the blobs that nothing refers to."""
+    for table in ("events", "run_documents"):
+        con.execute(f"DELETE FROM {table} WHERE run_id NOT IN (SELECT run_id FROM runs)")
     con.execute("DELETE FROM documents WHERE sha256 NOT IN (SELECT sha256 FROM run_documents)")
     con.execute("DELETE FROM chunk_tables WHERE sha256 NOT IN (SELECT table_sha256 FROM run_documents WHERE table_sha256 IS NOT NULL)")
     con.execute("""

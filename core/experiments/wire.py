@@ -18,18 +18,21 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias, get_type_h
 
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, create_model
 
-from core.config import EpisodeConfig
+from core.config import ChunkConfig, EpisodeConfig
 from core.errors import LogError
 from core.events import StepScores, StepTaken, Stopped, event_from_json, event_to_json
 from core.experiments.blobs import MAX_CHUNKS, decode_scores, decode_table, encode_scores, encode_table
 from core.experiments.records import FinalStatus, LoggedDocument, RunRecord
-from core.types import Document, DocumentKind
+from core.types import CHUNK_TYPES, Document, DocumentKind
 
 MAX_LINE_BYTES = 512 << 20
 """Longest line read; a document of 10 million tokens takes some 60 MB."""
 
 MAX_EVENTS = 100_000
 """Most events of one run."""
+
+MAX_SCORES = 1 << 28
+"""Most Q-values of one run, 1 GiB unpacked: what is packed well could fill the memory otherwise."""
 
 _STRICT = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
 
@@ -49,6 +52,8 @@ class FinishedRun:
     status: FinalStatus
     message: str | None
     events: tuple[StepTaken | Stopped, ...]
+    withheld: frozenset[str] = frozenset()
+    """Hashes of documents whose texts did not come along: the run must not show texts that the log has from elsewhere."""
 
     def owned_by(self, owner: str | None) -> FinishedRun:
         """The run as `owner`'s."""
@@ -88,6 +93,7 @@ class _DocumentRef(BaseModel):
     sha256: str
     kind: DocumentKind
     table: str | None
+    withheld: bool = False
 
 
 class _RunLine(BaseModel):
@@ -128,9 +134,7 @@ _Line: TypeAdapter[Any] = TypeAdapter(Annotated[_RunLine | _DocumentLine | _Even
 
 def run_lines(run: FinishedRun, texts_written: set[str], *, with_owner: bool = False) -> Iterator[str]:
     """The lines of one run. Texts whose hash is in `texts_written` are left out, the others are added to it."""
-    references = [
-        {"title": d.title, "sha256": d.sha256, "kind": d.kind, "table": None if d.table is None else _base64(encode_table(d.table))} for d in run.documents
-    ]
+    references = [_reference(document) for document in run.documents]
     record = run.record.to_json()
     owner = record.pop("owner")
     yield _json(
@@ -153,9 +157,16 @@ def run_lines(run: FinishedRun, texts_written: set[str], *, with_owner: bool = F
     yield _json({"line": "end", "status": run.status, "message": run.message, "finished_at": run.finished_at.isoformat(), "n_events": len(run.events)})
 
 
+def _reference(document: LoggedDocument) -> dict[str, Any]:
+    table = None if document.table is None else _base64(encode_table(document.table))
+    withheld = {"withheld": True} if document.text is None else {}
+    return {"title": document.title, "sha256": document.sha256, "kind": document.kind, "table": table, **withheld}
+
+
 def read_runs(path: Path, *, keep_owner: bool = False) -> Iterator[FinishedRun]:
     """The runs of a file, one after the other. Raises MalformedRuns, naming the line, at the first thing that is not as it should be."""
     pending: list[Any] = []
+    brought: set[str] = set()
     number = 0
     try:
         with path.open("rb") as file:
@@ -167,7 +178,7 @@ def read_runs(path: Path, *, keep_owner: bool = False) -> Iterator[FinishedRun]:
                 if len(pending) > MAX_EVENTS:
                     raise MalformedRuns(f"the run has more than {MAX_EVENTS:,} lines")
                 if isinstance(pending[-1], _EndLine):
-                    yield _finished(pending, keep_owner)
+                    yield _finished(pending, keep_owner, brought)
                     pending = []
         if pending or not number:
             raise MalformedRuns("the last run has no end; the file was cut short" if pending else "the file is empty")
@@ -179,7 +190,8 @@ def read_runs(path: Path, *, keep_owner: bool = False) -> Iterator[FinishedRun]:
         raise MalformedRuns(f"{path}, line {number}: {error}; only files written by 'runs export --format json' can be imported") from error
 
 
-def _finished(lines: list[Any], keep_owner: bool) -> FinishedRun:
+def _finished(lines: list[Any], keep_owner: bool, brought: set[str]) -> FinishedRun:
+    """`brought`: hashes of texts that earlier runs of the file brought; those of this one are added."""
     head, end = lines[0], lines[-1]
     if not isinstance(head, _RunLine) or any(isinstance(line, _RunLine | _EndLine) for line in lines[1:-1]):
         raise MalformedRuns("the run does not begin with its run line")
@@ -188,14 +200,48 @@ def _finished(lines: list[Any], keep_owner: bool) -> FinishedRun:
     record = RunRecord(**head.record.model_dump(), owner=head.owner)
     if not 0 < record.n_chunks <= MAX_CHUNKS:
         raise MalformedRuns(f"n_chunks={record.n_chunks} must be between 1 and {MAX_CHUNKS:,}")
-    EpisodeConfig.from_json(record.config)
+    _check_record(record)
     texts = {line.sha256: line.text for line in lines if isinstance(line, _DocumentLine)}
     documents = tuple(_document(reference, texts.get(reference.sha256)) for reference in head.documents)
     if tuple(document.sha256 for document in documents) != record.document_hashes:
         raise MalformedRuns("the documents are not those of document_hashes, in that order")
+    _check_tables(documents, record.n_chunks)
+    brought |= texts.keys() & set(record.document_hashes)
+    withheld = frozenset(ref.sha256 for ref in head.documents if ref.withheld or ref.sha256 not in brought)
+    n_scores = record.n_chunks * sum(isinstance(line, _EventLine) and line.q_values is not None for line in lines)
+    if n_scores > MAX_SCORES:
+        raise MalformedRuns(f"the run has {n_scores:,} Q-values, more than {MAX_SCORES:,}")
     events = tuple(_event(line, record.n_chunks) for line in lines if isinstance(line, _EventLine))
     _check_order(events, end.n_events, record)
-    return FinishedRun(record, documents, head.created_at.astimezone(UTC), end.finished_at.astimezone(UTC), end.status, end.message, events)
+    times = head.created_at.astimezone(UTC), end.finished_at.astimezone(UTC)
+    return FinishedRun(record, documents, *times, end.status, end.message, events, withheld)
+
+
+def _check_record(record: RunRecord) -> None:
+    """What the views rely on: a configuration, chunking and label that belong to the documents."""
+    config, support = EpisodeConfig.from_json(record.config), (record.label or {}).get("support", [])
+    if not isinstance(support, list) or not all(type(chunk_id) is int for chunk_id in support):
+        raise MalformedRuns("label.support must be a list of chunk ids")
+    for chunk_id in (*support, *config.forbidden, *(chunk_id for _, chunk_id in config.forced)):
+        if not 0 <= chunk_id < record.n_chunks:
+            raise MalformedRuns(f"chunk {chunk_id} must be between 0 and {record.n_chunks - 1}")
+    for values in record.chunking:
+        if values != {"chunker": "given"}:
+            ChunkConfig(**values)
+
+
+def _check_tables(documents: tuple[LoggedDocument, ...], n_chunks: int) -> None:
+    tables = [document.table for document in documents if document.table is not None]
+    if len(tables) == len(documents) and sum(map(len, tables)) != n_chunks:
+        raise MalformedRuns(f"the chunk tables have {sum(map(len, tables))} chunks instead of {n_chunks}")
+    for document in documents:
+        table = document.table
+        if table is None or not len(table):
+            continue
+        ends_at = int(table.end.max()) if document.text is None else len(document.text)
+        inside = table.start.min() >= 0 and (table.start <= table.end).all() and table.end.max() <= ends_at
+        if not inside or table.type_code.max() >= len(CHUNK_TYPES) or not 0 <= table.heading_code.min() <= table.heading_code.max() < len(table.heading_paths):
+            raise MalformedRuns(f"the chunk table of document {document.title[:80]!r} does not fit its text")
 
 
 def _document(reference: _DocumentRef, text: str | None) -> LoggedDocument:

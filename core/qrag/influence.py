@@ -18,9 +18,11 @@ Influence = tuple[tuple[float, ...], ...]
 
 def leave_one_out(agent: Agent, query: str, corpus: Searchable, config: EpisodeConfig, chosen: Sequence[int]) -> Influence:
     """`chosen`: chunk ids in order of choice. T * (T - 1) / 2 states are embedded, one step's in a batch."""
-    episode = Episode(query, corpus, config)
-    rows = []
-    for step, chunk_id in enumerate(chosen):
-        states = [(episode, [*chosen[:left_out], *chosen[left_out + 1 : step]]) for left_out in range(step)]
-        rows.append(tuple(float(look.scores.q_values[chunk_id]) for look in agent.look(states)))
-    return tuple(rows)
+    return tuple(without_each(agent, query, corpus, config, chosen[: step + 1]) for step in range(len(chosen)))
+
+
+def without_each(agent: Agent, query: str, corpus: Searchable, config: EpisodeConfig, chosen: Sequence[int]) -> tuple[float, ...]:
+    """Q of the last of `chosen` without each of those before it: one row of `leave_one_out`, its T - 1 states in a batch."""
+    episode, (*before, chunk_id) = Episode(query, corpus, config), chosen
+    states = [(episode, [*before[:left_out], *before[left_out + 1 :]]) for left_out in range(len(before))]
+    return tuple(float(look.scores.q_values[chunk_id]) for look in agent.look(states))

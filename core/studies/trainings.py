@@ -23,6 +23,8 @@ Events = Sequence[dict[str, Any]]
 
 SMOOTHING = 25
 """Updates that a point of a curve is the mean of."""
+MAX_VARIANT = 40
+"""Characters of what sets a training apart; where it would be longer, trainings are numbered in the order given."""
 _SWITCHES = {
     "soft_values": "without soft values",
     "target_towers": "without target towers",
@@ -67,7 +69,7 @@ def curves(trainings: Sequence[Events]) -> Report:
         scores = [event["score"] for event in validated] or [None]
         best = max((event["score"] for event in validated), default=None)
         lines.append((name, last["update"], f"{last['seconds'] / 60:.0f}", success, scores[0], best, scores[-1]))
-    columns = ("training", "updates", "minutes", "success while exploring", "score untrained", "best", "last")
+    columns = ("training", "updates", "minutes", "success while exploring", "score before", "best", "last")
     return Report(
         "curves",
         (Table("Trainings", columns, tuple(lines)),),
@@ -132,10 +134,13 @@ def _validated(events: Events) -> list[dict[str, Any]]:
 
 
 def _variants(trainings: Sequence[Events]) -> list[str]:
-    """What sets each training apart from most of them, the seed aside."""
+    """What sets each training apart from most of them, the seed aside; a setting that an older version did not know counts as its own value."""
     configs = [{name: value for name, value in events[0]["config"].items() if name != "seed"} for events in trainings]
-    usual = {name: Counter(json.dumps(config.get(name)) for config in configs).most_common(1)[0][0] for name in configs[0]}
-    return [", ".join(_words(name, config[name]) for name, common in usual.items() if json.dumps(config.get(name)) != common) or "full" for config in configs]
+    names = list(dict.fromkeys(name for config in configs for name in config))
+    usual = {name: Counter(json.dumps(config.get(name)) for config in configs).most_common(1)[0][0] for name in names}
+    return [
+        ", ".join(_words(name, config.get(name)) for name, common in usual.items() if json.dumps(config.get(name)) != common) or "full" for config in configs
+    ]
 
 
 def _words(name: str, value: Any) -> str:
@@ -145,14 +150,14 @@ def _words(name: str, value: Any) -> str:
 
 
 def _names(trainings: Sequence[Events]) -> list[str]:
-    """Distinct names: the data, then what sets a training apart, then the seed where that is not enough."""
+    """Distinct names: the data, then what sets a training apart if that is soon said, then the seed, then a number."""
     names = [f"{events[0]['config'].get('data', 'training')}" for events in trainings]
     if len(set(names)) < len(names):
-        variants = _variants(trainings)
+        variants = [variant if len(variant) <= MAX_VARIANT else "full" for variant in _variants(trainings)]
         names = [name if variant == "full" else f"{name}, {variant}" for name, variant in zip(names, variants, strict=True)]
-    if len(set(names)) < len(names):
+    if len(set(names)) < len(names) and len({events[0]["config"].get("seed") for events in trainings}) > 1:
         names = [f"{name}, seed {events[0]['config'].get('seed')}" for name, events in zip(names, trainings, strict=True)]
-    return names
+    return [f"{name} ({names[: i + 1].count(name)})" if names.count(name) > 1 else name for i, name in enumerate(names)]
 
 
 def _smoothed(values: Sequence[float]) -> tuple[float, ...]:

@@ -39,7 +39,7 @@ class RunningApp:
 StartApp = Callable[..., RunningApp]
 
 
-def _start(home: Path, *flags: str) -> tuple[RunningApp, subprocess.Popen[bytes]]:
+def start_process(home: Path, *flags: str) -> tuple[RunningApp, subprocess.Popen[bytes]]:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
@@ -69,7 +69,7 @@ def start_app(tmp_path: Path) -> Iterator[StartApp]:
             process.kill() if kill_last else process.terminate()
             process.wait(20)
         processes.clear()
-        app, process = _start(tmp_path, *flags)
+        app, process = start_process(tmp_path, *flags)
         processes.append(process)
         return app
 
@@ -82,7 +82,28 @@ def start_app(tmp_path: Path) -> Iterator[StartApp]:
 @pytest.fixture(scope="module")
 def running_app(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningApp]:
     """One app for the tests of a module that don't restart it."""
-    app, process = _start(tmp_path_factory.mktemp("home"))
+    app, process = start_process(tmp_path_factory.mktemp("home"))
+    yield app
+    process.terminate()
+    process.wait(20)
+
+
+@pytest.fixture(scope="session")
+def tiny(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An imported checkpoint of that name, which embeds in milliseconds."""
+    from core.encode.checkpoint import read_spec, write_spec  # takes seconds: browser tests do without
+    from core.encode.reference import import_checkpoint
+
+    reference, folder = ROOT / "tests" / "data" / "reference", tmp_path_factory.mktemp("checkpoint") / "tiny"
+    import_checkpoint(str(reference / "checkpoints" / "relative10"), folder, base=str(reference / "tiny-bert"))
+    write_spec(folder, read_spec(folder).model_copy(update={"name": "tiny"}))
+    return folder
+
+
+@pytest.fixture(scope="module")
+def tiny_app(tmp_path_factory: pytest.TempPathFactory, tiny: Path) -> Iterator[RunningApp]:
+    """One app for the tests of a module that take nothing from the agents that ship."""
+    app, process = start_process(tmp_path_factory.mktemp("home"), "--checkpoint", str(tiny))
     yield app
     process.terminate()
     process.wait(20)

@@ -8,38 +8,34 @@ from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
 
+import gradio as gr
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from playwright.sync_api import Page, expect
 
 from app import compare_view as view
-from app.comparing import Compared, Comparing, ComparisonOrder, Comparisons, ShownColumn
+from app import difference_view
+from app.comparing import AS_OPEN, ColumnRef, Compared, Comparing, ComparisonOrder, Comparisons, CutRow, FromExplore, ShownColumn, own_key
 from app.explorer import Explorer
 from app.opening import open_pasted
 from app.services import Labelled, OpenDocuments, Services
 from app.session import Session
 from app.settings import Settings
-from core.encode.checkpoint import read_spec, write_spec
-from core.encode.reference import import_checkpoint
+from app.tabs.compare import CompareTab
+from core.config import CHUNKERS
+from core.cuts import chunks_of, share_found, sizes_for, spans_of
+from core.encode.checkpoint import read_spec
 from core.errors import BadRequest, Cancelled
 from core.events import fold
-from tests.app.conftest import StartApp, wait_ready
+from core.experiments import ExperimentLog
+from core.variant import Change
+from tests.app.conftest import RunningApp, StartApp, wait_ready
 from tests.conftest import OpenPage
 
-REFERENCE = Path(__file__).resolve().parents[1] / "data" / "reference"
 QUERY = "where was the apple before the hallway ?"
 EVERY = ("qrag:tiny", "topk", "bm25", "threshold", "multistep")
 SUPPORT = (0, 20, 39)
-
-
-@pytest.fixture(scope="module")
-def tiny(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """An imported checkpoint that embeds in milliseconds."""
-    folder = tmp_path_factory.mktemp("checkpoint") / "tiny"
-    import_checkpoint(str(REFERENCE / "checkpoints" / "relative10"), folder, base=str(REFERENCE / "tiny-bert"))
-    write_spec(folder, read_spec(folder).model_copy(update={"name": "tiny"}))
-    return folder
 
 
 @pytest.fixture
@@ -109,9 +105,9 @@ def test_agents_stop_by_themselves_only_when_asked_to(comparisons: Comparisons, 
 
 
 def test_a_cancel_keeps_the_columns_that_were_there(comparisons: Comparisons, services: Services, documents: OpenDocuments) -> None:
-    told: list[Comparing] = []
+    told: list[Comparing[ColumnRef]] = []
 
-    def report(now: Comparing) -> None:
+    def report(now: Comparing[ColumnRef]) -> None:
         told.append(now)
         if now.name == "top-k" and now.stage == "retrieving" and now.done == 1:
             raise Cancelled
@@ -193,6 +189,146 @@ def test_a_choice_says_what_it_owes_to_those_before(comparisons: Comparisons, do
     assert "owed to" not in json.dumps(view.results(place, columns))
 
 
+def test_an_agent_shows_the_rank_of_the_support_at_every_step(comparisons: Comparisons, documents: OpenDocuments) -> None:
+    _, columns = compared(comparisons, documents, ComparisonOrder(QUERY, EVERY, 3))
+    shown = json.dumps(view.support(columns))
+    headings = [f'"{name}: rank at every step"]]' in shown for name in ("Q-RAG tiny", "multi-step", "top-k", "BM25", "threshold")]
+    assert headings == [True, True, False, False, False], "only these look again after each choice"
+
+
+def test_what_explore_never_chooses_is_left_out_for_agents_alone(comparisons: Comparisons, documents: OpenDocuments) -> None:
+    _, free = compared(comparisons, documents, ComparisonOrder(QUERY, EVERY, 3))
+    never = tuple(sorted({chunk_id for column in free if column.run for chunk_id in column.run.trace.chosen[:1]}))
+    place, columns = compared(comparisons, documents, ComparisonOrder(QUERY, EVERY, 3, forbidden=never))
+    agent, *others = [column.run for column in columns]
+    assert agent is not None
+    assert agent.config.forbidden == never
+    assert not {*never} & {*agent.trace.chosen}
+    assert [run.trace.chosen for run in others if run] == [column.run.trace.chosen for column in free[1:] if column.run]
+    shown = json.dumps(view.results(place, columns))
+    assert shown.count(f"{len(never)} chunks forbidden" if len(never) > 1 else "1 chunk forbidden") == 1
+    words = json.dumps(view.as_in_explore("qrag:tiny", place.order, agent.config))
+    assert f"never chooses chunk{'s' if len(never) > 1 else ''} {', '.join(map(str, never))}." in words
+    assert "forbidden chunks" in json.dumps(view.changes(place, ComparisonOrder(QUERY, EVERY, 3), True))
+
+
+def test_the_agent_of_explore_runs_as_it_does_there(comparisons: Comparisons, services: Services, documents: OpenDocuments) -> None:
+    usual = documents.agent.spec.episode_config()
+    settings = usual.with_(step_budget=2, temperature=0.5, seed=3, stop_threshold=-50.0, forced=((1, 5),), use_positions=False)
+    for own_stop, threshold in ((False, None), (True, -50.0)):
+        _, columns = compared(comparisons, documents, ComparisonOrder(QUERY, EVERY, 3, own_stop, settings))
+        agent, *others = [column.run for column in columns if column.run]
+        assert agent.config == settings.with_(step_budget=3, stop_threshold=threshold, forced=())
+        assert all(run.config.temperature == 0 for run in others)
+    words = json.dumps(view.as_in_explore("qrag:tiny", ComparisonOrder(settings=settings), usual))
+    assert "temperature 0.5, seed 3, without positions, its own stop at Q -50.00" in words
+    assert view.as_in_explore("qrag:tiny", ComparisonOrder(settings=usual.with_(step_budget=9)), usual) == []
+
+    plain = services.reopen(documents.workspace, services.agent("base"), None, documents.questions)
+    beam = services.agent("base").spec.episode_config(step_budget=2, beam_width=3)
+    _, columns = compared(comparisons, plain, ComparisonOrder(QUERY, EVERY, 3, settings=beam, forbidden=(4,)))
+    configs = {column.name: column.run.config for column in columns if column.run}
+    assert own_key("base") == "multistep"
+    assert configs["multi-step"] == beam.with_(step_budget=3, forbidden=(4,))
+    assert configs["Q-RAG tiny"].beam_width == 1
+
+
+def test_a_run_of_explore_is_taken_over_once_and_as_long_as_its_documents_are_open(services: Services, documents: OpenDocuments) -> None:
+    with gr.Blocks():
+        tab = CompareTab(services, gr.State(Session()), gr.Textbox())
+    settings = documents.agent.spec.episode_config(step_budget=2, temperature=0.5, stop_threshold=0.1)
+    session, wanted = Session(corpus=documents.token, forbidden=(7,)), FromExplore(documents.token, QUERY, settings, "1")
+    update = tab._shown(session, "typed in Explore ?", Compared(), wanted, "", ["topk"], "same", 4)
+    compared = update[tab.compared]
+    assert (update[tab.question], update[tab.k], update[tab.size]) == (QUERY, 2, "own stop")
+    assert update[tab.methods].value[0] == "qrag:tiny"
+    order = tab._order(session, compared, QUERY, ["qrag:tiny"], "own stop", 2)
+    assert order == ComparisonOrder(QUERY, ("qrag:tiny",), 2, True, settings, (7,))
+    header = json.dumps(update[tab.header])
+    assert "temperature 0.5" in header
+    assert "never chooses chunk 7." in header
+
+    later = tab._shown(session, "typed in Explore ?", compared, wanted, "typed here ?", ["bm25"], "same", 3)
+    assert (later[tab.question], later[tab.k], later[tab.methods].value) == ("typed here ?", 3, ["bm25"])
+    assert "temperature 0.5" in json.dumps(later[tab.header])
+    click = gr.EventData(None, {"act": "defaults", "arg": ""})
+    back = tab._on_header(session, compared, click, QUERY, ["qrag:tiny"], "same", 2)
+    assert "temperature" not in json.dumps(back[tab.header])
+    assert tab._order(session, back[tab.compared], QUERY, ["topk"], "same", 2).settings is None
+
+    reopened = services.reopen(documents.workspace, documents.agent, None, documents.questions)
+    assert tab._order(Session(corpus=reopened.token), compared, QUERY, ["topk"], "same", 2) == ComparisonOrder(QUERY, ("topk",), 2)
+
+
+def test_a_changed_chunk_is_tried_out_on_every_agent_and_logged_by_none(comparisons: Comparisons, services: Services, documents: OpenDocuments) -> None:
+    place, columns = compared(comparisons, documents, ComparisonOrder(QUERY, EVERY, 3))
+    agent = columns[0].run
+    assert agent is not None
+    before = services.log.search(owner=None).total  # type: ignore[union-attr]
+    first = agent.trace.chosen[0]
+    runs = comparisons.try_out(place, Change(first, None))
+    assert [column.name for column, _ in runs] == ["Q-RAG tiny", "multi-step"]
+    assert runs[0][1].differs_from == 1
+    shown = json.dumps(difference_view.tried(runs))
+    assert f"Chunk {first} left out: nothing was embedded" in shown
+    assert "Another choice from step 1 on." in shown
+    assert "the log has no run of it" in shown
+
+    written = json.dumps(difference_view.tried(comparisons.try_out(place, Change(first, "<b>mary</b> got the milk ."))))
+    assert "reads otherwise: 1 chunk embedded, the other 39 not again" in written
+    assert f"Q {agent.trace.steps[0].q_value:.3f} \\u2192" in written
+    with pytest.raises(BadRequest, match="the text is as it was"):
+        comparisons.try_out(place, Change(first, documents.workspace[first].text))
+    assert services.log.search(owner=None).total == before  # type: ignore[union-attr]
+
+    at_once, _ = compared(comparisons, documents, ComparisonOrder(QUERY, ("topk", "bm25"), 3))
+    with pytest.raises(BadRequest, match="no column chose step by step"):
+        comparisons.try_out(at_once, Change(first, None))
+
+
+def test_every_way_of_cutting_is_a_logged_run_over_that_cut(comparisons: Comparisons, services: Services, documents: OpenDocuments) -> None:
+    told: list[Comparing[CutRow]] = []
+    rows, sizes = comparisons.across_cuts(documents, ComparisonOrder(QUERY, (), 3, forbidden=(0, 1)), told.append), sizes_for(documents.agent.spec)
+    assert comparisons.wait_idle(0)
+    assert [row.name for row in rows] == [AS_OPEN, *(f"{chunker}, {size} tokens" for chunker in CHUNKERS for size in sizes)]
+    now, made = rows[0], [row for row in rows if not row.refused]
+    spans = spans_of(documents.workspace, SUPPORT)
+    chosen = fold(documents.agent.run(QUERY, documents.corpus, documents.agent.spec.episode_config(step_budget=3, stop_threshold=None))).chosen
+    assert (now.n_chunks, now.shared, now.support) == (len(documents.corpus), 1.0, share_found(documents.workspace, chosen, spans))
+    assert len(made) > len(sizes)
+    assert {row.refused.partition(" is above")[0] for row in rows if row.refused} <= {"step budget 3"}
+    assert isinstance(services.log, ExperimentLog)
+    for row in made:
+        logged = services.log.get(row.run_id)
+        assert (logged.record.n_chunks, logged.status, len(logged.trace.steps)) == (row.n_chunks, "complete", len(row.q_values))
+        session = Explorer(services).attach(row.run_id)
+        run = services.runs.get(session.run)
+        assert run is not None
+        assert run.gold == chunks_of(run.documents.workspace, spans)
+        assert run.documents.workspace.documents == documents.workspace.documents
+    assert {now.stage for now in told} == {"cutting", "embedding", "retrieving"}
+
+    again = comparisons.across_cuts(documents, ComparisonOrder(QUERY, (), 3), lambda _: None)
+    assert [(row.n_embedded, row.q_values) for row in again] == [(0, row.q_values) for row in rows]
+    table = json.dumps(difference_view.cuts(rows), ensure_ascii=False)
+    assert table.count("Open in Explore") == len(made)
+    assert "support found" in table
+    unknown = comparisons.across_cuts(documents, ComparisonOrder("where is mary ?", (), 3), lambda _: None)
+    assert "support found" not in json.dumps(difference_view.cuts(unknown))
+    assert difference_view.cuts(()) == []
+
+
+def test_a_cancelled_way_of_cutting_keeps_the_runs_before_it(comparisons: Comparisons, services: Services, documents: OpenDocuments) -> None:
+    def report(now: Comparing[CutRow]) -> None:
+        if len(now.columns) == 2:
+            raise Cancelled
+
+    with pytest.raises(Cancelled):
+        comparisons.across_cuts(documents, ComparisonOrder(QUERY, (), 3), report)
+    assert comparisons.wait_idle(0)
+    assert [row.status for row in services.log.search(owner=None).rows] == ["complete", "complete"]  # type: ignore[union-attr]
+
+
 def test_a_comparison_that_is_gone_says_so(comparisons: Comparisons, services: Services, documents: OpenDocuments) -> None:
     place, _ = compared(comparisons, documents, ComparisonOrder(QUERY, ("topk",), 1))
     fresh = Comparisons(Services(Settings(log=services.log_path.with_name("other.duckdb"))))
@@ -267,7 +403,7 @@ def test_compare_read_export_and_open_in_explore(start_app: StartApp, open_page:
     compare(page, 4)
     expect(page.locator("#qx-compare-columns .qx-column h4")).to_have_text(["Q-RAG tiny", "top-k", "BM25", "multi-step"])
     expect(page.locator("#qx-compare-columns svg")).to_have_count(4)
-    n_support = page.locator("#qx-compare-support tbody tr").count()
+    n_support = page.locator("#qx-compare-support [aria-label='Support chunks'] tbody tr").count()
     assert n_support >= 3
     expect(page.locator("#qx-compare-columns .qx-column-head").first).to_contain_text(f"of {n_support} support")
     expect(page.locator("#qx-compare-common")).to_contain_text("Overlap")
@@ -331,3 +467,62 @@ def test_compare_read_export_and_open_in_explore(start_app: StartApp, open_page:
     lefts = {round(column.bounding_box()["x"]) for column in narrow.locator("#qx-compare-columns .qx-column").all()}  # type: ignore[index]
     assert len(lefts) == 1, "cards stand below one another"
     assert narrow.evaluate("document.documentElement.scrollWidth") <= 360
+
+
+def chosen_in_explore(page: Page) -> list[int]:
+    """Chunk ids of the step cards."""
+    return [int(text.split()[1].replace(",", "")) for text in page.locator("#qx-steps .qx-step-head .qx-link").all_inner_texts()]
+
+
+def test_a_run_is_opened_from_explore_changed_and_cut_anew(tiny_app: RunningApp, open_page: OpenPage, tiny: Path) -> None:
+    page = open_page(tiny_app.url, width=1400)
+    errors: list[str] = []
+    page.on("console", lambda message: errors.append(message.text) if message.type == "error" else None)
+    wait_ready(page, 120)
+    page.locator("#qx-budget input[type=number]").fill("3")
+    page.locator("#qx-budget input[type=number]").press("Tab")
+    page.locator("#qx-run").click()
+    expect(page.locator("#qx-steps .qx-step")).to_have_count(3, timeout=60_000)
+    n_support = int(page.locator("#qx-evidence").inner_text().partition(" support chunks found")[0].split()[-1])
+    expect(page.locator("#qx-trail tbody tr")).to_have_count(n_support, timeout=30_000)
+    unwanted = chosen_in_explore(page)[0]
+    page.locator("#qx-steps .qx-step-head .qx-link").first.click()
+    expect(page.locator("#qx-reading .qx-crumb")).to_contain_text(f"chunk {unwanted:,} of", timeout=30_000)
+    page.get_by_role("button", name="Never this chunk").click()
+    expect(page.locator("#qx-standing")).to_contain_text(f"chunk {unwanted:,}", timeout=30_000)
+    expect(page.locator("#qx-steps .qx-step")).to_have_count(3, timeout=30_000)
+    expect(page.locator("#qx-steps")).not_to_contain_text(f"chunk {unwanted:,}\n", timeout=30_000)
+    chosen = chosen_in_explore(page)
+    page.locator("#qx-evidence").get_by_role("button", name="Open in Compare").click()
+
+    expect(page.locator("#qx-compare-header")).to_contain_text(f"Explore never chooses chunk {unwanted:,}.", timeout=30_000)
+    expect(page.locator("#qx-compare-k input[type=number]")).to_have_value("3")
+    compare(page, 4)
+    assert ids(page, 0) == chosen
+    expect(page.locator("#qx-compare-columns .qx-column").first).to_contain_text("1 chunk forbidden")
+    expect(page.locator("#qx-compare-support")).to_contain_text("Q-RAG tiny: rank at every step")
+
+    page.locator("#qx-compare-columns .qx-found .qx-link").first.click()
+    page.locator("#qx-compare-reading").get_by_role("button", name="Change this chunk").click()
+    field = page.locator("#qx-compare-changed textarea")
+    expect(field).to_be_visible(timeout=30_000)
+    page.locator("#qx-compare-try-text").click()
+    expect(page.locator("#qx-compare-change-notice")).to_contain_text("the text is as it was", timeout=30_000)
+    field.fill("<img src=x onerror=alert(1)> nothing of the kind was ever said .")
+    page.locator("#qx-compare-try-text").click()
+    expect(page.locator("#qx-compare-tried")).to_contain_text("1 chunk embedded", timeout=30_000)
+    expect(page.locator("#qx-compare-tried h3")).to_be_in_viewport()
+    assert page.locator("#qx-compare-tried img").count() == 0
+    page.locator("#qx-compare-try-without").click()
+    expect(page.locator("#qx-compare-tried")).to_contain_text(f"Chunk {chosen[0]:,} left out", timeout=30_000)
+    expect(page.locator("#qx-compare-tried")).to_contain_text("Another choice from step 1 on")
+    page.locator("#qx-compare-reading").get_by_role("button", name="Close").click()
+
+    page.locator("#qx-compare-cuts-run").click()
+    expect(page.locator("#qx-compare-cuts-run")).to_be_enabled(timeout=120_000)
+    sizes = sizes_for(read_spec(tiny))
+    expect(page.locator("#qx-compare-cuts-table tbody tr")).to_have_count(1 + len(CHUNKERS) * len(sizes), timeout=120_000)
+    page.locator("#qx-compare-cuts-table").get_by_role("button", name="Open in Explore").nth(1).click()
+    expect(page.locator("#qx-status")).to_contain_text("step 3 of 3", timeout=60_000)
+    expect(page.locator("#qx-header")).to_contain_text(f"{CHUNKERS[0]}, {sizes[0]} tokens")
+    assert errors == []

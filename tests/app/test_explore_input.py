@@ -10,6 +10,7 @@ from playwright.sync_api import Page, expect
 
 from tests.app.conftest import RunningApp, upload, wait_ready
 from tests.conftest import OpenPage
+from tests.core.ingest.made import encrypted_pdf, make_docx, make_pdf, make_pdf_bomb, make_zip, paragraph
 
 CARDS = "#qx-steps .qx-step"
 PAYLOADS = (
@@ -172,3 +173,41 @@ def test_pasted_text_opens_and_cancel_keeps_what_was_open(running_app: RunningAp
     page.locator("#qx-question textarea").fill("Where is the lamp?")
     page.locator("#qx-run").click()
     expect(page.locator("#qx-steps .qx-stop")).to_be_visible(timeout=30_000)
+
+
+def test_an_archive_of_office_files_opens_as_a_list_of_documents(running_app: RunningApp, open_page: OpenPage, tmp_path: Path) -> None:
+    page = open_page(running_app.url)
+    wait_ready(page)
+    letter = make_docx(paragraph("The key", "Heading1") + paragraph("The key hangs in the harbour office. Anna left it there on Monday."), "Where the key is")
+    path = tmp_path / "letters.zip"
+    path.write_bytes(make_zip({"../<img src=x>.docx": letter, "notes.pdf": make_pdf([["Tomas runs the harbour office."]]), "photo.png": b"\x89PNG"}))
+    upload(page, path)
+    expect(page.locator("#qx-header .qx-doc-title")).to_have_text("Where the key is and 1 more")
+    expect(page.locator("#qx-header")).to_contain_text("Converted to Markdown from <img src=x>.docx in letters.zip, a DOCX.")
+    expect(page.locator("#qx-header")).to_contain_text("One file was left out of letters.zip: photo.png in letters.zip is an image, not text.")
+    page.locator("#qx-question textarea").fill("Who runs the office with the key?")
+    page.locator("#qx-run").click()
+    expect(page.locator("#qx-steps .qx-stop")).to_be_visible(timeout=30_000)
+
+
+def test_a_conversion_is_cancelled_and_an_encrypted_file_is_one_sentence(running_app: RunningApp, open_page: OpenPage, tmp_path: Path) -> None:
+    page = open_page(running_app.url)
+    wait_ready(page)
+    title = page.locator("#qx-header .qx-doc-title").inner_text()
+    slow, secret = tmp_path / "slow.pdf", tmp_path / "secret.pdf"
+    slow.write_bytes(make_pdf_bomb(300))
+    secret.write_bytes(encrypted_pdf([["text"]], "password"))
+    page.get_by_text("Change document").click()
+    page.get_by_role("tab", name="Upload").click()
+    page.locator("#qx-files input[type=file]").set_input_files(str(slow))
+    expect(page.locator("#qx-files")).to_contain_text("slow", timeout=30_000)
+    page.locator("#qx-open-files").click()
+    expect(page.locator("#qx-opening")).to_contain_text("Reading", timeout=30_000)
+    page.locator("#qx-cancel").click()
+    expect(page.locator("#qx-notice")).to_contain_text("Cancelled", timeout=30_000)
+    page.locator("#qx-files button[aria-label*='lear'], #qx-files button[aria-label*='emove']").first.click()
+    page.locator("#qx-files input[type=file]").set_input_files(str(secret))
+    expect(page.locator("#qx-files")).to_contain_text("secret", timeout=30_000)
+    page.locator("#qx-open-files").click()
+    _expect_sentence(page, "secret.pdf is encrypted; save it without a password and open that")
+    assert page.locator("#qx-header .qx-doc-title").inner_text() == title

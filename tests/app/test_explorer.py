@@ -3,32 +3,25 @@
 from __future__ import annotations
 
 import gc
+import json
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from app import present
 from app.explorer import Explorer
 from app.opening import find_chunk, open_pasted, open_sample
 from app.services import Services
 from app.session import Session
 from app.settings import Settings
 from core.config import EpisodeConfig
-from core.encode.reference import import_checkpoint
 from core.errors import BadDocument, BadRequest, RunNotFound
 from core.tasks.samples import list_samples
 
-REFERENCE = Path(__file__).resolve().parents[1] / "data" / "reference"
 QUERY = "where was the apple before the hallway ?"
 CONFIG = EpisodeConfig(step_budget=4)
-
-
-@pytest.fixture(scope="module")
-def tiny(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """An imported checkpoint that embeds in milliseconds."""
-    folder = tmp_path_factory.mktemp("checkpoint") / "tiny"
-    import_checkpoint(str(REFERENCE / "checkpoints" / "relative10"), folder, base=str(REFERENCE / "tiny-bert"))
-    return folder
 
 
 @pytest.fixture
@@ -72,6 +65,20 @@ def test_steps_equal_a_run_and_are_one_logged_run(explorer: Explorer, session: S
     runs = explorer.services.log.search(owner=None)
     assert runs.total == 2
     assert {row.status for row in runs.rows} == {"complete"}
+
+
+def test_a_step_says_what_it_owes_to_those_before(explorer: Explorer, session: Session) -> None:
+    session = last(explorer.advance(session, QUERY, CONFIG, None))
+    run = explorer.run_of(session)
+    assert run is not None
+    without = explorer.without_each(run, 2)
+    assert without == pytest.approx([run.trace.steps[0].scores.q_values[run.trace.chosen[1]]], abs=1e-5), "only the question is left"
+    step, looking = run.trace.steps[1], replace(session, look=2)
+    words = json.dumps(present.steps(run, looking, without))
+    assert f"chunk {run.trace.chosen[0]:,}: Q {without[0]:.3f} instead of {step.q_value:.3f}" in words
+    folded = json.dumps(present.steps(run, looking))
+    assert "instead of" not in folded
+    assert folded.count('"why"') == 3, "nothing comes before the first"
 
 
 def test_sampling_does_not_depend_on_how_the_run_was_paused(explorer: Explorer, session: Session) -> None:

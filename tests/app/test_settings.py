@@ -44,8 +44,17 @@ def test_entry_finds_the_package_beside_itself() -> None:
     assert result.stderr.startswith("port='eighty' is not a number")
 
 
-def test_public_mode_is_refused_until_visitors_are_kept_apart() -> None:
-    environ = {**os.environ, "SPACE_ID": "someone/space"}
-    result = subprocess.run([sys.executable, "app.py"], cwd=ROOT, env=environ, capture_output=True, text=True, check=False)
-    assert (result.returncode, result.stderr.count("\n")) == (2, 1), result.stderr
-    assert result.stderr.startswith("public mode is not in this version")
+def test_who_may_sign_in_comes_from_the_environment_and_is_not_repeated() -> None:
+    settings = Settings.from_args([], {"QRAG_USERS": " ann:one:two-three  bob:correct-horse\n"})
+    assert [(name, secret.get_secret_value()) for name, secret in settings.users] == [("ann", "one:two-three"), ("bob", "correct-horse")]
+    assert "horse" not in repr(settings)
+    for wrong in ("ann:short", "anncorrect-horse", ":correct-horse", "bob:correct-horse bob:battery-staple"):
+        with pytest.raises(BadRequest, match="QRAG_USERS") as refused:
+            Settings.from_args([], {"QRAG_USERS": wrong})
+        assert "horse" not in str(refused.value)
+        assert "short" not in str(refused.value)
+
+
+def test_signing_in_with_the_hub_needs_a_space_that_asks_for_it() -> None:
+    assert Settings.from_args([], {"SPACE_ID": "someone/space", "OAUTH_CLIENT_ID": "id"}).hub_sign_in
+    assert not Settings.from_args([], {"OAUTH_CLIENT_ID": "id"}).hub_sign_in

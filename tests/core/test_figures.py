@@ -16,6 +16,8 @@ from core.figures import (
     block_of,
     card_figure,
     chart_figure,
+    counts_figure,
+    curves_figure,
     distribution_figure,
     parts_figure,
     step_colour,
@@ -148,6 +150,22 @@ def test_stops_are_stacked_under_the_threshold_that_is_looked_at() -> None:
     assert (perfect.stackgroup, early.stackgroup, f1.stackgroup) == ("stops", "stops", None)
     assert list(np.add(perfect.y, early.y)) == [1, 1, 1]
     assert (f1.name, figure.layout.shapes[0].x0) == ("Fact F1", 0.5)
+
+
+def test_runs_are_lines_that_end_hollow_where_the_agent_refused() -> None:
+    first, second = curves_figure([("1. <b>who</b>", (0.9, 0.5), 0.1), ("2. %{x}", (0.7,), None)]).data
+    assert (first.name, list(first.x), list(first.y)) == ("1. &lt;b&gt;who&lt;/b&gt;", [1, 2, 3], [0.9, 0.5, 0.1])
+    assert list(first.marker.symbol) == ["circle", "circle", "circle-open"]
+    assert list(second.y) == [0.7]
+    assert "%{x}" not in second.hovertemplate.replace("step %{x}", "")
+
+
+def test_outcomes_are_stacked_by_method() -> None:
+    figure = counts_figure({"qrag a": {"hit": 2, "miss": 1}, "topk <i>": {"miss": 3}})
+    hits, misses = figure.data
+    assert (hits.name, list(hits.y), list(misses.y)) == ("hit", [2, 0], [1, 3])
+    assert list(misses.x) == ["qrag a", "topk &lt;i&gt;"]
+    assert figure.layout.barmode == "stack"
 
 
 def test_a_chart_in_a_card_has_no_title_of_its_own() -> None:

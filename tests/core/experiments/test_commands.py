@@ -7,6 +7,7 @@ import json
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -72,6 +73,35 @@ def test_the_life_of_a_run_on_the_command_line(result: Callable[..., Any], path:
     assert result("list", "--log", path)["total"] == 1
     assert result("import", tmp_path / "out.jsonl", "--log", path) == {"imported": 1}
     assert {row["run_id"] for row in result("list", "--log", path)["runs"]} == {record.run_id, another.run_id}
+
+
+def test_lists_are_filtered_by_date_and_outcome(runs: Callable[..., Outcome], result: Callable[..., Any], path: Path) -> None:
+    with ExperimentLog.open(path) as log:
+        record = make_record()
+        hit = log_run(log, make_record(run_id=record.run_id, label={"support": [step_taken(record.run_id, 1).chunk_id]}))
+        miss = log_run(log, make_record(label={"support": list(range(50))}))
+    day = f"{datetime.now():%Y-%m-%d}"
+    found = {words: [row["run_id"] for row in result("list", "--log", path, *words)["runs"]] for words in (("--outcome", "hit"), ("--outcome", "miss"))}
+    assert found == {("--outcome", "hit"): [hit.run_id], ("--outcome", "miss"): [miss.run_id]}
+    assert result("list", "--log", path, "--since", day, "--until", day)["total"] == 2
+    assert result("list", "--log", path, "--since", "2999-01-01")["total"] == 0
+    refused = runs("list", "--log", path, "--until", "tomorrow")
+    assert (refused.returncode, refused.stdout, refused.stderr.count("\n")) == (2, "", 1)
+
+
+def test_a_page_has_texts_only_when_told_to(runs: Callable[..., Outcome], path: Path, tmp_path: Path) -> None:
+    with ExperimentLog.open(path) as log:
+        record = log_run(log, make_record(), text="SECRET CHUNK")
+    page = tmp_path / "run.html"
+    assert runs("export", record.run_id, "--format", "html", "--log", path, "--to", page).stdout == f"{page}\n"
+    assert "SECRET CHUNK" not in page.read_text()
+    runs("export", record.run_id, "--format", "html", "--text", "--log", path, "--to", page)
+    assert "SECRET CHUNK" in page.read_text()
+    lines = tmp_path / "run.jsonl"
+    runs("export", record.run_id, "--log", path, "--to", lines)
+    assert "SECRET CHUNK" in lines.read_text()
+    runs("export", record.run_id, "--no-text", "--log", path, "--to", lines)
+    assert "SECRET CHUNK" not in lines.read_text()
 
 
 def test_text_for_people_keeps_to_its_line(runs: Callable[..., Outcome], path: Path) -> None:

@@ -21,7 +21,8 @@ from hypothesis import strategies as st
 
 from core.errors import LogError, RunNotFound
 from core.experiments import ExperimentLog, MalformedRuns, export_runs, import_runs
-from core.types import Document
+from core.experiments.blobs import encode_table
+from core.types import ChunkTable, Document
 from tests.core.experiments.recording import DOCUMENT, chunk_table, log_run, make_record, q_values, step_taken
 
 
@@ -132,6 +133,10 @@ def edit(lines: list[dict[str, Any]], which: int, **changes: Any) -> None:
     lines[which] |= changes
 
 
+def set_table(lines: list[dict[str, Any]], table: ChunkTable) -> None:
+    lines[0]["documents"][0]["table"] = base64.b64encode(encode_table(table)).decode()
+
+
 HOSTILE_EDITS: dict[str, Callable[[list[dict[str, Any]]], object]] = {
     "unknown field": lambda lines: edit(lines, 0, surprise=1),
     "unknown field in the record": lambda lines: lines[0]["record"].update(surprise=1),
@@ -152,6 +157,13 @@ HOSTILE_EDITS: dict[str, Callable[[list[dict[str, Any]]], object]] = {
     "scores are a bomb": lambda lines: edit(lines, 2, q_values=base64.b64encode(zlib.compress(bytes(50_000_000))).decode()),
     "scores are a pickle": lambda lines: edit(lines, 2, q_values=base64.b64encode(pickle.dumps(print)).decode()),
     "chunk does not exist": lambda lines: lines[2]["event"].update(chunk_id=50),
+    "label names no chunks": lambda lines: lines[0]["record"].update(label={"support": "text"}),
+    "label names a chunk that does not exist": lambda lines: lines[0]["record"].update(label={"support": [1, 50]}),
+    "forbidden chunk does not exist": lambda lines: lines[0]["record"]["config"].update(forbidden=[50]),
+    "chunking is unknown": lambda lines: lines[0]["record"].update(chunking=[{"chunker": "axe"}]),
+    "table of another length": lambda lines: set_table(lines, chunk_table(49)),
+    "table beyond the text": lambda lines: set_table(lines, replace(chunk_table(), end=chunk_table().end + 10_000)),
+    "table with a heading that does not exist": lambda lines: set_table(lines, replace(chunk_table(), heading_paths=())),
     "unknown event": lambda lines: lines[2]["event"].update(event="run_code"),
     "first event inside": lambda lines: lines[2]["event"].update(event="run_started"),
     "step is missing": lambda lines: lines.pop(3),
@@ -178,6 +190,16 @@ def test_hostile_files_are_refused_whole(log: ExperimentLog, other: ExperimentLo
     assert "\n" not in str(caught.value)
     assert len(str(caught.value)) < 600
     assert other.search(owner=None).total == 0
+
+
+def test_what_unpacks_to_too_much_is_refused(log: ExperimentLog, other: ExperimentLog, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    record = log_run(log, make_record())
+    file = export_runs(log, [record.run_id], "json", tmp_path / "run.jsonl")
+    monkeypatch.setattr("core.experiments.wire.MAX_SCORES", 199)  # three steps and the look after them, 50 chunks each
+    with pytest.raises(MalformedRuns, match="200 Q-values, more than 199"):
+        import_runs(other, file)
+    monkeypatch.setattr("core.experiments.wire.MAX_SCORES", 200)
+    assert import_runs(other, file) == 1
 
 
 @given(st.binary(max_size=300))

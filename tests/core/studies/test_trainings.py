@@ -102,3 +102,11 @@ def test_a_training_that_only_began_has_no_curve() -> None:
         curves([begun])
     with pytest.raises(BadRequest, match="no validation yet"):
         ablations([begun[:1]])
+
+
+def test_trainings_that_differ_in_much_are_numbered() -> None:
+    """As when an agent is trained further: by an older version, with other settings all over."""
+    first = make_training([0.1, 0.5])
+    second = make_training([0.5, 0.6], start_from="narrative", updates=240, learning_rate=3e-4, alpha=0.015)
+    (table,) = curves([first, second]).tables
+    assert [line[0] for line in table.rows] == ["narrative (1)", "narrative (2)"]

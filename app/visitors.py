@@ -1,0 +1,123 @@
+"""Who a visitor is to the log, and how much one may use: every bound of public mode is here.
+
+Decides that a visitor is the hash of a secret which only their browser holds, or of the name they signed in with; that local mode has one
+person, whom nothing is counted for; and that what a day's bound counts is what has to be embedded, so known documents cost nothing.
+Counts live in memory. They keep visitors from crowding each other out; whoever makes one key after another escapes them, and only signing
+in stops that. Knows nothing of components.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import secrets
+import threading
+from collections import Counter
+from collections.abc import Callable, Sequence
+from datetime import UTC, date, datetime, timedelta
+from pathlib import Path
+
+from pydantic import SecretStr
+
+from app.settings import Settings
+from core.errors import BadRequest
+from core.opening import OpenProgress, Progress
+
+TOKENS_PER_DAY = 20_000_000
+"""Embedded for one visitor between two midnights (UTC): two documents of ten million."""
+DOCUMENTS_OPEN = 12
+"""Of one visitor, in memory; opening one more closes the one not used for longest."""
+RUNS_IN_FLIGHT = 8
+"""Unfinished runs of one visitor; beginning one more closes the one left for longest, which a child run can go on from."""
+ACTIONS_WAITING = 16
+"""Clicks and calls of one visitor that may wait their turn."""
+RETENTION = timedelta(hours=24)
+"""A visitor's runs and evaluations are deleted this long after they ended."""
+
+CHARACTERS_PER_TOKEN = 4
+"""What is read is counted before it is cut, so by its length."""
+NOBODY = ""
+"""Owner of a session whose page has not said who it is: nothing is opened, logged or found for it."""
+
+KEY_SCRIPT = (Path(__file__).parent / "components" / "visitor.js").read_text(encoding="utf-8")
+"""Runs in the browser when a page loads, and puts the visitor's key, made on the first visit, in the place of the second input."""
+
+
+def owner_of(settings: Settings, key: str) -> str | None:
+    """What the log calls the visitor who holds `key`, 128 random bits as 32 hex digits; None in local mode. Raises BadRequest for another key."""
+    if not settings.public:
+        return None
+    if not re.fullmatch(r"[0-9a-f]{32}", key):
+        raise BadRequest(f"the visitor key has {len(key)} characters but must be 32 hex digits in lower case; make 128 random bits and keep them")
+    return hashlib.sha256(bytes.fromhex(key)).hexdigest()
+
+
+def owner_of_user(settings: Settings, name: str) -> str | None:
+    """What the log calls somebody who signed in, whichever browser they use; None in local mode. No key hashes to it: keys are 16 bytes, this is more."""
+    return hashlib.sha256(b"signed in as: " + name.encode()).hexdigest() if settings.public else None
+
+
+def sign_in(users: Sequence[tuple[str, SecretStr]]) -> Callable[[str, str], bool]:
+    """Whether a name and a password belong together."""
+    known = dict(users)
+
+    def fits(name: str, password: str) -> bool:
+        secret = known.get(name)
+        return secret is not None and secrets.compare_digest(secret.get_secret_value().encode(), password.encode())
+
+    return fits
+
+
+def newcomer(settings: Settings) -> str | None:
+    """The owner of a session that has just begun."""
+    return NOBODY if settings.public else None
+
+
+def check_known(owner: str | None) -> None:
+    """Raises BadRequest for a session whose page has not said who it is."""
+    if owner == NOBODY:
+        raise BadRequest("this page was away for too long, or came without its visitor key; reload it")
+
+
+class Allowance:
+    """What visitors have read today. One per process, for any thread."""
+
+    def __init__(self, today: Callable[[], date] = lambda: datetime.now(UTC).date()) -> None:
+        self._today = today
+        self._day = today()
+        self._read: Counter[str] = Counter()
+        self._lock = threading.Lock()
+
+    def read(self, owner: str | None, n_tokens: int) -> None:
+        """Counts tokens that are about to be embedded. Raises BadRequest, and counts nothing, when they are more than the day has left."""
+        check_known(owner)
+        if owner is None:
+            return
+        with self._lock:
+            if self._today() != self._day:
+                self._day, self._read = self._today(), Counter()
+            left = TOKENS_PER_DAY - self._read[owner]
+            if n_tokens > left:
+                raise BadRequest(
+                    f"this takes about {n_tokens:,} tokens to read, and {left:,} of the {TOKENS_PER_DAY:,} that a visitor has for a day are left; "
+                    "choose something shorter, or come back after midnight UTC"
+                )
+            self._read[owner] += n_tokens
+
+    def metered(self, owner: str | None, n_characters: int, report: Progress | None) -> Progress | None:
+        """`report`, which counts what of a text has to be embedded before that begins, and raises BadRequest when it is too much."""
+        check_known(owner)
+        if owner is None:
+            return report
+        counted = False
+
+        def metering(progress: OpenProgress) -> None:
+            nonlocal counted
+            if progress.stage == "embedding" and not counted:
+                counted = True
+                missing = 1 - progress.n_cached / max(progress.total, 1)
+                self.read(owner, int(missing * n_characters / CHARACTERS_PER_TOKEN))
+            if report is not None:
+                report(progress)
+
+        return metering

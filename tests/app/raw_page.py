@@ -1,0 +1,74 @@
+"""A page without a browser: sends the events that a page's own script would, and others that it never would, and keeps all that comes back."""
+
+from __future__ import annotations
+
+import re
+import secrets
+from typing import Any
+
+import httpx
+
+
+class RawPage:
+    """One session of its own over HTTP."""
+
+    def __init__(self, url: str, user: tuple[str, str] | None = None) -> None:
+        """user: name and password to sign in with."""
+        self._http = httpx.Client(base_url=url, timeout=120)
+        if user is not None:
+            self._http.post("/login", data={"username": user[0], "password": user[1]}).raise_for_status()
+        self._config = self._http.get("/config").raise_for_status().json()
+        self._components = {component["id"]: component.get("props", {}) for component in self._config["components"]}
+        self._session = secrets.token_hex(6)
+        self.received = ""
+        """Everything that the server sent to this page, as it came."""
+
+    def load(self, key: str, run_id: str = "") -> str:
+        """Opens the page as the holder of a visitor key, at a run's address if one is given; what came back."""
+        (listener,) = (found for found in self._config["dependencies"] if any(name == "load" for _, name in found["targets"]))
+        self._join(listener, [None, key], {"run": run_id} if run_id else {})
+        return self.receive()
+
+    def press(self, elem_id: str, event: str = "click", **values: Any) -> str:
+        """What came back from an event; `values`: of components by elem_id, with _ for -, the others as they stand at first."""
+        self.queue(elem_id, event, **values).raise_for_status()
+        return self.receive()
+
+    def queue(self, elem_id: str, event: str = "click", **values: Any) -> httpx.Response:
+        """The server's answer to the event itself."""
+        given = {name.replace("_", "-"): value for name, value in values.items()}
+        listener = next(found for found in self._config["dependencies"] if [self._id(elem_id), event] in found["targets"] and found["backend_fn"])
+        data = [given.get(props.get("elem_id"), props.get("value")) for props in (self._components[place] for place in listener["inputs"])]
+        return self._join(listener, data, {})
+
+    def receive(self) -> str:
+        """What comes until nothing of this page waits any more."""
+        with self._http.stream("GET", "/gradio_api/queue/data", params={"session_hash": self._session}) as stream:
+            text = "\n".join(line for line in stream.iter_lines() if line)
+        self.received += text
+        return text
+
+    def ask_strip(self, question: str, request: list[Any]) -> Any:
+        """The answer of one of the strip's server functions."""
+        body = {"session_hash": self._session, "component_id": self._id("qx-strip"), "fn_name": question, "data": request}
+        answer = self._http.post("/gradio_api/component_server", json=body)
+        self.received += answer.text
+        return answer.raise_for_status().json()
+
+    def waiting(self) -> int:
+        """Events that wait on the server, anybody's."""
+        return int(self._http.get("/gradio_api/queue/status").json()["queue_size"])
+
+    def _join(self, listener: dict[str, Any], data: list[Any], query: dict[str, str]) -> httpx.Response:
+        body = {"data": data, "fn_index": listener["id"], "session_hash": self._session, "trigger_id": None, "event_data": None}
+        answer = self._http.post("/gradio_api/queue/join", params=query, json=body)
+        self.received += answer.text
+        return answer
+
+    def _id(self, elem_id: str) -> int:
+        return next(place for place, props in self._components.items() if props.get("elem_id") == elem_id)
+
+
+def named(name: str, text: str) -> str:
+    """The last value of 32 hex digits that stands behind a name in what a server sent."""
+    return re.findall(rf"{name}\W+([0-9a-f]{{32}})", text)[-1]

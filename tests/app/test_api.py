@@ -1,0 +1,379 @@
+"""The operations as callers use them: in the process, over HTTP and over MCP, against the tiny agent and a real log."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import json
+import re
+import subprocess
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from contextlib import closing
+from http.client import HTTPConnection
+from pathlib import Path
+from typing import Any
+
+import gradio as gr
+import pytest
+from gradio_client import Client
+from gradio_client.exceptions import AppError
+from mcp import ClientSession
+from mcp.client.streamable_http import streamable_http_client
+
+from app.api import Operations, http_of
+from app.comparing import Comparisons
+from app.endpoints import MAX_BODY_BYTES
+from app.explorer import Explorer
+from app.services import Services
+from app.session import Session
+from app.settings import Settings
+from app.visitors import owner_of_user
+from core.cli import main
+from core.errors import BadDocument, BadRequest, LogError, RunNotFound, UserError
+from core.events import StepTaken
+from core.experiments import ExperimentLog, import_runs
+from tests.app.conftest import ROOT, RunningApp, StartApp
+
+FUNCTIONS = {"open_document", "run_agent", "step_run", "compare", "search_runs", "get_run", "export_run"}
+QUERY = "where was the apple before the hallway ?"
+NAMES, PLACES = ("john", "mary", "sandra", "daniel"), ("hallway", "garden", "office", "bathroom", "kitchen")
+TEXT = "\n\n".join(f"{NAMES[i % 4]} travelled to the {PLACES[i % 5]} on day {i} ." for i in range(40))
+ANN, BOB = "a" * 32, "b" * 32
+
+
+@pytest.fixture
+def operations(tiny: Path, tmp_path: Path) -> Iterator[Operations]:
+    services = Services(Settings(checkpoint=str(tiny), log=tmp_path / "log.duckdb"))
+    yield Operations(services, Comparisons(services))
+    services.close()
+
+
+@pytest.fixture
+def document(operations: Operations) -> str:
+    """Forty short chunks."""
+    return operations.open_document(text=TEXT, chunker="sentences", max_tokens=12)["document_id"]
+
+
+def chosen(reply: Any) -> list[int]:
+    return [step["chunk_id"] for step in reply["steps"]]
+
+
+def logged_choices(reply: Any) -> list[int]:
+    return [event["chunk_id"] for event in reply["run"]["events"] if event["event"] == "step_taken"]
+
+
+def test_a_document_opens_as_text_as_file_as_sample_and_out_of_a_run(operations: Operations) -> None:
+    pasted = operations.open_document(text=TEXT, chunker="sentences", max_tokens=12)
+    assert (pasted["n_chunks"], pasted["n_embedded"], pasted["agent"]) == (40, 40, "tiny")
+    assert list(pasted["timings"]) == ["reading", "chunking", "embedding", "indexing"]
+    markdown = base64.encodebytes(b"# Roads\n\nMary went home .\n\n## Days\n\nJohn left .\n").decode()
+    file = operations.open_document(content=markdown, name="../roads.md")
+    assert file["titles"] == ["Roads"]
+    sample = operations.open_document(sample="river-chronicle.txt")
+    assert {question["question"] for question in sample["questions"]} >= {"Where was the blanket before the chapel?"}
+    assert all(question["support"] for question in sample["questions"])
+    run = operations.run_agent(pasted["document_id"], QUERY)
+    again = operations.open_document(run_id=run["run_id"])
+    assert (again["n_chunks"], again["agent"]) == (40, "tiny")
+    assert chosen(operations.run_agent(again["document_id"], QUERY)) == chosen(run)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "kind", "sentence"),
+    [
+        ({}, BadRequest, "nothing is given to open"),
+        ({"text": TEXT, "sample": "river-chronicle.txt"}, BadRequest, "text and sample is given to open"),
+        ({"content": "Zm9v"}, BadRequest, "without a name"),
+        ({"content": "no base64!", "name": "a.txt"}, BadRequest, "no base64"),
+        ({"content": base64.b64encode(b"%PDF-1.7 broken").decode(), "name": "a.pdf"}, BadDocument, ";"),
+        ({"text": "   "}, BadDocument, ";"),
+        ({"sample": "/etc/passwd"}, BadRequest, "choose one of beacon-handbook.md"),
+        ({"text": TEXT, "agent": "/etc"}, BadRequest, "not on offer"),
+        ({"run_id": "0" * 32}, RunNotFound, "check the id"),
+        ({"run_id": "0" * 32, "max_tokens": 9}, BadRequest, "as the run had them"),
+    ],
+)
+def test_what_can_not_be_opened_is_one_sentence(operations: Operations, arguments: dict[str, Any], kind: type[UserError], sentence: str) -> None:
+    with pytest.raises(kind, match=sentence):
+        operations.open_document(**arguments)
+
+
+def test_a_run_is_the_explorers_and_is_logged(operations: Operations, document: str) -> None:
+    reply = operations.run_agent(document, QUERY, step_budget=3, temperature=1.0, seed=5, stop_threshold="none", forbidden=[7], forced=[[2, 9]])
+    explorer, config = Explorer(operations.services), reply["config"]
+    assert (config["step_budget"], config["stop_threshold"], config["forbidden"], chosen(reply)[1]) == (3, None, [7], 9)
+    asked = explorer.usual_config(explorer.documents(Session(document))).with_(step_budget=3, temperature=1.0, seed=5, stop_threshold=None, forced=((2, 9),))
+    *_, last = explorer.advance(Session(document, forbidden=(7,)), QUERY, asked, None)
+    same = explorer.run_of(last)
+    assert same is not None
+    assert chosen(reply) == list(same.trace.chosen)
+    assert (reply["stop_reason"], reply["status"], reply["parent_run_id"], reply["document_id"]) == ("budget", "complete", None, document)
+    assert set(reply["timings"]) == {"reading", "chunking", "embedding", "indexing", "steps"}
+    assert operations.get_run(reply["run_id"])["run"]["record"]["config"] == config
+
+
+def test_steps_are_one_run_and_go_on_as_children(operations: Operations, document: str) -> None:
+    whole = operations.run_agent(document, QUERY, step_budget=3)
+    first = operations.step_run(document_id=document, query=QUERY, step_budget=3)
+    assert (first["status"], first["stop_reason"], len(first["steps"])) == ("running", None, 1)
+    with pytest.raises(LogError, match="still going on"):
+        operations.export_run(first["run_id"])
+    second = operations.step_run(first["run_id"])
+    third = operations.step_run(first["run_id"])
+    assert first["run_id"] == second["run_id"] == third["run_id"]
+    assert (third["status"], third["stop_reason"], chosen(third)) == ("complete", "budget", chosen(whole))
+    with pytest.raises(BadRequest, match="has stopped"):
+        operations.step_run(first["run_id"])
+    child = operations.step_run(first["run_id"], step_budget=4)
+    assert (child["parent_run_id"], child["fork_step"], chosen(child)[:3], len(child["steps"])) == (first["run_id"], 3, chosen(whole), 4)
+    other = operations.step_run(operations.step_run(document_id=document, query=QUERY)["run_id"], forbidden=[chosen(whole)[1]])
+    assert (other["fork_step"], chosen(other)[0]) == (1, chosen(whole)[0])
+    assert chosen(other)[1] != chosen(whole)[1]
+    for wrong in ({}, {"run_id": first["run_id"], "document_id": document}):
+        with pytest.raises(BadRequest, match="run_id and document_id"):
+            operations.step_run(**wrong)
+
+
+def test_a_comparison_gives_the_columns_and_their_runs(operations: Operations, document: str) -> None:
+    reply = operations.compare(document, QUERY, ["qrag", "topk", "bm25"], 3)
+    assert list(reply["methods"]) == ["Q-RAG tiny", "top-k", "BM25"] == list(reply["run_ids"])
+    assert {len(column["evidence"]) for column in reply["methods"].values()} == {3}
+    assert {"reading", "chunking", "embedding", "steps"} <= set(reply["timings"])
+    for name, run_id in reply["run_ids"].items():
+        logged = operations.get_run(run_id)["run"]
+        assert [event["chunk_id"] for event in logged["events"] if event["event"] == "step_taken"] == [
+            row["chunk_id"] for row in reply["methods"][name]["ranked"]
+        ]
+    assert len(operations.compare(document, QUERY)["run_ids"]) == 4
+    with pytest.raises(BadRequest, match=r"'sparc' is not on offer; choose among qrag:tiny"):
+        operations.compare(document, QUERY, ["sparc"])
+
+
+def test_runs_are_found_read_and_exported(operations: Operations, document: str, tmp_path: Path) -> None:
+    runs = [operations.run_agent(document, question)["run_id"] for question in (QUERY, "where is mary ?")]
+    page = operations.search_runs(text="MARY", method="qrag", checkpoint="tiny", status="complete", since="2020-01-01", until="2999-12-31")
+    assert (page["total"], [row["run_id"] for row in page["runs"]]) == (1, runs[1:])
+    assert [row["run_id"] for row in operations.search_runs(limit=1, offset=1)["runs"]] == runs[:1]
+    assert operations.search_runs(hit=True)["total"] == 0
+    with pytest.raises(LogError, match="limit=0"):
+        operations.search_runs(limit=0)
+    with pytest.raises(BadRequest, match="date"):
+        operations.search_runs(since="yesterday")
+    plain, whole = operations.export_run(runs[0])["jsonl"], operations.export_run(runs[0], include_text=True)["jsonl"]
+    assert "travelled" not in plain
+    (tmp_path / "run.jsonl").write_text(whole)
+    with ExperimentLog.open(tmp_path / "other.duckdb") as other:
+        assert import_runs(other, tmp_path / "run.jsonl") == 1
+        copy, own = other.get(runs[0]), operations.services.log.get(runs[0])  # type: ignore[union-attr]
+    assert copy.to_json() == own.to_json()
+    first, same = copy.trace.steps[0], own.trace.steps[0]
+    assert isinstance(first, StepTaken)
+    assert first.scores is not None
+    assert same.scores is not None
+    assert first.scores.q_values.tolist() == same.scores.q_values.tolist()
+
+
+def test_the_command_line_prints_the_same(operations: Operations, document: str, capsys: pytest.CaptureFixture[str]) -> None:
+    run_id = operations.run_agent(document, QUERY)["run_id"]
+    found, shown = operations.search_runs(), operations.get_run(run_id)
+    operations.services.close()  # the log has one owner at a time
+    log = ["--json", "--log", str(operations.services.log_path)]
+    assert main(["runs", "list", *log]) == 0
+    assert json.loads(capsys.readouterr().out) == {key: value for key, value in found.items() if key != "timings"}
+    assert main(["runs", "show", run_id, *log]) == 0
+    assert json.loads(capsys.readouterr().out) == shown["run"]
+
+
+def test_visitors_of_a_public_app_are_kept_apart(tiny: Path, tmp_path: Path) -> None:
+    services = Services(Settings(checkpoint=str(tiny), log=tmp_path / "log.duckdb", public=True))
+    operations = Operations(services, Comparisons(services))
+    try:
+        document = operations.open_document(text=TEXT, visitor=ANN)["document_id"]
+        run_id = operations.run_agent(document, QUERY, visitor=ANN)["run_id"]
+        assert operations.search_runs(visitor=ANN)["total"] == 1
+        assert operations.search_runs(visitor=BOB)["total"] == 0
+        for refused in (operations.get_run, operations.export_run, operations.step_run):
+            with pytest.raises(RunNotFound):
+                refused(run_id, visitor=BOB)
+        with pytest.raises(RunNotFound):
+            operations.open_document(run_id=run_id, visitor=BOB)
+        for asked in (operations.run_agent, operations.compare):
+            with pytest.raises(BadRequest, match="not open"):
+                asked(document, QUERY, visitor=BOB)
+        with pytest.raises(BadRequest, match="not open"):
+            operations.step_run(document_id=document, query=QUERY, visitor=BOB)
+        for key in ("", "A" * 32, "../" + "a" * 29):
+            with pytest.raises(BadRequest, match="32 hex digits"):
+                operations.search_runs(visitor=key)
+        services.log.share(run_id, operations.get_run(run_id, visitor=ANN)["run"]["record"]["owner"])  # type: ignore[union-attr]
+        assert operations.get_run(run_id, visitor=BOB)["run"]["record"]["owner"] is None
+        child = operations.step_run(run_id, step_budget=1 + len(operations.get_run(run_id, visitor=BOB)["run"]["events"]), visitor=BOB)
+        assert child["parent_run_id"] == run_id
+        signed_in = gr.Request(username="ann")
+        run_id = operations.run_agent(operations.open_document(text=TEXT, request=signed_in)["document_id"], QUERY, request=signed_in)["run_id"]
+        assert operations.get_run(run_id, request=signed_in)["run"]["record"]["owner"] == owner_of_user(services.settings, "ann")
+        with pytest.raises(RunNotFound):
+            operations.get_run(run_id, visitor=ANN)
+    finally:
+        services.close()
+
+
+# Over HTTP and MCP
+
+
+def call(url: str, name: str, **arguments: Any) -> tuple[str, Any]:
+    """(event, data) that ends a call."""
+    api = f"{url}/gradio_api/call/v2/{name}"
+    request = urllib.request.Request(api, json.dumps(arguments).encode(), {"Content-Type": "application/json"})
+    with urllib.request.urlopen(request, timeout=120) as reply:
+        event_id = json.load(reply)["event_id"]
+    with urllib.request.urlopen(f"{api}/{event_id}", timeout=120) as reply:
+        ended = re.findall(r"event: (complete|error)\ndata: (.*)\n", reply.read().decode())
+    assert len(ended) == 1
+    return ended[0][0], json.loads(ended[0][1])
+
+
+def test_the_endpoints_are_these_functions_and_say_what_they_take(tiny_app: RunningApp) -> None:
+    with urllib.request.urlopen(f"{tiny_app.url}/gradio_api/info", timeout=60) as reply:
+        info = json.load(reply)
+    assert set(info["named_endpoints"]) == {f"/{name}" for name in FUNCTIONS}
+    assert not info["unnamed_endpoints"]
+    for endpoint in info["named_endpoints"].values():
+        assert len(endpoint["description"]) > 20
+        assert all(parameter["type"] for parameter in endpoint["parameters"])
+        assert endpoint["parameters"][-1]["parameter_name"] == "visitor"
+        assert "timings" in endpoint["returns"][0]["type"]["properties"]
+    run = {parameter["parameter_name"]: parameter for parameter in info["named_endpoints"]["/run_agent"]["parameters"]}
+    assert [name for name, parameter in run.items() if not parameter["parameter_has_default"]] == ["document_id", "query"]
+    assert run["stop_threshold"]["type"] == {"anyOf": [{"type": "number"}, {"const": "none"}, {"type": "null"}]}
+
+
+def test_a_whole_way_over_http(tiny_app: RunningApp) -> None:
+    client = Client(tiny_app.url, verbose=False)
+    opened = client.predict(text=TEXT, chunker="sentences", max_tokens=12, api_name="/open_document")
+    first = client.predict(document_id=opened["document_id"], query=QUERY, step_budget=2, api_name="/step_run")
+    ended = client.predict(run_id=first["run_id"], api_name="/step_run")
+    run = client.predict(document_id=opened["document_id"], query=QUERY, step_budget=2, api_name="/run_agent")
+    assert chosen(ended) == chosen(run)
+    compared = client.predict(document_id=opened["document_id"], query=QUERY, methods=["qrag", "topk"], k=2, api_name="/compare")
+    assert set(compared["methods"]) == {"Q-RAG tiny", "top-k"}
+    assert client.predict(text="apple", api_name="/search_runs")["total"] == 4
+    lines = client.predict(run_id=run["run_id"], api_name="/export_run")["jsonl"].splitlines()
+    assert [json.loads(line)["line"] for line in lines] == ["run", "event", "event", "event", "end"]
+    assert logged_choices(client.predict(run_id=run["run_id"], api_name="/get_run")) == chosen(run)
+
+
+def test_a_mistake_comes_back_as_one_sentence(tiny_app: RunningApp) -> None:
+    opened = call(tiny_app.url, "open_document", text=TEXT)[1][0]
+    for name, arguments, sentence in (
+        ("run_agent", {"document_id": "0" * 32, "query": QUERY}, "not open any more"),
+        ("run_agent", {"document_id": opened["document_id"], "query": " "}, "the question is empty"),
+        ("run_agent", {"document_id": opened["document_id"], "query": QUERY, "step_budget": 100_000}, "step budget 100000 is above"),
+        ("run_agent", {"document_id": opened["document_id"], "query": QUERY, "step_budget": "many"}, "step_budget='many' can't be used"),
+        ("run_agent", {"document_id": opened["document_id"], "query": QUERY, "forced": [[1]]}, "must be a pair"),
+        ("compare", {"document_id": opened["document_id"], "query": QUERY, "k": 1000}, "must be between 1 and"),
+        ("search_runs", {"status": "lost"}, "status='lost' can't be used"),
+        ("get_run", {"run_id": "' OR 1=1 --"}, "check the id"),
+    ):
+        event, data = call(tiny_app.url, name, **arguments)
+        assert (event, data["error"].count("\n")) == ("error", 0)
+        assert sentence in data["error"]
+    for name, arguments in (("run_agent", {"document": "x"}), ("run_agent", {}), ("delete_everything", {})):
+        with pytest.raises(urllib.error.HTTPError) as refused:
+            call(tiny_app.url, name, **arguments)
+        assert refused.value.code == 422
+        assert "/gradio_api/info" in json.load(refused.value)["detail"]
+    with pytest.raises(AppError, match="not open any more"):
+        Client(tiny_app.url, verbose=False).predict(document_id="x", query=QUERY, api_name="/run_agent")
+    assert "Traceback" not in (tiny_app.home / "app.out").read_text()
+
+
+def test_a_body_that_would_fill_the_memory_is_refused(tiny_app: RunningApp) -> None:
+    path, kind = "/gradio_api/call/v2/open_document", {"Content-Type": "application/json"}
+    with closing(HTTPConnection(tiny_app.url.removeprefix("http://"), timeout=60)) as connection:
+        connection.putrequest("POST", path)
+        connection.putheader("Content-Length", str(MAX_BODY_BYTES + 1))
+        connection.endheaders()
+        reply = connection.getresponse()
+        assert (reply.status, json.load(reply)["detail"].count(";")) == (413, 1)
+    with closing(HTTPConnection(tiny_app.url.removeprefix("http://"), timeout=60)) as connection:
+        endless = (b"a" * 2**20 for _ in range(MAX_BODY_BYTES // 2**20 + 8))
+        try:
+            connection.request("POST", path, endless, kind, encode_chunked=True)
+            assert connection.getresponse().status >= 400
+        except ConnectionError:  # it hung up while we were still sending
+            pass
+    assert call(tiny_app.url, "search_runs", limit=1)[0] == "complete"
+
+
+def test_the_http_call_of_a_run_makes_it_again(tiny_app: RunningApp) -> None:
+    document = call(tiny_app.url, "open_document", text=TEXT, chunker="sentences", max_tokens=12)[1][0]["document_id"]
+    query = "where's mary's \"milk\" $HOME ?"
+    first = call(tiny_app.url, "step_run", document_id=document, query=query, temperature=1.0, seed=3, step_budget=3)[1][0]
+    child = call(tiny_app.url, "step_run", run_id=first["run_id"], seed=4, forbidden=[5])[1][0]
+    child = call(tiny_app.url, "step_run", run_id=child["run_id"])[1][0]
+    baseline = call(tiny_app.url, "compare", document_id=document, query=query, methods=["topk", "multistep"], k=3)[1][0]
+    found = {baseline["run_ids"][name]: [row["chunk_id"] for row in column["ranked"]] for name, column in baseline["methods"].items()}
+    for run_id, expected in {child["run_id"]: chosen(child), **found}.items():
+        exported = tiny_app.home / f"{run_id}.jsonl"
+        exported.write_text(call(tiny_app.url, "export_run", run_id=run_id, include_text=True)[1][0]["jsonl"])
+        with ExperimentLog.open(tiny_app.home / "copy.duckdb") as log:
+            import_runs(log, exported)
+            text = http_of(log.get(run_id), tiny_app.url)
+        printed = subprocess.run(["bash", "-euc", text], capture_output=True, text=True, timeout=120, check=True).stdout
+        [again] = json.loads(re.findall(r"event: complete\ndata: (.*)\n", printed)[-1])
+        column = again if "steps" in again else {"steps": again["methods"]["top-k"]["ranked"]}
+        assert chosen(column) == expected
+
+
+async def over_mcp(url: str, calls: list[tuple[str, dict[str, Any]]]) -> tuple[dict[str, Any], list[tuple[bool, str]]]:
+    """(tools by name, (whether it failed, text) of each call). Arguments named "$document" get the id that the first call gave."""
+    replies: list[tuple[bool, str]] = []
+    async with streamable_http_client(f"{url}/gradio_api/mcp/") as (read, write, _), ClientSession(read, write) as session:
+        await session.initialize()
+        tools = {tool.name: tool for tool in (await session.list_tools()).tools}
+        for name, arguments in calls:
+            filled = {key: json.loads(replies[0][1])["document_id"] if value == "$document" else value for key, value in arguments.items()}
+            reply = await session.call_tool(name, filled)
+            replies.append((bool(reply.isError), "".join(part.text for part in reply.content)))
+    return tools, replies
+
+
+def test_the_mcp_tools_are_the_same_functions_and_answer_in_json(tiny_app: RunningApp) -> None:
+    calls = [
+        ("open_document", {"text": TEXT, "chunker": "sentences", "max_tokens": 12}),
+        ("run_agent", {"document_id": "$document", "query": QUERY, "stop_threshold": "none"}),
+        ("get_run", {"run_id": "0" * 32}),
+    ]
+    tools, replies = asyncio.run(over_mcp(tiny_app.url, calls))
+    assert set(tools) == FUNCTIONS
+    for tool in tools.values():
+        assert all(parameter.get("description") for parameter in tool.inputSchema["properties"].values()), tool.name
+    run = json.loads(replies[1][1])
+    assert run["parent_run_id"] is None
+    assert chosen(run) == logged_choices(call(tiny_app.url, "get_run", run_id=run["run_id"])[1][0])
+    assert replies[2][0]
+    assert "check the id" in replies[2][1]
+
+
+def test_strangers_over_http_and_mcp_see_nothing_of_each_other(start_app: StartApp, tiny: Path) -> None:
+    url = start_app("--public", "--checkpoint", str(tiny)).url
+    document = call(url, "open_document", text=TEXT, visitor=ANN)[1][0]["document_id"]
+    run_id = call(url, "run_agent", document_id=document, query=QUERY, visitor=ANN)[1][0]["run_id"]
+    assert call(url, "search_runs", visitor=BOB)[1][0]["runs"] == []
+    tries = [("get_run", {"run_id": run_id}), ("export_run", {"run_id": run_id}), ("step_run", {"run_id": run_id})]
+    tries += [("open_document", {"run_id": run_id})]
+    tries += [(name, {"document_id": document, "query": QUERY}) for name in ("run_agent", "step_run", "compare")]
+    for key in (BOB, ""):
+        over_http = [call(url, name, **arguments, visitor=key) for name, arguments in tries]
+        _, replies = asyncio.run(over_mcp(url, [(name, arguments | {"visitor": key}) for name, arguments in tries]))
+        assert [event for event, _ in over_http] == ["error"] * len(tries)
+        assert all(failed for failed, _ in replies)
+        assert not any(QUERY in text or "travelled" in text for text in (*(json.dumps(data) for _, data in over_http), *(text for _, text in replies)))
+
+
+def test_the_page_of_the_repository_names_every_function() -> None:
+    page = (ROOT / "docs" / "interfaces.md").read_text(encoding="utf-8")
+    assert set(re.findall(r"^\| `(\w+)` \|", page, re.MULTILINE)) == FUNCTIONS

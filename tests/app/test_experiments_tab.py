@@ -1,0 +1,363 @@
+"""The log on the page: real runs of a tiny agent, exports and imports, the Experiments tab in a real Chromium."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+import zipfile
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+from bs4 import BeautifulSoup
+from playwright.sync_api import Page, expect
+
+from app import experiments_view as view
+from app.experimenting import MAX_IMPORT_BYTES, Experiments, RunFilters
+from app.explorer import Explorer
+from app.opening import open_pasted
+from app.services import Labelled, Services
+from app.session import Session
+from app.settings import Settings
+from app.tabs.experiments import read_filters
+from core.config import EpisodeConfig
+from core.errors import BadRequest, LogError, RunNotFound
+from core.experiments import MalformedRuns, RunPage
+from core.experiments.records import RunCurve, RunRow
+from tests.app.conftest import RunningApp, StartApp, wait_ready
+from tests.conftest import OpenPage
+
+QUERY = "where was the apple before the hallway ?"
+A, B = "a" * 64, "b" * 64
+
+
+def made_services(tiny: Path, log: Path, *, public: bool = False) -> Services:
+    return Services(Settings(checkpoint=str(tiny), log=log, public=public))
+
+
+@pytest.fixture
+def services(tiny: Path, tmp_path: Path) -> Iterator[Services]:
+    made = made_services(tiny, tmp_path / "log.duckdb")
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def visited(tiny: Path, tmp_path: Path) -> Iterator[Experiments]:
+    """A public app."""
+    made = made_services(tiny, tmp_path / "public.duckdb", public=True)
+    yield Experiments(made)
+    made.close()
+
+
+@pytest.fixture
+def experiments(services: Services) -> Experiments:
+    return Experiments(services)
+
+
+def log_run(experiments: Experiments, query: str = QUERY, owner: str | None = None, steps: int | None = None, support: tuple[int, ...] = ()) -> str:
+    """A run over twenty short chunks; with `steps`, one that goes on."""
+    explorer = Explorer(experiments.services)
+    text = "\n\n".join(f"mary travelled to the {place} on day {i} ." for i, place in enumerate(["garden", "office", "kitchen", "hallway"] * 5))
+    session = open_pasted(explorer, Session(owner=owner), text, "tiny", lambda _: None, "sentences", 12)
+    documents = explorer.documents(session)
+    if support:
+        documents = experiments.services.reopen(documents.workspace, documents.agent, None, (Labelled(query, "garden", 2, support),), owner)
+    *_, session = explorer.advance(Session(corpus=documents.token, owner=owner), query, EpisodeConfig(step_budget=3), steps)
+    run = explorer.run_of(session)
+    assert run is not None
+    experiments.services.log.flush()
+    return run.run_id
+
+
+def test_a_page_follows_its_filters_and_belongs_to_its_owner(visited: Experiments) -> None:
+    mine, other = log_run(visited, owner=A), log_run(visited, "who ?", owner=A)
+    theirs = log_run(visited, owner=B)
+    assert [row.run_id for row in visited.page(RunFilters(), 0, 20, A).rows] == [other, mine]
+    assert [row.run_id for row in visited.page(RunFilters(), 1, 1, A).rows] == [mine]
+    assert visited.page(RunFilters(text="APPLE", method="qrag", checkpoint="tiny", status="complete"), 0, 20, A).total == 1
+    assert visited.page(RunFilters(since=datetime.now(UTC) + timedelta(hours=1)), 0, 20, A).total == 0
+    assert visited.all_ids(RunFilters(text="who"), A) == [other]
+    assert visited.facets(A).methods == ("qrag",)
+    with pytest.raises(BadRequest, match="no run that has ended"):
+        visited.all_ids(RunFilters(text="nothing like it"), A)
+    assert [row.run_id for row, _ in visited.charted([theirs, other, mine], A).curves] == [other, mine]
+    for forbidden in (visited.run, visited.share, visited.delete, visited.documents, lambda run_id, owner: visited.replay(run_id, owner, lambda _: None)):
+        with pytest.raises(RunNotFound):
+            forbidden(theirs, A)
+
+
+def test_charts_count_outcomes(experiments: Experiments) -> None:
+    plain = log_run(experiments)
+    chosen = experiments.run(plain, None).trace.chosen
+    hit, miss = log_run(experiments, support=chosen[:2]), log_run(experiments, support=tuple(i for i in range(20) if i not in chosen)[:1])
+    charted = experiments.charted([hit, miss, plain], None)
+    assert charted.counts == {"qrag tiny": {"hit": 1, "miss": 1, "not labelled": 1}}
+    assert [row.run_id for row, _ in charted.curves] == [hit, miss, plain]
+    assert len(charted.curves[0][1].chosen) == 3
+    assert [row.run_id for row in experiments.page(RunFilters(hit=True), 0, 20, None).rows] == [hit]
+
+
+def test_exports_are_one_file_and_come_in_elsewhere(experiments: Experiments, visited: Experiments, tmp_path: Path) -> None:
+    first, second = log_run(experiments), log_run(experiments, "who ?")
+    folders = iter(tmp_path / f"export-{i}" for i in range(9))
+
+    def export(form: str, run_ids: list[str], with_text: bool = True) -> Path:
+        folder = next(folders)
+        folder.mkdir()
+        return experiments.export(run_ids, form, with_text, None, folder)  # type: ignore[arg-type]
+
+    for form, names in (
+        ("csv", {"runs.csv", "steps.csv"}),
+        ("parquet", {"runs.parquet", "steps.parquet"}),
+        ("html", {f"run-{first}.html", f"run-{second}.html"}),
+    ):
+        with zipfile.ZipFile(export(form, [first, second])) as archive:
+            assert set(archive.namelist()) - {""} == names
+    page = export("html", [first], with_text=False)
+    assert page.name == f"run-{first[:8]}.html"
+    assert "travelled" not in page.read_text()
+    assert "travelled" not in export("json", [first], with_text=False).read_text()
+
+    file = export("json", [first, second])
+    assert visited.take_in(file, A) == 2
+    assert visited.take_in(file, A) == 0
+    assert visited.page(RunFilters(), 0, 20, B).total == 0
+    assert visited.run(first, A).trace.chosen == experiments.run(first, None).trace.chosen
+    assert visited.replay(first, A, lambda _: None).report.holds
+    finished_at = visited.run(first, A).finished_at
+    assert finished_at is not None
+    assert datetime.now(UTC) - finished_at < timedelta(minutes=5), "a visitor's import is kept from now"
+
+
+def test_an_import_without_texts_does_not_show_those_of_another(visited: Experiments, tmp_path: Path) -> None:
+    theirs = log_run(visited, owner=B)
+    file = visited.export([theirs], "json", False, B, tmp_path)
+    lines = [json.loads(line) for line in file.read_text().splitlines()]
+    lines[0]["record"]["run_id"] = "f" * 32
+    del lines[0]["documents"][0]["withheld"]
+    file.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    assert visited.take_in(file, A) == 1
+    assert visited.documents(theirs, B)[0].text
+    assert visited.documents("f" * 32, A)[0].text is None
+    with pytest.raises(LogError, match="chunk borders"):
+        visited.replay("f" * 32, A, lambda _: None)
+    again = visited.export(["f" * 32], "json", True, A, tmp_path / "again")
+    assert "travelled" not in again.read_text()
+
+
+def test_what_can_not_come_in_says_why_without_a_path(visited: Experiments, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    bad = tmp_path / "bad.jsonl"
+    bad.write_text("{}\n")
+    with pytest.raises(MalformedRuns, match=r"^bad\.jsonl, line 1"):
+        visited.take_in(bad, A)
+    monkeypatch.setattr("app.experimenting.MAX_IMPORT_BYTES", 2)
+    with pytest.raises(BadRequest, match="3 bytes, more than 2"):
+        visited.take_in(bad, A)
+    assert MAX_IMPORT_BYTES <= 64 * 2**20
+
+
+def test_a_deleted_run_is_gone_everywhere(experiments: Experiments, services: Services) -> None:
+    run_id, going_on = log_run(experiments), log_run(experiments, steps=1)
+    with pytest.raises(BadRequest, match="still going on"):
+        experiments.delete(going_on, None)
+    experiments.delete(run_id, None)
+    with pytest.raises(RunNotFound):
+        experiments.run(run_id, None)
+    with pytest.raises(RunNotFound):
+        services.attach(run_id)
+    assert [row.run_id for row in experiments.page(RunFilters(), 0, 20, None).rows] == [going_on]
+
+
+def test_replays_and_snippets(experiments: Experiments, visited: Experiments, tiny: Path) -> None:
+    run_id = log_run(experiments)
+    told = json.dumps(view.replayed(experiments.replay(run_id, None, lambda _: None)))
+    assert "It came out the same: same choices; largest |dQ| 0" in told
+    command, python, http = experiments.reproduce(experiments.run(run_id, None), "http://127.0.0.1:7860")
+    assert shlex.split(command.text)[3:] == ["runs", "replay", run_id, "--log", str(experiments.services.log_path), "--checkpoint", str(tiny)]
+    assert "EpisodeConfig(step_budget=3)" in python.text
+    assert "http://127.0.0.1:7860" in http.text
+    theirs = visited.run(log_run(visited, owner=A), A)
+    for snippet in visited.reproduce(theirs, "https://example.org"):
+        assert str(visited.services.log_path.parent) not in snippet.text, "where files of the server lie is nobody's business"
+
+
+def test_sql_is_for_an_app_of_ones_own(experiments: Experiments, visited: Experiments) -> None:
+    log_run(experiments)
+    result = experiments.query("SELECT query, n_chunks FROM runs")
+    assert result.rows == ((QUERY, "20"),)
+    assert QUERY in json.dumps(view.sql_result(result, 0))
+    with pytest.raises(BadRequest, match="everybody's runs"):
+        visited.query("SELECT 1")
+
+
+def test_while_another_program_owns_the_log(services: Services, tiny: Path) -> None:
+    second = made_services(tiny, services.log_path)
+    try:
+        with pytest.raises(LogError, match="another program owns the log"):
+            Experiments(second).page(RunFilters(), 0, 20, None)
+    finally:
+        second.close()
+
+
+def test_filters_are_read_off_the_page() -> None:
+    assert read_filters(None, "", None, "", "", "any", " ", None) == RunFilters()
+    read = read_filters(" a ", "b", "qrag", "tiny", "failed", "not all found", "2026-03-31", "2026-03-31")
+    assert (read.text, read.hit, read.status) == ("a", False, "failed")
+    assert read.since is not None
+    assert read.until == read.since + timedelta(days=1)
+    with pytest.raises(BadRequest, match="date 'tomorrow' is none"):
+        read_filters("", "", "", "", "", "any", "tomorrow", "")
+
+
+def row(**changes: object) -> RunRow:
+    at = datetime(2026, 3, 31, tzinfo=UTC)
+    values: dict[str, object] = {"run_id": "f" * 32, "created_at": at, "finished_at": at + timedelta(milliseconds=40), "status": "complete", "message": None}
+    values |= {"method": "qrag", "query": "<b>who</b> ?", "checkpoint": "tiny", "n_chunks": 1200, "n_steps": 3, "titles": ("Story", "Notes")}
+    values |= {"parent_run_id": None, "shared": True, "seed": 7, "stop_reason": "budget", "n_support": 2, "n_found": 1, **changes}
+    return RunRow(**values)  # type: ignore[arg-type]
+
+
+def test_the_list_has_the_columns_that_are_chosen() -> None:
+    page = RunPage((row(),), 1)
+    usual = json.dumps(view.run_list(page, 0, view.USUAL_COLUMNS, (), "", filtered=False), ensure_ascii=False)
+    assert all(words in usual for words in ("<b>who</b> ?", "Story, Notes", "qrag", "tiny", "1 of 2"))
+    assert "stopped by" not in usual
+    every = json.dumps(view.run_list(page, 0, tuple(view.COLUMNS), ("f" * 32,), "f" * 32, filtered=False), ensure_ascii=False)
+    assert all(words in every for words in ("1,200", "budget", "40 ms", "shared", "1 run selected", '"aria-pressed": "true"'))
+    assert view.EMPTY in json.dumps(view.run_list(RunPage((), 0), 0, (), (), "", filtered=False))
+    assert view.NO_MATCH in json.dumps(view.run_list(RunPage((), 0), 0, (), (), "", filtered=True))
+
+
+def test_sharing_and_deleting_wait_for_a_second_click(experiments: Experiments) -> None:
+    run = experiments.run(log_run(experiments), None)
+    first = json.dumps(view.run_head(run, ""))
+    assert "share-now" not in first
+    assert "delete-now" not in first
+    assert "the whole text of its documents" in json.dumps(view.run_head(run, "share"))
+    deleting = json.dumps(view.run_head(run, "delete"))
+    assert "can't be undone" in deleting
+    assert "delete-now" in deleting
+    experiments.share(run.record.run_id, None)
+    assert "Share…" not in json.dumps(view.run_head(experiments.run(run.record.run_id, None), ""), ensure_ascii=False)
+
+
+def test_chart_tables_hold_the_numbers_drawn() -> None:
+    charted = view.Charted(((row(), RunCurve((0.5, 0.25), 0.125)), (row(method="topk"), RunCurve((2.0,), None))), {"qrag tiny": {"hit": 2}})
+    curves = json.dumps(view.curve_table(charted))
+    assert all(number in curves for number in ("0.500", "0.250", "0.125", "2.000"))
+    assert "scales of their own" in json.dumps(view.charts_heading(charted, 2))
+    assert json.dumps(view.count_table(charted)).count('"2"') == 1
+
+
+def open_experiments(page: Page) -> None:
+    page.get_by_role("tab", name="Experiments").click()
+    expect(page.locator("#qx-runs-list")).to_contain_text(re.compile("question|No run"), timeout=30_000)
+
+
+def downloaded(page: Page, path: Path) -> Path:
+    """Prepares the export that is chosen, and takes it."""
+    page.locator("#qx-runs-prepare").click()
+    button = page.locator("#qx-runs-download")
+    expect(button).to_be_visible(timeout=30_000)
+    with page.expect_download() as taken:
+        button.click()
+    taken.value.save_as(path)
+    return path
+
+
+def test_find_open_replay_share_export_delete_import_and_continue(start_app: StartApp, open_page: OpenPage, tiny: Path, tmp_path: Path) -> None:
+    app = start_app("--checkpoint", str(tiny))
+    page = open_page(app.url, width=1400)
+    errors: list[str] = []
+    page.on("console", lambda message: errors.append(message.text) if message.type == "error" else None)
+    wait_ready(page, 120)
+    asked = page.locator("#qx-question textarea").input_value()
+    page.locator("#qx-run").click()
+    expect(page.locator("#qx-status")).to_contain_text("step 4 of 4", timeout=60_000)
+    chosen = [int(text.split()[1].replace(",", "")) for text in page.locator("#qx-steps .qx-step-head .qx-link").all_inner_texts()]
+
+    open_experiments(page)
+    rows = page.locator("#qx-runs-list tbody tr")
+    expect(rows).to_have_count(1)
+    page.locator("#qx-runs-text textarea, #qx-runs-text input").first.fill("nothing like it")
+    expect(page.locator("#qx-runs-list")).to_contain_text("No run matches", timeout=30_000)
+    page.locator("#qx-runs-since textarea, #qx-runs-since input").first.fill("soon")
+    expect(page.locator("#qx-runs-notice")).to_contain_text("date 'soon' is none", timeout=30_000)
+    page.locator("#qx-runs-clear").click()
+    expect(rows).to_have_count(1, timeout=30_000)
+    page.get_by_role("button", name="Columns").click()
+    page.locator("#qx-runs-columns").get_by_label("seed").check()
+    expect(page.locator("#qx-runs-list thead")).to_contain_text("seed", timeout=30_000)
+
+    rows.first.locator(".qx-query").click()
+    expect(page.locator("#qx-run-steps .qx-step")).to_have_count(4, timeout=30_000)
+    shown = page.locator("#qx-run-steps .qx-step strong").all_inner_texts()
+    assert [int(text.split()[1].replace(",", "")) for text in shown] == chosen
+    page.locator("#qx-run-replay").click()
+    expect(page.locator("#qx-run-replayed")).to_contain_text("It came out the same", timeout=60_000)
+    page.get_by_role("button", name="Share…").click()
+    expect(page.locator("#qx-run-head")).to_contain_text("the whole text of its documents", timeout=30_000)
+    page.get_by_role("button", name="Share it").click()
+    expect(page.locator("#qx-run-head .qx-mark")).to_have_text("shared", timeout=30_000)
+    page.locator("#qx-run-reproduce-toggle button").first.click()
+    command = page.locator("#qx-run-reproduce .qx-pre").first.inner_text()
+
+    rows.first.locator(".qx-tick").click()
+    expect(page.locator("#qx-runs-curves .js-plotly-plot")).to_be_visible(timeout=60_000)
+    expect(page.locator("#qx-runs-counts .js-plotly-plot")).to_be_visible(timeout=60_000)
+    page.get_by_label("HTML page, to read offline").check()
+    offline = BeautifulSoup(downloaded(page, tmp_path / "run.html").read_text(encoding="utf-8"), "html.parser")
+    assert offline.h1 is not None
+    assert offline.h1.get_text() == asked
+    assert not offline.find_all(["script", "link", "img"])
+    page.get_by_label("JSON, to import again").check()
+    page.get_by_label("With the texts of documents and chunks").check()
+    exported = downloaded(page, tmp_path / "run.jsonl")
+    assert asked in exported.read_text(encoding="utf-8")
+
+    replay = app.command(*shlex.split(command)[3:])
+    assert replay.returncode == 0, replay.stderr
+    assert json.loads(replay.stdout)["holds"], "the command to copy works beside the app"
+
+    page.get_by_role("button", name="Delete…").click()
+    page.get_by_role("button", name="Delete for good").click()
+    expect(page.locator("#qx-runs-list")).to_contain_text("No run is in the log yet", timeout=30_000)
+    expect(page.locator("#qx-run-detail")).to_be_hidden()
+    page.locator("#qx-runs-upload input[type=file]").set_input_files(exported)
+    expect(page.locator("#qx-runs-import-notice")).to_contain_text("1 new run came in", timeout=30_000)
+    expect(rows).to_have_count(1)
+
+    rows.first.locator(".qx-query").click()
+    page.get_by_role("button", name="Continue from here").nth(1).click()
+    expect(page.locator("#qx-status")).to_contain_text("step 2 of 4", timeout=60_000)
+    page.get_by_role("tab", name="Explore").click()
+    page.locator("#qx-budget input[type=number]").fill("3")
+    page.locator("#qx-budget input[type=number]").press("Tab")
+    page.locator("#qx-step").click()
+    expect(page.locator("#qx-status")).to_contain_text("child run from step 2", timeout=60_000)
+    open_experiments(page)
+    expect(rows).to_have_count(2, timeout=30_000)
+
+    page.get_by_role("button", name="SQL").click()
+    page.locator("#qx-sql-run").click()
+    expect(page.locator("#qx-sql-answer tbody tr")).to_have_count(1, timeout=30_000)
+    page.locator("#qx-sql-query textarea").fill("DELETE FROM runs")
+    page.locator("#qx-sql-run").click()
+    expect(page.locator("#qx-sql-notice")).to_contain_text("only one SELECT statement", timeout=30_000)
+    assert errors == []
+
+
+def test_five_tabs_stand_in_one_line_on_a_phone(tiny_app: RunningApp, open_page: OpenPage) -> None:
+    page = open_page(tiny_app.url, width=360, height=740, colour_scheme="dark")
+    tabs = page.locator("#qx-tabs > .tab-wrapper [role=tab]")
+    expect(tabs.first).to_be_visible(timeout=60_000)
+    names = [name for name in ("Explore", "Compare", "Experiments", "Evaluate", "Train") if page.get_by_role("tab", name=name, exact=True).is_visible()]
+    assert names == ["Explore", "Compare", "Experiments", "Evaluate", "Train"]
+    boxes = [page.get_by_role("tab", name=name, exact=True).bounding_box() for name in names]
+    assert len({round(box["y"]) for box in boxes if box}) == 1
+    assert all(box["x"] + box["width"] <= 360 for box in boxes if box)
+    open_experiments(page)
+    assert page.evaluate("document.documentElement.scrollWidth") <= 360

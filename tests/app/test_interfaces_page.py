@@ -1,0 +1,93 @@
+"""Every example of docs/interfaces.md does what the page says, against a running app with the agents that ship."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from mcp import ClientSession
+from mcp.client.streamable_http import streamable_http_client
+
+from core.cli import main
+from tests.app.conftest import ROOT, RunningApp
+
+PAGE = (ROOT / "docs" / "interfaces.md").read_text(encoding="utf-8")
+ADDRESS = "http://127.0.0.1:7860"
+EVIDENCE = 3
+"""Chunks that the page's question takes: it asks for a place three facts away."""
+
+
+def example(heading: str, language: str, url: str) -> str:
+    """The one example under a heading, for the app at `url`."""
+    [section] = re.findall(rf"^## {re.escape(heading)}\n(.*?)(?=^## |\Z)", PAGE, re.DOTALL | re.MULTILINE)
+    [code] = re.findall(rf"```{language}\n(.*?)```", section, re.DOTALL)
+    return code.replace(ADDRESS, url)
+
+
+def output(app: RunningApp, *command: str) -> str:
+    """What a command prints, `python` being this one."""
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    result = subprocess.run(command, cwd=ROOT, env={**app.environment, "PATH": path}, capture_output=True, text=True, timeout=300)
+    assert result.returncode == 0, result.stderr
+    return result.stdout
+
+
+def events(printed: str) -> Iterator[object]:
+    return (json.loads(data)[0] for data in re.findall(r"event: complete\ndata: (.*)\n", printed))
+
+
+def test_the_page_has_no_example_that_is_not_run() -> None:
+    assert PAGE.count("```") == 2 * 5
+
+
+def test_command_line(running_app: RunningApp) -> None:
+    trace, compared = map(json.loads, output(running_app, "bash", "-euc", example("Command line", "sh", running_app.url)).splitlines())
+    assert len(trace["evidence"]) == EVIDENCE
+    assert list(compared["methods"]) == ["qrag", "topk", "bm25"]
+
+
+def test_python_library(running_app: RunningApp) -> None:
+    assert len(json.loads(output(running_app, sys.executable, "-c", example("Python", "python", running_app.url)))) == EVIDENCE
+
+
+def test_python_over_http(running_app: RunningApp) -> None:
+    *steps, child = output(running_app, sys.executable, "-c", example("Python, over HTTP", "python", running_app.url)).splitlines()[-EVIDENCE - 1 :]
+    assert [line.split()[0] for line in steps] == [str(step) for step in range(1, EVIDENCE + 1)]
+    assert [line.split()[-1] for line in steps] == ["True"] * EVIDENCE
+    assert child == f"True {EVIDENCE + 1}"
+
+
+def test_curl(running_app: RunningApp) -> None:
+    run, found = events(output(running_app, "bash", "-euc", example("curl", "sh", running_app.url)))
+    assert isinstance(run, dict)
+    assert isinstance(found, dict)
+    assert len(run["evidence"]) == EVIDENCE
+    assert found["runs"][0]["run_id"] == run["run_id"]
+
+
+def test_mcp_configuration(running_app: RunningApp) -> None:
+    servers = json.loads(example("MCP", "json", running_app.url))["mcpServers"]
+
+    async def tools(url: str) -> set[str]:
+        async with streamable_http_client(url) as (read, write, _), ClientSession(read, write) as session:
+            await session.initialize()
+            opened = await session.call_tool("open_document", {"sample": "river-chronicle.txt"})
+            [text] = [part.text for part in opened.content if part.type == "text"]
+            assert json.loads(text)["agent"] == "narrative"
+            return {tool.name for tool in (await session.list_tools()).tools}
+
+    assert "run_agent" in asyncio.run(tools(servers["qrag-explorer"]["url"]))
+
+
+@pytest.mark.parametrize("words", sorted(set(re.findall(r"^\| `\w+` \|[^|]*\| `([a-z ]+)` \|", PAGE, re.MULTILINE))))
+def test_commands_exist(words: str) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main([*words.split(), "--help"])
+    assert ended.value.code == 0

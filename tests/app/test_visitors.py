@@ -1,0 +1,258 @@
+"""Public mode: what one visitor may see and do of another's, and how much of the machine. Real agent and log; real server over raw HTTP; real Chromium."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import date
+from pathlib import Path
+
+import pytest
+
+from app import visitors
+from app.evaluating import OWN, EvaluationOrder, Evaluations, available_tasks
+from app.explorer import Explorer
+from app.fairness import FairLine, place
+from app.opening import open_pasted
+from app.services import RunInView, Services
+from app.session import Session
+from app.settings import Settings
+from app.visitors import DOCUMENTS_OPEN, NOBODY, RUNS_IN_FLIGHT, TOKENS_PER_DAY, Allowance, newcomer, owner_of, owner_of_user
+from core.config import EpisodeConfig
+from core.errors import BadRequest, RunNotFound
+from core.experiments import ExperimentLog, new_evaluation, new_run_id
+from core.opening import OpenProgress
+from tests.core.evaluate.rows import make_row
+
+PUBLIC, LOCAL = Settings(public=True), Settings()
+KEY_A, KEY_B = "0a" * 16, "0b" * 16
+A, B = (owner_of(PUBLIC, key) for key in (KEY_A, KEY_B))
+QUERY = "where was the apple before the hallway ?"
+CONFIG = EpisodeConfig(step_budget=4)
+TEXT = "\n\n".join(f"{('john', 'mary')[i % 2]} travelled to the {('hallway', 'garden', 'office')[i % 3]} on day {i} ." for i in range(30))
+
+
+@pytest.fixture
+def services(tiny: Path, tmp_path: Path) -> Iterator[Services]:
+    made = Services(Settings(checkpoint=str(tiny), log=tmp_path / "log.duckdb", public=True))
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def explorer(services: Services) -> Explorer:
+    return Explorer(services)
+
+
+def opened(explorer: Explorer, owner: str | None, text: str = TEXT) -> Session:
+    return open_pasted(explorer, Session(owner=owner), text, explorer.services.default_checkpoint, lambda _: None, "sentences", 12)
+
+
+def advanced(explorer: Explorer, session: Session, steps: int | None = None, config: EpisodeConfig = CONFIG) -> tuple[Session, RunInView]:
+    """The session some steps further, and its run."""
+    for at in explorer.advance(session, QUERY, config, steps):
+        session = at
+    run = explorer.run_of(session)
+    assert run is not None
+    return session, run
+
+
+def share(services: Services, run: RunInView) -> None:
+    assert isinstance(services.log, ExperimentLog)
+    services.log.share(run.run_id, run.owner)
+
+
+def test_a_visitor_is_the_hash_of_a_key_and_nobody_needs_one_in_local_mode() -> None:
+    assert owner_of(LOCAL, "") is None
+    assert owner_of_user(LOCAL, "ann") is None
+    assert newcomer(LOCAL) is None
+    assert A is not None
+    assert len(A) == 64
+    assert KEY_A not in A
+    assert len({A, B, owner_of_user(PUBLIC, "ann"), owner_of_user(PUBLIC, KEY_A)}) == 4
+    for wrong in ("", "0A" * 16, "0a" * 15, "0a" * 16 + "\n", "zz" * 16, A):
+        with pytest.raises(BadRequest, match="must be 32 hex digits") as refused:
+            owner_of(PUBLIC, wrong)
+        assert not wrong or wrong not in str(refused.value), "what might be a key is not repeated"
+
+
+def test_b_gets_nothing_of_a_by_any_id(explorer: Explorer) -> None:
+    services = explorer.services
+    session, run = advanced(explorer, opened(explorer, A))
+    unknown = new_run_id()
+    sentences = []
+    for run_id in (run.run_id, unknown):
+        with pytest.raises(RunNotFound) as refused:
+            explorer.attach(run_id, None, B)
+        sentences.append(str(refused.value).replace(run_id, "ID"))
+    assert sentences[0] == sentences[1], "a run of another can't be told from one that doesn't exist"
+    thief = replace(session, owner=B)
+    assert explorer.run_of(thief) is None
+    for attempt in (
+        lambda: list(explorer.advance(thief, QUERY, CONFIG, 1)),
+        lambda: list(explorer.force(thief, QUERY, CONFIG, 3)),
+        lambda: list(explorer.forbid(thief, QUERY, CONFIG, 3)),
+        lambda: explorer.change_agent(thief, services.default_checkpoint),
+    ):
+        with pytest.raises(BadRequest, match="not open any more"):
+            attempt()
+    for attempt in (lambda: services.delete_run(run.run_id, B), lambda: share(services, replace(run, documents=replace(run.documents, owner=B)))):
+        with pytest.raises(RunNotFound):
+            attempt()
+    assert services.log.search(owner=B).total == 0  # type: ignore[union-attr]
+    assert services.log.search(owner=None).total == 0  # type: ignore[union-attr]
+    assert services.log.search(owner=A).total == 1  # type: ignore[union-attr]
+
+
+def test_a_shared_run_is_looked_at_and_gone_on_from_without_touching_it(explorer: Explorer) -> None:
+    services = explorer.services
+    session, run = advanced(explorer, opened(explorer, A), 2)
+    share(services, run)
+    seen = explorer.attach(run.run_id, None, B)
+    theirs = explorer.run_of(seen)
+    assert theirs is not None
+    assert theirs.others
+    assert theirs.trace.chosen == run.trace.chosen
+    assert {theirs.token, seen.corpus}.isdisjoint({run.token, session.corpus}), "tokens of another's run would draw and drive it"
+    child_session, child = advanced(explorer, seen)
+    assert (child.owner, child.parent_run_id, child.fork_step) == (B, run.run_id, 2)
+    explorer.leave(child_session)
+    explorer.leave(seen)
+    after = explorer.run_of(session)
+    assert after is not None
+    assert not after.ended, "another's leaving does not end it"
+    session, run = advanced(explorer, session, 1)
+    assert explorer.attach(run.run_id, None, B).cursor == 3, "it is seen as it is now"
+    assert services.log.search(owner=A).total == 1  # type: ignore[union-attr]
+    assert services.log.search(owner=B).total == 1  # type: ignore[union-attr]
+    services.delete_run(run.run_id, A)
+    for owner in (A, B):
+        with pytest.raises(RunNotFound):
+            explorer.attach(run.run_id, None, owner)
+    assert explorer.attach(child.run_id, None, B).cursor == 4
+
+
+def test_own_runs_in_view_open_as_they_are(explorer: Explorer) -> None:
+    session, run = advanced(explorer, opened(explorer, A), 1)
+    again = explorer.attach(run.run_id, None, A)
+    assert (again.run, again.owner) == (session.run, A)
+
+
+def test_a_page_that_has_not_said_who_it_is_leaves_no_trace(explorer: Explorer) -> None:
+    assert newcomer(explorer.services.settings) == NOBODY
+    for attempt in (lambda: opened(explorer, NOBODY), lambda: explorer.attach(new_run_id(), None, NOBODY)):
+        with pytest.raises(BadRequest, match="reload it"):
+            attempt()
+    with pytest.raises(BadRequest, match="reload it"):
+        explorer.services.keep_evaluation(new_evaluation([make_row()], {}, NOBODY))
+    assert explorer.services.log.search(owner=NOBODY).total == 0  # type: ignore[union-attr]
+
+
+def test_a_day_has_so_many_tokens_for_each() -> None:
+    today = [date(2026, 1, 1)]
+    allowance = Allowance(lambda: today[0])
+    allowance.read(A, TOKENS_PER_DAY - 10)
+    with pytest.raises(BadRequest, match=r"about 11 tokens to read, and 10 of the 20,000,000 .* left; choose something shorter"):
+        allowance.read(A, 11)
+    allowance.read(A, 10)
+    allowance.read(B, TOKENS_PER_DAY)
+    allowance.read(None, 10 * TOKENS_PER_DAY)
+    today[0] = date(2026, 1, 2)
+    allowance.read(A, TOKENS_PER_DAY)
+
+
+def test_only_what_has_to_be_embedded_counts() -> None:
+    allowance = Allowance()
+    heard: list[OpenProgress] = []
+    metered = allowance.metered(A, 4 * TOKENS_PER_DAY, heard.append)
+    assert metered is not None
+    for done in (75, 100):
+        metered(OpenProgress("embedding", done, 100, n_cached=75))
+    assert len(heard) == 2
+    allowance.read(A, TOKENS_PER_DAY * 3 // 4)
+    with pytest.raises(BadRequest, match="and 0 of"):
+        allowance.read(A, 1)
+
+
+def test_what_is_too_much_is_refused_before_it_is_embedded(explorer: Explorer, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(visitors, "TOKENS_PER_DAY", 100)
+    with pytest.raises(BadRequest, match="of the 100 that a visitor has for a day"):
+        opened(explorer, A, TEXT.replace("garden", "meadow"))
+    assert opened(explorer, None, TEXT.replace("garden", "meadow")).corpus
+    assert opened(explorer, A, TEXT.replace("garden", "meadow")).corpus, "its vectors are known by now"
+
+
+def test_one_more_document_closes_the_visitors_own_oldest(explorer: Explorer) -> None:
+    other = opened(explorer, B)
+    first, run = advanced(explorer, opened(explorer, A))
+    more = [opened(explorer, A) for _ in range(DOCUMENTS_OPEN)]
+    assert explorer.run_of(first) is None
+    with pytest.raises(BadRequest, match="not open any more"):
+        explorer.documents(first)
+    for session in (other, *more):
+        assert explorer.documents(session).token == session.corpus
+    assert explorer.attach(run.run_id, None, A).cursor == 4, "the log has it"
+
+
+def test_one_more_unfinished_run_closes_the_one_left_for_longest(explorer: Explorer) -> None:
+    log = explorer.services.log
+    assert isinstance(log, ExperimentLog)
+    advanced(explorer, opened(explorer, B), 1)
+    left, *others = [advanced(explorer, opened(explorer, A), 1) for _ in range(RUNS_IN_FLIGHT + 1)]
+    assert log.get(left[1].run_id, A).status == "cancelled"
+    assert log.search(owner=A, status="running").total == RUNS_IN_FLIGHT
+    assert log.search(owner=B, status="running").total == 1
+    _, child = advanced(explorer, left[0], 1)
+    assert (child.parent_run_id, child.fork_step) == (left[1].run_id, 1)
+    assert advanced(explorer, others[-1][0], 1)[1].run_id == others[-1][1].run_id
+
+
+def test_what_others_would_feel_is_off(explorer: Explorer) -> None:
+    services = explorer.services
+    evaluations = Evaluations(services)
+    for attempt in (
+        lambda: services.use_threshold(services.default_checkpoint, 0.5),
+        lambda: evaluations.use_for_now(new_run_id(), 0.5),
+        lambda: evaluations.make_default(new_run_id(), 0.5),
+    ):
+        with pytest.raises(BadRequest, match="the same for all visitors"):
+            attempt()
+    assert OWN not in available_tasks(services.settings)
+    with pytest.raises(BadRequest, match="start the app on your machine"):
+        evaluations.run(EvaluationOrder(OWN, (services.default_checkpoint,), questions=Path("questions.jsonl"), owner=A), lambda _: None)
+
+
+def test_evaluations_are_their_makers(explorer: Explorer) -> None:
+    evaluations = Evaluations(explorer.services)
+    rows = [make_row(id=str(number)) for number in range(3)]
+    made = new_evaluation(rows, {}, A)
+    explorer.services.keep_evaluation(made)
+    assert [entry.evaluation_id for entry in evaluations.all(A)] == [made.evaluation_id]
+    assert evaluations.summary(made.evaluation_id, A).n == 3
+    assert evaluations.stop_curve(made.evaluation_id, A).points
+    for other in (B, None, NOBODY):
+        assert evaluations.all(other) == []
+        for attempt in (evaluations.get, evaluations.summary, evaluations.stop_curve, evaluations.reliability):
+            with pytest.raises(RunNotFound):
+                attempt(made.evaluation_id, other)
+        with pytest.raises(RunNotFound):
+            evaluations.episode(made.evaluation_id, 0, other)
+
+
+def test_an_evaluation_reads_of_the_days_tokens(explorer: Explorer) -> None:
+    evaluations = Evaluations(explorer.services)
+    for n, words in ((30, "30,000,000 tokens to read"), (None, "tokens to read")):
+        order = EvaluationOrder("generated", (explorer.services.default_checkpoint,), length="1M", n=n, owner=A)
+        with pytest.raises(BadRequest, match=words):
+            evaluations.run(order, lambda _: None)
+
+
+def test_those_who_wait_get_their_turn_in_rounds() -> None:
+    line = FairLine(lambda event: event[0])
+    for event in ("a1", "a2", "a3", "a4", "b1", "c1", "b2"):
+        line.append(event)
+    assert line == ["a1", "b1", "c1", "a2", "b2", "a3", "a4"]
+    del line[:2]
+    line.append("d1")
+    assert line == ["c1", "a2", "b2", "d1", "a3", "a4"], "everyone's first goes before anyone's second"
+    assert place([], "a") == 0
