@@ -57,7 +57,9 @@ def clicked(event: gr.EventData) -> tuple[str, str]:
 def packs(handler: Callable[..., Any], trees: Collection[gr.HTML]) -> Callable[..., Any]:
     """The handler, which returns or yields updates by component, with the values of `trees` packed on their way out."""
 
-    def pack(update: dict[Any, Any]) -> dict[Any, Any]:
+    def pack(update: dict[Any, Any]) -> Any:
+        if not update:
+            return gr.skip()  # Gradio takes an empty dict for a value
         return {component: packed(value) if component in trees else value for component, value in update.items()}
 
     if not isgeneratorfunction(handler):

@@ -13,6 +13,7 @@ import gradio as gr
 from app import compare_view as view
 from app import difference_view
 from app.comparing import MAX_K, PLAIN, ColumnRef, Compared, Comparing, ComparisonOrder, Comparisons, CutRow, FromExplore, own_key
+from app.components.known import fills_in
 from app.components.tree import clicked, packs
 from app.jobs import Finished, stream
 from app.present import notice, question_label
@@ -52,6 +53,7 @@ class CompareTab(CompareLayout):
         """The run of Explore that is to be compared, a FromExplore; None before the first."""
         self.cut_rows: gr.State = gr.State(())
         """What is shown of the ways of cutting."""
+        self.known_taken: gr.State = gr.State(None)
         works = (self.comparing, self.cutting)
         self._packed = {component for component in vars(self).values() if isinstance(component, gr.HTML)}
         self._packed |= {component for work in works for component in (work.progress, work.notice)}
@@ -62,7 +64,7 @@ class CompareTab(CompareLayout):
             *(self.compared, self.to_explore, self.header, self.question, self.known, self.methods, self.size, self.k, self.standing, self.heading),
             *(self.result_notice, self.columns, self.reading, self.support, self.common, self.change_panel, self.changed, self.change_notice, self.tried),
             *(component for work in (self.comparing, self.cutting) for component in vars(work).values()),
-            *(self.cuts, self.cut_rows),
+            *(self.cuts, self.cut_rows, self.known_taken),
         ]
         self._controls = [self.question, self.methods, self.size, self.k]
         place = [self.session, self.compared, *self._controls]
@@ -76,7 +78,7 @@ class CompareTab(CompareLayout):
         self.cuts.select(self._sends(self._on_cut), self.cut_rows, self._outputs, **quick)
         for button, handler in ((self.try_text, self._try_text), (self.try_without, self._try_without)):
             button.click(self._sends(handler), [self.compared, self.changed], self._outputs, **quick).success(None, js=SHOW_TRIED, api_visibility="private")
-        self.known.input(lambda question: question, self.known, self.question, **quick)
+        fills_in(self.known, self.question, self.known_taken, **quick)
         for panel in (self.columns, self.reading, self.support, self.common, self.tried):
             panel.select(self._sends(self._on_click), self.compared, self._outputs, **quick)
         self.header.select(self._sends(self._on_header), place, self._outputs, **quick)
@@ -110,7 +112,7 @@ class CompareTab(CompareLayout):
             k, methods = self.comparisons.usual_k(documents), self.comparisons.usual(spec.name)
             known = [(question_label(known), known.question) for known in documents.questions]
             asked = question if any(question == value for _, value in known) else None
-            update[self.known] = gr.Dropdown(known, value=asked, visible=bool(known))
+            update |= {self.known: gr.Dropdown(known, value=asked, visible=bool(known)), self.known_taken: asked}
         if wanted is not None and wanted.config is not None and (compared.taken is None or wanted.number != compared.taken.number):
             question, config = wanted.query, wanted.config
             k, size = min(config.step_budget, MAX_K), SAME if config.stop_threshold is None or spec.name == PLAIN else OWN_STOP

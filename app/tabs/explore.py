@@ -14,6 +14,7 @@ import plotly.graph_objects as go
 
 from app import opening, present
 from app.comparing import FromExplore
+from app.components.known import fills_in
 from app.components.strip import strip_loading, strip_value
 from app.components.tree import Node, clicked, packs
 from app.evaluating import Episode, Evaluations, open_episode
@@ -68,6 +69,7 @@ class ExploreTab(ExploreLayout):
         """
         self.to_compare: gr.State = gr.State(None)
         """A FromExplore when the run in view is to be compared."""
+        self.known_taken: gr.State = gr.State(None)
         self._packed = {component for component in vars(self).values() if isinstance(component, gr.HTML)} - {self.page}
         self._wire()
 
@@ -77,7 +79,7 @@ class ExploreTab(ExploreLayout):
             *(self.steps, self.reading, self.decision, self.best, self.distribution_title, self.distribution, self.parts_card, self.parts),
             *(self.evidence, self.back, self.reset, self.cancel, self.run, self.step, self.agent, self.change_panel, self.figures, self.reading_notice),
             *(self.open_sample, self.open_files, self.open_pasted, self.open_generated, *self.controls.list()),
-            *(self.trail_card, self.trail, self.to_compare),
+            *(self.trail_card, self.trail, self.to_compare, self.known_taken),
         ]
         controls, session = self.controls.list(), self.session
         private = {"outputs": panels, "api_visibility": "private", "show_progress": "hidden"}
@@ -89,7 +91,7 @@ class ExploreTab(ExploreLayout):
             self.open_files.click(self._sends(self._open_files), [session, self.files, *chunking], **opens),
             self.open_pasted.click(self._sends(self._open_pasted), [session, self.pasted, *chunking], **opens),
             self.open_generated.click(self._sends(self._open_generated), [session, self.length, *chunking], **opens),
-            self.agent.input(self._sends(self._change_agent), [session, self.agent, *controls], **opens),
+            self.agent.input(self._sends(self._on_agent), [session, self.agent, *controls], **opens),
             self.run.click(self._sends(self._run), [session, *controls], **runs),
             self.controls.query.submit(self._sends(self._run), [session, *controls], **runs),
             self.step.click(self._sends(self._step), [session, *controls], **runs),
@@ -108,7 +110,7 @@ class ExploreTab(ExploreLayout):
             event(self._sends(self._find), [session, self.find], **private)
         self.change.click(lambda: gr.Column(visible=True), None, self.change_panel, api_visibility="private", show_progress="hidden")
         self.keep.click(lambda: gr.Column(visible=False), None, self.change_panel, api_visibility="private", show_progress="hidden")
-        self.known.input(lambda question: question, self.known, self.controls.query, api_visibility="private", show_progress="hidden")
+        fills_in(self.known, self.controls.query, self.known_taken, api_visibility="private", show_progress="hidden")
         self.controls.stops.input(
             lambda on: gr.Slider(interactive=on), self.controls.stops, self.controls.threshold, api_visibility="private", show_progress="hidden"
         )
@@ -234,6 +236,7 @@ class ExploreTab(ExploreLayout):
             self.page: {"run_id": ""},
             self.controls.query: query,
             self.known: gr.Dropdown(known, value=query or None, visible=bool(known)),
+            self.known_taken: query or None,
             self.opening_progress: [],
             self.change_panel: gr.Column(visible=False),
             self.agent: self.agents(spec),
@@ -259,6 +262,14 @@ class ExploreTab(ExploreLayout):
             controls.top_k: config.top_k_actions,
             controls.positions: gr.Checkbox(config.use_positions, interactive=spec.position_kind != "none"),
         }
+
+    def _on_agent(self, session: Session, agent: str, *controls: Any) -> Iterator[Update]:
+        """Another agent was chosen, or the list was only passed with the Tab key: that must not cost the run in view."""
+        documents = self.services.corpora.get(session.corpus)
+        if documents is not None and documents.agent.spec.name == agent:
+            yield {}
+        else:
+            yield from self._change_agent(session, agent, *controls)
 
     def _change_agent(self, session: Session, agent: str, *controls: Any) -> Iterator[Update]:
         query = str(controls[0] or "")

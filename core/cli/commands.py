@@ -11,8 +11,10 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
+from core.cli.flags import add_episode_flags, add_inputs
 from core.cli.inputs import Question, progress_printer, questions, read_files
 from core.comparison import Contestant, columns_json, compare, contestant
+from core.config import CHUNKERS
 from core.encode.checkpoint import find_base, find_checkpoint, read_spec
 from core.encode.encoder import DualEncoder, load_encoder
 from core.encode.reference import import_checkpoint
@@ -27,6 +29,45 @@ from core.report import trace_json
 from core.retrievers import METHODS, AgentRetriever
 from core.runs import log_trace, replay_run
 from core.types import Workspace
+
+
+def add_ingest_flags(parser: argparse.ArgumentParser) -> None:
+    """The flags of `ingest`."""
+    parser.add_argument("files", nargs="+", type=Path, metavar="FILE")
+    parser.add_argument("--chunker", choices=CHUNKERS, help="default: structure for HTML and Markdown, sentences for plain text")
+    parser.add_argument("--max-tokens", type=int, metavar="N", help="most tokens of a chunk (default: the checkpoint's)")
+    parser.add_argument("--checkpoint", metavar="NAME_OR_DIR", help="whose tokenizer and chunking to use")
+    shape = parser.add_mutually_exclusive_group(required=True)
+    shape.add_argument("--json", action="store_true", help="one JSON object a chunk, a line each")
+    shape.add_argument("--text", action="store_true", help="the text that offsets refer to; one file only")
+    parser.set_defaults(func=run_ingest)
+
+
+def add_import_flags(parser: argparse.ArgumentParser) -> None:
+    """The flags of `import-checkpoint`."""
+    parser.add_argument("source", help="folder or hub id with config.yaml and model_best.pt")
+    parser.add_argument("destination", type=Path)
+    parser.add_argument("--base", metavar="DIR_OR_ID", help="the base encoder, where config.yaml doesn't name it rightly")
+    parser.set_defaults(func=run_import)
+
+
+def add_trace_flags(parser: argparse.ArgumentParser) -> None:
+    """The flags of `trace`."""
+    add_inputs(parser)
+    add_episode_flags(parser)
+    parser.add_argument("--full", action="store_true", help="Q and position of all chunks at every step")
+    parser.add_argument("--json", action="store_true", required=True, help="the only output format so far")
+    parser.set_defaults(func=run_trace)
+
+
+def add_compare_flags(parser: argparse.ArgumentParser) -> None:
+    """The flags of `compare`."""
+    add_inputs(parser)
+    add_episode_flags(parser)
+    parser.add_argument("--methods", required=True, metavar="NAME,...", help="of qrag, topk, bm25, threshold, multistep")
+    parser.add_argument("--k", type=int, metavar="N", help="most chunks of every method (default: the step budget)")
+    parser.add_argument("--json", action="store_true", required=True, help="the only output format so far")
+    parser.set_defaults(func=run_compare)
 
 
 def run_ingest(args: argparse.Namespace) -> int:

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TextIO
 
+from core.cli.flags import add_episode_flags
 from core.config import EpisodeConfig
 from core.encode.encoder import DualEncoder, load_encoder
 from core.errors import BadRequest
@@ -41,7 +42,8 @@ def add_data_flags(parser: argparse.ArgumentParser, split: str) -> None:
 
 
 def add_evaluate_flags(parser: argparse.ArgumentParser) -> None:
-    """The flags of `evaluate` beside those of an episode."""
+    """The flags of `evaluate`."""
+    add_episode_flags(parser)
     parser.add_argument("tasks", nargs="+", metavar="TASK", help="qa1, hotpotqa, ...; an unknown name lists them all")
     add_data_flags(parser, "test")
     parser.add_argument("--method", choices=METHODS, default="qrag", help="default qrag: the checkpoint's agent")
@@ -202,17 +204,18 @@ def row_file(path: Path | None) -> Iterator[Any]:
         yield lambda row: file.write(row_line(row))
 
 
-def progress_printer(task: str, stream: TextIO = sys.stderr) -> Progress:
+def progress_printer(task: str, stream: TextIO | None = None) -> Progress:
     """Prints progress twice a second where somebody watches; silent where stderr goes to a file."""
+    out = stream or sys.stderr
     last = 0.0
 
     def report(progress: EvaluationProgress) -> None:
         nonlocal last
         now = time.monotonic()
-        if stream.isatty() and (now - last > 0.5 or progress.done == progress.total):
+        if out.isatty() and (now - last > 0.5 or progress.done == progress.total):
             left = "" if progress.seconds_left is None else f", {progress.seconds_left:.0f} s left"
             end = "\n" if progress.stage == "retrieving" and progress.done == progress.total else ""
-            print(f"\r{task}: {progress.stage} {progress.done:,} of {progress.total:,}{left}   ", end=end, file=stream, flush=True)
+            print(f"\r{task}: {progress.stage} {progress.done:,} of {progress.total:,}{left}   ", end=end, file=out, flush=True)
             last = now
 
     return report

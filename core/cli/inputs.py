@@ -116,16 +116,17 @@ def _read_file(path: Path, converter: Converter, on_part: OnPart) -> dict[str, D
     return read_documents(data, path.name, converter, on_part)
 
 
-def progress_printer(stream: TextIO = sys.stderr) -> Callable[[OpenProgress], None]:
+def progress_printer(stream: TextIO | None = None) -> Callable[[OpenProgress], None]:
     """Prints progress twice a second where somebody watches; silent where stderr goes to a file."""
+    out = stream or sys.stderr
     last = 0.0
 
     def report(progress: OpenProgress) -> None:
         nonlocal last
         now = time.monotonic()
-        if stream.isatty() and now - last > 0.5:
+        if out.isatty() and now - last > 0.5:
             left = "" if progress.seconds_left is None else f", {progress.seconds_left:.0f} s left"
-            print(f"\r{progress.stage} {progress.done:,} of {progress.total:,}{left}   ", end="", file=stream)
+            print(f"\r{progress.stage} {progress.done:,} of {progress.total:,}{left}   ", end="", file=out)
             last = now
 
     return report

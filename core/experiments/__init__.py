@@ -5,7 +5,7 @@ evaluations and trainings come and go whole (`log_evaluation`, `log_training`).
 Callers pass an owner and nothing else: who may see what is decided here, in SQL.
 """
 
-from core.experiments.commands import add_log_option, add_parser, add_runs_subparser, default_log_path
+from core.experiments.commands import add_log_commands, add_log_option, default_log_path
 from core.experiments.exchange import FORMATS, ExportFormat, export_runs, import_runs
 from core.experiments.inbox import InboxLog
 from core.experiments.lock import LogOwned
@@ -53,9 +53,8 @@ __all__ = [
     "RunRow",
     "Training",
     "TrainingEntry",
+    "add_log_commands",
     "add_log_option",
-    "add_parser",
-    "add_runs_subparser",
     "compare_traces",
     "default_log_path",
     "delete_measurement",

@@ -30,20 +30,14 @@ def default_log_path() -> Path:
     return home() / "log.duckdb"
 
 
-def add_runs_subparser(subparsers: Any) -> Any:
-    """Register `runs` and return the object to which further commands on runs can be added."""
-    runs = subparsers.add_parser("runs", help="look into the log of runs")
-    return runs.add_subparsers(dest="runs_command", required=True, metavar="COMMAND")
-
-
 def add_log_option(parser: argparse.ArgumentParser) -> None:
     """The option every command on runs has."""
     parser.add_argument("--log", type=Path, default=None, metavar="FILE", help="the log (default: log.duckdb in $QRAG_HOME or ~/.local/share/qrag-explorer)")
 
 
-def add_parser(subparsers: Any) -> Any:
-    """Register `runs` with its commands; returns what `add_runs_subparser` does."""
-    commands = add_runs_subparser(subparsers)
+def add_log_commands(runs: argparse.ArgumentParser) -> Any:
+    """Register the commands of `runs`; returns the object to which further ones can be added."""
+    commands = runs.add_subparsers(dest="runs_command", required=True, metavar="COMMAND")
     add_list_parser(commands)
     show = commands.add_parser("show", help="print one run")
     show.add_argument("run_id", metavar="RUN_ID")

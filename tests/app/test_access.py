@@ -77,6 +77,7 @@ def page(tiny_app: RunningApp, browser: Browser) -> Iterator[Page]:
     n.press("Tab")
     page.locator("#qx-evaluate-run").click()
     expect(page.locator("#qx-evaluate-scores .qx-table")).to_be_visible(timeout=120_000)
+    expect(page.locator("#qx-evaluate-reliability .js-plotly-plot")).to_be_visible(timeout=60_000)
     yield page
     context.close()
 
@@ -122,6 +123,8 @@ def test_the_keyboard_shows_where_it_is(page: Page, tab: str) -> None:
     """In forced colours, where shadows and tints are gone and only an outline is left."""
     page.set_viewport_size(WIDE)  # type: ignore[arg-type]
     page.emulate_media(forced_colors="active")
+    show(page, "Explore")
+    before = page.locator("#qx-steps").inner_text()
     show(page, tab)
     page.get_by_role("tab", name=tab, exact=True).focus()
     unseen, names = [], set()
@@ -134,6 +137,24 @@ def test_the_keyboard_shows_where_it_is(page: Page, tab: str) -> None:
     page.emulate_media(forced_colors="none")
     assert unseen == []
     assert len(names) > 10, "the focus went on"
+    show(page, "Explore")
+    assert page.locator("#qx-steps").inner_text() == before, "passing a control changes nothing"
+
+
+def test_a_typed_question_survives_the_tab_key(page: Page) -> None:
+    """Gradio's lists send `input` when they lose the focus."""
+    for tab, prefix in (("Explore", "#qx"), ("Compare", "#qx-compare")):
+        show(page, tab)
+        question = page.locator(f"{prefix}-question textarea")
+        asked = question.input_value()
+        question.fill("Who else?")
+        page.locator(f"{prefix}-known input").focus()
+        page.keyboard.press("Tab")
+        page.wait_for_timeout(1000)
+        expect(question).to_have_value("Who else?")
+        question.fill(asked)
+    show(page, "Explore")
+    expect(page.locator("#qx-standing .qx-notice")).to_have_count(0, timeout=20_000)
 
 
 def test_without_motion_nothing_moves_and_all_is_there(page: Page) -> None:
@@ -145,6 +166,7 @@ def test_without_motion_nothing_moves_and_all_is_there(page: Page) -> None:
     expect(cards).to_have_count(n_steps - 1, timeout=20_000)
     page.locator("#qx-step").click()
     expect(cards).to_have_count(n_steps, timeout=20_000)
+    page.wait_for_timeout(300)
     running = "document.getAnimations().filter(one => one.playState === 'running').map(one => one.animationName || one.transitionProperty)"
     assert page.evaluate(running) == []
     assert page.locator("#qx-strip canvas[data-part=lens]").evaluate(COLOURS) > 3
