@@ -227,7 +227,7 @@ class ExploreTab(ExploreLayout):
         documents = self.explorer.documents(session)
         spec = self.services.served(documents.agent.spec)
         known = [(present.question_label(q), q.question) for q in documents.questions]
-        query = documents.questions[0].question if documents.questions else ""
+        query = max(documents.questions, key=lambda known: known.hops).question if documents.questions else ""  # the first of the most hops
         config = self.explorer.usual_config(documents)
         return {
             **self._view(session, query, config),

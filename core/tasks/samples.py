@@ -1,8 +1,7 @@
 """The documents that ship with the app, their questions, and the chunks that hold a question's support.
 
 Each file of sample_docs has a sidecar `<name>.questions.json`; support is written there as quotes, which occur exactly once in the
-text that `core.ingest` reads from the file, so that hits can be shown whatever the chunking. The first sample and its first
-question are what a first visit shows.
+text that `core.ingest` reads from the file, so that hits can be shown whatever the chunking. The first sample is what a first visit shows.
 Knows nothing of retrieval.
 """
 
@@ -19,7 +18,7 @@ from core.tasks.narrative import Span
 from core.types import Workspace
 
 SAMPLE_FOLDER = Path(__file__).resolve().parents[2] / "sample_docs"
-SAMPLE_FILES = ("beacon-handbook.md", "harbour-almanac.html", "river-chronicle.txt")
+SAMPLE_FILES = ("river-chronicle.txt", "beacon-handbook.md", "harbour-almanac.html")
 
 
 @dataclass(frozen=True, slots=True)

@@ -89,7 +89,7 @@ def test_a_document_opens_as_text_as_file_as_sample_and_out_of_a_run(operations:
         ({"content": "no base64!", "name": "a.txt"}, BadRequest, "no base64"),
         ({"content": base64.b64encode(b"%PDF-1.7 broken").decode(), "name": "a.pdf"}, BadDocument, ";"),
         ({"text": "   "}, BadDocument, ";"),
-        ({"sample": "/etc/passwd"}, BadRequest, "choose one of beacon-handbook.md"),
+        ({"sample": "/etc/passwd"}, BadRequest, "choose one of river-chronicle.txt"),
         ({"text": TEXT, "agent": "/etc"}, BadRequest, "not on offer"),
         ({"run_id": "0" * 32}, RunNotFound, "check the id"),
         ({"run_id": "0" * 32, "max_tokens": 9}, BadRequest, "as the run had them"),

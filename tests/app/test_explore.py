@@ -36,8 +36,8 @@ def run(page: Page, n_steps: int = 4) -> None:
 def test_first_visit_shows_three_hops_after_one_click(running_app: RunningApp, open_page: OpenPage) -> None:
     page = open_page(running_app.url)
     wait_ready(page)
-    expect(page.locator("#qx-question textarea")).not_to_have_value("")
-    run(page)
+    expect(page.locator("#qx-question textarea")).to_have_value("Where was the blanket before the chapel?")
+    run(page, n_steps=3)
     expect(page.locator(f"{CARDS} .qx-hit")).to_have_count(3)
     expect(page.locator("#qx-evidence")).to_contain_text("3 of 3 support chunks found")
     expect(page.locator("#qx-best .js-plotly-plot")).to_be_visible(timeout=30_000)
@@ -141,6 +141,7 @@ def test_five_quick_clicks_on_step_make_five_steps(running_app: RunningApp, open
     wait_ready(page)
     page.locator("#qx-budget input[type=number]").fill("7")
     page.locator("#qx-budget input[type=number]").press("Tab")
+    page.locator("#qx-stops input").uncheck()
     for _ in range(5):
         page.locator("#qx-step").click()
     expect(page.locator(CARDS)).to_have_count(5, timeout=30_000)
@@ -151,7 +152,7 @@ def test_five_quick_clicks_on_step_make_five_steps(running_app: RunningApp, open
 def test_forbidding_a_chosen_chunk_forks_the_run(running_app: RunningApp, open_page: OpenPage) -> None:
     page = open_page(running_app.url)
     wait_ready(page)
-    run(page)
+    run(page, n_steps=3)
     before, parent = chosen(page), run_id(page)
     page.locator(f"{CARDS} .qx-link").nth(1).click()
     expect(page.locator("#qx-reading .qx-crumb")).to_contain_text(f"chunk {before[1]:,} of")
@@ -170,7 +171,7 @@ def test_forbidding_a_chosen_chunk_forks_the_run(running_app: RunningApp, open_p
 def test_settings_mark_the_run_as_outdated_and_rerun_without_embedding(running_app: RunningApp, open_page: OpenPage) -> None:
     page = open_page(running_app.url)
     wait_ready(page)
-    run(page)
+    run(page, n_steps=3)
     size = _size_of_vectors(running_app.home)
     page.locator("#qx-stops input").check()
     page.locator("#qx-threshold input[type=number]").fill("0.6")
@@ -212,7 +213,7 @@ def test_keyboard_runs_steps_back_and_can_be_switched_off(running_app: RunningAp
 def test_a_strip_click_opens_the_chunk_it_points_at(running_app: RunningApp, open_page: OpenPage) -> None:
     page = open_page(running_app.url)
     wait_ready(page)
-    run(page)
+    run(page, n_steps=3)
     canvas = page.locator("#qx-strip canvas[tabindex='0']").first
     canvas.focus()
     page.keyboard.press("Home")
@@ -230,6 +231,7 @@ def test_what_streams_in_is_what_a_reload_shows(running_app: RunningApp, open_pa
     for seed in range(10, 15):
         _set_number(page, "#qx-budget", 8)
         _set_number(page, "#qx-temperature", 0.1)
+        page.locator("#qx-stops input").uncheck()
         if not page.locator("#qx-seed input").is_visible():
             page.get_by_role("button", name="More settings").click()
         _set_number(page, "#qx-seed", seed)
@@ -256,7 +258,7 @@ def _set_number(page: Page, control: str, value: float) -> None:
 def test_opening_another_document_leaves_the_old_run_behind(running_app: RunningApp, open_page: OpenPage) -> None:
     page = open_page(running_app.url)
     wait_ready(page)
-    run(page)
+    run(page, n_steps=3)
     run_id(page)
     page.get_by_text("Change document").click()
     page.get_by_role("tab", name="Paste").click()

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 
-import numpy as np
 import pytest
 
 from core.encode.encoder import load_encoder
 from core.errors import BadRequest
-from core.ingest import chunk_document, read_document
+from core.events import fold
+from core.ingest import read_document
+from core.opening import open_corpus
+from core.qrag.agent import Agent
 from core.tasks.narrative import Span, generate_narrative, questions_json
 from core.tasks.samples import SAMPLE_FOLDER, Sample, list_samples, read_sample, span_chunks, support_chunks
 from core.types import Document, Workspace, workspace_of_chunks
@@ -55,21 +57,17 @@ def test_each_quote_stands_once_in_the_text_that_is_read(sample: Sample, texts: 
     assert {quote: texts[sample.key].count(quote) for quote in quotes} == dict.fromkeys(quotes, 1)
 
 
-def test_a_first_visit_sees_three_hops_found_by_the_untrained_encoder(texts: dict[str, str]):
-    """The plain loop behind multi-step retrieval without fine-tuning: cosine of every chunk with question plus chosen chunks."""
+def test_a_first_visit_sees_three_hops_and_nothing_else(texts: dict[str, str]):
+    """The trained agent that is picked for the first sample, on its first question of the most hops, with its own defaults."""
     first = list_samples()[0]
-    encoder = load_encoder("base")
-    document = Document(first.title, texts[first.key], "markdown")
-    workspace = Workspace((document,), (chunk_document(document, encoder.spec.chunk_config("structure"), encoder.tokenizer),))
-    chunks = workspace.texts()
-    vectors = encoder.encode_chunks(chunks)
-    chosen: list[int] = []
-    for _ in range(3):
-        state = encoder.state_tokens(first.questions[0].question, [chunks[i] for i in sorted(chosen)])
-        scores = vectors @ encoder.encode_states([state])[0]
-        scores[chosen] = -np.inf
-        chosen.append(int(scores.argmax()))
-    assert [(chunk_id,) for chunk_id in chosen] == [support_chunks(workspace, 0, [quote]) for quote in first.questions[0].support]
+    encoder = load_encoder("narrative", "cpu")
+    corpus = open_corpus([Document(first.title, texts[first.key], "text")], encoder).corpus
+    question = max(first.questions, key=lambda known: known.hops)
+    trace = fold(Agent(encoder).run(question.question, corpus, encoder.spec.episode_config()))
+    assert question.hops == 3
+    assert set(trace.chosen) == set(support_chunks(corpus.workspace, 0, question.support))
+    assert trace.stopped is not None
+    assert trace.stopped.reason == "threshold"
 
 
 def test_the_chronicle_is_what_the_generator_writes():
