@@ -44,7 +44,8 @@ ANN, BOB = "a" * 32, "b" * 32
 
 
 @pytest.fixture
-def operations(tiny: Path, tmp_path: Path) -> Iterator[Operations]:
+def operations(tiny: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Operations]:
+    monkeypatch.setenv("QRAG_HOME", str(tmp_path / "home"))  # caches of its own: other tests have the same sentences
     services = Services(Settings(checkpoint=str(tiny), log=tmp_path / "log.duckdb"))
     yield Operations(services, Comparisons(services))
     services.close()
