@@ -56,14 +56,14 @@ def test_a_book_goes_through_upload_run_step_back_force_reload_replay(start_app:
 
     page.locator("#qx-back").click()
     page.locator("#qx-back").click()
-    expect(page.locator(CARDS)).to_have_count(2)
+    expect(page.locator(CARDS)).to_have_count(2, timeout=20_000)
     page.locator("#qx-step").click()
-    expect(page.locator(CARDS)).to_have_count(3)
+    expect(page.locator(CARDS)).to_have_count(3, timeout=20_000)
     assert chosen(page) == first_choice[:3], "nothing changed, so the step comes back as it was"
     assert run_id(page) == first_run
 
     page.locator("#qx-back").click()
-    expect(page.locator(CARDS)).to_have_count(2)
+    expect(page.locator(CARDS)).to_have_count(2, timeout=20_000)
     other = first_choice[-1] + 7
     page.locator("#qx-find input, #qx-find textarea").first.fill(f"#{other}")
     page.locator("#qx-find-next").click()
