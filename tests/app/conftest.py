@@ -12,11 +12,15 @@ import urllib.request
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from playwright.sync_api import Page, expect
 
 from core.tasks.narrative import generate_narrative
+
+if TYPE_CHECKING:
+    from app.services import Services
 
 ROOT = Path(__file__).resolve().parents[2]
 DATA = Path(os.environ.get("QRAG_DATA") or ROOT.parent / "shared" / "data")
@@ -125,6 +129,17 @@ def messy_page(tmp_path_factory: pytest.TempPathFactory) -> Path:
     real = DATA / "html" / "en-wikipedia-org-18.html.gz"
     path.write_bytes(gzip.decompress(real.read_bytes()) if real.exists() else (ROOT / "sample_docs" / "harbour-almanac.html").read_bytes())
     return path
+
+
+@pytest.fixture
+def services(tiny: Path, tmp_path: Path) -> Iterator[Services]:
+    """What a local app shares, over the tiny checkpoint, with a log of its own."""
+    from app.services import Services  # takes seconds: browser tests do without
+    from app.settings import Settings
+
+    made = Services(Settings(checkpoint=str(tiny), log=tmp_path / "log.duckdb"))
+    yield made
+    made.close()
 
 
 def wait_ready(page: Page, seconds: float = 60) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import json
-from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
 
@@ -36,13 +35,6 @@ from tests.conftest import OpenPage
 QUERY = "where was the apple before the hallway ?"
 EVERY = ("qrag:tiny", "topk", "bm25", "threshold", "multistep")
 SUPPORT = (0, 20, 39)
-
-
-@pytest.fixture
-def services(tiny: Path, tmp_path: Path) -> Iterator[Services]:
-    made = Services(Settings(checkpoint=str(tiny), log=tmp_path / "log.duckdb"))
-    yield made
-    made.close()
 
 
 @pytest.fixture

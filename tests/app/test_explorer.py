@@ -25,13 +25,6 @@ CONFIG = EpisodeConfig(step_budget=4)
 
 
 @pytest.fixture
-def services(tiny: Path, tmp_path: Path) -> Iterator[Services]:
-    made = Services(Settings(checkpoint=str(tiny), log=tmp_path / "log.duckdb"))
-    yield made
-    made.close()
-
-
-@pytest.fixture
 def explorer(services: Services) -> Explorer:
     return Explorer(services)
 
