@@ -1,7 +1,8 @@
 """Chunks of prose that decide nothing: novels and essays from the data sets, or the project's own composed prose.
 
 Novels are hard-wrapped, so lines are joined before sentences are found. Decides that a chunk without a letter is left out. Cutting
-and counting are those of `core.ingest`, so noise looks as a document does in the app. Knows nothing of questions.
+and counting are those of `core.ingest`, so noise looks as a document does in the app. People of novels can be given other names, so
+that prose speaks of those whom a question asks about; who counts as one is guessed from the words around. Knows nothing of questions.
 """
 
 from __future__ import annotations
@@ -9,7 +10,9 @@ from __future__ import annotations
 import gzip
 import json
 import re
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from pathlib import Path
 from random import Random
 from typing import Literal
@@ -33,6 +36,15 @@ CHARACTERS_PER_TOKEN = 8
 """Far more than prose has, so that so many characters surely hold the tokens asked for."""
 
 _EMPTY_LINES = re.compile(r"\n\s*\n")
+_WORD = re.compile(r"[A-Za-z]+")
+_TALK = frozenset(("said", "asked", "cried", "answered", "replied", "went", "came", "looked", "turned", "sat", "stood", "thought", "felt", "knew", "smiled"))
+"""Words that follow the name of a person far more often than that of a place or a day."""
+_FEWEST_TALKS = 3
+_MOVES = "went came took got left returned moved walked gave picked put ran brought carried followed dropped travelled handed passed entered"
+"""What the people of stories do, too."""
+_LONGEST_DEED = 40
+"""Tokens of a sentence that is mostly about the deed."""
+_TITLE = r"(?:(?:Mr|Mrs|Miss|Dr|Sir|Lady|Lord|Captain)\.? )?"
 
 
 def read_noise(source: Source, tokenizer: Tokenizer, max_tokens: int | None = None, n_tokens: int | None = None, data: Path | None = None) -> Noise:
@@ -49,6 +61,32 @@ def compose_noise(rng: Random, tokenizer: Tokenizer, n_tokens: int, max_tokens: 
     """Noise of at least `n_tokens` tokens from the project's own prose, for where there are no data sets."""
     paragraphs = (" ".join(compose_paragraph(rng)) for _ in iter(int, 1))
     return _collect("prose", paragraphs, tokenizer, max_tokens, n_tokens)
+
+
+def find_people(texts: Sequence[str]) -> frozenset[str]:
+    """Names of people, as far as can be guessed: words always written with a capital that are seen doing something.
+
+    >>> sorted(find_people(["Emma went out.", "Then Emma said so.", "Emma sat in London.", "She went; he and she said so."]))
+    ['Emma']
+    """
+    words = [_WORD.findall(text) for text in texts]
+    lower = {word.capitalize() for sentence in words for word in sentence if word.islower()}
+    talks = Counter(word for sentence in words for word, following in pairwise(sentence) if following in _TALK)
+    return frozenset(word for word, n in talks.items() if n >= _FEWEST_TALKS and len(word) > 2 and word.istitle() and word not in lower)
+
+
+def find_deeds(noise: Noise, people: frozenset[str]) -> Noise:
+    """The short sentences in which one of `people` goes somewhere, takes, carries or gives something."""
+    pattern = re.compile(rf"\b(?:{'|'.join(sorted(people))}) (?:had |then |\w+ly )?(?:{_MOVES.replace(' ', '|')})\b")
+    rows = [row for row in np.flatnonzero(noise.n_tokens <= _LONGEST_DEED).tolist() if pattern.search(noise.texts[row])]
+    return Noise(noise.name, tuple(noise.texts[row] for row in rows), noise.n_tokens[rows])
+
+
+def rename_people(noise: Noise, people: frozenset[str], cast: Sequence[str], rng: Random, tokenizer: Tokenizer) -> Noise:
+    """The same sentences with each mention of `people`, title and all, replaced by a name drawn from the `cast`."""
+    pattern = re.compile(rf"\b{_TITLE}(?:{'|'.join(sorted(people))})\b")
+    texts = tuple(pattern.sub(lambda _: rng.choice(cast), text) for text in noise.texts)
+    return Noise(noise.name, texts, np.array(tokenizer.count(texts), dtype=np.int32))
 
 
 def _texts(source: Source, data: Path) -> Iterator[str]:

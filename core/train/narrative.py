@@ -15,24 +15,25 @@ from typing import Any
 
 from core.encode.tokens import FastTokenizer
 from core.tasks.babi import BabiQuestion, read_babi
-from core.tasks.babi_world import TASKS, Task, story_key, story_keys, tell_babi
+from core.tasks.babi_world import ACTORS, GIVERS, TASKS, Task, story_key, story_keys, tell_babi
 from core.tasks.babilong import compose_chunks
 from core.tasks.data import babi_folder
 from core.tasks.example import Example, Noise
 from core.tasks.generated import story_example, training_rng
-from core.tasks.noise import compose_noise, read_noise
+from core.tasks.noise import compose_noise, find_deeds, find_people, read_noise, rename_people
 from core.tasks.ruler import RANDOM_IDS, VARIANTS, needle_example, needle_hay
 
 SHARES: dict[str, float] = {"qa1": 0.5, "qa2": 2, "qa3": 3, "qa4": 3, "qa5": 1.5, "stories": 8, "needles": 1}
 """How often each task is drawn, as weights."""
-NOISE_TOKENS = 1_000_000
-"""Tokens of the training novels that are read, for each way of cutting."""
-WINDOW = {"sentences": 100, "packed": 12, "composed": 60}
+PACKED_TOKENS, COMPOSED_TOKENS = 1_000_000, 100_000
+"""Tokens of the rarer kinds of noise; single sentences are those of all training novels."""
+WINDOW = {"sentences": 100, "deeds": 100, "packed": 12, "composed": 60}
 """Chunks of noise that the episodes of an update share."""
 FEWEST_NOISE, MOST_NOISE = 8, 100
 """Chunks of noise in an episode; what a window lacks is read twice."""
-CUTS = {"sentences": 0.85, "packed": 0.1, "composed": 0.05}
-"""Episodes whose noise is a sentence a chunk, as the agent is served, or packed to 64 tokens, or the prose of the project's own documents."""
+CUTS = {"sentences": 0.45, "deeds": 0.4, "packed": 0.1, "composed": 0.05}
+"""Episodes whose noise is a sentence a chunk, as the agent is served; or only sentences in which people go, take and give, under the names
+of the stories' actors (a long novel has a Mary of its own who went somewhere); or packed to 64 tokens; or the prose of the project's own documents."""
 STORY_CUTS = {"sentences": 0.4, "packed": 0.1, "composed": 0.5}
 """The same for the project's own stories."""
 RIVALS = 12
@@ -50,12 +51,15 @@ class NarrativeMixture:
         """Raises BadRequest when the data sets aren't there."""
         self._tokenizer = tokenizer
         noises = {
-            "sentences": read_noise("books/train", tokenizer, None, NOISE_TOKENS, data),
-            "packed": read_noise("books/train", tokenizer, 64, NOISE_TOKENS, data),
-            "composed": compose_noise(training_rng(0), tokenizer, NOISE_TOKENS // 10),
+            "sentences": read_noise("books/train", tokenizer, None, None, data),
+            "packed": read_noise("books/train", tokenizer, 64, PACKED_TOKENS, data),
+            "composed": compose_noise(training_rng(0), tokenizer, COMPOSED_TOKENS),
         }
+        self._people = find_people(noises["sentences"].texts)
+        noises["deeds"] = find_deeds(noises["sentences"], self._people)
         self._noises = {cut: _slice(noise, 0, _border(noise)) for cut, noise in noises.items()}
         self._validation_noises = {cut: _slice(noise, _border(noise), len(noise.texts)) for cut, noise in noises.items()}
+        self._validation_noises["deeds"] = self._rename(self._validation_noises["deeds"], training_rng(1))
         self._test_keys: set[str] = set()
         for task in TASKS:
             self._test_keys |= story_keys(read_babi(babi_folder(data), task, "test"))
@@ -63,6 +67,7 @@ class NarrativeMixture:
     def draw(self, rng: Random, n: int) -> list[Example]:
         """See `Mixture`."""
         windows = {cut: _window(noise, rng, WINDOW[cut]) for cut, noise in self._noises.items()}
+        windows["deeds"] = self._rename(windows["deeds"], rng)
         names = rng.choices(list(SHARES), list(SHARES.values()), k=n)
         return [self._compose(name, windows, rng, f"train-{i}") for i, name in enumerate(names)]
 
@@ -79,6 +84,9 @@ class NarrativeMixture:
             "noise": {cut: {"source": noise.name, "chunks": len(noise.texts)} for cut, noise in self._noises.items()},
             "test_stories_left_out": len(self._test_keys),
         }
+
+    def _rename(self, noise: Noise, rng: Random) -> Noise:
+        return rename_people(noise, self._people, sorted({*ACTORS, *GIVERS}), rng, self._tokenizer)
 
     def _compose(self, name: str, noises: Mapping[str, Noise], rng: Random, example_id: str) -> Example:
         cuts = STORY_CUTS if name == "stories" else CUTS

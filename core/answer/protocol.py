@@ -1,0 +1,50 @@
+"""What an answer is, and who can give one.
+
+Decides that "no answer in the evidence" is an answer with an empty text, and that confidence is a probability of being right.
+Knows nothing of models or pages.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """Where an answer stands: `passages[passage][start:end]`."""
+
+    passage: int
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """An answer to one question over some passages."""
+
+    text: str
+    """Empty when the passages hold no answer."""
+    confidence: float
+    """0 to 1, calibrated: of the answers given with 0.8, some 80 in a hundred are right."""
+    span: Span | None = None
+    """None for an empty answer, and for "yes" and "no"."""
+
+
+class Reader(Protocol):
+    """Answers from passages alone."""
+
+    name: str
+
+    def read(self, question: str, passages: Sequence[str]) -> Answer:
+        """The best answer, which may be empty. No passages: empty, confidence 1."""
+        ...
+
+    def read_many(self, questions: Sequence[str], passages: Sequence[Sequence[str]]) -> list[Answer]:
+        """`read` for several questions in one batch."""
+        ...
+
+    def support(self, statement: str, passage: str) -> float:
+        """0 to 1: how well a passage bears out a statement."""
+        ...

@@ -1,0 +1,79 @@
+"""What every language model client offers, as frozen data and one protocol.
+
+Decides what a call costs and how it may fail. Knows nothing of endpoints, prompts or agents.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Literal, Protocol
+
+from pydantic import BaseModel
+
+from core.errors import UserError
+
+Role = Literal["system", "user", "assistant"]
+Structure = Literal["json_schema", "json_object", "text"]
+"""How a structured reply was got: constrained to the schema, to some JSON object, or found in free text."""
+CountedBy = Literal["endpoint", "tokenizer", "estimate"]
+
+
+class LlmError(UserError):
+    """A call that brought no usable reply, in one sentence that holds no key."""
+
+
+class LlmCancelled(Exception):
+    """The caller cancelled while a reply was on its way."""
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """One turn of a conversation."""
+
+    role: Role
+    content: str
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """A finished reply and what it cost."""
+
+    text: str
+    prompt_tokens: int
+    completion_tokens: int
+    milliseconds: float
+    counted_by: CountedBy
+    n_attempts: int = 1
+    structure: Structure | None = None
+    """None where no schema was asked for."""
+    value: BaseModel | None = None
+    """The validated object where a schema was asked for."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Sampling:
+    """How to generate."""
+
+    temperature: float = 0.0
+    max_tokens: int = 600
+    seed: int | None = None
+
+
+class Llm(Protocol):
+    """A language model. Safe to call from several threads at once."""
+
+    name: str
+    """Model name, for traces and logs; never an address with credentials."""
+
+    def chat(
+        self,
+        messages: Sequence[Message],
+        sampling: Sampling = ...,
+        *,
+        schema: type[BaseModel] | None = None,
+        on_text: Callable[[str], None] | None = None,
+        cancelled: Callable[[], bool] = ...,
+    ) -> Reply:
+        """One reply. `on_text` gets each piece of text as it arrives. Raises LlmError, or LlmCancelled soon after `cancelled()` turns true."""
+        ...

@@ -1,0 +1,1 @@
+"""SPARC-RAG (`papers`: section 3, algorithm 1): parallel branches over several rounds, with a managed note."""

@@ -1,0 +1,183 @@
+"""What a SPARC run says while it goes: frozen events, small and JSON-serialisable, and the trace they fold into.
+
+Rounds and branches are 1-based. Decides nothing. Knows nothing of agents, models or pages.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+Strategy = Literal["bm25", "dense", "qrag"]
+Verdict = Literal["stop", "continue"]
+EndReason = Literal["accepted", "depth", "tokens", "calls", "failed"]
+"""accepted: the best branch's answer was; depth, tokens, calls: that budget is used up; failed: an agent could not go on, see the message."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """What one agent's turn took. Calls and tokens are 0 for rules."""
+
+    calls: int = 0
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    milliseconds: float = 0.0
+    structure: str | None = None
+    """How the structured reply was got, see core.llm.protocol.Structure."""
+
+    def __add__(self, other: Cost) -> Cost:
+        return Cost(
+            self.calls + other.calls,
+            self.prompt_tokens + other.prompt_tokens,
+            self.completion_tokens + other.completion_tokens,
+            self.milliseconds + other.milliseconds,
+            other.structure or self.structure,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """The memory m: text, and the chunks it was taken from."""
+
+    text: str = ""
+    chunk_ids: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class BranchQuery:
+    """What one branch looks for, and how."""
+
+    branch: int
+    query: str
+    strategy: Strategy
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """One retrieved chunk, best first within its branch."""
+
+    chunk_id: int
+    score: float
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class SparcStarted:
+    """First event. `agents`: "rules and reader NAME", or the name of the language model."""
+
+    question: str
+    agents: str
+    config: SparcConfig
+    n_chunks: int
+    event: Literal["sparc_started"] = "sparc_started"
+
+
+@dataclass(frozen=True, slots=True)
+class RoundStarted:
+    """The rewriter has spoken. In round 1 with `first_round="question"` every query is the plain question and the cost is nothing."""
+
+    round: int
+    queries: tuple[BranchQuery, ...]
+    cost: Cost
+    event: Literal["round_started"] = "round_started"
+
+
+@dataclass(frozen=True, slots=True)
+class Retrieved:
+    """A branch's evidence r_k."""
+
+    round: int
+    branch: int
+    found: tuple[Found, ...]
+    milliseconds: float
+    event: Literal["retrieved"] = "retrieved"
+
+
+@dataclass(frozen=True, slots=True)
+class NoteUpdated:
+    """A branch's memory m'_k; `before` is the memory it started from."""
+
+    round: int
+    branch: int
+    before: Note
+    after: Note
+    cost: Cost
+    event: Literal["note_updated"] = "note_updated"
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """A branch's candidate a_k. `citations`: chunks it rests on. `confidence` None where nobody measured it."""
+
+    round: int
+    branch: int
+    answer: str
+    confidence: float | None
+    citations: tuple[int, ...]
+    cost: Cost
+    event: Literal["answered"] = "answered"
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """The evaluator's decision e_k."""
+
+    round: int
+    branch: int
+    verdict: Verdict
+    reason: str
+    cost: Cost
+    event: Literal["judged"] = "judged"
+
+
+@dataclass(frozen=True, slots=True)
+class Merged:
+    """The context manager chose a branch k* and merged the memories into m^(t). `overlap`: mean pairwise Jaccard of the branches' chunks (appendix B.2), None for one branch."""
+
+    round: int
+    best_branch: int
+    note: Note
+    overlap: float | None
+    cost: Cost
+    reason: str = ""
+    event: Literal["merged"] = "merged"
+
+
+@dataclass(frozen=True, slots=True)
+class SparcStopped:
+    """Last event of every run that was not cancelled. `evidence`: chunks of the final note, then of the best branch, none twice."""
+
+    reason: EndReason
+    answer: str
+    round: int
+    branch: int
+    evidence: tuple[int, ...]
+    cost: Cost
+    message: str = ""
+    event: Literal["sparc_stopped"] = "sparc_stopped"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class SparcConfig:
+    """How a SPARC run goes. Checked by core.sparc.config."""
+
+    width: int = 2
+    """W, branches a round."""
+    depth: int = 4
+    """D, most rounds; up to 8."""
+    k: int = 6
+    """Chunks a branch retrieves a round."""
+    strategies: tuple[Strategy, ...] = ("bm25", "dense", "qrag")
+    """What the rewriter may choose from."""
+    first_round: Literal["question", "rewrite"] = "question"
+    """Whether round 1 retrieves with the plain question (the paper's case study) or with rewrites (algorithm 1)."""
+    max_tokens: int | None = None
+    """Most tokens of all calls together, in and out; None is no bound."""
+    max_calls: int | None = None
+    temperature: float = 0.5
+    """Of generation; the evaluator always uses 0."""
+    seed: int = 42
+
+
+SparcEvent = SparcStarted | RoundStarted | Retrieved | NoteUpdated | Answered | Judged | Merged | SparcStopped
