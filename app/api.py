@@ -22,16 +22,20 @@ from app.comparing import Compared, ComparisonOrder, Comparisons, own_key
 from app.explorer import Explorer
 from app.services import OpenDocuments, Services
 from app.session import Session
+from app.sparcing import SparcOrder, SparcRuns
 from app.visitors import owner_of, owner_of_user
 from core.comparison import comparison_json
 from core.config import EpisodeConfig
 from core.errors import BadRequest, LogError
 from core.experiments import ExperimentLog, InboxLog, LoggedRun
+from core.experiments.branches import sparc_trace_of
 from core.experiments.exchange import finished_run
 from core.experiments.records import Status, moment
 from core.experiments.wire import run_lines
 from core.opening import OpenProgress
-from core.runs import config_again
+from core.runs import config_again, sparc_answer
+from core.sparc.config import config_from_json
+from core.sparc.retriever import SPARC
 
 Chunker = Literal["", "structure", "sentences"]
 Threshold = float | Literal["none"] | None
@@ -70,6 +74,24 @@ class RunReply(TypedDict):
     steps: list[dict[str, Any]]
     stop: dict[str, Any] | None
     evidence: list[int]
+    answer: dict[str, Any] | None
+    timings: Timings
+
+
+class SparcReply(TypedDict):
+    """A SPARC run: its answer, its evidence, and the trace that the SPARC tab draws."""
+
+    run_id: str
+    document_id: str
+    status: Status
+    text: str
+    confidence: float | None
+    by: str
+    citations: list[int]
+    stop_reason: str | None
+    evidence: list[int]
+    cost: dict[str, int]
+    trace: dict[str, Any]
     timings: Timings
 
 
@@ -114,8 +136,8 @@ class ExportReply(TypedDict):
 class Operations:
     """What callers can do, over shared services. Every public method is an endpoint; its docstring is what callers read."""
 
-    def __init__(self, services: Services, comparisons: Comparisons) -> None:
-        self.services, self.comparisons = services, comparisons
+    def __init__(self, services: Services, comparisons: Comparisons, sparc: SparcRuns) -> None:
+        self.services, self.comparisons, self.sparc = services, comparisons, sparc
         self.explorer = Explorer(services)
 
     def open_document(
@@ -262,6 +284,67 @@ class Operations:
         changes = _given(step_budget, temperature, stop_threshold, seed, beam_width, top_k_actions, use_positions)
         return self._advance(session, query, config.with_(**changes, forbidden=session.forbidden), 1)
 
+    def run_sparc(
+        self,
+        document_id: str,
+        query: str,
+        width: int | None = None,
+        depth: int | None = None,
+        k: int | None = None,
+        strategies: list[str] | None = None,
+        first_round: Literal["", "question", "rewrite"] = "",
+        max_tokens: int | None = None,
+        max_calls: int | None = None,
+        temperature: float | None = None,
+        seed: int | None = None,
+        visitor: str = "",
+        request: gr.Request | None = None,
+    ) -> SparcReply:
+        """Runs SPARC-RAG over an open document: rounds of branches that search at the same time, until an answer is accepted; a whole run, logged.
+
+        No language model is asked: rules and the reader that ships rewrite, answer and judge. What is null is as the SPARC tab begins with.
+
+        Args:
+            document_id: Of an open document, see open_document.
+            query: The question.
+            width: Branches of a round, 1 to 4.
+            depth: Most rounds, 1 to 8.
+            k: Chunks that a branch retrieves each round, 1 to 20.
+            strategies: Any of bm25, dense, qrag (the document's own agent); null for all that there are.
+            first_round: question retrieves with the question as it is in round 1, rewrite with rewrites of it; empty for the usual one.
+            max_tokens: Most tokens of a language model.
+            max_calls: Most calls of a language model.
+            temperature: Of generation by a language model.
+            seed: Of its sampling.
+            visitor: Your key of 32 hex digits where the app is public; else empty.
+
+        Returns:
+            run_id, status, text (the answer) with confidence, by (who decided) and citations (chunk ids), stop_reason, evidence (chunk ids), cost
+            trace with every event of every branch, and timings in milliseconds.
+        """
+        documents = self.explorer.documents(Session(corpus=document_id, owner=self._owner(visitor, request)))
+        given = {"width": width, "depth": depth, "k": k, "first_round": first_round or None, "max_tokens": max_tokens, "max_calls": max_calls}
+        given |= {"temperature": temperature, "seed": seed}
+        chosen = list(self.sparc.strategies(documents)) if strategies is None else strategies
+        config = config_from_json({"strategies": chosen, **{name: value for name, value in given.items() if value is not None}})
+        run = self.sparc.run(documents, SparcOrder(query, config), None, _unheard)
+        self.services.log.flush()
+        cost = run.trace.cost
+        return cast(
+            SparcReply,
+            {
+                "run_id": run.run_id,
+                "document_id": documents.token,
+                "status": run.status,
+                **sparc_answer(run.trace),
+                "stop_reason": None if run.trace.stopped is None else run.trace.stopped.reason,
+                "evidence": list(run.evidence),
+                "cost": {"calls": cost.calls, "prompt_tokens": cost.prompt_tokens, "completion_tokens": cost.completion_tokens},
+                "trace": run.trace.to_json(),
+                "timings": {**documents.milliseconds, "agents": cost.milliseconds},
+            },
+        )
+
     def compare(
         self,
         document_id: str,
@@ -277,7 +360,8 @@ class Operations:
         Args:
             document_id: Of an open document, see open_document.
             query: The question.
-            methods: Any of qrag (the document's own agent), qrag:NAME (another agent), topk, bm25, threshold, multistep; null for the usual ones.
+            methods: Any of qrag (the document's own agent), qrag:NAME (another agent), topk, bm25, threshold, multistep, sparc; null for the usual
+                ones.
             k: Chunks of every method; null for the agent's budget.
             own_stop: true lets agents stop by their own threshold, at k at the latest; the others take as many as the first agent.
             visitor: Your key of 32 hex digits where the app is public; else empty.
@@ -294,6 +378,8 @@ class Operations:
         self.services.log.flush()
         columns = self.comparisons.shown(Compared(documents.token, order, refs))
         runs = {column.name: column.run for column in columns if column.run is not None}
+        for ref in refs:
+            self.services.leave_run(ref.run)
         support = next((run.gold for run in runs.values()), ())
         return cast(
             CompareReply,
@@ -324,7 +410,7 @@ class Operations:
 
         Args:
             text: Part of the question.
-            method: qrag, topk, bm25, threshold or multistep.
+            method: qrag, topk, bm25, threshold, multistep or sparc.
             checkpoint: Name of the agent.
             document: The document's SHA-256, or part of its title.
             status: running, complete, cancelled or failed.
@@ -405,6 +491,9 @@ class Operations:
         self.services.log.flush()
         run = self.explorer.run_of(session)
         assert run is not None  # it is the newest, and the newest is never forgotten
+        run = self.services.answer(run)
+        if run.ended:
+            self.services.leave_run(run.token)
         return cast(
             RunReply,
             {
@@ -421,7 +510,11 @@ def http_of(run: LoggedRun, url: str, *, public: bool = False) -> str:
     """Shell commands that make a logged run again over HTTP, with curl, on the app at `url`; in public mode they take the visitor's key from $VISITOR."""
     key = {"visitor": "$VISITOR"} if public else {}
     config, query = config_again(run), run.record.query
-    if run.record.method in ("qrag", "multistep"):
+    if run.record.method == SPARC:
+        branches = sparc_trace_of(run)
+        config_then = {} if branches is None else asdict(branches.started.config)
+        name, again = "run_sparc", {"query": query, **{key: value for key, value in config_then.items() if value is not None}}
+    elif run.record.method in ("qrag", "multistep"):
         settings = config.to_json() | {"stop_threshold": _or_none(config.stop_threshold), "top_k_actions": _or_none(config.top_k_actions)}
         name, again = "run_agent", {"query": query, **settings}
     else:

@@ -18,30 +18,34 @@ from app.explorer import Explorer
 from app.fairness import queue_fairly
 from app.services import Services
 from app.session import Session
+from app.sessions import MAX_SESSIONS, closed_by, keep_lean
 from app.settings import USERS_VARIABLE, Settings
+from app.sparcing import SparcRuns
 from app.tabs.compare import CompareTab
 from app.tabs.evaluate import EvaluateTab
 from app.tabs.experiments import ExperimentsTab
 from app.tabs.explore import ExploreTab
+from app.tabs.sparc import SparcTab
 from app.tabs.train import TrainTab
 from app.theme import build_theme
 from app.visitors import RETENTION, sign_in
 from core.errors import BadRequest
 from core.experiments import new_run_id
 from core.ingest.limits import MAX_FILE_BYTES
+from core.llm import KEY_VARIABLE
 from core.tasks.samples import list_samples
 
 QUEUE_SIZE = 64
 """Events that may wait in all."""
 ASSETS = Path(__file__).resolve().parents[1] / "assets"
-STYLES = [ASSETS / name for name in ("theme.css", "app.css", "strip.css")]
+STYLES = [ASSETS / name for name in ("theme.css", "app.css", "strip.css", "sparc.css")]
 
 _QUIET: dict[str, Any] = {"api_visibility": "private", "show_progress": "hidden"}
 
 
 def build_app(services: Services) -> gr.Blocks:
     """The pages over shared services."""
-    evaluations = Evaluations(services)
+    evaluations, sparc_runs = Evaluations(services), SparcRuns(services)
     with gr.Blocks(title="Q-RAG Explorer", analytics_enabled=False, delete_cache=(3600, 86400), fill_width=True) as blocks:
         words = "Watch an agent answer a question by picking one chunk after another. Press ? for keys."
         if services.settings.public:
@@ -55,7 +59,10 @@ def build_app(services: Services) -> gr.Blocks:
                 explore = ExploreTab(services, evaluations)
             with gr.Tab("Compare", id="compare") as compare_tab:
                 _heading("Compare")
-                compare = CompareTab(services, explore.session, explore.controls.query)
+                compare = CompareTab(services, explore.session, explore.controls.query, sparc_runs)
+            with gr.Tab("SPARC", id="sparc") as sparc_tab:
+                _heading("SPARC")
+                sparc = SparcTab(services, sparc_runs, explore.session, explore.controls.query, explore.page)
             with gr.Tab("Experiments", id="experiments") as experiments_tab:
                 _heading("Experiments")
                 experiments = ExperimentsTab(services, explore.session)
@@ -67,17 +74,21 @@ def build_app(services: Services) -> gr.Blocks:
                     _heading("Train")
                     train = TrainTab(services)
                 train.on_show(train_tab.select)
-                for other in (explore_tab, compare_tab, experiments_tab, evaluate_tab):
+                for other in (explore_tab, compare_tab, sparc_tab, experiments_tab, evaluate_tab):
                     train.on_hide(other.select)
                 train.explore.click(lambda name: (gr.Tabs(selected="explore"), ("agent", name, new_run_id())), train.chosen, [tabs, explore.wanted], **_QUIET)
-        endpoints.register(api.Operations(services, compare.comparisons))
+        endpoints.register(api.Operations(services, compare.comparisons, sparc_runs))
         explore.on_load(blocks)
+        closed_by(blocks)
         explore_tab.select(lambda: explore.agents(), None, explore.agent, **_QUIET)
         evaluate.on_show(evaluate_tab.select)
         compare.on_show(compare_tab.select)
         explore.to_compare.change(lambda run: (gr.Tabs(selected="compare"), run), explore.to_compare, [tabs, compare.wanted], **_QUIET)
+        sparc.on_show(sparc_tab.select)
+        for source in (explore, compare, experiments):
+            source.to_sparc.change(lambda wanted: (gr.Tabs(selected="sparc"), wanted), source.to_sparc, [tabs, sparc.wanted], **_QUIET)
         experiments.on_show(experiments_tab.select)
-        for tab in (compare, experiments, evaluate):
+        for tab in (compare, sparc, experiments, evaluate):
             tab.to_explore.change(lambda wanted: (gr.Tabs(selected="explore"), wanted), tab.to_explore, [tabs, explore.wanted], **_QUIET)
     return blocks
 
@@ -89,7 +100,8 @@ def _heading(tab: str) -> None:
 
 def launch(settings: Settings) -> None:
     """Serves until stopped. Raises UserError for settings that can't work."""
-    os.environ.pop(USERS_VARIABLE, None)  # processes that read strangers' files must not inherit passwords
+    for secret in (USERS_VARIABLE, KEY_VARIABLE):
+        os.environ.pop(secret, None)  # processes that read strangers' files must not inherit passwords
     os.environ.setdefault("GRADIO_ANALYTICS_ENABLED", "False")
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # a terminated app closes its log in order, as after Ctrl-C
     services = Services(settings)
@@ -111,7 +123,9 @@ def launch(settings: Settings) -> None:
             mcp_server=find_spec("mcp") is not None,
             app_kwargs={**endpoints.SERVER},
             prevent_thread_lock=True,
+            state_session_capacity=MAX_SESSIONS,
         )
+        keep_lean(blocks, services)
         endpoints.answer_in_json(blocks)
         blocks.block_thread()
     except OSError as error:

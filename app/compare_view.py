@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from app.answer_view import in_column
 from app.comparing import AGENT, EPISODES, METHOD_NAMES, Compared, Comparing, ComparisonOrder, ShownColumn
 from app.components.tree import Node, act, h
 from app.present import counted, crumb, document_page, notice, page_around, plain, shorten, step_class, turn_pages
@@ -23,16 +24,18 @@ from core.config import EpisodeConfig
 from core.events import Trace
 from core.qrag.influence import Influence
 from core.retrievers import Bm25, Threshold, TopK
+from core.sparc.retriever import SPARC, SparcRetriever
 from core.tiles import tile
 from core.types import Workspace
 
-SCORE_NAMES = {method.name: method.score_name for method in (TopK, Threshold, Bm25)}
+SCORE_NAMES = {method.name: method.score_name for method in (TopK, Threshold, Bm25, SparcRetriever)}
 """What the scores of a method are; agents have Q."""
 SENTENCES = {
     "qrag": "A trained agent: after each choice it reads question and chosen chunks again and values every chunk anew (Q-RAG section 3)",
     "topk": "The chunks nearest to the question by the untrained encoder, all at once: what a usual RAG system retrieves",
     "bm25": "The chunks that share the rarest words with the question, all at once; no encoder",
     "threshold": "Every chunk whose cosine with the question reaches the encoder's threshold, best first",
+    SPARC: "Branches look for different things at once, round after round, and share a note (SPARC-RAG section 3); these are the chunks of its final note",
     "multistep": "The untrained encoder step by step, as the agent goes: shows what steps alone bring, without training",
 }
 BARS = 160
@@ -124,7 +127,7 @@ def method_label(key: str) -> str:
     return f"Q-RAG {key.removeprefix(AGENT)}" if key.startswith(AGENT) else {**METHOD_NAMES, "multistep": "multi-step, not trained"}[key]
 
 
-_DOING = {"cutting": "cutting, character", "embedding": "embedding, chunk", "retrieving": "step"}
+_DOING = {"cutting": "cutting, character", "embedding": "embedding, chunk", "retrieving": "step", "branching": "round"}
 
 
 def comparing(now: Comparing[Any]) -> list[Node]:
@@ -234,6 +237,8 @@ def _head(at: int, column: ShownColumn, run: RunInView, *, explained: bool) -> N
         if len(run.trace.steps) > 1:
             opens.append(h("button", {"class": "qx-btn" + " qx-pressed" * explained, "data-act": "why", "data-arg": str(at), **pressed}, "Why"))
         opens.append(act("explore", at, "Open in Explore", title="This run with all its steps, to go on from"))
+    if method == SPARC:
+        opens.append(act("explore", at, "Open in SPARC", title="This run with all its branches"))
     return h(
         "div",
         {"class": "qx-column-head"},
@@ -245,6 +250,7 @@ def _head(at: int, column: ShownColumn, run: RunInView, *, explained: bool) -> N
             *opens,
         ),
         h("div", {"class": "qx-row qx-sm qx-mut"}, *facts),
+        in_column(run.answer, at),
     )
 
 
@@ -292,6 +298,8 @@ def stop_words(trace: Trace, name: str) -> str:
     stopped = trace.stopped
     if stopped is None:
         return "Cancelled."
+    if trace.started.method == SPARC:
+        return "Its evaluator accepted the answer." if stopped.reason == "threshold" else "Its depth or budget is used up."
     match stopped.reason:
         case "threshold":
             return f"Stopped: best {name} {stopped.q_value:.2f} is below {trace.started.config.stop_threshold:.2f}."
@@ -307,11 +315,11 @@ def stop_words(trace: Trace, name: str) -> str:
 def _picture(at: int, run: RunInView, paint: Colours) -> Node:
     """Where the method looked: a row of bars a look, each chosen chunk as a line in the look that chose it, pins on top, support below."""
     seen = looks(run.trace)
-    if not seen:
-        return h("div", {"class": "qx-picture"}, h("p", {"class": "qx-empty qx-sm"}, "It looked at nothing."))
     n, chosen = run.n_chunks, run.trace.chosen
-    lo, hi = _scale(seen)
-    row = max(_LEAST_ROW, PICTURE_HEIGHT // len(seen))
+    if not seen and not chosen:
+        return h("div", {"class": "qx-picture"}, h("p", {"class": "qx-empty qx-sm"}, "It looked at nothing."))
+    lo, hi = _scale(seen) if seen else (0.0, 1.0)
+    row = max(_LEAST_ROW, PICTURE_HEIGHT // max(len(seen), 1))
     height = LEADERS + row * len(seen)
     centres = {chunk_id: 100 * (chunk_id + 0.5) / n for chunk_id in chosen}
     pins = spread_pins(centres)
@@ -320,18 +328,22 @@ def _picture(at: int, run: RunInView, paint: Colours) -> Node:
         base = LEADERS + row * (look + 1)
         drawing += _bars(scores, lo, hi, base, row - 2)
         drawing += [_line(centres[i], base - row + 2, base, f"qx-stem {paint[i]}") for i in taken]
+    if not seen:  # SPARC's branches see only what they retrieve
+        height = LEADERS + row
+        drawing += [_line(centres[i], LEADERS, height, f"qx-stem {paint[i]}") for i in chosen]
     drawing += [_line(100 * int(first) / n, LEADERS, height, "qx-border") for first in run.documents.workspace.borders[1:-1]]
     drawing += [h("path", {"class": f"qx-stem {paint[i]}", "d": f"M{10 * pins[i]:.1f} 0L{10 * centres[i]:.1f} {LEADERS}"}) for i in chosen]
     words = f"{score_name(run)} of {n:,} chunks along the document, {counted(len(seen), 'look')}; chosen: {', '.join(map(str, chosen)) or 'none'}"
     attributes = {"viewBox": f"0 0 1000 {height}", "preserveAspectRatio": "none", "height": str(height), "role": "img", "aria-label": words}
     told = f"{counted(len(seen), 'look')}, a row each" if len(seen) > 1 else "one look"
+    scale = f"{told} · {score_name(run)} {lo:.2f} to {hi:.2f}" if seen else "its branches score only what they retrieve"
     return h(
         "div",
         {"class": "qx-picture"},
         h("div", {"class": "qx-pins"}, *(_pin(at, i, place, pins[i], paint[i]) for place, i in enumerate(chosen, start=1))),
         h("svg", attributes, *drawing),
         h("div", {"class": "qx-golds"}, *(_gold(i, n) for i in run.gold)) if run.gold else None,
-        h("p", {"class": "qx-sm qx-mut"}, f"{told} · {score_name(run)} {lo:.2f} to {hi:.2f}"),
+        h("p", {"class": "qx-sm qx-mut"}, scale),
     )
 
 

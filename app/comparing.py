@@ -8,32 +8,38 @@ person's help; and that agents stop by themselves only when asked to. Knows noth
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Generic, Literal, TypeVar
 
+from app.services import PLAIN as PLAIN
 from app.services import OpenDocuments, Recent, RunInView, Services
+from app.sparcing import SparcRuns
+from core.answer.evidence import EvidenceAnswer
 from core.comparison import Column, Contestant, compare
 from core.config import EpisodeConfig, check_query
 from core.cuts import Cut, TextSpan, across_cuts, check_size, chunks_of, share_found, spans_of
 from core.encode.checkpoint import CheckpointSpec
-from core.errors import BadRequest, Cancelled
-from core.events import Event, RunStarted, StepTaken
+from core.errors import BadRequest, Cancelled, LogError
+from core.events import Event, RunStarted, StepTaken, Stopped
 from core.index import Corpus
+from core.llm.protocol import Llm
 from core.opening import Opened, OpenProgress, Progress
 from core.qrag.agent import Agent
 from core.qrag.influence import Influence, leave_one_out
 from core.retrievers import AgentRetriever, Bm25, build_retriever
+from core.runs import sparc_answer, sparc_detail
+from core.sparc.retriever import SPARC, SparcRetriever
+from core.sparc.trace import SparcTrace
 from core.types import Workspace
 from core.variant import Change, TryOut, try_out
 
 AGENT = "qrag:"
 """Begins the key of an agent's method; the checkpoint's name follows."""
-PLAIN = "base"
-"""The untrained checkpoint that the methods without an agent of their own search with; as an agent it is `multistep`."""
-METHOD_NAMES = {"topk": "top-k", "bm25": "BM25", "threshold": "threshold", "multistep": "multi-step"}
+METHOD_NAMES = {"topk": "top-k", "bm25": "BM25", "threshold": "threshold", "multistep": "multi-step", SPARC: "SPARC-RAG"}
 """Methods besides the agents, as they are called on the page."""
 EPISODES = ("qrag", "multistep")
 """Methods that look again after each choice, as runs call them."""
@@ -108,6 +114,11 @@ class Compared:
     taken: FromExplore | None = None
     """The run that was last opened here from Explore."""
 
+    @property
+    def tokens(self) -> tuple[str, ...]:
+        """Of the documents and runs that must stay in memory for it."""
+        return (self.corpus, *(column.run for column in self.columns))
+
 
 @dataclass(frozen=True)
 class CutRow:
@@ -136,7 +147,7 @@ class Comparing(Generic[C]):
     columns: tuple[C, ...]
     """Those that are there."""
     name: str
-    stage: Literal["cutting", "embedding", "retrieving"]
+    stage: Literal["cutting", "embedding", "retrieving", "branching"]
     done: int
     total: int
     seconds_left: float | None = None
@@ -154,22 +165,25 @@ class ShownColumn:
     @property
     def column(self) -> Column:
         """As `core.comparison` exports it."""
-        return Column(self.name, self.run.trace if self.run else None, self.milliseconds, BadRequest(self.refused) if self.refused else None)
+        trace, answer = (None, None) if self.run is None else (self.run.trace, self.run.answer)
+        return Column(self.name, trace, self.milliseconds, BadRequest(self.refused) if self.refused else None, answer)
 
 
 class Comparisons:
     """One per process."""
 
-    def __init__(self, services: Services) -> None:
-        self.services = services
+    def __init__(self, services: Services, sparc: SparcRuns | None = None) -> None:
+        """sparc: what SPARC's column is made with; one of its own by default."""
+        self.services, self._sparc = services, sparc or SparcRuns(services)
         self._bm25 = Bm25()  # its indexes live as long as the corpora that they are of
         self._influences: Recent[Influence] = Recent(MAX_INFLUENCES, lambda _: 1)
-        self._idle = threading.Event()
-        self._idle.set()
+        self._idle = {"comparing": threading.Event(), "cutting": threading.Event()}
+        for idle in self._idle.values():
+            idle.set()
 
-    def wait_idle(self, seconds: float) -> bool:
-        """Whether the comparison that was running has ended by then."""
-        return self._idle.wait(seconds)
+    def wait_idle(self, work: Literal["comparing", "cutting"], seconds: float) -> bool:
+        """Whether the comparison of methods, or of ways of cutting, that was running has ended by then."""
+        return self._idle[work].wait(seconds)
 
     def methods(self) -> list[str]:
         """Keys of the methods on offer, agents first."""
@@ -185,18 +199,20 @@ class Comparisons:
         """Chunks of every column to begin with."""
         return min(documents.agent.spec.step_budget, len(documents.corpus), MAX_K)
 
-    def run(self, documents: OpenDocuments, order: ComparisonOrder, report: Callable[[Comparing[ColumnRef]], None]) -> tuple[ColumnRef, ...]:
-        """A column a method, agents first, that of the open documents leading. Raises BadRequest, BadCheckpoint.
+    def run(
+        self, documents: OpenDocuments, order: ComparisonOrder, report: Callable[[Comparing[ColumnRef]], None], llm: Llm | None = None
+    ) -> tuple[ColumnRef, ...]:
+        """A column a method, agents first, that of the open documents leading. `llm`: decides in SPARC's; None: rules do. Raises BadRequest, BadCheckpoint.
 
         `report` may raise Cancelled: columns that are there stay, the run in progress is logged as cancelled.
         """
         query = check_query(order.query)
-        contestants = self._contestants(documents, order)
-        self._idle.clear()
+        contestants = self._contestants(documents, order, llm)
+        self._idle["comparing"].clear()
         try:
             return _Comparison(self.services, documents, query, report).columns(contestants)
         finally:
-            self._idle.set()
+            self._idle["comparing"].set()
 
     def across_cuts(self, documents: OpenDocuments, order: ComparisonOrder, report: Callable[[Comparing[CutRow]], None]) -> tuple[CutRow, ...]:
         """The agent of the open documents over them, as they are open and cut in every other way. Raises BadRequest.
@@ -207,11 +223,11 @@ class Comparisons:
         query = check_query(order.query)
         check_size(documents.workspace.n_tokens)
         config = self._config(documents.agent.spec, order, own=True, stops=order.own_stop).with_(forbidden=())
-        self._idle.clear()
+        self._idle["cutting"].clear()
         try:
             return _Cutting(self.services, documents, query, report).rows(config)
         finally:
-            self._idle.set()
+            self._idle["cutting"].set()
 
     def try_out(self, compared: Compared, change: Change) -> list[tuple[ShownColumn, TryOut]]:
         """Every column whose method looks again after each choice, made again with one chunk changed; none of them is logged. Raises BadRequest."""
@@ -246,7 +262,7 @@ class Comparisons:
             raise BadRequest("the documents of this comparison are not open any more; open them in Explore and compare again")
         return documents.workspace
 
-    def _contestants(self, documents: OpenDocuments, order: ComparisonOrder) -> list[tuple[Contestant, Agent]]:
+    def _contestants(self, documents: OpenDocuments, order: ComparisonOrder, llm: Llm | None) -> list[tuple[Contestant, Agent]]:
         """Each with the agent under whose vectors the documents have to be open."""
         known = self.methods()
         outside = [key for key in order.methods if key not in known]
@@ -261,7 +277,12 @@ class Comparisons:
             raise BadRequest("no agent is chosen whose stop the others could follow; choose one, or the same number for all")
         name = documents.agent.spec.name
         keys = sorted(dict.fromkeys(order.methods), key=lambda key: (key != AGENT + name, known.index(key)))
-        return [self._contestant(key, order, own=key == own_key(name)) for key in keys]
+        return [self._branches(documents, order, llm) if key == SPARC else self._contestant(key, order, own=key == own_key(name)) for key in keys]
+
+    def _branches(self, documents: OpenDocuments, order: ComparisonOrder, llm: Llm | None) -> tuple[Contestant, Agent]:
+        """SPARC's column: it searches with the agent of the open documents, too."""
+        retriever, agent = self._sparc.retriever(documents, llm), documents.agent
+        return Contestant(METHOD_NAMES[SPARC], retriever, agent.encoder, EpisodeConfig(step_budget=order.k), follows=order.own_stop), agent
 
     def _contestant(self, key: str, order: ComparisonOrder, *, own: bool) -> tuple[Contestant, Agent]:
         """own: the method is the agent that the documents are open under."""
@@ -297,6 +318,8 @@ class _Comparison:
         self.gold = next((known.support for known in documents.questions if known.question == query), ())
         self.found: tuple[ColumnRef, ...] = ()
         self.run: RunInView | None = None
+        self.sparc: SparcRetriever | None = None
+        """The method at work, where it is SPARC."""
 
     def columns(self, contestants: list[tuple[Contestant, Agent]]) -> tuple[ColumnRef, ...]:
         agents = {one.name: agent for one, agent in contestants}
@@ -304,12 +327,17 @@ class _Comparison:
 
         def corpus_of(one: Contestant) -> Corpus:
             opened[one.name] = self._open(one.name, agents[one.name])
+            self.sparc = one.retriever if isinstance(one.retriever, SparcRetriever) else None
+            if self.sparc is not None:
+                self._prepare(one.name, self.sparc)
             return opened[one.name].corpus
 
         def hear(one: Contestant, event: Event) -> None:
             if isinstance(event, RunStarted):
                 self.run = self.services.begin_run(event, opened[one.name], self.gold)
             elif self.run is not None:
+                if isinstance(event, Stopped):
+                    self._keep_branches()
                 self.run = self.services.add_event(self.run, event)
             taken = 0 if self.run is None else len(self.run.trace.steps)
             self.report(Comparing(self.found, one.name, "retrieving", taken, one.config.step_budget))
@@ -319,6 +347,7 @@ class _Comparison:
                 if column.error is not None:
                     self.found = (*self.found, ColumnRef(column.name, refused=str(column.error)))
                 elif self.run is not None:
+                    self.run = self._answered(self.run)
                     self.found = (*self.found, ColumnRef(column.name, self.run.token, column.milliseconds))
         except Cancelled:
             self._give_up("cancelled", None)
@@ -328,8 +357,39 @@ class _Comparison:
             raise
         return self.found
 
+    def _answered(self, run: RunInView) -> RunInView:
+        """With SPARC's own answer, or with one from what was chosen."""
+        if self.sparc is None or self.sparc.trace is None:
+            return self.services.answer(run)
+        trace = self.sparc.trace
+        run = replace(run, answer=EvidenceAnswer.from_json(sparc_answer(trace), dict.fromkeys(trace.found, "")))
+        self.services.runs.put(run.token, run)
+        return run
+
+    def _prepare(self, name: str, sparc: SparcRetriever) -> None:
+        """Opens what dense retrieval searches, and builds the indexes."""
+
+        def branching(trace: SparcTrace) -> None:
+            self.report(Comparing(self.found, name, "branching", len(trace.rounds), trace.started.config.depth))
+
+        self._open(name, self.services.agent(PLAIN))
+        sparc.hear = branching
+        sparc.prepare()
+
+    def _keep_branches(self) -> None:
+        """Puts what SPARC's branches did beside its run, as long as that goes on."""
+        if self.sparc is None or self.sparc.trace is None or self.run is None:
+            return
+        try:
+            self.services.log.attach(self.run.run_id, "sparc", sparc_detail(self.sparc.trace), self.documents.owner)
+            if self.sparc.trace.stopped is not None:
+                self.services.log.attach(self.run.run_id, "answer", sparc_answer(self.sparc.trace), self.documents.owner)
+        except LogError as error:
+            logging.getLogger(__name__).warning("the branches of run %s are not in the log: %s", self.run.run_id, error)
+
     def _give_up(self, status: Literal["cancelled", "failed"], message: str | None) -> None:
         if self.run is not None and not self.run.ended:
+            self._keep_branches()
             self.services.end_run(self.run, status, message)
 
     def _open(self, name: str, agent: Agent) -> OpenDocuments:
@@ -338,10 +398,7 @@ class _Comparison:
         def embedding(progress: OpenProgress) -> None:
             self.report(Comparing(self.found, name, "embedding", progress.done, progress.total, progress.seconds_left))
 
-        for known in (self.documents, *self.services.corpora.all()):
-            if known.workspace is self.documents.workspace and known.agent is agent and known.owner == self.documents.owner:
-                return known
-        return self.services.reopen(self.documents.workspace, agent, embedding, self.documents.questions, self.documents.owner)
+        return self.services.under(self.documents, agent, embedding)
 
 
 class _Cutting:

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from app.compare_view import stop_words
 from app.comparing import AS_OPEN, CutRow, ShownColumn
 from app.components.tree import Node, act, h
-from app.present import counted, plain, shorten, step_class
+from app.present import counted, notice, plain, shorten, step_class
 from app.training_view import table
 from core.variant import Choice, StepPair, TryOut
 
@@ -38,6 +38,12 @@ def tried(runs: Sequence[tuple[ShownColumn, TryOut]]) -> list[Node]:
         *(part for column, run in runs for part in _run(column.name, run)),
         h("p", {"class": "qx-sm qx-mut"}, NOT_LOGGED),
     ]
+
+
+def unread(runs: Sequence[tuple[ShownColumn, TryOut]]) -> list[Node]:
+    """A sentence where an agent has no room for all of a changed text; nothing where all read all of it."""
+    cut = [f"{column.name} does not read its last {counted(run.variant.n_unread, 'token')}" for column, run in runs if run.variant.n_unread]
+    return notice(f"The changed text is longer than an agent reads: {', '.join(cut)}. Shorten it to have all of it count.", "info") if cut else []
 
 
 def _run(name: str, run: TryOut) -> list[Node]:

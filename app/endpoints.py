@@ -32,6 +32,7 @@ def register(operations: Operations) -> None:
         (operations.open_document, "open", 2),
         (operations.run_agent, "agent", 1),
         (operations.step_run, "agent", 1),
+        (operations.run_sparc, "sparc", 2),
         (operations.compare, "compare", 1),
         (operations.search_runs, "log", 4),
         (operations.get_run, "log", 4),

@@ -321,7 +321,7 @@ def open_episode(explorer: Explorer, session: Session, episode: Episode, report:
     known = Labelled(episode.example.question, next(iter(episode.example.answers), ""), 0, episode.example.support)
     opened = explorer.services.reopen(workspace, agent, report, (known,), session.owner)
     explorer.leave(session)
-    return Session(corpus=opened.token, agent_chosen=session.agent_chosen, owner=session.owner)
+    return Session(corpus=opened.token, agent_chosen=session.agent_chosen, owner=session.owner, llm=session.llm)
 
 
 def available_tasks(settings: Settings) -> list[str]:

@@ -30,11 +30,13 @@ from core.experiments import (
     export_runs,
     import_runs,
 )
+from core.experiments.branches import decided_by_rules, sparc_trace_of
 from core.experiments.records import MAX_PAGE, RunCurve, RunFacets
 from core.experiments.sql import SqlResult, query_log
 from core.opening import Progress
 from core.reproduce import Source, command_of, of_export, python_of
 from core.runs import Replay, replay_run
+from core.sparc.retriever import SPARC
 
 MAX_SELECTED = 50
 """Runs that may be selected."""
@@ -189,6 +191,10 @@ class Experiments:
         """How a run is made again: here, or where somebody has its export; `url`: of this app, for HTTP."""
         name = run.record.checkpoint
         public = self.services.settings.public
+        if run.record.method == SPARC:
+            branches = sparc_trace_of(run)
+            again = branches is not None and decided_by_rules(branches)
+            return [Snippet("HTTP", http_of(run, url, public=public))] if again else []
         if public:
             source = of_export(run.record.run_id)
         else:

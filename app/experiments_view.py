@@ -15,17 +15,19 @@ from app.present import EXPLAIN, counted, notice, plain, shorten, step_class
 from app.training_view import duration, pager, table
 from core.events import StepTaken
 from core.experiments import LoggedRun, RunPage, RunRow
-from core.experiments.page import settings_of, stop_sentence, support_of
+from core.experiments.page import score_name, settings_of, stop_sentence, support_of
 from core.experiments.sql import MAX_ROWS, SqlResult
 from core.runs import Replay
+from core.sparc.retriever import SPARC
 
 PAGE = 20
 """Rows of a table shown at once: as many as `training_view.pager` turns."""
 SHARING = (
-    "Whoever has the link can then open this run: the question, the whole text of its documents, every choice and its numbers. "
+    "Whoever has the link can then open this run: the question, the whole text of its documents, every choice and its numbers, and the answer. "
     "Your other runs stay yours. It can't be taken back but by deleting the run."
 )
 DELETING = "The run goes for good, with the texts that no other run needs: this can't be undone. Runs that were continued from it stay."
+SCORE = "Score of the branch that found this chunk first, on the scale of its way to retrieve: BM25, inner product, or Q"
 EMPTY = "No run is in the log yet. Press Run in Explore, or use python -m core trace --log."
 NO_MATCH = "No run matches. Change the filters, or clear them."
 
@@ -143,11 +145,16 @@ def _question(run: LoggedRun, asking: str) -> list[Node]:
     return []
 
 
+def has_branches(run: LoggedRun) -> bool:
+    """Whether it is a SPARC run that came with its branches."""
+    return "sparc" in run.details
+
+
 def run_steps(run: LoggedRun) -> list[Node]:
     """Settings, every choice, and why the run stopped."""
     support = support_of(run)
     settings = [h(tag, None, words) for pair in settings_of(run).items() for tag, words in zip(("dt", "dd"), pair, strict=True)]
-    cards = [_step(step, support) for step in run.trace.steps]
+    cards = [_step(step, support, run) for step in run.trace.steps]
     family: list[Node] = []
     if run.record.parent_run_id:
         family.append(h("span", None, "Continued from ", _link(run.record.parent_run_id)))
@@ -166,20 +173,21 @@ def _link(run_id: str) -> Node:
     return h("button", {"class": "qx-link", "data-act": "open", "data-arg": run_id}, run_id[:8])
 
 
-def _step(step: StepTaken, support: Sequence[int]) -> Node:
+def _step(step: StepTaken, support: Sequence[int], run: LoggedRun) -> Node:
     marks: list[Node] = []
     if step.chosen_by == "person":
         marks.append(h("span", {"class": "qx-mark", "title": "A person chose this chunk, not the agent"}, "forced"))
     if step.chunk_id in support:
         marks.append(h("span", {"class": "qx-mark qx-hit", "title": "The answer needs this chunk"}, "support"))
+    is_sparc = run.record.method == SPARC
     title = "Opens the run in Explore after this step: change a setting or choose a chunk there, and a child run goes on from here"
     head = [
         h("span", {"class": "qx-pin"}, str(step.step)),
         h("strong", None, f"chunk {step.chunk_id:,}"),
-        h("span", {"class": "qx-kv qx-mut qx-sm", "title": EXPLAIN["q"], "tabindex": "0"}, f"Q {step.q_value:.3f}"),
+        h("span", {"class": "qx-kv qx-mut qx-sm", "title": SCORE if is_sparc else EXPLAIN["q"], "tabindex": "0"}, f"{score_name(run)} {step.q_value:.3f}"),
         *marks,
         h("span", {"class": "qx-grow"}),
-        act("continue", step.step, "Continue from here", title=title),
+        None if is_sparc else act("continue", step.step, "Continue from here", title=title),
     ]
     text = h("p", {"class": "qx-quote qx-sm"}, shorten(plain(step.text), 200)) if step.text else None
     return h("li", {"class": f"qx-step {step_class(step.step)}"}, h("div", {"class": "qx-step-head"}, *head), text)
@@ -196,6 +204,9 @@ def replayed(replay: Replay) -> list[Node]:
 
 def reproduce(snippets: Sequence[Snippet], exported: bool) -> list[Node]:
     """How to make the run again elsewhere. `exported`: with its JSON export beside it."""
+    if not snippets:
+        words = "What a language model said can't be had again; Open in SPARC shows this run out of the log, as it went."
+        return [h("p", {"class": "qx-mut qx-sm"}, words)]
     words = "Export the run as JSON first and put the file beside it. " if exported else ""
     parts = [
         h(

@@ -65,14 +65,14 @@ class Explorer:
         """A fresh session over other documents. `spent`: milliseconds of the stages before."""
         opened = self.services.open(documents, self.services.agent(agent_name), configs, on_progress, label, session.owner, spent)
         self.leave(session)
-        return Session(corpus=opened.token, agent_chosen=session.agent_chosen, owner=session.owner)
+        return Session(corpus=opened.token, agent_chosen=session.agent_chosen, owner=session.owner, llm=session.llm)
 
     def change_agent(self, session: Session, agent_name: str, on_progress: Progress | None = None) -> Session:
         """The same chunks under another agent; the run in view belongs to the old one and leaves."""
         now = self.documents(session)
         opened = self.services.reopen(now.workspace, self.services.agent(agent_name), on_progress, now.questions, session.owner)
         self.leave(session)
-        return Session(corpus=opened.token, forbidden=session.forbidden, agent_chosen=True, owner=session.owner)
+        return Session(corpus=opened.token, forbidden=session.forbidden, agent_chosen=True, owner=session.owner, llm=session.llm)
 
     def attach(self, run_id: str, on_progress: Progress | None = None, owner: str | None = None) -> Session:
         """A visitor's session at the end of a logged run. Raises RunNotFound unless it is theirs or shared."""
@@ -209,10 +209,10 @@ class Explorer:
         return replace(session, run=run.token, cursor=cursor, look=look, chunk_id=chunk_id, anchor=None)
 
     def leave(self, session: Session) -> None:
-        """Closes an unfinished run: nobody will go on with it."""
+        """Nobody will go on with the run in view."""
         run = self.run_of(session)
-        if run is not None and not run.ended and run.trace.stopped is None:
-            self.services.end_run(run, "cancelled")
+        if run is not None:
+            self.services.leave_run(run.token)
 
 
 def same_settings(a: EpisodeConfig, b: EpisodeConfig) -> bool:

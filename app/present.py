@@ -14,15 +14,18 @@ from dataclasses import replace
 import numpy as np
 import plotly.graph_objects as go
 
+from app.answer_view import marked
 from app.comparing import EPISODES
 from app.components.tree import Node, act, h
 from app.services import Labelled, OpenDocuments, RunInView
 from app.session import Session
 from app.strip_source import RunStrip, shown_temperature
+from core.answer.evidence import EvidenceAnswer
 from core.config import ChunkConfig, EpisodeConfig
 from core.encode.checkpoint import CheckpointSpec
 from core.events import StepTaken, Trace
 from core.opening import OpenProgress
+from core.sparc.retriever import SPARC
 from core.types import Workspace
 
 EXPLAIN = {
@@ -180,6 +183,8 @@ def decision(trace: Trace, cursor: int) -> str:
     threshold = trace.started.config.stop_threshold
     stopped = trace.stopped
     if stopped is not None and cursor == len(trace.steps):
+        if trace.started.method == SPARC:
+            return f"SPARC ended with {counted(len(trace.steps), 'chunk')} of evidence; its tab shows the branches"
         match stopped.reason:
             case "threshold":
                 return f"Stopped: best Q {stopped.q_value:.2f} is below {threshold:.2f}"
@@ -384,12 +389,17 @@ def evidence(run: RunInView | None, session: Session) -> list[Node]:
                     h("span", {"class": "qx-pin"}, str(chosen[chunk.chunk_id])),
                     h("button", {"class": "qx-link", "data-act": "open", "data-arg": str(chunk.chunk_id)}, f"chunk {chunk.chunk_id:,}"),
                     h("span", {"class": "qx-mut qx-sm"}, " › ".join(chunk.heading_path)) if chunk.heading_path else None,
-                    h("p", {"class": "qx-quote"}, shorten(chunk.text, MAX_SHOWN)),
+                    h("p", {"class": "qx-quote"}, *marked(shorten(chunk.text, MAX_SHOWN), chunk.chunk_id, told(run, session))),
                 )
                 for chunk in chunks
             ),
         ),
     ]
+
+
+def told(run: RunInView | None, session: Session) -> EvidenceAnswer | None:
+    """The answer of a run whose end is in view: after Back it is another evidence that is shown."""
+    return run.answer if run is not None and session.cursor == len(run.trace.steps) else None
 
 
 def standing(run: RunInView | None, session: Session, config: EpisodeConfig | None, query: str) -> list[Node]:

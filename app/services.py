@@ -21,9 +21,13 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 
 from app.export_upkeep import ExportUpkeep, copy_named
+from app.language_models import MAX_GIVEN, LanguageModels
 from app.settings import Settings
 from app.training import own_agents
 from app.visitors import DOCUMENTS_OPEN, RETENTION, RUNS_IN_FLIGHT, Allowance, check_known
+from core.answer.evidence import EvidenceAnswer, answer_evidence
+from core.answer.protocol import Reader
+from core.answer.reader import load_reader
 from core.config import ChunkConfig, EpisodeConfig
 from core.cuts import TextSpan
 from core.encode.checkpoint import SPEC_FILE, CheckpointSpec, find_checkpoint, read_spec, shipped_checkpoints
@@ -32,12 +36,14 @@ from core.errors import BadCheckpoint, BadRequest, LogError
 from core.events import RunStarted, StepScores, StepTaken, Stopped, Trace
 from core.experiments import Evaluation, ExperimentLog, InboxLog, default_log_path, expire, log_evaluation, open_log
 from core.experiments.records import FinalStatus, now
+from core.home import cache_bytes, trim_caches
 from core.index import Corpus
 from core.opening import Opened, Progress, index_workspace, open_corpus
 from core.qrag.agent import Agent
 from core.qrag.positions import Interval, chunk_positions, intervals
 from core.report import trace_json
 from core.runs import log_trace, run_record, workspace_of_run
+from core.sparc.retriever import SPARC
 from core.types import Document, Workspace
 
 _logger = logging.getLogger(__name__)
@@ -46,10 +52,15 @@ MAX_CORPORA_BYTES = 4 * 2**30
 """Memory for open documents; the least recently used one goes first and is opened again from the caches."""
 MAX_RUNS_BYTES = 2**30
 """Memory for the Q-values of runs in view; older runs are read from the log again."""
+MAX_LEFT_RUNS = 50
+"""Runs in memory that no page goes on with: their address may be opened again soon. Older ones are read from the log."""
 _SNAPSHOT_PAUSE = 5.0
 """Seconds between looks into the inbox."""
 _EXPIRY_PAUSE = 600.0
-"""Seconds between looks for what visitors left behind."""
+"""Seconds between looks for what visitors left behind, and at the size of the caches."""
+
+PLAIN = "base"
+"""The untrained checkpoint that the methods without an agent of their own search with; as an agent it is `multistep`."""
 
 V = TypeVar("V")
 
@@ -147,6 +158,8 @@ class RunInView:
     """Complete, cancelled or failed: the log holds it as it is."""
     others: bool = False
     """Another visitor's, who shared it: seen as it was when it was opened, and gone on from in a child run."""
+    answer: EvidenceAnswer | None = None
+    """What the reader says of its evidence, once it has stopped and was read."""
 
     @property
     def owner(self) -> str | None:
@@ -171,8 +184,13 @@ class RunInView:
         return self.trace.started.config
 
     def to_json(self) -> dict[str, Any]:
-        """Its id and its trace as plain JSON values; the timings say what opening the documents took and, as `steps`, the run."""
-        return {"run_id": self.run_id, **trace_json(self.trace, timings={**self.documents.milliseconds, "steps": self.trace.milliseconds})}
+        """Its id, its trace and its answer as plain JSON values; the timings say what opening the documents took and, as `steps`, the run."""
+        timings = {**self.documents.milliseconds, "steps": self.trace.milliseconds}
+        return {"run_id": self.run_id, **trace_json(self.trace, timings=timings, answer=self.answer)}
+
+    def evidence_texts(self) -> dict[int, str]:
+        """What was chosen, by chunk id."""
+        return {chunk_id: self.documents.workspace[chunk_id].text for chunk_id in self.trace.evidence}
 
     def chosen_before(self, look: int) -> tuple[int, ...]:
         """Chunks that were chosen when the 1-based look was taken."""
@@ -215,7 +233,9 @@ class Services:
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
+        self.language_models = LanguageModels(settings, Recent(MAX_GIVEN, lambda _: 1))
         copy = None if settings.export_repository is None else copy_named(settings.export_repository)
+        self._cache_bytes = cache_bytes()
         self.log_path = Path(settings.log or default_log_path())
         self.log: ExperimentLog | InboxLog
         self.log_notice = ""
@@ -229,7 +249,11 @@ class Services:
             self.log_notice = f"{error}; until then runs wait in its inbox"
         self.corpora: Recent[OpenDocuments] = Recent(MAX_CORPORA_BYTES, lambda documents: documents.n_bytes)
         self.runs: Recent[RunInView] = Recent(MAX_RUNS_BYTES, lambda run: run.n_bytes)
+        self._left: set[str] = set()
+        self._leaving = threading.Lock()
         self.allowance = Allowance()
+        self.forgets: list[Callable[[Collection[str]], None]] = []
+        """Told the ids of runs that were deleted, by whoever keeps runs in memory of their own."""
         self._agents: dict[str, tuple[int, Agent]] = {}
         self._thresholds: dict[str, float] = {}
         self._loading = threading.Lock()
@@ -295,6 +319,10 @@ class Services:
         self._unread.set()
         return run_id
 
+    def tell_readers(self) -> None:
+        """There is something new in the log that its snapshot is to have."""
+        self._unread.set()
+
     @property
     def default_checkpoint(self) -> str:
         """Name of the checkpoint that a first visit begins with."""
@@ -351,6 +379,13 @@ class Services:
         report = self.allowance.metered(owner, sum(len(document.text) for document in workspace.documents), on_progress)
         return self._register(index_workspace(workspace, agent.encoder, report), agent, questions, owner)
 
+    def under(self, documents: OpenDocuments, agent: Agent, on_progress: Progress | None = None) -> OpenDocuments:
+        """The same chunks under an agent's vectors; those that their visitor has open already are not opened twice. Raises BadRequest as `open`."""
+        for known in (documents, *self.corpora.all()):
+            if known.workspace is documents.workspace and known.agent is agent and known.owner == documents.owner:
+                return known
+        return self.reopen(documents.workspace, agent, on_progress, documents.questions, documents.owner)
+
     def _register(self, opened: Opened, agent: Agent, questions: tuple[Labelled, ...], owner: str | None) -> OpenDocuments:
         documents = OpenDocuments(secrets.token_hex(16), opened.corpus, agent, opened.milliseconds, opened.n_embedded, opened.notices, questions, owner)
         if owner is not None:
@@ -396,6 +431,8 @@ class Services:
     def add_event(self, run: RunInView, event: StepTaken | Stopped) -> RunInView:
         """Logs one event and takes it into view."""
         self.log.record(run.run_id, event)
+        if event.scores is not None:  # positions follow from the choices, see RunInView.positions; two thirds of a run's memory
+            event = replace(event, scores=StepScores(event.scores.q_values, None))
         run = replace(run, trace=run.trace.with_event(event))
         self.runs.put(run.token, run)
         self._unread.set()
@@ -408,6 +445,51 @@ class Services:
         self.runs.put(run.token, run)
         return run
 
+    @cached_property
+    def reader(self) -> Reader:
+        """Who answers from evidence. Raises BadCheckpoint."""
+        return load_reader()
+
+    def answer(self, run: RunInView) -> RunInView:
+        """The run with an answer from its evidence, which the log keeps beside it; as it is where it has none to read. Raises LogError, BadCheckpoint."""
+        if run.trace.stopped is None or run.answer is not None or run.others or run.trace.started.method == SPARC:  # SPARC answers by itself
+            return run
+        told = answer_evidence(self.reader, [run.trace.started.query], [run.evidence_texts()])[0]
+        run = replace(run, answer=told)
+        self.runs.put(run.token, run)
+        if isinstance(self.log, ExperimentLog):  # a finished run has left for the inbox and takes nothing any more
+            self.log.attach(run.run_id, "answer", told.to_json(), run.owner)
+            self._unread.set()
+        return run
+
+    def leave_run(self, token: str) -> None:
+        """Nobody goes on with a run: it ends, and leaves memory once enough others were left after it."""
+        run = self.runs.get(token)
+        if run is None:
+            return
+        if not run.ended:
+            self.end_run(run, "cancelled")
+        with self._leaving:
+            self._left.add(token)
+            left = [known.token for known in self.runs.all() if known.token in self._left]
+            for used_long_ago in left[: max(0, len(left) - MAX_LEFT_RUNS)]:
+                self.runs.drop(used_long_ago)
+            self._left = set(left[-MAX_LEFT_RUNS:])
+
+    def release(self, tokens: Collection[str], in_use: Collection[str]) -> None:
+        """Forgets documents, runs and language models whose page is closed, but for those that others have `in_use`; the log and the caches have them."""
+        self.language_models.release(set(tokens) - set(in_use))
+        documents = {self.corpora.get(token) for token in tokens}
+        for run in [run for run in self.runs.all() if run.token in tokens and run.token not in in_use]:
+            if not run.ended:
+                self.end_run(run, "cancelled")
+            self.runs.drop(run.token)
+            documents.add(run.documents)
+        needed = {run.documents.token for run in self.runs.all() if run.token in in_use}
+        for closed in documents:
+            if closed is not None and closed.token not in in_use and closed.token not in needed:
+                self._close(closed)
+
     def attach(self, run_id: str, on_progress: Progress | None = None, owner: str | None = None) -> RunInView:
         """A run as it stands: the visitor's own that is in view, else out of the log, with its documents open again, as another of that visitor's.
 
@@ -416,6 +498,8 @@ class Services:
         check_known(owner)
         live = next((run for run in self.runs.all() if run.run_id == run_id and run.owner == owner and not run.others), None)
         if live is not None and self.corpora.get(live.documents.token) is not None:
+            with self._leaving:
+                self._left.discard(live.token)
             return live
         if isinstance(self.log, InboxLog):
             raise LogError(self.log_notice)
@@ -435,8 +519,15 @@ class Services:
             ended=True,
             others=logged.record.owner != owner,
         )
+        run = replace(run, answer=EvidenceAnswer.from_json(logged.details.get("answer", {}), run.evidence_texts()))
         self.runs.put(run.token, run)
         return run
+
+    def method_of(self, run_id: str, owner: str | None) -> str:
+        """The method of a logged run. Raises RunNotFound unless it is the visitor's own or shared, LogError."""
+        if isinstance(self.log, InboxLog):
+            raise LogError(self.log_notice)
+        return self.log.get(run_id, owner).record.method
 
     def delete_run(self, run_id: str, owner: str | None) -> None:
         """Removes a run from the log and from memory, where others may have it in view. Raises RunNotFound unless it is `owner`'s, LogError."""
@@ -446,12 +537,15 @@ class Services:
         self._forget_runs({run_id})
 
     def _forget_runs(self, run_ids: Collection[str]) -> None:
+        for forget in self.forgets:
+            forget(run_ids)
         for run in self.runs.all():
             if run.run_id in run_ids:
                 self.runs.drop(run.token)
 
     def _serve_readers(self) -> None:
-        """Takes in runs that command lines left in the inbox, deletes what visitors left behind, and refreshes the snapshot when something is new."""
+        """Takes in runs that command lines left in the inbox, deletes what visitors left behind, keeps the caches within bounds, and
+        refreshes the snapshot when something is new."""
         assert isinstance(self.log, ExperimentLog)
         pause, expired_at = _SNAPSHOT_PAUSE, -_EXPIRY_PAUSE
         while not self._closing.wait(pause):
@@ -459,6 +553,7 @@ class Services:
             try:
                 if began - expired_at > _EXPIRY_PAUSE:
                     self._forget_runs(expire(self.log, now() - RETENTION))
+                    trim_caches(self._cache_bytes)
                     expired_at = began
                 if self.log.import_inbox() or self._unread.is_set():
                     self._unread.clear()

@@ -29,3 +29,10 @@ class Session:
     """The person chose the agent themselves: opening a document of another kind keeps it."""
     owner: str | None = None
     """Hash of the visitor's key; None in local mode, where there is one person."""
+    llm: str = ""
+    """Token of the language model that the visitor gives; it is there from the first load on, whether a model is given or not."""
+
+    @property
+    def tokens(self) -> tuple[str, ...]:
+        """Of the documents and runs that must stay in memory for it, and of its language model."""
+        return (self.corpus, self.run, self.llm)

@@ -15,6 +15,7 @@ from pathlib import Path
 from pydantic import SecretStr
 
 from core.errors import BadRequest
+from core.llm import KEY_VARIABLE
 
 USERS_VARIABLE = "QRAG_USERS"
 """Names and passwords of those who may sign in, `name:password`, separated by spaces; without it, nobody has to."""
@@ -41,6 +42,13 @@ class Settings:
     """Visitors may sign in with their account of the hub, and find their runs again in another browser."""
     users: tuple[tuple[str, SecretStr], ...] = ()
     """Name and password of everyone who may use the app; empty: whoever reaches it may."""
+    llm_url: str | None = None
+    """Address of the language model that everyone may use who gives none; None: nobody has one but their own."""
+    llm_model: str | None = None
+    """What it is called there."""
+    llm_key: SecretStr | None = None
+    llm_allow: str = ""
+    """In public mode, the addresses whose hosts visitors may ask, between blanks; empty: none."""
     export_repository: str | None = None
     """Data set on the hub, OWNER/NAME, that holds a copy of the log; None keeps the log here alone."""
 
@@ -50,8 +58,8 @@ class Settings:
 
     @classmethod
     def from_args(cls, args: Sequence[str], environ: Mapping[str, str] = os.environ) -> Settings:
-        """Reads flags, GRADIO_SERVER_NAME, GRADIO_SERVER_PORT, SPACE_ID, OAUTH_CLIENT_ID (a Space has it when its front matter asks), QRAG_USERS
-        and QRAG_EXPORT_REPO.
+        """Reads flags, GRADIO_SERVER_NAME, GRADIO_SERVER_PORT, SPACE_ID, OAUTH_CLIENT_ID (a Space has it when its front matter asks), QRAG_USERS,
+        QRAG_LLM_URL, QRAG_LLM_MODEL, QRAG_LLM_KEY, QRAG_LLM_ALLOW and QRAG_EXPORT_REPO.
 
         Raises BadRequest for a port or a list of users that is none. An unknown flag ends the process with exit status 2, as argparse does.
         """
@@ -65,6 +73,10 @@ class Settings:
             checkpoint=flags.checkpoint,
             hub_sign_in=on_space and bool(environ.get("OAUTH_CLIENT_ID")),
             users=_users(environ.get(USERS_VARIABLE, "")),
+            llm_url=environ.get("QRAG_LLM_URL") or None,
+            llm_model=environ.get("QRAG_LLM_MODEL") or None,
+            llm_key=SecretStr(environ[KEY_VARIABLE]) if environ.get(KEY_VARIABLE) else None,
+            llm_allow=environ.get("QRAG_LLM_ALLOW", ""),
             export_repository=environ.get("QRAG_EXPORT_REPO") or None,
         )
 

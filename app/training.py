@@ -37,7 +37,7 @@ from core.tasks.data import data_folder
 from core.train.config import TrainConfig
 from core.train.own import OwnMixture
 from core.train.recipes import RECIPES
-from core.train.trainer import CONFIG_FILE, PROGRESS_FILE, RESUME_FILE, SAVE_EVERY, TrainEvent, read_progress, read_training_file
+from core.train.sitting import CONFIG_FILE, PROGRESS_FILE, RESUME_FILE, SAVE_EVERY, TrainEvent, read_progress, read_training_file
 
 ROOT = Path(__file__).resolve().parents[1]
 NICENESS = 10

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import importlib
+import inspect
 import json
 import sys
 from collections.abc import Sequence
@@ -21,6 +22,10 @@ BENCHMARKS = {
     "first_step": "seconds from opening a 1 MB book to the first step, cold and cached",
     "babi_rules": "whether the generator's rules of support are bAbI's",
     "familiarity": "how foreign real documents are to each shipped agent",
+    "kill": "committed steps that kill -9 loses at random moments (--n of them)",
+    "visitors": "a step while others step, against a fair share of the cores (--n visitors)",
+    "memory": "megabytes that 100 runs leave behind: core, log, page, HTTP (--n runs that count)",
+    "support": "whether a passage bears a statement out: by words, by meaning, by reading",
     "ingest_pages": "what reading and chunking keep of real pages, Markdown and books",
 }
 
@@ -34,9 +39,13 @@ def main(argv: Sequence[str]) -> int:
     )
     parser.add_argument("name", choices=BENCHMARKS, metavar="NAME")
     parser.add_argument("--json", action="store_true", help="one JSON object")
+    parser.add_argument("--n", type=int, help="how much to measure, where a benchmark says what it counts")
     args = parser.parse_args(argv)
     try:
-        rows: list[Row] = importlib.import_module(f"benchmarks.{args.name}").rows()
+        measure = importlib.import_module(f"benchmarks.{args.name}").rows
+        if args.n is not None and ("n" not in inspect.signature(measure).parameters or args.n < 1):
+            parser.error(f"--n {args.n} does not fit {args.name}; leave it out, or give a number from 1 where the list above names --n")
+        rows: list[Row] = measure() if args.n is None else measure(args.n)
     except FileNotFoundError as error:
         print(f"{error.filename} is missing; point QRAG_DATA to the folder that holds the data sets", file=sys.stderr)
         return 2

@@ -1,4 +1,4 @@
-"""`python -m benchmarks.tables`: runs the `study` commands of docs/results.md and puts what they print, and the figures they draw, in their places.
+"""`python -m benchmarks.tables`: runs the `study` commands of the documents with results and puts what they print, and the figures they draw, in their places.
 
 A command stands in the document as it would be typed; what it prints follows between two comments.
 """
@@ -14,7 +14,7 @@ from pathlib import Path
 from core.cli import main as core
 
 ROOT = Path(__file__).resolve().parents[1]
-DOCUMENT = ROOT / "docs" / "results.md"
+DOCUMENTS = (ROOT / "docs" / "results.md",)
 BEGIN, END = "<!-- printed -->\n", "<!-- end -->"
 _COMMAND = r"^    \.venv/bin/python -m core (?P<command>study [^\n]*)\n\n"
 _PLACE = re.compile(f"{_COMMAND}{re.escape(BEGIN)}(?P<printed>.*?){re.escape(END)}", re.MULTILINE | re.DOTALL)
@@ -36,13 +36,14 @@ def printed(arguments: list[str]) -> str:
 
 
 def main() -> int:
-    """Writes the document anew; returns the exit status."""
-    document = DOCUMENT.read_text(encoding="utf-8")
-    for arguments, before in commands(document):
-        print(" ".join(arguments), file=sys.stderr)
-        command = f"    .venv/bin/python -m core {' '.join(arguments)}\n\n{BEGIN}"
-        document = document.replace(f"{command}{before}{END}", f"{command}{printed(arguments)}{END}")
-    DOCUMENT.write_text(document, encoding="utf-8")
+    """Writes the documents anew; returns the exit status."""
+    for path in DOCUMENTS:
+        document = path.read_text(encoding="utf-8")
+        for arguments, before in commands(document):
+            print(" ".join(arguments), file=sys.stderr)
+            command = f"    .venv/bin/python -m core {' '.join(arguments)}\n\n{BEGIN}"
+            document = document.replace(f"{command}{before}{END}", f"{command}{printed(arguments)}{END}")
+        path.write_text(document, encoding="utf-8")
     return 0
 
 

@@ -16,11 +16,13 @@ from typing import Any
 
 import numpy as np
 
+from core.answer.evidence import EvidenceAnswer
 from core.config import EpisodeConfig
 from core.encode.encoder import DualEncoder
 from core.errors import BadCheckpoint, BadRequest
 from core.events import Event, StepTaken, Stopped, Trace, fold
 from core.index import Corpus
+from core.metrics import jaccard
 from core.report import method_json
 from core.retrievers import Retriever, build_retriever
 from core.types import Workspace
@@ -49,6 +51,8 @@ class Column:
     milliseconds: float = 0.0
     """Of retrieval, vectors and indexes being there."""
     error: BadRequest | BadCheckpoint | None = None
+    answer: EvidenceAnswer | None = None
+    """From its evidence, where somebody read that."""
 
 
 CorpusOf = Callable[[Contestant], Corpus]
@@ -145,8 +149,7 @@ def overlap(a: Sequence[int], b: Sequence[int]) -> float | None:
     >>> overlap([1, 2, 3], [3, 4])
     0.25
     """
-    union = {*a, *b}
-    return len({*a} & {*b}) / len(union) if union else None
+    return jaccard(a, b)
 
 
 def first_look_rank(trace: Trace, chunk_id: int) -> int | None:
@@ -188,7 +191,7 @@ def columns_json(columns: Iterable[Column], workspace: Workspace) -> dict[str, A
         if column.error is not None:
             raise column.error
         assert column.trace is not None
-        methods[column.name] = method_json(column.trace, workspace, column.milliseconds)
+        methods[column.name] = method_json(column.trace, workspace, column.milliseconds, column.answer)
     return methods
 
 

@@ -3,6 +3,11 @@
 Callers at the edge (command line, app, HTTP) catch `UserError` and show its text; anything else is a bug and keeps its traceback.
 """
 
+from collections.abc import Iterable
+
+_LONGEST_QUOTE = 200
+"""Characters of another machine's words in a sentence."""
+
 
 class UserError(ValueError):
     """Something the person can put right; `str(error)` is the sentence to show."""
@@ -30,3 +35,16 @@ class RunNotFound(LogError):
 
 class Cancelled(Exception):
     """Raised inside long work when its caller asked it to stop; what is finished has been kept."""
+
+
+def quoted(words: str, secrets: Iterable[str] = ()) -> str:
+    """What another machine said, to stand behind a clause: one short printable line in brackets, every secret blotted out; nothing for no words.
+
+    >>> quoted("no such\\nmodel.")
+    ' (no such model)'
+    """
+    line = "".join(character if character.isprintable() else " " for character in words)
+    for secret in secrets:
+        line = line.replace(secret, "***")
+    line = " ".join(line.split()).rstrip(".;")
+    return f" ({line if len(line) <= _LONGEST_QUOTE else line[: _LONGEST_QUOTE - 1] + '…'})" if line else ""

@@ -32,7 +32,7 @@ CURVE_POINTS = 80
 """Most points of a curve over updates: each is the mean of as many updates as that takes."""
 
 Events = Sequence[dict[str, Any]]
-"""What a training tells (`core.train.trainer`), in order."""
+"""What a training tells (`core.train.sitting`), in order."""
 
 
 def _figure(height: int = 240) -> go.Figure:

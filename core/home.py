@@ -1,11 +1,51 @@
-"""Where this machine keeps what the library stores: caches and the default log."""
+"""Where this machine keeps what the library stores, caches and the default log, and how much of it the caches may be.
+
+Decides that what was not used for longest goes first: whole files, a table of chunks each, and all vectors of one encoder.
+"""
 
 from __future__ import annotations
 
+import math
 import os
+from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
+
+from core.errors import BadRequest
+
+CACHES = ("chunks", "vectors")
+"""Folders that can be made again from documents."""
+CACHE_GB = 20.0
+"""Of all caches together, unless $QRAG_CACHE_GB says otherwise; a million chunks are 0.8 GB."""
 
 
 def home() -> Path:
     """`$QRAG_HOME`, else `~/.local/share/qrag-explorer`. Created by whoever first writes into it."""
     return Path(os.environ.get("QRAG_HOME") or Path.home() / ".local" / "share" / "qrag-explorer")
+
+
+def cache_bytes(environ: Mapping[str, str] = os.environ) -> int:
+    """Most bytes of all caches together. Raises BadRequest when $QRAG_CACHE_GB is no size."""
+    given = environ.get("QRAG_CACHE_GB") or str(CACHE_GB)
+    with suppress(ValueError):
+        gigabytes = float(given)
+        if 0 <= gigabytes < math.inf:
+            return int(gigabytes * 1e9)
+    raise BadRequest(f"QRAG_CACHE_GB={given!r} is no size; give gigabytes, 0 or more, as a number")
+
+
+def trim_caches(most_bytes: int) -> int:
+    """Removes cached files until the rest weighs at most `most_bytes`; how many went. Whoever has one open goes on and makes it anew."""
+    files = []
+    for path in (path for name in CACHES for path in (home() / name).glob("*")):
+        with suppress(OSError):  # another process was first
+            stat = path.stat()
+            files.append((max(stat.st_atime, stat.st_mtime), stat.st_size, path))
+    weight, n_removed = sum(size for _, size, _ in files), 0
+    for _, size, path in sorted(files):
+        if weight <= most_bytes:
+            break
+        with suppress(OSError):
+            path.unlink()
+            weight, n_removed = weight - size, n_removed + 1
+    return n_removed

@@ -1,11 +1,14 @@
 """Scores of what was retrieved, and how sure they are: facts, intervals of means, paired tests.
 
-Pure functions of sets and numbers. Fact EM is the paper's (Q-RAG appendix H): 1 when all support is among the retrieved chunks, whatever
+Pure functions of sets, texts and numbers. Fact EM is the paper's (Q-RAG appendix H): 1 when all support is among the retrieved chunks, whatever
 else is. A score over nothing is None, never 0.
 """
 
 from __future__ import annotations
 
+import re
+import string
+from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import asdict, dataclass
 
@@ -13,6 +16,8 @@ import numpy as np
 
 CONFIDENCE = 0.95
 """Of every interval here."""
+_ARTICLES = re.compile(r"\b(?:a|an|the)\b")
+_PUNCTUATION = str.maketrans("", "", string.punctuation)
 _Z = 1.959963984540054
 """Standard normal quantile of that confidence, both sides."""
 RESAMPLES = 10_000
@@ -66,6 +71,62 @@ def _hits(retrieved: Collection[int], support: Collection[int]) -> int:
 def _check(support: Collection[int]) -> None:
     if not support:
         raise ValueError("no support is known for this question, so its facts can't be scored")
+
+
+def plain_answer(text: str) -> str:
+    """An answer as SQuAD compares answers: lower case, without punctuation and English articles, single spaces.
+
+    >>> plain_answer("The  Eiffel Tower.")
+    'eiffel tower'
+    """
+    return " ".join(_ARTICLES.sub(" ", text.lower().translate(_PUNCTUATION)).split())
+
+
+def answer_em(answer: str, accepted: Collection[str]) -> float:
+    """1 when the answer is one of the accepted ones, compared as SQuAD does. Raises ValueError when none is accepted."""
+    return max(float(plain_answer(answer) == plain_answer(one)) for one in _known(accepted))
+
+
+def answer_f1(answer: str, accepted: Collection[str]) -> float:
+    """Word overlap with the accepted answer that is nearest: harmonic mean of precision and recall. "yes", "no" and empty answers are right or wrong.
+
+    >>> answer_f1("Paris, France", ["Paris"]), answer_f1("no", ["no relation"])
+    (0.6666666666666666, 0.0)
+    """
+    return max(_word_f1(plain_answer(answer).split(), plain_answer(one).split()) for one in _known(accepted))
+
+
+def answer_accuracy(answer: str, accepted: Collection[str]) -> float:
+    """1 when the answer contains an accepted one, word for word (SPARC-RAG section 4.1).
+
+    >>> answer_accuracy("in Paris, France", ["paris"]), answer_accuracy("Parisian", ["paris"])
+    (1.0, 0.0)
+    """
+    said = f" {plain_answer(answer)} "
+    return max(float(bool(plain_answer(one)) and f" {plain_answer(one)} " in said) for one in _known(accepted))
+
+
+def _known(accepted: Collection[str]) -> Collection[str]:
+    if not accepted:
+        raise ValueError("no answer is known for this question, so an answer can't be scored")
+    return accepted
+
+
+def _word_f1(said: Sequence[str], wanted: Sequence[str]) -> float:
+    if said == wanted or not said or not wanted or {"yes", "no"} & {" ".join(said), " ".join(wanted)}:
+        return float(said == wanted)
+    shared = sum((Counter(said) & Counter(wanted)).values())
+    return 2 * shared / (len(said) + len(wanted))
+
+
+def jaccard(first: Collection[int], second: Collection[int]) -> float | None:
+    """Shared over all; None where both are empty.
+
+    >>> jaccard([1, 2, 3], [3, 4])
+    0.25
+    """
+    union = {*first, *second}
+    return len({*first} & {*second}) / len(union) if union else None
 
 
 def mean(values: Iterable[float | None]) -> float | None:

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 from typing import Any
 
+from core.answer.evidence import EvidenceAnswer
 from core.events import StepTaken, Trace
 from core.types import Workspace
 
 
-def trace_json(trace: Trace, *, timings: dict[str, float], full: bool = False) -> dict[str, Any]:
-    """The object that `trace --json` prints. `full` adds Q and position of all chunks to each step."""
+def trace_json(trace: Trace, *, timings: dict[str, float], full: bool = False, answer: EvidenceAnswer | None = None) -> dict[str, Any]:
+    """The object that `trace --json` prints. `full` adds Q and position of all chunks to each step; `answer` is null where nobody read the evidence."""
     stopped = trace.stopped
     rejected = None if stopped is None or stopped.chunk_id is None else {"chunk_id": stopped.chunk_id, "q_value": stopped.q_value}
     return {
@@ -24,6 +25,7 @@ def trace_json(trace: Trace, *, timings: dict[str, float], full: bool = False) -
         "steps": [_step_json(step, full) for step in trace.steps],
         "stop": rejected,
         "evidence": list(trace.evidence),
+        "answer": None if answer is None else answer.to_json(),
         "timings": {name: round(value, 3) for name, value in timings.items()},
     }
 
@@ -45,12 +47,12 @@ def _step_json(step: StepTaken, full: bool) -> dict[str, Any]:
     return values
 
 
-def method_json(trace: Trace, workspace: Workspace, milliseconds: float) -> dict[str, Any]:
-    """One method's entry of `compare --json`."""
+def method_json(trace: Trace, workspace: Workspace, milliseconds: float, answer: EvidenceAnswer | None = None) -> dict[str, Any]:
+    """One method's entry of `compare --json`; `answer` is its text, null where the evidence holds none or nobody read it."""
     return {
         "evidence": list(trace.evidence),
         "ranked": [{"chunk_id": step.chunk_id, "score": step.q_value} for step in trace.steps],
-        "answer": None,
+        "answer": None if answer is None else answer.text or None,
         "n_tokens": sum(workspace[chunk_id].n_tokens for chunk_id in trace.evidence),
         "milliseconds": round(milliseconds, 3),
     }

@@ -115,6 +115,16 @@ class Bm25:
         ranked = [i for i in _ranked(scores, config) if scores[i] > 0]
         yield from one_look_events(self.name, "", query, corpus, config, scores, ranked, started)
 
+    def prepare(self, corpus: Searchable) -> None:
+        """Builds the index of a corpus, once; without it the first search does."""
+        self._index(corpus)
+
+    def frequency(self, corpus: Searchable, word: str) -> int:
+        """How many chunks hold a lower-case word; 0 for a stop word."""
+        index = self._index(corpus)
+        column = index.vocab_dict.get(word)
+        return 0 if column is None else int(index.scores["indptr"][column + 1] - index.scores["indptr"][column])
+
     def _index(self, corpus: Searchable) -> bm25s.BM25:
         if corpus not in self._indexes:
             index = bm25s.BM25()

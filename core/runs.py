@@ -1,25 +1,31 @@
 """Between the log and the agent: the records of a run and of a training, logging a finished trace, and making a logged run again.
 
-Decides what a record says about the encoder, and that a replay reads its documents and chunk borders from the log, its vectors from
-the cache or, where they are gone, from the encoder. Knows nothing of SQL or pages.
+A SPARC run lies in the log as its final evidence, a step a chunk in the order in which branches first retrieved it, with its whole trace beside it as
+detail "sparc" and its outcome as detail "answer". Decides what a record says about the encoder, and that a replay reads its documents and chunk
+borders from the log, its vectors from the cache or, where they are gone, from the encoder. Knows nothing of SQL or pages.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+from core.answer.evidence import EvidenceAnswer
 from core.config import ChunkConfig, EpisodeConfig
 from core.encode.encoder import DualEncoder
 from core.errors import LogError
 from core.events import RunStarted, Trace, fold
-from core.experiments import LoggedDocument, LoggedRun, ReplayReport, RunLog, RunRecord, Training, compare_traces, new_run_id
+from core.experiments import FinalStatus, LoggedDocument, LoggedRun, ReplayReport, RunLog, RunRecord, Training, compare_traces, new_run_id
+from core.experiments.records import detail_json
 from core.opening import Progress, index_workspace
 from core.retrievers import build_retriever
-from core.train.trainer import read_progress, read_training_file
+from core.sparc.events import Retrieved, SparcStarted
+from core.sparc.retriever import SPARC, evidence_steps
+from core.sparc.trace import SparcTrace
+from core.train.sitting import read_progress, read_training_file
 from core.types import Workspace
 
 
@@ -42,15 +48,77 @@ def run_record(started: RunStarted, workspace: Workspace, encoder: DualEncoder, 
     )
 
 
-def log_trace(log: RunLog, trace: Trace, workspace: Workspace, encoder: DualEncoder, **more: Any) -> str:
-    """Logs a finished run; returns its id. `more`: as in `run_record`."""
+def log_trace(log: RunLog, trace: Trace, workspace: Workspace, encoder: DualEncoder, answer: EvidenceAnswer | None = None, **more: Any) -> str:
+    """Logs a finished run with the answer from its evidence, if it was read; returns its id. `more`: as in `run_record`."""
     record = run_record(trace.started, workspace, encoder, **more)
     log.start(record, workspace.documents, workspace.tables)
     for step in trace.steps:
         log.record(record.run_id, step)
     if trace.stopped is not None:
         log.record(record.run_id, trace.stopped)
+    if answer is not None:
+        log.attach(record.run_id, "answer", answer.to_json(), record.owner)
     log.finish(record.run_id, "complete" if trace.stopped else "cancelled")
+    return record.run_id
+
+
+_TEXT_LENGTHS = (2_000, 800, 300, 100, 0)
+"""Characters of a retrieved text that a trace may keep where the whole is too long for the log; the documents have all of it."""
+
+
+def sparc_record(started: SparcStarted, workspace: Workspace, encoder: DualEncoder, **more: Any) -> RunRecord:
+    """What the log must know when a SPARC run starts; `encoder`: the agent's. The step budget is the most chunks that its branches can retrieve."""
+    config = started.config
+    budget = max(1, min(len(workspace), config.width * config.depth * config.k))
+    episode = EpisodeConfig(step_budget=budget, seed=config.seed)
+    return run_record(RunStarted(started.question, SPARC, encoder.spec.name, len(workspace), episode), workspace, encoder, **more)
+
+
+def sparc_detail(trace: SparcTrace) -> dict[str, Any]:
+    """The trace as the log takes it: of retrieved texts only the beginning where all of them are too much. Raises LogError when even that is."""
+    for length in (None, *_TEXT_LENGTHS):
+        value = (trace if length is None else _with_short_texts(trace, length)).to_json()
+        try:
+            detail_json(SPARC, value)
+        except LogError:
+            if length == 0:
+                raise
+        else:
+            return value
+    raise AssertionError("the last length returns or raises")
+
+
+def _with_short_texts(trace: SparcTrace, length: int) -> SparcTrace:
+    def shortened(event: Retrieved) -> Retrieved:
+        return replace(event, found=tuple(replace(one, text=one.text[:length]) for one in event.found))
+
+    return replace(trace, events=tuple(shortened(event) if isinstance(event, Retrieved) else event for event in trace.events))
+
+
+def log_sparc_end(log: RunLog, run_id: str, trace: SparcTrace, owner: str | None, status: FinalStatus, message: str | None = None) -> None:
+    """The last of a SPARC run: its evidence, its whole trace, its answer, and how it ended. Raises LogError."""
+    for event in evidence_steps(trace):
+        log.record(run_id, event)
+    log.attach(run_id, "sparc", sparc_detail(trace), owner)
+    if trace.stopped is not None:
+        log.attach(run_id, "answer", sparc_answer(trace), owner)
+    log.finish(run_id, status, message)
+
+
+def sparc_answer(trace: SparcTrace) -> dict[str, Any]:
+    """What was answered, by whom, how sure, and on which chunks."""
+    branch = trace.chosen_branch
+    citations = list(branch.answered.citations) if branch is not None and branch.answered is not None else []
+    return {"text": trace.answer, "confidence": trace.confidence, "by": trace.started.agents, "citations": citations}
+
+
+def log_sparc(log: RunLog, trace: SparcTrace, workspace: Workspace, encoder: DualEncoder, **more: Any) -> str:
+    """Logs a SPARC run that is over; returns its id. `encoder`: the agent's; `more`: as in `run_record`."""
+    record = sparc_record(trace.started, workspace, encoder, **more)
+    log.start(record, workspace.documents, workspace.tables)
+    failed = trace.stopped is not None and trace.stopped.reason == "failed"
+    status: FinalStatus = "failed" if failed else "complete" if trace.stopped else "cancelled"
+    log_sparc_end(log, record.run_id, trace, record.owner, status, trace.stopped.message if failed and trace.stopped else None)
     return record.run_id
 
 

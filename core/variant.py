@@ -66,6 +66,8 @@ class Variant:
     index: ChunkIndex
     n_embedded: int
     """Chunks that had to be embedded: the changed one, or none."""
+    n_unread: int = 0
+    """Tokens at the end of the changed chunk that the encoder has no room for."""
 
     @property
     def borders(self) -> np.ndarray:
@@ -114,7 +116,8 @@ def vary(corpus: Corpus, encoder: DualEncoder, change: Change) -> Variant:
     changed[change.chunk_id] = len(index.vectors)
     vectors = torch.cat([index.vectors, vector])
     replaced = ChunkIndex(vectors, halves=index.halves, theta=index.theta, resolution=index.resolution, device=vectors.device, rows=changed)
-    return Variant(corpus, change, replaced, 1)
+    n_tokens = len(encoder.tokenizer.ids([change.text])[0])
+    return Variant(corpus, change, replaced, 1, max(0, n_tokens - min(encoder.spec.readable_tokens, encoder.max_positions - 2)))
 
 
 @dataclass(frozen=True)

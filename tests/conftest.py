@@ -37,7 +37,7 @@ def pytest_configure(config: pytest.Config) -> None:
     home = tempfile.TemporaryDirectory(prefix="qrag-tests-")
     config.add_cleanup(home.cleanup)
     os.environ |= {"QRAG_HOME": home.name, "HF_HUB_OFFLINE": "1", "GRADIO_ANALYTICS_ENABLED": "False", "TOKENIZERS_PARALLELISM": "false"}
-    for name in ("SPACE_ID", "GRADIO_SERVER_NAME", "GRADIO_SERVER_PORT"):
+    for name in ("SPACE_ID", "GRADIO_SERVER_NAME", "GRADIO_SERVER_PORT", "QRAG_LLM_URL", "QRAG_LLM_MODEL", "QRAG_LLM_KEY", "QRAG_LLM_ALLOW"):
         os.environ.pop(name, None)
     if "PYTEST_XDIST_WORKER" in os.environ:
         os.environ["OMP_NUM_THREADS"] = "1"  # workers share the cores; threads of several on one core wait for each other
@@ -90,6 +90,14 @@ def open_page(browser: Browser) -> Iterator[OpenPage]:
     yield open_
     for context in contexts:
         context.close()
+
+
+@pytest.fixture(scope="session")
+def tiny_causal(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A causal language model of a few kilobytes that has learned nothing; not to be written to."""
+    from tests.tiny_causal import save_tiny_causal  # takes seconds
+
+    return save_tiny_causal(tmp_path_factory.mktemp("causal") / "tiny-causal")
 
 
 @pytest.fixture

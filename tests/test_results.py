@@ -1,4 +1,4 @@
-"""Every table and figure of docs/results.md is what its command makes of the committed rows."""
+"""Every table and figure of the documents with results is what its command makes of the committed rows."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.tables import DOCUMENT, ROOT, commands, printed
+from benchmarks.tables import DOCUMENTS, ROOT, commands, printed
 
-COMMANDS = commands(DOCUMENT.read_text(encoding="utf-8"))
+COMMANDS = [command for document in DOCUMENTS for command in commands(document.read_text(encoding="utf-8"))]
 
 
 def test_there_are_tables() -> None:
-    assert len(COMMANDS) >= 3
-    assert len(COMMANDS) == DOCUMENT.read_text(encoding="utf-8").count("python -m core study ")
+    assert all(commands(document.read_text(encoding="utf-8")) for document in DOCUMENTS)
+    assert len(COMMANDS) == sum(document.read_text(encoding="utf-8").count("python -m core study ") for document in DOCUMENTS)
 
 
 @pytest.mark.parametrize(("arguments", "stated"), COMMANDS, ids=[" ".join(arguments[1:4]) for arguments, _ in COMMANDS])

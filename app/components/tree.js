@@ -3,7 +3,7 @@
 const TAGS = new Set(("div span p b strong em mark small code pre h2 h3 h4 ul ol li table thead tbody tr th td button details summary " +
   "progress section header nav a label hr dl dt dd").split(" "));
 const SHAPES = new Set(["svg", "path"]); // in a namespace of their own, with attributes that load and run nothing
-const ATTRIBUTES = new Set(("class title role tabindex value max disabled hidden open id lang scope colspan " +
+const ATTRIBUTES = new Set(("class title role tabindex value max disabled hidden open id lang dir scope colspan " +
   "viewBox preserveAspectRatio height d").split(" "));
 const root = element.querySelector(".qx-tree");
 

@@ -6,7 +6,7 @@ import logging
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import replace
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 import gradio as gr
 
@@ -19,10 +19,12 @@ from app.jobs import Finished, stream
 from app.present import notice, question_label
 from app.services import OpenDocuments, Services
 from app.session import Session
+from app.sparcing import SparcRuns
 from app.tabs.compare_layout import OWN_STOP, SAME, CompareLayout, Work
 from core.config import EpisodeConfig
 from core.errors import BadRequest, UserError
 from core.experiments import new_run_id
+from core.sparc.retriever import SPARC
 from core.variant import MAX_TEXT, Change
 
 Update = dict[Any, Any]
@@ -41,14 +43,16 @@ def read_order(query: str | None, methods: Sequence[str] | None, size: str, k: f
 class CompareTab(CompareLayout):
     """Built once; handlers are methods."""
 
-    def __init__(self, services: Services, session: gr.State, explored: gr.Textbox) -> None:
-        """session, explored: the visitor's place in Explore, and the question there."""
-        self.services, self.comparisons = services, Comparisons(services)
+    def __init__(self, services: Services, session: gr.State, explored: gr.Textbox, sparc: SparcRuns | None = None) -> None:
+        """session, explored: the visitor's place in Explore, and the question there. sparc: what SPARC's column is made with; one of its own by default."""
+        self.services, self.comparisons = services, Comparisons(services, sparc)
         super().__init__(self.comparisons)
         self.session, self.explored = session, explored
         self.compared = gr.State(Compared())
         self.to_explore: gr.State = gr.State(None)
         """("run", run id, number) when a column is to be opened in Explore."""
+        self.to_sparc: gr.State = gr.State(None)
+        """(run id, number) when SPARC's column is to be opened there."""
         self.wanted: gr.State = gr.State(None)
         """The run of Explore that is to be compared, a FromExplore; None before the first."""
         self.cut_rows: gr.State = gr.State(())
@@ -61,7 +65,8 @@ class CompareTab(CompareLayout):
 
     def _wire(self) -> None:
         self._outputs = [
-            *(self.compared, self.to_explore, self.header, self.question, self.known, self.methods, self.size, self.k, self.standing, self.heading),
+            *(self.compared, self.to_explore, self.to_sparc),
+            *(self.header, self.question, self.known, self.methods, self.size, self.k, self.standing, self.heading),
             *(self.result_notice, self.columns, self.reading, self.support, self.common, self.change_panel, self.changed, self.change_notice, self.tried),
             *(component for work in (self.comparing, self.cutting) for component in vars(work).values()),
             *(self.cuts, self.cut_rows, self.known_taken),
@@ -73,7 +78,7 @@ class CompareTab(CompareLayout):
         run = self._sends(self._run)
         running = [event(run, place, self._outputs, **slow) for event in (self.run.click, self.question.submit, self.standing.select)]
         self.cancel.click(self._sends(self._cancelled), self.compared, self._outputs, cancels=running, **quick)
-        cutting = self.cutting.run.click(self._sends(self._run_cuts), place, self._outputs, **slow)
+        cutting = self.cutting.run.click(self._sends(self._run_cuts), place, self._outputs, **{**slow, "concurrency_id": "compare-cuts"})
         self.cutting.cancel.click(self._sends(self._cuts_cancelled), None, self._outputs, cancels=[cutting], **quick)
         self.cuts.select(self._sends(self._on_cut), self.cut_rows, self._outputs, **quick)
         for button, handler in ((self.try_text, self._try_text), (self.try_without, self._try_without)):
@@ -167,12 +172,15 @@ class CompareTab(CompareLayout):
             yield {self.comparing.notice: notice(str(error))}
             return
         fresh = Compared(session.corpus, order, seen=compared.seen, taken=compared.taken)
+        for column in compared.columns:
+            self.services.leave_run(column.run)
         yield {self.standing: []}
 
         def show(columns: tuple[ColumnRef, ...]) -> Update:
             return self._results(replace(fresh, columns=columns))
 
-        yield from self._working(self.comparing, lambda report: self.comparisons.run(documents, order, report), show)
+        llm = self.services.language_models.get(session)
+        yield from self._working(self.comparing, lambda report: self.comparisons.run(documents, order, report, llm), show)
 
     def _run_cuts(self, session: Session, compared: Compared, *controls: Any) -> Iterator[Update]:
         """Ways of cutting as they come."""
@@ -217,14 +225,15 @@ class CompareTab(CompareLayout):
         return documents
 
     def _cancelled(self, compared: Compared) -> Update:
-        return {**self._settled(self.comparing, "columns that were there are kept"), self.compared: compared}
+        return {**self._settled("comparing", "columns that were there are kept"), self.compared: compared}
 
     def _cuts_cancelled(self) -> Update:
-        return self._settled(self.cutting, "rows that were there are kept, and so are the vectors")
+        return self._settled("cutting", "rows that were there are kept, and so are the vectors")
 
-    def _settled(self, work: Work, kept: str) -> Update:
+    def _settled(self, name: Literal["comparing", "cutting"], kept: str) -> Update:
         """The form after a cancel."""
-        words = f"Cancelled; {kept}." if self.comparisons.wait_idle(10) else "Cancelling: what is at work ends first."
+        work: Work = getattr(self, name)
+        words = f"Cancelled; {kept}." if self.comparisons.wait_idle(name, 10) else "Cancelling: what is at work ends first."
         free = {work.run: gr.Button(interactive=True), work.cancel: gr.Button(interactive=False), work.progress: []}
         return {**free, work.notice: notice(words, "info")}
 
@@ -242,7 +251,7 @@ class CompareTab(CompareLayout):
             runs = self.comparisons.try_out(compared, Change(compared.chunk_id, text))
         except UserError as error:
             return {self.change_notice: notice(str(error)), self.tried: []}
-        return {self.change_notice: [], self.tried: difference_view.tried(runs)}
+        return {self.change_notice: difference_view.unread(runs), self.tried: difference_view.tried(runs)}
 
     def _on_cut(self, rows: tuple[CutRow, ...], event: gr.EventData) -> Update:
         action, argument = clicked(event)
@@ -264,7 +273,11 @@ class CompareTab(CompareLayout):
             value = int(number)
             if action == "explore" and value < len(compared.columns):
                 run = self.comparisons.shown(compared)[value].run
-                return {self.to_explore: ("run", run.run_id, new_run_id())} if run is not None else {}
+                if run is None:
+                    return {}
+                if run.trace.started.method == SPARC:
+                    return {self.to_sparc: (run.run_id, new_run_id())}
+                return {self.to_explore: ("run", run.run_id, new_run_id())}
             if action == "why" and value < len(compared.columns):
                 shown = {*compared.explained} ^ {value}
                 return self._looked(replace(compared, explained=tuple(sorted(shown))))

@@ -85,7 +85,7 @@ class EvaluateTab(EvaluateLayout):
 
     def on_show(self, show: Callable[..., Any]) -> None:
         """`show`: the listener of the tab's being opened."""
-        show(self._sends(self._shown), [self.looking, self.session], self._results, api_visibility="private", show_progress="hidden")
+        show(self._sends(self._shown), [self.looking, self.session, self.threshold], self._results, api_visibility="private", show_progress="hidden")
 
     def _sends(self, handler: Callable[..., Any]) -> Callable[..., Any]:
         """The handler with trees packed into strings on their way out (see components.tree)."""
@@ -93,12 +93,23 @@ class EvaluateTab(EvaluateLayout):
 
     # Handlers; each returns or yields updates by component
 
-    def _shown(self, looking: Looking, session: Session) -> Update:
-        """The list as the log has it now, and the agents that there are now."""
+    def _shown(self, looking: Looking, session: Session, threshold: float) -> Update:
+        """The list as the log has it now, the agents that there are now, and figures: those that came while the tab was hidden were not drawn."""
         looking = replace(looking, owner=session.owner)
         agents = list(self.services.checkpoints)
         listed = self._listed(looking)
-        return {**listed, self.agent: gr.Dropdown(agents), self.second: gr.Dropdown([("none", NOBODY), *agents])}
+        return {**listed, **self._figures(looking, threshold), self.agent: gr.Dropdown(agents), self.second: gr.Dropdown([("none", NOBODY), *agents])}
+
+    def _figures(self, looking: Looking, threshold: float) -> Update:
+        """Of the evaluation in view; none without one, and none where no threshold can be read off its rows."""
+        if not looking.first:
+            return {}
+        try:
+            curve = self.evaluations.stop_curve(looking.first, looking.owner)
+            charts = self.evaluations.reliability(looking.first, looking.owner).charts
+            return {**self._stops(looking, threshold, curve), self.reliability: drawn(lambda: card_figure(charts[0]))}
+        except UserError:
+            return {}
 
     def _run(
         self,

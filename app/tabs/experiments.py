@@ -32,6 +32,7 @@ from core.experiments.sql import EXAMPLES, SqlResult
 from core.figures import counts_figure, curves_figure
 from core.opening import Progress
 from core.runs import Replay
+from core.sparc.retriever import SPARC
 
 Update = dict[Any, Any]
 _ID = re.compile(r"[0-9a-f]{32}")
@@ -78,15 +79,17 @@ class ExperimentsTab(ExperimentsLayout):
         self.looking = gr.State(Looking())
         self.to_explore: gr.State = gr.State(None)
         """("run", run id, number) or ("continue", run id, steps kept, number) when one is to be opened in Explore."""
+        self.to_sparc: gr.State = gr.State(None)
+        """(run id, number) when one is to be opened in SPARC."""
         self._packed = {component for component in vars(self).values() if isinstance(component, gr.HTML)}
         self._wire()
 
     def _wire(self) -> None:
         self._filters = [self.text, self.document, self.method, self.agent, self.status, self.outcome, self.since, self.until]
-        detail = [self.detail, self.head, self.replayed, self.run_notice, self.steps, self.reproduce, self.replay, self.cancel]
+        detail = [self.detail, self.head, self.replayed, self.run_notice, self.steps, self.reproduce, self.replay, self.cancel, self.explore]
         charts = [self.charts, self.charts_heading, self.curves, self.curve_table, self.counts, self.count_table]
         files = [self.download, self.export, self.export_notice, self.upload, self.import_notice]
-        listing = [self.looking, self.to_explore, self.method, self.agent, self.list, self.list_notice]
+        listing = [self.looking, self.to_explore, self.to_sparc, self.method, self.agent, self.list, self.list_notice]
         self._outputs = [*listing, *detail, *charts, *files]
         place = [self.session, self.looking]
         quick: dict[str, Any] = {"api_visibility": "private", "show_progress": "hidden", "concurrency_id": "experiments-look", "concurrency_limit": 4}
@@ -97,7 +100,7 @@ class ExperimentsTab(ExperimentsLayout):
         self.columns.change(self._sends(self._on_columns), [*place, self.columns], self._outputs, trigger_mode="always_last", **quick)
         for panel in (self.list, self.head, self.steps):
             panel.select(self._sends(self._on_click), place, self._outputs, **quick)
-        self.explore.click(self._sends(self._explore), self.looking, self._outputs, **quick)
+        self.explore.click(self._sends(self._explore), place, self._outputs, **quick)
         replaying = self.replay.click(self._sends(self._replay), place, self._outputs, **slow)
         self.cancel.click(self._sends(self._cancelled), None, self._outputs, cancels=[replaying], **quick)
         self.export.click(self._sends(self._export), [*place, self.scope, self.form, self.with_text], self._outputs, **slow)
@@ -181,8 +184,17 @@ class ExperimentsTab(ExperimentsLayout):
             return {self.list_notice if in_list else self.run_notice: notice(str(error))}
         return {}
 
-    def _explore(self, looking: Looking) -> Update:
-        return {self.to_explore: ("run", looking.opened, new_run_id())} if looking.opened else {}
+    def _explore(self, session: Session, looking: Looking) -> Update:
+        """The open run where it shows best: branches in SPARC, steps in Explore."""
+        if not looking.opened:
+            return {}
+        try:
+            run = self.experiments.run(looking.opened, session.owner)
+        except UserError as error:
+            return {self.run_notice: notice(str(error))}
+        if view.has_branches(run):
+            return {self.to_sparc: (looking.opened, new_run_id())}
+        return {self.to_explore: ("run", looking.opened, new_run_id())}
 
     def _replay(self, session: Session, looking: Looking) -> Iterator[Update]:
         """The open run made again, and how it compares."""
@@ -316,6 +328,8 @@ class ExperimentsTab(ExperimentsLayout):
             **listed,
             self.detail: gr.Column(visible=True),
             self.head: view.run_head(run, looking.asking),
+            self.explore: gr.Button("Open in SPARC" if view.has_branches(run) else "Open in Explore"),
+            **{button: gr.Button(visible=run.record.method != SPARC) for button in (self.replay, self.cancel)},
             self.replayed: [],
             self.run_notice: [],
             self.steps: view.run_steps(run),

@@ -108,7 +108,7 @@ class ExperimentsLayout:
         with gr.Accordion("SQL", open=False, elem_classes="qx-card", elem_id="qx-sql"):
             gr.Markdown(
                 f"One SELECT over a copy of the log, {MAX_SECONDS} seconds and {MAX_ROWS:,} rows at most; nothing can be changed. "
-                "Tables: runs, events, run_documents, documents, chunk_tables, blobs, evaluations, episode_rows, trainings, training_events."
+                "Tables: runs, events, run_details, run_documents, documents, chunk_tables, blobs, evaluations, episode_rows, trainings, training_events."
             )
             with gr.Row(elem_classes="qx-buttons"):
                 self.examples = [gr.Button(title, size="sm", min_width=120) for title in EXAMPLES]

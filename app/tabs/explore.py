@@ -12,7 +12,7 @@ from typing import Any
 import gradio as gr
 import plotly.graph_objects as go
 
-from app import opening, present
+from app import answer_view, opening, present
 from app.comparing import FromExplore
 from app.components.known import fills_in
 from app.components.strip import strip_loading, strip_value
@@ -20,10 +20,11 @@ from app.components.tree import Node, clicked, packs
 from app.evaluating import Episode, Evaluations, open_episode
 from app.explorer import Explorer
 from app.jobs import Finished, stream
+from app.language_models import new_token
 from app.services import RunInView, Services
 from app.session import Session
 from app.strip_source import RunStrip, shown_temperature
-from app.tabs.explore_layout import ExploreLayout
+from app.tabs.explore_layout import MAX_BUDGET, ExploreLayout
 from app.trail_view import gold_trail
 from app.visitors import KEY_SCRIPT, newcomer, owner_of, owner_of_user
 from core.config import EpisodeConfig
@@ -32,6 +33,7 @@ from core.errors import BadRequest, UserError
 from core.experiments import new_run_id
 from core.figures import best_q_figure, distribution_figure, parts_figure
 from core.opening import OpenProgress, Progress
+from core.sparc.retriever import SPARC
 from core.tasks.samples import list_samples
 
 Update = dict[Any, Any]
@@ -63,12 +65,14 @@ class ExploreTab(ExploreLayout):
         self.session = gr.State(Session(owner=newcomer(services.settings)), delete_callback=self.explorer.leave)
         self.wanted: gr.State = gr.State(None)
         """What another tab asks to see here: ("agent", name, number), ("run", run id, number), ("continue", run id, steps kept, number) or
-        ("episode", evaluation id, row, number).
+        ("episode", evaluation id, row, number) or ("chunk", chunk id, number).
 
         The number tells requests apart.
         """
         self.to_compare: gr.State = gr.State(None)
         """A FromExplore when the run in view is to be compared."""
+        self.to_sparc: gr.State = gr.State(None)
+        """(run id, number) when the run of the page's address is one of SPARC."""
         self.known_taken: gr.State = gr.State(None)
         self._packed = {component for component in vars(self).values() if isinstance(component, gr.HTML)} - {self.page}
         self._wire()
@@ -79,7 +83,7 @@ class ExploreTab(ExploreLayout):
             *(self.steps, self.reading, self.decision, self.best, self.distribution_title, self.distribution, self.parts_card, self.parts),
             *(self.evidence, self.back, self.reset, self.cancel, self.run, self.step, self.agent, self.change_panel, self.figures, self.reading_notice),
             *(self.open_sample, self.open_files, self.open_pasted, self.open_generated, *self.controls.list()),
-            *(self.trail_card, self.trail, self.to_compare, self.known_taken),
+            *(self.answer, self.trail_card, self.trail, self.to_compare, self.to_sparc, self.known_taken),
         ]
         controls, session = self.controls.list(), self.session
         private = {"outputs": panels, "api_visibility": "private", "show_progress": "hidden"}
@@ -102,7 +106,7 @@ class ExploreTab(ExploreLayout):
         self.cancel.click(self._sends(self._cancelled), [session, *controls], cancels=slow, **private)
         self.back.click(self._sends(self._back), [session, *controls], **runs)
         self.reset.click(self._sends(self._reset), [session, *controls], **runs)
-        for panel in (self.steps, self.evidence, self.trail):
+        for panel in (self.steps, self.answer, self.evidence, self.trail):
             panel.select(self._sends(self._on_tree), [session, *controls], **private)
         for event in (self.strip.select, self.strip.look):
             event(self._sends(self._on_strip), [session, *controls], **private)
@@ -151,11 +155,13 @@ class ExploreTab(ExploreLayout):
         except UserError as error:
             yield {self.notice: present.notice(str(error))}
             return
-        session = replace(session, owner=owner)
+        session = replace(session, owner=owner, llm=new_token())
         run_id = str(request.query_params.get("run", ""))[:64]
         refused: list[Node] = []
         yield {self.session: session, self.strip: strip_loading("A document is being opened…")}
         if run_id:
+            if self._method_of(run_id, owner) == SPARC:
+                yield {self.to_sparc: (run_id, new_run_id())}
             for update in self._attaching(session, run_id):
                 yield update
                 if self.header in update:  # open
@@ -166,11 +172,18 @@ class ExploreTab(ExploreLayout):
         for update in self._opening(session, lambda report: opening.open_sample(self.explorer, session, sample.key, self.services.default_checkpoint, report)):
             yield update | ({self.notice: refused} if refused else {})
 
+    def _method_of(self, run_id: str, owner: str | None) -> str:
+        """Of a logged run; empty for one that can't be opened, which attaching says."""
+        try:
+            return self.services.method_of(run_id, owner)
+        except UserError:
+            return ""
+
     def _attaching(self, session: Session, run_id: str, kept: int | None = None) -> Iterator[Update]:
         """A logged run with its documents, and the controls as they were; with `kept`, as Back leaves it after that many steps."""
 
         def work(report: Progress) -> Session:
-            attached = self.explorer.attach(run_id, report, session.owner)
+            attached = replace(self.explorer.attach(run_id, report, session.owner), llm=session.llm)
             while kept is not None and attached.cursor > kept:
                 attached = self.explorer.back(attached)
             return attached
@@ -253,7 +266,7 @@ class ExploreTab(ExploreLayout):
         usual = spec.stop_threshold if spec.stop_threshold is not None else round((lo + hi) / 2, 2)
         threshold = usual if config.stop_threshold is None else config.stop_threshold
         return {
-            controls.budget: config.step_budget,
+            controls.budget: min(config.step_budget, MAX_BUDGET),  # a run from elsewhere may have had more than the slider offers
             controls.temperature: gr.Slider(0, round(10 * spec.shown_temperature, 3), value=config.temperature, step=spec.shown_temperature / 20),
             controls.threshold: gr.Slider(lo, hi, value=threshold, step=round((hi - lo) / 200, 4), interactive=config.stop_threshold is not None),
             controls.stops: config.stop_threshold is not None,
@@ -291,13 +304,15 @@ class ExploreTab(ExploreLayout):
                 yield from self._show_episode(session, evaluation_id, position)
             case ("run", str(run_id), _):
                 yield from self._taking_over(session, run_id, None)
+            case ("chunk", int(chunk_id), _):
+                yield self._navigated(session, controls, "open", str(chunk_id))
             case ("continue", str(run_id), int(kept), _):
                 yield from self._taking_over(session, run_id, kept)
 
     def _taking_over(self, session: Session, run_id: str, kept: int | None) -> Iterator[Update]:
         """A logged run in the place of what is in view."""
         for update in self._attaching(session, run_id, kept):
-            if self.header in update:  # open
+            if self.header in update and update[self.session].run != session.run:  # open
                 self.explorer.leave(session)
             yield update
 
@@ -345,9 +360,24 @@ class ExploreTab(ExploreLayout):
                 for session in sessions:
                     yield {**self._view(session, query, config), self.cancel: gr.Button(interactive=True)}
             yield {**self._figures(self.explorer.run_of(session), session), self.cancel: gr.Button(interactive=False)}
+            yield from self._answering(session)
             self.services.log.flush()
         except UserError as error:
             yield {notice or self.notice: present.notice(str(error)), self.cancel: gr.Button(interactive=False)}
+
+    def _answering(self, session: Session) -> Iterator[Update]:
+        """The answer that a run ends in, which takes a moment to read; nothing while a run goes on, or was read before."""
+        run = self.explorer.run_of(session)
+        if run is None or run.trace.stopped is None or run.answer is not None:
+            return
+        yield {self.answer: answer_view.working()}
+        try:
+            with closing(stream(lambda _: self.services.answer(run))) as items:
+                for item in items:
+                    if isinstance(item, Finished):
+                        yield {self.answer: answer_view.answer(item.result.answer), self.evidence: present.evidence(item.result, session)}
+        except UserError as error:
+            yield {self.answer: present.notice(f"no answer was read: {error}")}
 
     def _back(self, session: Session, *controls: Any) -> Update:
         return self._shown(self.explorer.back(session), controls)
@@ -452,6 +482,7 @@ class ExploreTab(ExploreLayout):
             self.strip: _strip(run, session),
             self.steps: present.steps(run, session),
             self.reading: present.reading(documents, run, session),
+            self.answer: answer_view.answer(present.told(run, session)),
             self.evidence: present.evidence(run, session),
             self.back: gr.Button(interactive=session.cursor > 0),
             self.reset: gr.Button(interactive=run is not None),

@@ -129,6 +129,7 @@ class ExploreLayout:
             with gr.Column(scale=5, min_width=280, elem_classes="qx-card"):
                 gr.Markdown("### Steps")
                 self.steps = tree(present.steps(None, Session()), elem_id="qx-steps")
+                self.answer = tree(elem_id="qx-answer")
             with gr.Column(scale=7, min_width=300, elem_classes="qx-card"):
                 with gr.Row(elem_classes="qx-find"):
                     self.find = gr.Textbox(

@@ -8,12 +8,17 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from core.answer.evidence import EvidenceAnswer, answer_evidence
+from core.answer.protocol import Reader
+from core.answer.reader import load_reader
 from core.cli.flags import add_episode_flags, add_inputs
 from core.cli.inputs import Question, progress_printer, questions, read_files
-from core.comparison import Contestant, columns_json, compare, contestant
+from core.cli.sparc import sparc_contestant
+from core.comparison import Column, Contestant, columns_json, compare, contestant
 from core.config import CHUNKERS
 from core.encode.checkpoint import find_base, find_checkpoint, read_spec
 from core.encode.encoder import DualEncoder, load_encoder
@@ -27,7 +32,8 @@ from core.ingest import chunk_document, default_chunker
 from core.qrag.agent import Agent, Episode
 from core.report import trace_json
 from core.retrievers import METHODS, AgentRetriever
-from core.runs import log_trace, replay_run
+from core.runs import log_sparc, log_trace, replay_run
+from core.sparc.retriever import SPARC, SparcRetriever
 from core.types import Workspace
 
 
@@ -64,7 +70,7 @@ def add_compare_flags(parser: argparse.ArgumentParser) -> None:
     """The flags of `compare`."""
     add_inputs(parser)
     add_episode_flags(parser)
-    parser.add_argument("--methods", required=True, metavar="NAME,...", help="of qrag, topk, bm25, threshold, multistep")
+    parser.add_argument("--methods", required=True, metavar="NAME,...", help="of qrag, topk, bm25, threshold, multistep, sparc")
     parser.add_argument("--k", type=int, metavar="N", help="most chunks of every method (default: the step budget)")
     parser.add_argument("--json", action="store_true", required=True, help="the only output format so far")
     parser.set_defaults(func=run_compare)
@@ -112,33 +118,63 @@ def run_trace(args: argparse.Namespace) -> int:
     encoder = load_encoder(args.checkpoint, args.device)
     loading = 1000 * (time.perf_counter() - began)
     retriever = AgentRetriever(Agent(encoder))
+    reader = load_reader(device=args.device)
     with _log(args) as log:
         for batch in _batches(questions(args, encoder)):
-            for question, trace in _run_batch(batch, retriever):
-                result = trace_json(trace, timings={"loading": loading, **question.timings, "steps": trace.milliseconds}, full=args.full)
+            ran = list(_run_batch(batch, retriever))
+            began = time.perf_counter()
+            answers = answer_evidence(reader, [question.query for question, _ in ran], [_evidence(question, trace) for question, trace in ran])
+            answering = 1000 * (time.perf_counter() - began) / len(ran)
+            for (question, trace), answer in zip(ran, answers, strict=True):
+                timings = {"loading": loading, **question.timings, "steps": trace.milliseconds, "answer": answering}
+                result = trace_json(trace, timings=timings, full=args.full, answer=answer)
                 _print_json({"id": question.id, **result} if args.episodes else result)
-                _keep(log, trace, question.workspace, encoder)
+                _keep(log, trace, question.workspace, encoder, answer)
     return 0
 
 
 def run_compare(args: argparse.Namespace) -> int:
     """The same questions through several methods, at equal size of evidence."""
     names = list(dict.fromkeys(name.strip() for name in args.methods.split(",")))
-    unknown = [name for name in names if name not in METHODS]
+    unknown = [name for name in names if name not in COMPARED]
     if unknown:
-        raise BadRequest(f"method {unknown[0]!r} does not exist (yet); choose among {', '.join(METHODS)}")
+        raise BadRequest(f"method {unknown[0]!r} does not exist (yet); choose among {', '.join(COMPARED)}")
     encoder = load_encoder(args.checkpoint, args.device)
     plain = load_encoder("base", args.device) if encoder.spec.trained else encoder
+    reader = load_reader(device=args.device)
     with _log(args) as log:
         for question in questions(args, encoder):
-            contestants = [contestant(name, encoder, plain, question.config) for name in names]
-            columns = list(compare(question.query, contestants, _corpora(question)))
+            contestants = [
+                sparc_contestant(question, encoder, plain, reader) if name == SPARC else contestant(name, encoder, plain, question.config)
+                for name in names
+            ]
+            columns = _answered(reader, question, list(compare(question.query, contestants, _corpora(question))))
             result = {"query": question.query, "methods": columns_json(columns, question.workspace)}
             for one, column in zip(contestants, columns, strict=True):
-                if column.trace is not None:
-                    _keep(log, column.trace, question.workspace, one.encoder)
+                if isinstance(one.retriever, SparcRetriever) and one.retriever.trace is not None:
+                    result["methods"][one.name]["answer"] = one.retriever.trace.answer or None
+                    if log is not None:
+                        _say(f"logged as {log_sparc(log, one.retriever.trace, question.workspace, one.encoder)}")
+                elif column.trace is not None:
+                    _keep(log, column.trace, question.workspace, one.encoder, column.answer)
             _print_json({"id": question.id, **result} if args.episodes else result)
     return 0
+
+
+COMPARED = (*METHODS, SPARC)
+"""What `compare` knows."""
+
+
+def _answered(reader: Reader, question: Question, columns: Sequence[Column]) -> list[Column]:
+    """The columns that found something, or refused, with what the reader says of their evidence."""
+    evidence = [{} if column.trace is None else _evidence(question, column.trace) for column in columns]
+    answers = answer_evidence(reader, [question.query] * len(columns), evidence)
+    return [column if column.trace is None else replace(column, answer=answer) for column, answer in zip(columns, answers, strict=True)]
+
+
+def _evidence(question: Question, trace: Trace) -> dict[int, str]:
+    """Texts of what was chosen, by chunk id."""
+    return {chunk_id: question.workspace[chunk_id].text for chunk_id in trace.evidence}
 
 
 def _corpora(question: Question) -> Callable[[Contestant], Corpus]:
@@ -195,9 +231,9 @@ def _log(args: argparse.Namespace) -> Iterator[RunLog | None]:
         yield log
 
 
-def _keep(log: RunLog | None, trace: Trace, workspace: Workspace, encoder: DualEncoder) -> None:
+def _keep(log: RunLog | None, trace: Trace, workspace: Workspace, encoder: DualEncoder, answer: EvidenceAnswer | None) -> None:
     if log is not None:
-        _say(f"logged as {log_trace(log, trace, workspace, encoder)}")
+        _say(f"logged as {log_trace(log, trace, workspace, encoder, answer)}")
 
 
 def _print_json(value: Any) -> None:

@@ -3,7 +3,16 @@
 from __future__ import annotations
 
 import argparse
+import os
+from collections.abc import Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+from core.errors import BadRequest
+from core.llm import KEY_VARIABLE
+
+if TYPE_CHECKING:
+    from core.llm.protocol import Llm
 
 
 def add_inputs(parser: argparse.ArgumentParser) -> None:
@@ -12,7 +21,7 @@ def add_inputs(parser: argparse.ArgumentParser) -> None:
     source = parser.add_mutually_exclusive_group(required=True)
     source.add_argument("--document", nargs="+", type=Path, metavar="FILE", help="documents, searched as one list")
     source.add_argument("--chunks", type=Path, metavar="FILE.json", help="a JSON list of strings, taken as they are")
-    source.add_argument("--episodes", type=Path, metavar="FILE.jsonl", help='a line {"id", "query", "chunks": [...]} each; one result a line')
+    source.add_argument("--episodes", type=Path, metavar="FILE.jsonl", help='a line {"id", "query", "chunks", if known "support" and "answers"} each')
     parser.add_argument("--checkpoint", metavar="NAME_OR_DIR")
     parser.add_argument("--device", metavar="D", help="cpu or cuda (default: cuda when there is one)")
     parser.add_argument("--log", nargs="?", const="", metavar="FILE", help="keep the run in the experiment log")
@@ -27,6 +36,34 @@ def add_episode_flags(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--seed", type=int, default=0, metavar="N")
     parser.add_argument("--beam-width", type=int, default=1, metavar="N", help="plan with this many paths (default 1: no planning)")
     parser.add_argument("--top-k-actions", type=_count_or_none, metavar="N|none", help="sample among the N best only (default none)")
+
+
+def add_llm_flags(parser: argparse.ArgumentParser) -> None:
+    """Which language model to ask, if any. Its key comes from the environment alone: flags are seen by everyone on the machine."""
+    parser.add_argument(
+        "--llm-url", metavar="URL", help="OpenAI-compatible address, or hub for the hub's inference; its key is $QRAG_LLM_KEY (default: no model)"
+    )
+    parser.add_argument("--llm-model", metavar="NAME", help="what the model is called there")
+    parser.add_argument("--llm-local", metavar="DIR_OR_ID", help="a causal language model on this machine, in place of an address")
+
+
+def llm_of(args: argparse.Namespace, environ: Mapping[str, str] = os.environ) -> Llm | None:
+    """The language model that the flags name. Raises BadRequest, BadCheckpoint."""
+    if args.llm_local is not None:
+        if args.llm_url is not None or args.llm_model is not None:
+            raise BadRequest("--llm-local excludes --llm-url and --llm-model; name one language model")
+        from core.llm.local import LocalLlm  # takes seconds
+
+        return LocalLlm(args.llm_local, getattr(args, "device", None))
+    if args.llm_url is None and args.llm_model is None:
+        return None
+    if args.llm_url is None or args.llm_model is None:
+        raise BadRequest("--llm-url and --llm-model belong together; give both, or --llm-local")
+    from pydantic import SecretStr
+
+    from core.llm.endpoint import connect
+
+    return connect(args.llm_url, args.llm_model, SecretStr(environ.get(KEY_VARIABLE, "")))
 
 
 def _number_or_none(text: str) -> float | None:

@@ -38,6 +38,8 @@ class Question:
     config: EpisodeConfig
     timings: dict[str, float] = field(default_factory=dict)
     """Milliseconds of the stages before the run."""
+    label: dict[str, Any] | None = None
+    """What a file of episodes knows of it: `support` (chunk ids) and `answers`, as logs take it."""
     _corpora: dict[str, Corpus] = field(default_factory=dict)
 
     def corpus(self, encoder: DualEncoder) -> Corpus:
@@ -69,7 +71,7 @@ def questions(args: argparse.Namespace, encoder: DualEncoder) -> Iterator[Questi
         for line in list(_read_episodes(args.episodes)):  # a mistake in the last line is told before the first one runs
             workspace = workspace_of_chunks(line["chunks"], encoder.tokenizer.count(line["chunks"]), str(line["id"]))
             config = _config(args, encoder.spec, len(workspace))
-            yield Question(line["id"], line["query"], workspace, config.with_(seed=_episode_seed(config.seed, line["id"])))
+            yield Question(line["id"], line["query"], workspace, config.with_(seed=_episode_seed(config.seed, line["id"])), label=line["label"])
         return
     if args.query is None:
         raise BadRequest("--query is missing; give the question, or a file of questions with --episodes")
@@ -168,9 +170,19 @@ def _read_episodes(path: Path) -> Iterator[dict[str, Any]]:
             raise BadRequest(f'{where} needs "id", "query" and "chunks"; correct the file')
         check_query(values["query"])
         n_episodes += 1
-        yield {"id": values["id"], "query": values["query"], "chunks": _check_chunks(values.get("chunks"), f'"chunks" in {where}')}
+        chunks = _check_chunks(values.get("chunks"), f'"chunks" in {where}')
+        yield {"id": values["id"], "query": values["query"], "chunks": chunks, "label": _label(values, where)}
     if not n_episodes:
         raise BadRequest(f"{path.name} holds no episode; write one JSON object a line")
+
+
+def _label(values: dict[str, Any], where: str) -> dict[str, Any] | None:
+    """The optional fields `support` and `answers` of an episode. Raises BadRequest for one that is no list of ids, or of texts."""
+    label = {name: values[name] for name in ("support", "answers") if values.get(name) is not None}
+    for name, kind in (("support", int), ("answers", str)):
+        if not isinstance(label.get(name, []), list) or any(type(one) is not kind for one in label.get(name, [])):
+            raise BadRequest(f'"{name}" in {where} must be a list of {"chunk ids" if kind is int else "texts"}; correct the file')
+    return label or None
 
 
 def _read_text(path: Path) -> str:

@@ -9,18 +9,23 @@ from __future__ import annotations
 import argparse
 import gzip
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
+from core.answer.rows import AnswerRow, answer_line, read_answers
+from core.cli.answers import answer_rows
 from core.cli.evaluation import add_data_flags, load_subject, load_task_examples, progress_printer, task_length
+from core.cli.flags import add_llm_flags
+from core.cli.sparc import sparc_rows
 from core.config import EpisodeConfig
 from core.errors import BadRequest
 from core.evaluate.joining import join_chunks
 from core.evaluate.rows import EpisodeRow, read_rows, row_line
 from core.evaluate.run import BATCH, Setting, evaluate
 from core.experiments.atomic import write_whole
-from core.studies.registry import STUDIES, RowStudy, TrainingStudy, Variation
+from core.sparc.rows import SparcRow, read_sparc_rows, sparc_line
+from core.studies.registry import STUDIES, AnswerStudy, RowStudy, SparcStudy, TrainingStudy, Variation
 from core.studies.report import Report, markdown
 from core.studies.trainings import read_training
 from core.svg import svg
@@ -37,6 +42,8 @@ def add_study_flags(parser: argparse.ArgumentParser) -> None:
     add_data_flags(parser, "test")
     parser.add_argument("--lengths", metavar="TOKENS,...", help="only these of the study's lengths")
     parser.add_argument("--checkpoint", metavar="NAME_OR_DIR")
+    parser.add_argument("--reader", type=Path, metavar="DIR", help="who answers (default: the reader that ships)")
+    add_llm_flags(parser)
     parser.add_argument("--step-budget", type=int, metavar="N", help="T (default: the study's, or the task's)")
     parser.add_argument("--seed", type=int, default=0, metavar="N")
     parser.set_defaults(func=run_study)
@@ -47,7 +54,15 @@ def run_study(args: argparse.Namespace) -> int:
     if args.figure is not None and args.figure.suffix != ".svg":
         raise BadRequest(f"{args.figure.name} is no .svg file, the only kind of figure drawn; name one")
     study = STUDIES[args.name]
-    report = _training_report(study, args) if isinstance(study, TrainingStudy) else study.report(_rows(study, args))
+    match study:
+        case TrainingStudy():
+            report = _training_report(study, args)
+        case AnswerStudy():
+            report = study.report(_answer_rows(study, args))
+        case SparcStudy():
+            report = study.report(_sparc_rows(study, args))
+        case _:
+            report = study.report(_rows(study, args))
     sys.stdout.write(markdown(report))
     if args.figure is not None:
         _write(args.figure, _figure(report).encode())
@@ -71,10 +86,30 @@ def _rows(study: RowStudy, args: argparse.Namespace) -> list[EpisodeRow]:
         return read_rows(args.rows)
     variations = _variations(study, args)
     rows = [row for name in args.tasks or study.tasks for variation in variations for row in _evaluate(study, name, variation, args)]
-    if args.rows is not None:
-        text = "".join(map(row_line, rows)).encode()
-        _write(args.rows, gzip.compress(text, mtime=0) if args.rows.suffix == ".gz" else text)
+    _keep(args.rows, map(row_line, rows))
     return rows
+
+
+def _answer_rows(study: AnswerStudy, args: argparse.Namespace) -> list[AnswerRow]:
+    if args.rows is not None and args.rows.exists():
+        return read_answers(args.rows)
+    rows = list(answer_rows(args.tasks or study.tasks, study, args))
+    _keep(args.rows, map(answer_line, rows))
+    return rows
+
+
+def _sparc_rows(study: SparcStudy, args: argparse.Namespace) -> list[SparcRow]:
+    if args.rows is not None and args.rows.exists():
+        return read_sparc_rows(args.rows)
+    rows = sparc_rows(study, args)
+    _keep(args.rows, map(sparc_line, rows))
+    return rows
+
+
+def _keep(path: Path | None, lines: Iterable[str]) -> None:
+    if path is not None:
+        text = "".join(lines).encode()
+        _write(path, gzip.compress(text, mtime=0) if path.suffix == ".gz" else text)
 
 
 def _variations(study: RowStudy, args: argparse.Namespace) -> list[Variation]:

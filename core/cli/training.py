@@ -21,7 +21,8 @@ from core.experiments import default_log_path, log_training, open_log
 from core.runs import training_record
 from core.train.config import OBJECTIVES, POSITION_KINDS, TrainConfig
 from core.train.recipes import RECIPES, plan_training
-from core.train.trainer import Trainer, TrainEvent
+from core.train.sitting import TrainEvent
+from core.train.trainer import Trainer
 
 _HELP = {
     "updates": "gradient steps",

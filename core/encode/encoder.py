@@ -39,8 +39,11 @@ def processor_has_bfloat16() -> bool:
 
 def compute_dtype(spec: CheckpointSpec, device: torch.device) -> torch.dtype:
     """Precision of the towers on a device."""
-    if spec.vectors == "float32":
-        return torch.float32
+    return torch.float32 if spec.vectors == "float32" else fast_dtype(device)
+
+
+def fast_dtype(device: torch.device) -> torch.dtype:
+    """The precision in which a device multiplies fastest without losing the range of float32."""
     if device.type == "cuda":
         return torch.bfloat16 if torch.cuda.is_bf16_supported(including_emulation=False) else torch.float16
     return torch.bfloat16 if processor_has_bfloat16() else torch.float32

@@ -14,8 +14,11 @@ import torch
 from torch import nn
 from transformers import PreTrainedModel
 
-from core.encode.checkpoint import CheckpointSpec
+from core.encode.checkpoint import CheckpointSpec, max_positions_of
 from core.encode.tokens import FastTokenizer
+
+_WIDTH_STEP = 16
+"""Widths of half-precision batches are multiples of it: on a CPU every other width compiles kernels of its own, which stay in memory."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,9 +59,16 @@ def batches_by_length(lengths: Sequence[int], token_budget: int) -> Iterator[lis
         lo = hi
 
 
+def padded_width(n_tokens: int, tower: PreTrainedModel) -> int:
+    """Tokens of a row after padding. Float32 rows, whose vectors must equal the reference's, are as wide as the longest of them."""
+    if tower.dtype == torch.float32:
+        return n_tokens
+    return max(n_tokens, min(-(-n_tokens // _WIDTH_STEP) * _WIDTH_STEP, max_positions_of(tower)))
+
+
 def pooled_vectors(tower: PreTrainedModel, rows: Sequence[list[int]], spec: CheckpointSpec, pad_id: int) -> torch.Tensor:
     """(B, D) float32: the masked mean of the last hidden states, special tokens included, scaled and perhaps normalised."""
-    width = max(len(row) for row in rows)
+    width = padded_width(max(len(row) for row in rows), tower)
     tokens = torch.full((len(rows), width), pad_id, dtype=torch.long)
     mask = torch.zeros((len(rows), width), dtype=torch.long)
     for i, row in enumerate(rows):

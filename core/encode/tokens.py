@@ -56,6 +56,10 @@ class FastTokenizer:
             out += [encoding.ids for encoding in self._tokenizer.encode_batch_fast(list(texts[lo : lo + _BATCH]), add_special_tokens=False)]
         return out
 
+    def pieces(self, texts: Sequence[str]) -> list[tuple[list[int], list[tuple[int, int]]]]:
+        """(token ids, code point offsets) of each text, special tokens left out."""
+        return [(encoding.ids, encoding.offsets) for encoding in self._tokenizer.encode_batch(list(texts), add_special_tokens=False)]
+
     def count(self, texts: Sequence[str]) -> np.ndarray:
         """(N,) int32 tokens of each text, special tokens left out."""
         counts = np.empty(len(texts), dtype=np.int32)

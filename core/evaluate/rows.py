@@ -15,6 +15,7 @@ import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
+from typing import TypeVar
 
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 from pydantic.dataclasses import dataclass
@@ -71,6 +72,7 @@ class EpisodeRow:
 
 
 _ROW = TypeAdapter(EpisodeRow)
+T = TypeVar("T")
 
 
 def row_line(row: EpisodeRow) -> str:
@@ -80,25 +82,28 @@ def row_line(row: EpisodeRow) -> str:
 
 def read_rows(path: Path) -> list[EpisodeRow]:
     """The rows of a file, gzipped if its name ends in .gz. Raises BadRequest, naming the line that is none."""
+    return read_lines(path, _ROW, "evaluation row", "evaluate --rows")
+
+
+def read_lines(path: Path, kind: TypeAdapter[T], what: str, made_by: str) -> list[T]:
+    """The objects of a file of JSON lines, gzipped if its name ends in .gz. `what` one is called and `made_by` which command. Raises BadRequest."""
     try:
         with gzip.open(path, "rt", encoding="utf-8") if path.suffix == ".gz" else path.open(encoding="utf-8") as file:
-            return list(_parse(file, path))
+            return list(_parse(file, path, kind, what, made_by))
     except (OSError, EOFError, UnicodeDecodeError, zlib.error) as error:
         raise BadRequest(f"rows can't be read from {path} ({error}); take a file that evaluate wrote") from error
 
 
-def _parse(lines: Iterable[str], path: Path) -> Iterator[EpisodeRow]:
+def _parse(lines: Iterable[str], path: Path, kind: TypeAdapter[T], what: str, made_by: str) -> Iterator[T]:
     for number, line in enumerate(lines, start=1):
         if not line.strip():
             continue
         try:
-            yield _ROW.validate_json(line)
+            yield kind.validate_json(line)
         except ValidationError as error:
             problem = error.errors(include_url=False, include_input=False)[0]
             where = ".".join(map(str, problem["loc"]))
-            raise BadRequest(
-                f"line {number} of {path.name} is no evaluation row ({where}: {problem['msg']}); name a file that evaluate --rows wrote"
-            ) from error
+            raise BadRequest(f"line {number} of {path.name} is no {what} ({where}: {problem['msg']}); name a file that {made_by} wrote") from error
 
 
 def group_rows(rows: Sequence[EpisodeRow]) -> list[tuple[EpisodeRow, ...]]:

@@ -25,7 +25,7 @@ from core.experiments.measurements import (
 )
 from core.experiments.queries import RunReader
 from core.experiments.reader import LogReader, open_reader
-from core.experiments.records import FinalStatus, LoggedDocument, LoggedRun, RunLog, RunPage, RunRecord, RunRow, new_run_id
+from core.experiments.records import DetailName, FinalStatus, LoggedDocument, LoggedRun, RunLog, RunPage, RunRecord, RunRow, new_run_id
 from core.experiments.replay import MAX_Q_DIFFERENCE, ReplayReport, compare_traces
 from core.experiments.retention import expire
 from core.experiments.store import ExperimentLog, open_log
@@ -34,6 +34,7 @@ from core.experiments.wire import MalformedRuns
 __all__ = [
     "FORMATS",
     "MAX_Q_DIFFERENCE",
+    "DetailName",
     "Evaluation",
     "EvaluationEntry",
     "ExperimentLog",

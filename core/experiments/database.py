@@ -21,8 +21,11 @@ from core.experiments.lock import LogOwned
 T = TypeVar("T")
 Connection: TypeAlias = duckdb.DuckDBPyConnection
 
-CHECKPOINT_BYTES = 16 << 20
-"""Length of the write-ahead log from which it is folded into the file; replaying it at the next start stays under a second."""
+CHECKPOINT_BYTES = 4 << 20
+"""Length of the write-ahead log from which it is folded into the file: what is not folded lies in memory, and is replayed at the next start."""
+
+IDLE_MEMORY = "8MB"
+"""What DuckDB may keep of the file in memory after folding; left to itself it keeps all it ever wrote, up to its limit."""
 
 CATALOG = "log"
 """Name of the log inside DuckDB; user SQL may say log.runs or runs."""
@@ -44,6 +47,8 @@ class Database:
         self._read_only = read_only
         self._connection = self._connect()
         self._checkpoint_at = CHECKPOINT_BYTES
+        self.read_whole = False
+        """Somebody has read all of the file, which now lies in memory, too; the next `checkpoint_if_due` sees to that."""
         self._readers = 0
         self._idle = threading.Condition()
 
@@ -70,13 +75,26 @@ class Database:
         log = Path(f"{self.path}.wal")
         size = log.stat().st_size if log.exists() else 0
         if size <= self._checkpoint_at and not (force and size):
+            if self.read_whole:
+                self._empty_cache()
             return
         try:
             self._connection.execute(f"CHECKPOINT {CATALOG}")
             self._checkpoint_at = CHECKPOINT_BYTES
+            self._empty_cache()
         except duckdb.Error:
             self._checkpoint_at = size + CHECKPOINT_BYTES
             self._reopen()
+
+    def _empty_cache(self) -> None:
+        """Lets go of blocks of the file, unless somebody reads, whom the limit would stop."""
+        with self._idle:
+            if self._readers:
+                return
+            self.read_whole = False
+            with contextlib.suppress(duckdb.Error):  # more than that is in use
+                self._connection.execute(f"SET memory_limit = '{IDLE_MEMORY}'")
+            self._connection.execute(f"SET memory_limit = '{_SETTINGS['memory_limit']}'")
 
     def close(self, *, tidy: bool = True) -> None:
         """Let go of the file, with its write-ahead log folded into it if `tidy`."""

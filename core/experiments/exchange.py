@@ -129,7 +129,7 @@ def finished_run(log: RunReader, run_id: str, owner: str | None) -> FinishedRun:
     run, documents = log.get(run_id, owner), log.documents(run_id, owner)
     if run.finished_at is None or run.status == "running":
         raise LogError(f"run {run.record.run_id} is still going on; export it when it has ended")
-    return FinishedRun(run.record, documents, run.created_at, run.finished_at, run.status, run.message, run.events)
+    return FinishedRun(run.record, documents, run.created_at, run.finished_at, run.status, run.message, run.events, details=run.details)
 
 
 def _write_pages(log: RunReader, ids: Sequence[str], target: Path, include_text: bool, owner: str | None) -> Path:

@@ -10,11 +10,12 @@ import threading
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from core.errors import LogError, RunNotFound
 from core.events import Event, RunStarted
 from core.experiments.atomic import write_whole
-from core.experiments.records import FinalStatus, RunRecord, logged_documents, now
+from core.experiments.records import DetailName, FinalStatus, RunRecord, detail_json, logged_documents, now
 from core.experiments.wire import FinishedRun, run_lines
 from core.types import ChunkTable, Document
 
@@ -45,6 +46,15 @@ class InboxLog:
         with self._lock:
             run = self._run(run_id)
             self._runs[run_id] = replace(run, events=(*run.events, event))
+
+    def attach(self, run_id: str, name: DetailName, value: dict[str, Any], owner: str | None) -> None:
+        """Put a JSON object beside a run, instead of an earlier one of that name; a finished run has left for the inbox and takes nothing any more."""
+        detail_json(name, value)
+        with self._lock:
+            run = self._run(run_id)
+            if run.record.owner != owner:
+                raise RunNotFound(f"there is no run {run_id[:64]!r} of yours to add to")
+            self._runs[run_id] = replace(run, details={**run.details, name: value})
 
     def finish(self, run_id: str, status: FinalStatus, message: str | None = None) -> None:
         """End a run and write it. Raises LogError when it can't be written."""

@@ -13,8 +13,11 @@ from html import escape
 
 import numpy as np
 
+from core.errors import LogError
 from core.events import StepTaken, Trace
+from core.experiments.branches import STRATEGY_NAMES, branch_name, end_sentence, sparc_settings, sparc_trace_of
 from core.experiments.records import LoggedDocument, LoggedRun
+from core.sparc.trace import SparcBranch, SparcTrace
 from core.studies.report import Chart, Line
 from core.svg import svg
 from core.tiles import run_map
@@ -85,6 +88,7 @@ def run_page(run: LoggedRun, documents: Sequence[LoggedDocument], *, with_text: 
     sections = [
         _head(run, documents, support),
         *_map(trace, support, borders),
+        *(_rounds(run) if with_text else []),
         _steps(run, support, with_text),
         _chart(trace),
         _evidence(trace, documents, borders, with_text),
@@ -106,6 +110,9 @@ def support_of(run: LoggedRun) -> tuple[int, ...]:
 
 def stop_sentence(run: LoggedRun) -> str:
     """Why the run ended."""
+    branches = _branches(run)
+    if branches is not None and branches.stopped is not None:
+        return end_sentence(branches)
     stopped, threshold = run.trace.stopped, run.trace.started.config.stop_threshold
     if stopped is None:
         return f"Ended as {run.status}" + (f": {run.message}." if run.message else ".")
@@ -121,6 +128,9 @@ def stop_sentence(run: LoggedRun) -> str:
 
 def settings_of(run: LoggedRun) -> dict[str, str]:
     """The settings that decided how the run went, in words."""
+    branches = _branches(run)
+    if branches is not None:
+        return sparc_settings(branches.started.config)
     config = run.trace.started.config
     told = {
         "Budget": f"{config.step_budget}",
@@ -135,6 +145,19 @@ def settings_of(run: LoggedRun) -> dict[str, str]:
         "Child of": f"{run.record.parent_run_id}, {run.record.fork_step} steps kept" if run.record.parent_run_id else "",
     }
     return {name: words for name, words in told.items() if words}
+
+
+def _branches(run: LoggedRun) -> SparcTrace | None:
+    """Of a SPARC run, where they can be read: a page is drawn without them, too."""
+    try:
+        return sparc_trace_of(run)
+    except LogError:
+        return None
+
+
+def score_name(run: LoggedRun) -> str:
+    """What the numbers of the run's steps are."""
+    return "score" if run.record.method == "sparc" else "Q"
 
 
 def _borders(run: LoggedRun, documents: Sequence[LoggedDocument]) -> list[int]:
@@ -209,6 +232,8 @@ def _pin(chunk_id: int, n: int, label: str, support: Sequence[int]) -> Html:
 def _map(trace: Trace, support: Sequence[int], borders: Sequence[int]) -> list[Html]:
     """The whole run in one picture."""
     values = _scores(trace)
+    if not values and trace.started.method == "sparc":
+        return []  # its branches value only what they retrieve
     if not values:
         return [el("p", "Q of all chunks was not kept with this run, so there is no picture of it.", class_="mut")]
     lo, hi = _scale(values)
@@ -234,7 +259,9 @@ def _strip(trace: Trace, step: StepTaken, values: Sequence[np.ndarray], support:
 
 
 def _chart(trace: Trace) -> Html:
-    """Q of each choice, and of the one that was refused, against the threshold."""
+    """Q of each choice, and of the one that was refused, against the threshold; scores of SPARC's branches are on scales of their own."""
+    if trace.started.method == "sparc":
+        return Html("")
     points = [(step.step, step.q_value) for step in trace.steps]
     if trace.stopped is not None and trace.stopped.q_value is not None:
         points.append((len(trace.steps) + 1, trace.stopped.q_value))
@@ -254,7 +281,9 @@ def _steps(run: LoggedRun, support: Sequence[int], with_text: bool) -> Html:
     trace, values = run.trace, _scores(run.trace)
     items = []
     for step in trace.steps:
-        facts = f"Q {step.q_value:.3f} · p {step.probability:.2f}" + ("" if step.position is None else f" · ρ {step.position:.2f}")
+        facts = f"{score_name(run)} {step.q_value:.3f}"
+        if run.record.method != "sparc":
+            facts += f" · p {step.probability:.2f}" + ("" if step.position is None else f" · ρ {step.position:.2f}")
         marks = [el("span", " · support", class_="hit")] if step.chunk_id in support else []
         forced = " · chosen by a person" if step.chosen_by == "person" else ""
         children = [el("p", el("strong", f"{step.step}. chunk {step.chunk_id:,}"), Html(" "), el("span", facts + forced, class_="mut"), *marks)]
@@ -265,6 +294,33 @@ def _steps(run: LoggedRun, support: Sequence[int], with_text: bool) -> Html:
             children.append(el("blockquote", begins, dir="auto"))
         items.append(el("li", *children))
     return el("section", el("h2", "Steps"), el("ol", *items), el("p", stop_sentence(run)))
+
+
+def _rounds(run: LoggedRun) -> Iterator[Html]:
+    """What a SPARC run's branches asked, found, answered and were told; nothing for another run."""
+    trace = _branches(run)
+    if trace is None:
+        return
+    yield el("h2", "Answer")
+    yield el("p", trace.answer or "There is no answer in the evidence.", dir="auto")
+    yield el("p", f"By {trace.started.agents}.", class_="mut")
+    for one in trace.rounds:
+        yield el("h2", f"Round {one.number}")
+        yield el("ol", *(_branch(one.number, branch) for branch in one.branches))
+        if one.merged is not None:
+            yield el("p", f"Branch {one.merged.best_branch} went on. {one.merged.reason}", dir="auto", class_="mut")
+
+
+def _branch(number: int, branch: SparcBranch) -> Html:
+    name = el("strong", f"{branch_name(number, branch.number)} ")
+    children = [el("p", name, el("span", STRATEGY_NAMES[branch.query.strategy], class_="mut")), el("blockquote", branch.query.query, dir="auto")]
+    if branch.retrieved is not None:
+        children.append(el("p", f"found chunk {', '.join(f'{one.chunk_id:,}' for one in branch.retrieved.found) or 'none'}", class_="mut"))
+    if branch.answered is not None:
+        children.append(el("p", f"answered: {branch.answered.answer or 'nothing'}", dir="auto"))
+    if branch.judged is not None:
+        children.append(el("p", f"{branch.judged.verdict}: {branch.judged.reason}" if branch.judged.reason else branch.judged.verdict, dir="auto"))
+    return el("li", *children)
 
 
 def _evidence(trace: Trace, documents: Sequence[LoggedDocument], borders: Sequence[int], with_text: bool) -> Html:

@@ -192,6 +192,7 @@ def _fetch_run(con: Connection, run_id: str, owner: str | None) -> LoggedRun:
     ).fetchall()
     record = RunRecord(**values, document_hashes=tuple(sha256 for sha256, _ in documents))
     events = con.execute("SELECT event, q_values FROM events WHERE run_id = ? ORDER BY position", [run_id]).fetchall()
+    details = con.execute("SELECT name, value, blob FROM run_details WHERE run_id = ? ORDER BY name", [run_id]).fetchall()
     trace = fold([_started(record), *(_event(con, event, blob_id, record.n_chunks) for event, blob_id in events)])
     return LoggedRun(
         record=record,
@@ -203,6 +204,7 @@ def _fetch_run(con: Connection, run_id: str, owner: str | None) -> LoggedRun:
         trace=trace,
         children=tuple(child for (child,) in children),
         titles=tuple(title for _, title in documents),
+        details={name: json.loads(decode_text(_blob(con, blob)) if value is None else value) for name, value, blob in details},
     )
 
 

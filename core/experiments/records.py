@@ -6,11 +6,12 @@ The state of the random generator is not kept: the agent draws each step from (s
 
 from __future__ import annotations
 
+import json
 import secrets
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from datetime import UTC, date, datetime, time, timedelta
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, Protocol, get_args
 
 from core.config import MAX_SEED
 from core.errors import BadRequest, LogError
@@ -19,9 +20,14 @@ from core.types import ChunkTable, Document, DocumentKind
 
 FinalStatus = Literal["complete", "cancelled", "failed"]
 Status = Literal["running", "complete", "cancelled", "failed"]
+DetailName = Literal["answer", "sparc"]
+"""What may lie beside a run's steps: what was answered from them, and the trace of a SPARC run."""
 
 MAX_PAGE = 1000
 """Most runs one search returns."""
+
+MAX_DETAIL_BYTES = 1_000_000
+"""Longest JSON of one detail."""
 
 
 def new_run_id() -> str:
@@ -126,6 +132,8 @@ class LoggedRun:
     """Ids of the reader's own runs that forked from this one, oldest first."""
     titles: tuple[str, ...]
     """Of the documents, in workspace order."""
+    details: Mapping[DetailName, dict[str, Any]] = field(default_factory=dict)
+    """JSON objects. Whoever brought the run wrote them: check their shape before use."""
 
     @property
     def n_steps(self) -> int:
@@ -149,6 +157,7 @@ class LoggedRun:
             "n_steps": self.n_steps,
             "children": list(self.children),
             "events": [event_to_json(event) for event in self.events],
+            "details": dict(self.details),
         }
 
 
@@ -225,11 +234,27 @@ class RunLog(Protocol):
     def record(self, run_id: str, event: Event) -> None:
         """Add one event."""
 
+    def attach(self, run_id: str, name: DetailName, value: dict[str, Any], owner: str | None) -> None:
+        """Put a JSON object beside a run of `owner` that goes on, instead of an earlier one of that name. Raises RunNotFound, LogError."""
+
     def finish(self, run_id: str, status: FinalStatus, message: str | None = None) -> None:
         """End a run."""
 
     def close(self) -> None:
         """Give up the log."""
+
+
+def detail_json(name: str, value: Mapping[str, Any]) -> str:
+    """A detail as the log keeps it. Raises LogError for an unknown name and for what is no JSON object of at most MAX_DETAIL_BYTES."""
+    if name not in get_args(DetailName):
+        raise LogError(f"detail {name[:40]!r} of a run is unknown; choose one of {', '.join(get_args(DetailName))}")
+    try:
+        text = json.dumps(value, ensure_ascii=False, allow_nan=False).encode("utf-8", "replace")
+    except (TypeError, ValueError, RecursionError) as error:
+        raise LogError(f"the detail {name!r} of a run can't be written as JSON ({error})") from error
+    if len(text) > MAX_DETAIL_BYTES:
+        raise LogError(f"the detail {name!r} of a run has {len(text):,} bytes, more than {MAX_DETAIL_BYTES:,}; leave something out of it")
+    return text.decode()
 
 
 def logged_documents(record: RunRecord, documents: Sequence[Document], tables: Sequence[ChunkTable] | None) -> tuple[LoggedDocument, ...]:

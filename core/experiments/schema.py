@@ -77,7 +77,20 @@ def m006_withheld_texts(connection: duckdb.DuckDBPyConnection) -> None:
     connection.execute("ALTER TABLE run_documents ADD COLUMN withheld BOOLEAN DEFAULT false")
 
 
-MIGRATIONS: tuple[Migration, ...] = (m001_runs, m002_chunk_tables, m003_evaluations, m004_trainings, m005_copied_runs, m006_withheld_texts)
+def m007_run_details(connection: duckdb.DuckDBPyConnection) -> None:
+    """What a run left beside its steps: its answer, the trace of its branches. A short one lies in the row, where SQL reads it, a long one in `blobs`."""
+    connection.execute("CREATE TABLE run_details (run_id VARCHAR, name VARCHAR, value JSON, blob BIGINT, PRIMARY KEY (run_id, name))")
+
+
+MIGRATIONS: tuple[Migration, ...] = (
+    m001_runs,
+    m002_chunk_tables,
+    m003_evaluations,
+    m004_trainings,
+    m005_copied_runs,
+    m006_withheld_texts,
+    m007_run_details,
+)
 
 
 def version_of(connection: duckdb.DuckDBPyConnection, path: Path) -> int:

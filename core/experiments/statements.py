@@ -16,7 +16,7 @@ from core.errors import LogError, RunNotFound
 from core.events import StepTaken, Stopped, event_to_json
 from core.experiments.blobs import encode_scores, encode_table, encode_text
 from core.experiments.database import Connection, storable
-from core.experiments.records import FinalStatus, LoggedDocument, RunRecord
+from core.experiments.records import DetailName, FinalStatus, LoggedDocument, RunRecord, detail_json
 from core.experiments.wire import FinishedRun
 
 PART_BYTES = 4_000
@@ -66,6 +66,8 @@ def insert_finished(con: Connection, run: FinishedRun) -> bool:
     for event in run.events:
         insert_event(con, run.record.run_id, event)
     copy_parent_steps(con, run.record)
+    for name, value in run.details.items():
+        attach_detail(con, run.record.run_id, name, detail_json(name, value), run.record.owner)
     finish_run(con, run.record.run_id, run.status, run.message, run.finished_at)
     return True
 
@@ -100,6 +102,23 @@ def insert_event(con: Connection, run_id: str, event: StepTaken | Stopped) -> No
     con.execute(f"{verb} INTO events VALUES (?, ?, ?, ?, ?)", [run_id, position, event.event, json_text(event_to_json(event)), blob])
 
 
+def attach_detail(con: Connection, run_id: str, name: DetailName, value: str, owner: str | None) -> None:
+    """JSON beside a run, instead of an earlier one of that name. A run that has ended takes nothing but an answer."""
+    run = con.execute("SELECT status FROM runs WHERE run_id = ? AND owner IS NOT DISTINCT FROM ?", [storable(run_id), owner]).fetchone()
+    if run is None:
+        raise RunNotFound(f"there is no run {run_id[:64]!r} of yours to add to")
+    if run != ("running",) and name != "answer":
+        raise LogError(f"run {run_id} is finished and takes no detail {name!r} any more")
+    inline = value if len(value.encode()) <= PART_BYTES else None
+    blob = None if inline is not None else insert_blob(con, encode_text(value))
+    before = con.execute("SELECT blob FROM run_details WHERE run_id = ? AND name = ?", [run_id, name]).fetchone()
+    if before is None:
+        con.execute("INSERT INTO run_details VALUES (?, ?, ?, ?)", [run_id, name, inline, blob])
+        return
+    con.execute("UPDATE run_details SET value = ?, blob = ? WHERE run_id = ? AND name = ?", [inline, blob, run_id, name])
+    con.execute("DELETE FROM blobs WHERE blob_id = ?", before)
+
+
 def finish_run(con: Connection, run_id: str, status: FinalStatus, message: str | None, finished_at: datetime) -> None:
     """Close a run for good."""
     changed = con.execute(
@@ -131,15 +150,15 @@ def delete_run(con: Connection, run_id: str, owner: str | None) -> None:
 
 
 def drop_unused(con: Connection) -> None:
-    """Remove what belongs to no run: events, documents, chunk tables, and the blobs that nothing refers to."""
-    for table in ("events", "run_documents"):
+    """Remove what belongs to no run: events, details, documents, chunk tables, and the blobs that nothing refers to."""
+    for table in ("events", "run_details", "run_documents"):
         con.execute(f"DELETE FROM {table} WHERE run_id NOT IN (SELECT run_id FROM runs)")
     con.execute("DELETE FROM documents WHERE sha256 NOT IN (SELECT sha256 FROM run_documents)")
     con.execute("DELETE FROM chunk_tables WHERE sha256 NOT IN (SELECT table_sha256 FROM run_documents WHERE table_sha256 IS NOT NULL)")
     con.execute("""
         DELETE FROM blobs WHERE blob_id NOT IN (
             SELECT q_values FROM events WHERE q_values IS NOT NULL UNION ALL SELECT text FROM documents WHERE text IS NOT NULL
-            UNION ALL SELECT columns FROM chunk_tables)""")
+            UNION ALL SELECT columns FROM chunk_tables UNION ALL SELECT blob FROM run_details WHERE blob IS NOT NULL)""")
 
 
 def insert_blob(con: Connection, data: bytes) -> int:

@@ -11,7 +11,7 @@ import logging
 import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import duckdb
 
@@ -24,7 +24,7 @@ from core.experiments.inbox import InboxLog, inbox_of
 from core.experiments.lock import LogOwned, lock_as_owner, unlock
 from core.experiments.measurements import PATTERNS, take_in
 from core.experiments.queries import RunReader
-from core.experiments.records import FinalStatus, RunRecord, logged_documents, now
+from core.experiments.records import DetailName, FinalStatus, RunRecord, detail_json, logged_documents, now
 from core.experiments.schema import migrate
 from core.experiments.wire import FinishedRun, MalformedRuns
 from core.experiments.writer import Work, Writer
@@ -107,6 +107,14 @@ class ExperimentLog(RunReader):
         if not isinstance(event, RunStarted):
             self._writer.submit(Work(lambda con: statements.insert_event(con, run_id, event), run_id))
 
+    def attach(self, run_id: str, name: DetailName, value: dict[str, Any], owner: str | None) -> None:
+        """Put a JSON object beside a run of `owner`, instead of an earlier one of that name, and wait for the commit.
+
+        An answer also after the run's end, anything else only while it goes on. Raises RunNotFound, LogError when it is too long or too late.
+        """
+        text = detail_json(name, value)
+        self._writer.call(lambda con: statements.attach_detail(con, run_id, name, text, owner))
+
     def finish(self, run_id: str, status: FinalStatus, message: str | None = None) -> None:
         """End a run; returns at once. A run of which something could not be written ends as failed."""
         finished_at = now()
@@ -152,6 +160,7 @@ class ExperimentLog(RunReader):
         target, fresh = snapshot_of(self.path), Path(f"{self.path}.snapshot.tmp")
         try:
             self.read(lambda con: _copy_database(con, fresh))
+            self._database.read_whole = True
             os.replace(fresh, target)
         except OSError as error:
             raise explain(error, target) from error

@@ -1,6 +1,6 @@
 """Finished runs as lines of JSON: what exports, imports and the inbox are made of.
 
-A run is a `run` line, a `document` line for each text that no earlier run of the file brought, its `event` lines and an `end` line;
+A run is a `run` line, a `document` line for each text that no earlier run of the file brought, its `event` and `detail` lines and an `end` line;
 arrays are base64 of the log's own blobs, so nothing is lost. Whoever wrote a file is not trusted: every line has a bound, every field
 a type, fields that don't exist are refused, texts must fit their hashes, and nothing is unpickled. Knows nothing of the database.
 """
@@ -10,8 +10,8 @@ from __future__ import annotations
 import base64
 import binascii
 import json
-from collections.abc import Iterator
-from dataclasses import MISSING, dataclass, fields, replace
+from collections.abc import Iterator, Mapping
+from dataclasses import MISSING, dataclass, field, fields, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias, get_type_hints
@@ -22,7 +22,7 @@ from core.config import ChunkConfig, EpisodeConfig
 from core.errors import LogError
 from core.events import StepScores, StepTaken, Stopped, event_from_json, event_to_json
 from core.experiments.blobs import MAX_CHUNKS, decode_scores, decode_table, encode_scores, encode_table
-from core.experiments.records import FinalStatus, LoggedDocument, RunRecord
+from core.experiments.records import DetailName, FinalStatus, LoggedDocument, RunRecord, detail_json
 from core.types import CHUNK_TYPES, Document, DocumentKind
 
 MAX_LINE_BYTES = 512 << 20
@@ -54,25 +54,26 @@ class FinishedRun:
     events: tuple[StepTaken | Stopped, ...]
     withheld: frozenset[str] = frozenset()
     """Hashes of documents whose texts did not come along: the run must not show texts that the log has from elsewhere."""
+    details: Mapping[DetailName, dict[str, Any]] = field(default_factory=dict)
 
     def owned_by(self, owner: str | None) -> FinishedRun:
         """The run as `owner`'s."""
         return replace(self, record=replace(self.record, owner=owner))
 
     def without_text(self) -> FinishedRun:
-        """The run without document text, text of chunks and chunk tables, which hold headings; titles and the question stay."""
+        """The run without document text, text of chunks, chunk tables, which hold headings, and details, which quote; titles and the question stay."""
         documents = tuple(replace(document, text=None, table=None) for document in self.documents)
         events = tuple(replace(event, text="") if isinstance(event, StepTaken) else event for event in self.events)
-        return replace(self, documents=documents, events=events)
+        return replace(self, documents=documents, events=events, details={})
 
 
 def _strict_model(cls: type, leave_out: set[str]) -> Any:
     """A checking twin of a dataclass, so that its fields are listed once."""
     hints = get_type_hints(cls)
     wanted: dict[str, Any] = {
-        field.name: (hints[field.name], ... if field.default is MISSING or field.name == "event" else field.default)
-        for field in fields(cls)
-        if field.name not in leave_out
+        part.name: (hints[part.name], ... if part.default is MISSING or part.name == "event" else part.default)
+        for part in fields(cls)
+        if part.name not in leave_out
     }
     return create_model(cls.__name__, __config__=_STRICT, **wanted)
 
@@ -120,6 +121,13 @@ class _EventLine(BaseModel):
     q_values: str | None
 
 
+class _DetailLine(BaseModel):
+    model_config = _STRICT
+    line: Literal["detail"]
+    name: DetailName
+    value: dict[str, Any]
+
+
 class _EndLine(BaseModel):
     model_config = _STRICT
     line: Literal["end"]
@@ -129,7 +137,7 @@ class _EndLine(BaseModel):
     n_events: int
 
 
-_Line: TypeAdapter[Any] = TypeAdapter(Annotated[_RunLine | _DocumentLine | _EventLine | _EndLine, Field(discriminator="line")])
+_Line: TypeAdapter[Any] = TypeAdapter(Annotated[_RunLine | _DocumentLine | _EventLine | _DetailLine | _EndLine, Field(discriminator="line")])
 
 
 def run_lines(run: FinishedRun, texts_written: set[str], *, with_owner: bool = False) -> Iterator[str]:
@@ -154,6 +162,8 @@ def run_lines(run: FinishedRun, texts_written: set[str], *, with_owner: bool = F
     for event in run.events:
         scores = None if event.scores is None else _base64(encode_scores(event.scores.q_values))
         yield _json({"line": "event", "event": event_to_json(event), "q_values": scores})
+    for name, value in run.details.items():
+        yield _json({"line": "detail", "name": name, "value": value})
     yield _json({"line": "end", "status": run.status, "message": run.message, "finished_at": run.finished_at.isoformat(), "n_events": len(run.events)})
 
 
@@ -213,8 +223,19 @@ def _finished(lines: list[Any], keep_owner: bool, brought: set[str]) -> Finished
         raise MalformedRuns(f"the run has {n_scores:,} Q-values, more than {MAX_SCORES:,}")
     events = tuple(_event(line, record.n_chunks) for line in lines if isinstance(line, _EventLine))
     _check_order(events, end.n_events, record)
+    details = _details([line for line in lines if isinstance(line, _DetailLine)])
     times = head.created_at.astimezone(UTC), end.finished_at.astimezone(UTC)
-    return FinishedRun(record, documents, *times, end.status, end.message, events, withheld)
+    return FinishedRun(record, documents, *times, end.status, end.message, events, withheld, details)
+
+
+def _details(lines: list[_DetailLine]) -> dict[DetailName, dict[str, Any]]:
+    details: dict[DetailName, dict[str, Any]] = {}
+    for line in lines:
+        if line.name in details:
+            raise MalformedRuns(f"the run has two details {line.name!r}")
+        detail_json(line.name, line.value)
+        details[line.name] = line.value
+    return details
 
 
 def _check_record(record: RunRecord) -> None:

@@ -13,10 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
 
-from core.errors import BadRequest, UserError
-
-_LONGEST_QUOTE = 200
-"""Characters of the hub's own words in a sentence."""
+from core.errors import BadRequest, UserError, quoted
 
 
 class HubError(UserError):
@@ -55,18 +52,11 @@ class Hub:
             return HubMissing(f"could not {do}: the hub has nothing of that name that this token may see; check the name and the token's permissions")
         if isinstance(error, HfHubHTTPError):
             status = error.response.status_code
-            return HubError(f"could not {do}: the hub answered {status}{self._quoted(error.server_message)}; {_remedy(status)}")
+            return HubError(f"could not {do}: the hub answered {status}{quoted(error.server_message or '', self.secrets)}; {_remedy(status)}")
         if isinstance(error, HTTPError | LocalEntryNotFoundError | TimeoutError | ConnectionError):
             host = urlsplit(self.api.endpoint).hostname
             return HubError(f"could not {do}: {host} can't be reached ({type(error).__name__}); check the network, and HF_ENDPOINT if it is set")
-        return HubError(f"could not {do}: {type(error).__name__}{self._quoted(str(error))}; try again, and check HF_ENDPOINT if it is set")
-
-    def _quoted(self, words: str | None) -> str:
-        line = "".join(character if character.isprintable() else " " for character in words or "")
-        for secret in self.secrets:
-            line = line.replace(secret, "***")
-        line = " ".join(line.split()).rstrip(".;")
-        return f" ({line if len(line) <= _LONGEST_QUOTE else line[: _LONGEST_QUOTE - 1] + '…'})" if line else ""
+        return HubError(f"could not {do}: {type(error).__name__}{quoted(str(error), self.secrets)}; try again, and check HF_ENDPOINT if it is set")
 
 
 def connect(secrets: tuple[str, ...] = ()) -> Hub:

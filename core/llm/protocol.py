@@ -23,6 +23,10 @@ class LlmError(UserError):
     """A call that brought no usable reply, in one sentence that holds no key."""
 
 
+class UnfitReply(LlmError):
+    """The model replied, twice, and no object of the schema could be had from it."""
+
+
 class LlmCancelled(Exception):
     """The caller cancelled while a reply was on its way."""
 
@@ -58,6 +62,11 @@ class Sampling:
     temperature: float = 0.0
     max_tokens: int = 600
     seed: int | None = None
+
+
+def never() -> bool:
+    """For callers that don't cancel."""
+    return False
 
 
 class Llm(Protocol):

@@ -1,1 +1,1 @@
-"""SPARC-RAG (`papers`: section 3, algorithm 1): parallel branches over several rounds, with a managed note."""
+"""SPARC-RAG: sequential rounds of parallel branches over one memory, with a language model or with rules and a reader."""

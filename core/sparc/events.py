@@ -133,7 +133,10 @@ class Judged:
 
 @dataclass(frozen=True, slots=True)
 class Merged:
-    """The context manager chose a branch k* and merged the memories into m^(t). `overlap`: mean pairwise Jaccard of the branches' chunks (appendix B.2), None for one branch."""
+    """The context manager chose a branch k* and merged the memories into m^(t).
+
+    `overlap`: mean pairwise Jaccard index of the branches' chunks (appendix B.2), None for one branch.
+    """
 
     round: int
     best_branch: int

@@ -9,10 +9,16 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from core.answer.rows import AnswerRow
 from core.evaluate.rows import EpisodeRow
+from core.sparc.evaluation import SparcVariation
+from core.sparc.events import SparcConfig, Strategy
+from core.sparc.rows import SparcRow
 from core.studies import stopping, sweeps, trainings
+from core.studies.answers import answers
 from core.studies.report import Report
 from core.studies.scores import scores
+from core.studies.sparc import sparc
 
 LENGTHS = ("1K", "4K", "32K", "128K", "1M", "10M")
 
@@ -54,7 +60,40 @@ class TrainingStudy:
     report: Callable[[Sequence[Sequence[dict[str, Any]]]], Report]
 
 
-STUDIES: dict[str, RowStudy | TrainingStudy] = {
+@dataclass(frozen=True, kw_only=True)
+class AnswerStudy:
+    """A study of the reader's answers."""
+
+    summary: str
+    report: Callable[[Sequence[AnswerRow]], Report]
+    tasks: tuple[str, ...]
+    """By default."""
+    evidence: tuple[str, ...]
+    """What is read: "gold", or the method that retrieves it."""
+    n: int
+    """Questions of each task by default."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class SparcStudy:
+    """A study of SPARC and its baselines over pooled corpora."""
+
+    summary: str
+    report: Callable[[Sequence[SparcRow]], Report]
+    variations: tuple[SparcVariation, ...]
+    tasks: tuple[str, ...] = ("hotpotqa", "musique")
+    """By default."""
+    n: int = 100
+    """Questions of each set by default; all of its paragraphs are searched."""
+
+
+def _baseline(method: str, *strategies: Strategy, width: int = 3) -> SparcVariation:
+    return SparcVariation(method=method, config=SparcConfig(strategies=strategies, width=width))
+
+
+_VANILLA = (_baseline("vanilla", "dense"), _baseline("vanilla", "bm25"), _baseline("vanilla", "qrag"))
+
+STUDIES: dict[str, RowStudy | TrainingStudy | AnswerStudy | SparcStudy] = {
     "scores": RowStudy(summary="every evaluation in one line", report=scores, tasks=("qa1", "qa2", "qa3", "qa4", "qa5"), step_budget=4),
     "methods": RowStudy(
         summary="the agent beside plain top-k, BM25 and multi-step without training, at the same number of chunks",
@@ -92,6 +131,43 @@ STUDIES: dict[str, RowStudy | TrainingStudy] = {
         tasks=("qa2",),
         variations=tuple(Variation(length="4K", chunk_tokens=tokens) for tokens in (None, 32, 64, 96)),
         n=200,
+    ),
+    "answers": AnswerStudy(
+        summary="the reader's answers from the support and from what was retrieved",
+        report=answers,
+        tasks=("squad", "nq", "hotpotqa", "2wiki", "musique", "qa1", "qa2", "qa3", "qa4", "qa5"),
+        evidence=("gold", "qrag", "topk", "bm25"),
+        n=100,
+    ),
+    "sparc": SparcStudy(
+        summary="SPARC at widths 1, 2, 4 and depths 1, 2, 4 beside single searches, at equal evidence (tables 1, 7, figures 3, 5)",
+        report=sparc,
+        variations=(*_VANILLA, *(SparcVariation(config=SparcConfig(width=width), depths=(1, 2, 4)) for width in (1, 2, 4))),
+    ),
+    "sparc-baselines": SparcStudy(
+        summary="SPARC beside naive scaling, IRCoT and Iter-RetGen",
+        report=sparc,
+        variations=(
+            _VANILLA[0],
+            *(_baseline(method, "dense", "bm25", "qrag") for method in ("parallel", "sequential")),
+            _baseline("ircot", "bm25"),
+            _baseline("iter-retgen", "dense"),
+            SparcVariation(config=SparcConfig()),
+        ),
+    ),
+    "sparc-strategies": SparcStudy(
+        summary="SPARC with all strategies against a single one (table 6)",
+        report=sparc,
+        variations=(
+            SparcVariation(config=SparcConfig()),
+            SparcVariation(config=SparcConfig(strategies=("bm25", "dense"))),
+            *(SparcVariation(config=SparcConfig(strategies=(name,))) for name in ("dense", "bm25", "qrag")),
+        ),
+    ),
+    "sparc-first-round": SparcStudy(
+        summary="the plain question in round 1 against rewrites",
+        report=sparc,
+        variations=tuple(SparcVariation(config=SparcConfig(width=2, first_round=first), depths=(1, 2, 4)) for first in ("question", "rewrite")),
     ),
     "curves": TrainingStudy(summary="learning curves (figure 6)", report=trainings.curves),
     "ablations": TrainingStudy(summary="parts of the method left out (table 3)", report=trainings.ablations),

@@ -8,7 +8,7 @@ Knows nothing of retrieval.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -59,11 +59,6 @@ def read_sample(path: Path) -> Sample:
 def span_chunks(workspace: Workspace, document: int, spans: Iterable[Span]) -> tuple[int, ...]:
     """Ids of the chunks that hold a part of any span of one document, ascending; a span across a border counts on both sides."""
     return tuple(sorted({chunk_id for span in spans for chunk_id in workspace.overlapping(document, span.start, span.end)}))
-
-
-def support_chunks(workspace: Workspace, document: int, quotes: Sequence[str]) -> tuple[int, ...]:
-    """Ids of the chunks that hold a part of any quote, ascending. Raises BadRequest when a quote isn't in the document."""
-    return span_chunks(workspace, document, [find_quote(workspace.documents[document].text, quote) for quote in quotes])
 
 
 def find_quote(text: str, quote: str) -> Span:

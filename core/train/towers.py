@@ -68,10 +68,10 @@ class TrainableTowers:
         torch.manual_seed(seed)
         dtype = compute_dtype(spec, device)
         pristine = architecture(base)
-        load_weights(pristine, _base_weights(base), base.name)
+        load_weights(pristine, base_weights(base), base.name)
         self.max_positions = max_positions_of(pristine)
         self.dim = int(pristine.config.hidden_size)
-        self.online = {name: _trainable(copy.deepcopy(pristine), rank, dtype).to(device) for name in TOWERS}
+        self.online = {name: trainable_tower(copy.deepcopy(pristine), rank, dtype).to(device) for name in TOWERS}
         self.targets = {name: self._twin(name, pristine, dtype) for name in TOWERS} if with_targets else self.online
         if device.type == "cpu":  # the backward pass of fused attention is several times slower here than that of plain products
             for tower in self.online.values():
@@ -119,7 +119,7 @@ class TrainableTowers:
         sides = {"online": self.online} | ({} if self.targets is self.online else {"target": self.targets})
         for side, towers in sides.items():
             for name, tower in towers.items():
-                out |= {f"{side}.{name}.{key}": value.detach() for key, value in _changes(tower)}
+                out |= {f"{side}.{name}.{key}": value.detach() for key, value in changes_of(tower)}
         return out
 
     @torch.no_grad()
@@ -134,19 +134,19 @@ class TrainableTowers:
             raise BadCheckpoint(f"whole matrices can't start from the adapters of {origin}; train with a rank above 0")
         for towers in (self.online, self.targets):
             for name, tower in towers.items():
-                load_adapter(folder / name, _low_rank_changes(tower), origin)
+                load_adapter(folder / name, low_rank_changes(tower), origin)
 
     def save(self, folder: Path) -> None:
         """Writes the towers into a checkpoint folder: adapters, or complete towers where whole matrices were trained."""
         for name, tower in self.online.items():
             if self._rank:
-                save_adapter(folder / name, _low_rank_changes(tower), self.spec.base)
+                save_adapter(folder / name, low_rank_changes(tower), self.spec.base)
             else:
                 save_file(_complete(tower), folder / WEIGHTS[name])
 
     def _twin(self, name: str, pristine: PreTrainedModel, dtype: torch.dtype) -> PreTrainedModel:
         """A target that equals the online tower. Made anew: copies of a parametrized layer share its entry among the weights formed once."""
-        tower = _trainable(copy.deepcopy(pristine), self._rank, dtype).to(self.device).requires_grad_(False)
+        tower = trainable_tower(copy.deepcopy(pristine), self._rank, dtype).to(self.device).requires_grad_(False)
         tower.load_state_dict(self.online[name].state_dict())
         return tower
 
@@ -169,7 +169,8 @@ class TrainableTowers:
         return torch.cat(vectors)[torch.argsort(torch.tensor(order)).to(self.device)]
 
 
-def _base_weights(base: Path) -> dict[str, torch.Tensor]:
+def base_weights(base: Path) -> dict[str, torch.Tensor]:
+    """The weights of a base encoder's folder. Raises BadCheckpoint."""
     try:
         weights: dict[str, torch.Tensor] = load_file(base / "model.safetensors")
         return weights
@@ -177,7 +178,7 @@ def _base_weights(base: Path) -> dict[str, torch.Tensor]:
         raise BadCheckpoint(f"the base encoder {base.name} has no readable model.safetensors; fetch it again, or choose another one") from error
 
 
-def _trainable(tower: PreTrainedModel, rank: int, dtype: torch.dtype) -> PreTrainedModel:
+def trainable_tower(tower: PreTrainedModel, rank: int, dtype: torch.dtype) -> PreTrainedModel:
     """Freezes a float32 tower but for the changes it adds to the linear layers; everything is computed in `dtype`."""
     tower.eval().requires_grad_(False)
     for layer in adaptable_layers(tower).values():
@@ -191,12 +192,12 @@ def _trainable(tower: PreTrainedModel, rank: int, dtype: torch.dtype) -> PreTrai
     return tower
 
 
-def _changes(tower: PreTrainedModel) -> Iterator[tuple[str, torch.Tensor]]:
+def changes_of(tower: PreTrainedModel) -> Iterator[tuple[str, torch.Tensor]]:
     """(name, tensor) of the trainable changes, of online towers and targets alike."""
     return ((name, parameter) for name, parameter in tower.named_parameters() if ".parametrizations.weight.0." in name)
 
 
-def _low_rank_changes(tower: PreTrainedModel) -> dict[str, LowRankChange]:
+def low_rank_changes(tower: PreTrainedModel) -> dict[str, LowRankChange]:
     """By name of their layer."""
     changes: dict[str, LowRankChange] = {}
     for name, layer in adaptable_layers(tower).items():

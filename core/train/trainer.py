@@ -1,32 +1,20 @@
-"""A training run in a folder: updates, validation, the best agent so far, and resuming after a kill with the same curve.
+"""The training of an agent: updates by Q-RAG algorithm 1, and validation of the towers as a checkpoint, as it would be served.
 
-The folder is at every moment a checkpoint (once the first validation is done) with three files more: `train.json`, what was asked for;
-`progress.jsonl`, an event a line, which a watcher may read while it grows; `resume.safetensors`, towers and moments of the last save.
-Randomness of update u derives from (seed, u) alone, so nothing about it has to be saved.
-A validation saves the towers as a checkpoint and evaluates that, as it would be served: the best by validation is kept. The last one, whose
-learning rate has fallen, takes its place unless the best lies more than a standard error above: among equals by so few examples it measured better.
+Its folder, its loop and what is kept are those of `core.train.sitting`. Randomness of update u derives from (seed, u) alone.
 Knows nothing of flags, pages and the log.
 """
 
 from __future__ import annotations
 
 import hashlib
-import json
-import os
-import secrets
 import shutil
 import tempfile
-import time
 from collections.abc import Generator, Sequence
-from datetime import UTC, datetime
 from pathlib import Path
 from random import Random
-from typing import Any
 
 import numpy as np
 import torch
-from safetensors import SafetensorError, safe_open
-from safetensors.torch import load_file, save_file
 from torch import nn
 
 from core.encode.cache import VectorStore
@@ -34,7 +22,7 @@ from core.encode.checkpoint import SPEC_FILE, CheckpointSpec, find_checkpoint, r
 from core.encode.encoder import DualEncoder, find_device
 from core.encode.familiarity import Familiarity
 from core.encode.tokens import FastTokenizer
-from core.errors import BadCheckpoint, BadRequest
+from core.errors import BadCheckpoint
 from core.evaluate.outcomes import oracle_steps
 from core.evaluate.rows import EpisodeRow
 from core.evaluate.run import Setting, evaluate
@@ -46,16 +34,11 @@ from core.tasks.example import Example
 from core.train.episodes import Played, play
 from core.train.mixtures import Mixture
 from core.train.recipes import Plan
+from core.train.sitting import Sitting, TrainEvent
 from core.train.towers import TrainableTowers, load_optimizer_state, optimizer_state
 
-SAVE_EVERY = 50
-"""Updates between saves, beside those after each validation; a killed run repeats at most these."""
 WORD_SAMPLE = 120
 """Draws of the mixture, of 16 examples each, whose words are counted."""
-CONFIG_FILE, PROGRESS_FILE, RESUME_FILE = "train.json", "progress.jsonl", "resume.safetensors"
-
-TrainEvent = dict[str, Any]
-"""One line of `progress.jsonl`: `{"event": "started" | "update" | "validated" | "finished", ...}`."""
 
 
 class Trainer:
@@ -74,49 +57,27 @@ class Trainer:
         self.towers = TrainableTowers(self.spec, plan.base, rank=config.rank, with_targets=config.target_towers, device=self.device, seed=config.seed)
         if config.start_from is not None:
             self.towers.start_from(_adapters_of(config.start_from, self.spec), config.start_from)
-        self._claim_folder()
+        self.sitting = Sitting(folder, {"config": config.to_json(), "spec": self.spec.model_dump(mode="json"), "data": self.mixture.name})
         self.optimizer = torch.optim.AdamW(self.towers.parameters, lr=config.learning_rate, betas=(0.9, 0.98), eps=1e-6, weight_decay=config.weight_decay)
-        self.update = 0
-        """The next update, 0-based."""
-        self._best: float | None = None
-        self._seconds = 0.0
-        """Spent training, over all sittings, validation included."""
-        self._resume()
+        self.sitting.resume(self._restore)
 
     def run(self) -> Generator[TrainEvent]:
         """Trains to the end, or until closed; yields each event after it was written."""
-        validation = self.mixture.validation(self.config.n_validation)
-        self._familiarity = familiarity_with(self.mixture, validation, self.towers.tokenizer)
-        if self.update == 0:
-            n_parameters = sum(parameter.numel() for parameter in self.towers.parameters)
-            yield self._tell("started", config=self.config.to_json(), data=self.mixture.describe(), n_parameters=n_parameters, device=str(self.device))
-            yield self._tell("validated", update=0, **self._validate(validation))
-        while self.update < self.config.updates:
-            began = time.perf_counter()
-            measured = self._step()
-            self.update += 1
-            self._seconds += time.perf_counter() - began
-            left = self._seconds / self.update * (self.config.updates - self.update)
-            yield self._tell("update", update=self.update, seconds=round(self._seconds, 1), seconds_left=round(left, 1), **measured)
-            validated = self.update % self.config.validate_every == 0 or self.update == self.config.updates
-            if validated:
-                began = time.perf_counter()
-                scores = self._validate(validation)
-                self._seconds += time.perf_counter() - began
-                yield self._tell("validated", update=self.update, **scores)
-            if validated or self.update % SAVE_EVERY == 0:
-                self._save()
-        yield self._tell("finished", update=self.update, seconds=round(self._seconds, 1), best=self._best)
+        self._validation = self.mixture.validation(self.config.n_validation)
+        self._familiarity = familiarity_with(self.mixture, self._validation, self.towers.tokenizer)
+        n_parameters = sum(parameter.numel() for parameter in self.towers.parameters)
+        started = {"config": self.config.to_json(), "data": self.mixture.describe(), "n_parameters": n_parameters, "device": str(self.device)}
+        return self.sitting.run(self, self.config.updates, self.config.validate_every, **started)
 
-    def _step(self) -> TrainEvent:
-        """One update (algorithm 1, lines 15 to 31)."""
+    def step(self, update: int) -> TrainEvent:
+        """See `Learner`: one update (algorithm 1, lines 15 to 31)."""
         config, towers = self.config, self.towers
         for group in self.optimizer.param_groups:
-            group["lr"] = config.rate(self.update)
-        alpha = config.temperature(self.update)
-        seed = int.from_bytes(hashlib.sha256(f"{config.seed} {self.update}".encode()).digest()[:7], "big")
+            group["lr"] = config.rate(update)
+        alpha = config.temperature(update)
+        seed = int.from_bytes(hashlib.sha256(f"{config.seed} {update}".encode()).digest()[:7], "big")
         generator = torch.Generator(self.device).manual_seed(seed)
-        examples = self.mixture.draw(Random(f"training {config.seed} {self.update}"), config.episodes)
+        examples = self.mixture.draw(Random(f"training {config.seed} {update}"), config.episodes)
         self.optimizer.zero_grad()
         parts = []
         for part in _split(examples, config.accumulate):
@@ -128,17 +89,15 @@ class Trainer:
         self.optimizer.step()
         if config.target_towers:
             towers.follow(config.ema)
-        return {"rate": config.rate(self.update), "alpha": alpha, "gradient_norm": round(float(norm), 4), **_measure(parts)}
+        return {"rate": config.rate(update), "alpha": alpha, "gradient_norm": round(float(norm), 4), **_measure(parts)}
 
-    def _validate(self, examples: Sequence[Example]) -> TrainEvent:
-        """Scores of the towers as they would be served; kept as the folder's checkpoint when none was better, or none surely better than the last."""
-        candidate = self.folder / "candidate"
-        shutil.rmtree(candidate, ignore_errors=True)
-        candidate.mkdir()
+    def validate(self, *, is_last: bool) -> TrainEvent:
+        """See `Learner`: scores of the towers as they would be served."""
+        candidate = self.sitting.new_candidate()
         if self.spec.base == ".":
             shutil.copytree(self._base, candidate / "base")
         self.towers.save(candidate)
-        record = {"data": self.mixture.name, "updates": self.update, "seconds": round(self._seconds), "config": self.config.to_json()}
+        record = {"data": self.mixture.name, "updates": self.sitting.update, "seconds": round(self.sitting.seconds), "config": self.config.to_json()}
         spec = self.spec.model_copy(update={"training": record | {"examples": self.mixture.describe()}})
         write_spec(candidate, spec)
         self._familiarity.save(candidate)
@@ -146,70 +105,18 @@ class Trainer:
         config = spec.episode_config(step_budget=self.config.steps, stop_threshold=None, temperature=0.0)
         with tempfile.TemporaryDirectory() as scratch:
             store = VectorStore(Path(scratch) / "vectors", encoder.dim, torch.tensor([], dtype=getattr(torch, spec.vectors)).numpy().dtype)
-            rows = list(evaluate(examples, Setting(split="validation"), AgentRetriever(Agent(encoder)), encoder, config, store=store))
+            rows = list(evaluate(self._validation, Setting(split="validation"), AgentRetriever(Agent(encoder)), encoder, config, store=store))
         scores, error = _validation_scores(rows)
-        if is_kept(scores["score"], error, self._best, is_last=self.update == self.config.updates):
-            self._best = scores["score"]
-            self._keep(candidate)
-            scores["kept"] = True
-        shutil.rmtree(candidate, ignore_errors=True)
-        return scores
+        kept = self.sitting.offer(candidate, scores["score"], error, is_last=is_last, last_file=SPEC_FILE)
+        return scores | ({"kept": True} if kept else {})
 
-    def _keep(self, candidate: Path) -> None:
-        """Moves the candidate's files into the folder, the spec last."""
-        for path in sorted(candidate.rglob("*"), key=lambda path: path.name == SPEC_FILE):
-            if path.is_file():
-                target = self.folder / path.relative_to(candidate)
-                target.parent.mkdir(exist_ok=True)
-                os.replace(path, target)
+    def tensors(self) -> dict[str, torch.Tensor]:
+        """See `Learner`."""
+        return self.towers.state_dict() | optimizer_state(self.optimizer)
 
-    def _claim_folder(self) -> None:
-        self.folder.mkdir(parents=True, exist_ok=True)
-        wanted = {"config": self.config.to_json(), "spec": self.spec.model_dump(mode="json"), "data": self.mixture.name}
-        path = self.folder / CONFIG_FILE
-        if not path.exists():
-            if any(self.folder.iterdir()):
-                raise BadRequest(f"{self.folder} is not empty and holds no training; name a new folder")
-            identity = {"training_id": secrets.token_hex(16), "created_at": datetime.now(UTC).isoformat()}
-            path.write_text(json.dumps(identity | wanted, indent=2) + "\n", encoding="utf-8")
-        elif not wanted.items() <= read_training_file(self.folder).items():
-            raise BadRequest(f"{self.folder} holds a training with other settings; name a new folder, or give the settings in its {CONFIG_FILE}")
-
-    def _save(self) -> None:
-        """Writes the resume file; a killed save leaves the one before."""
-        tensors = self.towers.state_dict() | optimizer_state(self.optimizer)
-        best = "" if self._best is None else repr(self._best)
-        metadata = {"update": str(self.update), "best": best, "seconds": repr(self._seconds)}
-        partial = self.folder / (RESUME_FILE + ".part")
-        save_file({name: tensor.contiguous() for name, tensor in tensors.items()}, partial, metadata)
-        os.replace(partial, self.folder / RESUME_FILE)
-
-    def _resume(self) -> None:
-        """Continues from the last save, if there is one; events told after it are taken back."""
-        path = self.folder / RESUME_FILE
-        if path.exists():
-            try:
-                self._restore(path)
-            except (OSError, SafetensorError, LookupError, TypeError, ValueError, RuntimeError) as error:
-                remedy = "delete that file to begin again, or name a new folder"
-                raise BadRequest(f"{path} can't be read, so the training can't go on from it; {remedy}") from error
-        told = [event for event in read_progress(self.folder) if self.update and event.get("update", 0) <= self.update and event["event"] != "finished"]
-        (self.folder / PROGRESS_FILE).write_text("".join(json.dumps(event) + "\n" for event in told), encoding="utf-8")
-
-    def _restore(self, path: Path) -> None:
-        with safe_open(path, "pt") as file:
-            metadata = file.metadata()
-        tensors = load_file(path)
-        self.towers.load_state_dict(tensors)
-        load_optimizer_state(self.optimizer, {name: tensor for name, tensor in tensors.items() if name.startswith("adam.")})
-        self.update, self._seconds = int(metadata["update"]), float(metadata["seconds"])
-        self._best = float(metadata["best"]) if metadata["best"] else None
-
-    def _tell(self, event: str, **values: Any) -> TrainEvent:
-        told: TrainEvent = {"event": event, **values}
-        with (self.folder / PROGRESS_FILE).open("a", encoding="utf-8") as file:
-            file.write(json.dumps(told) + "\n")
-        return told
+    def _restore(self, saved: dict[str, torch.Tensor]) -> None:
+        self.towers.load_state_dict(saved)
+        load_optimizer_state(self.optimizer, {name: tensor for name, tensor in saved.items() if name.startswith("adam.")})
 
 
 def _adapters_of(agent: str, spec: CheckpointSpec) -> Path:
@@ -226,24 +133,6 @@ def familiarity_with(mixture: Mixture, validation: Sequence[Example], tokenizer:
     rng = Random("words of training")
     texts = dict.fromkeys(text for _ in range(WORD_SAMPLE) for example in mixture.draw(rng, 16) for text in example.chunks)
     return Familiarity.of(list(texts), [text for example in validation for text in example.chunks], tokenizer)
-
-
-def read_training_file(folder: Path) -> dict[str, Any]:
-    """What was asked for: training_id, created_at, config, spec, data. Raises BadRequest when the folder holds no training."""
-    try:
-        values: dict[str, Any] = json.loads((folder / CONFIG_FILE).read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise BadRequest(f"{folder} holds no readable {CONFIG_FILE}; name the folder of a training") from error
-    return values
-
-
-def read_progress(folder: Path) -> list[TrainEvent]:
-    """Events of a training so far, also while it runs: a line still being written is left out."""
-    try:
-        text = (folder / PROGRESS_FILE).read_text(encoding="utf-8")
-    except OSError:
-        return []
-    return [json.loads(line) for line in text.splitlines(keepends=True) if line.endswith("\n")]
 
 
 def _split(examples: Sequence[Example], n_parts: int) -> list[Sequence[Example]]:
@@ -276,15 +165,6 @@ def _measure(parts: Sequence[Played]) -> TrainEvent:
         "entropy": per_step("entropy"),
         "tokens": sum(part.n_tokens for part in parts),
     }
-
-
-def is_kept(score: float, error: float, best: float | None, *, is_last: bool) -> bool:
-    """Whether an agent takes the place of the one kept so far, which scored `best`; `error`: standard error of the score.
-
-    >>> is_kept(0.97, 0.01, 0.975, is_last=False), is_kept(0.97, 0.01, 0.975, is_last=True), is_kept(0.9, 0.02, 0.975, is_last=True)
-    (False, True, False)
-    """
-    return best is None or best <= score + error * is_last
 
 
 def _validation_scores(rows: Sequence[EpisodeRow]) -> tuple[TrainEvent, float]:

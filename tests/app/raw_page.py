@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import secrets
+from contextlib import AbstractContextManager
 from typing import Any
 
 import httpx
@@ -54,6 +55,10 @@ class RawPage:
         answer = self._http.post("/gradio_api/component_server", json=body)
         self.received += answer.text
         return answer.raise_for_status().json()
+
+    def heartbeat(self) -> AbstractContextManager[httpx.Response]:
+        """What tells the server that the page is open; leaving it closes the page."""
+        return self._http.stream("GET", f"/gradio_api/heartbeat/{self._session}")
 
     def waiting(self) -> int:
         """Events that wait on the server, anybody's."""

@@ -1,6 +1,6 @@
 """What everybody must be able to use: every tab under axe in light and dark, on a phone, in forced colours, by keyboard and without motion.
 
-One app and one page for all of them: Explore with a finished run, Compare with columns, Experiments with a run open, Evaluate with scores.
+One app and one page for all of them: Explore with a finished run, Compare with columns, SPARC with rounds, Experiments with a run open, Evaluate with scores.
 """
 
 from __future__ import annotations
@@ -8,15 +8,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Page, expect
 
+from tests.app.axe import grave_faults
 from tests.app.conftest import RunningApp, wait_ready
 
-TABS = ("Explore", "Compare", "Experiments", "Evaluate", "Train")
+TABS = ("Explore", "Compare", "SPARC", "Experiments", "Evaluate", "Train")
 WIDE, PHONE = {"width": 1440, "height": 900}, {"width": 360, "height": 740}
-GRAVE = {"serious", "critical"}
-"""Impacts that keep somebody from using a thing. What is left below them are hints."""
 
 CUT_OFF = """() => [...document.querySelectorAll("button, input, textarea, canvas, svg, h3, p, label")]
   .filter((part) => part.checkVisibility() && !part.closest(".qx-scroll, .qx-strip-scroll, .qx-strip-seg, .qx-read, .qx-pre, .qx-unseen, #js-plotly-tester"))
@@ -59,6 +57,14 @@ def page(tiny_app: RunningApp, browser: Browser) -> Iterator[Page]:
     page.locator("#qx-compare-columns .qx-found .qx-link").nth(1).click()
     expect(page.locator("#qx-compare-reading .qx-crumb")).to_be_visible(timeout=30_000)
 
+    show(page, "SPARC")
+    expect(page.locator("#qx-sparc-question textarea")).not_to_have_value("", timeout=30_000)
+    page.locator("#qx-sparc-start").click()
+    expect(page.locator("#qx-sparc-final h3")).to_be_visible(timeout=120_000)
+    page.locator("#qx-sparc-rounds summary").first.click()
+    page.locator("#qx-sparc-rounds .qx-set-chip").first.click()
+    expect(page.locator("#qx-sparc-reading .qx-crumb")).to_be_visible(timeout=30_000)
+
     show(page, "Experiments")
     rows = page.locator("#qx-runs-list tbody tr")
     rows.first.locator(".qx-query").click()
@@ -95,8 +101,7 @@ def test_axe_finds_nothing_grave(page: Page, tab: str, scheme: str) -> None:
     page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]
     page.set_viewport_size(WIDE)  # type: ignore[arg-type]
     show(page, tab)
-    found = Axe().run(page).response["violations"]
-    assert not [(rule["id"], node["target"], node["failureSummary"]) for rule in found if rule["impact"] in GRAVE for node in rule["nodes"]]
+    assert grave_faults(page) == []
 
 
 @pytest.mark.parametrize("tab", TABS)

@@ -29,6 +29,7 @@ from app.explorer import Explorer
 from app.services import Services
 from app.session import Session
 from app.settings import Settings
+from app.sparcing import SparcRuns
 from app.visitors import owner_of_user
 from core.cli import main
 from core.errors import BadDocument, BadRequest, LogError, RunNotFound, UserError
@@ -36,7 +37,7 @@ from core.events import StepTaken
 from core.experiments import ExperimentLog, import_runs
 from tests.app.conftest import ROOT, RunningApp, StartApp
 
-FUNCTIONS = {"open_document", "run_agent", "step_run", "compare", "search_runs", "get_run", "export_run"}
+FUNCTIONS = {"open_document", "run_agent", "step_run", "run_sparc", "compare", "search_runs", "get_run", "export_run"}
 QUERY = "where was the apple before the hallway ?"
 NAMES, PLACES = ("john", "mary", "sandra", "daniel"), ("hallway", "garden", "office", "bathroom", "kitchen")
 TEXT = "\n\n".join(f"{NAMES[i % 4]} travelled to the {PLACES[i % 5]} on day {i} ." for i in range(40))
@@ -47,7 +48,7 @@ ANN, BOB = "a" * 32, "b" * 32
 def operations(tiny: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Operations]:
     monkeypatch.setenv("QRAG_HOME", str(tmp_path / "home"))  # caches of its own: other tests have the same sentences
     services = Services(Settings(checkpoint=str(tiny), log=tmp_path / "log.duckdb"))
-    yield Operations(services, Comparisons(services))
+    yield Operations(services, Comparisons(services), SparcRuns(services))
     services.close()
 
 
@@ -189,7 +190,7 @@ def test_the_command_line_prints_the_same(operations: Operations, document: str,
 
 def test_visitors_of_a_public_app_are_kept_apart(tiny: Path, tmp_path: Path) -> None:
     services = Services(Settings(checkpoint=str(tiny), log=tmp_path / "log.duckdb", public=True))
-    operations = Operations(services, Comparisons(services))
+    operations = Operations(services, Comparisons(services), SparcRuns(services))
     try:
         document = operations.open_document(text=TEXT, visitor=ANN)["document_id"]
         run_id = operations.run_agent(document, QUERY, visitor=ANN)["run_id"]

@@ -106,7 +106,7 @@ def test_a_cancel_keeps_the_columns_that_were_there(comparisons: Comparisons, se
 
     with pytest.raises(Cancelled):
         comparisons.run(documents, ComparisonOrder(QUERY, EVERY, 3), report)
-    assert comparisons.wait_idle(0)
+    assert comparisons.wait_idle("comparing", 0)
     assert [ref.name for ref in told[-1].columns] == ["Q-RAG tiny"]
     statuses = {row.method: row.status for row in services.log.search(owner=None).rows}  # type: ignore[union-attr]
     assert statuses == {"qrag": "complete", "topk": "cancelled"}
@@ -118,7 +118,7 @@ def test_a_cancel_keeps_the_columns_that_were_there(comparisons: Comparisons, se
     [
         (ComparisonOrder("  ", EVERY), "the question is empty"),
         (ComparisonOrder(QUERY, ()), "no method is chosen"),
-        (ComparisonOrder(QUERY, ("topk", "sparc")), "'sparc' is not on offer"),
+        (ComparisonOrder(QUERY, ("topk", "resrag")), "'resrag' is not on offer"),
         (ComparisonOrder(QUERY, ("qrag:nobody",)), "'nobody' is not on offer"),
         (ComparisonOrder(QUERY, EVERY, 0), "0 chunks each must be between 1 and 12"),
         (ComparisonOrder(QUERY, EVERY, 13), "13 chunks each must be between 1 and 12"),
@@ -128,7 +128,7 @@ def test_a_cancel_keeps_the_columns_that_were_there(comparisons: Comparisons, se
 def test_orders_that_can_not_be_are_refused(comparisons: Comparisons, documents: OpenDocuments, order: ComparisonOrder, words: str) -> None:
     with pytest.raises(BadRequest, match=words):
         comparisons.run(documents, order, lambda _: None)
-    assert comparisons.wait_idle(0)
+    assert comparisons.wait_idle("comparing", 0)
 
 
 def test_a_method_that_refuses_says_so_in_its_column(comparisons: Comparisons, services: Services) -> None:
@@ -281,7 +281,7 @@ def test_a_changed_chunk_is_tried_out_on_every_agent_and_logged_by_none(comparis
 def test_every_way_of_cutting_is_a_logged_run_over_that_cut(comparisons: Comparisons, services: Services, documents: OpenDocuments) -> None:
     told: list[Comparing[CutRow]] = []
     rows, sizes = comparisons.across_cuts(documents, ComparisonOrder(QUERY, (), 3, forbidden=(0, 1)), told.append), sizes_for(documents.agent.spec)
-    assert comparisons.wait_idle(0)
+    assert comparisons.wait_idle("cutting", 0)
     assert [row.name for row in rows] == [AS_OPEN, *(f"{chunker}, {size} tokens" for chunker in CHUNKERS for size in sizes)]
     now, made = rows[0], [row for row in rows if not row.refused]
     spans = spans_of(documents.workspace, SUPPORT)
@@ -317,7 +317,7 @@ def test_a_cancelled_way_of_cutting_keeps_the_runs_before_it(comparisons: Compar
 
     with pytest.raises(Cancelled):
         comparisons.across_cuts(documents, ComparisonOrder(QUERY, (), 3), report)
-    assert comparisons.wait_idle(0)
+    assert comparisons.wait_idle("cutting", 0)
     assert [row.status for row in services.log.search(owner=None).rows] == ["complete", "complete"]  # type: ignore[union-attr]
 
 

@@ -13,6 +13,7 @@ from playwright.sync_api import Page, expect
 from app.settings import Settings
 from app.visitors import ACTIONS_WAITING, owner_of_user
 from core.experiments import ExperimentLog, export_runs, new_run_id
+from tests.app.axe import grave_faults
 from tests.app.conftest import RunningApp, start_process, wait_ready
 from tests.app.raw_page import RawPage, named
 from tests.conftest import OpenPage
@@ -48,6 +49,19 @@ def test_a_page_gets_nothing_of_another_by_its_ids(public_app: RunningApp) -> No
     b.press("qx-run", qx_question="who went to the office ?")
     assert QUERY not in b.received
     assert token not in b.received
+
+
+def test_axe_finds_nothing_grave_where_visitors_are_kept_apart(public_app: RunningApp, open_page: OpenPage) -> None:
+    page = open_page(public_app.url)
+    wait_ready(page)
+    page.locator("#qx-run").click()
+    expect(page.locator("#qx-steps .qx-stop")).to_contain_text("Stopped", timeout=60_000)
+    for scheme in ("light", "dark"):
+        page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]
+        for tab in ("Experiments", "Evaluate", "Compare", "Explore"):
+            page.get_by_role("tab", name=tab, exact=True).click()
+            page.wait_for_timeout(500)
+            assert grave_faults(page) == []
 
 
 def test_a_page_without_a_key_leaves_nothing(public_app: RunningApp) -> None:

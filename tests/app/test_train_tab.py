@@ -41,6 +41,7 @@ from core.home import home
 from core.tasks.own_questions import read_own_questions
 from core.train.config import TrainConfig
 from core.train.recipes import RECIPES
+from tests.app.axe import grave_faults
 from tests.app.conftest import StartApp, wait_ready
 from tests.conftest import OpenPage
 
@@ -333,6 +334,9 @@ def test_own_questions_become_an_agent_in_explore(start_app: StartApp, open_page
     expect(page.locator("#qx-train-header")).to_contain_text(re.compile(r"Update [\d,]+ of 5,000"), timeout=1000 * PATIENCE)
     expect(page.locator("#qx-train-success-figure .js-plotly-plot")).to_be_visible(timeout=60_000)
     expect(page.locator("#qx-train-q-figure .js-plotly-plot")).to_be_visible(timeout=60_000)
+    for scheme in ("dark", "light"):
+        page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]
+        assert grave_faults(page) == []
     shown = page.locator("#qx-train-header progress").get_attribute("value")
     page.wait_for_function("before => +document.querySelector('#qx-train-header progress').value > +before", arg=shown, timeout=60_000)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import product
 
 import numpy as np
@@ -9,7 +10,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.metrics import fact_em, fact_f1, fact_precision, fact_recall, false_positive_rate, interval, mean, paired_test, wilson
+from core.metrics import (
+    answer_accuracy,
+    answer_em,
+    answer_f1,
+    fact_em,
+    fact_f1,
+    fact_precision,
+    fact_recall,
+    false_positive_rate,
+    interval,
+    mean,
+    paired_test,
+    wilson,
+)
 
 IDS = st.sets(st.integers(0, 9), max_size=6)
 
@@ -104,3 +118,26 @@ def test_alike_agents_and_unmeasured_questions() -> None:
     assert (same.n, same.difference, same.interval, same.p_value) == (2, 0.0, (0.0, 0.0), 1.0)
     assert paired_test([None], [1.0]) is None
     assert same.to_json() == {"n": 2, "difference": 0.0, "interval": [0.0, 0.0], "p_value": 1.0}
+
+
+@pytest.mark.parametrize(
+    ("answer", "accepted", "em", "f1", "accuracy"),
+    [
+        ("The Eiffel Tower.", ["eiffel  tower"], 1, 1, 1),
+        ("Paris, France", ["Paris"], 0, 2 / 3, 1),
+        ("Parisian", ["Paris"], 0, 0, 0),
+        ("two", ["one", "two"], 1, 1, 1),
+        ("no", ["no relation"], 0, 0, 0),
+        ("Yes", ["yes"], 1, 1, 1),
+        ("", ["Paris"], 0, 0, 0),
+        ("New New York", ["New York York"], 0, 2 / 3, 0),
+    ],
+)
+def test_answers_are_compared_as_squad_does(answer: str, accepted: list[str], em: float, f1: float, accuracy: float) -> None:
+    assert (answer_em(answer, accepted), answer_f1(answer, accepted), answer_accuracy(answer, accepted)) == (em, pytest.approx(f1), accuracy)
+
+
+@pytest.mark.parametrize("score", [answer_em, answer_f1, answer_accuracy])
+def test_an_answer_is_not_scored_without_a_known_one(score: Callable[[str, list[str]], float]) -> None:
+    with pytest.raises(ValueError, match="no answer is known"):
+        score("Paris", [])

@@ -20,7 +20,7 @@ from core.tasks.babilong import compose_chunks
 from core.tasks.example import Example
 from core.tasks.generated import generated_examples, training_rng
 from core.tasks.noise import compose_noise
-from core.tasks.samples import Sample, list_samples, support_chunks
+from core.tasks.samples import Sample, find_quote, list_samples, span_chunks
 
 AGENT_OF = {".txt": "narrative", ".md": "multi-hop", ".html": "multi-hop"}
 LEAST_RIGHT = {"river-chronicle.txt": 8, "harbour-almanac.html": 5, "beacon-handbook.md": 2}
@@ -40,7 +40,8 @@ def test_sample_questions(encoders: dict[str, DualEncoder], sample: Sample) -> N
     right = 0
     for question in sample.questions:
         trace = fold(Agent(encoder).run(question.question, corpus, encoder.spec.episode_config()))
-        right += set(support_chunks(corpus.workspace, 0, question.support)) <= set(trace.chosen)
+        support = [find_quote(corpus.workspace.documents[0].text, quote) for quote in question.support]
+        right += set(span_chunks(corpus.workspace, 0, support)) <= set(trace.chosen)
     assert right >= LEAST_RIGHT[sample.key]
 
 

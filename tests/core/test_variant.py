@@ -48,6 +48,14 @@ def assert_same_run(tried: TryOut, expected: Trace) -> None:
         np.testing.assert_allclose(ours.scores.q_values, theirs.scores.q_values, atol=1e-5)
 
 
+def test_a_text_longer_than_is_read_says_by_how_much(agents: dict[str, Agent], corpus_of: CorpusOf) -> None:
+    encoder = agents["none"].encoder
+    room = encoder.spec.readable_tokens
+    for n_words, n_unread in ((room, 0), (room + 7, 7)):
+        variant = vary(corpus_of(encoder, CHUNKS), encoder, Change(3, "mary " * n_words))
+        assert (variant.n_unread, int(encoder.tokenizer.count([variant.text(3)])[0])) == (n_unread, n_words)
+
+
 @pytest.mark.parametrize("name", ["none", "absolute", "relative10"])
 @pytest.mark.parametrize("changed", [0, 4, 8])
 def test_a_changed_text_is_a_corpus_of_the_changed_texts(agents: dict[str, Agent], corpus_of: CorpusOf, name: str, changed: int) -> None:

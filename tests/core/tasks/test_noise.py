@@ -12,7 +12,8 @@ import pytest
 
 from core.encode.tokens import FastTokenizer
 from core.errors import BadRequest
-from core.tasks.noise import SOURCES, compose_noise, cut_prose, read_noise
+from core.tasks.example import Noise
+from core.tasks.noise import SOURCES, compose_noise, cut_prose, find_deeds, find_people, read_noise, rename_people
 
 
 def source_text(data: Path, source: str) -> str:
@@ -68,3 +69,43 @@ def test_composed_noise_is_seeded(tokenizer: FastTokenizer):
     one, same, other = (compose_noise(Random(seed), tokenizer, 500, 64) for seed in (1, 1, 2))
     assert one.texts == same.texts != other.texts
     assert 500 <= one.n_tokens.sum() < 564
+
+
+NOVEL = (
+    "Emma said nothing.",
+    "Emma looked away, and Emma sighed.",
+    "At last Emma answered him.",
+    "Then Emma slowly went to the orchard.",
+    "Mr. Knightley came too, and Knightley said so; Knightley asked twice.",
+    "London was wet, and London slept.",
+    "She said no; he and she went home.",
+)
+
+
+def novel(tokenizer: FastTokenizer) -> Noise:
+    return Noise("novel", NOVEL, np.array(tokenizer.count(NOVEL), dtype=np.int32))
+
+
+def test_people_are_told_from_places_and_pronouns() -> None:
+    assert find_people(NOVEL) == {"Emma", "Knightley"}
+
+
+def test_deeds_are_the_short_sentences_in_which_people_move(tokenizer: FastTokenizer) -> None:
+    noise = novel(tokenizer)
+    deeds = find_deeds(noise, find_people(NOVEL))
+    assert deeds.texts == (NOVEL[3], NOVEL[4])
+    assert np.array_equal(deeds.n_tokens, noise.n_tokens[[3, 4]])
+    long = Noise("novel", (f"Emma went {'on and ' * 40}on.",), np.array([82], dtype=np.int32))
+    assert find_deeds(long, frozenset({"Emma"})).texts == ()
+
+
+def test_renamed_people_bear_names_of_the_cast_and_nothing_else_changes(tokenizer: FastTokenizer) -> None:
+    renamed = rename_people(novel(tokenizer), frozenset({"Emma", "Knightley"}), ["Mary", "John"], Random(1), tokenizer)
+    assert not any(name in text for text in renamed.texts for name in ("Emma", "Knightley", "Mr."))
+    assert {text.replace("Mary", "John") for text in renamed.texts[3:]} == {
+        "Then John slowly went to the orchard.",
+        "John came too, and John said so; John asked twice.",
+        *NOVEL[5:],
+    }
+    assert {"Mary", "John"} == {word for text in renamed.texts for word in text.replace(";", "").split() if word in ("Mary", "John")}
+    assert np.array_equal(renamed.n_tokens, tokenizer.count(renamed.texts))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 
 import pytest
 
@@ -13,10 +14,14 @@ from core.ingest import read_document
 from core.opening import open_corpus
 from core.qrag.agent import Agent
 from core.tasks.narrative import Span, generate_narrative, questions_json
-from core.tasks.samples import SAMPLE_FOLDER, Sample, list_samples, read_sample, span_chunks, support_chunks
+from core.tasks.samples import SAMPLE_FOLDER, Sample, find_quote, list_samples, read_sample, span_chunks
 from core.types import Document, Workspace, workspace_of_chunks
 
 SAMPLES = {sample.key: sample for sample in list_samples()}
+
+
+def quoted_chunks(workspace: Workspace, document: int, quotes: Sequence[str]) -> tuple[int, ...]:
+    return span_chunks(workspace, document, [find_quote(workspace.documents[document].text, quote) for quote in quotes])
 
 
 @pytest.fixture(scope="module")
@@ -65,7 +70,7 @@ def test_a_first_visit_sees_three_hops_and_nothing_else(texts: dict[str, str]):
     question = max(first.questions, key=lambda known: known.hops)
     trace = fold(Agent(encoder).run(question.question, corpus, encoder.spec.episode_config()))
     assert question.hops == 3
-    assert set(trace.chosen) == set(support_chunks(corpus.workspace, 0, question.support))
+    assert set(trace.chosen) == set(quoted_chunks(corpus.workspace, 0, question.support))
     assert trace.stopped is not None
     assert trace.stopped.reason == "threshold"
 
@@ -96,15 +101,15 @@ def test_a_missing_sidecar_is_an_error_that_names_it(tmp_path):
 
 
 def test_chunks_of_quotes_and_spans(workspace: Workspace):
-    assert support_chunks(workspace, 0, ["d"]) == (1,)
-    assert support_chunks(workspace, 0, ["f", "a"]) == (0, 2)
-    assert support_chunks(workspace, 0, ["b\n\nc"]) == (0, 1)  # across a border
-    assert support_chunks(workspace, 0, []) == ()
+    assert quoted_chunks(workspace, 0, ["d"]) == (1,)
+    assert quoted_chunks(workspace, 0, ["f", "a"]) == (0, 2)
+    assert quoted_chunks(workspace, 0, ["b\n\nc"]) == (0, 1)  # across a border
+    assert quoted_chunks(workspace, 0, []) == ()
     assert span_chunks(workspace, 0, [Span(2, 4)]) == ()  # only the blank lines between two chunks
     with pytest.raises(BadRequest, match="'xyz' is not in the document"):
-        support_chunks(workspace, 0, ["xyz"])
+        quoted_chunks(workspace, 0, ["xyz"])
 
 
 def test_ids_run_on_over_documents(workspace: Workspace):
     both = Workspace(workspace.documents * 2, workspace.tables * 2)
-    assert support_chunks(both, 1, ["ef"]) == (5,)
+    assert quoted_chunks(both, 1, ["ef"]) == (5,)

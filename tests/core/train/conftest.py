@@ -12,7 +12,8 @@ from typing import Any
 import pytest
 
 from core.train.recipes import Plan, plan_training
-from core.train.trainer import Trainer, TrainEvent
+from core.train.sitting import TrainEvent
+from core.train.trainer import Trainer
 
 NAMES, PLACES, THINGS = ("Mary", "John", "Sandra", "Daniel"), ("kitchen", "garden", "office", "hallway", "bedroom", "bathroom"), ("milk", "football", "apple")
 NOISE = [f"The {what} came upon the {where}." for what in ("night", "rain", "wind", "king") for where in ("hill", "city", "road", "war")]

@@ -28,7 +28,8 @@ from core.events import fold
 from core.qrag.agent import Agent
 from core.retrievers import AgentRetriever
 from core.train.recipes import plan_training
-from core.train.trainer import CONFIG_FILE, PROGRESS_FILE, RESUME_FILE, Trainer, TrainEvent, read_progress
+from core.train.sitting import CONFIG_FILE, PROGRESS_FILE, RESUME_FILE, TrainEvent, read_progress
+from core.train.trainer import Trainer
 from tests.core.conftest import CorpusOf
 from tests.core.train.conftest import NAMES, PLACES, SHORT, TINY, PlanOf, Trained
 

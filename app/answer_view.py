@@ -1,0 +1,79 @@
+"""The answer that a run ends in, as trees of plain data: pure functions. All text stays text (see components.tree).
+
+Decides what is said of confidence in words. Knows nothing of Gradio events.
+"""
+
+from __future__ import annotations
+
+from app.components.tree import Node, h
+from core.answer.evidence import EvidenceAnswer
+
+CONFIDENCE = "Of the answers given with this confidence, about so many in a hundred are right word for word; measured on questions kept out of its training"
+BY_READER = "The extractive reader that ships with the app: it points at words of the evidence and knows nothing else"
+LONGEST = 400
+"""Characters of an answer that are shown."""
+
+
+def answer(told: EvidenceAnswer | None) -> list[Node]:
+    """The answer with its confidence and the chunk it stands in; nothing before a run has ended."""
+    if told is None:
+        return []
+    by = h("span", {"class": "qx-mut", "title": BY_READER, "tabindex": "0"}, f"by {told.by}, from the evidence alone")
+    return [h("section", {"class": "qx-answer", "aria-label": "Answer"}, h("h3", None, "Answer"), *_words(told), h("p", {"class": "qx-sm"}, *_facts(told), by))]
+
+
+def working() -> list[Node]:
+    """While the evidence is read."""
+    return [
+        h(
+            "section",
+            {"class": "qx-answer", "aria-label": "Answer"},
+            h("h3", None, "Answer"),
+            h("p", {"class": "qx-mut", "role": "status"}, "Reading the evidence…"),
+        )
+    ]
+
+
+def in_column(told: EvidenceAnswer | None, at: int) -> Node | None:
+    """The row "answer" of a column of Compare, the `at`-th; None where nothing was answered."""
+    if told is None:
+        return None
+    sure = None
+    if told.confidence is not None:
+        sure = h("span", {"class": "qx-mut qx-sm", "title": CONFIDENCE, "tabindex": "0"}, f"{100 * told.confidence:.0f} % sure")
+    cited = [
+        h("button", {"class": "qx-link qx-sm", "data-act": "show", "data-arg": f"{chunk_id} {at}", "data-same": str(chunk_id)}, f"chunk {chunk_id:,}")
+        for chunk_id in told.citations
+    ]
+    words = h("strong", None, shortened(told.text)) if told.text else h("span", None, "no answer in the evidence")
+    return h("p", {"class": "qx-column-answer"}, h("span", {"class": "qx-mut qx-sm"}, "answer"), words, sure, *cited)
+
+
+def marked(text: str, chunk_id: int, told: EvidenceAnswer | None) -> list[Node]:
+    """A chunk's text, the answer marked where it stands."""
+    if told is None or told.place is None or told.citations[0] != chunk_id:
+        return [text]
+    start, end = told.place
+    if end > len(text):  # behind what is shown of it
+        return [text]
+    return [text[:start], h("mark", {"class": "qx-answer-mark"}, text[start:end]), text[end:]]
+
+
+def shortened(text: str) -> str:
+    """An answer of a bearable length."""
+    return text if len(text) <= LONGEST else text[:LONGEST].rstrip() + "…"
+
+
+def _words(told: EvidenceAnswer) -> list[Node]:
+    if not told.text:
+        return [h("p", {"class": "qx-answer-text qx-answer-none"}, "No answer in the evidence.")]
+    return [h("p", {"class": "qx-answer-text"}, shortened(told.text))]
+
+
+def _facts(told: EvidenceAnswer) -> list[Node]:
+    sure: list[Node] = []
+    if told.confidence is not None:
+        shown = h("span", {"class": "qx-mut"}, "confidence "), f"{100 * told.confidence:.0f} %"
+        sure = [h("span", {"class": "qx-kv", "title": CONFIDENCE, "tabindex": "0"}, *shown), " · "]
+    cited = [h("button", {"class": "qx-link", "data-act": "open", "data-arg": str(chunk_id)}, f"chunk {chunk_id:,}") for chunk_id in told.citations]
+    return [*sure, *(part for button in cited for part in (button, " · "))]

@@ -1,0 +1,119 @@
+"""Which language model answers for whom: what a visitor gives, else the one that whoever runs the app gives everyone, else none.
+
+Decides who may give one: anybody at their own machine; on a public server only for hosts that QRAG_LLM_ALLOW lists, and no model in the server's
+own memory. A visitor's model and key are found by a token that only their session holds; they lie in memory alone, and go with the session, on
+Forget, or when MAX_GIVEN others came after. A key goes to the host that it was given for and to no other. Knows nothing of components.
+"""
+
+from __future__ import annotations
+
+import secrets
+import threading
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from pydantic import SecretStr
+
+from app.session import Session
+from app.settings import Settings
+from core.errors import BadRequest
+from core.llm.address import ANYWHERE, Reach, reach_of_strangers, read_address
+from core.llm.endpoint import EndpointLlm, connect
+from core.llm.protocol import Llm
+
+if TYPE_CHECKING:
+    from app.services import Recent
+
+MAX_GIVEN = 500
+"""Visitors whose language model is kept."""
+
+
+def new_token() -> str:
+    """A name for a visitor's language model that nobody guesses."""
+    return secrets.token_hex(16)
+
+
+@dataclass(frozen=True)
+class Given:
+    """What a visitor gave."""
+
+    llm: Llm
+    key: SecretStr | None = None
+    """Kept so that another model of the same host can be asked without giving it again."""
+
+
+class LanguageModels:
+    """One per process."""
+
+    def __init__(self, settings: Settings, kept: Recent[Given]) -> None:
+        """`kept`: where visitors' models are, bounded. Raises BadRequest for settings that name no usable model."""
+        self._public = settings.public
+        self._reach: Reach = reach_of_strangers(settings.llm_allow) if settings.public else ANYWHERE
+        self._kept = kept
+        self._loading = threading.Lock()
+        self._loaded: tuple[str, Llm] | None = None
+        if (settings.llm_url is None) != (settings.llm_model is None):
+            raise BadRequest("QRAG_LLM_URL and QRAG_LLM_MODEL belong together; set both, or neither")
+        self.default: Llm | None = None
+        """For everyone who gives none."""
+        if settings.llm_url is not None and settings.llm_model is not None:
+            self.default = connect(settings.llm_url, settings.llm_model, settings.llm_key)
+
+    @property
+    def may_give(self) -> bool:
+        """Whether visitors may give models of their own."""
+        return not self._public or bool(self._reach.listed)
+
+    @property
+    def listed(self) -> tuple[str, ...]:
+        """The addresses that visitors may choose among; empty where any will do, or none."""
+        return tuple(map(str, self._reach.listed or ()))
+
+    def get(self, session: Session) -> Llm | None:
+        """The language model for a visitor."""
+        return self.given(session) or self.default
+
+    def given(self, session: Session) -> Llm | None:
+        """The one that they gave themselves."""
+        kept = self._kept.get(session.llm)
+        return None if kept is None else kept.llm
+
+    def give(self, session: Session, address: str, model: str, key: SecretStr) -> None:
+        """Takes a model at an endpoint; an empty key means the one given before for the same host. Asks nothing. Raises BadRequest."""
+        self._check(session)
+        before = self._kept.get(session.llm)
+        if not key.get_secret_value().strip() and before is not None and isinstance(before.llm, EndpointLlm):
+            same_host = before.llm.address.origin == read_address(address).origin
+            key = before.key if same_host and before.key is not None else key
+        self._kept.put(session.llm, Given(connect(address, model, key, reach=self._reach), key))
+
+    def give_local(self, session: Session, source: str) -> None:
+        """Takes a causal language model, a folder or a hub id, and loads it unless it was the last one. Raises BadRequest, BadCheckpoint."""
+        self._check(session)
+        if self._public:
+            raise BadRequest("this server loads no models of its visitors; give the address of an endpoint")
+        if not source.strip():
+            raise BadRequest("the model has no name; give a folder on this machine, or an id of the hub")
+        with self._loading:
+            if self._loaded is None or self._loaded[0] != source:
+                from core.llm.local import LocalLlm  # takes seconds
+
+                self._loaded = None  # its memory may be needed
+                self._loaded = (source, LocalLlm(source.strip()))
+            self._kept.put(session.llm, Given(self._loaded[1]))
+
+    def forget(self, session: Session) -> None:
+        """Model and key, as if they had never been given."""
+        self.release([session.llm])
+
+    def release(self, tokens: Collection[str]) -> None:
+        """Forgets the models of sessions that are over."""
+        for token in tokens:
+            self._kept.drop(token)
+
+    def _check(self, session: Session) -> None:
+        if not self.may_give:
+            raise BadRequest("this server takes no language models from its visitors; whoever runs it can list hosts in QRAG_LLM_ALLOW")
+        if not session.llm:
+            raise BadRequest("this page was away for too long; reload it")

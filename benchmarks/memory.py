@@ -1,0 +1,118 @@
+"""Megabytes that a hundred runs leave behind, from the 200th run on, when caches and kernels are warm: core alone, with the log, the app.
+
+Each part runs in a process of its own, whose resident memory is read from /proc after 200 runs and at the end. All runs are over the first
+sample, each with a question of its own, of 4 to 20 words. `page` presses Run on one page, `HTTP` calls `run_agent` without a page.
+"""
+
+from __future__ import annotations
+
+import random
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from itertools import islice
+from pathlib import Path
+
+import httpx
+
+from benchmarks import Row
+from benchmarks.serving import ROOT, served_app
+from tests.app.raw_page import RawPage
+
+WARM = 200
+"""Runs before memory counts."""
+WANTED = 1.0
+"""MB per 100 runs."""
+SAMPLE = "river-chronicle.txt"
+_WORDS = "where was the blanket before chapel who carried lantern to mill after ferry left bridge old woman garden kitchen and then boat".split()
+
+
+def rows(n: int = 400) -> list[Row]:
+    """`n`: runs that count, after the first 200."""
+    growth = {"core": _in_a_process("core", n), "core with log": _in_a_process("log", n), "app, page": _of_app(_by_page, n), "app, HTTP": _of_app(_by_http, n)}
+    return [Row(f"{part}, per 100 runs", megabytes, "MB", "wanted", megabytes / WANTED) for part, megabytes in growth.items()]
+
+
+def questions() -> Iterator[str]:
+    """Without end, the same ones every time."""
+    rng = random.Random(0)
+    while True:
+        yield " ".join(rng.choices(_WORDS, k=rng.randint(4, 20))) + "?"
+
+
+def resident(pid: int | str = "self") -> float:
+    """Resident memory of a process in MB, without pages of files, which the system takes and gives back as it likes."""
+    status = Path(f"/proc/{pid}/status").read_text(encoding="ascii", errors="replace")
+    return int(status.partition("RssAnon:")[2].split()[0]) / 1024
+
+
+def growth_per_100(run: Callable[[str], object], pid: int | str, n: int) -> float:
+    """MB per 100 of the `n` runs behind the first 200."""
+    asked = questions()
+    for question in islice(asked, WARM):
+        run(question)
+    warm = resident(pid)
+    for question in islice(asked, n):
+        run(question)
+    return (resident(pid) - warm) * 100 / n
+
+
+def _in_a_process(part: str, n: int) -> float:
+    command = [sys.executable, "-m", "benchmarks.memory", part, str(n)]
+    return float(subprocess.run(command, cwd=ROOT, check=True, stdout=subprocess.PIPE, text=True).stdout)
+
+
+def _of_app(runs: Callable[[str], Callable[[str], object]], n: int) -> float:
+    with served_app() as app:
+        return growth_per_100(runs(app.url), app.pid, n)
+
+
+def _by_page(url: str) -> Callable[[str], object]:
+    page = RawPage(url)
+    page.load("")
+    return lambda question: page.press("qx-run", qx_question=question)
+
+
+def _by_http(url: str) -> Callable[[str], object]:
+    http = httpx.Client(base_url=f"{url}/gradio_api/call/v2", timeout=120)
+
+    def call(name: str, **values: object) -> str:
+        event = http.post(f"/{name}", json=values).raise_for_status().json()["event_id"]
+        return http.get(f"/{name}/{event}").raise_for_status().text
+
+    document_id = call("open_document", sample=SAMPLE).partition('"document_id": "')[2].partition('"')[0]
+    return lambda question: call("run_agent", document_id=document_id, query=question)
+
+
+def _measure(part: str, n: int) -> float:
+    """Core in this process; what it logs goes to a folder that is gone afterwards."""
+    from core.encode.encoder import load_encoder
+    from core.events import fold
+    from core.experiments import ExperimentLog
+    from core.ingest import read_document
+    from core.opening import open_corpus
+    from core.qrag.agent import Agent
+    from core.runs import log_trace
+    from core.tasks.samples import SAMPLE_FOLDER
+
+    encoder = load_encoder()
+    corpus = open_corpus([read_document((SAMPLE_FOLDER / SAMPLE).read_bytes(), SAMPLE)], encoder).corpus
+    agent, config = Agent(encoder), encoder.spec.episode_config()
+    with tempfile.TemporaryDirectory() as folder:
+        log = ExperimentLog.open(Path(folder, "log.duckdb")) if part == "log" else None
+
+        def run(question: str) -> None:
+            trace = fold(agent.run(question, corpus, config))
+            if log is not None:
+                log_trace(log, trace, corpus.workspace, encoder)
+                log.flush()
+
+        growth = growth_per_100(run, "self", n)
+        if log is not None:
+            log.close()
+    return growth
+
+
+if __name__ == "__main__":
+    print(_measure(sys.argv[1], int(sys.argv[2])))

@@ -1,0 +1,130 @@
+"""A reader on disk: `reader.json` beside a LoRA adapter and the heads, and how its network is loaded.
+
+The folder holds adapter/ (the format of peft, bfloat16), heads.safetensors (float32) and, for a base encoder that is neither on PyPI nor on
+the hub, base/. Decides what a reader may say of itself (`ReaderSpec`). Nothing is unpickled. Knows nothing of questions.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Literal
+
+import torch
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save_file
+from torch import nn
+from transformers.utils import logging as transformers_logging
+
+from core.answer.confidence import Knots, check_knots
+from core.answer.network import ReaderNetwork
+from core.encode.adapter import adapter_file, merge_adapter
+from core.encode.checkpoint import MINILM, architecture, find_base, load_weights, max_positions_of, sha256_of
+from core.encode.tokens import FastTokenizer
+from core.errors import BadCheckpoint
+
+SPEC_FILE, HEADS_FILE, ADAPTER_FOLDER = "reader.json", "heads.safetensors", "adapter"
+SHIPPED = Path(__file__).resolve().parents[2] / "assets" / "reader"
+AS_IT_IS: Knots = ((0.0, 0.0), (1.0, 1.0))
+"""A confidence that is the model's own probability."""
+
+
+class ReaderSpec(BaseModel):
+    """Everything about a reader but its weights."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+    format: Literal[1] = 1
+    name: str = Field(min_length=1, max_length=100)
+    base: str = MINILM
+    """Hub id of the base encoder, or "." when architecture and tokenizer lie in the folder's `base/`."""
+    base_sha256: str
+    """Hash of the base encoder's weights that the adapter was trained on."""
+    window: int = Field(320, ge=32)
+    """Tokens read at once: question, passages and the marks between them."""
+    longest_answer: int = Field(48, ge=1, le=256)
+    """Tokens of a span, at most."""
+    no_answer_bias: float = 0.0
+    """Added to the score of "no answer" when it is compared with answers, in nats."""
+    confidence: Knots = AS_IT_IS
+    """Share of answers that are right by their probability: a rising line through these points."""
+    no_answer_confidence: Knots = AS_IT_IS
+    """The same for "no answer in the evidence"."""
+    training: dict[str, Any] | None = None
+    """Data, seed and settings of the training."""
+    scores: dict[str, Any] | None = None
+    """What validation measured."""
+
+    @field_validator("base")
+    @classmethod
+    def _base_is_no_path(cls, base: str) -> str:
+        if base != "." and (base.startswith(("/", "\\", "~")) or ".." in base):
+            raise ValueError('must be a hub id, or "." for the folder itself')
+        return base
+
+    @field_validator("confidence", "no_answer_confidence")
+    @classmethod
+    def _knots_rise(cls, knots: Knots) -> Knots:
+        return check_knots(knots)
+
+
+def read_reader_spec(folder: Path) -> ReaderSpec:
+    """Raises BadCheckpoint on a missing or invalid reader.json."""
+    try:
+        return ReaderSpec.model_validate_json((folder / SPEC_FILE).read_bytes())
+    except OSError as error:
+        raise BadCheckpoint(f"{folder.name} holds no readable {SPEC_FILE} ({error.strerror}); name the folder of a reader") from error
+    except ValidationError as error:
+        first = error.errors()[0]
+        raise BadCheckpoint(f"{SPEC_FILE} of {folder.name}: {'.'.join(map(str, first['loc']))} {first['msg']}; correct it or train again") from error
+
+
+def write_reader_spec(folder: Path, spec: ReaderSpec) -> None:
+    """Writes reader.json into an existing folder."""
+    (folder / SPEC_FILE).write_text(json.dumps(spec.model_dump(), indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+
+
+def fingerprint_of(folder: Path, spec: ReaderSpec) -> str:
+    """Names a reader: a hash over its settings and weights. Raises BadCheckpoint where a file is missing."""
+    files = [adapter_file(folder / ADAPTER_FOLDER), folder / HEADS_FILE]
+    for path in files:
+        if not path.is_file():
+            raise BadCheckpoint(f"{path.name} of reader {spec.name} is missing; train or download it again")
+    decides = spec.model_dump_json(exclude={"training", "scores"})
+    return hashlib.sha256((decides + "".join(map(sha256_of, files))).encode()).hexdigest()[:32]
+
+
+@torch.no_grad()
+def save_heads(folder: Path, heads: Mapping[str, nn.Linear]) -> None:
+    """Writes the heads into an existing folder."""
+    tensors = {f"{name}.{key}": value.detach().cpu().contiguous() for name, head in heads.items() for key, value in head.state_dict().items()}
+    save_file(tensors, folder / HEADS_FILE)
+
+
+def load_network(folder: Path, spec: ReaderSpec) -> tuple[ReaderNetwork, FastTokenizer]:
+    """The network in float32, in evaluation mode, with the adapter merged. Raises BadCheckpoint."""
+    transformers_logging.disable_progress_bar()
+    base = find_base(spec.base, folder)
+    weights_file = base / "model.safetensors"
+    if not weights_file.is_file():
+        raise BadCheckpoint(f"the base encoder {base.name} has no {weights_file.name}; fetch it again")
+    if sha256_of(weights_file) != spec.base_sha256:
+        raise BadCheckpoint(f"reader {spec.name} was trained on other weights of {spec.base} than the ones found; fetch that base encoder again")
+    tokenizer = FastTokenizer(base)
+    encoder = architecture(base)
+    if spec.window > max_positions_of(encoder):
+        raise BadCheckpoint(f"window {spec.window} of reader {spec.name} is above {max_positions_of(encoder)}, what its encoder reads; correct {SPEC_FILE}")
+    try:
+        load_weights(encoder, load_file(weights_file), f"{weights_file.name} of reader {spec.name}")
+        merge_adapter(encoder, folder / ADAPTER_FOLDER, f"of reader {spec.name}")
+        network = ReaderNetwork(encoder, spec.longest_answer, tokenizer.pad_id)
+        heads = load_file(folder / HEADS_FILE)
+        for name, head in network.heads.items():
+            head.load_state_dict({key: heads[f"{name}.{key}"] for key in head.state_dict()})
+    except (OSError, SafetensorError, KeyError, RuntimeError) as error:
+        raise BadCheckpoint(f"the weights of reader {spec.name} can't be used ({str(error)[:200]}); train or download it again") from error
+    network.eval().requires_grad_(False)
+    return network, tokenizer

@@ -1,0 +1,226 @@
+"""What the reader is trained on: questions over evidence that answers them, or doesn't.
+
+Answers of the data sets are strings, so every place of an accepted answer in the supporting passages counts as right. A question is asked
+over its support alone, over its support among passages that distract, or over distracting passages only, whose answer is "none": no
+passage with an accepted answer is ever among those. Stories and needles come from the project's generators, without end; test stories of
+bAbI are left out. Of the data sets only training parts are read. Validation holds out every question about one passage in twelve, so that it
+asks about passages that were no training question's support.
+Decides the shares. Knows nothing of tokens and networks.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from random import Random
+from typing import Any, Protocol
+
+from core.answer.lesson import Lesson, has_answer
+from core.answer.statements import SOURCE as STATEMENTS
+from core.answer.statements import statement_lesson
+from core.encode.tokens import FastTokenizer
+from core.errors import BadRequest
+from core.tasks.babi import BabiQuestion, read_babi
+from core.tasks.babi_world import TASKS, Task, story_key, story_keys, tell_babi
+from core.tasks.data import babi_folder
+from core.tasks.example import Example
+from core.tasks.noise import compose_noise, read_noise
+from core.tasks.qa_sets import read_qa
+from core.tasks.ruler import RANDOM_IDS, VARIANTS, needle_example, needle_hay
+from core.tasks.story import tell_story
+
+SETS: dict[str, tuple[str, str]] = {
+    "squad": ("squad", "train"),
+    "nq": ("nq", "train"),
+    "hotpotqa": ("hotpotqa", "train"),
+    "hotpotqa-sentences": ("hotpotqa", "train_sentences"),
+    "2wiki": ("2wiki", "train"),
+    "musique": ("musique", "train"),
+}
+"""Data set and part behind each name."""
+SHARES: dict[str, float] = {
+    "squad": 2,
+    "nq": 3.5,
+    "hotpotqa": 3,
+    "hotpotqa-sentences": 3,
+    "2wiki": 1.5,
+    "musique": 2,
+    "babi": 2.5,
+    "stories": 1.5,
+    "needles": 0.7,
+    STATEMENTS: 2,
+}
+"""How often each source is drawn, as weights."""
+ALONE, AMONG = 0.5, 0.3
+"""Shares of questions over their support alone and over support among distracting passages; the rest is asked over distracting passages only."""
+MOST_DISTRACTORS = 3
+HELD_OUT = 12
+"""One passage in so many is validation's."""
+NOISE_TOKENS = 60_000
+"""Of prose that stands between the facts of stories."""
+_MOST_NOISE = 4
+"""Sentences of prose or other facts beside a story's deciding facts."""
+_VALIDATION_GENERATED = 0.3
+"""Share of generated questions in validation."""
+
+
+class Course(Protocol):
+    """A source of lessons."""
+
+    name: str
+
+    def draw(self, rng: Random, n: int) -> list[Lesson]:
+        """n training lessons; everything random comes from `rng`."""
+        ...
+
+    def validation(self, n: int) -> list[Lesson]:
+        """About n lessons that `draw` never gives, the same at every call."""
+        ...
+
+    def describe(self) -> dict[str, Any]:
+        """What the course consists of, for the record: plain JSON values."""
+        ...
+
+
+class ReadingCourse:
+    """The course of the reader that ships; a `Course`."""
+
+    name = "reading"
+
+    def __init__(self, data: Path | None, tokenizer: FastTokenizer) -> None:
+        """Raises BadRequest when the data sets aren't there."""
+        self._tokenizer = tokenizer
+        examples = {name: _answerable(*named, data) for name, named in SETS.items()}
+        held = {_plain(one.question) for several in examples.values() for one in several if _is_held_out(one)}
+        self._train = {name: [one for one in several if _plain(one.question) not in held] for name, several in examples.items()}
+        self._held_out = [one for several in examples.values() for one in several if _plain(one.question) in held]
+        Random("order of the reader's validation").shuffle(self._held_out)
+        self._noise = [
+            *compose_noise(Random("prose of the reader's training"), tokenizer, NOISE_TOKENS).texts,
+            *read_noise("books/train", tokenizer, None, NOISE_TOKENS, data).texts,
+        ]
+        self._test_keys: set[str] = set()
+        for task in TASKS:
+            self._test_keys |= story_keys(read_babi(babi_folder(data), task, "test"))
+        self._made: dict[str, Callable[[Random], Lesson]] = {"babi": self._babi, "stories": self._story, "needles": self._needle}
+
+    def draw(self, rng: Random, n: int) -> list[Lesson]:
+        """See `Course`."""
+        names = rng.choices(list(SHARES), list(SHARES.values()), k=n)
+        return [self._lesson(name, rng) for name in names]
+
+    def validation(self, n: int) -> list[Lesson]:
+        """See `Course`; a part of them generated."""
+        rng = Random("validation of the reader")
+        n_made = round(_VALIDATION_GENERATED * n)
+        asked = self._held_out[: n - n_made]
+        names = list(self._made)
+        return [_asked(one, rng) for one in asked] + [self._made[names[i % len(names)]](rng) for i in range(n_made)]
+
+    def held_out_pairs(self) -> list[tuple[Lesson, list[str]]]:
+        """Each held-out question over its support, and its distracting passages: what support is measured on."""
+        return [(_over_support(one), _distractors(one)) for one in self._held_out]
+
+    def describe(self) -> dict[str, Any]:
+        """See `Course`."""
+        questions = {name: len(several) for name, several in self._train.items()}
+        return {"shares": SHARES, "questions": questions, "held_out": len(self._held_out), "test_stories_left_out": len(self._test_keys)}
+
+    def _lesson(self, name: str, rng: Random) -> Lesson:
+        if name in self._made:
+            return self._made[name](rng)
+        if name != STATEMENTS:
+            return _asked(rng.choice(self._train[name]), rng)
+        while True:
+            example = rng.choice(self._train[rng.choice(list(SETS))])
+            lesson = _over_support(example)
+            if lesson.label is None and (made := statement_lesson(lesson, rng.sample(_distractors(example), min(2, len(_distractors(example)))), rng)):
+                return made
+
+    def _babi(self, rng: Random) -> Lesson:
+        task: Task = rng.choice(TASKS)
+        while True:
+            story = tell_babi(task, rng)
+            if story_key(story.facts, story.question) not in self._test_keys:
+                return self._told("babi", story, rng)
+
+    def _story(self, rng: Random) -> Lesson:
+        n_each = rng.choice((1, 2, 3))
+        story = tell_story(rng, 9 * n_each + rng.randrange(21 * n_each + 1), 3 * n_each)
+        asked = rng.choice(story.questions)
+        facts = tuple(fact.text for fact in story.facts)
+        return self._told("stories", BabiQuestion(asked.question, facts, tuple(sorted(asked.support)), asked.answer), rng)
+
+    def _told(self, source: str, story: BabiQuestion, rng: Random) -> Lesson:
+        """A story's deciding facts, perhaps among others and prose, in the order of the story; or only facts that name nothing asked about."""
+        named = set(story.question.rstrip("?").split()[2:]) - {"the", "is", "was"}
+        others = [row for row in range(len(story.facts)) if row not in story.support]
+        if rng.random() > ALONE + AMONG:
+            silent = [row for row in others if not named & set(story.facts[row].rstrip(".").split())]
+            rows = sorted(rng.sample(silent, min(len(silent), rng.randint(1, _MOST_NOISE))))
+            return Lesson(source, story.question, self._with_noise([story.facts[row] for row in rows], rng, least=1)[0], ())
+        rows = sorted({*story.support, *rng.sample(others, min(len(others), rng.randrange(_MOST_NOISE + 1)))})
+        passages, places = self._with_noise([story.facts[row] for row in rows], rng)
+        return Lesson(source, story.question, passages, (story.answer,), tuple(places[rows.index(row)] for row in story.support))
+
+    def _with_noise(self, facts: Sequence[str], rng: Random, least: int = 0) -> tuple[tuple[str, ...], list[int]]:
+        """The facts in their order, some prose between them, and where the facts are."""
+        noise = rng.sample(self._noise, rng.choice((0, 0, 1, 2)) or (least if not facts else 0))
+        texts = list(facts)
+        for text in noise:
+            texts.insert(rng.randrange(len(texts) + 1), text)
+        taken = set(noise)
+        return tuple(texts), [row for row, text in enumerate(texts) if text not in taken]
+
+    def _needle(self, rng: Random) -> Lesson:
+        variant = rng.choice([name for name, kinds in VARIANTS.items() if kinds.n_asked * kinds.n_values == 1])
+        random_ids = VARIANTS[variant].kind == RANDOM_IDS
+        hay = needle_hay(rng, variant, 3, self._tokenizer, "train")
+        example = needle_example(rng, variant, hay, 4 if random_ids else 5)
+        return _asked(Example(example.id, "needles", example.question, tuple(example.chunks), example.support, example.answers), rng)
+
+
+def _answerable(name: str, part: str, data: Path | None) -> list[Example]:
+    """The questions whose answer stands in their support. Raises BadRequest where none does."""
+    examples = [one for one in read_qa(name, part, data) if has_answer(_over_support(one))]
+    if not examples:
+        raise BadRequest(f"no answer of {name} ({part}) stands in the passages that support it; fetch the set again")
+    return examples
+
+
+def _asked(example: Example, rng: Random) -> Lesson:
+    """A question over its support, over its support among others, or over others only."""
+    over_support, distractors = _over_support(example), _distractors(example)
+    kind = rng.random()
+    if kind < ALONE or not distractors:
+        return over_support
+    drawn = rng.sample(distractors, min(len(distractors), rng.randint(1, MOST_DISTRACTORS)))
+    if kind >= ALONE + AMONG:
+        return Lesson(example.task, example.question, tuple(drawn), ())
+    texts = [*over_support.passages, *drawn]
+    order = rng.sample(range(len(texts)), len(texts))
+    places = tuple(now for now, was in enumerate(order) if was in over_support.places)
+    return Lesson(example.task, example.question, tuple(texts[row] for row in order), over_support.answers, places)
+
+
+def _over_support(example: Example) -> Lesson:
+    passages = tuple(example.chunks[row] for row in example.support)
+    return Lesson(example.task, example.question, passages, example.answers, tuple(range(len(passages))))
+
+
+def _distractors(example: Example) -> list[str]:
+    """Passages that are no support and hold no accepted answer."""
+    wanted = [_plain(answer) for answer in example.answers if _plain(answer) not in ("yes", "no")]
+    others = [text for row, text in enumerate(example.chunks) if row not in example.support]
+    return [text for text in others if not any(answer in _plain(text) for answer in wanted)]
+
+
+def _is_held_out(example: Example) -> bool:
+    """By the title of a supporting passage, by its text where it has none."""
+    titles = (example.chunks[row].partition(": ")[0] for row in example.support)
+    return any(hashlib.sha256(_plain(title).encode()).digest()[0] % HELD_OUT == 0 for title in titles)
+
+
+def _plain(text: str) -> str:
+    return " ".join(text.casefold().split())

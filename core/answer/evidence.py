@@ -1,0 +1,66 @@
+"""An answer from chunks: what a reader says of the evidence of a run, with the place in its chunk, as log, page and command line hold it.
+
+Decides that evidence is read in document order. Knows nothing of how the chunks were found.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from core.answer.protocol import Reader
+
+
+@dataclass(frozen=True, slots=True)
+class EvidenceAnswer:
+    """What was answered from some chunks."""
+
+    text: str
+    """Empty when the evidence holds no answer."""
+    confidence: float | None
+    """None where nobody measured it, as with language models."""
+    by: str
+    """Name of who answered."""
+    citations: tuple[int, ...] = ()
+    """Chunks that the answer rests on; none for "yes", "no" and an empty answer."""
+    place: tuple[int, int] | None = None
+    """Where the answer stands in the text of the cited chunk."""
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain JSON values; `span` is None where no place can be pointed at."""
+        span = None if self.place is None else {"chunk_id": self.citations[0], "start": self.place[0], "end": self.place[1]}
+        return {"text": self.text, "confidence": self.confidence, "by": self.by, "citations": list(self.citations), "span": span}
+
+    @classmethod
+    def from_json(cls, values: Mapping[str, Any], texts: Mapping[int, str]) -> EvidenceAnswer | None:
+        """Inverse of `to_json`, for an answer from chunks with these texts; None for anything else: logs are brought by strangers."""
+        text, confidence, by, cited, span = (values.get(name) for name in ("text", "confidence", "by", "citations", "span"))
+        measured = isinstance(confidence, int | float) and 0 <= confidence <= 1
+        if not isinstance(text, str) or not isinstance(by, str) or not (measured or confidence is None):
+            return None
+        sure = None if confidence is None else float(confidence)
+        if not isinstance(cited, list) or not all(type(chunk_id) is int and chunk_id in texts for chunk_id in cited):
+            return None
+        if span is None:
+            return cls(text, sure, by, tuple(cited))
+        if not isinstance(span, dict) or span.get("chunk_id") not in cited[:1]:
+            return None
+        start, end = span.get("start"), span.get("end")
+        if type(start) is not int or type(end) is not int or start < 0 or texts[cited[0]][start:end] != text:
+            return None
+        return cls(text, sure, by, tuple(cited), (start, end))
+
+
+def answer_evidence(reader: Reader, questions: Sequence[str], evidence: Sequence[Mapping[int, str]]) -> list[EvidenceAnswer]:
+    """An answer to each question from its chunks, texts by chunk id."""
+    chunk_ids = [sorted(texts) for texts in evidence]
+    passages = [[texts[chunk_id] for chunk_id in ids] for ids, texts in zip(chunk_ids, evidence, strict=True)]
+    told = []
+    for ids, answer in zip(chunk_ids, reader.read_many(questions, passages), strict=True):
+        confidence = round(answer.confidence, 4)
+        if answer.span is None:
+            told.append(EvidenceAnswer(answer.text, confidence, reader.name))
+        else:
+            told.append(EvidenceAnswer(answer.text, confidence, reader.name, (ids[answer.span.passage],), (answer.span.start, answer.span.end)))
+    return told

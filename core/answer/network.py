@@ -1,0 +1,90 @@
+"""The reader's network: the base encoder with two heads, and one distribution over everything a window may answer.
+
+A window answers with one of its spans, or with one of CLASSES. A span's score is that of its first token as a beginning plus that of its
+last token as an end; all spans within one passage up to the longest answer compete with the classes in one softmax, so a string that
+occurs twice may share its probability between its places, and training need not know which of them is meant.
+Knows nothing of texts and files.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import nn
+from transformers import PreTrainedModel
+
+from core.answer.windows import Window
+
+CLASSES = ("none", "yes", "no")
+"""Answers that are no span; "none": the window holds no answer."""
+NONE = CLASSES.index("none")
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Logits:
+    """Scores of B windows of at most T tokens, float32; spans that can't be answers have -inf."""
+
+    spans: torch.Tensor
+    """(B, T, L): row by first token, column by number of tokens less one."""
+    classes: torch.Tensor
+    """(B, len(CLASSES))."""
+
+    def flat(self) -> torch.Tensor:
+        """(B, T * L + len(CLASSES))."""
+        return torch.cat([self.spans.flatten(1), self.classes], dim=1)
+
+
+class ReaderNetwork(nn.Module):
+    """See the module."""
+
+    def __init__(self, encoder: PreTrainedModel, longest_answer: int, pad_id: int) -> None:
+        super().__init__()
+        self.encoder = encoder
+        self.longest_answer, self._pad_id = longest_answer, pad_id
+        dim = int(encoder.config.hidden_size)
+        self.borders = nn.Linear(dim, 2)
+        self.classes = nn.Linear(dim, len(CLASSES))
+        self._segments = int(getattr(encoder.config, "type_vocab_size", 0)) > 1
+
+    @property
+    def heads(self) -> dict[str, nn.Linear]:
+        """What is added to the encoder, by name."""
+        return {"borders": self.borders, "classes": self.classes}
+
+    def forward(self, windows: Sequence[Window]) -> Logits:
+        """The scores of some windows, padded to the longest of them."""
+        device = self.borders.weight.device
+        width = max(len(window.ids) for window in windows)
+        ids = torch.full((len(windows), width), self._pad_id)
+        mask, segments, passages = torch.zeros_like(ids), torch.zeros_like(ids), torch.full_like(ids, -1)
+        begins, ends = torch.zeros_like(ids, dtype=torch.bool), torch.zeros_like(ids, dtype=torch.bool)
+        for row, window in enumerate(windows):
+            n = len(window.ids)
+            ids[row, :n], mask[row, :n], segments[row, window.n_question : n] = torch.tensor(window.ids), 1, 1
+            passages[row, :n] = torch.from_numpy(window.passages)
+            begins[row, :n], ends[row, :n] = torch.from_numpy(window.may_begin), torch.from_numpy(window.may_end)
+        told = {"token_type_ids": segments.to(device)} if self._segments else {}
+        hidden = self.encoder(input_ids=ids.to(device), attention_mask=mask.to(device), **told).last_hidden_state.float()
+        borders = self.borders(hidden)
+        allowed = _allowed(passages, begins, ends, self.longest_answer).to(device)
+        spans = borders[:, :, 0, None] + _shifted(borders[:, :, 1], self.longest_answer, 0.0)
+        return Logits(spans.masked_fill(~allowed, -torch.inf), self.classes(hidden[:, 0]))
+
+
+def marginal_loss(logits: Logits, gold: torch.Tensor) -> torch.Tensor:
+    """Mean over windows of -log of the probability that gold answers have together; `gold`: bool like `logits.flat()`, one at least in each row."""
+    scores = logits.flat()
+    return (scores.logsumexp(1) - scores.masked_fill(~gold, -torch.inf).logsumexp(1)).mean()
+
+
+def _shifted(values: torch.Tensor, width: int, filler: float) -> torch.Tensor:
+    """(B, T, width) from (B, T): entry [b, t, k] is values[b, t + k], the filler behind the end."""
+    return nn.functional.pad(values, (0, width - 1), value=filler).unfold(1, width, 1)
+
+
+def _allowed(passages: torch.Tensor, begins: torch.Tensor, ends: torch.Tensor, width: int) -> torch.Tensor:
+    """(B, T, width) bool: the span lies within one passage and between word borders."""
+    same = _shifted(passages, width, -1) == passages[:, :, None]
+    return same & (passages >= 0)[:, :, None] & begins[:, :, None] & _shifted(ends.to(torch.int8), width, 0).bool()

@@ -1,0 +1,149 @@
+"""The extractive reader: points at the span of the passages that answers a question, or says that none does.
+
+Every window of a question competes in one distribution. A span's odds are those against its own window's "none", so "no answer" has the
+odds 1 once for all windows; places with the same words share their probability. Decides that the best answer by probability is given even
+where it is unlikely, unless "no answer" is likelier, and that confidence is calibrated (see `confidence`).
+Knows nothing of retrieval and of pages.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from core.answer.agreement import agreement
+from core.answer.checkpoint import SHIPPED, fingerprint_of, load_network, read_reader_spec
+from core.answer.confidence import confidence
+from core.answer.network import CLASSES, NONE, Logits
+from core.answer.protocol import Answer, Span
+from core.answer.windows import Window, read_windows, without_halves
+from core.encode.encoder import fast_dtype, find_device
+from core.encode.forward import batches_by_length
+from core.metrics import plain_answer
+
+_BATCH_TOKENS = {"cpu": 4_096, "cuda": 65_536}
+"""Padded tokens a batch."""
+_BEST_SPANS = 20
+"""Spans of a window that are looked at; the rest only counts against them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """One answer that a window gives."""
+
+    text: str
+    log_odds: float
+    """Against "none" of its window."""
+    span: Span | None
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What a reader thinks of a question before it decides."""
+
+    answers: tuple[tuple[Candidate, float], ...]
+    """The best wording of each answer and the log-odds of all its places together, falling; none where nothing was read."""
+    total: float
+    """Log-odds of all answers together, those beyond the best included."""
+
+    def best(self, bias: float) -> tuple[Candidate | None, float]:
+        """The likeliest answer, None for "no answer", and its probability; `bias` is added to the log-odds of "no answer", which are 0."""
+        everything = float(np.logaddexp(self.total, bias))
+        if not self.answers or bias >= self.answers[0][1]:
+            return None, float(np.exp(bias - everything))
+        candidate, log_odds = self.answers[0]
+        return candidate, float(np.exp(log_odds - everything))
+
+
+class ExtractiveReader:
+    """A trained reader on one device; a `Reader`."""
+
+    def __init__(self, folder: Path = SHIPPED, device: str | None = None) -> None:
+        """Raises BadCheckpoint, and BadRequest for a device that isn't there."""
+        self.spec = read_reader_spec(folder)
+        self.name = self.spec.name
+        self.fingerprint = fingerprint_of(folder, self.spec)
+        """Hash over settings and weights."""
+        self.device = find_device(device)
+        network, self.tokenizer = load_network(folder, self.spec)
+        self._network = network.to(self.device)
+        self._network.encoder.to(fast_dtype(self.device))
+
+    def read(self, question: str, passages: Sequence[str]) -> Answer:
+        """See `Reader`."""
+        return self.read_many([question], [passages])[0]
+
+    def read_many(self, questions: Sequence[str], passages: Sequence[Sequence[str]]) -> list[Answer]:
+        """See `Reader`."""
+        return [self.decide(reading) for reading in self.readings(questions, passages)]
+
+    def support(self, statement: str, passage: str) -> float:
+        """See `Reader` and `agreement`."""
+        return agreement(statement, passage)
+
+    def decide(self, reading: Reading) -> Answer:
+        """The answer that a reading comes to."""
+        best, probability = reading.best(self.spec.no_answer_bias)
+        if best is None:
+            return Answer("", confidence(probability, self.spec.no_answer_confidence) if reading.answers else 1.0)
+        return Answer(best.text, confidence(probability, self.spec.confidence), best.span)
+
+    def readings(self, questions: Sequence[str], passages: Sequence[Sequence[str]]) -> list[Reading]:
+        """What the reader thinks of each question, all windows in common batches."""
+        windows = [read_windows(self.tokenizer, question, told, self.spec.window) for question, told in zip(questions, passages, strict=True)]
+        rows = [window for several in windows for window in several]
+        found = iter(self._candidates(rows))
+        return [_pooled([next(found) for _ in several], told) if several else Reading((), -np.inf) for several, told in zip(windows, passages, strict=True)]
+
+    def _candidates(self, rows: Sequence[Window]) -> list[_Scored]:
+        """What each window says, in order."""
+        scored: dict[int, _Scored] = {}
+        for batch in batches_by_length([len(row.ids) for row in rows], _BATCH_TOKENS[self.device.type]) if rows else ():
+            with torch.inference_mode():
+                logits = self._network([rows[i] for i in batch])
+            scored.update(zip(batch, _scored([rows[i] for i in batch], logits), strict=True))
+        return [scored[i] for i in range(len(rows))]
+
+
+@dataclass(frozen=True, slots=True)
+class _Scored:
+    """One window's best answers as (log-odds, passage, start, end); a class has the passage -1 and its number as start."""
+
+    best: tuple[tuple[float, int, int, int], ...]
+    total: float
+    """Log of the odds of all answers together."""
+
+
+def _scored(windows: Sequence[Window], logits: Logits) -> Iterator[_Scored]:
+    classes = logits.classes.cpu().numpy()
+    totals = torch.cat([logits.spans.flatten(1), logits.classes[:, NONE + 1 :]], dim=1).logsumexp(1).cpu().numpy()
+    longest = logits.spans.shape[2]
+    values, places = logits.spans.flatten(1).topk(min(_BEST_SPANS, logits.spans[0].numel()), dim=1)
+    for row, window in enumerate(windows):
+        none = float(classes[row, NONE])
+        best = [(float(classes[row, number]) - none, -1, number, 0) for number in range(NONE + 1, len(CLASSES))]
+        for value, place in zip(values[row].tolist(), places[row].tolist(), strict=True):
+            first, more = divmod(place, longest)
+            if np.isfinite(value):
+                best.append((value - none, int(window.passages[first]), int(window.starts[first]), int(window.ends[first + more])))
+        yield _Scored(tuple(best), float(totals[row]) - none)
+
+
+def _pooled(windows: Sequence[_Scored], passages: Sequence[str]) -> Reading:
+    """One distribution over the answers of all windows of a question."""
+    groups: dict[str, list[Candidate]] = {}
+    for log_odds, passage, start, end in (one for window in windows for one in window.best):
+        text = CLASSES[start] if passage < 0 else without_halves(passages[passage][start:end])
+        span = None if passage < 0 else Span(passage, start, end)
+        groups.setdefault(plain_answer(text) or text, []).append(Candidate(text, log_odds, span))
+    answers = [(max(group, key=lambda one: one.log_odds), float(np.logaddexp.reduce([one.log_odds for one in group]))) for group in groups.values()]
+    return Reading(tuple(sorted(answers, key=lambda answer: -answer[1])), float(np.logaddexp.reduce([window.total for window in windows])))
+
+
+def load_reader(folder: Path = SHIPPED, device: str | None = None) -> ExtractiveReader:
+    """The reader that ships, or the one in a folder. Raises BadCheckpoint, BadRequest."""
+    return ExtractiveReader(folder, device)

@@ -1,0 +1,103 @@
+"""What validation sets and measures: the bias of "no answer", the two confidence lines, scores by source.
+
+The bias is the one of a grid at which the mean F1 of all lessons is largest; an answer to a question without one scores 0, saying so scores 1.
+Confidence is fitted on answers that are right word for word (EM). The reported calibration error is that of a two-fold fit: each half is judged
+by the line of the other. Knows nothing of training.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from core.answer.confidence import Knots, confidence, expected_calibration_error, fit_confidence
+from core.answer.lesson import Lesson
+from core.answer.reader import ExtractiveReader, Reading
+from core.metrics import answer_em, answer_f1
+
+BIASES = tuple(np.arange(-3.0, 3.01, 0.25).tolist())
+"""In nats."""
+
+
+@dataclass(frozen=True)
+class Tuning:
+    """See the module."""
+
+    no_answer_bias: float
+    confidence: Knots
+    no_answer_confidence: Knots
+    scores: dict[str, Any]
+    by_source: dict[str, dict[str, float]]
+    standard_error: float
+    """Of the mean F1."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Outcome:
+    """One lesson read."""
+
+    answered: bool
+    probability: float
+    em: float
+    f1: float
+
+
+def tune(reader: ExtractiveReader, lessons: Sequence[Lesson]) -> Tuning:
+    """Reads the lessons without a bias and chooses. At least one lesson."""
+    readings = reader.readings([lesson.question for lesson in lessons], [lesson.passages for lesson in lessons])
+    scored = {bias: [_outcome(reading, bias, lesson) for reading, lesson in zip(readings, lessons, strict=True)] for bias in BIASES}
+    bias = max(BIASES, key=lambda bias: (round(float(np.mean([one.f1 for one in scored[bias]])), 6), -abs(bias)))
+    outcomes = scored[bias]
+    values = [one.f1 for one in outcomes]
+    by_source: dict[str, dict[str, float]] = {}
+    for source in sorted({lesson.source for lesson in lessons}):
+        own = [one for one, lesson in zip(outcomes, lessons, strict=True) if lesson.source == source and lesson.answers]
+        if own:
+            by_source[source] = {"n": len(own), "em": _mean([one.em for one in own]), "f1": _mean([one.f1 for one in own])}
+    unanswerable = [one for one, lesson in zip(outcomes, lessons, strict=True) if not lesson.answers]
+    answered, empty = [one for one in outcomes if one.answered], [one for one in outcomes if not one.answered]
+    scores = {
+        "n": len(outcomes),
+        "f1": _mean(values),
+        "em": _mean([one.em for one in outcomes]),
+        "no_answer_right": _mean([one.f1 for one in unanswerable]) if unanswerable else None,
+        "ece": _cross_fitted_error([answered, empty]),
+        "ece_uncalibrated": _error([one.probability for one in outcomes], [one.em == 1 for one in outcomes]),
+    }
+    error = float(np.std(values, ddof=1)) / len(values) ** 0.5 if len(values) > 1 else 0.0
+    return Tuning(bias, _fit(answered), _fit(empty), scores, by_source, error)
+
+
+def _outcome(reading: Reading, bias: float, lesson: Lesson) -> _Outcome:
+    best, probability = reading.best(bias)
+    text = "" if best is None else best.text
+    if not lesson.answers:
+        return _Outcome(best is not None, probability, float(best is None), float(best is None))
+    return _Outcome(best is not None, probability, answer_em(text, lesson.answers), answer_f1(text, lesson.answers))
+
+
+def _fit(outcomes: Sequence[_Outcome]) -> Knots:
+    return fit_confidence([one.probability for one in outcomes], [one.em == 1 for one in outcomes])
+
+
+def _cross_fitted_error(kinds: Sequence[Sequence[_Outcome]]) -> float | None:
+    """Calibration error where each half of the answers is judged by the line fitted on the other; `kinds`: those that share a line."""
+    confidences, right = [], []
+    for outcomes in kinds:
+        for judged, fitted in ((outcomes[::2], outcomes[1::2]), (outcomes[1::2], outcomes[::2])):
+            knots = _fit(fitted)
+            confidences += [confidence(one.probability, knots) for one in judged]
+            right += [one.em == 1 for one in judged]
+    return _error(confidences, right)
+
+
+def _error(confidences: Sequence[float], right: Sequence[bool]) -> float | None:
+    error = expected_calibration_error(confidences, right)
+    return None if error is None else round(error, 4)
+
+
+def _mean(values: Sequence[float]) -> float:
+    return round(float(np.mean(values)), 4)

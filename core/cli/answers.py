@@ -1,0 +1,65 @@
+"""Questions of tasks through the reader, over the support and over what methods retrieve, for `study answers`.
+
+Decides that each task's evidence is retrieved by the agent that ships for its kind, which stops by its own threshold, and by methods that take
+as many chunks as the task's budget. Progress goes to stderr while somebody watches.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Iterator, Sequence
+
+from core.answer.checkpoint import SHIPPED
+from core.answer.evaluation import evaluate_answers, gold_evidence
+from core.answer.reader import load_reader
+from core.answer.rows import AnswerRow
+from core.cli.evaluation import Subject, load_subject, load_task_examples, progress_printer, task_length
+from core.config import EpisodeConfig
+from core.evaluate.outcomes import own_steps
+from core.evaluate.run import EvaluationProgress, Progress, Setting, evaluate
+from core.studies.registry import AnswerStudy
+from core.tasks.babi_world import TASKS as STORIES
+from core.tasks.catalog import TaskSet
+from core.tasks.example import Example
+
+GOLD = "gold"
+
+
+def answer_rows(names: Sequence[str], study: AnswerStudy, args: argparse.Namespace) -> Iterator[AnswerRow]:
+    """A row a task, kind of evidence and question. Raises BadRequest, BadCheckpoint."""
+    reader, subjects = load_reader(args.reader or SHIPPED, args.device), _Subjects(args)
+    for name in names:
+        task = load_task_examples(name, argparse.Namespace(**vars(args) | {"n": args.n or study.n}), subjects.of("topk", name).encoder)
+        about = {"split": args.split, "length": task_length(name, args.length), "seed": args.seed}
+        for kind in study.evidence:
+            called, evidence_of = (GOLD, gold_evidence) if kind == GOLD else _retrieved(kind, task, subjects.of(kind, name), args)
+            yield from evaluate_answers(reader, task.examples, evidence_of, _told_by(progress_printer(f"{name} from {called}")), evidence=called, **about)
+
+
+class _Subjects:
+    """Methods, each loaded once."""
+
+    def __init__(self, args: argparse.Namespace) -> None:
+        self._args = args
+        self._loaded: dict[tuple[str, str | None], Subject] = {}
+
+    def of(self, kind: str, task: str) -> Subject:
+        """The method of that kind for a task."""
+        agent = (self._args.checkpoint or ("narrative" if task in STORIES else "multi-hop")) if kind == "qrag" else None
+        if (kind, agent) not in self._loaded:
+            self._loaded[kind, agent] = load_subject(kind, agent, self._args.device)
+        return self._loaded[kind, agent]
+
+
+def _retrieved(kind: str, task: TaskSet, subject: Subject, args: argparse.Namespace) -> tuple[str, Callable[[Example], Sequence[int]]]:
+    """What the evidence is called, and the chunk ids that it is for each example."""
+    spec = subject.encoder.spec
+    config = EpisodeConfig(step_budget=args.step_budget or task.step_budget, stop_threshold=spec.stop_threshold if kind == "qrag" else None, seed=args.seed)
+    setting = Setting(split=args.split, length=task_length(task.name, args.length))
+    rows = evaluate(task.examples, setting, subject.retriever, subject.encoder, config, progress_printer(task.name))
+    chosen = {row.id: row.chosen[: own_steps(row)] for row in rows}
+    return spec.name if kind == "qrag" else kind, lambda example: chosen[example.id]
+
+
+def _told_by(report: Progress) -> Callable[[int, int], None]:
+    return lambda done, total: report(EvaluationProgress("retrieving", done, total, None))

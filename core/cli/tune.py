@@ -1,0 +1,135 @@
+"""`python -m core preferences` and `python -m core tune`: from logged SPARC runs to preference pairs, and from pairs to a tuned language model.
+
+Progress goes to stderr. Ctrl-C ends a tuning after the step under way; the same command goes on from there.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import signal
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import fields
+from importlib.util import find_spec
+from pathlib import Path
+from threading import Event
+from typing import Any
+
+from core.errors import BadRequest, Cancelled
+from core.experiments import add_log_option, default_log_path, open_reader
+from core.experiments.atomic import write_whole
+from core.tune.collect import collect_pairs
+from core.tune.config import TuneConfig
+from core.tune.pairs import pair_lines, read_pairs
+
+_HELP = {
+    "weight_lambda": "weight of the pairs in which going on is preferred to stopping",
+    "beta": "scale of the log-probabilities in the loss",
+    "epochs": "times that all pairs are gone through",
+    "learning_rate": "at the first step",
+    "accumulate": "pairs of one step",
+    "rank": "of the LoRA changes",
+    "lora_alpha": "the changes are scaled by this over the rank",
+    "max_tokens": "of prompt and reply; longer pairs are left out",
+    "seed": "of everything random",
+}
+
+
+def add_preferences_flags(parser: argparse.ArgumentParser) -> None:
+    """The flags of `preferences`."""
+    add_log_option(parser)
+    parser.add_argument("--to", type=Path, required=True, metavar="FILE.jsonl", help="file for the pairs")
+    parser.add_argument("--json", action="store_true", help="print the counts as one JSON object")
+    parser.set_defaults(func=run_preferences)
+
+
+def add_tune_flags(parser: argparse.ArgumentParser) -> None:
+    """The flags of `tune`: every setting of `TuneConfig`, by its name."""
+    parser.add_argument("--pairs", type=Path, required=True, metavar="FILE.jsonl", help="pairs that `preferences` wrote")
+    parser.add_argument("--model", required=True, metavar="DIR_OR_ID", help="a causal language model: a folder, or an id of the hub")
+    parser.add_argument("--out", type=Path, required=True, metavar="DIR", help="folder for the adapters; an unfinished tuning there goes on")
+    parser.add_argument("--device", metavar="D", help="cpu or cuda (default: cuda when there is one)")
+    for field in fields(TuneConfig):
+        if field.name in _HELP:
+            kind = float if field.type == "float" else int
+            metavar, words = "X" if kind is float else "N", f"{_HELP[field.name]} (default {field.default})"
+            parser.add_argument(f"--{field.name.replace('_', '-')}", type=kind, default=field.default, metavar=metavar, help=words)
+    parser.add_argument("--reference", action=argparse.BooleanOptionalAction, default=True, help="compare with the untuned model (default)")
+    parser.add_argument("--json", action="store_true", help="print the result as one JSON object")
+    parser.set_defaults(func=run_tune)
+
+
+def run_preferences(args: argparse.Namespace) -> int:
+    """Prints what the log gave."""
+    with open_reader(args.log or default_log_path()) as reader:
+        if reader.notice:
+            _say(reader.notice)
+        pairs, report = collect_pairs(reader)
+    try:
+        write_whole(args.to, pair_lines(pairs))
+    except OSError as error:
+        raise BadRequest(f"{args.to} can't be written ({error.strerror}); name another file") from error
+    counts = ", ".join(f"{count:,} {kind.replace('_', ' ')}" for kind, count in report.pairs.items())
+    print(json.dumps({"path": str(args.to), **report.to_json()}) if args.json else f"{args.to}: {counts}, from {report.runs:,} runs")
+    return 0
+
+
+def run_tune(args: argparse.Namespace) -> int:
+    """Prints what came of it. Exit status 130 where Ctrl-C ended it before its end."""
+    if find_spec("trl") is None:
+        raise BadRequest("tuning needs the library trl, which is not installed; run pip install -r requirements-tune.txt")
+    config = TuneConfig(**{field.name: getattr(args, field.name) for field in fields(TuneConfig)})
+    pairs = read_pairs(args.pairs)
+    from core.tune.tuner import tune  # takes seconds: what can't be used is refused before
+
+    with _interruption() as interrupted:
+        try:
+            result = tune(pairs, args.model, args.out, config, device=args.device, tell=lambda event: _say(_line(event)), cancelled=interrupted.is_set)
+        except Cancelled as stop:
+            _say(str(stop))
+            return 130
+    figures = {name: result[name] for name in ("n_pairs", "n_held_out", "held_out", "seconds")}
+    print(json.dumps({"out": str(args.out), "steps": result["step"], **figures}) if args.json else f"{args.out}: {_outcome(result)}")
+    return 0
+
+
+@contextmanager
+def _interruption() -> Iterator[Event]:
+    """Set by the first Ctrl-C; the second ends the process as usual."""
+    interrupted = Event()
+
+    def interrupt(*_: Any) -> None:
+        interrupted.set()
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+
+    before = signal.signal(signal.SIGINT, interrupt)
+    try:
+        yield interrupted
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def _line(event: dict[str, Any]) -> str:
+    """One event for a person."""
+    match event["event"]:
+        case "started":
+            return f"tuning {event['n_parameters']:,} parameters on {event['n_pairs']:,} pairs, {event['device']}; {event['n_held_out']:,} pairs held out"
+        case "step":
+            return f"step {event['step']} of {event['steps']}: loss {event['loss']:.4f}, margin {event['margin']:.3f}, {event['seconds_left']:.0f} s left"
+        case "held_out":
+            return f"pairs held out, after {event['step']} steps: loss {event['loss']:.4f}, margin {event['margin']:.3f}"
+        case _:
+            return f"finished after {event['seconds']:.0f} s"
+
+
+def _outcome(result: dict[str, Any]) -> str:
+    ends = result["held_out"]
+    if ends is None:
+        return f"tuned on {result['n_pairs']:,} pairs in {result['seconds']:.0f} s"
+    return f"margin on pairs held out {ends['before']['margin']:.3f} before, {ends['after']['margin']:.3f} after {result['seconds']:.0f} s"
+
+
+def _say(text: str) -> None:
+    print(text, file=sys.stderr)

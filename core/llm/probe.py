@@ -1,0 +1,40 @@
+"""Whether a language model answers, how fast, and which structure it serves: one tiny call. Decides nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from pydantic import BaseModel
+
+from core.llm.protocol import Llm, Message, Reply, Sampling, Structure, UnfitReply, never
+
+_MAX_TOKENS = 200
+"""Room for models that think before they speak."""
+
+
+class Greeting(BaseModel):
+    """What the model is asked for."""
+
+    ready: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Probe:
+    """How a model answered."""
+
+    model: str
+    structure: Structure | None
+    """None: it replies, but no JSON object could be had from it."""
+    reply: Reply | None
+    """None beside such a structure."""
+
+
+def probe(llm: Llm, cancelled: Callable[[], bool] = never) -> Probe:
+    """Asks for {"ready": true}. Raises LlmError, LlmCancelled."""
+    asked = [Message("user", 'Is anybody there? Set "ready" to true.')]
+    try:
+        reply = llm.chat(asked, Sampling(max_tokens=_MAX_TOKENS), schema=Greeting, cancelled=cancelled)
+    except UnfitReply:
+        return Probe(llm.name, None, None)
+    return Probe(llm.name, reply.structure, reply)

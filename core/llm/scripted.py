@@ -1,0 +1,55 @@
+"""A stand-in that says what its script tells it: for tests, and for a demonstration where no model is at hand.
+
+Decides nothing. Its tokens are estimated, its structured replies are looked for in free text as those of any model that nothing constrains.
+"""
+
+from __future__ import annotations
+
+import re
+import threading
+from collections.abc import Callable, Iterable, Sequence
+
+from pydantic import BaseModel
+
+from core.llm.client import Client, Completion, estimated_tokens
+from core.llm.protocol import LlmCancelled, LlmError, Message, Sampling, Structure
+
+Script = Callable[[Sequence[Message]], str]
+
+
+class ScriptedLlm(Client):
+    """Replies from a queue, or from a function of the conversation."""
+
+    def __init__(self, script: Iterable[str] | Script, name: str = "scripted") -> None:
+        super().__init__(name)
+        self.calls: list[tuple[Message, ...]] = []
+        """Every conversation that it was given, in order."""
+        self._lock = threading.Lock()
+        self._script: Script = script if callable(script) else self._queued(list(script))
+
+    def _queued(self, replies: list[str]) -> Script:
+        def next_reply(_: Sequence[Message]) -> str:
+            with self._lock:
+                if not replies:
+                    raise LlmError(f"the script of {self.name} has no reply left; give it one for every call")
+                return replies.pop(0)
+
+        return next_reply
+
+    def _complete(
+        self,
+        messages: Sequence[Message],
+        sampling: Sampling,  # noqa: ARG002 - a script is not sampled
+        structure: Structure | None,  # noqa: ARG002
+        schema: type[BaseModel] | None,  # noqa: ARG002
+        on_text: Callable[[str], None],
+        cancelled: Callable[[], bool],
+    ) -> Completion:
+        with self._lock:
+            self.calls.append(tuple(messages))
+        text = self._script(messages)
+        for word in re.findall(r"\s*\S+|\s+\Z", text):
+            if cancelled():
+                raise LlmCancelled
+            on_text(word)
+        return Completion(text, estimated_tokens(sum(len(message.content) for message in messages)), estimated_tokens(len(text)), "estimate")

@@ -1,0 +1,226 @@
+"""Agents that ask a language model: prompts and structured replies (SPARC-RAG section 3.2, with the inputs and outputs of appendix D).
+
+The prompts are the project's own, one file each in `prompts/`, read anew by each process: edit them there. Everything that documents or earlier
+replies brought is quoted between marks. Decides what happens to a reply that keeps the schema and still doesn't fit: missing queries are
+filled up with the question itself, a branch that doesn't exist is taken for the first, numbers of passages that don't exist are dropped.
+Nothing that a reply says can do more than that: strategies, verdicts and branches are picked from lists. Knows nothing of rounds and threads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import cache
+from importlib.resources import files
+from string import Template
+from typing import TypeVar
+
+from pydantic import BaseModel
+
+from core.config import MAX_QUERY_CHARACTERS
+from core.llm.protocol import Llm, LlmError, Message, Sampling
+from core.sparc.agents import Agents, Candidate, Reading, Rewrite, RewriteTask, Turn
+from core.sparc.events import Cost, Found, Note, Strategy, Verdict
+from core.sparc.quoting import numbered, quoted
+
+MAX_REPLY_TOKENS = 600
+"""Of every call (appendix A.4)."""
+MAX_NOTE_CHARACTERS = 8_000
+MAX_ANSWER_CHARACTERS = 500
+MAX_REASON_CHARACTERS = 500
+
+_HOW = {
+    "bm25": "bm25: counts words; for exact names, titles, numbers and quotations. Leave question words out.",
+    "dense": "dense: compares meanings; for descriptions, definitions and facts whose wording is unknown.",
+    "qrag": "qrag: follows a chain from passage to passage; for a question that needs several facts one after the other.",
+}
+_Schema = TypeVar("_Schema", bound=BaseModel)
+
+
+class WantedQuery(BaseModel):
+    """One search."""
+
+    query: str
+    strategy: str
+    reason: str = ""
+
+
+class WantedQueries(BaseModel):
+    """The rewriter's reply."""
+
+    analysis: str = ""
+    queries: list[WantedQuery]
+
+
+class WrittenNote(BaseModel):
+    """The context manager's reply within a branch."""
+
+    note: str
+    sources: list[int] = []
+
+
+class GivenAnswer(BaseModel):
+    """The generator's reply."""
+
+    answer: str
+
+
+class Judgement(BaseModel):
+    """The evaluator's reply."""
+
+    reason: str = ""
+    verdict: Verdict
+
+
+class ChosenBranch(BaseModel):
+    """The context manager's reply over branches."""
+
+    reason: str = ""
+    best: int
+
+
+class MergedNote(BaseModel):
+    """The context manager's reply over notes."""
+
+    note: str
+
+
+@cache
+def _template(name: str) -> Template:
+    return Template(files("core.sparc").joinpath("prompts", f"{name}.txt").read_text(encoding="utf-8").strip())
+
+
+def prompt(name: str, values: Mapping[str, str]) -> list[Message]:
+    """The conversation of one call."""
+    return [Message("system", _template("system").template), Message("user", _template(name).substitute(values))]
+
+
+def ask(llm: Llm, messages: Sequence[Message], schema: type[_Schema], turn: Turn, temperature: float) -> tuple[_Schema, Cost]:
+    """One call within the run's budget. Raises LlmError, LlmCancelled, OutOfBudget."""
+    most = turn.budget.begin(MAX_REPLY_TOKENS)
+    sampling = Sampling(temperature=temperature, max_tokens=most, seed=turn.seed)
+    reply = llm.chat(messages, sampling, schema=schema, cancelled=turn.cancelled)
+    cost = Cost(reply.n_attempts, reply.prompt_tokens, reply.completion_tokens, reply.milliseconds, reply.structure)
+    turn.budget.book(cost)
+    if not isinstance(reply.value, schema):
+        raise LlmError(f"{llm.name} gave no {schema.__name__} in its reply; choose a model that follows a JSON schema")
+    return reply.value, cost
+
+
+class LlmRewriter:
+    """See `Rewriter`."""
+
+    def __init__(self, llm: Llm) -> None:
+        self.llm = llm
+
+    def rewrite(self, task: RewriteTask, turn: Turn) -> tuple[tuple[Rewrite, ...], Cost]:
+        """W queries in one call."""
+        wanted, cost = ask(self.llm, rewriter_prompt(task), WantedQueries, turn, turn.temperature)
+        rewrites = [_rewrite(one, task) for one in wanted.queries if one.query.strip()][: task.width]
+        filled = [Rewrite(task.question, name, "the question itself, since the reply held too few queries") for name in task.strategies]
+        while len(rewrites) < task.width:
+            rewrites.append(filled[len(rewrites) % len(filled)])
+        return tuple(rewrites), cost
+
+
+def rewriter_prompt(task: RewriteTask) -> list[Message]:
+    """What the rewriter is asked; also the prompt of preference pairs."""
+    several = "Each has to go after something else: another fact, another name, another angle; none may be a paraphrase of another."
+    values = {
+        "question": quoted("question", task.question),
+        "note": quoted("note", task.note.text),
+        "asked": numbered("query", dict.fromkeys(task.asked)),
+        "width": str(task.width),
+        "queries": "query" if task.width == 1 else "queries",
+        "complement": several if task.width > 1 else "Go after the fact that is needed next.",
+        "strategies": "\n".join(f"- {_HOW[name]}" for name in task.strategies),
+    }
+    return prompt("rewriter", values)
+
+
+def _rewrite(wanted: WantedQuery, task: RewriteTask) -> Rewrite:
+    named = wanted.strategy.strip().lower()
+    strategy: Strategy = next((name for name in task.strategies if name == named), task.strategies[0])
+    reason = wanted.reason if strategy == named else f"{wanted.reason} (asked for {named[:20]!r}, which is not offered)"
+    return Rewrite(wanted.query.strip()[:MAX_QUERY_CHARACTERS], strategy, reason.strip()[:MAX_REASON_CHARACTERS])
+
+
+class LlmManager:
+    """See `ContextManager`."""
+
+    def __init__(self, llm: Llm) -> None:
+        self.llm = llm
+
+    def update(self, question: str, query: str, note: Note, found: Sequence[Found], turn: Turn) -> tuple[Note, Cost]:
+        """The note rewritten; its chunks are the old ones and those that the model says it took something from."""
+        values = {
+            "question": quoted("question", question),
+            "query": quoted("query", query),
+            "note": quoted("note", note.text),
+            "passages": numbered("passage", (one.text for one in found)),
+        }
+        written, cost = ask(self.llm, prompt("note", values), WrittenNote, turn, turn.temperature)
+        taken = [found[number - 1].chunk_id for number in written.sources if 1 <= number <= len(found)]
+        return Note(written.note.strip()[:MAX_NOTE_CHARACTERS], tuple(dict.fromkeys([*note.chunk_ids, *taken]))), cost
+
+    def select(self, question: str, candidates: Sequence[Candidate], turn: Turn) -> tuple[int, str, Cost]:
+        """The branch that the model names."""
+        branches = (f"{quoted('answer', one.answer)}\n{quoted('note', one.note.text)}" for one in candidates)
+        shown = "\n\n".join(f"Branch {number}:\n{branch}" for number, branch in enumerate(branches, start=1))
+        values = {"question": quoted("question", question), "branches": shown}
+        chosen, cost = ask(self.llm, prompt("select", values), ChosenBranch, turn, turn.temperature)
+        if not 1 <= chosen.best <= len(candidates):
+            return 1, f"the first, since the reply named branch {chosen.best}, which does not exist", cost
+        return chosen.best, chosen.reason.strip()[:MAX_REASON_CHARACTERS], cost
+
+    def merge(self, question: str, best: Candidate, others: Sequence[Candidate], turn: Turn) -> tuple[Note, Cost]:
+        """One note of all; its chunks are those of all notes, the best branch's first."""
+        values = {
+            "question": quoted("question", question),
+            "best": quoted("note", best.note.text),
+            "others": numbered("note", (one.note.text for one in others)),
+        }
+        merged, cost = ask(self.llm, prompt("merge", values), MergedNote, turn, turn.temperature)
+        chunk_ids = dict.fromkeys(chunk_id for one in (best, *others) for chunk_id in one.note.chunk_ids)
+        return Note(merged.note.strip()[:MAX_NOTE_CHARACTERS], tuple(chunk_ids)), cost
+
+
+class LlmGenerator:
+    """See `AnswerGenerator`."""
+
+    def __init__(self, llm: Llm) -> None:
+        self.llm = llm
+
+    def answer(self, question: str, note: Note, turn: Turn) -> tuple[Reading, Cost]:
+        """A short answer; nobody measures its confidence."""
+        values = {"question": quoted("question", question), "note": quoted("note", note.text)}
+        given, cost = ask(self.llm, prompt("answer", values), GivenAnswer, turn, turn.temperature)
+        answer = given.answer.strip()[:MAX_ANSWER_CHARACTERS]
+        return Reading(answer, None, note.chunk_ids if answer else ()), cost
+
+
+class LlmEvaluator:
+    """See `AnswerEvaluator`."""
+
+    def __init__(self, llm: Llm) -> None:
+        self.llm = llm
+
+    def judge(self, question: str, query: str, reading: Reading, note: Note, turn: Turn) -> tuple[Verdict, str, Cost]:
+        """The verdict, at temperature 0 (appendix A.4)."""
+        judgement, cost = ask(self.llm, evaluator_prompt(question, query, reading.answer, note), Judgement, turn, 0.0)
+        return judgement.verdict, judgement.reason.strip()[:MAX_REASON_CHARACTERS], cost
+
+
+def evaluator_prompt(question: str, query: str, answer: str, note: Note) -> list[Message]:
+    """What the evaluator is asked; also the prompt of preference pairs."""
+    values = {
+        "question": quoted("question", question),
+        "query": quoted("query", query),
+        "note": quoted("note", note.text),
+        "answer": quoted("answer", answer),
+    }
+    return prompt("evaluator", values)
+
+
+def llm_agents(llm: Llm) -> Agents:
+    """A full set on one model."""
+    return Agents(llm.name, LlmRewriter(llm), LlmManager(llm), LlmGenerator(llm), LlmEvaluator(llm))

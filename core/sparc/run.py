@@ -1,0 +1,264 @@
+"""The SPARC loop: rounds of branches that run at the same time, as a generator of events (SPARC-RAG algorithm 1).
+
+A branch retrieves, updates the memory, answers and judges, in a thread of its own; its events come out as they happen, in order within the branch.
+When all are done, the context manager picks the best branch and merges the memories, and that branch's verdict decides.
+Decides the following where the paper is open:
+- With `first_round="question"`, round 1 asks the plain question, each branch with another strategy, so it has no more branches than strategies.
+- With one branch there is nothing to select or to merge, and no agent is asked.
+- A spent budget or an agent's failure lets the other branches of the round finish their own turn, then ends the run with the best answer so far: the
+  last merged one, or, in round 1, that of the first branch that was accepted, else of the first that answered.
+- Cancelling (`cancelled()` turns true, or the generator is closed) ends the events without a last word; calls on their way are told to stop.
+Knows nothing of prompts, models and logs.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Generator, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from queue import Empty, SimpleQueue
+from threading import Event as Flag
+
+from core.config import check_query
+from core.errors import BadRequest
+from core.index import Searchable
+from core.llm.protocol import LlmCancelled, LlmError
+from core.metrics import jaccard, mean
+from core.sparc.agents import Agents, Candidate, RewriteTask, Turn
+from core.sparc.budget import Budget, OutOfBudget
+from core.sparc.config import check_sparc_config
+from core.sparc.events import (
+    Answered,
+    BranchQuery,
+    Cost,
+    EndReason,
+    Found,
+    Judged,
+    Merged,
+    Note,
+    NoteUpdated,
+    Retrieved,
+    RoundStarted,
+    SparcConfig,
+    SparcEvent,
+    SparcStarted,
+    SparcStopped,
+    Strategy,
+)
+from core.sparc.retrievals import Retrievals
+
+FIRST_STRATEGIES: tuple[Strategy, ...] = ("qrag", "dense", "bm25")
+"""Which strategy gets the plain question first, where round 1 asks it."""
+_POLL = 0.05
+"""Seconds between looks at `cancelled` while branches work."""
+
+
+def run_sparc(
+    question: str,
+    corpus: Searchable,
+    agents: Agents,
+    retrievals: Retrievals,
+    config: SparcConfig | None = None,
+    cancelled: Callable[[], bool] = lambda: False,
+) -> Generator[SparcEvent, None, None]:
+    """The events of one run over `corpus`, which `retrievals` searches. Raises BadRequest before the first."""
+    question = check_query(question)
+    config = check_sparc_config(config or SparcConfig())
+    missing = [name for name in config.strategies if name not in retrievals.strategies]
+    if missing:
+        raise BadRequest(f"strategy {missing[0]!r} can't be searched with here; choose among {', '.join(retrievals.strategies)}")
+    if not len(corpus):
+        raise BadRequest("there are no chunks to search; open a document that has text")
+    return _Run(question, len(corpus), agents, retrievals, config, cancelled).events()
+
+
+@dataclass
+class _Run:
+    """One run while it goes."""
+
+    question: str
+    n_chunks: int
+    agents: Agents
+    retrievals: Retrievals
+    config: SparcConfig
+    cancelled: Callable[[], bool]
+    note: Note = field(default_factory=Note)
+    asked: tuple[str, ...] = ()
+    best: Candidate | None = None
+    """Of the last round that was merged."""
+    best_round: int = 0
+    cost: Cost = field(default_factory=Cost)
+    _closed: Flag = field(default_factory=Flag)
+
+    def events(self) -> Generator[SparcEvent, None, None]:
+        config = self.config
+        yield SparcStarted(self.question, self.agents.name, config, self.n_chunks)
+        turn = Turn(self.retrievals, Budget(config.max_tokens, config.max_calls), config.temperature, config.seed, self._is_cancelled)
+        pool = ThreadPoolExecutor(config.width, thread_name_prefix="sparc")
+        try:
+            self.retrievals.prepare()
+            for number in range(1, config.depth + 1):
+                stopped = yield from self._round(number, turn, pool)
+                if stopped is not None:
+                    yield stopped
+                    return
+                if self._is_cancelled():
+                    return
+            yield self._stop("depth")
+        except LlmCancelled:
+            return
+        finally:
+            self._closed.set()
+            pool.shutdown(wait=False, cancel_futures=True)
+
+    def _is_cancelled(self) -> bool:
+        return self._closed.is_set() or self.cancelled()
+
+    def _round(self, number: int, turn: Turn, pool: ThreadPoolExecutor) -> Generator[SparcEvent, None, SparcStopped | None]:
+        """Events of one round; returns the last event of the run where it ends here."""
+        try:
+            queries, cost = self._queries(number, turn)
+        except (OutOfBudget, LlmError) as error:
+            return self._broken_off(error)
+        self.cost += cost
+        yield RoundStarted(number, queries, cost)
+        self.asked += tuple(query.query for query in queries)
+        branches = _Branches(self, number, turn)
+        yield from branches.run(queries, pool)
+        if branches.error is not None:
+            return self._broken_off(branches.error, number, branches.finished())
+        if self._is_cancelled():
+            return None
+        candidates = branches.finished()
+        try:
+            merged = self._merge(number, candidates, branches.found, turn)
+        except (OutOfBudget, LlmError) as error:
+            return self._broken_off(error, number, candidates)
+        yield merged
+        best = candidates[merged.best_branch - 1]
+        self.note, self.best, self.best_round = merged.note, best, number
+        return self._stop("accepted") if best.verdict == "stop" else None
+
+    def _queries(self, number: int, turn: Turn) -> tuple[tuple[BranchQuery, ...], Cost]:
+        config = self.config
+        if number == 1 and config.first_round == "question":
+            order = [name for name in FIRST_STRATEGIES if name in config.strategies][: config.width]
+            return tuple(BranchQuery(i, self.question, name, "the plain question") for i, name in enumerate(order, start=1)), Cost()
+        task = RewriteTask(self.question, self.note, config.width, config.strategies, self.asked)
+        began = time.perf_counter()
+        rewrites, cost = self.agents.rewriter.rewrite(task, turn)
+        queries = tuple(BranchQuery(i, one.query, one.strategy, one.reason) for i, one in enumerate(rewrites, start=1))
+        return queries, _timed(cost, began)
+
+    def _merge(self, number: int, candidates: Sequence[Candidate], found: Sequence[Sequence[Found]], turn: Turn) -> Merged:
+        if len(candidates) == 1:
+            return Merged(number, 1, candidates[0].note, None, Cost(), "the only branch")
+        manager, began = self.agents.manager, time.perf_counter()
+        best, reason, cost = manager.select(self.question, candidates, turn)
+        selecting = _timed(cost, began)
+        self.cost += selecting
+        others, began = [candidate for candidate in candidates if candidate.branch != best], time.perf_counter()
+        note, cost = manager.merge(self.question, candidates[best - 1], others, turn)
+        merging = _timed(cost, began)
+        self.cost += merging
+        return Merged(number, best, note, mean_overlap(found), selecting + merging, reason)
+
+    def _stop(self, reason: EndReason, message: str = "") -> SparcStopped:
+        best = self.best
+        evidence = tuple(dict.fromkeys([*self.note.chunk_ids, *(best.note.chunk_ids if best else ())]))
+        return SparcStopped(reason, best.answer if best else "", self.best_round, best.branch if best else 0, evidence, self.cost, message)
+
+    def _broken_off(self, error: OutOfBudget | LlmError, number: int = 0, finished: Sequence[Candidate] = ()) -> SparcStopped:
+        """The end by a spent budget or a failure: the last merged answer, or the best of what round 1 has finished."""
+        if self.best is None and finished:
+            self.best = min(finished, key=lambda one: (one.verdict != "stop", not one.answer, -(one.confidence or 0.0), one.branch))
+            self.best_round = number
+        return self._stop(error.reason) if isinstance(error, OutOfBudget) else self._stop("failed", " ".join(str(error).split()))
+
+
+@dataclass
+class _Branches:
+    """The branches of one round while they work."""
+
+    owner: _Run
+    round: int
+    turn: Turn
+    error: OutOfBudget | LlmError | None = None
+    """The first in the order of branches."""
+    found: list[tuple[Found, ...]] = field(default_factory=list)
+    _candidates: list[Candidate | None] = field(default_factory=list)
+
+    def finished(self) -> list[Candidate]:
+        """Results of the branches that went through, in order."""
+        return [candidate for candidate in self._candidates if candidate is not None]
+
+    def run(self, queries: Sequence[BranchQuery], pool: ThreadPoolExecutor) -> Iterator[SparcEvent]:
+        """Events of all branches as they happen."""
+        self._candidates, self.found = [None] * len(queries), [()] * len(queries)
+        heard: SimpleQueue[SparcEvent | None] = SimpleQueue()
+        futures = [pool.submit(self._work, i, query, heard.put) for i, query in enumerate(queries)]
+        for future in futures:
+            future.add_done_callback(lambda _: heard.put(None))
+        working = len(queries)
+        while working:
+            try:
+                event = heard.get(timeout=_POLL)
+            except Empty:
+                if self.owner._is_cancelled():
+                    return
+                continue
+            if event is None:
+                working -= 1
+            else:
+                self._count(event)
+                yield event
+        for future in futures:
+            error = future.exception()
+            if isinstance(error, OutOfBudget | LlmError):
+                self.error = self.error or error
+            elif error is not None and not isinstance(error, LlmCancelled):
+                raise error
+
+    def _count(self, event: SparcEvent) -> None:
+        if isinstance(event, NoteUpdated | Answered | Judged):
+            self.owner.cost += event.cost
+        elif isinstance(event, Retrieved):
+            self.owner.cost += Cost(milliseconds=event.milliseconds)
+
+    def _work(self, i: int, query: BranchQuery, say: Callable[[SparcEvent], None]) -> None:
+        """One branch: retrieve, remember, answer, judge."""
+        owner, turn, agents, branch = self.owner, self.turn, self.owner.agents, query.branch
+        question, before = owner.question, owner.note
+        began = time.perf_counter()
+        found = owner.retrievals.search(query.strategy, query.query, owner.config.k, before.chunk_ids)
+        self.found[i] = found
+        say(Retrieved(self.round, branch, found, 1000 * (time.perf_counter() - began)))
+        self._go_on()
+        began = time.perf_counter()
+        note, cost = agents.manager.update(question, query.query, before, found, turn)
+        say(NoteUpdated(self.round, branch, before, note, _timed(cost, began)))
+        self._go_on()
+        began = time.perf_counter()
+        reading, cost = agents.generator.answer(question, note, turn)
+        say(Answered(self.round, branch, reading.answer, reading.confidence, reading.citations, _timed(cost, began)))
+        self._go_on()
+        began = time.perf_counter()
+        verdict, reason, cost = agents.evaluator.judge(question, query.query, reading, note, turn)
+        say(Judged(self.round, branch, verdict, reason, _timed(cost, began)))
+        self._candidates[i] = Candidate(branch, query.query, note, reading.answer, reading.confidence, reading.citations, verdict)
+
+    def _go_on(self) -> None:
+        if self.owner._is_cancelled():
+            raise LlmCancelled
+
+
+def _timed(cost: Cost, began: float) -> Cost:
+    """The cost with the wall clock of the whole turn."""
+    return Cost(cost.calls, cost.prompt_tokens, cost.completion_tokens, 1000 * (time.perf_counter() - began), cost.structure)
+
+
+def mean_overlap(found: Sequence[Sequence[Found]]) -> float | None:
+    """Mean pairwise Jaccard index of the branches' chunks (appendix B.2); None below two branches, or when none found anything."""
+    sets = [[one.chunk_id for one in branch] for branch in found]
+    return mean(jaccard(a, b) for i, a in enumerate(sets) for b in sets[i + 1 :])

@@ -1,0 +1,62 @@
+"""What a tuning is told: one frozen object that feeds flags, the folder's record and its card.
+
+Defaults are those of SPARC-RAG appendix A.4, with one exception: its effective batch of 16 pairs, four on each of four GPUs, is accumulated on one device.
+Knows nothing of how the values are used.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from core.config import MAX_SEED
+from core.errors import BadRequest
+
+_LEAST = {"epochs": 1, "accumulate": 1, "rank": 1, "max_tokens": 16, "seed": 0}
+"""Smallest value of each whole number."""
+_POSITIVE = ("beta", "learning_rate", "lora_alpha", "weight_lambda")
+
+
+@dataclass(frozen=True, kw_only=True)
+class TuneConfig:
+    """One tuning by DPO."""
+
+    weight_lambda: float = 2.0
+    """lambda: weight of the pairs in which going on is preferred to stopping; all others weigh what their file says, which is 1."""
+    beta: float = 0.1
+    """Scale of the difference of log-probabilities within the loss."""
+    reference: bool = True
+    """Whether log-probabilities count relative to the untuned model. False is the display of SPARC-RAG section 3.4, which names no reference."""
+    epochs: int = 3
+    learning_rate: float = 5e-5
+    """At the first step; falls linearly to 0."""
+    accumulate: int = 16
+    """Pairs of one step of the optimizer."""
+    rank: int = 16
+    """Of the LoRA changes."""
+    lora_alpha: float = 32.0
+    """The changes are scaled by lora_alpha / rank."""
+    max_tokens: int = 8192
+    """Of prompt and reply together; longer pairs are left out."""
+    seed: int = 42
+
+    def __post_init__(self) -> None:
+        """Raises BadRequest on a value out of range."""
+        for name, least in _LEAST.items():
+            if getattr(self, name) < least:
+                raise BadRequest(f"{_words(name)} {getattr(self, name)} is below {least}; choose {least} or more")
+        if self.seed > MAX_SEED:
+            raise BadRequest(f"seed {self.seed} is above {MAX_SEED}; choose a smaller one")
+        for name in _POSITIVE:
+            value = getattr(self, name)
+            if not (math.isfinite(value) and value > 0):
+                raise BadRequest(f"{_words(name)} {value} must be a finite number above 0")
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain JSON values."""
+        return asdict(self)
+
+
+def _words(name: str) -> str:
+    return name.replace("_", " ")

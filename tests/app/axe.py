@@ -1,0 +1,15 @@
+"""What axe-core finds wrong with a page as it stands."""
+
+from __future__ import annotations
+
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import Page
+
+GRAVE = {"serious", "critical"}
+"""Impacts that keep somebody from using a thing. What is left below them are hints."""
+
+
+def grave_faults(page: Page) -> list[tuple[str, object, str]]:
+    """(rule, where, what to do) of each; empty on a page that everybody can use."""
+    found = Axe().run(page).response["violations"]
+    return [(rule["id"], node["target"], node["failureSummary"]) for rule in found if rule["impact"] in GRAVE for node in rule["nodes"]]

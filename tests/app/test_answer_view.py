@@ -1,0 +1,55 @@
+"""What the page says of an answer: words, confidence, the place in its chunk. Pure trees, text only."""
+
+from __future__ import annotations
+
+import json
+
+from app.answer_view import LONGEST, answer, in_column, marked
+from core.answer.evidence import EvidenceAnswer
+
+TOLD = EvidenceAnswer("mill", 0.756, "reader", (3,), (17, 21))
+NOBODY = EvidenceAnswer("", 0.9, "reader")
+
+
+def test_an_answer_with_its_chunk() -> None:
+    said = json.dumps(answer(TOLD), ensure_ascii=False)
+    assert all(words in said for words in ('"mill"', "76 %", "chunk 3", '"data-act": "open"', "by reader"))
+    assert answer(None) == []
+
+
+def test_no_answer_says_so_and_points_nowhere() -> None:
+    said = json.dumps(answer(NOBODY), ensure_ascii=False)
+    assert "No answer in the evidence." in said
+    assert "data-act" not in said
+    assert "no answer in the evidence" in json.dumps(in_column(NOBODY, 0))
+
+
+def test_the_place_is_marked_in_its_chunk_alone() -> None:
+    text = "Ruth went to the mill."
+    assert marked(text, 3, TOLD) == ["Ruth went to the ", ["mark", {"class": "qx-answer-mark"}, ["mill"]], "."]
+    for chunk_id, told in ((4, TOLD), (3, NOBODY), (3, None)):
+        assert marked(text, chunk_id, told) == [text]
+    assert marked("Ruth", 3, TOLD) == ["Ruth"], "it lies behind what is shown"
+
+
+def test_markup_stays_text_and_length_is_bounded() -> None:
+    evil = EvidenceAnswer("<img src=x onerror=alert(1)>" * 100, 0.5, "<b>", (1,))
+    for tree in (answer(evil), [in_column(evil, 2)]):
+        texts = [text for text in strings(tree) if "<img" in text]
+        assert texts
+        assert max(map(len, texts)) <= LONGEST + 1
+
+
+def test_a_column_names_its_chunk_for_its_own_place() -> None:
+    assert in_column(None, 0) is None
+    assert '"3 2"' in json.dumps(in_column(TOLD, 2))
+
+
+def strings(node: object) -> list[str]:
+    """Every text of a tree, attributes left out."""
+    if isinstance(node, str):
+        return [node]
+    if isinstance(node, list):
+        children = node[2] if len(node) == 3 and isinstance(node[1], dict) else node
+        return [text for child in children for text in strings(child)]
+    return []

@@ -1,0 +1,185 @@
+"""Language models that visitors give: who may give which, whose key goes where, when they are forgotten, and the panel in a browser."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import gradio as gr
+import pytest
+from playwright.sync_api import Page, expect
+from pydantic import SecretStr
+
+from app.build import STYLES
+from app.language_models import Given, LanguageModels, new_token
+from app.services import Recent, Services
+from app.session import Session
+from app.settings import Settings
+from app.tabs.llm_panel import LlmPanel, standing
+from app.theme import build_theme
+from core.errors import BadRequest
+from core.llm.endpoint import EndpointLlm
+from core.llm.protocol import LlmError, Message
+from tests.conftest import OpenPage
+from tests.llm_server import KEY, Answers, LlmServer, refuses, serve_llm
+
+ASKED = [Message("user", "Is it so?")]
+HERE = Session(llm="0" * 32)
+
+
+def models_of(most: int = 10, **settings: object) -> LanguageModels:
+    kept: Recent[Given] = Recent(most, lambda _: 1)
+    return LanguageModels(replace(Settings(), **settings), kept)
+
+
+@pytest.fixture
+def server() -> Iterator[LlmServer]:
+    with serve_llm() as server:
+        yield server
+
+
+def test_a_model_is_found_by_its_session_alone_and_forgotten(server: LlmServer) -> None:
+    models = models_of()
+    assert models.get(HERE) is None
+    models.give(HERE, server.url, "tiny", SecretStr(KEY))
+    llm = models.get(HERE)
+    assert llm is not None
+    assert llm.chat(ASKED).text == "Yes."
+    assert server.requests[0].headers["authorization"] == f"Bearer {KEY}"
+    assert models.get(Session(llm=new_token())) is None
+    assert models.get(Session()) is None
+    models.forget(HERE)
+    assert models.get(HERE) is None
+    assert KEY not in repr(vars(models))
+
+
+def test_a_key_stays_with_its_host(server: LlmServer) -> None:
+    models = models_of()
+    models.give(HERE, server.url, "tiny", SecretStr(KEY))
+    models.give(HERE, server.url, "other", SecretStr(""))
+    llm = models.get(HERE)
+    assert llm is not None
+    llm.chat(ASKED)
+    assert (server.requests[0].body["model"], server.requests[0].headers["authorization"]) == ("other", f"Bearer {KEY}")
+    with serve_llm() as elsewhere:
+        models.give(HERE, elsewhere.url, "tiny", SecretStr(" "))
+        llm = models.get(HERE)
+        assert llm is not None
+        llm.chat(ASKED)
+        assert "authorization" not in elsewhere.requests[0].headers
+
+
+def test_the_oldest_goes_when_there_are_too_many() -> None:
+    models = models_of(most=2)
+    sessions = [Session(llm=new_token()) for _ in range(3)]
+    for session in sessions:
+        models.give(session, "http://localhost:1", "m", SecretStr(""))
+    assert [models.get(session) is not None for session in sessions] == [False, True, True]
+
+
+def test_strangers_give_nothing_unless_a_host_is_listed(tiny_causal: Path) -> None:
+    closed = models_of(public=True)
+    assert not closed.may_give
+    with pytest.raises(BadRequest, match="this server takes no language models from its visitors"):
+        closed.give(HERE, "https://api.example.org", "m", SecretStr(KEY))
+    listing = models_of(public=True, llm_allow="http://localhost:9 hub")
+    assert listing.may_give
+    assert listing.listed == ("http://localhost:9/v1", "https://router.huggingface.co/v1")
+    with pytest.raises(BadRequest, match=r"does not ask language models at api.example.org; choose one of http://localhost:9/v1, https://router"):
+        listing.give(HERE, "https://api.example.org", "m", SecretStr(KEY))
+    with pytest.raises(BadRequest, match="loads no models of its visitors"):
+        listing.give_local(HERE, str(tiny_causal))
+    listing.give(HERE, "http://localhost:9", "m", SecretStr(KEY))
+    llm = listing.get(HERE)
+    assert llm is not None
+    with pytest.raises(LlmError, match="localhost:9 leads into a private network"):
+        llm.chat(ASKED)
+
+
+def test_a_model_for_everyone_may_lie_inside(server: LlmServer) -> None:
+    environ = {"QRAG_LLM_URL": server.url, "QRAG_LLM_MODEL": "house", "QRAG_LLM_KEY": KEY, "QRAG_LLM_ALLOW": "hub", "SPACE_ID": "someone/space"}
+    settings = Settings.from_args([], environ)
+    assert KEY not in repr(settings)
+    models = LanguageModels(settings, Recent(2, lambda _: 1))
+    llm = models.get(Session())
+    assert llm is not None
+    assert llm.chat(ASKED).text == "Yes."
+    assert "house, given by whoever runs this app" in str(standing(models, HERE))
+    with pytest.raises(BadRequest, match="QRAG_LLM_URL and QRAG_LLM_MODEL belong together"):
+        models_of(llm_url=server.url)
+
+
+def test_a_page_without_a_token_is_sent_to_reload() -> None:
+    with pytest.raises(BadRequest, match="reload it"):
+        models_of().give(Session(), "http://localhost:1", "m", SecretStr(""))
+
+
+def test_a_model_in_this_app_is_loaded_once(tiny_causal: Path) -> None:
+    models = models_of()
+    other = Session(llm=new_token())
+    models.give_local(HERE, str(tiny_causal))
+    models.give_local(other, str(tiny_causal))
+    assert models.get(HERE) is models.get(other) is not None
+    with pytest.raises(BadRequest, match="the model has no name"):
+        models.give_local(HERE, "  ")
+
+
+def test_sessions_that_are_over_take_their_models_along(services: Services) -> None:
+    gone, stays = Session(llm=new_token()), Session(llm=new_token())
+    for session in (gone, stays):
+        services.language_models.give(session, "http://localhost:1", "m", SecretStr(KEY))
+    services.release({*gone.tokens, *stays.tokens}, set(stays.tokens))
+    assert services.language_models.get(gone) is None
+    assert isinstance(services.language_models.get(stays), EndpointLlm)
+
+
+# In a browser
+
+
+@pytest.fixture
+def panel_url(services: Services) -> Iterator[str]:
+    with gr.Blocks() as blocks:
+        LlmPanel(services, gr.State(HERE))
+    _, url, _ = blocks.launch(css_paths=STYLES, theme=build_theme(), prevent_thread_lock=True, quiet=True, run_history=False)
+    yield url
+    blocks.close()
+
+
+def says(page: Page, what: str, seconds: float = 10) -> None:
+    expect(page.locator("#qx-llm-notice")).to_contain_text(what, timeout=1000 * seconds)
+
+
+def test_the_panel_saves_tests_and_forgets(panel_url: str, services: Services, open_page: OpenPage, tiny_causal: Path) -> None:
+    page = open_page(panel_url)
+    page.get_by_text("Language model").click()
+    expect(page.locator("#qx-llm-standing")).to_contain_text("None is set")
+    page.locator("#qx-llm-test").click()
+    says(page, "no language model is set")
+    with serve_llm(refuses("json_schema")) as server:
+        address, model, key = (page.locator(f"#qx-llm-{name} input") for name in ("address", "model", "key"))
+        address.fill("localhost:1")
+        model.fill("tiny")
+        key.fill(KEY)
+        page.locator("#qx-llm-save").click()
+        says(page, "must be http:// or https://")
+        address.fill(server.url)
+        page.locator("#qx-llm-save").click()
+        expect(page.locator("#qx-llm-standing")).to_contain_text(f"tiny at {server.url.removeprefix('http://').removesuffix('/v1')}, with a key, given by you")
+        expect(key).to_have_value("")
+        expect(key).to_have_attribute("type", "password")
+        page.locator("#qx-llm-test").click()
+        says(page, "keeps to JSON, and is told the schema in words")
+        assert server.requests[-1].headers["authorization"] == f"Bearer {KEY}"
+        server.answer(Answers(401), Answers(401))
+        page.locator("#qx-llm-test").click()
+        says(page, "refused the key (401)")
+        stored = page.evaluate("JSON.stringify([{...localStorage}, {...sessionStorage}, document.documentElement.outerHTML])")
+        assert KEY not in stored
+    page.get_by_label("In this app").click()
+    page.locator("#qx-llm-source input").fill(str(tiny_causal))
+    page.locator("#qx-llm-test").click()
+    says(page, "tiny-causal replies, but writes no JSON that can be used", 60)
+    page.locator("#qx-llm-forget").click()
+    expect(page.locator("#qx-llm-standing")).to_contain_text("None is set")
+    assert services.language_models.get(HERE) is None

@@ -1,0 +1,102 @@
+"""What pages and callers leave in the server's memory: counts of sessions, documents and runs, against a real server where it matters."""
+
+from __future__ import annotations
+
+import secrets
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+
+import gradio as gr
+import pytest
+
+from app import sessions as held
+from app.build import build_app
+from app.explorer import Explorer
+from app.opening import open_pasted
+from app.services import MAX_LEFT_RUNS, Services
+from app.session import Session
+from app.sessions import MAX_EMPTY, Sessions, keep_lean
+from core.config import EpisodeConfig
+from tests.app.raw_page import RawPage
+
+TEXT = "\n\n".join(f"mary travelled to the garden on day {day} ." for day in range(30))
+CONFIG = EpisodeConfig(step_budget=2)
+
+
+def opened(explorer: Explorer) -> Session:
+    return open_pasted(explorer, Session(), TEXT, explorer.services.default_checkpoint, lambda _: None, "sentences", 12)
+
+
+def ran(explorer: Explorer, session: Session, query: str) -> Session:
+    *_, end = explorer.advance(session, query, CONFIG, None)
+    return end
+
+
+def test_calls_without_a_page_don_t_add_up(services: Services) -> None:
+    with gr.Blocks() as blocks:
+        state = gr.State(0)
+    holder = Sessions(services)
+    holder.set_blocks(blocks)
+    assert holder["page"][state._id] == 0
+    for _ in range(3 * MAX_EMPTY):
+        assert holder[secrets.token_hex(4)].config_values == {}
+    assert "page" in holder
+    assert len(holder.session_data) == len(holder.time_last_used) <= MAX_EMPTY + 2
+
+
+def test_a_released_page_takes_its_documents_and_run_along_but_nobody_else_s(services: Services) -> None:
+    explorer = Explorer(services)
+    a, b = (ran(explorer, opened(explorer), "where was mary ?") for _ in range(2))
+    run = explorer.run_of(a)
+    assert run is not None
+    same = explorer.attach(run.run_id)  # a second page at the same address
+    services.release(a.tokens, {*same.tokens, *b.tokens})
+    assert len(services.corpora.all()) == len(services.runs.all()) == 2
+    services.release(same.tokens, b.tokens)
+    assert [run.token for run in services.runs.all()] == [b.run]
+    assert [documents.token for documents in services.corpora.all()] == [b.corpus]
+    assert explorer.attach(run.run_id).cursor == 2, "the log has it"
+
+
+def test_runs_that_were_left_make_room_for_those_after_them(services: Services) -> None:
+    explorer = Explorer(services)
+    session = opened(explorer)
+    first = explorer.run_of(ran(explorer, session, "who was first ?"))
+    assert first is not None
+    for number in range(MAX_LEFT_RUNS + 10):
+        session = ran(explorer, session, f"where was mary on day {number} ?")
+    assert len(services.runs.all()) <= MAX_LEFT_RUNS + 2  # the last one is in view, the first was never left
+    seen_again = explorer.attach(first.run_id)
+    assert seen_again.run == first.token
+
+
+@pytest.fixture
+def url(services: Services, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """A server that lets go of closed pages at once."""
+    monkeypatch.setattr(held, "CLOSED_SECONDS", 0.2)
+    blocks = build_app(services)
+    _, url, _ = blocks.queue().launch(prevent_thread_lock=True, quiet=True, ssr_mode=False, mcp_server=False)
+    keep_lean(blocks, services)
+    yield url.rstrip("/")
+    blocks.close()
+
+
+def test_closed_pages_free_what_they_had_open(url: str, services: Services) -> None:
+    stays = RawPage(url)
+    stays.load("")
+    with ExitStack() as open_pages:
+        for _ in range(3):
+            page = RawPage(url)
+            open_pages.enter_context(page.heartbeat())
+            page.load("")
+            assert "step 2 of 2" in page.press("qx-run", qx_question="where was mary ?", qx_budget=2, qx_stops=False)
+        assert (len(services.corpora.all()), len(services.runs.all())) == (4, 3)
+    wait_until(lambda: (len(services.corpora.all()), len(services.runs.all())) == (1, 0))
+
+
+def wait_until(true: Callable[[], bool], seconds: float = 20.0) -> None:
+    deadline = time.monotonic() + seconds
+    while not true():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)

@@ -1,0 +1,107 @@
+"""A task that a tiny encoder learns in seconds, one training of it that several tests look at, and the reader that ships."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pytest
+
+from core.answer.course import SETS
+from core.answer.lesson import Lesson
+from core.answer.reader import ExtractiveReader
+from core.answer.training import ReaderConfig, ReaderTrainer
+from core.tasks.qa_sets import FOLDERS
+from core.train.sitting import TrainEvent
+from tests.core.tasks.conftest import data, qa_record, write_gzip  # noqa: F401
+
+NAMES, PLACES = ("mary", "john", "sandra", "daniel"), ("kitchen", "garden", "office", "hallway", "bedroom", "bathroom")
+NOISE = [f"The {what} came upon the {where}." for what in ("night", "rain", "wind", "king") for where in ("hill", "city", "road", "war")]
+TINY: dict[str, Any] = {"updates": 60, "lessons": 16, "learning_rate": 1e-2, "warmup": 5, "rank": 8, "window": 96, "longest_answer": 4}
+TINY |= {"validate_every": 30, "n_validation": 60}
+N_RECORDS = 24
+"""Questions of each generated set."""
+SHORT: dict[str, Any] = TINY | {"updates": 3, "lessons": 4, "validate_every": 2, "n_validation": 6}
+"""Settings of trainings that only have to run."""
+
+
+@dataclass
+class WhereCourse:
+    """Where somebody went, among sentences about nothing; or only those. A `Course`."""
+
+    name: str = "where"
+    seed: int = 0
+    facts: list[str] = field(default_factory=lambda: [f"{name} went to the {place}." for name in NAMES for place in PLACES])
+
+    def draw(self, rng: Random, n: int) -> list[Lesson]:
+        return [self._lesson(rng) for _ in range(n)]
+
+    def validation(self, n: int) -> list[Lesson]:
+        return self.draw(Random("validation"), n)
+
+    def describe(self) -> dict[str, Any]:
+        return {"questions": len(self.facts)}
+
+    def _lesson(self, rng: Random) -> Lesson:
+        fact = rng.choice(self.facts)
+        question = f"Where is {fact.split()[0]}?"
+        if rng.random() < 0.3:
+            return Lesson("where", question, tuple(rng.sample(NOISE, 2)), ())
+        told = [fact, rng.choice(NOISE)]
+        rng.shuffle(told)
+        return Lesson("where", question, tuple(told), (fact.rstrip(".").split()[-1],), (told.index(fact),))
+
+
+@dataclass(frozen=True)
+class TrainedReader:
+    """A finished training."""
+
+    folder: Path
+    events: list[TrainEvent]
+    reader: ExtractiveReader
+
+
+@pytest.fixture(scope="session")
+def base(reference: Path) -> Path:
+    """An encoder of two layers and 32 dimensions, untrained."""
+    return reference / "tiny-bert"
+
+
+def trainer(folder: Path, base: Path, **settings: Any) -> ReaderTrainer:
+    """A training of the tiny task; short unless told otherwise."""
+    return ReaderTrainer(ReaderConfig(**(SHORT | settings)), WhereCourse(), folder, name="tiny", base=str(base), device="cpu")
+
+
+@pytest.fixture(scope="session")
+def trained(base: Path, tmp_path_factory: pytest.TempPathFactory) -> TrainedReader:
+    """The training of TINY, uninterrupted. Not to be written to."""
+    folder = tmp_path_factory.mktemp("readers") / "tiny"
+    events = list(trainer(folder, base, **TINY).run())
+    return TrainedReader(folder, events, ExtractiveReader(folder, "cpu"))
+
+
+@pytest.fixture(scope="session")
+def course_data(data: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:  # noqa: F811
+    """Training parts of generated sets whose answers stand in their support, no other part; bAbI and books are those of the task tests."""
+    folder, rng = tmp_path_factory.mktemp("course"), Random(4)
+    for number, (name, part) in enumerate(SETS.values()):
+        records = [qa_record(rng, 100 * number + i) for i in range(N_RECORDS)]
+        for record in records:
+            chunks: Any = record["chunks"]
+            support: Any = record["support"]
+            chunks[support[0]]["text"] += f" The Answer {record['id']} came."
+            record["answer"] = [f"answer {record['id']}"]
+        write_gzip(folder / FOLDERS[name] / f"{part}.jsonl.gz", "".join(json.dumps(record) + "\n" for record in records))
+    for shared in ("babi", "books"):
+        (folder / shared).symlink_to(data / shared)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def shipped() -> Iterator[ExtractiveReader]:
+    """The reader of assets/reader."""
+    yield ExtractiveReader(device="cpu")

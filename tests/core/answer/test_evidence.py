@@ -1,0 +1,62 @@
+"""Answers of runs: read in document order, kept as JSON, and believed only as far as they fit the evidence."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from core.answer.evidence import EvidenceAnswer, answer_evidence
+from core.answer.protocol import Answer, Span
+
+TEXTS = {7: "Bo came.", 3: "Ruth went to the mill."}
+TOLD = EvidenceAnswer("mill", 0.75, "pointer", (3,), (17, 21))
+
+
+class Pointer:
+    """Points at a word wherever it stands first. A `Reader`."""
+
+    name = "pointer"
+
+    def read(self, question: str, passages: Sequence[str]) -> Answer:  # noqa: ARG002
+        for row, passage in enumerate(passages):
+            if (at := passage.find("mill")) >= 0:
+                return Answer("mill", 0.75, Span(row, at, at + 4))
+        return Answer("", 0.5)
+
+    def read_many(self, questions: Sequence[str], passages: Sequence[Sequence[str]]) -> list[Answer]:
+        return [self.read(question, told) for question, told in zip(questions, passages, strict=True)]
+
+    def support(self, statement: str, passage: str) -> float:  # noqa: ARG002
+        return 0.0
+
+
+def test_the_place_is_that_of_the_chunk() -> None:
+    assert answer_evidence(Pointer(), ["Where?", "Where?"], [TEXTS, {7: "Bo came."}]) == [TOLD, EvidenceAnswer("", 0.5, "pointer")]
+
+
+@pytest.mark.parametrize("told", [TOLD, EvidenceAnswer("yes", 0.5, "r"), EvidenceAnswer("", 1.0, "r"), EvidenceAnswer("by a model", 0.1, "m", (7, 3))])
+def test_json_round_trip(told: EvidenceAnswer) -> None:
+    assert EvidenceAnswer.from_json(told.to_json(), TEXTS) == told
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"text": 1},
+        {"confidence": 2},
+        {"confidence": "high"},
+        {"by": None},
+        {"citations": [99]},
+        {"citations": [True]},
+        {"citations": "3"},
+        {"span": {"chunk_id": 7, "start": 0, "end": 4}},
+        {"span": {"chunk_id": 3, "start": 0, "end": 4}},
+        {"span": {"chunk_id": 3, "start": -5, "end": -1}},
+        {"span": [3, 17, 21]},
+    ],
+)
+def test_what_does_not_fit_the_evidence_is_no_answer(change: dict[str, Any]) -> None:
+    assert EvidenceAnswer.from_json(TOLD.to_json() | change, TEXTS) is None
+    assert EvidenceAnswer.from_json({}, TEXTS) is None

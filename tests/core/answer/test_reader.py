@@ -1,0 +1,70 @@
+"""What a reader promises whatever it has learned: exact slices, the same alone and in a batch, and no surprise from hostile text."""
+
+from __future__ import annotations
+
+from random import Random
+
+import pytest
+
+from core.answer.protocol import Answer
+from core.answer.reader import Candidate, Reading
+from tests.core.answer.conftest import NAMES, NOISE, PLACES, TrainedReader, WhereCourse
+
+
+def asked(n: int) -> tuple[list[str], list[tuple[str, ...]]]:
+    lessons = WhereCourse().draw(Random("read"), n)
+    return [lesson.question for lesson in lessons], [lesson.passages for lesson in lessons]
+
+
+def test_answers_are_exact_slices(trained: TrainedReader) -> None:
+    questions, passages = asked(40)
+    answers = trained.reader.read_many(questions, passages)
+    spans = [(answer, told) for answer, told in zip(answers, passages, strict=True) if answer.span is not None]
+    assert len(spans) > 10
+    for answer, told in spans:
+        assert answer.span is not None
+        assert told[answer.span.passage][answer.span.start : answer.span.end] == answer.text != ""
+        assert 0 <= answer.confidence <= 1
+
+
+def test_one_by_one_is_as_in_a_batch(trained: TrainedReader) -> None:
+    questions, passages = asked(12)
+    passages[3] = (*passages[3], *NOISE)
+    together = trained.reader.read_many(questions, passages)
+    for question, told, answer in zip(questions, passages, together, strict=True):
+        alone = trained.reader.read(question, told)
+        assert (alone.text, alone.span) == (answer.text, answer.span)
+        assert alone.confidence == pytest.approx(answer.confidence, abs=0.05)  # bfloat16 rounds by the shape of a batch
+
+
+def test_no_passages_no_answer_for_sure(trained: TrainedReader) -> None:
+    assert trained.reader.read_many([], []) == []
+    for passages in ([], [""], ["  ", "\n"]):
+        assert trained.reader.read("Where is mary?", passages) == Answer("", 1.0)
+
+
+def test_the_evidence_may_lie_behind_many_windows(trained: TrainedReader) -> None:
+    fact = f"{NAMES[0]} went to the {PLACES[0]}."
+    answer = trained.reader.read(f"Where is {NAMES[0]}?", [*NOISE * 6, fact, *NOISE * 6])
+    assert answer.span is None or answer.span.passage <= 12 * len(NOISE)
+    assert answer.text in ("", PLACES[0])
+
+
+@pytest.mark.parametrize("text", ["\ud800 mary \udfff", "\x00\x07", "word" * 50_000, "a b " * 40_000, "<script>alert(1)</script>", "مرحبا " * 50])
+def test_hostile_text(trained: TrainedReader, text: str) -> None:
+    answer = trained.reader.read(text, [text, "mary went to the garden.", ""])
+    assert 0 <= answer.confidence <= 1
+    answer.text.encode()
+    if answer.span is not None:
+        assert answer.span.passage in (0, 1)
+    assert 0 <= trained.reader.support(text, text) <= 1
+
+
+def test_no_answer_is_given_where_it_is_likelier() -> None:
+    reading = Reading(((Candidate("garden", 1.0, None), 1.0),), 1.2)
+    assert reading.best(0.0)[0] is not None
+    nobody, sure = reading.best(2.0)
+    assert nobody is None
+    assert sure > reading.best(1.1)[1]
+    probabilities = [reading.best(bias)[1] for bias in (-2.0, -1.0, 0.0)]
+    assert probabilities == sorted(probabilities, reverse=True)

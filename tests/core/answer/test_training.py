@@ -1,0 +1,123 @@
+"""A reader trained from scratch, stopped and resumed, and what its folder may hold."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from safetensors.torch import save_file
+
+from core.answer.checkpoint import HEADS_FILE, SPEC_FILE, read_reader_spec
+from core.answer.reader import ExtractiveReader
+from core.answer.training import ReaderConfig
+from core.errors import BadCheckpoint, BadRequest
+from core.train.sitting import RESUME_FILE, TrainEvent, read_progress
+from tests.core.answer.conftest import SHORT, TINY, TrainedReader, WhereCourse, trainer
+
+FLOOR = 0.8
+"""Mean F1 of held-out lessons after the training of TINY; before it is the share of questions without an answer, 0.3, or below."""
+
+
+def without_seconds(events: list[TrainEvent]) -> list[TrainEvent]:
+    return [{name: value for name, value in event.items() if not name.startswith("seconds")} for event in json.loads(json.dumps(events))]
+
+
+def weights(folder: Path) -> list[bytes]:
+    return [(folder / name).read_bytes() for name in (HEADS_FILE, "adapter/adapter_model.safetensors")]
+
+
+def test_a_tiny_task_is_learned_from_scratch(trained: TrainedReader) -> None:
+    validated = [event for event in trained.events if event["event"] == "validated"]
+    assert validated[0]["score"] < 0.45
+    assert validated[-1]["score"] > FLOOR
+    assert validated[-1]["scores"]["no_answer_right"] > FLOOR
+    lessons = WhereCourse(seed=1).validation(20)
+    answers = trained.reader.read_many([lesson.question for lesson in lessons], [lesson.passages for lesson in lessons])
+    right = [answer.text == (lesson.answers[0] if lesson.answers else "") for answer, lesson in zip(answers, lessons, strict=True)]
+    assert sum(right) > FLOOR * len(right)
+
+
+def test_the_record_says_how_it_was_made(trained: TrainedReader) -> None:
+    spec = read_reader_spec(trained.folder)
+    assert (spec.name, spec.base, spec.window, spec.longest_answer) == ("tiny", ".", TINY["window"], TINY["longest_answer"])
+    assert spec.training is not None
+    assert spec.training["config"] == ReaderConfig(**TINY).__dict__
+    assert spec.scores is not None
+    assert spec.scores["validation"]["n"] == TINY["n_validation"]
+    assert {"f1", "em", "ece", "no_answer_right"} <= spec.scores["validation"].keys()
+    assert "/" not in json.dumps(spec.training)
+
+
+def test_stopped_and_started_again_it_learns_the_same(base: Path, tmp_path: Path) -> None:
+    whole = list(trainer(tmp_path / "whole", base).run())
+    stopped = trainer(tmp_path / "stopped", base).run()
+    assert [event["event"] for event in islice(stopped, 6)] == ["started", "validated", "update", "update", "validated", "update"]
+    stopped.close()
+    rest = list(trainer(tmp_path / "stopped", base).run())
+    assert rest[0]["update"] == 3
+    assert without_seconds(read_progress(tmp_path / "stopped")) == without_seconds(whole)
+    assert weights(tmp_path / "stopped") == weights(tmp_path / "whole")
+    assert without_seconds(list(trainer(tmp_path / "whole", base).run())) == without_seconds(whole[-1:])
+
+
+@pytest.mark.parametrize("settings", [{"seed": 1}, {"updates": 4}])
+def test_other_settings_in_the_folder_are_refused(base: Path, tmp_path: Path, settings: dict[str, Any]) -> None:
+    next(trainer(tmp_path / "run", base).run())
+    with pytest.raises(BadRequest, match="holds a training with other settings"):
+        trainer(tmp_path / "run", base, **settings)
+
+
+def test_a_resume_file_of_something_else(base: Path, tmp_path: Path) -> None:
+    next(trainer(tmp_path, base).run())
+    save_file({"weight": torch.zeros(2)}, tmp_path / RESUME_FILE, {"update": "2", "best": "", "seconds": "1.0"})
+    with pytest.raises(BadRequest, match=r"can't be read, .*; delete that file to begin again"):
+        trainer(tmp_path, base)
+
+
+@pytest.mark.parametrize(
+    ("settings", "sentence"),
+    [
+        ({"updates": 0}, "updates 0 is below 1"),
+        ({"window": 50}, "window 50 is below 96"),
+        ({"learning_rate": float("nan")}, "learning rate nan must be a finite number"),
+        ({"clip": -1.0}, "clip -1.0 must be a finite number, 0 or more"),
+    ],
+)
+def test_settings_out_of_range(settings: dict[str, Any], sentence: str) -> None:
+    with pytest.raises(BadRequest, match=sentence):
+        ReaderConfig(**settings)
+
+
+def test_a_window_above_what_the_encoder_reads(base: Path, tmp_path: Path) -> None:
+    with pytest.raises(BadRequest, match="window 600 is above 512"):
+        trainer(tmp_path, base, window=600)
+
+
+@pytest.mark.parametrize("name", [HEADS_FILE, "adapter/adapter_model.safetensors", "base/model.safetensors", SPEC_FILE])
+@pytest.mark.parametrize("damage", ["gone", "cut"])
+def test_a_damaged_reader(trained: TrainedReader, tmp_path: Path, name: str, damage: str) -> None:
+    folder = shutil.copytree(trained.folder, tmp_path / "copy")
+    content = (folder / name).read_bytes()
+    (folder / name).unlink()
+    if damage == "cut":
+        (folder / name).write_bytes(content[: len(content) // 2])
+    with pytest.raises(BadCheckpoint) as caught:
+        ExtractiveReader(folder, "cpu")
+    assert "\n" not in str(caught.value)
+
+
+def test_a_rising_line_is_demanded_of_the_record(trained: TrainedReader, tmp_path: Path) -> None:
+    folder = shutil.copytree(trained.folder, tmp_path / "copy")
+    values = json.loads((folder / SPEC_FILE).read_text())
+    (folder / SPEC_FILE).write_text(json.dumps(values | {"confidence": [[0.1, 0.9], [0.2, 0.1]]}))
+    with pytest.raises(BadCheckpoint, match="must rise from point to point"):
+        ExtractiveReader(folder, "cpu")
+
+
+def test_short_settings_are_valid() -> None:
+    assert ReaderConfig(**SHORT).rate(0) == pytest.approx(SHORT["learning_rate"] / SHORT["warmup"])

@@ -1,0 +1,78 @@
+"""`train-reader`, `study answers`, and the answers that `trace` and `compare` print."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from core.answer.checkpoint import read_reader_spec
+from core.answer.rows import read_answers
+from core.cli import main
+from tests.core.answer.conftest import SHORT, TrainedReader, base, course_data, trained  # noqa: F401
+from tests.core.cli.conftest import Output
+
+FLAGS = [str(part) for name, value in SHORT.items() for part in (f"--{name.replace('_', '-')}", value)]
+
+
+def test_training_by_command(base: Path, course_data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:  # noqa: F811
+    argv = ["train-reader", "--out", str(tmp_path / "mine"), "--base", str(base), "--data-folder", str(course_data), *FLAGS, "--device", "cpu", "--json"]
+    assert main(argv) == 0
+    out, err = capsys.readouterr()
+    result = json.loads(out)
+    assert (result["reader"], result["updates"]) == (str(tmp_path / "mine"), SHORT["updates"])
+    assert ["update" in line and " left" in line for line in err.splitlines()].count(True) == SHORT["updates"]
+    spec = read_reader_spec(tmp_path / "mine")
+    assert (spec.name, spec.training is not None) == ("mine", True)
+    assert main(argv) == 0
+    assert capsys.readouterr().err.startswith("finished")
+
+
+def test_refusals_are_one_sentence(refused: Output, tmp_path: Path) -> None:
+    assert "updates 0 is below 1" in refused("train-reader", "--out", tmp_path / "x", "--updates", 0)
+    assert "the data sets are not in" in refused("train-reader", "--out", tmp_path / "x", "--data-folder", tmp_path / "nowhere")
+    assert "reader.json" in refused("study", "answers", "qa1", "--reader", tmp_path)
+
+
+def test_rows_of_answers_are_made_once_and_then_read(
+    core: Output,
+    trained: TrainedReader,  # noqa: F811
+    tiny_checkpoints: dict[str, Path],
+    data: Path,
+    tmp_path: Path,
+) -> None:
+    rows = tmp_path / "answers.jsonl.gz"
+    agent = tiny_checkpoints["relative10"]
+    printed = core("study", "answers", "qa1", "hotpotqa", "--data", data, "--n", 2, "--reader", trained.folder, "--checkpoint", agent, "--rows", rows)
+    assert {(row.task, row.evidence) for row in read_answers(rows)} == {
+        (task, kind) for task in ("qa1", "hotpotqa") for kind in ("gold", "relative10", "topk", "bm25")
+    }
+    assert core("study", "answers", "--rows", rows, "--reader", tmp_path) == printed
+
+
+def test_runs_end_in_an_answer(core: Output, tiny_checkpoints: dict[str, Path], tmp_path: Path) -> None:
+    chunks = ["Mary went to the kitchen.", "John went to the garden.", "Mary got the milk there."]
+    (tmp_path / "chunks.json").write_text(json.dumps(chunks), encoding="utf-8")
+    asked = ("--query", "Where is the milk?", "--chunks", tmp_path / "chunks.json", "--checkpoint", tiny_checkpoints["none"], "--step-budget", 3)
+    told = json.loads(core("trace", *asked, "--json"))
+    answer, span = told["answer"], told["answer"]["span"]
+    assert (answer["text"], answer["by"], answer["citations"]) == ("kitchen", "reader", [span["chunk_id"]])
+    assert chunks[span["chunk_id"]][span["start"] : span["end"]] == "kitchen"
+    assert 0 < answer["confidence"] < 1
+    assert told["timings"]["answer"] > 0
+    compared = json.loads(core("compare", *asked, "--methods", "topk,bm25", "--json"))
+    assert {name: column["answer"] for name, column in compared["methods"].items()} == {"topk": "kitchen", "bm25": "kitchen"}
+    asked = ("--query", "Who wrote the novel?", *asked[2:])
+    assert json.loads(core("trace", *asked, "--json"))["answer"]["text"] == ""
+    assert json.loads(core("compare", *asked, "--methods", "topk", "--json"))["methods"]["topk"]["answer"] is None
+
+
+def test_the_log_keeps_the_answer(core: Output, tiny_checkpoints: dict[str, Path], tmp_path: Path) -> None:
+    (tmp_path / "chunks.json").write_text(json.dumps(["Mary went to the kitchen.", "It rained."]), encoding="utf-8")
+    asked = ("--query", "Where is Mary?", "--chunks", tmp_path / "chunks.json", "--checkpoint", tiny_checkpoints["none"], "--step-budget", 2)
+    core("trace", *asked, "--log", tmp_path / "log.duckdb", "--json")
+    [run] = json.loads(core("runs", "list", "--log", tmp_path / "log.duckdb", "--json"))["runs"]
+    shown = json.loads(core("runs", "show", run["run_id"], "--log", tmp_path / "log.duckdb", "--json"))
+    assert shown["details"]["answer"]["text"] == "kitchen"
+    assert shown["details"]["answer"]["span"] == {"chunk_id": 0, "start": 17, "end": 24}

@@ -1,0 +1,36 @@
+"""The stand-in, and what it shares with every client."""
+
+from __future__ import annotations
+
+import pytest
+
+from core.llm.probe import Greeting, probe
+from core.llm.protocol import LlmCancelled, LlmError, Message
+from core.llm.scripted import ScriptedLlm
+
+ASKED = [Message("user", "Is it so?")]
+
+
+def test_replies_come_from_a_queue_and_then_no_more() -> None:
+    llm = ScriptedLlm(["Yes, it is.", "No."])
+    heard: list[str] = []
+    assert llm.chat(ASKED, on_text=heard.append).text == "Yes, it is." == "".join(heard)
+    assert heard == ["Yes,", " it", " is."]
+    assert llm.chat(ASKED).text == "No."
+    with pytest.raises(LlmError, match="the script of scripted has no reply left"):
+        llm.chat(ASKED)
+    assert llm.calls == [tuple(ASKED)] * 3
+
+
+def test_a_function_sees_the_conversation_and_its_complaints() -> None:
+    llm = ScriptedLlm(lambda messages: '{"ready": true}' if "can't be used" in messages[-1].content else "Well.", name="doubting")
+    reply = llm.chat(ASKED, schema=Greeting)
+    assert (reply.value, reply.structure, reply.n_attempts, reply.counted_by) == (Greeting(ready=True), "text", 2, "estimate")
+    assert probe(llm).model == "doubting"
+
+
+def test_it_can_be_cancelled() -> None:
+    heard: list[str] = []
+    with pytest.raises(LlmCancelled):
+        ScriptedLlm(["one two three"]).chat(ASKED, on_text=heard.append, cancelled=lambda: len(heard) == 2)
+    assert heard == ["one", " two"]

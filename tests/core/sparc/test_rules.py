@@ -1,0 +1,121 @@
+"""The rules: which queries, which chunks, which sentences, and when it is enough."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pytest
+
+from core.sparc.agents import Candidate, Reading, Remaining, RewriteTask, Turn
+from core.sparc.events import Note
+from core.sparc.retrievals import Retrievals
+from core.sparc.rules import CONFIDENT, RuleEvaluator, RuleManager, RuleRewriter, coverage, ranked
+from core.sparc.words import mentions, names, plain, title, without_wh, words
+from tests.core.sparc.conftest import FIRST_HOP, QUESTION, SECOND_HOP, STORY
+
+
+def test_names_that_the_evidence_brings_are_looked_for_with_what_is_still_open(retrievals: Retrievals) -> None:
+    task = RewriteTask(QUESTION, Note("", (FIRST_HOP,)), 1, ("bm25",), (QUESTION,))
+    rewrites, cost = RuleRewriter().rewrite(task, Turn(retrievals))
+    assert rewrites[0].query == "Tamsin Orrell town founder born"
+    assert rewrites[0].strategy == "bm25"
+    assert "rules: Tamsin Orrell stands in chunk 2" in rewrites[0].reason
+    assert cost.calls == 0
+
+
+def test_queries_complement_each_other_and_nothing_is_asked_twice(retrievals: Retrievals) -> None:
+    asked = (QUESTION, "Tamsin Orrell born")
+    task = RewriteTask(QUESTION, Note("", (FIRST_HOP, 3, 0)), 3, ("bm25", "dense"), asked)
+    rewrites, _ = RuleRewriter().rewrite(task, Turn(retrievals))
+    assert len({(one.query, one.strategy) for one in rewrites}) == 3
+    assert not any(one.query.startswith("Tamsin Orrell") for one in rewrites)
+    assert rewrites[0].query.startswith("Olive Penn")
+
+
+def test_without_evidence_each_name_of_the_question_is_a_query(retrievals: Retrievals) -> None:
+    task = RewriteTask("Was the Red Lantern older than the Harbour Gate?", Note(), 3, ("bm25", "dense"))
+    rewrites, _ = RuleRewriter().rewrite(task, Turn(retrievals))
+    assert [(one.query, one.strategy) for one in rewrites[:2]] == [("Red Lantern older", "bm25"), ("Harbour Gate older", "bm25")]
+    assert rewrites[2].query == task.question
+
+
+def test_linked_chunks_are_worth_more_than_those_that_share_a_word(retrievals: Retrievals) -> None:
+    order = ranked(QUESTION, [7, 5, 4, SECOND_HOP, FIRST_HOP, FIRST_HOP], retrievals)
+    assert order[0] == FIRST_HOP
+    assert order.index(SECOND_HOP) < order.index(5)
+    assert sorted(order) == [2, 4, 5, 6, 7]
+
+
+def test_a_note_is_small_and_keeps_what_is_worth_most(retrievals: Retrievals) -> None:
+    manager, turn = RuleManager(2), Turn(retrievals)
+    found = retrievals.search("bm25", QUESTION, 5)
+    first, _ = manager.update(QUESTION, QUESTION, Note(), found, turn)
+    assert len(first.chunk_ids) == 2
+    assert first.chunk_ids[0] == FIRST_HOP
+    assert "founded by Tamsin Orrell" in first.text
+    later, _ = manager.update(QUESTION, "Tamsin Orrell", first, retrievals.search("bm25", "Tamsin Orrell", 1), turn)
+    assert later.chunk_ids[0] == FIRST_HOP
+    unchanged, _ = manager.update(QUESTION, "hills", later, retrievals.search("bm25", "hills", 2), turn)
+    assert unchanged == later
+
+
+def test_merged_notes_hold_each_chunk_once_within_the_bound(retrievals: Retrievals) -> None:
+    branches = [Candidate(i, "", Note("", ids), "", None, (), "continue") for i, ids in enumerate([(FIRST_HOP, 7), (SECOND_HOP, FIRST_HOP)], start=1)]
+    note, _ = RuleManager(2).merge(QUESTION, branches[0], branches[1:], Turn(retrievals))
+    assert note.chunk_ids == (FIRST_HOP, SECOND_HOP)
+
+
+def test_the_surest_answer_on_the_fuller_note_is_the_best_branch(retrievals: Retrievals) -> None:
+    poor = Candidate(1, "", Note("", (7,)), "hills", 0.6, (7,), "continue")
+    good = Candidate(2, "", Note("", (FIRST_HOP, SECOND_HOP)), "Quillmarsh", 0.6, (SECOND_HOP,), "continue")
+    none = Candidate(3, "", Note("", (FIRST_HOP, SECOND_HOP)), "", 0.99, (), "continue")
+    best, reason, _ = RuleManager(2).select(QUESTION, [poor, good, none], Turn(retrievals))
+    assert best == 2
+    assert reason.startswith("rules: ")
+
+
+@dataclass
+class Finds:
+    """Sources of which only the agent's stop counts."""
+
+    remaining: Remaining | None
+
+    def left_to_find(self, *_: object) -> Remaining | None:
+        return self.remaining
+
+
+@pytest.mark.parametrize(
+    ("answer", "confidence", "remaining", "verdict", "why"),
+    [
+        ("Quillmarsh", 0.9, None, "stop", "confidence 0.90 reaches 0.67"),
+        ("Quillmarsh", 0.9, Remaining(3, 0.1, 0.3), "stop", "take nothing more"),
+        ("Quillmarsh", 0.9, Remaining(3, 0.4, 0.3), "stop", "would still take chunk 3"),
+        ("Quillmarsh", 0.9, Remaining(3, 0.95, 0.3), "continue", "would still take chunk 3"),
+        ("Quillmarsh", CONFIDENT - 0.01, None, "continue", "is below"),
+        ("", 0.99, None, "continue", "no answer"),
+    ],
+)
+def test_it_stops_when_the_reader_is_sure_and_more_so_where_something_is_left(answer, confidence, remaining, verdict, why) -> None:  # type: ignore[no-untyped-def]
+    judged, reason, _ = RuleEvaluator().judge(QUESTION, "", Reading(answer, confidence, ()), Note("", (1,)), Turn(Finds(remaining)))  # type: ignore[arg-type]
+    assert judged == verdict
+    assert why in reason
+
+
+def test_coverage_is_a_share(retrievals: Retrievals) -> None:
+    assert coverage(QUESTION, QUESTION, retrievals) == pytest.approx(1)
+    assert coverage(QUESTION, "", retrievals) == coverage("the of?", STORY[0], retrievals) == 0
+
+
+def test_words_names_and_titles() -> None:
+    assert words("Who wrote the book of the year, and when?") == ["wrote", "book", "year"]
+    assert without_wh("In which year was Ada born?") == "In year was Ada born?"
+    assert without_wh("who is it?") == "who is it?"
+    assert names("The poet Emily Bronte was born in Thornton. She lived in the West Riding of Yorkshire.") == [
+        "Emily Bronte",
+        "Thornton",
+        "West Riding of Yorkshire",
+    ]
+    assert title(STORY[0]) == "Harbour Gate"
+    assert title("It was late.") == ""
+    assert mentions(plain("She met Vitellius in 69."), "Vitellius (emperor)")
+    assert not mentions(plain("Vitelliusville"), "Vitellius")

@@ -1,0 +1,78 @@
+"""Traces: there and back, replayed without agents, cut at a smaller depth, and refused when damaged."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import pytest
+
+from core.errors import BadRequest
+from core.index import Corpus
+from core.sparc.agents import RewriteTask
+from core.sparc.build import build_agents
+from core.sparc.events import Note, SparcConfig
+from core.sparc.retrievals import Retrievals
+from core.sparc.run import run_sparc
+from core.sparc.trace import SparcTrace, fold_sparc, replay_sparc
+from tests.core.sparc.conftest import QUESTION, KnowingReader
+from tests.core.sparc.test_run import without_times
+
+CONFIG = SparcConfig(width=2, depth=3, k=2, strategies=("bm25",), first_round="rewrite")
+
+
+@pytest.fixture
+def trace(story: Corpus) -> SparcTrace:
+    return traced(story, CONFIG)
+
+
+def traced(story: Corpus, config: SparcConfig) -> SparcTrace:
+    agents = build_agents(None, KnowingReader({"Quillmarsh": 0.3}), config)
+    return fold_sparc(run_sparc(QUESTION, story, agents, Retrievals(story), config))
+
+
+def test_a_trace_comes_back_from_json_and_is_replayed_from_it(trace: SparcTrace) -> None:
+    back = SparcTrace.from_json(json.loads(json.dumps(trace.to_json())))
+    assert back == trace
+    assert fold_sparc(replay_sparc(back)) == trace
+    assert back.text(back.found[0]) == trace.text(back.found[0]) != ""
+
+
+@pytest.mark.parametrize("depth", [1, 2])
+def test_a_run_cut_at_a_depth_is_the_run_of_that_depth(story: Corpus, trace: SparcTrace, depth: int) -> None:
+    assert without_times(trace.at_depth(depth)) == without_times(traced(story, replace(CONFIG, depth=depth)))
+
+
+def test_cutting_deeper_than_the_run_went_changes_only_the_bound(trace: SparcTrace) -> None:
+    assert trace.at_depth(8).stopped == trace.stopped
+    assert trace.at_depth(8).started.config.depth == 3
+
+
+def test_what_the_rewriter_was_given_can_be_rebuilt(trace: SparcTrace) -> None:
+    assert trace.rewriter_task(1) == RewriteTask(QUESTION, Note(), 2, ("bm25",))
+    second = trace.rewriter_task(2)
+    assert second is not None
+    assert second.note == trace.rounds[0].merged.note  # type: ignore[union-attr]
+    assert second.asked == tuple(one.query.query for one in trace.rounds[0].branches)
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda values: values | {"format": 2},
+        lambda values: values | {"events": values["events"][1:]},
+        lambda values: values | {"events": [*values["events"], values["events"][1]]},
+        lambda values: values | {"events": [values["events"][0], values["events"][0] | {"event": "judged"}]},
+        lambda values: values["events"],
+    ],
+)
+def test_a_damaged_trace_is_refused_in_a_sentence(trace: SparcTrace, damage) -> None:  # type: ignore[no-untyped-def]
+    with pytest.raises(BadRequest, match=r"trace of a SPARC run"):
+        SparcTrace.from_json(damage(trace.to_json()))
+
+
+def test_a_run_under_way_has_its_best_answer_so_far(trace: SparcTrace) -> None:
+    so_far = fold_sparc(trace.events[:-1])
+    assert so_far.stopped is None
+    assert so_far.answer == trace.answer
+    assert so_far.note == trace.note
