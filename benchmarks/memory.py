@@ -25,7 +25,7 @@ WARM = 200
 WANTED = 1.0
 """MB per 100 runs."""
 SAMPLE = "river-chronicle.txt"
-_WORDS = "where was the blanket before chapel who carried lantern to mill after ferry left bridge old woman garden kitchen and then boat".split()
+_WORDS = ("where", "was", "the", "blanket", "before", "chapel", "who", "carried", "lantern", "to", "mill", "after", "ferry", "left", "bridge", "woman", "boat")
 
 
 def rows(n: int = 400) -> list[Row]:

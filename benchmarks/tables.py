@@ -14,7 +14,7 @@ from pathlib import Path
 from core.cli import main as core
 
 ROOT = Path(__file__).resolve().parents[1]
-DOCUMENTS = (ROOT / "docs" / "results.md",)
+DOCUMENTS = (ROOT / "docs" / "results.md", ROOT / "docs" / "answers.md", ROOT / "docs" / "sparc.md")
 BEGIN, END = "<!-- printed -->\n", "<!-- end -->"
 _COMMAND = r"^    \.venv/bin/python -m core (?P<command>study [^\n]*)\n\n"
 _PLACE = re.compile(f"{_COMMAND}{re.escape(BEGIN)}(?P<printed>.*?){re.escape(END)}", re.MULTILINE | re.DOTALL)

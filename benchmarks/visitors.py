@@ -48,7 +48,7 @@ def rows(n: int = 8) -> list[Row]:
 
 def _steps(page: RawPage, asked: Iterator[str], n: int = STEPS) -> list[float]:
     """Seconds of each."""
-    seconds = []
+    seconds, question = [], ""
     for step in range(n):
         question = next(asked) if step % BUDGET == 0 else question
         began = time.perf_counter()

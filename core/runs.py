@@ -75,17 +75,16 @@ def sparc_record(started: SparcStarted, workspace: Workspace, encoder: DualEncod
 
 
 def sparc_detail(trace: SparcTrace) -> dict[str, Any]:
-    """The trace as the log takes it: of retrieved texts only the beginning where all of them are too much. Raises LogError when even that is."""
-    for length in (None, *_TEXT_LENGTHS):
-        value = (trace if length is None else _with_short_texts(trace, length)).to_json()
+    """The trace as the log takes it: of retrieved texts only the beginning where all of them are too much. Where even that is, attaching it says so."""
+    value = trace.to_json()
+    for length in _TEXT_LENGTHS:
         try:
             detail_json(SPARC, value)
         except LogError:
-            if length == 0:
-                raise
+            value = _with_short_texts(trace, length).to_json()
         else:
-            return value
-    raise AssertionError("the last length returns or raises")
+            break
+    return value
 
 
 def _with_short_texts(trace: SparcTrace, length: int) -> SparcTrace:
@@ -99,10 +98,12 @@ def log_sparc_end(log: RunLog, run_id: str, trace: SparcTrace, owner: str | None
     """The last of a SPARC run: its evidence, its whole trace, its answer, and how it ended. Raises LogError."""
     for event in evidence_steps(trace):
         log.record(run_id, event)
-    log.attach(run_id, "sparc", sparc_detail(trace), owner)
-    if trace.stopped is not None:
-        log.attach(run_id, "answer", sparc_answer(trace), owner)
-    log.finish(run_id, status, message)
+    try:
+        if trace.stopped is not None:
+            log.attach(run_id, "answer", sparc_answer(trace), owner)
+        log.attach(run_id, "sparc", sparc_detail(trace), owner)
+    finally:
+        log.finish(run_id, status, message)
 
 
 def sparc_answer(trace: SparcTrace) -> dict[str, Any]:

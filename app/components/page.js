@@ -17,13 +17,16 @@ watch("value", address);
 address();
 
 // A narrow screen begins with the settings folded, so that the strip is near the buttons.
-if (innerWidth < 640) {
-  const fold = (tries) => {
-    const open = document.querySelector("#qx-settings button.label-wrap.open");
-    if (open) open.click(); else if (tries) setTimeout(() => fold(tries - 1), 200);
-  };
-  fold(20);
+const folded = new Set(); // who opens them again wants them open
+function fold(id, tries) {
+  if (innerWidth >= 640 || folded.has(id)) return;
+  const open = document.querySelector(`#${id} button.label-wrap.open`);
+  if (open) {
+    folded.add(id);
+    open.click();
+  } else if (tries) setTimeout(() => fold(id, tries - 1), 200);
 }
+fold("qx-settings", 20);
 
 const isShown = (part) => part && part.offsetParent !== null;      // keys belong to the tab that is open
 const press = (...ids) => {
@@ -52,6 +55,8 @@ function key(event) {
 document.addEventListener("keydown", key);
 // Charts measure their place when the window changes its size: one whose tab was hidden then is told again when the tab is shown.
 document.addEventListener("click", (event) => {
-  if (event.target.closest("[role=tab]")) setTimeout(() => dispatchEvent(new Event("resize")), 100);
+  if (!event.target.closest("[role=tab]")) return;
+  setTimeout(() => dispatchEvent(new Event("resize")), 100);
+  fold("qx-sparc-settings", 5);
 });
 element.querySelector("button").addEventListener("click", () => dialog.close());

@@ -42,7 +42,7 @@ from core.sparc.retrievals import Retrievals
 from core.sparc.retriever import SPARC, SparcRetriever
 from core.sparc.rows import SparcRow
 from core.sparc.run import run_sparc
-from core.sparc.trace import SparcTrace
+from core.sparc.trace import SparcTrace, extended
 from core.types import workspace_of_chunks
 
 if TYPE_CHECKING:
@@ -98,7 +98,7 @@ def _config(args: argparse.Namespace, encoder: DualEncoder) -> SparcConfig:
             width=args.width,
             depth=args.depth,
             k=args.per_search,
-            strategies=named,  # type: ignore[arg-type]  # checked just here
+            strategies=named,
             first_round=args.first_round,
             max_tokens=args.max_tokens,
             max_calls=args.max_calls,
@@ -133,7 +133,7 @@ def _told(question: Question, config: SparcConfig, encoder: DualEncoder, plain: 
     retrievals = question_retrievals(question, config, encoder, plain)
     trace: SparcTrace | None = None
     for event in run_sparc(question.query, question.corpus(encoder), build_agents(llm, reader, config), retrievals, config):
-        trace = SparcTrace(event, events=(event,)) if trace is None else trace.with_event(event)  # type: ignore[arg-type]  # the first is SparcStarted
+        trace = extended(trace, event)
         if line := _line(event):
             print(line, file=sys.stderr)
     assert trace is not None

@@ -73,8 +73,10 @@ class Client(ABC):
         """See `core.llm.protocol.Llm`. Raises UnfitReply when two replies in a row hold no object of the schema."""
         began = time.perf_counter()
         on_text = on_text or unheard
+        structure: Structure | None = None
+        value: BaseModel | None = None
         if schema is None:
-            done, structure, value = self._complete(messages, sampling, None, None, on_text, cancelled), None, None
+            done = self._complete(messages, sampling, None, None, on_text, cancelled)
         else:
             done, structure, value = self._structured(messages, sampling, schema, on_text, cancelled)
         milliseconds = 1000 * (time.perf_counter() - began)

@@ -21,7 +21,7 @@ from core.errors import BadRequest, quoted
 from core.llm.address import ANYWHERE, HUB, Address, LookUp, Reach, read_address
 from core.llm.background import pause
 from core.llm.client import MAX_REPLY_CHARACTERS, Client, Completion, StructureRefused, estimated_tokens, mended, strict_schema, unheard, without_thoughts
-from core.llm.protocol import LlmError, Message, Sampling, Structure
+from core.llm.protocol import CountedBy, LlmError, Message, Sampling, Structure
 from core.llm.wire import Failed, Head, Patience, bounded, lines, post, server_sent
 
 _REFUSES_STRUCTURE = frozenset({400, 404, 415, 422, 501})
@@ -152,9 +152,10 @@ class EndpointLlm(Client):
             whole = "json" in head.content_type
             text, usage, finish = self._gathered(iter(["".join(events)]) if whole else server_sent(events), tell)
         asked = sum(len(message.content) for message in messages)
-        n_prompt, n_reply = _counts(usage) or (estimated_tokens(asked), estimated_tokens(len(text)))
-        counted = "endpoint" if _counts(usage) else "estimate"
-        return Completion(without_thoughts(mended(text)), n_prompt, n_reply, counted, n_requests, finish == "length")
+        counted = _counts(usage)
+        n_prompt, n_reply = counted or (estimated_tokens(asked), estimated_tokens(len(text)))
+        counted_by: CountedBy = "endpoint" if counted else "estimate"
+        return Completion(without_thoughts(mended(text)), n_prompt, n_reply, counted_by, n_requests, finish == "length")
 
     def _gathered(self, events: Iterator[str], tell: _Told) -> tuple[str, Any, str]:
         """(text, usage, finish reason) of a reply. Raises Failed."""
@@ -282,7 +283,11 @@ def _first(choices: Any) -> dict[str, Any]:
 
 def _counts(usage: Any) -> tuple[int, int] | None:
     """(prompt, completion) tokens as the endpoint counts them; None where it gives no sensible numbers."""
-    values = (usage.get("prompt_tokens"), usage.get("completion_tokens")) if isinstance(usage, dict) else ()
-    if len(values) == 2 and all(type(value) is int and 0 <= value <= _MAX_TOKENS for value in values):
-        return values
-    return None
+    if not isinstance(usage, dict):
+        return None
+    asked, replied = usage.get("prompt_tokens"), usage.get("completion_tokens")
+    return (asked, replied) if _is_count(asked) and _is_count(replied) else None
+
+
+def _is_count(value: Any) -> bool:
+    return type(value) is int and 0 <= value <= _MAX_TOKENS

@@ -130,7 +130,8 @@ class LocalLlm(Client):
             generator.seed()
         else:
             generator.manual_seed(sampling.seed)
-        ids, cache = torch.tensor([prompt], device=self._device), None
+        cache: Any = None
+        ids = torch.tensor([prompt], device=self._device)
         with torch.inference_mode():
             while True:
                 output = self._model(input_ids=ids, past_key_values=cache, use_cache=True, logits_to_keep=1)

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from core.index import Searchable
 from core.llm.protocol import Llm
 from core.metrics import answer_accuracy, answer_em, answer_f1, mean
 from core.sparc.agents import Agents
@@ -19,7 +20,7 @@ from core.sparc.retrievals import Retrievals
 from core.sparc.retriever import SPARC
 from core.sparc.rows import SparcRow
 from core.sparc.run import run_sparc
-from core.sparc.trace import SparcTrace
+from core.sparc.trace import SparcTrace, extended
 from core.tasks.example import Example
 
 
@@ -38,8 +39,8 @@ class Ground:
     """What questions are asked of, and by whom they are answered."""
 
     retrievals: Retrievals
-    corpus: Any
-    """The `Searchable` that `retrievals` searches."""
+    corpus: Searchable
+    """The one that `retrievals` searches."""
     agents: Callable[[SparcConfig], Agents]
     llm: Llm | None
     count: Callable[[Sequence[str]], Sequence[int]]
@@ -71,7 +72,7 @@ def _sparc_rows(example: Example, variation: SparcVariation, ground: Ground) -> 
     trace: SparcTrace | None = None
     seconds: list[float] = []
     for event in run_sparc(example.question, ground.corpus, ground.agents(config), ground.retrievals, config):
-        trace = SparcTrace(event, events=(event,)) if trace is None else trace.with_event(event)  # type: ignore[arg-type]  # the first is SparcStarted
+        trace = extended(trace, event)
         if isinstance(event, Merged):
             seconds.append(time.perf_counter() - began)
     assert trace is not None

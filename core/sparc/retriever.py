@@ -19,7 +19,7 @@ from core.sparc.config import MAX_K
 from core.sparc.events import Retrieved, SparcConfig
 from core.sparc.retrievals import Retrievals
 from core.sparc.run import run_sparc
-from core.sparc.trace import SparcTrace
+from core.sparc.trace import SparcTrace, extended
 
 SPARC = "sparc"
 """Name of the method."""
@@ -50,7 +50,7 @@ class SparcRetriever:
         yield RunStarted(query.strip(), self.name, self._checkpoint, len(corpus), config)
         with closing(events):
             for event in events:
-                self.trace = SparcTrace(event, events=(event,)) if self.trace is None else self.trace.with_event(event)
+                self.trace = extended(self.trace, event)
                 self.hear(self.trace)
         assert self.trace is not None  # a run says at least that it started
         yield from evidence_steps(self.trace, config.step_budget)

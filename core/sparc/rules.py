@@ -40,7 +40,7 @@ class Weights:
     """Of what a chunk is worth, in log-odds of deciding the answer, but for a constant."""
 
     q_value: float
-    """Of the largest Q over a few states: the question, and the question with each strong chunk."""
+    """Of half the largest Q over a few states, the question and the question with each strong chunk, and half the Q after the two strongest."""
     coverage: float
     """Of the share of the question's words in the chunk, rare ones counting more."""
     named: float
@@ -49,7 +49,7 @@ class Weights:
     """Of a title that a strong chunk mentions, times that chunk's strength."""
 
 
-WITH_AGENT = Weights(q_value=4.0, coverage=3.5, named=1.0, linked=0.8)
+WITH_AGENT = Weights(q_value=6.5, coverage=3.5, named=1.0, linked=0.8)
 WITHOUT_AGENT = Weights(q_value=0.0, coverage=5.0, named=1.5, linked=1.5)
 
 
@@ -70,11 +70,12 @@ def worth(question: str, chunk_ids: Sequence[int], sources: Sources) -> list[flo
     linked = np.array([max((strength[j] for j in strong if j != i and mentions(plains[j], one)), default=0.0) for i, one in enumerate(titles)])
     weights, q_values = WITHOUT_AGENT, np.zeros(len(chunk_ids))
     if first is not None:
-        later = sources.worth(question, chunk_ids, [[chunk_ids[j]] for j in strong])
+        states = [*([j] for j in strong), strong[:2]]
+        later = sources.worth(question, chunk_ids, [[chunk_ids[j] for j in state] for state in states])
         assert later is not None
-        for row, j in zip(later, strong, strict=True):
-            row[j] = first[0][j]  # a chunk that is in the state already is worth nothing more there
-        weights, q_values = WITH_AGENT, np.concatenate([first, later]).max(0)
+        for row, state in zip(later, states, strict=True):
+            row[state] = first[0][state]  # a chunk that is in the state already is worth nothing more there
+        weights, q_values = WITH_AGENT, (np.concatenate([first, later[:-1]]).max(0) + later[-1]) / 2
     total = weights.q_value * q_values + weights.coverage * cover + weights.named * named + weights.linked * linked
     return [float(value) for value in total]
 
@@ -124,11 +125,11 @@ class RuleManager:
 
 
 def _bearing(question: str, text: str, sources: Sources) -> str:
-    """The sentences of a chunk that share most with the question, in their order; "" where none shares anything."""
+    """The sentences of a chunk that share most with the question, in their order; its first one where none shares anything."""
     parts = list(sentences(text))
     scores = [coverage(question, part, sources) for part in parts]
     best = sorted(sorted(range(len(parts)), key=lambda i: -scores[i])[:SENTENCES])
-    return " ".join(parts[i] for i in best if scores[i] > 0)
+    return " ".join([parts[i] for i in best if scores[i] > 0] or parts[:1])
 
 
 class RuleRewriter:

@@ -70,6 +70,7 @@ def run_sparc(
         raise BadRequest(f"strategy {missing[0]!r} can't be searched with here; choose among {', '.join(retrievals.strategies)}")
     if not len(corpus):
         raise BadRequest("there are no chunks to search; open a document that has text")
+    retrievals.prepare()  # here, so that chunks without a word are refused before the first event
     return _Run(question, len(corpus), agents, retrievals, config, cancelled).events()
 
 
@@ -97,7 +98,6 @@ class _Run:
         turn = Turn(self.retrievals, Budget(config.max_tokens, config.max_calls), config.temperature, config.seed, self._is_cancelled)
         pool = ThreadPoolExecutor(config.width, thread_name_prefix="sparc")
         try:
-            self.retrievals.prepare()
             for number in range(1, config.depth + 1):
                 stopped = yield from self._round(number, turn, pool)
                 if stopped is not None:

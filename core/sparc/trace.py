@@ -203,7 +203,7 @@ class SparcTrace:
             return replace(self, started=started, events=(started, *self.events[1:]))
         merged, best = kept[-1].merged, kept[-1].best
         assert best is not None
-        events = [event for event in self.events[1:] if not isinstance(event, SparcStopped) and event.round <= depth]
+        events = [event for event in self.events if not isinstance(event, SparcStarted | SparcStopped) and event.round <= depth]
         cut = fold_sparc([started, *events])
         evidence = tuple(dict.fromkeys([*merged.note.chunk_ids, *(best.noted.after.chunk_ids if best.noted else ())]))
         answer = best.answered.answer if best.answered else ""
@@ -238,16 +238,20 @@ class SparcTrace:
             raise BadRequest(f"the trace of a SPARC run is damaged ({problem}); export the run again") from None
 
 
+def extended(trace: SparcTrace | None, event: SparcEvent) -> SparcTrace:
+    """A trace after one more event; None is a run that has not begun. Raises ValueError for an event that can't follow."""
+    if trace is not None:
+        return trace.with_event(event)
+    if not isinstance(event, SparcStarted):
+        raise ValueError(f"a run begins with sparc_started, not {event.event}")
+    return SparcTrace(event, events=(event,))
+
+
 def fold_sparc(events: Iterable[SparcEvent]) -> SparcTrace:
     """The trace of a stream of events. Raises ValueError unless they begin with SparcStarted and each can follow the last."""
     trace: SparcTrace | None = None
     for event in events:
-        if trace is None:
-            if not isinstance(event, SparcStarted):
-                raise ValueError(f"a run begins with sparc_started, not {event.event}")
-            trace = SparcTrace(event, events=(event,))
-        else:
-            trace = trace.with_event(event)
+        trace = extended(trace, event)
     if trace is None:
         raise ValueError("no events: nothing ran")
     return trace

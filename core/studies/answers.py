@@ -25,7 +25,7 @@ def answers(rows: Sequence[AnswerRow]) -> Report:
     scored = Table("Answers", _SCORED, tuple(map(_scores, groups)))
     trusted = Table("Confidence", _TRUSTED, tuple(map(_trust, groups)))
     first = rows[0]
-    note = f"reader {first.reader}, {first.split} part, seed {first.seed}; accuracy: the answer contains an accepted one; right: EM."
+    note = f"answered by {first.reader}, {first.split} part, seed {first.seed}; accuracy: the answer contains an accepted one; right: EM."
     return Report("answers", (scored, trusted), notes=(note,))
 
 

@@ -125,7 +125,7 @@ class Collector:
         """All pairs, bounded, each once, and what they were made of."""
         found = dict.fromkeys([*self._stop_pairs(), *self._rewrite_pairs()])
         kept = [pair for pair in found if len(next(pair_lines([pair])).encode("utf-8", "replace")) <= MAX_LINE_BYTES][:MAX_PAIRS]
-        kinds = Counter(pair.kind for pair in kept)
+        kinds: Counter[str] = Counter(pair.kind for pair in kept)
         return kept, Report(self._runs, _sorted(self._skipped), _sorted(self._decisions), _sorted(kinds), len(found) - len(kept))
 
     def _add_trace(self, run: LoggedRun, label: Label) -> None:

@@ -47,12 +47,14 @@ class WeightedDpoTrainer(DPOTrainer):  # type: ignore[misc]
 
     def _compute_loss(self, model: Any, inputs: dict[str, Any], return_outputs: bool) -> torch.Tensor:
         weight = inputs.pop(WEIGHT).item()  # one pair: raises for more
-        loss: torch.Tensor = super()._compute_loss(model, inputs, return_outputs)
-        return loss * weight
+        loss: torch.Tensor = super()._compute_loss(model, inputs, return_outputs) * weight
+        return loss
 
     def _set_signature_columns_if_needed(self) -> None:
         super()._set_signature_columns_if_needed()
-        self._signature_columns = [*dict.fromkeys([*self._signature_columns, WEIGHT])]
+        columns: list[str] = self._signature_columns
+        if WEIGHT not in columns:
+            columns.append(WEIGHT)
 
     def _send_telemetry(self) -> None:
         pass

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
@@ -102,6 +101,6 @@ def course_data(data: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:  
 
 
 @pytest.fixture(scope="session")
-def shipped() -> Iterator[ExtractiveReader]:
+def shipped() -> ExtractiveReader:
     """The reader of assets/reader."""
-    yield ExtractiveReader(device="cpu")
+    return ExtractiveReader(device="cpu")

@@ -56,5 +56,5 @@ def test_what_is_said_of_it(course: ReadingCourse) -> None:
 
 
 def test_sets_whose_answers_stand_nowhere(data: Path, tokenizer: FastTokenizer) -> None:  # noqa: F811
-    with pytest.raises(BadRequest, match=r"no answer of squad \(train\) stands in the passages that support it"):
+    with pytest.raises(BadRequest, match=r"no answer of \w+ \(train\) stands in the passages that support it"):
         ReadingCourse(data, tokenizer)

@@ -52,9 +52,9 @@ def test_rows_of_answers_are_made_once_and_then_read(
 
 
 def test_runs_end_in_an_answer(core: Output, tiny_checkpoints: dict[str, Path], tmp_path: Path) -> None:
-    chunks = ["Mary went to the kitchen.", "John went to the garden.", "Mary got the milk there."]
+    chunks = ["Mary went to the kitchen.", "The rain was cold.", "John went to the garden."]
     (tmp_path / "chunks.json").write_text(json.dumps(chunks), encoding="utf-8")
-    asked = ("--query", "Where is the milk?", "--chunks", tmp_path / "chunks.json", "--checkpoint", tiny_checkpoints["none"], "--step-budget", 3)
+    asked = ("--query", "Where is Mary?", "--chunks", tmp_path / "chunks.json", "--checkpoint", tiny_checkpoints["none"], "--step-budget", 3)
     told = json.loads(core("trace", *asked, "--json"))
     answer, span = told["answer"], told["answer"]["span"]
     assert (answer["text"], answer["by"], answer["citations"]) == ("kitchen", "reader", [span["chunk_id"]])

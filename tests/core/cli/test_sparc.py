@@ -28,7 +28,7 @@ def chunks(tmp_path: Path) -> Path:
     return path
 
 
-def test_a_question_gives_its_trace_and_rounds_are_told(chunks: Path, core: Output, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_question_gives_its_trace(chunks: Path, core: Output) -> None:
     printed = core("sparc", "--query", QUESTION, "--chunks", chunks, "--checkpoint", "base", "--strategies", "bm25", "--k", 2, "--width", 1, "--json")
     values = json.loads(printed)
     assert (values["answer"], values["stop_reason"], values["agents"]) == ("Quillmarsh", "accepted", "rules and reader knowing")

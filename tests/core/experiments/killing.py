@@ -19,7 +19,7 @@ from tests.core.experiments.killed import DELETED, N_CHUNKS
 from tests.core.experiments.recording import DOCUMENT, q_values, step_taken
 
 ROOT = Path(__file__).resolve().parents[3]
-MOST_LINES = 60
+MOST_LINES = 40
 """Committed steps that a process is left before its last moments, at most."""
 LAST_SECONDS = 0.03
 """And of those, at most: some steps' time."""

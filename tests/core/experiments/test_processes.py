@@ -14,7 +14,7 @@ from tests.core.experiments.conftest import ROOT, Owner
 from tests.core.experiments.killing import kill_at_random_moments
 from tests.core.experiments.recording import DOCUMENT, log_run, make_record, step_taken
 
-ROUNDS = 24
+ROUNDS = 12
 """Of 200 by `python -m benchmarks kill`."""
 
 

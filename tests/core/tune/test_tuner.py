@@ -128,7 +128,7 @@ def test_the_folder_is_a_local_model_of_safetensors_with_a_card(tiny_model: Path
     out = tmp_path / "tuned"
     events = run(clear_pairs(30), tiny_model, out, TOY)
     llm = LocalLlm(str(out), "cpu")
-    assert [llm.chat([Message("user", level)], Sampling(max_tokens=3)).text for level in (LEVELS[0], LEVELS[-1])] == ["continue", "stop"]
+    assert [llm.chat([Message("user", level)], Sampling(max_tokens=1)).text for level in (LEVELS[0], LEVELS[-1])] == ["continue", "stop"]
     assert {path.suffix for path in out.iterdir()} <= {".safetensors", ".json", ".jsonl", ".jinja", ".md"}
     card = (out / "README.md").read_text()
     kinds = events[0]["kinds"]
