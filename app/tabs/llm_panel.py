@@ -51,12 +51,12 @@ class LlmPanel:
     def _build_fields(self, place: str, local: bool) -> None:
         kinds = [("Behind an address", ENDPOINT), ("In this app", LOCAL)]
         self.kind = gr.Radio(kinds, value=ENDPOINT, label="Where it runs", visible=local, elem_id=f"qx-{place}-kind")
-        with gr.Row(elem_classes="qx-settings-grid") as self.at_address:
+        with gr.Row() as self.at_address:
             self.address = gr.Textbox(
                 value=self.models.listed[0] if len(self.models.listed) == 1 else "",
                 label="Address",
                 info=" or ".join(self.models.listed) or "OpenAI-compatible; hub: the hub's inference",
-                placeholder=EXAMPLE,
+                placeholder=next(iter(self.models.listed), EXAMPLE),
                 max_lines=1,
                 max_length=1000,
                 elem_id=f"qx-{place}-address",

@@ -19,7 +19,7 @@ from typing import Any
 from pydantic import BaseModel, ValidationError
 
 from core.errors import BadRequest
-from core.llm.protocol import CountedBy, LlmError, Message, Reply, Sampling, Structure, UnfitReply, never
+from core.llm.protocol import CountedBy, Message, Reply, Sampling, Structure, UnfitReply, never
 
 MAX_REPLY_CHARACTERS = 200_000
 _MAX_NAME = 200

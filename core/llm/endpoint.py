@@ -13,7 +13,7 @@ import socket
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeGuard
 
 from pydantic import BaseModel, SecretStr
 
@@ -289,5 +289,5 @@ def _counts(usage: Any) -> tuple[int, int] | None:
     return (asked, replied) if _is_count(asked) and _is_count(replied) else None
 
 
-def _is_count(value: Any) -> bool:
+def _is_count(value: Any) -> TypeGuard[int]:
     return type(value) is int and 0 <= value <= _MAX_TOKENS

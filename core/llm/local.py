@@ -60,8 +60,12 @@ class LocalLlm(Client):
         over = threading.Event()
         tokens: list[int] = []
         sent = ""
+
+        def work(put: Callable[[int], None]) -> None:
+            self._generate(prompt, sampling, most, put, over)
+
         try:
-            for token in from_thread(lambda put: self._generate(prompt, sampling, most, put, over), cancelled, _SECONDS):
+            for token in from_thread(work, cancelled, _SECONDS):
                 tokens.append(token)
                 text = self._text(tokens)
                 if not text.endswith(_UNFINISHED) or len(text) - len(sent) > _MOST_UNFINISHED:

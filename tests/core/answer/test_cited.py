@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from core.answer.cited import MAX_ANSWER_CHARACTERS, SUPPORT_THRESHOLD, CitedAnswer, Citation, cited_answer, cited_messages, cited_sentences, quoted_passages
+from core.answer.cited import MAX_ANSWER_CHARACTERS, SUPPORT_THRESHOLD, Citation, CitedAnswer, cited_answer, cited_messages, cited_sentences, quoted_passages
 from core.answer.protocol import Answer
 from core.llm.protocol import LlmError, Message
 from core.llm.scripted import ScriptedLlm

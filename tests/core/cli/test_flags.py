@@ -36,7 +36,7 @@ def test_a_model_of_this_machine(tiny_causal: Path) -> None:
     llm = named("--llm-local", str(tiny_causal))
     assert llm is not None
     assert llm.name == "tiny-causal"
-    with pytest.raises(BadCheckpoint, match="no/such is no language model|'no/such' is no local folder"):
+    with pytest.raises(BadCheckpoint, match=r"no/such is no language model|'no/such' is no local folder"):
         named("--llm-local", "no/such")
 
 

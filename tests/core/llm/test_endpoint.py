@@ -16,13 +16,13 @@ import pytest
 from pydantic import BaseModel, Field, SecretStr
 
 from core.errors import BadRequest
-from core.llm.address import HUB, Reach, read_address, reach_of_strangers
+from core.llm.address import HUB, Reach, reach_of_strangers, read_address
 from core.llm.client import MAX_REPLY_CHARACTERS
 from core.llm.endpoint import EndpointLlm, connect
 from core.llm.protocol import LlmCancelled, LlmError, Message, Sampling, UnfitReply
 from core.llm.wire import MAX_ANSWER_BYTES
 from tests.core.llm.conftest import QUICK
-from tests.llm_server import KEY, USAGE, Answer, Answers, BreaksOff, Hangs, LlmServer, Says, event, refuses, serve_llm, wait_until
+from tests.llm_server import KEY, USAGE, Answer, Answers, BreaksOff, Hangs, LlmServer, Says, event, refuses, serve_llm
 
 ASKED = [Message("system", "Be brief."), Message("user", "Is it so?")]
 

@@ -99,7 +99,7 @@ def test_what_is_no_model_or_lacks_weights_is_refused(tmp_path: Path) -> None:
         LocalLlm(str(tmp_path / "empty"))
     config = json.loads((save_tiny_causal(tmp_path / "short") / "config.json").read_text())
     (tmp_path / "short" / "config.json").write_text(json.dumps(config | {"num_hidden_layers": 2}))
-    with pytest.raises(BadCheckpoint, match="short lacks 9 of its weights, model.layers.1"):
+    with pytest.raises(BadCheckpoint, match=r"short lacks 9 of its weights, model\.layers\.1"):
         LocalLlm(str(tmp_path / "short"))
 
 
