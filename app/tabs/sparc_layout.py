@@ -63,9 +63,7 @@ class SparcLayout:
         self.header = tree(open_documents(None), elem_id="qx-sparc-header")
         self.deciders = tree(view.deciders(""), elem_id="qx-sparc-deciders")
         with gr.Row(elem_classes="qx-question-row"):
-            question = gr.Textbox(
-                label="Question", lines=1, max_lines=4, placeholder="Ask something about the document", scale=6, elem_id="qx-sparc-question"
-            )
+            question = gr.Textbox(label="Question", lines=1, max_lines=4, placeholder="Ask something about the document", scale=6, elem_id="qx-sparc-question")
             self.run = gr.Button("Run", variant="primary", elem_id="qx-sparc-start", min_width=84)
             self.cancel = gr.Button("Cancel", variant="stop", elem_id="qx-sparc-cancel", interactive=False, min_width=80)
         self.known = gr.Dropdown([], label="Known questions (support is marked)", elem_id="qx-sparc-known", visible=False)
