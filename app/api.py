@@ -323,7 +323,7 @@ class Operations:
             trace with every event of every branch, and timings in milliseconds.
         """
         documents = self.explorer.documents(Session(corpus=document_id, owner=self._owner(visitor, request)))
-        given = {"width": width, "depth": depth, "k": k, "first_round": first_round or None, "max_tokens": max_tokens, "max_calls": max_calls}
+        given: dict[str, Any] = {"width": width, "depth": depth, "k": k, "first_round": first_round or None, "max_tokens": max_tokens, "max_calls": max_calls}
         given |= {"temperature": temperature, "seed": seed}
         chosen = list(self.sparc.strategies(documents)) if strategies is None else strategies
         config = config_from_json({"strategies": chosen, **{name: value for name, value in given.items() if value is not None}})

@@ -93,9 +93,17 @@ class SparcRuns:
     def __init__(self, services: Services) -> None:
         self.services = services
         self._runs: Recent[SparcRun] = Recent(MAX_VIEW_BYTES, lambda run: run.n_bytes)
+        self._called_off: set[str] = set()
+        """Runs that are to end at the next look; a page that is gone tells by its silence."""
         self._retrievals: WeakKeyDictionary[OpenDocuments, dict[bool, Retrievals]] = WeakKeyDictionary()
         """Indexes live as long as the documents that they are of; by whether dense retrieval is among them."""
         services.forgets.append(self._forget)
+
+    def call_off(self, run_id: str, owner: str | None) -> None:
+        """Ends a visitor's run at its next look; nothing happens when it has ended, or is another's."""
+        run = self._runs.get(run_id)
+        if run is not None and run.owner == owner and run.status == "running":
+            self._called_off.add(run_id)
 
     def wait_ended(self, run_id: str, seconds: float) -> bool:
         """Whether a run in view has ended by then; true for one that is not in view."""
@@ -123,9 +131,13 @@ class SparcRuns:
             raise BadRequest("Q-RAG can't be retrieved with: the documents are open under the untrained encoder; choose an agent in Explore, or leave it out")
         retrievals = self._prepared(documents, config, report)
         agents = build_agents(llm, self.services.reader, config)
-        pulse = _Pulse(report, cancelled)
+        recorder = _Recorder(self, documents, question)
+        pulse = _Pulse(report, lambda: cancelled() or recorder.run_id in self._called_off)
         events = run_sparc(question, documents.corpus, agents, retrievals, config, pulse.is_over)
-        return _Recorder(self, documents, question).drive(events, pulse.report)
+        try:
+            return recorder.drive(events, pulse.report)
+        finally:
+            self._called_off.discard(recorder.run_id)
 
     def retriever(self, documents: OpenDocuments, llm: Llm | None) -> SparcRetriever:
         """SPARC as one method among others over open documents, with its usual settings."""
@@ -218,6 +230,11 @@ class _Recorder:
         self.log = runs.services.log
         self.gold = next((known.support for known in documents.questions if known.question == question), ())
         self.run: SparcRun | None = None
+
+    @property
+    def run_id(self) -> str:
+        """Empty before the first event."""
+        return "" if self.run is None else self.run.run_id
 
     def drive(self, events: Generator[SparcEvent, None, None], report: Callable[[SparcRun], None]) -> SparcRun:
         """All events of a run. Raises what `report` raises, and what is no failure of an agent; the run is in the log then, too."""

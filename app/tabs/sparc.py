@@ -214,6 +214,7 @@ class SparcTab(SparcLayout):
         return documents
 
     def _cancelled(self, session: Session, place: SparcPlace) -> Update:
+        self.runs.call_off(place.run_id, session.owner)
         words = "Cancelled; the rounds so far are kept." if self.runs.wait_ended(place.run_id, 10) else "Cancelling: the turn at work ends first."
         free = {self.run: gr.Button(interactive=True), self.cancel: gr.Button(interactive=False), self.progress: []}
         return {**free, **self._settled(session, place), self.notice: notice(words, "info")}

@@ -148,14 +148,15 @@ def run_compare(args: argparse.Namespace) -> int:
                 sparc_contestant(question, encoder, plain, reader) if name == SPARC else contestant(name, encoder, plain, question.config) for name in names
             ]
             columns = _answered(reader, question, list(compare(question.query, contestants, _corpora(question))))
-            result = {"query": question.query, "methods": columns_json(columns, question.workspace)}
+            methods = columns_json(columns, question.workspace)
             for one, column in zip(contestants, columns, strict=True):
                 if isinstance(one.retriever, SparcRetriever) and one.retriever.trace is not None:
-                    result["methods"][one.name]["answer"] = one.retriever.trace.answer or None
+                    methods[one.name]["answer"] = one.retriever.trace.answer or None
                     if log is not None:
                         _say(f"logged as {log_sparc(log, one.retriever.trace, question.workspace, one.encoder)}")
                 elif column.trace is not None:
                     _keep(log, column.trace, question.workspace, one.encoder, column.answer)
+            result = {"query": question.query, "methods": methods}
             _print_json({"id": question.id, **result} if args.episodes else result)
     return 0
 
