@@ -6,6 +6,7 @@ Decides what is said of confidence in words. Knows nothing of Gradio events.
 from __future__ import annotations
 
 from app.components.tree import Node, h
+from core.answer.cited import CitedAnswer, CitedSentence
 from core.answer.evidence import EvidenceAnswer
 
 CONFIDENCE = "Of the answers given with this confidence, about so many in a hundred are right word for word; measured on questions kept out of its training"
@@ -32,6 +33,44 @@ def working() -> list[Node]:
             h("p", {"class": "qx-mut", "role": "status"}, "Reading the evidence…"),
         )
     ]
+
+
+UNSUPPORTED = "The reader does not find this sentence borne out by any chunk that it cites"
+CHECKED = "Each citation is checked by how much of its sentence stands in the chunk; that is agreement of words, no proof"
+
+
+def asking(llm: str, text: str = "") -> list[Node]:
+    """While a language model answers: what came so far."""
+    said = h("p", {"class": "qx-answer-cited"}, shortened(text)) if text else None
+    waiting = h("p", {"class": "qx-mut", "role": "status"}, "Asking…")
+    return [h("section", {"class": "qx-answer", "aria-label": "Answer of the language model"}, h("h3", None, f"Answer of {llm}"), said or waiting)]
+
+
+def cited(told: CitedAnswer | None) -> list[Node]:
+    """A language model's answer, sentence by sentence with the chunks it cites; what the reader does not find there is marked."""
+    if told is None:
+        return []
+    sentences = [_sentence(sentence) for sentence in told.sentences]
+    words = sentences or [h("p", {"class": "qx-answer-text qx-answer-none"}, "No answer in the evidence.")]
+    refused = ", ".join(map(str, told.refused))
+    invented = h("p", {"class": "qx-sm qx-unsupported"}, f"cites passage {refused}, which it was not given") if told.refused else None
+    tokens = told.cost.prompt_tokens + told.cost.completion_tokens
+    cost = h(
+        "p",
+        {"class": "qx-sm qx-mut", "title": CHECKED, "tabindex": "0"},
+        f"citations checked by the reader · {tokens:,} tokens · {told.cost.milliseconds:,.0f} ms",
+    )
+    label = {"class": "qx-answer", "aria-label": "Answer of the language model"}
+    return [h("section", label, h("h3", None, f"Answer of {told.llm}"), *words, invented, cost)]
+
+
+def _sentence(sentence: CitedSentence) -> Node:
+    chunks = [
+        h("button", {"class": "qx-link qx-sm", "data-act": "open", "data-arg": str(one.chunk_id)}, f"chunk {one.chunk_id:,}") for one in sentence.citations
+    ]
+    doubt = None if sentence.supported else h("span", {"class": "qx-sm qx-unsupported", "title": UNSUPPORTED, "tabindex": "0"}, "not borne out")
+    spaced = [part for node in [*chunks, doubt] if node is not None for part in (" ", node)]
+    return h("p", {"class": "qx-answer-cited"}, shortened(sentence.text), *spaced)
 
 
 def in_column(told: EvidenceAnswer | None, at: int) -> Node | None:

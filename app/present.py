@@ -20,6 +20,7 @@ from app.components.tree import Node, act, h
 from app.services import Labelled, OpenDocuments, RunInView
 from app.session import Session
 from app.strip_source import RunStrip, shown_temperature
+from core.answer.cited import CitedAnswer
 from core.answer.evidence import EvidenceAnswer
 from core.config import ChunkConfig, EpisodeConfig
 from core.encode.checkpoint import CheckpointSpec
@@ -400,6 +401,11 @@ def evidence(run: RunInView | None, session: Session) -> list[Node]:
 def told(run: RunInView | None, session: Session) -> EvidenceAnswer | None:
     """The answer of a run whose end is in view: after Back it is another evidence that is shown."""
     return run.answer if run is not None and session.cursor == len(run.trace.steps) else None
+
+
+def cited(run: RunInView | None, session: Session) -> CitedAnswer | None:
+    """The same of a language model's."""
+    return run.cited if run is not None and session.cursor == len(run.trace.steps) else None
 
 
 def standing(run: RunInView | None, session: Session, config: EpisodeConfig | None, query: str) -> list[Node]:

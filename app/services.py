@@ -25,6 +25,7 @@ from app.language_models import MAX_GIVEN, LanguageModels
 from app.settings import Settings
 from app.training import own_agents
 from app.visitors import DOCUMENTS_OPEN, RETENTION, RUNS_IN_FLIGHT, Allowance, check_known
+from core.answer.cited import CitedAnswer, cited_answer
 from core.answer.evidence import EvidenceAnswer, answer_evidence
 from core.answer.protocol import Reader
 from core.answer.reader import load_reader
@@ -32,12 +33,13 @@ from core.config import ChunkConfig, EpisodeConfig
 from core.cuts import TextSpan
 from core.encode.checkpoint import SPEC_FILE, CheckpointSpec, find_checkpoint, read_spec, shipped_checkpoints
 from core.encode.encoder import DualEncoder
-from core.errors import BadCheckpoint, BadRequest, LogError
+from core.errors import BadCheckpoint, BadRequest, Cancelled, LogError
 from core.events import RunStarted, StepScores, StepTaken, Stopped, Trace
 from core.experiments import Evaluation, ExperimentLog, InboxLog, default_log_path, expire, log_evaluation, open_log
 from core.experiments.records import FinalStatus, now
 from core.home import cache_bytes, trim_caches
 from core.index import Corpus
+from core.llm.protocol import Llm
 from core.opening import Opened, Progress, index_workspace, open_corpus
 from core.qrag.agent import Agent
 from core.qrag.positions import Interval, chunk_positions, intervals
@@ -160,6 +162,8 @@ class RunInView:
     """Another visitor's, who shared it: seen as it was when it was opened, and gone on from in a child run."""
     answer: EvidenceAnswer | None = None
     """What the reader says of its evidence, once it has stopped and was read."""
+    cited: CitedAnswer | None = None
+    """What a language model said of it, once one was asked."""
 
     @property
     def owner(self) -> str | None:
@@ -462,6 +466,30 @@ class Services:
             self._unread.set()
         return run
 
+    def cite(self, run: RunInView, llm: Llm, report: Callable[[str], None]) -> RunInView:
+        """The run with a language model's answer from its evidence, which the log keeps beside it.
+
+        `report` hears all the while what was written so far; once it raises Cancelled, nobody waits for the model any more.
+        Raises LlmError, LlmCancelled, LogError, BadCheckpoint.
+        """
+        pieces: list[str] = []
+
+        def is_over() -> bool:
+            try:
+                report("".join(pieces))
+            except Cancelled:
+                return True
+            return False
+
+        chunks = sorted(run.evidence_texts().items())
+        told = cited_answer(run.trace.started.query, chunks, llm, self.reader, on_text=pieces.append, cancelled=is_over)
+        run = replace(self.runs.get(run.token) or run, cited=told)
+        self.runs.put(run.token, run)
+        if isinstance(self.log, ExperimentLog) and not run.others:
+            self.log.attach(run.run_id, "cited", told.to_json(), run.owner)
+            self._unread.set()
+        return run
+
     def leave_run(self, token: str) -> None:
         """Nobody goes on with a run: it ends, and leaves memory once enough others were left after it."""
         run = self.runs.get(token)
@@ -519,7 +547,9 @@ class Services:
             ended=True,
             others=logged.record.owner != owner,
         )
-        run = replace(run, answer=EvidenceAnswer.from_json(logged.details.get("answer", {}), run.evidence_texts()))
+        texts = run.evidence_texts()
+        cited = CitedAnswer.from_json(logged.details.get("cited", {}), texts)
+        run = replace(run, answer=EvidenceAnswer.from_json(logged.details.get("answer", {}), texts), cited=cited)
         self.runs.put(run.token, run)
         return run
 

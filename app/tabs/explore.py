@@ -83,7 +83,7 @@ class ExploreTab(ExploreLayout):
             *(self.steps, self.reading, self.decision, self.best, self.distribution_title, self.distribution, self.parts_card, self.parts),
             *(self.evidence, self.back, self.reset, self.cancel, self.run, self.step, self.agent, self.change_panel, self.figures, self.reading_notice),
             *(self.open_sample, self.open_files, self.open_pasted, self.open_generated, *self.controls.list()),
-            *(self.answer, self.trail_card, self.trail, self.to_compare, self.to_sparc, self.known_taken),
+            *(self.answer, self.cite, self.cited, self.trail_card, self.trail, self.to_compare, self.to_sparc, self.known_taken),
         ]
         controls, session = self.controls.list(), self.session
         private = {"outputs": panels, "api_visibility": "private", "show_progress": "hidden"}
@@ -103,10 +103,12 @@ class ExploreTab(ExploreLayout):
             self.reading.select(self._sends(self._on_reading), [session, *controls], **runs),
             self.wanted.change(self._sends(self._on_wanted), [session, self.wanted, *controls], **runs),
         ]
+        asks = {**private, "concurrency_id": "cite", "concurrency_limit": 4}
+        slow.append(self.cite.click(self._sends(self._cite), [session, *controls], **asks))
         self.cancel.click(self._sends(self._cancelled), [session, *controls], cancels=slow, **private)
         self.back.click(self._sends(self._back), [session, *controls], **runs)
         self.reset.click(self._sends(self._reset), [session, *controls], **runs)
-        for panel in (self.steps, self.answer, self.evidence, self.trail):
+        for panel in (self.steps, self.answer, self.cited, self.evidence, self.trail):
             panel.select(self._sends(self._on_tree), [session, *controls], **private)
         for event in (self.strip.select, self.strip.look):
             event(self._sends(self._on_strip), [session, *controls], **private)
@@ -375,9 +377,28 @@ class ExploreTab(ExploreLayout):
             with closing(stream(lambda _: self.services.answer(run))) as items:
                 for item in items:
                     if isinstance(item, Finished):
-                        yield {self.answer: answer_view.answer(item.result.answer), self.evidence: present.evidence(item.result, session)}
+                        told = answer_view.answer(item.result.answer)
+                        yield {self.answer: told, self.evidence: present.evidence(item.result, session), self.cite: gr.Button(visible=True)}
         except UserError as error:
             yield {self.answer: present.notice(f"no answer was read: {error}")}
+
+    def _cite(self, session: Session, *_: Any) -> Iterator[Update]:
+        """A language model's answer as it is written. Without a model, or when none comes, a sentence in its place."""
+        run, llm = self.explorer.run_of(session), self.services.language_models.get(session)
+        if run is None or run.trace.stopped is None:
+            return
+        if llm is None:
+            yield {self.cited: present.notice("no language model is set; give one in the SPARC tab, under Language model", "info")}
+            return
+        yield {self.cited: answer_view.asking(llm.name), self.cancel: gr.Button(interactive=True)}
+        try:
+            with closing(stream(lambda report: self.services.cite(run, llm, report))) as items:
+                for item in items:
+                    written = answer_view.cited(item.result.cited) if isinstance(item, Finished) else answer_view.asking(llm.name, item)
+                    yield {self.cited: written}
+            yield {self.cancel: gr.Button(interactive=False)}
+        except UserError as error:
+            yield {self.cited: present.notice(f"no answer came: {error}"), self.cancel: gr.Button(interactive=False)}
 
     def _back(self, session: Session, *controls: Any) -> Update:
         return self._shown(self.explorer.back(session), controls)
@@ -483,6 +504,8 @@ class ExploreTab(ExploreLayout):
             self.steps: present.steps(run, session),
             self.reading: present.reading(documents, run, session),
             self.answer: answer_view.answer(present.told(run, session)),
+            self.cite: gr.Button(visible=present.told(run, session) is not None),
+            self.cited: answer_view.cited(present.cited(run, session)),
             self.evidence: present.evidence(run, session),
             self.back: gr.Button(interactive=session.cursor > 0),
             self.reset: gr.Button(interactive=run is not None),

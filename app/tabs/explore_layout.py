@@ -130,6 +130,8 @@ class ExploreLayout:
                 gr.Markdown("### Steps")
                 self.steps = tree(present.steps(None, Session()), elem_id="qx-steps")
                 self.answer = tree(elem_id="qx-answer")
+                self.cite = gr.Button("Ask the language model, with citations", size="sm", visible=False, elem_id="qx-cite")
+                self.cited = tree(elem_id="qx-cited")
             with gr.Column(scale=7, min_width=300, elem_classes="qx-card"):
                 with gr.Row(elem_classes="qx-find"):
                     self.find = gr.Textbox(

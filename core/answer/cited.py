@@ -8,13 +8,16 @@ it out. The prompts are prompts/cited-*.txt. Knows nothing of how the chunks wer
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cache
 from pathlib import Path
 from string import Template
 from typing import Any
+
+from pydantic import TypeAdapter
 
 from core.answer.protocol import Reader
 from core.ingest.sentences import split_sentences
@@ -86,12 +89,13 @@ class CitedAnswer:
         return asdict(self)
 
     @classmethod
-    def from_json(cls, values: Mapping[str, Any]) -> CitedAnswer:
-        """What `to_json` gave. Raises KeyError or TypeError for something else."""
-        sentences = tuple(
-            CitedSentence(sentence["text"], tuple(Citation(**citation) for citation in sentence["citations"])) for sentence in values["sentences"]
-        )
-        return cls(values["text"], sentences, tuple(values["refused"]), values["llm"], Cost(**values["cost"]))
+    def from_json(cls, values: Mapping[str, Any], chunk_ids: Collection[int]) -> CitedAnswer | None:
+        """Inverse of `to_json`, for an answer that cites none but these chunks; None for anything else: logs are brought by strangers."""
+        try:
+            told = TypeAdapter(cls).validate_json(json.dumps(values), strict=True)
+        except ValueError:
+            return None
+        return told if set(told.chunk_ids) <= set(chunk_ids) else None
 
 
 def cited_answer(

@@ -40,7 +40,7 @@ METRICS: dict[str, Callable[[EpisodeRow], float | None]] = {
     "never_complete": lambda row: float(stop_class(row, row.stop_threshold) == "never"),
     "milliseconds": lambda row: row.milliseconds,
 }
-"""Of one row; None where it can't be measured. Shares of stops are over all episodes. Answers are not generated yet."""
+"""Of one row; None where it can't be measured. Shares of stops are over all episodes. Answers are measured by `study answers`."""
 
 COMPARED = ("fact_em", "fact_f1", "fact_f1_oracle_stop", "fact_recall", "fact_em_no_stop", "fact_f1_no_stop", "steps", "stopped_perfectly")
 """Metrics of the paired test."""

@@ -20,7 +20,7 @@ from core.types import ChunkTable, Document, DocumentKind
 
 FinalStatus = Literal["complete", "cancelled", "failed"]
 Status = Literal["running", "complete", "cancelled", "failed"]
-DetailName = Literal["answer", "sparc"]
+DetailName = Literal["answer", "cited", "sparc"]
 """What may lie beside a run's steps: what was answered from them, and the trace of a SPARC run."""
 
 MAX_PAGE = 1000

@@ -103,11 +103,11 @@ def insert_event(con: Connection, run_id: str, event: StepTaken | Stopped) -> No
 
 
 def attach_detail(con: Connection, run_id: str, name: DetailName, value: str, owner: str | None) -> None:
-    """JSON beside a run, instead of an earlier one of that name. A run that has ended takes nothing but an answer."""
+    """JSON beside a run, instead of an earlier one of that name. A run that has ended takes nothing but answers."""
     run = con.execute("SELECT status FROM runs WHERE run_id = ? AND owner IS NOT DISTINCT FROM ?", [storable(run_id), owner]).fetchone()
     if run is None:
         raise RunNotFound(f"there is no run {run_id[:64]!r} of yours to add to")
-    if run != ("running",) and name != "answer":
+    if run != ("running",) and name == "sparc":
         raise LogError(f"run {run_id} is finished and takes no detail {name!r} any more")
     inline = value if len(value.encode()) <= PART_BYTES else None
     blob = None if inline is not None else insert_blob(con, encode_text(value))

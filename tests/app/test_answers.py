@@ -8,6 +8,7 @@ from playwright.sync_api import Page, expect
 
 from tests.app.conftest import RunningApp, wait_ready
 from tests.conftest import OpenPage
+from tests.llm_server import Hangs, serve_llm
 
 ANSWER = "#qx-answer .qx-answer-text"
 
@@ -41,3 +42,45 @@ def test_every_column_has_an_answer(running_app: RunningApp, open_page: OpenPage
     expect(answers).to_have_count(4)
     expect(answers.first).to_contain_text("stable")
     expect(answers.first).to_contain_text(re.compile(r"\d+ % sure"))
+
+
+def test_a_language_model_cites_chunks_which_the_reader_checks(running_app: RunningApp, open_page: OpenPage) -> None:
+    page = open_page(running_app.url)
+    wait_ready(page)
+    page.locator("#qx-run").click()
+    expect(page.locator(ANSWER)).to_have_text("stable", timeout=60_000)
+    cited = page.locator("#qx-cited")
+    page.locator("#qx-cite").click()
+    expect(cited).to_contain_text("no language model is set", timeout=20_000)
+
+    evidence = page.locator("#qx-evidence").inner_text()
+    assert "stable" in evidence
+    with serve_llm(lambda _: "The blanket was in the stable [1] [2] [3]. Queen Wilhelmina embroidered it in Paris [1]. <b>So they say</b> [9].") as server:
+        page.get_by_role("tab", name="SPARC", exact=True).click()
+        page.locator("#qx-sparc-llm button").first.click()
+        address = page.locator("#qx-sparc-llm-address input")
+        expect(address).to_be_visible()
+        page.wait_for_timeout(1_000)  # what an opened panel holds is made piece by piece
+        address.fill(server.url)
+        page.locator("#qx-sparc-llm-model input").fill("scripted-7b")
+        page.locator("#qx-sparc-llm-save").click()
+        expect(page.locator("#qx-sparc-llm")).to_contain_text("scripted-7b at", timeout=20_000)
+        page.get_by_role("tab", name="Explore", exact=True).click()
+        page.locator("#qx-cite").click()
+        expect(cited.locator(".qx-answer-cited")).to_have_count(3, timeout=60_000)
+        expect(cited.locator(".qx-answer-cited").nth(1)).to_contain_text("not borne out")
+        expect(cited).to_contain_text("cites passage 9, which it was not given")
+        expect(cited).to_contain_text("<b>So they say</b>")
+        told = cited.locator(".qx-answer-cited").all_inner_texts()
+        cited.locator(".qx-link").first.click()
+        expect(page.locator("#qx-reading .qx-marked").first).to_be_visible(timeout=20_000)
+
+        server.answer(Hangs())
+        page.locator("#qx-cite").click()
+        expect(cited).to_contain_text("Asking", timeout=20_000)
+        page.locator("#qx-cancel").click()
+        expect(page.locator("#qx-notice")).to_contain_text("Cancelled", timeout=20_000)
+    page.reload()
+    wait_ready(page)
+    expect(cited.locator(".qx-answer-cited")).to_have_count(3, timeout=60_000)
+    assert cited.locator(".qx-answer-cited").all_inner_texts() == told

@@ -133,7 +133,11 @@ def test_an_endless_reply_is_no_answer() -> None:
 
 def test_an_answer_survives_json() -> None:
     answer = asked("Anna slid the letter under the clock [1][9]. It is late.")
-    assert CitedAnswer.from_json(json.loads(json.dumps(answer.to_json()))) == answer
+    values = json.loads(json.dumps(answer.to_json()))
+    assert CitedAnswer.from_json(values, answer.chunk_ids) == answer
+    assert CitedAnswer.from_json(values, answer.chunk_ids[1:]) is None
+    for damaged in ({}, values | {"text": {}}, values | {"sentences": [{"text": "no citations"}]}, values | {"refused": ["one"]}):
+        assert CitedAnswer.from_json(damaged, answer.chunk_ids) is None
 
 
 def test_over_http_it_streams_and_costs_what_the_endpoint_counts() -> None:
