@@ -192,7 +192,7 @@ def test_trace_over_documents_uses_the_shipped_checkpoint(core: Command, files: 
     assert "captain" in first["steps"][0]["text"]
     assert [step["position"] for step in first["steps"]] == [None, None]
     assert [step["q_value"] for step in first["steps"]] == [step["q_value"] for step in again["steps"]]
-    assert set(first["timings"]) == {"loading", "reading", "chunking", "embedding", "indexing", "steps"}
+    assert set(first["timings"]) == {"loading", "reading", "chunking", "embedding", "indexing", "steps", "answer"}
     assert list((home / "vectors").iterdir())
 
 

@@ -10,6 +10,7 @@ child process, as the files of one opening do, so that each costs milliseconds.
 
 from __future__ import annotations
 
+import gc
 import io
 import os
 import random
@@ -252,6 +253,7 @@ def test_hostile_files_give_documents_or_a_sentence(tmp_path: Path, monkeypatch:
     outcomes: Counter[str] = Counter()
     own: list[int] = []
     children: dict[int | None, list[int]] = {}
+    gc.collect()  # what earlier tests left open goes now
     n_descriptors = len(os.listdir("/proc/self/fd"))
     with Converter() as converter:
         for seed in range(FIRST, FIRST + N_FILES):
@@ -269,4 +271,4 @@ def test_hostile_files_give_documents_or_a_sentence(tmp_path: Path, monkeypatch:
         quarter = len(sizes) // 4
         assert max(sizes[quarter:]) - max(sizes[: quarter + 1]) < MAX_GROWTH
     assert list(tmp_path.iterdir()) == []
-    assert len(os.listdir("/proc/self/fd")) == n_descriptors
+    assert len(os.listdir("/proc/self/fd")) <= n_descriptors
