@@ -50,7 +50,11 @@ Finders = Mapping[int, Sequence[str]]
 def agents_words(trace: SparcTrace) -> str:
     """Who decides, in a sentence."""
     agents = trace.started.agents
-    return f"No language model acts here: {agents} rewrite, answer and judge." if decided_by_rules(trace) else f"{agents} rewrites, answers and judges."
+    return (
+        f"No language model acts here: {agents.removesuffix(' reader')} rewrite, answer and judge."
+        if decided_by_rules(trace)
+        else f"{agents} rewrites, answers and judges."
+    )
 
 
 def deciders(llm: str) -> list[Node]:
