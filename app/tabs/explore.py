@@ -390,9 +390,13 @@ class ExploreTab(ExploreLayout):
         if llm is None:
             yield {self.cited: present.notice("no language model is set; give one in the SPARC tab, under Language model", "info")}
             return
+
+        def work(report: Callable[[str], None]) -> RunInView:
+            return self.services.cite(run, llm, report)
+
         yield {self.cited: answer_view.asking(llm.name), self.cancel: gr.Button(interactive=True)}
         try:
-            with closing(stream(lambda report: self.services.cite(run, llm, report))) as items:
+            with closing(stream(work)) as items:
                 for item in items:
                     written = answer_view.cited(item.result.cited) if isinstance(item, Finished) else answer_view.asking(llm.name, item)
                     yield {self.cited: written}
