@@ -36,6 +36,7 @@ def test_every_column_has_an_answer(running_app: RunningApp, open_page: OpenPage
     page: Page = open_page(running_app.url)
     wait_ready(page)
     page.get_by_role("tab", name="Compare").click()
+    expect(page.locator("#qx-compare-question textarea")).not_to_have_value("", timeout=30_000)
     page.locator("#qx-compare-run").click()
     answers = page.locator(".qx-column .qx-column-answer")
     expect(page.locator(".qx-column")).to_have_count(4, timeout=120_000)

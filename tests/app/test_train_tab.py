@@ -336,6 +336,7 @@ def test_own_questions_become_an_agent_in_explore(start_app: StartApp, open_page
     expect(page.locator("#qx-train-q-figure .js-plotly-plot")).to_be_visible(timeout=60_000)
     for scheme in ("dark", "light"):
         page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]
+        page.wait_for_timeout(1_000)  # colours fade into each other
         assert grave_faults(page) == []
     shown = page.locator("#qx-train-header progress").get_attribute("value")
     page.wait_for_function("before => +document.querySelector('#qx-train-header progress').value > +before", arg=shown, timeout=60_000)

@@ -75,9 +75,13 @@ def test_a_flag_that_can_not_be_used_is_one_sentence(refused: Output, tmp_path: 
 
 
 def test_the_first_interruption_asks_and_the_second_ends() -> None:
-    with _interruption() as interrupted:
-        signal.raise_signal(signal.SIGINT)
-        assert interrupted.is_set()
-        with pytest.raises(KeyboardInterrupt):
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background process ignores it
+    try:
+        with _interruption() as interrupted:
             signal.raise_signal(signal.SIGINT)
-    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+            assert interrupted.is_set()
+            with pytest.raises(KeyboardInterrupt):
+                signal.raise_signal(signal.SIGINT)
+        assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    finally:
+        signal.signal(signal.SIGINT, before)
