@@ -6,8 +6,8 @@ off.checked = !(localStorage.getItem(STORED) === "1");
 off.addEventListener("change", () => localStorage.setItem(STORED, off.checked ? "0" : "1"));
 
 function address() {
-  const runId = props.value && props.value.run_id;
-  if (runId === undefined || runId === null) return;      // nothing decided yet: keep what the visitor came with
+  if (!props.value) return;      // nothing decided yet: keep what the visitor came with
+  const runId = props.value === "none" ? "" : props.value;
   const url = new URL(location.href);
   if ((url.searchParams.get("run") || "") === runId) return;
   if (runId) url.searchParams.set("run", runId); else url.searchParams.delete("run");

@@ -1,6 +1,6 @@
 """The page's own behaviour: keeps the id of the run in view in the address, and listens for keys.
 
-Its value is {"run_id": id}: an empty id removes it from the address, None leaves the address alone.
+Its value is that id, or NO_RUN, which removes it from the address; without a value the address stays what the visitor came with.
 """
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ from typing import Any
 import gradio as gr
 
 _HERE = Path(__file__).parent
+NO_RUN = "none"
 
 
 def page(**kwargs: Any) -> gr.HTML:
     """Invisible but for its help dialog."""
     return gr.HTML(
-        {"run_id": None},
         html_template=(_HERE / "page.html").read_text(encoding="utf-8"),
         js_on_load=(_HERE / "page.js").read_text(encoding="utf-8"),
         apply_default_css=False,

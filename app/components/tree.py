@@ -21,6 +21,10 @@ import gradio as gr
 Node = str | list[Any]
 """Text, or [tag, attributes, children]."""
 
+_HELD = (gr.Button, gr.Row, gr.Column, gr.Plot)
+"""What a generator says of these, it repeats: Gradio's browser side changes an update that it has not shown yet into the next one, in place,
+so that one soon followed by another is lost. Nobody types into these; what somebody may have changed since is not sent twice."""
+
 _SCRIPT = Path(__file__).with_name("tree.js").read_text(encoding="utf-8")
 
 
@@ -67,8 +71,10 @@ def packs(handler: Callable[..., Any], trees: Collection[gr.HTML]) -> Callable[.
 
     @wraps(handler)
     def generator(*arguments: Any) -> Iterator[dict[Any, Any]]:
+        held: dict[Any, Any] = {}
         with closing(handler(*arguments)) as updates:
             for update in updates:
-                yield pack(update)
+                held.update({component: value for component, value in update.items() if isinstance(component, _HELD)})
+                yield pack(held | update)
 
     return generator

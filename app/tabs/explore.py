@@ -15,6 +15,7 @@ import plotly.graph_objects as go
 from app import answer_view, opening, present
 from app.comparing import FromExplore
 from app.components.known import fills_in
+from app.components.page import NO_RUN
 from app.components.strip import strip_loading, strip_value
 from app.components.tree import Node, clicked, packs
 from app.evaluating import Episode, Evaluations, open_episode
@@ -248,7 +249,7 @@ class ExploreTab(ExploreLayout):
             **self._view(session, query, config),
             **self._figures(None, session),
             **self._control_values(spec, config),
-            self.page: {"run_id": ""},
+            self.page: NO_RUN,
             self.controls.query: query,
             self.known: gr.Dropdown(known, value=query or None, visible=bool(known)),
             self.known_taken: query or None,
@@ -408,7 +409,7 @@ class ExploreTab(ExploreLayout):
         return self._shown(self.explorer.back(session), controls)
 
     def _reset(self, session: Session, *controls: Any) -> Update:
-        return {**self._shown(self.explorer.reset(session), controls), self.page: {"run_id": ""}}
+        return {**self._shown(self.explorer.reset(session), controls), self.page: NO_RUN}
 
     def _cancelled(self, session: Session, *controls: Any) -> Update:
         words = present.notice("Cancelled; what was done so far is kept.", "info")
@@ -498,7 +499,7 @@ class ExploreTab(ExploreLayout):
         documents, run = self.services.corpora.get(session.corpus), self.explorer.run_of(session)
         return {
             self.session: session,
-            self.page: {"run_id": run.run_id if run else None},
+            self.page: run.run_id if run else None,
             self.header: present.document_header(documents),
             self.status: [present.status(run, session)],
             self.notice: [],

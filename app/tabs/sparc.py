@@ -266,7 +266,7 @@ class SparcTab(SparcLayout):
     def _drawn(self, session: Session, place: SparcPlace, run: SparcRun) -> Update:
         """Everything below the form."""
         return {
-            self.page: {"run_id": run.run_id},
+            self.page: run.run_id,
             self.heading: view.heading(run),
             self.result_notice: notice(f"Not all of this run is in the log: {run.log_error}" if run.log_error else ""),
             self.where: view.where(run),
