@@ -6,6 +6,7 @@ Decides defaults only where a checkpoint says nothing. Knows nothing of how the 
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 
@@ -23,9 +24,21 @@ MAX_SEED = 2**63 - 1
 MAX_BEAM_WIDTH = 16
 """Most paths a beam may keep; each costs one state embedding and one pass over the index per step."""
 
-
 MAX_TEMPERATURE = 1_000_000.0
 """Far above any Q: the policy is uniform long before."""
+
+
+def words(name: str) -> str:
+    """A setting's name as it is read: step_budget, step budget."""
+    return name.replace("_", " ")
+
+
+def check_least(settings: object, least: Mapping[str, int]) -> None:
+    """Raises BadRequest when a whole number among the settings is below the least it may be."""
+    for name, lowest in least.items():
+        value = getattr(settings, name)
+        if value < lowest:
+            raise BadRequest(f"{words(name)} {value} is below {lowest}; choose {lowest} or more")
 
 
 @dataclass(frozen=True, kw_only=True)

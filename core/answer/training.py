@@ -26,6 +26,7 @@ from core.answer.network import CLASSES, ReaderNetwork, marginal_loss
 from core.answer.reader import ExtractiveReader
 from core.answer.tuning import Tuning, tune
 from core.answer.windows import Window, read_windows
+from core.config import check_least, words
 from core.encode.adapter import adaptable_layers, save_adapter
 from core.encode.checkpoint import MINILM, architecture, find_base, load_weights, max_positions_of, sha256_of
 from core.encode.encoder import fast_dtype, find_device
@@ -67,13 +68,11 @@ class ReaderConfig:
 
     def __post_init__(self) -> None:
         """Raises BadRequest on a value out of range."""
-        for name, least in _LEAST.items():
-            if getattr(self, name) < least:
-                raise BadRequest(f"{name.replace('_', ' ')} {getattr(self, name)} is below {least}; choose {least} or more")
+        check_least(self, _LEAST)
         for field in fields(self):
             value = getattr(self, field.name)
             if not math.isfinite(value) or value < 0:
-                raise BadRequest(f"{field.name.replace('_', ' ')} {value} must be a finite number, 0 or more")
+                raise BadRequest(f"{words(field.name)} {value} must be a finite number, 0 or more")
 
     def rate(self, update: int) -> float:
         """Learning rate of a 0-based update."""

@@ -78,7 +78,7 @@ class _NoiseRows:
 
     def rows(self, example: Example, own_rows: dict[str, int]) -> np.ndarray:
         """(N,) int64 row of each chunk; own texts stand behind the noise."""
-        own = np.array([own_rows[text] + len(self.texts) for text in _own_texts(example)], dtype=np.int64)
+        own = np.array([own_rows[text] + len(self.texts) for text in example.own_texts], dtype=np.int64)
         if not isinstance(example.chunks, Woven):
             return own
         noise_rows = example.chunks.noise_rows
@@ -87,17 +87,13 @@ class _NoiseRows:
         return out
 
 
-def _own_texts(example: Example) -> Sequence[str]:
-    return example.chunks.own if isinstance(example.chunks, Woven) else example.chunks
-
-
 def _groups(examples: Sequence[Example]) -> Iterator[tuple[list[Example], dict[str, int]]]:
     """Neighbouring examples, and the row of each distinct text of their own."""
     group: list[Example] = []
     rows: dict[str, int] = {}
     for example in examples:
         group.append(example)
-        for text in _own_texts(example):
+        for text in example.own_texts:
             rows.setdefault(text, len(rows))
         if len(rows) >= MOST_OWN_TEXTS:
             yield group, rows

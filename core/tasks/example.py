@@ -34,6 +34,11 @@ class Example:
     kind: str = ""
     """What the data set calls its type: bridge, comparison, 3hop1, ..."""
 
+    @property
+    def own_texts(self) -> Sequence[str]:
+        """The chunks that are no noise shared with other questions, in document order."""
+        return self.chunks.own if isinstance(self.chunks, Woven) else self.chunks
+
 
 @dataclass(frozen=True, eq=False)
 class Noise:

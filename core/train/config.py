@@ -9,6 +9,7 @@ import math
 from dataclasses import asdict, dataclass, fields
 from typing import Any, Literal
 
+from core.config import check_least, words
 from core.errors import BadRequest
 
 Objective = Literal["pqn", "supervised"]
@@ -78,22 +79,20 @@ class TrainConfig:
 
     def __post_init__(self) -> None:
         """Raises BadRequest on a value out of range."""
-        for name, least in _LEAST.items():
-            if getattr(self, name) < least:
-                raise BadRequest(f"{_words(name)} {getattr(self, name)} is below {least}; choose {least} or more")
+        check_least(self, _LEAST)
         for field in fields(self):
             value = getattr(self, field.name)
             if isinstance(value, float) and not math.isfinite(value):
-                raise BadRequest(f"{_words(field.name)} {value} is no finite number; choose one")
+                raise BadRequest(f"{words(field.name)} {value} is no finite number; choose one")
         for name in _UNIT:
             if not 0 <= getattr(self, name) <= 1:
-                raise BadRequest(f"{_words(name)} {getattr(self, name)} must be between 0 and 1")
+                raise BadRequest(f"{words(name)} {getattr(self, name)} must be between 0 and 1")
         for name in _NOT_NEGATIVE:
             if getattr(self, name) < 0:
-                raise BadRequest(f"{_words(name)} {getattr(self, name)} must not be negative")
+                raise BadRequest(f"{words(name)} {getattr(self, name)} must not be negative")
         for name in ("alpha", "clip", "ranking_temperature"):
             if getattr(self, name) <= 0:
-                raise BadRequest(f"{_words(name)} {getattr(self, name)} must be above 0")
+                raise BadRequest(f"{words(name)} {getattr(self, name)} must be above 0")
         if self.top_k_actions is not None and self.top_k_actions < 1:
             raise BadRequest(f"top-k actions {self.top_k_actions} must be at least 1, or none for all chunks")
         if self.objective not in OBJECTIVES:
@@ -126,7 +125,3 @@ class TrainConfig:
     def temperature(self, update: int) -> float:
         """alpha of a 0-based update: annealed with the learning rate (Q-RAG section 3.2)."""
         return self.alpha * self.share(update)
-
-
-def _words(name: str) -> str:
-    return name.replace("_", " ")

@@ -17,7 +17,7 @@ from torch.nn import functional
 from core.encode.checkpoint import CheckpointSpec
 from core.encode.rope import frequencies, on_grid
 from core.qrag.positions import chunk_positions
-from core.tasks.example import Example, Woven
+from core.tasks.example import Example
 from core.train.config import TrainConfig
 from core.train.returns import lambda_returns, rewards
 from core.train.towers import TrainableTowers
@@ -70,10 +70,7 @@ class _Table:
 
     def own_texts(self) -> set[str]:
         """Texts that are no noise: those worth a gradient as candidates."""
-        out: set[str] = set()
-        for example in self.examples:
-            out.update(example.chunks.own if isinstance(example.chunks, Woven) else example.chunks)
-        return out
+        return {text for example in self.examples for text in example.own_texts}
 
 
 class Scorer:

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from random import Random
+from types import MappingProxyType
 from typing import Any
 
 from core.encode.tokens import FastTokenizer
@@ -25,6 +26,8 @@ from core.tasks.ruler import RANDOM_IDS, VARIANTS, needle_example, needle_hay
 
 SHARES: dict[str, float] = {"qa1": 0.5, "qa2": 2, "qa3": 3, "qa4": 3, "qa5": 1.5, "stories": 8, "needles": 1}
 """How often each task is drawn, as weights."""
+CHAINS: dict[str, float] = {"qa2": 1, "qa3": 1}
+"""The shares of *chains*, the small training that the method's parts are compared on: a third of the work of an update, and two or three facts each."""
 PACKED_TOKENS, COMPOSED_TOKENS = 1_000_000, 100_000
 """Tokens of the rarer kinds of noise; single sentences are those of all training novels."""
 WINDOW = {"sentences": 100, "deeds": 100, "packed": 12, "composed": 60}
@@ -45,11 +48,10 @@ VALIDATION_SHARE = 0.1
 class NarrativeMixture:
     """See the module; a `Mixture`."""
 
-    name = "narrative"
-
-    def __init__(self, data: Path | None, tokenizer: FastTokenizer) -> None:
+    def __init__(self, data: Path | None, tokenizer: FastTokenizer, name: str = "narrative", shares: Mapping[str, float] = MappingProxyType(SHARES)) -> None:
         """Raises BadRequest when the data sets aren't there."""
-        self._tokenizer = tokenizer
+        self.name = name
+        self._tokenizer, self._shares = tokenizer, shares
         noises = {
             "sentences": read_noise("books/train", tokenizer, None, None, data),
             "packed": read_noise("books/train", tokenizer, 64, PACKED_TOKENS, data),
@@ -68,19 +70,19 @@ class NarrativeMixture:
         """See `Mixture`."""
         windows = {cut: _window(noise, rng, WINDOW[cut]) for cut, noise in self._noises.items()}
         windows["deeds"] = self._rename(windows["deeds"], rng)
-        names = rng.choices(list(SHARES), list(SHARES.values()), k=n)
+        names = rng.choices(list(self._shares), list(self._shares.values()), k=n)
         return [self._compose(name, windows, rng, f"train-{i}") for i, name in enumerate(names)]
 
     def validation(self, n: int) -> list[Example]:
         """See `Mixture`; the tasks in turns."""
         rng = Random("validation of the narrative mixture")
-        names = list(SHARES)
+        names = list(self._shares)
         return [self._compose(names[i % len(names)], self._validation_noises, rng, f"validation-{i}") for i in range(n)]
 
     def describe(self) -> dict[str, Any]:
         """See `Mixture`."""
         return {
-            "shares": SHARES,
+            "shares": dict(self._shares),
             "noise": {cut: {"source": noise.name, "chunks": len(noise.texts)} for cut, noise in self._noises.items()},
             "test_stories_left_out": len(self._test_keys),
         }

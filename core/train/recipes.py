@@ -16,7 +16,7 @@ from core.errors import BadRequest
 from core.train.config import TrainConfig
 from core.train.mixtures import Mixture
 from core.train.multihop import MultiHopMixture
-from core.train.narrative import NarrativeMixture
+from core.train.narrative import CHAINS, NarrativeMixture
 from core.train.own import OwnMixture
 
 
@@ -42,6 +42,7 @@ _NARRATIVE = {
     "suits": ("text",),
     "step_budget": 5,
 }
+_CHAIN_SETTINGS = {"updates": 80, "episodes": 8, "steps": 4, "validate_every": 40, "n_validation": 60}
 _PARAGRAPHS = {
     "description": "Finds the paragraphs that answer a question in several hops. Reads no positions.",
     "position_kind": "none",
@@ -55,6 +56,7 @@ _PARAGRAPH_SETTINGS = {"position_kind": "none", "episodes": 8, "steps": 4, "lear
 
 RECIPES: dict[str, Recipe] = {
     "narrative": Recipe({}, _NARRATIVE, NarrativeMixture),
+    "chains": Recipe(_CHAIN_SETTINGS, _NARRATIVE, lambda data, tokenizer: NarrativeMixture(data, tokenizer, "chains", CHAINS)),
     "multi-hop": Recipe(_PARAGRAPH_SETTINGS, _PARAGRAPHS, lambda data, _: MultiHopMixture(data)),
     "multi-hop-without-musique": Recipe(_PARAGRAPH_SETTINGS, _PARAGRAPHS, lambda data, _: MultiHopMixture(data, without=("musique",))),
     "own": Recipe(_PARAGRAPH_SETTINGS | {"updates": 300}, _PARAGRAPHS, lambda file, _: OwnMixture(file)),

@@ -10,7 +10,7 @@ import math
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from core.config import MAX_SEED
+from core.config import MAX_SEED, check_least, words
 from core.errors import BadRequest
 
 _LEAST = {"epochs": 1, "accumulate": 1, "rank": 1, "max_tokens": 16, "seed": 0}
@@ -43,20 +43,14 @@ class TuneConfig:
 
     def __post_init__(self) -> None:
         """Raises BadRequest on a value out of range."""
-        for name, least in _LEAST.items():
-            if getattr(self, name) < least:
-                raise BadRequest(f"{_words(name)} {getattr(self, name)} is below {least}; choose {least} or more")
+        check_least(self, _LEAST)
         if self.seed > MAX_SEED:
             raise BadRequest(f"seed {self.seed} is above {MAX_SEED}; choose a smaller one")
         for name in _POSITIVE:
             value = getattr(self, name)
             if not (math.isfinite(value) and value > 0):
-                raise BadRequest(f"{_words(name)} {value} must be a finite number above 0")
+                raise BadRequest(f"{words(name)} {value} must be a finite number above 0")
 
     def to_json(self) -> dict[str, Any]:
         """Plain JSON values."""
         return asdict(self)
-
-
-def _words(name: str) -> str:
-    return name.replace("_", " ")
