@@ -115,7 +115,7 @@ def cited_answer(
     if not chunks:
         return CitedAnswer("", (), (), llm.name, Cost())
     reply = llm.chat(cited_messages(question, [text for _, text in chunks]), sampling, on_text=on_text, cancelled=cancelled)
-    cost = Cost(1, reply.prompt_tokens, reply.completion_tokens, reply.milliseconds)
+    cost = Cost(reply.n_attempts, reply.prompt_tokens, reply.completion_tokens, reply.milliseconds)
     text = reply.text.strip()
     if len(text) > MAX_ANSWER_CHARACTERS:
         raise LlmError(f"{llm.name} answered with {len(text):,} characters, more than {MAX_ANSWER_CHARACTERS:,}; ask again, or choose another model")

@@ -1,0 +1,32 @@
+"""What is sent of a handler's updates: trees as strings, buttons and rows again with every update of a stream."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import gradio as gr
+
+from app.components.tree import h, packs, tree
+
+
+def test_a_stream_repeats_what_it_said_of_buttons_and_nothing_that_somebody_may_have_changed() -> None:
+    panel, button, field = tree(), gr.Button("Cancel"), gr.Textbox()
+    busy, free = gr.Button(interactive=True), gr.Button(interactive=False)
+
+    def handler() -> Iterator[dict[Any, Any]]:
+        yield {button: busy, field: "asked"}
+        yield {panel: [h("p", None, "seen")]}
+        yield {button: free}
+        yield {}
+
+    assert list(packs(handler, {panel})()) == [
+        {button: busy, field: "asked"},
+        {button: busy, panel: '[["p", {}, ["seen"]]]'},
+        {button: free},
+        {button: free},
+    ]
+
+
+def test_nothing_is_said_where_nothing_was() -> None:
+    button = gr.Button("Run")
+    assert packs(lambda: {}, set())() == gr.skip()
+    assert packs(lambda: {button: None}, set())() == {button: None}
