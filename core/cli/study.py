@@ -27,7 +27,7 @@ from core.experiments.atomic import write_whole
 from core.sparc.rows import SparcRow, read_sparc_rows, sparc_line
 from core.studies.registry import STUDIES, AnswerStudy, RowStudy, SparcStudy, TrainingStudy, Variation
 from core.studies.report import Report, markdown
-from core.studies.trainings import read_training
+from core.studies.trainings import read_training, trainings_in
 from core.svg import svg
 
 
@@ -37,7 +37,7 @@ def add_study_flags(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("name", choices=STUDIES, metavar="NAME", help=listed.replace("%", "%%"))
     parser.add_argument("tasks", nargs="*", metavar="TASK", help="what to evaluate (default: the task of the paper's study)")
     parser.add_argument("--rows", type=Path, metavar="FILE.jsonl", help="rows to read, or where to write those that are made; gzipped if it ends in .gz")
-    parser.add_argument("--trainings", type=Path, nargs="+", metavar="PATH", help="folders of trainings, or copies of their progress.jsonl")
+    parser.add_argument("--trainings", type=Path, nargs="+", metavar="PATH", help="folders of trainings, or copies of their progress.jsonl, or folders of several of either")
     parser.add_argument("--figure", type=Path, metavar="FILE.svg", help="draw the charts into this file")
     add_data_flags(parser, "test")
     parser.add_argument("--lengths", metavar="TOKENS,...", help="only these of the study's lengths")
@@ -78,7 +78,7 @@ def _figure(report: Report) -> str:
 def _training_report(study: TrainingStudy, args: argparse.Namespace) -> Report:
     if not args.trainings:
         raise BadRequest(f"the study {args.name} compares trainings; name their folders with --trainings")
-    return study.report([read_training(path) for path in args.trainings])
+    return study.report([read_training(path) for named in args.trainings for path in trainings_in(named)])
 
 
 def _rows(study: RowStudy, args: argparse.Namespace) -> list[EpisodeRow]:

@@ -34,6 +34,12 @@ _SWITCHES = {
 """How a switch that was turned reads."""
 
 
+def trainings_in(path: Path) -> list[Path]:
+    """The trainings of a folder that is none itself, by name; else the path as it is."""
+    is_collection = path.is_dir() and not (path / "progress.jsonl").exists()
+    return sorted(path.iterdir()) if is_collection else [path]
+
+
 def read_training(path: Path) -> list[dict[str, Any]]:
     """The events of a training, from its folder or a copy of its progress.jsonl, which may be gzipped. Raises BadRequest when it hasn't begun or is none."""
     file = path / "progress.jsonl" if path.is_dir() else path

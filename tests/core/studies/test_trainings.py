@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from core.errors import BadRequest
-from core.studies.trainings import ablations, alpha, curves, read_training, trace_lambda
+from core.studies.trainings import ablations, alpha, curves, read_training, trace_lambda, trainings_in
 
 
 def make_training(scores: list[float], n_updates: int = 60, **config: Any) -> list[dict[str, Any]]:
@@ -85,6 +85,15 @@ def test_reading_a_training(tmp_path: Path) -> None:
     packed.write_bytes(packed.read_bytes()[:-20])
     with pytest.raises(BadRequest, match="holds no training"):
         read_training(packed)
+
+
+def test_a_folder_of_several_trainings_is_all_of_them(tmp_path: Path) -> None:
+    for name in ("b", "a"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "progress.jsonl").write_text(json.dumps(make_training([0.5])[0]) + "\n", encoding="utf-8")
+    assert trainings_in(tmp_path) == [tmp_path / "a", tmp_path / "b"]
+    assert trainings_in(tmp_path / "a") == [tmp_path / "a"]
+    assert trainings_in(tmp_path / "a" / "progress.jsonl") == [tmp_path / "a" / "progress.jsonl"]
 
 
 @pytest.mark.parametrize("text", ["", "[]\n", '{"event": "update"}\n', "nonsense\n"])
