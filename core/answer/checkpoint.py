@@ -22,7 +22,7 @@ from transformers.utils import logging as transformers_logging
 from core.answer.confidence import Knots, check_knots
 from core.answer.network import ReaderNetwork
 from core.encode.adapter import adapter_file, merge_adapter
-from core.encode.checkpoint import MINILM, architecture, find_base, load_weights, max_positions_of, sha256_of
+from core.encode.checkpoint import MINILM, BaseName, architecture, find_base, load_weights, max_positions_of, sha256_of
 from core.encode.tokens import FastTokenizer
 from core.errors import BadCheckpoint
 
@@ -39,7 +39,7 @@ class ReaderSpec(BaseModel):
 
     format: Literal[1] = 1
     name: str = Field(min_length=1, max_length=100)
-    base: str = MINILM
+    base: BaseName = MINILM
     """Hub id of the base encoder, or "." when architecture and tokenizer lie in the folder's `base/`."""
     base_sha256: str
     """Hash of the base encoder's weights that the adapter was trained on."""
@@ -57,13 +57,6 @@ class ReaderSpec(BaseModel):
     """Data, seed and settings of the training."""
     scores: dict[str, Any] | None = None
     """What validation measured."""
-
-    @field_validator("base")
-    @classmethod
-    def _base_is_no_path(cls, base: str) -> str:
-        if base != "." and (base.startswith(("/", "\\", "~")) or ".." in base):
-            raise ValueError('must be a hub id, or "." for the folder itself')
-        return base
 
     @field_validator("confidence", "no_answer_confidence")
     @classmethod

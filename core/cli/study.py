@@ -37,7 +37,7 @@ def add_study_flags(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("name", choices=STUDIES, metavar="NAME", help=listed.replace("%", "%%"))
     parser.add_argument("tasks", nargs="*", metavar="TASK", help="what to evaluate (default: the task of the paper's study)")
     parser.add_argument("--rows", type=Path, metavar="FILE.jsonl", help="rows to read, or where to write those that are made; gzipped if it ends in .gz")
-    parser.add_argument("--trainings", type=Path, nargs="+", metavar="PATH", help="folders of trainings, or copies of their progress.jsonl, or folders of several of either")
+    parser.add_argument("--trainings", type=Path, nargs="+", metavar="PATH", help="folders of trainings or copies of their progress.jsonl, or of several")
     parser.add_argument("--figure", type=Path, metavar="FILE.svg", help="draw the charts into this file")
     add_data_flags(parser, "test")
     parser.add_argument("--lengths", metavar="TOKENS,...", help="only these of the study's lengths")

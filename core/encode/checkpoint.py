@@ -11,10 +11,10 @@ import hashlib
 import json
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import torch
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, field_validator
 from safetensors.torch import load_file
 from transformers import AutoConfig, AutoModel, PreTrainedModel
 from transformers.utils import logging as transformers_logging
@@ -33,6 +33,16 @@ DEFAULT_NAMES = ("narrative", "multi-hop", "base")
 """The default checkpoint is the first of these that ships."""
 
 
+def _no_path(base: str) -> str:
+    if base != "." and (base.startswith(("/", "\\", "~")) or ".." in base):
+        raise ValueError('must be a hub id, or "." for the folder itself')
+    return base
+
+
+BaseName = Annotated[str, AfterValidator(_no_path)]
+"""Of the encoder that a checkpoint changes: an id of the hub, or "." for the checkpoint's own folder. Specs come from strangers, so never a path."""
+
+
 class CheckpointSpec(BaseModel):
     """Everything about an agent but its weights. Q, thresholds and temperatures are in the checkpoint's own scale."""
 
@@ -42,7 +52,7 @@ class CheckpointSpec(BaseModel):
     name: str = Field(min_length=1, max_length=100)
     description: str = ""
     trained: bool
-    base: str = MINILM
+    base: BaseName = MINILM
     """Hub id of the base encoder, or "." when architecture and tokenizer lie in the folder's `base/`."""
     weights: Literal["base", "towers", "adapters"] = "towers"
     """base: both towers are the base encoder as it is; towers: one complete safetensors file a tower; adapters: LoRA on the base, one a tower."""
@@ -95,13 +105,6 @@ class CheckpointSpec(BaseModel):
     """Data, seed, commit and settings of the training."""
     scores: dict[str, Any] | None = None
     """Measured scores, each with its command."""
-
-    @field_validator("base")
-    @classmethod
-    def _base_is_no_path(cls, base: str) -> str:
-        if base != "." and (base.startswith(("/", "\\", "~")) or ".." in base):
-            raise ValueError('must be a hub id, or "." for the folder itself')
-        return base
 
     @field_validator("chunk_tokens")
     @classmethod
