@@ -100,6 +100,14 @@ def tiny_causal(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return save_tiny_causal(tmp_path_factory.mktemp("causal") / "tiny-causal")
 
 
+@pytest.fixture(scope="session")
+def roomy_causal(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Another one, which reads prompts of several chunks; not to be written to."""
+    from tests.tiny_causal import save_tiny_causal  # takes seconds
+
+    return save_tiny_causal(tmp_path_factory.mktemp("causal") / "roomy-causal", window=16_384)
+
+
 @pytest.fixture
 def hub_stand_in(monkeypatch: pytest.MonkeyPatch) -> Iterator[HubStandIn]:
     """A hub of the test's own, which huggingface_hub takes for the real one, with a valid token in the environment."""

@@ -73,6 +73,8 @@ class CitedAnswer:
     """Numbers that were cited and stand for no chunk."""
     llm: str
     cost: Cost
+    cut: bool = False
+    """Whether it ended because its tokens did."""
 
     @property
     def supported(self) -> bool:
@@ -120,9 +122,9 @@ def cited_answer(
     if len(text) > MAX_ANSWER_CHARACTERS:
         raise LlmError(f"{llm.name} answered with {len(text):,} characters, more than {MAX_ANSWER_CHARACTERS:,}; ask again, or choose another model")
     if not text or _NO_ANSWER.fullmatch(text):
-        return CitedAnswer("", (), (), llm.name, cost)
+        return CitedAnswer("", (), (), llm.name, cost, reply.cut)
     sentences, refused = checked(text, chunks, reader)
-    return CitedAnswer(text, sentences, refused, llm.name, cost)
+    return CitedAnswer(text, sentences, refused, llm.name, cost, reply.cut)
 
 
 def cited_messages(question: str, passages: Sequence[str]) -> list[Message]:

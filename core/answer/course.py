@@ -16,8 +16,6 @@ from pathlib import Path
 from random import Random
 from typing import Any, Protocol
 
-from core.answer.cloze import SOURCE as CLOZE
-from core.answer.cloze import cloze_lesson
 from core.answer.lesson import Lesson, has_answer
 from core.answer.statements import SOURCE as STATEMENTS
 from core.answer.statements import statement_lesson
@@ -52,14 +50,11 @@ SHARES: dict[str, float] = {
     "stories": 1.5,
     "needles": 0.7,
     STATEMENTS: 2,
-    CLOZE: 5,
 }
 """How often each source is drawn, as weights."""
 ALONE, AMONG = 0.5, 0.3
 """Shares of questions over their support alone and over support among distracting passages; the rest is asked over distracting passages only."""
 MOST_DISTRACTORS = 3
-_WITH_PASSAGES = tuple(name for name in SETS if name != "hotpotqa-sentences")
-"""Sets whose support has sentences left when one is taken out."""
 HELD_OUT = 12
 """One passage in so many is validation's."""
 NOISE_TOKENS = 60_000
@@ -135,20 +130,12 @@ class ReadingCourse:
     def _lesson(self, name: str, rng: Random) -> Lesson:
         if name in self._made:
             return self._made[name](rng)
-        if name == CLOZE:
-            return self._cloze(rng)
         if name != STATEMENTS:
             return _asked(rng.choice(self._train[name]), rng)
         while True:
             example = rng.choice(self._train[rng.choice(list(SETS))])
             lesson = _over_support(example)
             if lesson.label is None and (made := statement_lesson(lesson, rng.sample(_distractors(example), min(2, len(_distractors(example)))), rng)):
-                return made
-
-    def _cloze(self, rng: Random) -> Lesson:
-        """Of the supporting passages of a training question; other passages may be those of an evaluated one."""
-        while True:
-            if made := cloze_lesson(_over_support(rng.choice(self._train[rng.choice(_WITH_PASSAGES)])).passages, rng):
                 return made
 
     def _babi(self, rng: Random) -> Lesson:

@@ -67,21 +67,17 @@ def statement_lesson(lesson: Lesson, distractors: Sequence[str], rng: Random) ->
 def _sentence(lesson: Lesson, rng: Random) -> str | None:
     """A sentence of a passage that counts, with something in it that could be wrong."""
     text = lesson.passages[rng.choice(lesson.places)]
-    sentences = [text[start:end] for start, end in split_sentences(text) if end - start <= _LONGEST and things(text[start:end])]
+    sentences = [text[start:end] for start, end in split_sentences(text) if end - start <= _LONGEST and _things(text[start:end])]
     return rng.choice(sentences) if sentences else None
 
 
 def _thing(sentence: str, rng: Random) -> str | None:
-    found = things(sentence)
-    return rng.choice(found) if found else None
+    things = _things(sentence)
+    return rng.choice(things) if things else None
 
 
-def things(text: str) -> list[str]:
-    """Names behind the first word, and numbers.
-
-    >>> things("In 1907 the Ruth Hale came to Leeds.")
-    ['Ruth Hale', 'Leeds', '1907']
-    """
+def _things(text: str) -> list[str]:
+    """Numbers, and names behind the first word."""
     names = [match[0] for match in _NAME.finditer(text) if match.start() > 0]
     return [*names, *_NUMBER.findall(text)]
 

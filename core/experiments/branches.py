@@ -32,7 +32,7 @@ def sparc_trace_of(run: LoggedRun) -> SparcTrace | None:
 
 def decided_by_rules(trace: SparcTrace) -> bool:
     """Whether no language model had a part in a run."""
-    return trace.started.agents.startswith("rules and reader ")
+    return trace.started.agents.startswith("rules and ") and not trace.cost.calls  # people may call a language model anything
 
 
 def branch_name(number: int, branch: int) -> str:

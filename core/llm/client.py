@@ -19,7 +19,7 @@ from typing import Any
 from pydantic import BaseModel, ValidationError
 
 from core.errors import BadRequest
-from core.llm.protocol import CountedBy, Message, Reply, Sampling, Structure, UnfitReply, never
+from core.llm.protocol import CountedBy, LlmError, Message, Reply, Sampling, Spent, Structure, UnfitReply, never
 
 MAX_REPLY_CHARACTERS = 200_000
 _MAX_NAME = 200
@@ -40,9 +40,18 @@ class Completion:
     cut: bool = False
     """Whether it ended because the tokens did."""
 
+    @property
+    def spent(self) -> Spent:
+        """Its cost, where nothing comes of it."""
+        return Spent(self.n_attempts, self.prompt_tokens, self.completion_tokens)
+
 
 class StructureRefused(Exception):
-    """The endpoint does not serve the structure that was asked for."""
+    """The endpoint does not serve the structure that was asked for; it said so to the last of `n_attempts` requests."""
+
+    def __init__(self, n_attempts: int) -> None:
+        super().__init__(n_attempts)
+        self.n_attempts = n_attempts
 
 
 class _Unfit(Exception):
@@ -75,12 +84,16 @@ class Client(ABC):
         on_text = on_text or unheard
         structure: Structure | None = None
         value: BaseModel | None = None
-        if schema is None:
-            done = self._complete(messages, sampling, None, None, on_text, cancelled)
-        else:
-            done, structure, value = self._structured(messages, sampling, schema, on_text, cancelled)
+        try:
+            if schema is None:
+                done = self._complete(messages, sampling, None, None, on_text, cancelled)
+            else:
+                done, structure, value = self._structured(messages, sampling, schema, on_text, cancelled)
+        except LlmError as error:
+            error.spent += Spent(milliseconds=1000 * (time.perf_counter() - began))
+            raise
         milliseconds = 1000 * (time.perf_counter() - began)
-        return Reply(done.text, done.prompt_tokens, done.completion_tokens, milliseconds, done.counted_by, done.n_attempts, structure, value)
+        return Reply(done.text, done.prompt_tokens, done.completion_tokens, milliseconds, done.counted_by, done.n_attempts, structure, value, done.cut)
 
     @property
     def _structures(self) -> Sequence[Structure]:
@@ -110,30 +123,40 @@ class Client(ABC):
             self._noted(asked, first.cut or _is_object(first.text))
             complaint = f"That reply can't be used: {unfit}. Reply again.\n\n{schema_words(schema)}"
         again = [*messages, Message("assistant", first.text), Message("user", complaint)]
-        second, asked = self._as_served(again, sampling, schema, on_text, cancelled)
+        try:
+            second, asked = self._as_served(again, sampling, schema, on_text, cancelled)
+        except LlmError as error:
+            error.spent += first.spent
+            raise
         both = _together(first, second)
         try:
             value, alone = find_object(second, schema)
             return both, self._noted(asked, alone), value
         except _Unfit as unfit:
-            raise UnfitReply(f"{self.name} twice gave no usable JSON object: {unfit}; try again, or choose a model that is better at JSON") from None
+            sentence = f"{self.name} twice gave no usable JSON object: {unfit}; try again, or choose a model that is better at JSON"
+            raise UnfitReply(sentence, both.spent) from None
 
     def _as_served(
         self, messages: Sequence[Message], sampling: Sampling, schema: type[BaseModel], on_text: Callable[[str], None], cancelled: Callable[[], bool]
     ) -> tuple[Completion, Structure]:
         """The reply under the best structure that is served. What was refused is remembered once something else has worked."""
         refused: list[Structure] = []
+        n_refused = 0
         for structure in self._structures:
             if structure in self._refused:
                 continue
             told = messages if structure == "json_schema" else with_words(messages, schema)
             try:
                 done = self._complete(told, sampling, structure, schema, on_text, cancelled)
-            except StructureRefused:
+            except StructureRefused as refusal:
                 refused.append(structure)
+                n_refused += refusal.n_attempts
+            except LlmError as error:
+                error.spent += Spent(n_refused)
+                raise
             else:
                 self._refused.update(refused)
-                return done, structure
+                return replace(done, n_attempts=done.n_attempts + n_refused), structure
         raise AssertionError("text is refused by nobody")
 
     def _noted(self, asked: Structure, alone: bool) -> Structure:

@@ -21,13 +21,13 @@ from core.errors import BadRequest, quoted
 from core.llm.address import ANYWHERE, HUB, Address, LookUp, Reach, read_address
 from core.llm.background import pause
 from core.llm.client import MAX_REPLY_CHARACTERS, Client, Completion, StructureRefused, estimated_tokens, mended, strict_schema, unheard, without_thoughts
-from core.llm.protocol import CountedBy, LlmError, Message, Sampling, Structure
+from core.llm.protocol import CountedBy, LlmError, Message, Sampling, Spent, Structure
 from core.llm.wire import Failed, Head, Patience, bounded, lines, post, server_sent
 
 _REFUSES_STRUCTURE = frozenset({400, 404, 415, 422, 501})
 _PASSING = frozenset({408, 429, 500, 502, 503, 504, 529})
 """Answers after which the same request may go better."""
-_DISPENSABLE = ("stream_options", "seed", "temperature", "max_completion_tokens")
+_DISPENSABLE = ("stream_options", "seed", "temperature", "top_p", "max_completion_tokens")
 """Fields that a request can do without where an endpoint complains of one by name; the last one takes the place of `max_tokens`."""
 _MAX_COMPLAINT_BYTES = 2**16
 _MAX_TOKENS = 10**9
@@ -105,7 +105,7 @@ class EndpointLlm(Client):
                 wait = self._patience.first_wait * 2 ** (n_failures - 1) if failure.wait is None else failure.wait
                 if not failure.again or tell.any or n_failures >= self._patience.attempts or wait > self._patience.longest_wait:
                     tries = f", {n_failures} times in a row" if n_failures > 1 else ""
-                    raise LlmError(f"{self._who} {failure}{tries}") from None
+                    raise LlmError(f"{self._who} {failure}{tries}", Spent(n_requests)) from None
                 pause(wait, cancelled)
 
     @property
@@ -120,6 +120,7 @@ class EndpointLlm(Client):
             "stream": True,
             "stream_options": {"include_usage": True},
             "temperature": sampling.temperature,
+            "top_p": 1.0,  # some servers take a default of each model's instead
             length: sampling.max_tokens,
         }
         if sampling.seed is not None:
@@ -145,7 +146,7 @@ class EndpointLlm(Client):
             head = next(answer)
             assert isinstance(head, Head)
             if head.status != 200:
-                raise self._refusal(head, _complaint(answer), structure)
+                raise self._refusal(head, _complaint(answer), structure, n_requests)
             if "html" in head.content_type:
                 raise Failed("answered with a web page; check the address", again=False)
             events = lines(bounded(answer))
@@ -189,7 +190,7 @@ class EndpointLlm(Client):
     def _secrets(self) -> tuple[str, ...]:
         return () if self._key is None else (self._key.get_secret_value(),)
 
-    def _refusal(self, head: Head, complaint: str, structure: Structure | None) -> Exception:
+    def _refusal(self, head: Head, complaint: str, structure: Structure | None, n_requests: int) -> Exception:
         """What an answer other than 200 means."""
         status, words = head.status, quoted(complaint, self._secrets)
         if status in (400, 422):
@@ -197,7 +198,7 @@ class EndpointLlm(Client):
                 if name not in self._spared and re.search(rf"\b{name}\b", complaint):
                     return _FieldRefused(name)
         if structure not in (None, "text") and status in _REFUSES_STRUCTURE:
-            return StructureRefused()
+            return StructureRefused(n_requests)
         if 300 <= status < 400:
             return Failed(f"answered with a redirect ({status}), and none is followed; give the address that it leads to", again=False)
         if status in (401, 403):  # without its words: some repeat the key, or parts of it

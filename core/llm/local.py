@@ -21,7 +21,7 @@ from core.encode.hub import fetch
 from core.errors import BadCheckpoint, quoted
 from core.llm.background import LOOK_EVERY, from_thread
 from core.llm.client import Client, Completion, mended, without_thoughts
-from core.llm.protocol import LlmError, Message, Sampling, Structure
+from core.llm.protocol import LlmError, Message, Sampling, Spent, Structure
 
 MODEL_FILES = ["*.json", "*.txt", "*.model", "*.jinja", "*.safetensors"]
 _SECONDS = 3600.0
@@ -72,9 +72,11 @@ class LocalLlm(Client):
                     on_text(mended(text[len(sent) :]))
                     sent = text
         except TimeoutError:
-            raise LlmError(f"{self.name} was not done within {_SECONDS:.0f} s; lower the number of tokens, or choose a smaller model") from None
+            sentence = f"{self.name} was not done within {_SECONDS:.0f} s; lower the number of tokens, or choose a smaller model"
+            raise LlmError(sentence, Spent(1, len(prompt), len(tokens))) from None
         except torch.OutOfMemoryError:
-            raise LlmError(f"{self.name} ran out of memory over {len(prompt):,} tokens; ask over less evidence, or choose a smaller model") from None
+            sentence = f"{self.name} ran out of memory over {len(prompt):,} tokens; ask over less evidence, or choose a smaller model"
+            raise LlmError(sentence, Spent(1, len(prompt), len(tokens))) from None
         finally:
             over.set()
         cut = not tokens or tokens[-1] not in self._ends

@@ -19,8 +19,31 @@ Structure = Literal["json_schema", "json_object", "text"]
 CountedBy = Literal["endpoint", "tokenizer", "estimate"]
 
 
+@dataclass(frozen=True, slots=True)
+class Spent:
+    """What a call had cost when it failed, as far as anybody knows: of requests that brought no reply, nobody counted tokens."""
+
+    n_attempts: int = 0
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    milliseconds: float = 0.0
+
+    def __add__(self, other: Spent) -> Spent:
+        return Spent(
+            self.n_attempts + other.n_attempts,
+            self.prompt_tokens + other.prompt_tokens,
+            self.completion_tokens + other.completion_tokens,
+            self.milliseconds + other.milliseconds,
+        )
+
+
 class LlmError(UserError):
     """A call that brought no usable reply, in one sentence that holds no key."""
+
+    def __init__(self, sentence: str, spent: Spent = Spent()) -> None:
+        super().__init__(sentence)
+        self.spent = spent
+        """Of all attempts of the call, those whose reply didn't fit included."""
 
 
 class UnfitReply(LlmError):
@@ -53,6 +76,8 @@ class Reply:
     """None where no schema was asked for."""
     value: BaseModel | None = None
     """The validated object where a schema was asked for."""
+    cut: bool = False
+    """Whether it ended because the tokens did."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Sequence
 from pydantic import BaseModel
 
 from core.llm.client import Client, Completion, estimated_tokens
-from core.llm.protocol import LlmCancelled, LlmError, Message, Sampling, Structure
+from core.llm.protocol import LlmCancelled, LlmError, Message, Sampling, Spent, Structure
 
 Script = Callable[[Sequence[Message]], str]
 
@@ -47,7 +47,10 @@ class ScriptedLlm(Client):
     ) -> Completion:
         with self._lock:
             self.calls.append(tuple(messages))
-        text = self._script(messages)
+        try:
+            text = self._script(messages)
+        except LlmError as error:
+            raise type(error)(str(error), Spent(1)) from None
         for word in re.findall(r"\s*\S+|\s+\Z", text):
             if cancelled():
                 raise LlmCancelled

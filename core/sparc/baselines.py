@@ -22,12 +22,12 @@ from pydantic import BaseModel, Field
 
 from core.config import check_query
 from core.errors import BadRequest
-from core.llm.protocol import Llm
+from core.llm.protocol import Llm, LlmError
 from core.metrics import plain_answer
 from core.sparc.agents import Agents, Reading, Turn
-from core.sparc.budget import Budget
+from core.sparc.budget import Budget, OutOfBudget
 from core.sparc.config import check_sparc_config
-from core.sparc.events import Cost, Found, Note, SparcConfig, Strategy
+from core.sparc.events import Cost, EndReason, Found, Note, SparcConfig, Strategy
 from core.sparc.llm_agents import ask, prompt
 from core.sparc.quoting import numbered, quoted
 from core.sparc.retrievals import Retrievals
@@ -71,6 +71,8 @@ class BaselineTrace:
     evidence: tuple[int, ...]
     """Chunks that the answer was read from, in order of retrieval."""
     steps: tuple[BaselineStep, ...]
+    stop_reason: EndReason | None = None
+    """What ended it before it had an answer; None where nothing did."""
 
     @property
     def cost(self) -> Cost:
@@ -141,14 +143,20 @@ def run_baseline(
 ) -> BaselineTrace:
     """One question through a baseline. `llm` is the model that `agents` ask, if any.
 
-    `config.strategies` says what is searched with, its first in the order qrag, dense, bm25 where only one is needed. Raises BadRequest, LlmError,
-    OutOfBudget, LlmCancelled.
+    `config.strategies` says what is searched with, its first in the order qrag, dense, bm25 where only one is needed. Where a language model fails or
+    a budget is used up there is no answer, and one step with all that it took. Raises BadRequest, LlmCancelled.
     """
     if name not in BASELINES:
         raise BadRequest(f"baseline {name!r} does not exist; choose among {', '.join(BASELINES)}")
     check_sparc_config(config)
     turn = Turn(retrievals, Budget(config.max_tokens, config.max_calls), config.temperature, config.seed, cancelled)
-    return BASELINES[name](_Bench(check_query(question), retrievals, agents, llm, config, turn))
+    bench = _Bench(check_query(question), retrievals, agents, llm, config, turn)
+    try:
+        return BASELINES[name](bench)
+    except (LlmError, OutOfBudget) as error:
+        reason: EndReason = error.reason if isinstance(error, OutOfBudget) else "failed"
+        step = BaselineStep(bench.question, None, (), "", None, turn.budget.taken)
+        return replace(bench.trace(name, Reading("", None, ()), (), [step]), stop_reason=reason)
 
 
 def _vanilla(bench: _Bench) -> BaselineTrace:

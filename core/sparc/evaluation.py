@@ -118,7 +118,7 @@ def _baseline_row(example: Example, variation: SparcVariation, ground: Ground) -
         answer=trace.answer,
         confidence=trace.confidence,
         rounds=len(trace.steps),
-        stop_reason=None,
+        stop_reason=trace.stop_reason,
         overlap=None,
         second_round=None,
         cost=trace.cost,

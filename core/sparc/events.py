@@ -10,6 +10,7 @@ from typing import Literal
 
 Strategy = Literal["bm25", "dense", "qrag"]
 Verdict = Literal["stop", "continue"]
+AgentName = Literal["query rewriter", "context manager", "answer generator", "answer evaluator"]
 EndReason = Literal["accepted", "depth", "tokens", "calls", "failed"]
 """accepted: the best branch's answer was; depth, tokens, calls: that budget is used up; failed: an agent could not go on, see the message."""
 
@@ -64,7 +65,7 @@ class Found:
 
 @dataclass(frozen=True, slots=True)
 class SparcStarted:
-    """First event. `agents`: "rules and reader NAME", or the name of the language model."""
+    """First event. `agents`: "rules and READER", or the name of the language model."""
 
     question: str
     agents: str
@@ -148,6 +149,22 @@ class Merged:
 
 
 @dataclass(frozen=True, slots=True)
+class BrokenOff:
+    """An agent's turn that did not come to its end, after which the run ends. `branch` 0: of no branch, but of the round before its branches, or after.
+
+    `cost`: what it had taken by then, replies that didn't fit included. `message`: why it failed; empty where a budget is used up.
+    """
+
+    round: int
+    branch: int
+    agent: AgentName
+    reason: Literal["tokens", "calls", "failed"]
+    message: str
+    cost: Cost
+    event: Literal["broken_off"] = "broken_off"
+
+
+@dataclass(frozen=True, slots=True)
 class SparcStopped:
     """Last event of every run that was not cancelled. `evidence`: chunks of the final note, then of the best branch, none twice."""
 
@@ -183,4 +200,4 @@ class SparcConfig:
     seed: int = 42
 
 
-SparcEvent = SparcStarted | RoundStarted | Retrieved | NoteUpdated | Answered | Judged | Merged | SparcStopped
+SparcEvent = SparcStarted | RoundStarted | Retrieved | NoteUpdated | Answered | Judged | Merged | BrokenOff | SparcStopped

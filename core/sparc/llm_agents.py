@@ -1,9 +1,10 @@
 """Agents that ask a language model: prompts and structured replies (SPARC-RAG section 3.2, with the inputs and outputs of appendix D).
 
 The prompts are the project's own, one file each in `prompts/`, read anew by each process: edit them there. Everything that documents or earlier
-replies brought is quoted between marks. Decides what happens to a reply that keeps the schema and still doesn't fit: missing queries are
-filled up with the question itself, a branch that doesn't exist is taken for the first, numbers of passages that don't exist are dropped.
-Nothing that a reply says can do more than that: strategies, verdicts and branches are picked from lists. Knows nothing of rounds and threads.
+replies brought is quoted between marks. Decides what happens to a reply that keeps the schema and still doesn't fit: missing queries, and those
+that say the same twice, are filled up with the question itself, a branch that doesn't exist is taken for the first, numbers of passages that
+don't exist are dropped. Nothing that a reply says can do more than that: strategies, verdicts and branches are picked from lists.
+Knows nothing of rounds and threads.
 """
 
 from __future__ import annotations
@@ -12,13 +13,14 @@ from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib.resources import files
 from string import Template
-from typing import TypeVar
+from typing import Annotated, TypeVar
 
-from pydantic import BaseModel
+from pydantic import BaseModel, BeforeValidator
 
 from core.config import MAX_QUERY_CHARACTERS
-from core.llm.protocol import Llm, LlmError, Message, Sampling
+from core.llm.protocol import Llm, LlmError, Message, Sampling, UnfitReply
 from core.sparc.agents import Agents, Candidate, Reading, Rewrite, RewriteTask, Turn
+from core.sparc.budget import OutOfBudget, cost_of
 from core.sparc.events import Cost, Found, Note, Strategy, Verdict
 from core.sparc.quoting import numbered, quoted
 
@@ -68,7 +70,7 @@ class Judgement(BaseModel):
     """The evaluator's reply."""
 
     reason: str = ""
-    verdict: Verdict
+    verdict: Annotated[Verdict, BeforeValidator(lambda said: said.strip().lower() if isinstance(said, str) else said)]
 
 
 class ChosenBranch(BaseModel):
@@ -95,10 +97,16 @@ def prompt(name: str, values: Mapping[str, str]) -> list[Message]:
 
 
 def ask(llm: Llm, messages: Sequence[Message], schema: type[_Schema], turn: Turn, temperature: float) -> tuple[_Schema, Cost]:
-    """One call within the run's budget. Raises LlmError, LlmCancelled, OutOfBudget."""
+    """One call within the run's budget. Raises LlmError, LlmCancelled, and OutOfBudget, also where it was the budget that cut the reply off."""
     most = turn.budget.begin(MAX_REPLY_TOKENS)
     sampling = Sampling(temperature=temperature, max_tokens=most, seed=turn.seed)
-    reply = llm.chat(messages, sampling, schema=schema, cancelled=turn.cancelled)
+    try:
+        reply = llm.chat(messages, sampling, schema=schema, cancelled=turn.cancelled)
+    except LlmError as error:
+        turn.budget.book(cost_of(error.spent))
+        if isinstance(error, UnfitReply) and most < MAX_REPLY_TOKENS and turn.budget.tokens_are_spent:
+            raise OutOfBudget("tokens", error.spent) from None
+        raise
     cost = Cost(reply.n_attempts, reply.prompt_tokens, reply.completion_tokens, reply.milliseconds, reply.structure)
     turn.budget.book(cost)
     if not isinstance(reply.value, schema):
@@ -115,11 +123,13 @@ class LlmRewriter:
     def rewrite(self, task: RewriteTask, turn: Turn) -> tuple[tuple[Rewrite, ...], Cost]:
         """W queries in one call."""
         wanted, cost = ask(self.llm, rewriter_prompt(task), WantedQueries, turn, turn.temperature)
-        rewrites = [_rewrite(one, task) for one in wanted.queries if one.query.strip()][: task.width]
-        filled = [Rewrite(task.question, name, "the question itself, since the reply held too few queries") for name in task.strategies]
-        while len(rewrites) < task.width:
-            rewrites.append(filled[len(rewrites) % len(filled)])
-        return tuple(rewrites), cost
+        offered = [_rewrite(one, task) for one in wanted.queries if one.query.strip()]
+        filled = [Rewrite(task.question, name, "the question itself, since the reply held too few different queries") for name in task.strategies]
+        distinct: dict[tuple[str, Strategy], Rewrite] = {}
+        for one in (*offered, *filled):
+            distinct.setdefault((one.query.lower(), one.strategy), one)
+        rewrites = list(distinct.values())
+        return tuple(rewrites[i % len(rewrites)] for i in range(task.width)), cost
 
 
 def rewriter_prompt(task: RewriteTask) -> list[Message]:
@@ -169,7 +179,7 @@ class LlmManager:
         values = {"question": quoted("question", question), "branches": shown}
         chosen, cost = ask(self.llm, prompt("select", values), ChosenBranch, turn, turn.temperature)
         if not 1 <= chosen.best <= len(candidates):
-            return 1, f"the first, since the reply named branch {chosen.best}, which does not exist", cost
+            return 1, f"the first, since the reply named branch {chosen.best}, which does not exist"[:MAX_REASON_CHARACTERS], cost
         return chosen.best, chosen.reason.strip()[:MAX_REASON_CHARACTERS], cost
 
     def merge(self, question: str, best: Candidate, others: Sequence[Candidate], turn: Turn) -> tuple[Note, Cost]:

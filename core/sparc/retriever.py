@@ -12,6 +12,7 @@ from contextlib import closing
 from dataclasses import replace
 
 from core.config import EpisodeConfig
+from core.errors import BadRequest
 from core.events import Event, RunStarted, StepTaken, Stopped, StopReason
 from core.index import Searchable
 from core.sparc.agents import Agents
@@ -43,7 +44,7 @@ class SparcRetriever:
         self._retrievals().prepare()
 
     def retrieve(self, query: str, corpus: Searchable, config: EpisodeConfig) -> Iterator[Event]:
-        """See `core.retrievers.Retriever`."""
+        """See `core.retrievers.Retriever`. Raises BadRequest at the end of a run that failed, with why; its evidence by then has come out before."""
         settings = replace(self._config, k=min(config.step_budget, MAX_K), seed=config.seed or self._config.seed)
         self.trace = None
         events = run_sparc(query, corpus, self._agents, self._retrievals(), settings)
@@ -53,7 +54,11 @@ class SparcRetriever:
                 self.trace = extended(self.trace, event)
                 self.hear(self.trace)
         assert self.trace is not None  # a run says at least that it started
-        yield from evidence_steps(self.trace, config.step_budget)
+        stopped = self.trace.stopped
+        failed = stopped is not None and stopped.reason == "failed"
+        yield from (step for step in evidence_steps(self.trace, config.step_budget) if not (failed and isinstance(step, Stopped)))
+        if stopped is not None and failed:
+            raise BadRequest(f"an agent could not go on: {stopped.message}; what it had found by then stands in Experiments")
 
 
 def evidence_steps(trace: SparcTrace, most: int | None = None) -> list[StepTaken | Stopped]:

@@ -49,7 +49,7 @@ class SparcRow:
     rounds: int
     """Rounds, or steps of a baseline."""
     stop_reason: EndReason | None
-    """None for baselines."""
+    """None for baselines that nothing ended early."""
     overlap: float | None
     """Mean over rounds of the branches' mean pairwise Jaccard index; None below two branches."""
     calls: int

@@ -215,4 +215,4 @@ def _bar(left: Remaining | None) -> tuple[float, str]:
 
 def rule_agents(reader: Reader, size: int) -> Agents:
     """A full set. `size`: chunks of the memory."""
-    return Agents(f"rules and reader {reader.name}", RuleRewriter(), RuleManager(size), ReaderGenerator(reader), RuleEvaluator())
+    return Agents(f"rules and {reader.name}", RuleRewriter(), RuleManager(size), ReaderGenerator(reader), RuleEvaluator())

@@ -26,11 +26,13 @@ from core.index import Searchable
 from core.llm.protocol import LlmCancelled, LlmError
 from core.metrics import jaccard, mean
 from core.sparc.agents import Agents, Candidate, RewriteTask, Turn
-from core.sparc.budget import Budget, OutOfBudget
+from core.sparc.budget import Budget, OutOfBudget, cost_of
 from core.sparc.config import check_sparc_config
 from core.sparc.events import (
+    AgentName,
     Answered,
     BranchQuery,
+    BrokenOff,
     Cost,
     EndReason,
     Found,
@@ -117,64 +119,65 @@ class _Run:
 
     def _round(self, number: int, turn: Turn, pool: ThreadPoolExecutor) -> Generator[SparcEvent, None, SparcStopped | None]:
         """Events of one round; returns the last event of the run where it ends here."""
-        try:
-            queries, cost = self._queries(number, turn)
-        except (OutOfBudget, LlmError) as error:
-            return self._broken_off(error)
-        self.cost += cost
-        yield RoundStarted(number, queries, cost)
-        self.asked += tuple(query.query for query in queries)
+        started = self._started(number, turn)
+        self.cost += started.cost
+        yield started
+        if isinstance(started, BrokenOff):
+            return self._broken_off(started)
+        self.asked += tuple(query.query for query in started.queries)
         branches = _Branches(self, number, turn)
-        yield from branches.run(queries, pool)
-        if branches.error is not None:
-            return self._broken_off(branches.error, number, branches.finished())
+        yield from branches.run(started.queries, pool)
+        candidates = branches.finished()
+        if branches.broken is not None:
+            return self._broken_off(branches.broken, candidates)
         if self._is_cancelled():
             return None
-        candidates = branches.finished()
-        try:
-            merged = self._merge(number, candidates, branches.found, turn)
-        except (OutOfBudget, LlmError) as error:
-            return self._broken_off(error, number, candidates)
+        merged = self._merge(number, candidates, branches.found, turn)
+        self.cost += merged.cost
         yield merged
+        if isinstance(merged, BrokenOff):
+            return self._broken_off(merged, candidates)
         best = candidates[merged.best_branch - 1]
         self.note, self.best, self.best_round = merged.note, best, number
         return self._stop("accepted") if best.verdict == "stop" else None
 
-    def _queries(self, number: int, turn: Turn) -> tuple[tuple[BranchQuery, ...], Cost]:
+    def _started(self, number: int, turn: Turn) -> RoundStarted | BrokenOff:
         config = self.config
         if number == 1 and config.first_round == "question":
             order = [name for name in FIRST_STRATEGIES if name in config.strategies][: config.width]
-            return tuple(BranchQuery(i, self.question, name, "the plain question") for i, name in enumerate(order, start=1)), Cost()
+            return RoundStarted(1, tuple(BranchQuery(i, self.question, name, "the plain question") for i, name in enumerate(order, start=1)), Cost())
         task = RewriteTask(self.question, self.note, config.width, config.strategies, self.asked)
         began = time.perf_counter()
-        rewrites, cost = self.agents.rewriter.rewrite(task, turn)
+        try:
+            rewrites, cost = self.agents.rewriter.rewrite(task, turn)
+        except (OutOfBudget, LlmError) as error:
+            return _broken(error, number, 0, "query rewriter", began)
         queries = tuple(BranchQuery(i, one.query, one.strategy, one.reason) for i, one in enumerate(rewrites, start=1))
-        return queries, _timed(cost, began)
+        return RoundStarted(number, queries, _timed(cost, began))
 
-    def _merge(self, number: int, candidates: Sequence[Candidate], found: Sequence[Sequence[Found]], turn: Turn) -> Merged:
+    def _merge(self, number: int, candidates: Sequence[Candidate], found: Sequence[Sequence[Found]], turn: Turn) -> Merged | BrokenOff:
         if len(candidates) == 1:
             return Merged(number, 1, candidates[0].note, None, Cost(), "the only branch")
-        manager, began = self.agents.manager, time.perf_counter()
-        best, reason, cost = manager.select(self.question, candidates, turn)
-        selecting = _timed(cost, began)
-        self.cost += selecting
-        others, began = [candidate for candidate in candidates if candidate.branch != best], time.perf_counter()
-        note, cost = manager.merge(self.question, candidates[best - 1], others, turn)
-        merging = _timed(cost, began)
-        self.cost += merging
-        return Merged(number, best, note, mean_overlap(found), selecting + merging, reason)
+        manager, began, selecting = self.agents.manager, time.perf_counter(), Cost()
+        try:
+            best, reason, selecting = manager.select(self.question, candidates, turn)
+            others = [candidate for candidate in candidates if candidate.branch != best]
+            note, merging = manager.merge(self.question, candidates[best - 1], others, turn)
+        except (OutOfBudget, LlmError) as error:
+            return _broken(error, number, 0, "context manager", began, selecting)
+        return Merged(number, best, note, mean_overlap(found), _timed(selecting + merging, began), reason)
 
     def _stop(self, reason: EndReason, message: str = "") -> SparcStopped:
         best = self.best
         evidence = tuple(dict.fromkeys([*self.note.chunk_ids, *(best.note.chunk_ids if best else ())]))
         return SparcStopped(reason, best.answer if best else "", self.best_round, best.branch if best else 0, evidence, self.cost, message)
 
-    def _broken_off(self, error: OutOfBudget | LlmError, number: int = 0, finished: Sequence[Candidate] = ()) -> SparcStopped:
+    def _broken_off(self, broken: BrokenOff, finished: Sequence[Candidate] = ()) -> SparcStopped:
         """The end by a spent budget or a failure: the last merged answer, or the best of what round 1 has finished."""
         if self.best is None and finished:
             self.best = min(finished, key=lambda one: (one.verdict != "stop", not one.answer, -(one.confidence or 0.0), one.branch))
-            self.best_round = number
-        return self._stop(error.reason) if isinstance(error, OutOfBudget) else self._stop("failed", " ".join(str(error).split()))
+            self.best_round = broken.round
+        return self._stop(broken.reason, broken.message)
 
 
 @dataclass
@@ -184,7 +187,7 @@ class _Branches:
     owner: _Run
     round: int
     turn: Turn
-    error: OutOfBudget | LlmError | None = None
+    broken: BrokenOff | None = None
     """The first in the order of branches."""
     found: list[tuple[Found, ...]] = field(default_factory=list)
     _candidates: list[Candidate | None] = field(default_factory=list)
@@ -215,16 +218,16 @@ class _Branches:
                 yield event
         for future in futures:
             error = future.exception()
-            if isinstance(error, OutOfBudget | LlmError):
-                self.error = self.error or error
-            elif error is not None and not isinstance(error, LlmCancelled):
+            if error is not None and not isinstance(error, LlmCancelled):
                 raise error
 
     def _count(self, event: SparcEvent) -> None:
-        if isinstance(event, NoteUpdated | Answered | Judged):
+        if isinstance(event, NoteUpdated | Answered | Judged | BrokenOff):
             self.owner.cost += event.cost
         elif isinstance(event, Retrieved):
             self.owner.cost += Cost(milliseconds=event.milliseconds)
+        if isinstance(event, BrokenOff) and (self.broken is None or event.branch < self.broken.branch):
+            self.broken = event
 
     def _work(self, i: int, query: BranchQuery, say: Callable[[SparcEvent], None]) -> None:
         """One branch: retrieve, remember, answer, judge."""
@@ -234,18 +237,23 @@ class _Branches:
         found = owner.retrievals.search(query.strategy, query.query, owner.config.k, before.chunk_ids)
         self.found[i] = found
         say(Retrieved(self.round, branch, found, 1000 * (time.perf_counter() - began)))
-        self._go_on()
-        began = time.perf_counter()
-        note, cost = agents.manager.update(question, query.query, before, found, turn)
-        say(NoteUpdated(self.round, branch, before, note, _timed(cost, began)))
-        self._go_on()
-        began = time.perf_counter()
-        reading, cost = agents.generator.answer(question, note, turn)
-        say(Answered(self.round, branch, reading.answer, reading.confidence, reading.citations, _timed(cost, began)))
-        self._go_on()
-        began = time.perf_counter()
-        verdict, reason, cost = agents.evaluator.judge(question, query.query, reading, note, turn)
-        say(Judged(self.round, branch, verdict, reason, _timed(cost, began)))
+        at_work: AgentName = "context manager"
+        try:
+            self._go_on()
+            began = time.perf_counter()
+            note, cost = agents.manager.update(question, query.query, before, found, turn)
+            say(NoteUpdated(self.round, branch, before, note, _timed(cost, began)))
+            self._go_on()
+            at_work, began = "answer generator", time.perf_counter()
+            reading, cost = agents.generator.answer(question, note, turn)
+            say(Answered(self.round, branch, reading.answer, reading.confidence, reading.citations, _timed(cost, began)))
+            self._go_on()
+            at_work, began = "answer evaluator", time.perf_counter()
+            verdict, reason, cost = agents.evaluator.judge(question, query.query, reading, note, turn)
+            say(Judged(self.round, branch, verdict, reason, _timed(cost, began)))
+        except (OutOfBudget, LlmError) as error:
+            say(_broken(error, self.round, branch, at_work, began))
+            return
         self._candidates[i] = Candidate(branch, query.query, note, reading.answer, reading.confidence, reading.citations, verdict)
 
     def _go_on(self) -> None:
@@ -256,6 +264,14 @@ class _Branches:
 def _timed(cost: Cost, began: float) -> Cost:
     """The cost with the wall clock of the whole turn."""
     return Cost(cost.calls, cost.prompt_tokens, cost.completion_tokens, 1000 * (time.perf_counter() - began), cost.structure)
+
+
+def _broken(error: OutOfBudget | LlmError, number: int, branch: int, agent: AgentName, began: float, before: Cost | None = None) -> BrokenOff:
+    """`before`: what the turn had taken by then, beside the call that brought the error."""
+    cost = _timed((before or Cost()) + cost_of(error.spent), began)
+    if isinstance(error, OutOfBudget):
+        return BrokenOff(number, branch, agent, error.reason, "", cost)
+    return BrokenOff(number, branch, agent, "failed", " ".join(str(error).split()), cost)
 
 
 def mean_overlap(found: Sequence[Sequence[Found]]) -> float | None:

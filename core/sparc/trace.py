@@ -18,6 +18,7 @@ from core.sparc.agents import RewriteTask
 from core.sparc.events import (
     Answered,
     BranchQuery,
+    BrokenOff,
     Cost,
     Judged,
     Merged,
@@ -45,6 +46,8 @@ class SparcBranch:
     noted: NoteUpdated | None = None
     answered: Answered | None = None
     judged: Judged | None = None
+    broken: BrokenOff | None = None
+    """What ended it early."""
 
     @property
     def number(self) -> int:
@@ -55,7 +58,7 @@ class SparcBranch:
     def cost(self) -> Cost:
         """Of its agents; retrieval adds its time only."""
         spent = Cost(milliseconds=self.retrieved.milliseconds) if self.retrieved else Cost()
-        for event in (self.noted, self.answered, self.judged):
+        for event in (self.noted, self.answered, self.judged, self.broken):
             spent += event.cost if event else Cost()
         return spent
 
@@ -67,6 +70,8 @@ class SparcRound:
     started: RoundStarted
     branches: tuple[SparcBranch, ...]
     merged: Merged | None = None
+    broken: BrokenOff | None = None
+    """What ended it when all branches were done."""
 
     @property
     def number(self) -> int:
@@ -79,14 +84,16 @@ class SparcRound:
         spent = self.started.cost
         for branch in self.branches:
             spent += branch.cost
-        return spent + self.merged.cost if self.merged else spent
+        for event in (self.merged, self.broken):
+            spent += event.cost if event else Cost()
+        return spent
 
     @property
     def best(self) -> SparcBranch | None:
         """The branch that was chosen."""
         return self.branches[self.merged.best_branch - 1] if self.merged else None
 
-    def with_event(self, event: Retrieved | NoteUpdated | Answered | Judged) -> SparcRound:
+    def with_event(self, event: Retrieved | NoteUpdated | Answered | Judged | BrokenOff) -> SparcRound:
         """The round after one more event of a branch. Raises ValueError for a branch that it doesn't have."""
         if not 1 <= event.branch <= len(self.branches):
             raise ValueError(f"round {self.number} has no branch {event.branch}")
@@ -100,6 +107,8 @@ class SparcRound:
                 branches[at] = replace(branches[at], answered=event)
             case Judged():
                 branches[at] = replace(branches[at], judged=event)
+            case BrokenOff():
+                branches[at] = replace(branches[at], broken=event)
         return replace(self, branches=tuple(branches))
 
 
@@ -109,6 +118,8 @@ class SparcTrace:
 
     started: SparcStarted
     rounds: tuple[SparcRound, ...] = ()
+    broken: BrokenOff | None = None
+    """What kept a further round from beginning."""
     stopped: SparcStopped | None = None
     """None while the run goes on, or when it was cancelled."""
     events: tuple[SparcEvent, ...] = field(default=(), repr=False)
@@ -117,7 +128,7 @@ class SparcTrace:
     @property
     def cost(self) -> Cost:
         """Of all agents so far."""
-        spent = Cost()
+        spent = self.broken.cost if self.broken else Cost()
         for one in self.rounds:
             spent += one.cost
         return spent
@@ -165,7 +176,7 @@ class SparcTrace:
 
     def with_event(self, event: SparcEvent) -> SparcTrace:
         """The trace after one more event. Raises ValueError for one that can't follow."""
-        if self.stopped is not None or isinstance(event, SparcStarted):
+        if self.stopped is not None or isinstance(event, SparcStarted) or (self.broken is not None and not isinstance(event, SparcStopped)):
             raise ValueError(f"{event.event} can't follow {self.events[-1].event}")
         trace = replace(self, events=(*self.events, event))
         if isinstance(event, SparcStopped):
@@ -174,9 +185,13 @@ class SparcTrace:
             if event.round != len(self.rounds) + 1 or [query.branch for query in event.queries] != [*range(1, len(event.queries) + 1)]:
                 raise ValueError(f"round {event.round} can't follow {len(self.rounds)} rounds, or its branches are not numbered from 1 on")
             return replace(trace, rounds=(*self.rounds, SparcRound(event, tuple(map(SparcBranch, event.queries)))))
-        if event.round != len(self.rounds):
+        if isinstance(event, BrokenOff) and event.branch == 0 and event.round == len(self.rounds) + 1:
+            return replace(trace, broken=event)
+        if event.round != len(self.rounds) or not self.rounds:
             raise ValueError(f"{event.event} of round {event.round} came in round {len(self.rounds)}")
         last = self.rounds[-1]
+        if isinstance(event, BrokenOff) and event.branch == 0:
+            return replace(trace, rounds=(*self.rounds[:-1], replace(last, broken=event)))
         if isinstance(event, Merged):
             if not 1 <= event.best_branch <= len(last.branches):
                 raise ValueError(f"round {event.round} has no branch {event.best_branch}")
@@ -199,7 +214,8 @@ class SparcTrace:
         config = replace(self.started.config, depth=min(depth, self.started.config.depth))
         started = replace(self.started, config=config)
         kept = self.rounds[:depth]
-        if depth >= len(self.rounds) or kept[-1].merged is None:
+        begun = len(self.rounds) + (self.broken is not None)
+        if depth >= begun or kept[-1].merged is None:
             return replace(self, started=started, events=(started, *self.events[1:]))
         merged, best = kept[-1].merged, kept[-1].best
         assert best is not None

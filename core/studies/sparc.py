@@ -48,6 +48,9 @@ def _name(group: Group) -> str:
 def _conditions(group: Group) -> str:
     row = group[0]
     asked = f"{row.agents}, agent {row.checkpoint}" if "qrag" in {name for one in group for name in one.strategies} else row.agents
+    early = sum(one.stop_reason in ("failed", "tokens", "calls") for one in group)
+    if early:
+        asked += f"; {early} of the questions ended early, as a language model failed or a budget was used up, and are scored as they stood"
     return f"{row.task}: n = {len(group)} questions of the {row.split} part over {row.n_chunks:,} paragraphs, at most {row.k} of them as evidence; {asked}."
 
 

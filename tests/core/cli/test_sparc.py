@@ -31,7 +31,7 @@ def chunks(tmp_path: Path) -> Path:
 def test_a_question_gives_its_trace(chunks: Path, core: Output) -> None:
     printed = core("sparc", "--query", QUESTION, "--chunks", chunks, "--checkpoint", "base", "--strategies", "bm25", "--k", 2, "--width", 1, "--json")
     values = json.loads(printed)
-    assert (values["answer"], values["stop_reason"], values["agents"]) == ("Quillmarsh", "accepted", "rules and reader knowing")
+    assert (values["answer"], values["stop_reason"], values["agents"]) == ("Quillmarsh", "accepted", "rules and knowing")
     assert FIRST_HOP in values["evidence"]
     assert SparcTrace.from_json(values).to_json() == values
 

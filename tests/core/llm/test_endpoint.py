@@ -146,6 +146,7 @@ def test_every_failure_is_one_sentence_without_the_key(
     told = [*frames, *traceback.format_exception(refused.value), repr(refused.value), repr(llm), repr(vars(llm)), caplog.text, *capfd.readouterr()]
     assert not any(KEY in text for text in told)
     assert "\n" not in str(refused.value)
+    assert refused.value.spent.n_attempts == len(server.requests)
 
 
 def test_an_answer_of_odd_events_is_read_for_what_it_holds(server: LlmServer, llm: EndpointLlm) -> None:
@@ -210,6 +211,7 @@ def test_a_structure_that_is_refused_gives_way_to_the_next_and_is_not_asked_for_
         llm = connect(server.url, "tiny", patience=QUICK)
         reply = llm.chat(ASKED, schema=Ready)
         assert (reply.value, reply.structure) == (Ready(ready=True), served)
+        assert reply.n_attempts == len(asked), "requests that were refused are counted, too"
         assert llm.chat(ASKED, schema=Ready).structure == served
         assert [request.structure for request in server.requests] == [*asked, served]
         told = server.requests[-1].messages[-1]["content"]
@@ -278,6 +280,7 @@ def test_braces_without_end_cost_no_time(server: LlmServer, llm: EndpointLlm) ->
         ("Unknown field: stream_options", "stream_options", None),
         ("'max_tokens' is not supported with this model. Use 'max_completion_tokens' instead.", "max_tokens", "max_completion_tokens"),
         ("Unsupported value: 'temperature' does not support 0.0", "temperature", None),
+        ("Unsupported parameter: 'top_p' is not supported with this model.", "top_p", None),
     ],
 )
 def test_a_field_that_is_refused_is_left_out_from_then_on(server: LlmServer, llm: EndpointLlm, complaint: str, field: str, instead: str | None) -> None:

@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 
 from core.errors import BadRequest
+from core.llm.protocol import LlmError
 from core.sparc.baselines import ATTEMPTS, BASELINES, BaselineTrace, run_baseline
 from core.sparc.build import build_agents
 from core.sparc.events import SparcConfig
@@ -63,8 +64,17 @@ def test_the_last_answer_goes_into_the_next_search(retrievals: Retrievals) -> No
 def test_every_baseline_runs_without_a_language_model_and_costs_no_call(retrievals: Retrievals, name: str) -> None:
     trace = asked(name, retrievals)
     assert trace.cost.calls == 0
-    assert trace.agents == "rules and reader knowing"
+    assert trace.agents == "rules and knowing"
     assert json.loads(json.dumps(trace.to_json()))["method"] == name
+
+
+def test_a_failing_model_and_a_spent_budget_leave_a_trace_with_what_it_cost(retrievals: Retrievals) -> None:
+    answers = [{"answer": "Quillmarsh"}, LlmError("too many requests; wait")]
+    failed = asked("parallel", retrievals, RoleLlm(answer=answers))
+    assert (failed.stop_reason, failed.answer, failed.evidence, failed.cost.calls) == ("failed", "", (), 2)
+    assert failed.cost.prompt_tokens > 0
+    spent = asked("sequential", retrievals, RoleLlm(confidence={"confidence": 0.1}), config=replace(LEXICAL, max_calls=3))
+    assert (spent.stop_reason, spent.answer, spent.cost.calls) == ("calls", "", 3)
 
 
 def test_an_unknown_baseline_is_refused(retrievals: Retrievals) -> None:

@@ -85,6 +85,8 @@ def test_the_report_compares_at_equal_evidence(rows: list[SparcRow]) -> None:
     assert str(stops.rows[0][4]).startswith("1.000")
     assert str(stops.rows[0][5]).startswith("0.000")
     assert "over 8 paragraphs" in text
+    assert "ended early" not in text
+    assert "; 1 of the questions ended early" in markdown(sparc([replace(row, stop_reason="failed") if row.id == "b" else row for row in rows]))
     assert {chart.x_title for chart in report.charts} == {"seconds a question"}
 
 

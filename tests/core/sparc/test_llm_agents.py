@@ -10,10 +10,10 @@ import pytest
 
 import core.sparc
 from core.llm.protocol import LlmError
-from core.sparc.agents import Candidate, RewriteTask, Turn
+from core.sparc.agents import Candidate, Reading, RewriteTask, Turn
 from core.sparc.budget import Budget, OutOfBudget
 from core.sparc.events import Cost, Found, Note
-from core.sparc.llm_agents import LlmEvaluator, LlmGenerator, LlmManager, LlmRewriter, evaluator_prompt, rewriter_prompt
+from core.sparc.llm_agents import Judgement, LlmEvaluator, LlmGenerator, LlmManager, LlmRewriter, evaluator_prompt, rewriter_prompt
 from core.sparc.quoting import numbered, quoted
 from core.sparc.retrievals import Retrievals
 from tests.core.sparc.conftest import QUESTION, RoleLlm
@@ -29,7 +29,7 @@ def turn(retrievals: Retrievals) -> Turn:
 def test_one_call_brings_all_queries_and_those_that_are_missing_are_filled_up(turn: Turn) -> None:
     llm = RoleLlm(rewriter={"queries": [{"query": " born where ", "strategy": "BM25"}, {"query": "", "strategy": "dense"}]})
     rewrites, cost = LlmRewriter(llm).rewrite(TASK, turn)
-    assert [(one.query, one.strategy) for one in rewrites] == [("born where", "bm25"), (QUESTION, "bm25"), (QUESTION, "dense")]
+    assert [(one.query, one.strategy) for one in rewrites] == [("born where", "bm25"), (QUESTION, "dense"), (QUESTION, "bm25")]
     assert cost.calls == len(llm.calls) == 1
 
 
@@ -39,6 +39,12 @@ def test_more_queries_than_asked_for_are_dropped_and_unknown_strategies_replaced
     assert [one.query for one in rewrites] == ["q0", "q1", "q2"]
     assert {one.strategy for one in rewrites} == {"dense"}
     assert "'telepathy', which is not offered" in rewrites[0].reason
+
+
+def test_the_same_search_twice_counts_once(turn: Turn) -> None:
+    twice = [{"query": "Tamsin Orrell", "strategy": "bm25"}, {"query": "tamsin orrell", "strategy": "bm25"}, {"query": "Tamsin Orrell", "strategy": "dense"}]
+    rewrites, _ = LlmRewriter(RoleLlm(rewriter={"queries": twice})).rewrite(TASK, turn)
+    assert [(one.query, one.strategy) for one in rewrites] == [("Tamsin Orrell", "bm25"), ("Tamsin Orrell", "dense"), (QUESTION, "dense")]
 
 
 def test_a_note_names_the_passages_that_it_rests_on(turn: Turn) -> None:
@@ -73,6 +79,12 @@ def test_the_evaluator_is_asked_without_chance_and_the_others_as_configured(turn
 def test_a_verdict_comes_from_a_list_or_not_at_all(turn: Turn) -> None:
     with pytest.raises(LlmError, match="JSON"):
         LlmEvaluator(RoleLlm(evaluator={"verdict": "perhaps"})).judge(QUESTION, "q", LlmGenerator(RoleLlm()).answer(QUESTION, Note(), turn)[0], Note(), turn)
+
+
+def test_a_verdict_may_be_written_large(turn: Turn) -> None:
+    verdict, _, _ = LlmEvaluator(RoleLlm(evaluator={"verdict": " STOP"})).judge(QUESTION, "q", Reading("Quillmarsh", None, ()), Note(), turn)
+    assert verdict == "stop"
+    assert Judgement.model_json_schema()["properties"]["verdict"]["enum"] == ["stop", "continue"], "endpoints that constrain are told the list"
 
 
 def test_prompts_hold_what_the_roles_are_given() -> None:

@@ -15,6 +15,7 @@ from core.llm.protocol import LlmError, Message
 from core.sparc.build import build_agents
 from core.sparc.events import (
     Answered,
+    BrokenOff,
     Cost,
     Judged,
     Merged,
@@ -86,6 +87,59 @@ def test_a_token_budget_ends_a_run(story: Corpus) -> None:
     trace = run(RoleLlm(), story, replace(LEXICAL, max_tokens=1_500))
     assert ended(trace).reason == "tokens"
     assert ended(trace).cost.prompt_tokens + ended(trace).cost.completion_tokens >= 1_500
+
+
+def test_what_a_failed_call_took_is_counted_where_it_was_taken(story: Corpus) -> None:
+    def answer(messages: Sequence[Message]) -> object:
+        return "no object" if "bad" in messages[-1].content or "can't be used" in messages[-1].content else {"answer": "Quillmarsh"}
+
+    note = lambda messages: {"note": "bad" if "search 0" in messages[-1].content else "good", "sources": [1]}  # noqa: E731
+    llm = RoleLlm(answer=answer, note=note)
+    trace = run(llm, story)
+    failed, fine = trace.rounds[0].branches
+    assert failed.broken is not None
+    assert fine.broken is None
+    assert (failed.broken.agent, failed.broken.reason, failed.broken.cost.calls) == ("answer generator", "failed", 2)
+    assert failed.broken.message == ended(trace).message
+    assert "role model twice gave no usable JSON object" in failed.broken.message
+    assert failed.broken.cost.prompt_tokens > 0
+    assert failed.broken.cost.milliseconds > 0
+    assert failed.cost.calls == 1 + 2
+    assert ended(trace).cost == trace.cost
+    assert trace.cost.calls == len(llm.calls)
+
+
+@pytest.mark.parametrize(("role", "agent", "n_calls"), [("rewriter", "query rewriter", 2), ("select", "context manager", 9), ("merge", "context manager", 10)])
+def test_what_fails_outside_the_branches_is_counted_too(story: Corpus, role: str, agent: str, n_calls: int) -> None:
+    llm = RoleLlm(**{role: "no object"})
+    trace = run(llm, story)
+    [broken] = [event for event in trace.events if isinstance(event, BrokenOff)]
+    assert (broken.agent, broken.branch, broken.round) == (agent, 0, 1)
+    assert broken in (trace.broken, *(one.broken for one in trace.rounds))
+    assert ended(trace).cost.calls == trace.cost.calls == len(llm.calls) == n_calls
+    assert SparcTrace.from_json(json.loads(json.dumps(trace.to_json()))) == trace
+
+
+def test_a_reply_that_the_token_budget_cut_off_ends_the_run_as_one_that_is_used_up(story: Corpus) -> None:
+    class Cut(RoleLlm):
+        def chat(self, messages, sampling, **more):  # type: ignore[no-untyped-def]
+            self.most = sampling.max_tokens
+            return super().chat(messages, sampling, **more)
+
+        def _reply(self, messages: Sequence[Message]) -> str:
+            return super()._reply(messages)[: 4 * self.most]
+
+    one_search = {"queries": [{"query": "lantern", "strategy": "bm25"}]}
+    config = replace(LEXICAL, width=1, depth=1)
+    whole = run(RoleLlm(rewriter=one_search), story, config)
+    judging = whole.rounds[0].branches[0].judged
+    assert judging is not None
+    before = [getattr(whole.cost, name) - getattr(judging.cost, name) for name in ("prompt_tokens", "completion_tokens")]
+    trace = run(Cut(rewriter=one_search), story, replace(config, max_tokens=sum(before) + 3))
+    assert (ended(trace).reason, ended(trace).message) == ("tokens", "")
+    broken = trace.rounds[0].branches[0].broken
+    assert broken is not None
+    assert (broken.agent, broken.reason, broken.cost.calls) == ("answer evaluator", "tokens", 2)
 
 
 def test_a_failing_branch_ends_the_run_and_the_other_one_is_kept(story: Corpus) -> None:
@@ -211,7 +265,7 @@ def test_rules_find_the_second_hop_through_the_first(story: Corpus, reader: Know
     assert set(ended(traces[0]).evidence) == {FIRST_HOP, SECOND_HOP}
     assert (ended(traces[0]).reason, ended(traces[0]).answer) == ("accepted", "Quillmarsh")
     assert traces[0].chosen_branch.answered.citations == (SECOND_HOP,)  # type: ignore[union-attr]
-    assert traces[0].started.agents == "rules and reader knowing"
+    assert traces[0].started.agents == "rules and knowing"
     assert ended(traces[0]).cost.calls == 0
     assert without_times(traces[0]) == without_times(traces[1])
 

@@ -9,13 +9,14 @@ import pytest
 
 from core.errors import BadRequest
 from core.index import Corpus
+from core.llm.protocol import LlmError
 from core.sparc.agents import RewriteTask
 from core.sparc.build import build_agents
 from core.sparc.events import Note, SparcConfig
 from core.sparc.retrievals import Retrievals
 from core.sparc.run import run_sparc
 from core.sparc.trace import SparcTrace, fold_sparc, replay_sparc
-from tests.core.sparc.conftest import QUESTION, KnowingReader
+from tests.core.sparc.conftest import QUESTION, KnowingReader, RoleLlm
 from tests.core.sparc.test_run import without_times
 
 CONFIG = SparcConfig(width=2, depth=3, k=2, strategies=("bm25",), first_round="rewrite")
@@ -48,6 +49,17 @@ def test_cutting_deeper_than_the_run_went_changes_only_the_bound(trace: SparcTra
     assert trace.at_depth(8).started.config.depth == 3
 
 
+def test_a_run_that_failed_deeper_is_whole_at_the_depth_before(story: Corpus) -> None:
+    fails = [{"queries": [{"query": "lantern", "strategy": "bm25"}, {"query": "tavern", "strategy": "bm25"}]}, LlmError("too many requests; wait")]
+    trace = fold_sparc(run_sparc(QUESTION, story, build_agents(RoleLlm(rewriter=fails), KnowingReader({}), CONFIG), Retrievals(story), CONFIG))
+    assert trace.stopped is not None
+    assert (trace.stopped.reason, len(trace.rounds)) == ("failed", 1)
+    cut = trace.at_depth(1)
+    assert cut.stopped is not None
+    assert (cut.stopped.reason, cut.stopped.answer, cut.stopped.cost.calls) == ("depth", "Quillmarsh", trace.stopped.cost.calls - 1)
+    assert trace.at_depth(2).stopped == trace.stopped
+
+
 def test_what_the_rewriter_was_given_can_be_rebuilt(trace: SparcTrace) -> None:
     assert trace.rewriter_task(1) == RewriteTask(QUESTION, Note(), 2, ("bm25",))
     second = trace.rewriter_task(2)
@@ -63,6 +75,8 @@ def test_what_the_rewriter_was_given_can_be_rebuilt(trace: SparcTrace) -> None:
         lambda values: values | {"events": values["events"][1:]},
         lambda values: values | {"events": [*values["events"], values["events"][1]]},
         lambda values: values | {"events": [values["events"][0], values["events"][0] | {"event": "judged"}]},
+        lambda values: values | {"events": [values["events"][0], values["events"][-1], values["events"][-1]]},
+        lambda values: values | {"events": [values["events"][0], next(one for one in values["events"] if one["event"] == "judged") | {"round": 0}]},
         lambda values: values["events"],
     ],
 )

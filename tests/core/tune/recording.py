@@ -7,25 +7,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from core.experiments import ExperimentLog, RunRecord
-from core.sparc.events import (
-    Answered,
-    BranchQuery,
-    Cost,
-    Found,
-    Judged,
-    Merged,
-    Note,
-    NoteUpdated,
-    Retrieved,
-    RoundStarted,
-    SparcConfig,
-    SparcEvent,
-    SparcStarted,
-    SparcStopped,
-    Verdict,
-)
+from core.sparc.events import BranchQuery, Cost, Merged, Note, RoundStarted, SparcConfig, SparcEvent, SparcStarted, SparcStopped, Verdict
 from core.sparc.trace import SparcTrace, fold_sparc
 from tests.core.experiments.recording import DOCUMENT, N_CHUNKS, chunk_table, make_record
+from tests.sparc_branch import branch_events
 
 QUESTION = "Who wrote the book that the film is based on?"
 BY_MODEL = Cost(1, 200, 20, 5.0, "text")
@@ -55,12 +40,8 @@ def sparc_trace(rounds: Sequence[Round]) -> SparcTrace:
         events.append(RoundStarted(number, queries, one.cost))
         after = Note(one.note, one.found[0][:1])
         for branch, chunks in enumerate(one.found, start=1):
-            events += [
-                Retrieved(number, branch, tuple(Found(chunk, 1.0, f"Chunk {chunk}.") for chunk in chunks), 2.0),
-                NoteUpdated(number, branch, before, after, one.cost),
-                Answered(number, branch, one.answer, None, after.chunk_ids, one.cost),
-                Judged(number, branch, one.verdict, one.reason, one.cost),
-            ]
+            texts, told = {chunk: f"Chunk {chunk}." for chunk in chunks}, {"reason": one.reason, "citations": after.chunk_ids, "cost": one.cost}
+            events += branch_events(number, branch, texts, (before, after), one.answer, one.verdict, **told)
         events.append(Merged(number, 1, after, 0.0, one.cost))
         before = after
     if rounds:
