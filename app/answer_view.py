@@ -6,7 +6,7 @@ Decides what is said of confidence in words. Knows nothing of Gradio events.
 from __future__ import annotations
 
 from app.components.tree import Node, h
-from core.answer.cited import CitedAnswer, CitedSentence
+from core.answer.cited import SUPPORT_THRESHOLD, Citation, CitedAnswer, CitedSentence
 from core.answer.evidence import EvidenceAnswer
 
 CONFIDENCE = "Of the answers given with this confidence, about so many in a hundred are right word for word; measured on questions kept out of its training"
@@ -36,6 +36,7 @@ def working() -> list[Node]:
 
 
 UNSUPPORTED = "The reader does not find this sentence borne out by any chunk that it cites"
+UNCITED = "Every sentence was to name the chunks behind it; this one names none that there is"
 CHECKED = "Each citation is checked by how much of its sentence stands in the chunk; that is agreement of words, no proof"
 
 
@@ -53,7 +54,9 @@ def cited(told: CitedAnswer | None) -> list[Node]:
     sentences = [_sentence(sentence) for sentence in told.sentences]
     words = sentences or [h("p", {"class": "qx-answer-text qx-answer-none"}, "No answer in the evidence.")]
     refused = ", ".join(map(str, told.refused))
-    invented = h("p", {"class": "qx-sm qx-unsupported"}, f"cites passage {refused}, which it was not given") if told.refused else None
+    doubts = [f"cites passage {refused}, which it was not given"] if told.refused else []
+    doubts += [f"was cut off after {told.cost.completion_tokens:,} tokens"] if told.cut else []
+    noted = [h("p", None, h("span", {"class": "qx-sm qx-unsupported"}, doubt)) for doubt in doubts]
     tokens = told.cost.prompt_tokens + told.cost.completion_tokens
     cost = h(
         "p",
@@ -61,16 +64,27 @@ def cited(told: CitedAnswer | None) -> list[Node]:
         f"citations checked by the reader · {tokens:,} tokens · {told.cost.milliseconds:,.0f} ms",
     )
     label = {"class": "qx-answer", "aria-label": "Answer of the language model"}
-    return [h("section", label, h("h3", None, f"Answer of {told.llm}"), *words, invented, cost)]
+    return [h("section", label, h("h3", None, f"Answer of {told.llm}"), *words, *noted, cost)]
 
 
 def _sentence(sentence: CitedSentence) -> Node:
-    chunks = [
-        h("button", {"class": "qx-link qx-sm", "data-act": "open", "data-arg": str(one.chunk_id)}, f"chunk {one.chunk_id:,}") for one in sentence.citations
-    ]
-    doubt = None if sentence.supported else h("span", {"class": "qx-sm qx-unsupported", "title": UNSUPPORTED, "tabindex": "0"}, "not borne out")
-    spaced = [part for node in [*chunks, doubt] if node is not None for part in (" ", node)]
-    return h("p", {"class": "qx-answer-cited"}, shortened(sentence.text), *spaced)
+    nodes: list[Node] = [_citation(one) for one in sentence.citations]
+    if not sentence.supported:
+        words, why = ("not borne out", UNSUPPORTED) if sentence.citations else ("cites no chunk", UNCITED)
+        nodes.append(h("span", {"class": "qx-sm qx-unsupported", "title": why, "tabindex": "0"}, words))
+    return h("p", {"class": "qx-answer-cited"}, shortened(sentence.text), *(part for node in nodes for part in (" ", node)))
+
+
+def _citation(one: Citation) -> Node:
+    """A chunk that a sentence rests on; crossed where it doesn't bear the sentence out."""
+    share = f"{100 * one.support:.0f} % of what the sentence says stands in this chunk"
+    attributes = {"class": "qx-link qx-sm", "data-act": "open", "data-arg": str(one.chunk_id)}
+    if one.supported:
+        return h("button", {**attributes, "title": f"{share}: it bears the sentence out"}, f"chunk {one.chunk_id:,}")
+    doubt = h("span", {"class": "qx-unseen"}, ", does not bear this out")
+    cross = h("span", {"aria-hidden": "true"}, " ✗")
+    title = f"{share}, less than {100 * SUPPORT_THRESHOLD:.0f} %: it does not bear the sentence out"
+    return h("button", {**attributes, "class": "qx-link qx-sm qx-crossed", "title": title}, f"chunk {one.chunk_id:,}", cross, doubt)
 
 
 def in_column(told: EvidenceAnswer | None, at: int) -> Node | None:

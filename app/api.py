@@ -10,7 +10,7 @@ import binascii
 import json
 import shlex
 import time
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from contextlib import closing
 from dataclasses import asdict, replace
 from typing import Any, Literal, TypedDict, cast
@@ -20,19 +20,19 @@ import gradio as gr
 from app import opening
 from app.comparing import Compared, ComparisonOrder, Comparisons, own_key
 from app.explorer import Explorer
+from app.language_models import NO_MODEL
 from app.services import OpenDocuments, Services
 from app.session import Session
 from app.sparcing import SparcOrder, SparcRuns
 from app.visitors import owner_of, owner_of_user
 from core.comparison import comparison_json
 from core.config import EpisodeConfig
-from core.errors import BadRequest, LogError
+from core.errors import BadRequest, Cancelled, LogError
 from core.experiments import ExperimentLog, InboxLog, LoggedRun
 from core.experiments.branches import sparc_trace_of
 from core.experiments.exchange import finished_run
 from core.experiments.records import Status, moment
 from core.experiments.wire import run_lines
-from core.opening import OpenProgress
 from core.runs import config_again, sparc_answer
 from core.sparc.config import config_from_json
 from core.sparc.retriever import SPARC
@@ -136,8 +136,9 @@ class ExportReply(TypedDict):
 class Operations:
     """What callers can do, over shared services. Every public method is an endpoint; its docstring is what callers read."""
 
-    def __init__(self, services: Services, comparisons: Comparisons, sparc: SparcRuns) -> None:
-        self.services, self.comparisons, self.sparc = services, comparisons, sparc
+    def __init__(self, services: Services, comparisons: Comparisons, sparc: SparcRuns, call: Callable[[], Callable[[], bool]] = lambda: lambda: False) -> None:
+        """call: of the call at hand, whether its caller has hung up, to be asked again and again and from any thread; by default none ever does."""
+        self.services, self.comparisons, self.sparc, self._call = services, comparisons, sparc, call
         self.explorer = Explorer(services)
 
     def open_document(
@@ -177,9 +178,9 @@ class Operations:
         if run_id:
             if agent or chunker or max_tokens:
                 raise BadRequest("a run's documents open as the run had them; leave agent, chunker and max_tokens out")
-            session = self.explorer.attach(run_id, None, owner)
+            session = self.explorer.attach(run_id, self._while_wanted(), owner)
         else:
-            place, how = Session(owner=owner, agent_chosen=bool(agent)), (agent, _unheard, chunker, max_tokens)
+            place, how = Session(owner=owner, agent_chosen=bool(agent)), (agent, self._while_wanted(), chunker, max_tokens)
             if text:
                 session = opening.open_pasted(self.explorer, place, text, *how)
             elif sample:
@@ -272,7 +273,7 @@ class Operations:
         if bool(run_id) == bool(document_id):
             raise BadRequest(f"{'both' if run_id else 'neither'} of run_id and document_id {'are' if run_id else 'is'} given; give the one to go on with")
         if run_id:
-            session = self.explorer.attach(run_id, None, owner)
+            session = self.explorer.attach(run_id, self._while_wanted(), owner)
             run = self.explorer.run_of(session)
             assert run is not None  # attaching puts it in view
             query, config = query or run.trace.started.query, run.config
@@ -297,12 +298,13 @@ class Operations:
         max_calls: int | None = None,
         temperature: float | None = None,
         seed: int | None = None,
+        llm: str = "",
         visitor: str = "",
         request: gr.Request | None = None,
     ) -> SparcReply:
         """Runs SPARC-RAG over an open document: rounds of branches that search at the same time, until an answer is accepted; a whole run, logged.
 
-        No language model is asked: rules and the reader that ships rewrite, answer and judge. What is null is as the SPARC tab begins with.
+        A language model rewrites, answers and judges where there is one, else rules and the reader that ships. What is null is as the SPARC tab begins with.
 
         Args:
             document_id: Of an open document, see open_document.
@@ -316,18 +318,20 @@ class Operations:
             max_calls: Most calls of a language model.
             temperature: Of generation by a language model.
             seed: Of its sampling.
+            llm: Empty asks the language model that the app has for all, if any; none asks none; else the name that your page gave it. Never a key or address.
             visitor: Your key of 32 hex digits where the app is public; else empty.
 
         Returns:
             run_id, status, text (the answer) with confidence, by (who decided) and citations (chunk ids), stop_reason, evidence (chunk ids), cost
             trace with every event of every branch, and timings in milliseconds.
         """
-        documents = self.explorer.documents(Session(corpus=document_id, owner=self._owner(visitor, request)))
+        owner = self._owner(visitor, request)
+        documents, model = self.explorer.documents(Session(corpus=document_id, owner=owner)), self.services.language_models.named(llm, owner)
         given: dict[str, Any] = {"width": width, "depth": depth, "k": k, "first_round": first_round or None, "max_tokens": max_tokens, "max_calls": max_calls}
         given |= {"temperature": temperature, "seed": seed}
         chosen = list(self.sparc.strategies(documents)) if strategies is None else strategies
         config = config_from_json({"strategies": chosen, **{name: value for name, value in given.items() if value is not None}})
-        run = self.sparc.run(documents, SparcOrder(query, config), None, _unheard)
+        run = self.sparc.run(documents, SparcOrder(query, config), model, self._while_wanted())
         self.services.log.flush()
         cost = run.trace.cost
         return cast(
@@ -374,7 +378,7 @@ class Operations:
         agent = documents.agent.spec.name
         keys = self.comparisons.usual(agent) if methods is None else [own_key(agent) if key == "qrag" else key for key in methods]
         order = ComparisonOrder(query.strip(), tuple(keys), self.comparisons.usual_k(documents) if k is None else k, own_stop)
-        refs = self.comparisons.run(documents, order, _unheard)
+        refs = self.comparisons.run(documents, order, self._while_wanted())
         self.services.log.flush()
         columns = self.comparisons.shown(Compared(documents.token, order, refs))
         runs = {column.name: column.run for column in columns if column.run is not None}
@@ -473,6 +477,16 @@ class Operations:
         lines = "".join(run_lines(run if include_text else run.without_text(), set()))
         return {"run_id": run_id, "jsonl": lines, "timings": _reading(began)}
 
+    def _while_wanted(self) -> Callable[[Any], None]:
+        """Takes the progress of the call at hand, to which nobody listens. Raises Cancelled once its caller has hung up."""
+        hung_up = self._call()
+
+        def report(_: Any) -> None:
+            if hung_up():
+                raise Cancelled
+
+        return report
+
     def _owner(self, visitor: str, request: gr.Request | None) -> str | None:
         """Whoever signed in, else the holder of the key."""
         name = request.username if request is not None else None
@@ -485,9 +499,11 @@ class Operations:
         return self.services.log
 
     def _advance(self, session: Session, query: str, config: EpisodeConfig, steps: int | None) -> RunReply:
+        report = self._while_wanted()
         with closing(self.explorer.advance(session, query, config, steps)) as sessions:
             for at in sessions:
                 session = at
+                report(at)
         self.services.log.flush()
         run = self.explorer.run_of(session)
         assert run is not None  # it is the newest, and the newest is never forgotten
@@ -513,7 +529,7 @@ def http_of(run: LoggedRun, url: str, *, public: bool = False) -> str:
     if run.record.method == SPARC:
         branches = sparc_trace_of(run)
         config_then = {} if branches is None else asdict(branches.started.config)
-        name, again = "run_sparc", {"query": query, **{key: value for key, value in config_then.items() if value is not None}}
+        name, again = "run_sparc", {"query": query, "llm": NO_MODEL, **{key: value for key, value in config_then.items() if value is not None}}
     elif run.record.method in ("qrag", "multistep"):
         settings = config.to_json() | {"stop_threshold": _or_none(config.stop_threshold), "top_k_actions": _or_none(config.top_k_actions)}
         name, again = "run_agent", {"query": query, **settings}
@@ -608,7 +624,3 @@ def _summed(opened: Collection[OpenDocuments]) -> Timings:
 
 def _reading(began: float) -> Timings:
     return {"log": 1000 * (time.perf_counter() - began)}
-
-
-def _unheard(_: OpenProgress | Any) -> None:
-    """Progress has no listener here."""

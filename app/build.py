@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import sys
@@ -15,7 +16,8 @@ import gradio as gr
 from app import api, endpoints, opening
 from app.evaluating import Evaluations
 from app.explorer import Explorer
-from app.fairness import queue_fairly
+from app.fairness import queue_up
+from app.lean import LeanBlocks
 from app.services import Services
 from app.session import Session
 from app.sessions import MAX_SESSIONS, closed_by, keep_lean
@@ -46,7 +48,7 @@ _QUIET: dict[str, Any] = {"api_visibility": "private", "show_progress": "hidden"
 def build_app(services: Services) -> gr.Blocks:
     """The pages over shared services."""
     evaluations, sparc_runs = Evaluations(services), SparcRuns(services)
-    with gr.Blocks(title="Q-RAG Explorer", analytics_enabled=False, delete_cache=(3600, 86400), fill_width=True) as blocks:
+    with LeanBlocks(title="Q-RAG Explorer", analytics_enabled=False, delete_cache=(3600, 86400), fill_width=True) as blocks:
         words = "Watch an agent answer a question by picking one chunk after another. Press ? for keys."
         if services.settings.public:
             words += f" What you open and run is yours alone until you share it, and deleted after {RETENTION.total_seconds() / 3600:.0f} hours."
@@ -77,7 +79,7 @@ def build_app(services: Services) -> gr.Blocks:
                 for other in (explore_tab, compare_tab, sparc_tab, experiments_tab, evaluate_tab):
                     train.on_hide(other.select)
                 train.explore.click(lambda name: (gr.Tabs(selected="explore"), ("agent", name, new_run_id())), train.chosen, [tabs, explore.wanted], **_QUIET)
-        endpoints.register(api.Operations(services, compare.comparisons, sparc_runs))
+        endpoints.register(api.Operations(services, compare.comparisons, sparc_runs, endpoints.call_at_hand))
         explore.on_load(blocks)
         closed_by(blocks)
         explore_tab.select(lambda: explore.agents(), None, explore.agent, **_QUIET)
@@ -108,7 +110,7 @@ def launch(settings: Settings) -> None:
     blocks = build_app(services)
     threading.Thread(target=_warm_up, args=[services], daemon=True).start()
     try:
-        (queue_fairly(blocks, settings, QUEUE_SIZE) if settings.public else blocks.queue(max_size=QUEUE_SIZE)).launch(
+        queue_up(blocks, settings, QUEUE_SIZE).launch(
             auth=sign_in(settings.users) if settings.users else None,
             server_name=settings.host,
             server_port=settings.port,
@@ -142,3 +144,6 @@ def _warm_up(services: Services) -> None:
     """Embeds the sample of a first visit while the visitor is still on the way."""
     explorer = Explorer(services)
     opening.open_sample(explorer, Session(), list_samples()[0].key, services.default_checkpoint, lambda _: None)
+    gc.collect()
+    gc.freeze()  # libraries and weights stay: going over them again, all visitors would wait half a second
+    gc.collect()  # counts what is left: how often the collector looks for garbage goes by that

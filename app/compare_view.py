@@ -90,10 +90,10 @@ def open_documents(documents: OpenDocuments | None) -> list[Node]:
     ]
 
 
-def as_in_explore(key: str, order: ComparisonOrder, usual: EpisodeConfig) -> list[Node]:
+def as_in_explore(key: str, order: ComparisonOrder, usual: EpisodeConfig, lifted: Sequence[int] = ()) -> list[Node]:
     """What Explore has to say about the columns of agents: settings that differ from the agent's own, and chunks that are never chosen.
 
-    key: of the method that the agent there is; `usual`: its own settings.
+    key: of the method that the agent there is; `usual`: its own settings; `lifted`: chunks forbidden in Explore that may be chosen here.
     """
     nodes: list[Node] = []
     words = [] if order.settings is None else settings_words(order.settings, usual)
@@ -101,12 +101,20 @@ def as_in_explore(key: str, order: ComparisonOrder, usual: EpisodeConfig) -> lis
         back = act("defaults", "", "Use its own settings", title="Temperature, sampling, beam and positions as the agent begins with")
         nodes.append(h("div", {"class": "qx-row qx-sm"}, h("span", {"class": "qx-mut"}, f"{method_label(key)} runs as in Explore: {', '.join(words)}."), back))
     if order.forbidden:
-        n = len(order.forbidden)
-        chunks = f"chunk{'s' if n > 1 else ''} {', '.join(f'{chunk_id:,}' for chunk_id in order.forbidden[:_MOST_NAMED])}"
-        more = f" and {n - _MOST_NAMED:,} more" if n > _MOST_NAMED else ""
         agents = "Q-RAG's columns" if key.startswith(AGENT) else f"Q-RAG's columns and {METHOD_NAMES[key]}"
-        nodes.append(h("p", {"class": "qx-sm qx-mut"}, f"Explore never chooses {chunks}{more}. {agents} keep to that, the other methods don't."))
+        sentence = f"{_chunks(order.forbidden)} forbidden here, as in Explore. {agents} keep to that, the other methods don't."
+        allow = act("lift", "", "Allow it here" if len(order.forbidden) == 1 else "Allow them here")
+        nodes.append(h("div", {"class": "qx-row qx-sm"}, h("span", None, sentence), allow))
+    if lifted:
+        forbid = act("keep", "", "Forbid it here, too" if len(lifted) == 1 else "Forbid them here, too")
+        nodes.append(h("div", {"class": "qx-row qx-sm"}, h("span", None, f"{_chunks(lifted)} forbidden in Explore, but not here."), forbid))
     return nodes
+
+
+def _chunks(chunk_ids: Sequence[int]) -> str:
+    """Subject and verb of a sentence, such as "Chunks 3, 8 are"."""
+    n, named = len(chunk_ids), ", ".join(f"{chunk_id:,}" for chunk_id in chunk_ids[:_MOST_NAMED])
+    return f"Chunk {named} is" if n == 1 else f"Chunks {named}{f' and {n - _MOST_NAMED:,} more' if n > _MOST_NAMED else ''} are"
 
 
 def settings_words(config: EpisodeConfig, usual: EpisodeConfig) -> list[str]:

@@ -81,7 +81,7 @@ class ComparisonOrder:
     settings: EpisodeConfig | None = None
     """How the agent runs that the documents are open under, budget and forbidden chunks aside; None: by its own defaults."""
     forbidden: tuple[int, ...] = ()
-    """Chunks that Explore never chooses."""
+    """Chunks that agents must not choose."""
 
 
 @dataclass(frozen=True)
@@ -113,6 +113,8 @@ class Compared:
     """(token of documents, question) last taken over from Explore."""
     taken: FromExplore | None = None
     """The run that was last opened here from Explore."""
+    lifted: tuple[int, ...] = ()
+    """Chunks that are forbidden in Explore and may be chosen here all the same."""
 
     @property
     def tokens(self) -> tuple[str, ...]:
@@ -345,6 +347,7 @@ class _Comparison:
         try:
             for column in compare(self.query, (one for one, _ in contestants), corpus_of, hear):
                 if column.error is not None:
+                    self._give_up("failed", str(column.error))
                     self.found = (*self.found, ColumnRef(column.name, refused=str(column.error)))
                 elif self.run is not None:
                     self.run = self._answered(self.run)

@@ -1,7 +1,8 @@
 """How the operations are offered to callers without a page: Gradio's HTTP calls, and MCP on top of them.
 
-Decides that they wait in the same lines as the page's buttons, that a mistake of the caller comes back as its one sentence, and that anything
-else says nothing of the inside, which the server's log keeps. Knows nothing of what the operations do.
+Decides that they wait in the same lines as the page's buttons, that work stops whose caller has hung up while waiting for its result, that a
+mistake of the caller comes back as its one sentence, and that anything else says nothing of the inside, which the server's log keeps. A caller
+who has not yet asked for a result has not hung up. Knows nothing of what the operations do.
 """
 
 from __future__ import annotations
@@ -13,11 +14,13 @@ from functools import wraps
 from typing import Any
 
 import gradio as gr
+from gradio.context import LocalContext
 from gradio.routes import ORJSONResponse
 from pydantic import ConfigDict, ValidationError, validate_call
 
 from app.api import Operations
-from core.errors import UserError
+from app.explorer import RUNS_AT_ONCE
+from core.errors import Cancelled, UserError
 from core.ingest.limits import MAX_FILE_BYTES
 
 _logger = logging.getLogger(__name__)
@@ -30,8 +33,8 @@ def register(operations: Operations) -> None:
     """Offers the operations over HTTP and, where it is on, MCP; inside a `gr.Blocks`. They wait in the same lines as the page's buttons."""
     offered: tuple[tuple[Callable[..., Any], str, int], ...] = (
         (operations.open_document, "open", 2),
-        (operations.run_agent, "agent", 1),
-        (operations.step_run, "agent", 1),
+        (operations.run_agent, "agent", RUNS_AT_ONCE),
+        (operations.step_run, "agent", RUNS_AT_ONCE),
         (operations.run_sparc, "sparc", 2),
         (operations.compare, "compare", 1),
         (operations.search_runs, "log", 4),
@@ -42,6 +45,13 @@ def register(operations: Operations) -> None:
         gr.api(_answering(operation), api_name=operation.__name__, concurrency_id=line, concurrency_limit=most_at_once)
 
 
+def call_at_hand() -> Callable[[], bool]:
+    """Whether the caller whom this thread works for has hung up, to be asked from any thread. Leans on Gradio's private queue (6.31)."""
+    blocks, event_id = LocalContext.blocks.get(None), LocalContext.event_id.get(None)
+    event = None if blocks is None or event_id is None else blocks._queue.event_ids_to_events.get(event_id)
+    return lambda: event is not None and not event.alive
+
+
 def _answering(operation: Callable[..., Any]) -> Callable[..., Any]:
     """The operation with its arguments checked and its errors in one sentence each."""
     checked = validate_call(config=ConfigDict(arbitrary_types_allowed=True))(operation)
@@ -50,6 +60,8 @@ def _answering(operation: Callable[..., Any]) -> Callable[..., Any]:
     def answer(*arguments: Any, **named: Any) -> Any:
         try:
             return checked(*arguments, **named)
+        except Cancelled:
+            sentence = "stopped, since nobody waits for it any more"
         except UserError as error:
             sentence = " ".join(str(error).split())
         except ValidationError as error:

@@ -145,6 +145,15 @@ def _question(run: LoggedRun, asking: str) -> list[Node]:
     return []
 
 
+def sharing(run_id: str, address: str, *, asks: bool) -> list[Node]:
+    """Beside a run in Explore: the question before a visitor shares it, or where it is found from now on. `address`: of the app, without a slash."""
+    if asks:
+        return notice(SHARING, "outdated", act("share-now", run_id, "Share it"), act("keep", "", "Keep it to myself"))
+    link = h("a", {"href": f"?run={run_id}"}, f"{address}/?run={run_id}")
+    words = h("span", None, "The address of this run: ", link)
+    return [h("div", {"class": "qx-notice qx-info", "role": "status"}, words, act("copy-link", f"?run={run_id}", "Copy link"))]
+
+
 def has_branches(run: LoggedRun) -> bool:
     """Whether it is a SPARC run that came with its branches."""
     return "sparc" in run.details

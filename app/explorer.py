@@ -24,6 +24,9 @@ from core.qrag.influence import without_each
 from core.qrag.planner import plan
 from core.types import Document, Workspace
 
+RUNS_AT_ONCE = 3
+"""Runs that are gone on with at the same time: while one's chunks are scored, another's page is drawn, and a third waits for the log."""
+
 
 @dataclass(frozen=True)
 class Explorer:
@@ -182,8 +185,8 @@ class Explorer:
         else:
             events = documents.agent.run(run.trace.started.query, documents.corpus, run.config, prefix)
         taken = 0
-        try:
-            with closing(events):
+        with self.services.driving(run), closing(events):
+            try:
                 for event in events:
                     if isinstance(event, RunStarted):
                         continue
@@ -193,13 +196,13 @@ class Explorer:
                     yield session
                     if steps is not None and taken >= steps and len(run.trace.steps) < run.config.step_budget:
                         return
-        except GeneratorExit:
-            if not run.ended:
-                self.services.end_run(run, "cancelled")
-            raise
-        except Exception as error:
-            self.services.end_run(run, "failed", str(error))
-            raise
+            except GeneratorExit:
+                if not run.ended:
+                    self.services.end_run(run, "cancelled")
+                raise
+            except Exception as error:
+                self.services.end_run(run, "failed", str(error))
+                raise
 
     def _at(self, session: Session, run: RunInView, cursor: int) -> Session:
         """The session with the first `cursor` steps kept, showing the look that chose the last of them."""

@@ -1,9 +1,9 @@
-"""A fair line in front of the machine: those who wait get their turn in rounds, one each, however much anyone has queued.
+"""The lines in front of the machine: a page's events one after another, and in public mode fair: those who wait get their turn in rounds.
 
-Gradio works a line off in the order of arrival, and has one for each kind of work. Here a newcomer is put behind everyone's first, before
-anyone's second; the events of one visitor keep their order, since a step starts where the last one ended. Decides that too many events of
-one visitor are refused at once. Visitors are told apart by what their page's session says; without one, by the key that loading a page and
-calls without a page send as their last value; without a key, by connection.
+Gradio works a line off in the order of arrival, and has one for each kind of work. Where a line takes several at once, it would take two of one
+page, too; here they wait for each other, since a step starts where the last one ended. In public mode a newcomer is put behind everyone's first,
+before anyone's second. Decides that too many events of one visitor are refused at once. Visitors are told apart by what their page's session
+says; without one, by the key that loading a page and calls without a page send as their last value; without a key, by connection.
 """
 
 from __future__ import annotations
@@ -11,6 +11,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from functools import partial
+from random import sample
 from typing import Any
 
 import gradio as gr
@@ -48,8 +50,29 @@ class FairLine(list[Any]):
         self.insert(place([self._visitor_of(other) for other in self], self._visitor_of(event)), event)
 
 
-class FairQueue(Queue):
-    """Gradio's queue with fair lines."""
+class PageQueue(Queue):
+    """Gradio's queue, where a page's events of one kind of work never overtake each other."""
+
+    def get_events(self) -> tuple[list[Any], bool, str] | None:
+        """The next one to work on, out of any line that has room; none of a page that the line is working for."""
+        working = {(event.concurrency_id, event.session_hash) for events in self.active_jobs for event in events or ()}
+        lines = list(self.event_queue_per_concurrency_id.values())
+        for line in sample(lines, len(lines)):
+            if line.concurrency_limit is not None and line.current_concurrency >= line.concurrency_limit:
+                continue
+            event = next((event for event in line.queue if (event.concurrency_id, event.session_hash) not in working), None)
+            if event is not None:
+                line.queue.remove(event)
+                return [event], False, event.concurrency_id
+        return None
+
+    def compute_analytics_summary(self, _: Any) -> dict[str, Any]:
+        """Nothing: nobody looks, and it takes milliseconds an event."""
+        return {}
+
+
+class FairQueue(PageQueue):
+    """With fair lines."""
 
     def __init__(self, settings: Settings, **options: Any) -> None:
         super().__init__(**options)
@@ -89,12 +112,12 @@ class FairQueue(Queue):
         return next((value.owner for value in values if isinstance(value, Session)), None)
 
 
-def queue_fairly(blocks: gr.Blocks, settings: Settings, max_size: int) -> gr.Blocks:
-    """`blocks.queue(max_size=...)` with fair lines."""
+def queue_up(blocks: gr.Blocks, settings: Settings, max_size: int) -> gr.Blocks:
+    """`blocks.queue(max_size=...)` with these lines, fair ones in public mode."""
     blocks.queue(max_size=max_size)
     plain = blocks._queue
-    blocks._queue = FairQueue(
-        settings=settings,
+    queue: Callable[..., PageQueue] = partial(FairQueue, settings=settings) if settings.public else PageQueue
+    blocks._queue = queue(
         live_updates=plain.live_updates,
         concurrency_count=plain.max_thread_count,
         update_intervals=plain.update_intervals,

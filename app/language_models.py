@@ -2,31 +2,37 @@
 
 Decides who may give one: anybody at their own machine; on a public server only for hosts that QRAG_LLM_ALLOW lists, and no model in the server's
 own memory. A visitor's model and key are found by a token that only their session holds; they lie in memory alone, and go with the session, on
-Forget, or when MAX_GIVEN others came after. A key goes to the host that it was given for and to no other. Knows nothing of components.
+Forget, or when MAX_GIVEN others came after. A key goes to the host that it was given for and to no other. Callers without a page name a model that
+was given on one by that token, so that no key and no address ever travels in a call. On a public server, what the model for everyone takes is counted
+for each visitor. Knows nothing of components.
 """
 
 from __future__ import annotations
 
 import secrets
 import threading
-from collections.abc import Collection
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from pydantic import SecretStr
+from pydantic import BaseModel, SecretStr
 
 from app.session import Session
 from app.settings import Settings
+from app.visitors import LLM_TOKENS_PER_HOUR, LlmAllowance
 from core.errors import BadRequest
 from core.llm.address import ANYWHERE, Reach, reach_of_strangers, read_address
+from core.llm.client import estimated_tokens
 from core.llm.endpoint import EndpointLlm, connect
-from core.llm.protocol import Llm
+from core.llm.protocol import Llm, LlmError, Message, Reply, Sampling, never
 
 if TYPE_CHECKING:
     from app.services import Recent
 
 MAX_GIVEN = 500
 """Visitors whose language model is kept."""
+NO_MODEL = "none"
+"""What callers without a page name when no language model is to be asked."""
 
 
 def new_token() -> str:
@@ -41,6 +47,36 @@ class Given:
     llm: Llm
     key: SecretStr | None = None
     """Kept so that another model of the same host can be asked without giving it again."""
+    owner: str | None = None
+    """The visitor."""
+
+
+class Metered:
+    """The model for everyone, asked for one visitor of a public server. Satisfies `core.llm.protocol.Llm`."""
+
+    def __init__(self, llm: Llm, owner: str | None, allowance: LlmAllowance) -> None:
+        self.name = llm.name
+        self._llm, self._owner, self._allowance = llm, owner, allowance
+
+    def chat(
+        self,
+        messages: Sequence[Message],
+        sampling: Sampling = Sampling(),  # noqa: B008 - frozen
+        *,
+        schema: type[BaseModel] | None = None,
+        on_text: Callable[[str], None] | None = None,
+        cancelled: Callable[[], bool] = never,
+    ) -> Reply:
+        """See `Llm`. What was reserved for a call that is cancelled stays counted: how much the model wrote by then, nobody knows."""
+        most = estimated_tokens(sum(len(message.content) for message in messages)) + sampling.max_tokens
+        hour = self._allowance.reserve(self._owner, most)
+        try:
+            reply = self._llm.chat(messages, sampling, schema=schema, on_text=on_text, cancelled=cancelled)
+        except LlmError as error:
+            self._allowance.settle(self._owner, hour, most, error.spent.prompt_tokens + error.spent.completion_tokens)
+            raise
+        self._allowance.settle(self._owner, hour, most, reply.prompt_tokens + reply.completion_tokens)
+        return reply
 
 
 class LanguageModels:
@@ -57,6 +93,7 @@ class LanguageModels:
             raise BadRequest("QRAG_LLM_URL and QRAG_LLM_MODEL belong together; set both, or neither")
         self.default: Llm | None = None
         """For everyone who gives none."""
+        self.allowance = LlmAllowance()
         if settings.llm_url is not None and settings.llm_model is not None:
             self.default = connect(settings.llm_url, settings.llm_model, settings.llm_key)
 
@@ -70,14 +107,37 @@ class LanguageModels:
         """The addresses that visitors may choose among; empty where any will do, or none."""
         return tuple(map(str, self._reach.listed or ()))
 
+    @property
+    def tokens_per_hour(self) -> int | None:
+        """What a visitor has of the model for everyone; None where nobody counts."""
+        return LLM_TOKENS_PER_HOUR if self._public else None
+
     def get(self, session: Session) -> Llm | None:
         """The language model for a visitor."""
-        return self.given(session) or self.default
+        return self.given(session) or self._for_everyone(session.owner)
 
     def given(self, session: Session) -> Llm | None:
         """The one that they gave themselves."""
         kept = self._kept.get(session.llm)
-        return None if kept is None else kept.llm
+        return None if kept is None or kept.owner != session.owner else kept.llm
+
+    def named(self, name: str, owner: str | None) -> Llm | None:
+        """The one that a caller without a page means: empty the one for everyone, NO_MODEL none, else the one that they gave on their page, by its token.
+
+        Raises BadRequest, without the name: people paste keys into the wrong field.
+        """
+        if name in ("", NO_MODEL):
+            return None if name else self._for_everyone(owner)
+        given = self.given(Session(owner=owner, llm=name))
+        if given is None:
+            raise BadRequest(
+                f"llm names no language model that is there now; open the app's page, save one under Language model, keep the page open and copy its name, "
+                f"or give {NO_MODEL!r}, or leave llm out"
+            )
+        return given
+
+    def _for_everyone(self, owner: str | None) -> Llm | None:
+        return Metered(self.default, owner, self.allowance) if self._public and self.default is not None else self.default
 
     def give(self, session: Session, address: str, model: str, key: SecretStr) -> None:
         """Takes a model at an endpoint; an empty key means the one given before for the same host. Asks nothing. Raises BadRequest."""
@@ -86,7 +146,7 @@ class LanguageModels:
         if not key.get_secret_value().strip() and before is not None and isinstance(before.llm, EndpointLlm):
             same_host = before.llm.address.origin == read_address(address).origin
             key = before.key if same_host and before.key is not None else key
-        self._kept.put(session.llm, Given(connect(address, model, key, reach=self._reach), key))
+        self._kept.put(session.llm, Given(connect(address, model, key, reach=self._reach), key, session.owner))
 
     def give_local(self, session: Session, source: str) -> None:
         """Takes a causal language model, a folder or a hub id, and loads it unless it was the last one. Raises BadRequest, BadCheckpoint."""
@@ -101,7 +161,7 @@ class LanguageModels:
 
                 self._loaded = None  # its memory may be needed
                 self._loaded = (source, LocalLlm(source.strip()))
-            self._kept.put(session.llm, Given(self._loaded[1]))
+            self._kept.put(session.llm, Given(self._loaded[1], owner=session.owner))
 
     def forget(self, session: Session) -> None:
         """Model and key, as if they had never been given."""

@@ -174,6 +174,12 @@ def status(run: RunInView | None, session: Session) -> str:
     return f"{method}step {session.cursor} of {budget}{took}{child}"
 
 
+def standing_at(run: RunInView | None, session: Session) -> list[Node]:
+    """The line beside the buttons, and the way to hand the run on."""
+    share = [] if run is None else [" ", act("share", "", "Share", title="The address of this run, for others or for later")]
+    return [h("span", None, status(run, session)), *share]
+
+
 def kept(trace: Trace, cursor: int) -> Trace:
     """The first `cursor` steps of a run, and how it ended where those are all."""
     return trace if cursor == len(trace.steps) else replace(trace, steps=trace.steps[:cursor], stopped=None)
@@ -231,9 +237,10 @@ def _step_card(run: RunInView, step: StepTaken, first: np.ndarray | None, sessio
     place = "" if first is None or np.isnan(first[step.chunk_id]) else f"{int(first[step.chunk_id]):,}"
     at = f" at T = {temperature:g}" if run_is_greedy else ""
     explained = bool(without) and session.look == step.step
-    if step.step > 1 and run.trace.started.method in EPISODES:
+    if run.trace.started.method in EPISODES:
         pressed = {"aria-pressed": str(explained).lower(), "title": "What this choice owes to those before it: its Q without each of them"}
-        marks += [h("span", {"class": "qx-grow"}), act("fold" if explained else "why", step.step, "Why", **pressed)]
+        why = [act("fold" if explained else "why", step.step, "Why", **pressed)] if step.step > 1 else []
+        marks += [h("span", {"class": "qx-grow"}), *why, _forbidding(step.chunk_id, session)]
     return h(
         "div",
         {"class": f"qx-step {step_class(step.step)}" + (" qx-on" if session.look == step.step else "")},
@@ -341,11 +348,16 @@ def _reading_head(workspace: Workspace, session: Session, centre: int, page: Pag
             {"class": "qx-read-actions"},
             *turn_pages(workspace, page),
             act("force", chunk_id, "Use this chunk", title="Choose this chunk as the next step, in a child run"),
-            act("allow", chunk_id, "Allow this chunk again")
-            if chunk_id in session.forbidden
-            else act("forbid", chunk_id, "Never this chunk", title="The agent may not choose this chunk; the run forks where it did"),
+            _forbidding(chunk_id, session),
         ),
     )
+
+
+def _forbidding(chunk_id: int, session: Session) -> Node:
+    """The button that forbids a chunk, or takes that back."""
+    if chunk_id in session.forbidden:
+        return act("allow", chunk_id, "Allow this chunk again")
+    return act("forbid", chunk_id, "Never this chunk", title="The agent may not choose this chunk; the run forks where it did")
 
 
 def page_around(workspace: Workspace, chunk_id: int) -> Page:

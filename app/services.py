@@ -11,7 +11,8 @@ import secrets
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -254,6 +255,7 @@ class Services:
         self.corpora: Recent[OpenDocuments] = Recent(MAX_CORPORA_BYTES, lambda documents: documents.n_bytes)
         self.runs: Recent[RunInView] = Recent(MAX_RUNS_BYTES, lambda run: run.n_bytes)
         self._left: set[str] = set()
+        self._driven: set[str] = set()
         self._leaving = threading.Lock()
         self.allowance = Allowance()
         self.forgets: list[Callable[[Collection[str]], None]] = []
@@ -427,7 +429,7 @@ class Services:
     def _make_room(self, owner: str | None) -> None:
         """Closes a visitor's unfinished runs that were left for longest, so that one more is within bounds; going on from them makes child runs."""
         check_known(owner)
-        unfinished = [run for run in self.runs.all() if run.owner == owner and not run.ended]
+        unfinished = [run for run in self.runs.all() if run.owner == owner and not run.ended and run.token not in self._driven]
         if owner is not None:
             for run in unfinished[: max(0, len(unfinished) - RUNS_IN_FLIGHT + 1)]:
                 self.end_run(run, "cancelled")
@@ -490,10 +492,23 @@ class Services:
             self._unread.set()
         return run
 
+    @contextmanager
+    def driving(self, run: RunInView) -> Iterator[None]:
+        """Nobody else goes on with a run until the block ends. Raises BadRequest when somebody does, or has: another page, say, or a call."""
+        with self._leaving:
+            known = self.runs.get(run.token)
+            if run.token in self._driven or (known is not None and known is not run):
+                raise BadRequest("this run goes on elsewhere, on another page or by a call; wait for it, then load this page again")
+            self._driven.add(run.token)
+        try:
+            yield
+        finally:
+            self._driven.discard(run.token)
+
     def leave_run(self, token: str) -> None:
-        """Nobody goes on with a run: it ends, and leaves memory once enough others were left after it."""
+        """Nobody goes on with a run: it ends, and leaves memory once enough others were left after it. One that is driven is its driver's to leave."""
         run = self.runs.get(token)
-        if run is None:
+        if run is None or token in self._driven:
             return
         if not run.ended:
             self.end_run(run, "cancelled")

@@ -39,8 +39,12 @@ class OwnValues(SessionState):
         """Nothing: only deep links read it."""
 
     def __setitem__(self, key: int, value: Any) -> None:
-        super().__setitem__(key, value)
-        self.config_values.clear()
+        """Without the settings of the component, which only deep links read, too."""
+        if isinstance(self.blocks_config.blocks.get(key), gr.State):
+            super().__setitem__(key, value)
+            self.config_values.clear()
+        else:
+            self.blocks_config.blocks[key] = value
 
 
 class Sessions(StateHolder):

@@ -17,7 +17,7 @@ from app.sparcing import SparcRun
 from app.training_view import duration, table
 from core.experiments.branches import STRATEGY_NAMES, branch_name, decided_by_rules, end_sentence
 from core.ingest.sentences import split_sentences
-from core.sparc.events import Cost, Found, Merged, Note, SparcConfig, Strategy
+from core.sparc.events import BrokenOff, Cost, Found, Merged, Note, SparcConfig, Strategy
 from core.sparc.trace import SparcBranch, SparcRound, SparcTrace
 
 STRATEGY_SENTENCES: dict[Strategy, str] = {
@@ -50,11 +50,7 @@ Finders = Mapping[int, Sequence[str]]
 def agents_words(trace: SparcTrace) -> str:
     """Who decides, in a sentence."""
     agents = trace.started.agents
-    return (
-        f"No language model acts here: {agents.removesuffix(' reader')} rewrite, answer and judge."
-        if decided_by_rules(trace)
-        else f"{agents} rewrites, answers and judges."
-    )
+    return f"No language model acts here: {agents} rewrite, answer and judge." if decided_by_rules(trace) else f"{agents} rewrites, answers and judges."
 
 
 def deciders(llm: str) -> list[Node]:
@@ -231,7 +227,7 @@ def _round(one: SparcRound, run: SparcRun, came_from: int | None, seen: Finders,
         h("ol", {"class": "qx-lanes", "aria-label": f"Branches of round {one.number}"}, *lanes),
         _merge(one.merged, len(one.branches), run, last=run.trace.stopped is not None and one is run.trace.rounds[-1])
         if one.merged is not None
-        else h("div", {"class": "qx-merge"}),
+        else h("div", {"class": "qx-merge"}, *(_broken(one.broken) if one.broken is not None else [])),
     )
 
 
@@ -378,8 +374,18 @@ def _verdict(branch: SparcBranch) -> list[Part]:
     return [("verdict", h("span", {"class": f"qx-mark{kind}", "title": sentence, "tabindex": "0"}, judged.verdict), reason)]
 
 
+def _broken(broken: BrokenOff) -> list[Node]:
+    """Who could not go on, and why."""
+    why = broken.message or f"the budget of {broken.reason} is used up"
+    sentence = "Whose turn it was when the run ended"
+    mark = h("span", {"class": "qx-mark qx-warn", "title": sentence, "tabindex": "0"}, broken.agent)
+    return [mark, h("span", {"class": "qx-why-so", "dir": "auto"}, shorten(why, _LONGEST))]
+
+
 def _waiting(branch: SparcBranch, run: SparcRun) -> list[Part]:
     """What a branch is about to do, or never came to."""
+    if branch.broken is not None:
+        return [("ended", *_broken(branch.broken))]
     steps = ((branch.retrieved, "retrieving"), (branch.noted, "updating its note"), (branch.answered, "answering"), (branch.judged, "being judged"))
     doing = next((words for event, words in steps if event is None), None)
     if doing is None:
@@ -402,13 +408,15 @@ def _costs(branch: SparcBranch) -> Node | None:
         return None
     turns = (("context manager", branch.noted), ("answer generator", branch.answered), ("answer evaluator", branch.judged))
     costs = {"retriever": Cost(milliseconds=branch.retrieved.milliseconds)} | {agent: event.cost for agent, event in turns if event is not None}
+    if branch.broken is not None:
+        costs[branch.broken.agent] = branch.broken.cost
     rows = [
         h(
             "tr",
             None,
             h("th", {"scope": "row"}, agent),
             *(h("td", None, cell) for cell in (f"{cost.calls}", f"{cost.prompt_tokens:,} + {cost.completion_tokens:,}", f"{cost.milliseconds:,.0f}")),
-            h("td", None, _STRUCTURES.get(cost.structure or "", "")),
+            h("td", None, "none" if branch.broken is not None and agent == branch.broken.agent else _STRUCTURES.get(cost.structure or "", "")),
         )
         for agent, cost in costs.items()
     ]

@@ -21,6 +21,7 @@ from pydantic import SecretStr
 
 from app.settings import Settings
 from core.errors import BadRequest
+from core.llm.protocol import LlmError
 from core.opening import OpenProgress, Progress
 
 TOKENS_PER_DAY = 20_000_000
@@ -31,6 +32,8 @@ RUNS_IN_FLIGHT = 8
 """Unfinished runs of one visitor; beginning one more closes the one left for longest, which a child run can go on from."""
 ACTIONS_WAITING = 16
 """Clicks and calls of one visitor that may wait their turn."""
+LLM_TOKENS_PER_HOUR = 300_000
+"""Read and written for one visitor by the language model of whoever runs the app, between two full hours: a handful of SPARC runs."""
 RETENTION = timedelta(hours=24)
 """A visitor's runs and evaluations are deleted this long after they ended."""
 
@@ -121,3 +124,38 @@ class Allowance:
                 report(progress)
 
         return metering
+
+
+class LlmAllowance:
+    """What the language model of whoever runs the app has read and written for visitors this hour. One per process, for any thread."""
+
+    def __init__(self, now: Callable[[], datetime] = lambda: datetime.now(UTC)) -> None:
+        self._now = now
+        self._hour = self._this_hour()
+        self._used: Counter[str] = Counter()
+        self._lock = threading.Lock()
+
+    def _this_hour(self) -> datetime:
+        return self._now().replace(minute=0, second=0, microsecond=0)
+
+    def reserve(self, owner: str | None, n_tokens: int) -> datetime:
+        """Counts what a call that is about to be made may take; returns the hour it counts for. Raises LlmError, and counts nothing, where less is left."""
+        check_known(owner)
+        with self._lock:
+            if self._this_hour() != self._hour:
+                self._hour, self._used = self._this_hour(), Counter()
+            if owner is not None:
+                left = max(0, LLM_TOKENS_PER_HOUR - self._used[owner])
+                if n_tokens > left:
+                    raise LlmError(
+                        f"this call of the server's language model may take {n_tokens:,} tokens, and {left:,} of the {LLM_TOKENS_PER_HOUR:,} that a visitor "
+                        f"has for an hour are left; come back after {self._hour + timedelta(hours=1):%H:%M} UTC"
+                    )
+                self._used[owner] += n_tokens
+            return self._hour
+
+    def settle(self, owner: str | None, hour: datetime, reserved: int, taken: int) -> None:
+        """What a call has really taken, in the place of what was reserved for it."""
+        with self._lock:
+            if owner is not None and hour == self._hour:
+                self._used[owner] += taken - reserved

@@ -1,7 +1,8 @@
 """Megabytes that a hundred runs leave behind, from the 200th run on, when caches and kernels are warm: core alone, with the log, the app.
 
 Each part runs in a process of its own, whose resident memory is read from /proc after 200 runs and at the end. All runs are over the first
-sample, each with a question of its own, of 4 to 20 words. `page` presses Run on one page, `HTTP` calls `run_agent` without a page.
+sample, each with a question of its own, of 4 to 20 words. `page` presses Run on one page that stays open, and has each run's answer read;
+`HTTP` calls `run_agent` without a page.
 """
 
 from __future__ import annotations
@@ -71,7 +72,7 @@ def _of_app(runs: Callable[[str], Callable[[str], object]], n: int) -> float:
 def _by_page(url: str) -> Callable[[str], object]:
     page = RawPage(url)
     page.load("")
-    return lambda question: page.press("qx-run", qx_question=question)
+    return lambda question: page.follow(page.press("qx-run", qx_question=question))
 
 
 def _by_http(url: str) -> Callable[[str], object]:

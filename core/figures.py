@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from html import escape as html_escape
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import plotly.graph_objects as go
@@ -35,9 +35,11 @@ Events = Sequence[dict[str, Any]]
 """What a training tells (`core.train.sitting`), in order."""
 
 
-def _figure(height: int = 240) -> go.Figure:
-    axis = {"gridcolor": LINE, "zeroline": False, "linecolor": LINE}
-    layout = {  # at once: updating a figure that is there takes several times as long, and every step draws three
+AXIS: dict[str, Any] = {"gridcolor": LINE, "zeroline": False, "linecolor": LINE, "automargin": True, "title": {"standoff": 15}}
+
+
+def _layout(height: int = 240) -> dict[str, Any]:
+    return {
         "height": height,
         "margin": {"l": 48, "r": 16, "t": 16, "b": 40},
         "paper_bgcolor": "rgba(0,0,0,0)",
@@ -46,10 +48,29 @@ def _figure(height: int = 240) -> go.Figure:
         "showlegend": False,
         "uirevision": "keep",
         "bargap": 0.06,
-        "xaxis": axis,
-        "yaxis": axis,
+        "xaxis": AXIS,
+        "yaxis": AXIS,
     }
-    return go.Figure(layout=layout)
+
+
+def _figure(height: int = 240) -> go.Figure:
+    return go.Figure(layout=_layout(height))
+
+
+def _at_once(traces: Sequence[dict[str, Any]], x: str | None, y: dict[str, Any], **layout: Any) -> go.Figure:
+    """A figure in one piece and without plotly's template: growing one takes five times as long, and every step of a run draws three.
+
+    x: title of that axis. y: what is particular to the other one.
+    """
+    axes = {"xaxis": AXIS | {"title": AXIS["title"] | {"text": x}}, "yaxis": AXIS | y | {"title": AXIS["title"] | {"text": y["title"]}}}
+    return go.Figure(data=traces, layout={"template": {}, **_layout(), **axes, **layout})
+
+
+def _dashed_line(axis: Literal["x", "y"], at: float) -> dict[str, Any]:
+    """The threshold, across the whole figure."""
+    other = "x" if axis == "y" else "y"
+    ends = {f"{axis}0": at, f"{axis}1": at, f"{other}0": 0, f"{other}1": 1}
+    return {"type": "line", f"{axis}ref": axis, f"{other}ref": f"{other} domain", **ends, "line": {"color": WARN, "dash": "dash", "width": 1.5}}
 
 
 def step_colour(step: int) -> str:
@@ -59,7 +80,6 @@ def step_colour(step: int) -> str:
 
 def best_q_figure(trace: Trace, score_name: str = "Q") -> go.Figure:
     """Q of the action at each step, and of the rejected one, against the stop threshold of the run."""
-    figure = _figure()
     labels = [f"step {step.step}" for step in trace.steps]
     values = [step.q_value for step in trace.steps]
     colours = [step_colour(step.step) for step in trace.steps]
@@ -68,31 +88,27 @@ def best_q_figure(trace: Trace, score_name: str = "Q") -> go.Figure:
         values.append(trace.stopped.q_value)
         colours.append(INK)
     hover = f"%{{x}}: {score_name} %{{y:.3f}}<extra></extra>"
-    figure.add_scatter(x=labels, y=values, mode="lines+markers", line={"color": ACCENT, "width": 2}, marker={"size": 11, "color": colours}, hovertemplate=hover)
+    points = {"type": "scatter", "x": labels, "y": values, "mode": "lines+markers", "line": {"color": ACCENT, "width": 2}, "hovertemplate": hover}
+    points["marker"] = {"size": 11, "color": colours}
     threshold = trace.started.config.stop_threshold
-    if threshold is not None:
-        figure.add_hline(
-            y=threshold, line={"color": WARN, "dash": "dash", "width": 1.5}, annotation={"text": f"stop below {threshold:.2f}", "font": {"color": WARN}}
-        )
-    figure.update_yaxes(title=score_name)
-    return figure
+    if threshold is None:
+        return _at_once([points], None, {"title": score_name})
+    name = {"text": f"stop below {threshold:.2f}", "font": {"color": WARN}, "showarrow": False}
+    name |= {"x": 1, "xref": "x domain", "xanchor": "right", "y": threshold, "yref": "y", "yanchor": "bottom"}
+    return _at_once([points], None, {"title": score_name}, shapes=[_dashed_line("y", threshold)], annotations=[name])
 
 
 def distribution_figure(values: np.ndarray, threshold: float | None, score_name: str = "Q") -> go.Figure:
     """How many chunks have which Q, on a log scale. values (N,), of the chunks that were available."""
-    figure = _figure()
     lo, hi = float(values.min()), float(values.max())
     counts, edges = np.histogram(values.astype(np.float64), bins=48, range=(lo, max(hi, lo + 1e-3)))  # all alike: one bar of some width
     middles = (edges[:-1] + edges[1:]) / 2
     hover = f"{score_name} about %{{x:.3f}}: %{{y:,}} chunks<extra></extra>"
-    figure.add_bar(x=middles, y=counts, marker={"color": middles, "colorscale": SEQUENTIAL}, width=np.diff(edges), hovertemplate=hover)
-    if threshold is not None:
-        figure.add_vline(x=threshold, line={"color": WARN, "dash": "dash", "width": 1.5})
+    bars = {"type": "bar", "x": middles, "y": counts, "marker": {"color": middles, "colorscale": SEQUENTIAL}, "width": np.diff(edges), "hovertemplate": hover}
     top = float(counts.max())
     ticks = [n * 10**power for power in range(7) for n in (1, 2, 5) if n * 10**power <= top]
-    figure.update_yaxes(type="log", title="chunks (log)", range=[np.log10(0.5), np.log10(top * 1.3)], tickvals=ticks)
-    figure.update_xaxes(title=score_name)
-    return figure
+    log = {"type": "log", "title": "chunks (log)", "range": [np.log10(0.5), np.log10(top * 1.3)], "tickvals": ticks}
+    return _at_once([bars], score_name, log, shapes=[] if threshold is None else [_dashed_line("x", threshold)])
 
 
 def parts_figure(trace: Trace) -> go.Figure:
@@ -100,15 +116,16 @@ def parts_figure(trace: Trace) -> go.Figure:
     steps = [step for step in trace.steps if step.content_q is not None]
     if not steps:
         raise ValueError("no step has a position part")
-    figure = _figure()
     labels = [f"step {step.step}" for step in steps]
     content = [step.content_q or 0.0 for step in steps]
     position = [step.q_value - part for step, part in zip(steps, content, strict=True)]
-    figure.add_bar(x=labels, y=content, name="content", marker={"color": ACCENT}, hovertemplate="%{x}: content %{y:.3f}<extra></extra>")
-    figure.add_bar(x=labels, y=position, name="position", marker={"color": "#c2578f"}, hovertemplate="%{x}: position %{y:.3f}<extra></extra>")
-    figure.update_layout(barmode="relative", showlegend=True, legend={"orientation": "h", "y": 1.12})
-    figure.update_yaxes(title="Q", zeroline=True, zerolinecolor=LINE)
-    return figure
+    bars = [
+        {"type": "bar", "x": labels, "y": part, "name": name, "marker": {"color": colour}, "hovertemplate": f"%{{x}}: {name} %{{y:.3f}}<extra></extra>"}
+        for name, part, colour in (("content", content, ACCENT), ("position", position, "#c2578f"))
+    ]
+    zero = {"title": "Q", "zeroline": True, "zerolinecolor": LINE}
+    legend = {"orientation": "h", "y": 1.02, "yanchor": "bottom"}
+    return _at_once(bars, None, zero, barmode="relative", showlegend=True, legend=legend, margin={"l": 48, "r": 16, "t": 34, "b": 40})
 
 
 def chart_figure(chart: Chart) -> go.Figure:

@@ -118,6 +118,7 @@ class CompareTab(CompareLayout):
             known = [(question_label(known), known.question) for known in documents.questions]
             asked = question if any(question == value for _, value in known) else None
             update |= {self.known: gr.Dropdown(known, value=asked, visible=bool(known)), self.known_taken: asked}
+            compared = replace(compared, lifted=())
         if wanted is not None and wanted.config is not None and (compared.taken is None or wanted.number != compared.taken.number):
             question, config = wanted.query, wanted.config
             k, size = min(config.step_budget, MAX_K), SAME if config.stop_threshold is None or spec.name == PLAIN else OWN_STOP
@@ -130,8 +131,13 @@ class CompareTab(CompareLayout):
     def _header(self, session: Session, compared: Compared, documents: OpenDocuments) -> list[Any]:
         """What will be searched, and what of Explore's settings counts."""
         spec = self.services.served(documents.agent.spec)
-        order = ComparisonOrder(settings=self._settings(session, compared), forbidden=session.forbidden)
-        return [*view.open_documents(documents), *view.as_in_explore(own_key(spec.name), order, spec.episode_config())]
+        order = ComparisonOrder(settings=self._settings(session, compared), forbidden=self._forbidden(session, compared))
+        lifted = [chunk_id for chunk_id in session.forbidden if chunk_id in compared.lifted]
+        return [*view.open_documents(documents), *view.as_in_explore(own_key(spec.name), order, spec.episode_config(), lifted)]
+
+    def _forbidden(self, session: Session, compared: Compared) -> tuple[int, ...]:
+        """Those of Explore, but for what the person allowed here."""
+        return tuple(chunk_id for chunk_id in session.forbidden if chunk_id not in compared.lifted)
 
     def _settings(self, session: Session, compared: Compared) -> EpisodeConfig | None:
         """Those of the run that was opened from Explore, as long as its documents are open there under its agent."""
@@ -140,14 +146,17 @@ class CompareTab(CompareLayout):
 
     def _order(self, session: Session, compared: Compared, *controls: Any) -> ComparisonOrder:
         """What is asked for. Raises BadRequest."""
-        return replace(read_order(*controls), settings=self._settings(session, compared), forbidden=session.forbidden)
+        return replace(read_order(*controls), settings=self._settings(session, compared), forbidden=self._forbidden(session, compared))
 
     def _on_header(self, session: Session, compared: Compared, event: gr.EventData, *controls: Any) -> Update:
-        """Back to the agent's own settings."""
-        documents = self.services.corpora.get(session.corpus)
-        if documents is None or compared.taken is None or clicked(event)[0] != "defaults":
+        """Back to the agent's own settings, or on with other chunks forbidden than in Explore."""
+        documents, action = self.services.corpora.get(session.corpus), clicked(event)[0]
+        if documents is None:
             return {}
-        compared = replace(compared, taken=replace(compared.taken, config=None))
+        if action == "defaults" and compared.taken is not None:
+            compared = replace(compared, taken=replace(compared.taken, config=None))
+        elif action in ("lift", "keep"):
+            compared = replace(compared, lifted=session.forbidden if action == "lift" else ())
         return {self.compared: compared, self.header: self._header(session, compared, documents), **self._on_controls(session, compared, *controls)}
 
     def _choices(self, chosen: Sequence[str]) -> gr.CheckboxGroup:
@@ -171,7 +180,7 @@ class CompareTab(CompareLayout):
         except UserError as error:
             yield {self.comparing.notice: notice(str(error))}
             return
-        fresh = Compared(session.corpus, order, seen=compared.seen, taken=compared.taken)
+        fresh = Compared(session.corpus, order, seen=compared.seen, taken=compared.taken, lifted=compared.lifted)
         for column in compared.columns:
             self.services.leave_run(column.run)
         yield {self.standing: []}

@@ -19,7 +19,9 @@ from app.components.page import NO_RUN
 from app.components.strip import strip_loading, strip_value
 from app.components.tree import Node, clicked, packs
 from app.evaluating import Episode, Evaluations, open_episode
-from app.explorer import Explorer
+from app.experimenting import Experiments
+from app.experiments_view import sharing
+from app.explorer import RUNS_AT_ONCE, Explorer
 from app.jobs import Finished, stream
 from app.language_models import new_token
 from app.services import RunInView, Services
@@ -62,11 +64,11 @@ class ExploreTab(ExploreLayout):
     def __init__(self, services: Services, evaluations: Evaluations) -> None:
         super().__init__(services, self._find_strip)
         self.services, self.evaluations = services, evaluations
-        self.explorer = Explorer(services)
+        self.explorer, self.experiments = Explorer(services), Experiments(services)
         self.session = gr.State(Session(owner=newcomer(services.settings)), delete_callback=self.explorer.leave)
         self.wanted: gr.State = gr.State(None)
         """What another tab asks to see here: ("agent", name, number), ("run", run id, number), ("continue", run id, steps kept, number) or
-        ("episode", evaluation id, row, number) or ("chunk", chunk id, number).
+        ("episode", evaluation id, row, number) or ("chunk", chunk id, number). And ("forbid", chunk id, number), what a step's card asks for.
 
         The number tells requests apart.
         """
@@ -75,6 +77,10 @@ class ExploreTab(ExploreLayout):
         self.to_sparc: gr.State = gr.State(None)
         """(run id, number) when the run of the page's address is one of SPARC."""
         self.known_taken: gr.State = gr.State(None)
+        self.ended: gr.State = gr.State(None)
+        """(token, number) of a run that has ended and whose evidence is still to be read."""
+        self.read: gr.State = gr.State(("", ""))
+        """(token, why there is no answer or nothing) of the run that was read."""
         self._packed = {component for component in vars(self).values() if isinstance(component, gr.HTML)} - {self.page}
         self._wire()
 
@@ -84,12 +90,13 @@ class ExploreTab(ExploreLayout):
             *(self.steps, self.reading, self.decision, self.best, self.distribution_title, self.distribution, self.parts_card, self.parts),
             *(self.evidence, self.back, self.reset, self.cancel, self.run, self.step, self.agent, self.change_panel, self.figures, self.reading_notice),
             *(self.open_sample, self.open_files, self.open_pasted, self.open_generated, *self.controls.list()),
-            *(self.answer, self.cite, self.cited, self.trail_card, self.trail, self.to_compare, self.to_sparc, self.known_taken),
+            *(self.answer, self.cite, self.cited, self.trail_card, self.trail, self.to_compare, self.to_sparc, self.known_taken, self.ended),
+            *(self.wanted, self.sharing),
         ]
         controls, session = self.controls.list(), self.session
         private = {"outputs": panels, "api_visibility": "private", "show_progress": "hidden"}
         opens = {**private, "concurrency_id": "open", "concurrency_limit": 2}
-        runs = {**private, "concurrency_id": "agent", "concurrency_limit": 1, "trigger_mode": "multiple"}
+        runs = {**private, "concurrency_id": "agent", "concurrency_limit": RUNS_AT_ONCE, "trigger_mode": "multiple"}
         chunking = [self.agent, self.chunker, self.max_tokens]
         slow = [
             self.open_sample.click(self._sends(self._open_sample), [session, self.sample, *chunking], **opens),
@@ -106,9 +113,14 @@ class ExploreTab(ExploreLayout):
         ]
         asks = {**private, "concurrency_id": "cite", "concurrency_limit": 4}
         slow.append(self.cite.click(self._sends(self._cite), [session, *controls], **asks))
+        reads = {**private, "outputs": self.read, "concurrency_id": "answer", "concurrency_limit": 1}
+        slow.append(self.ended.change(self._read, [session, self.ended], **reads))
+        slow[-1].success(self._sends(self._show_answer), [session, self.read], **{**runs, "outputs": [self.answer, self.evidence, self.cite]})
         self.cancel.click(self._sends(self._cancelled), [session, *controls], cancels=slow, **private)
         self.back.click(self._sends(self._back), [session, *controls], **runs)
         self.reset.click(self._sends(self._reset), [session, *controls], **runs)
+        for panel in (self.status, self.sharing):
+            panel.select(self._sends(self._on_share), session, **{**private, "outputs": self.sharing})
         for panel in (self.steps, self.answer, self.cited, self.evidence, self.trail):
             panel.select(self._sends(self._on_tree), [session, *controls], **private)
         for event in (self.strip.select, self.strip.look):
@@ -234,9 +246,9 @@ class ExploreTab(ExploreLayout):
 
     def _busy(self, opening_documents: bool) -> Update:
         """Nothing runs over documents that are about to be replaced."""
-        ready = gr.Button(interactive=not opening_documents)
+        ready = gr.update(interactive=not opening_documents)
         opens = (self.open_sample, self.open_files, self.open_pasted, self.open_generated)
-        return {self.cancel: gr.Button(interactive=opening_documents), self.run: ready, self.step: ready, **dict.fromkeys(opens, ready)}
+        return {self.cancel: gr.update(interactive=opening_documents), self.run: ready, self.step: ready, **dict.fromkeys(opens, ready)}
 
     def _opened(self, session: Session) -> Update:
         """Everything that changes with the documents: known questions, controls at the agent's defaults, empty views."""
@@ -254,7 +266,7 @@ class ExploreTab(ExploreLayout):
             self.known: gr.Dropdown(known, value=query or None, visible=bool(known)),
             self.known_taken: query or None,
             self.opening_progress: [],
-            self.change_panel: gr.Column(visible=False),
+            self.change_panel: gr.update(visible=False),
             self.agent: self.agents(spec),
         }
 
@@ -307,6 +319,8 @@ class ExploreTab(ExploreLayout):
                 yield from self._show_episode(session, evaluation_id, position)
             case ("run", str(run_id), _):
                 yield from self._taking_over(session, run_id, None)
+            case ("forbid", int(chunk_id), _):
+                yield from self._acting(session, controls, lambda query, config: self.explorer.forbid(session, query, config, chunk_id))
             case ("chunk", int(chunk_id), _):
                 yield self._navigated(session, controls, "open", str(chunk_id))
             case ("continue", str(run_id), int(kept), _):
@@ -344,8 +358,12 @@ class ExploreTab(ExploreLayout):
     def _run(self, session: Session, *controls: Any) -> Iterator[Update]:
         yield from self._acting(session, controls, lambda query, config: self.explorer.advance(session, query, config, None))
 
-    def _step(self, session: Session, *controls: Any) -> Iterator[Update]:
-        yield from self._acting(session, controls, lambda query, config: self.explorer.advance(session, query, config, 1))
+    def _step(self, session: Session, *controls: Any) -> Update:
+        """In one piece: to send a piece takes as long as to choose a chunk."""
+        shown: Update = {}
+        for update in self._acting(session, controls, lambda query, config: self.explorer.advance(session, query, config, 1)):
+            shown |= update
+        return shown
 
     def _acting(
         self, session: Session, controls: tuple[Any, ...], action: Callable[[str, EpisodeConfig], Generator[Session]], notice: gr.HTML | None = None
@@ -361,27 +379,38 @@ class ExploreTab(ExploreLayout):
             query, config = read_controls(controls)
             with closing(action(query, config)) as sessions:  # a visitor who cancels or leaves closes the run at once
                 for session in sessions:
-                    yield {**self._view(session, query, config), self.cancel: gr.Button(interactive=True)}
-            yield {**self._figures(self.explorer.run_of(session), session), self.cancel: gr.Button(interactive=False)}
-            yield from self._answering(session)
+                    yield {**self._view(session, query, config), self.cancel: gr.update(interactive=True)}
+            run = self.explorer.run_of(session)
+            yield {**self._figures(run, session), **self._to_read(run), self.cancel: gr.update(interactive=False)}
             self.services.log.flush()
         except UserError as error:
-            yield {notice or self.notice: present.notice(str(error)), self.cancel: gr.Button(interactive=False)}
+            yield {notice or self.notice: present.notice(str(error)), self.cancel: gr.update(interactive=False)}
 
-    def _answering(self, session: Session) -> Iterator[Update]:
-        """The answer that a run ends in, which takes a moment to read; nothing while a run goes on, or was read before."""
-        run = self.explorer.run_of(session)
+    def _to_read(self, run: RunInView | None) -> Update:
+        """Asks for the answer that a run ends in; nothing while a run goes on, or was read before."""
         if run is None or run.trace.stopped is None or run.answer is not None:
-            return
-        yield {self.answer: answer_view.working()}
+            return {}
+        return {self.answer: answer_view.working(), self.ended: (run.token, new_run_id())}
+
+    def _read(self, session: Session, ended: tuple[str, str]) -> tuple[str, str]:
+        """Has the evidence of a run read, which takes a moment: not in the line of those who step."""
+        run = self.explorer.run_of(replace(session, run=ended[0]))
         try:
-            with closing(stream(lambda _: self.services.answer(run))) as items:
-                for item in items:
-                    if isinstance(item, Finished):
-                        told = answer_view.answer(item.result.answer)
-                        yield {self.answer: told, self.evidence: present.evidence(item.result, session), self.cite: gr.Button(visible=True)}
+            if run is not None:
+                self.services.answer(run)
         except UserError as error:
-            yield {self.answer: present.notice(f"no answer was read: {error}")}
+            return ended[0], f"no answer was read: {error}"
+        return ended[0], ""
+
+    def _show_answer(self, session: Session, read: tuple[str, str]) -> Update:
+        """The answer, unless another run is in view by now. In the line of those who step, so that nothing of the page overtakes it."""
+        run, (token, error) = self.explorer.run_of(session), read
+        if run is None or run.token != token:
+            return {}
+        if error:
+            return {self.answer: present.notice(error)}
+        told = present.told(run, session)
+        return {self.answer: answer_view.answer(told), self.evidence: present.evidence(run, session), self.cite: gr.update(visible=told is not None)}
 
     def _cite(self, session: Session, *_: Any) -> Iterator[Update]:
         """A language model's answer as it is written. Without a model, or when none comes, a sentence in its place."""
@@ -389,21 +418,26 @@ class ExploreTab(ExploreLayout):
         if run is None or run.trace.stopped is None:
             return
         if llm is None:
-            yield {self.cited: present.notice("no language model is set; give one in the SPARC tab, under Language model", "info")}
+            words = "no language model is set; give one in the SPARC tab, under Language model"
+            yield {self.cited: [*present.notice(words, "info"), *answer_view.cited(run.cited)]}
             return
 
         def work(report: Callable[[str], None]) -> RunInView:
             return self.services.cite(run, llm, report)
 
-        yield {self.cited: answer_view.asking(llm.name), self.cancel: gr.Button(interactive=True)}
+        yield {self.cited: answer_view.asking(llm.name), self.cancel: gr.update(interactive=True)}
         try:
             with closing(stream(work)) as items:
                 for item in items:
                     written = answer_view.cited(item.result.cited) if isinstance(item, Finished) else answer_view.asking(llm.name, item)
                     yield {self.cited: written}
-            yield {self.cancel: gr.Button(interactive=False)}
+            yield {self.cancel: gr.update(interactive=False)}
         except UserError as error:
-            yield {self.cited: present.notice(f"no answer came: {error}"), self.cancel: gr.Button(interactive=False)}
+            yield {self.cited: [*present.notice(f"no answer came: {error}"), *answer_view.cited(run.cited)], self.cancel: gr.update(interactive=False)}
+        except Exception:
+            logging.getLogger(__name__).exception("a language model could not be asked")
+            words = "something failed while asking; what was there by then is kept, and the server's log says why"
+            yield {self.cited: [*present.notice(words), *answer_view.cited(run.cited)], self.cancel: gr.update(interactive=False)}
 
     def _back(self, session: Session, *controls: Any) -> Update:
         return self._shown(self.explorer.back(session), controls)
@@ -418,10 +452,25 @@ class ExploreTab(ExploreLayout):
         return {**self._shown(session, controls), **update} if session.corpus else {**update, self.session: session}
 
     def _on_tree(self, session: Session, event: gr.EventData, *controls: Any) -> Update:
-        run = self.explorer.run_of(session)
-        if clicked(event)[0] == "compare" and run is not None:
+        run, (action, argument) = self.explorer.run_of(session), clicked(event)
+        if action == "forbid" and argument.isdecimal():
+            return {self.wanted: ("forbid", int(argument), new_run_id())}
+        if action == "compare" and run is not None:
             return {self.to_compare: FromExplore(session.corpus, run.trace.started.query, run.config, new_run_id())}
-        return self._navigated(session, controls, *clicked(event))
+        return self._navigated(session, controls, action, argument)
+
+    def _on_share(self, session: Session, event: gr.EventData, request: gr.Request) -> Update:
+        """Where the run in view is found from now on; in public mode for others, too, once its owner has said so again."""
+        run, (action, argument) = self.explorer.run_of(session), clicked(event)
+        if run is None or action not in ("share", "share-now"):
+            return {self.sharing: []}
+        try:
+            if action == "share-now" and argument == run.run_id:
+                self.experiments.share(run.run_id, session.owner)
+            shared = run.others or not self.services.settings.public or self.experiments.run(run.run_id, session.owner).shared
+        except UserError as error:
+            return {self.sharing: present.notice(str(error))}
+        return {self.sharing: sharing(run.run_id, str(request.headers.get("origin", "")), asks=not shared)}
 
     def _on_reading(self, session: Session, event: gr.EventData, *controls: Any) -> Iterator[Update]:
         action, argument = clicked(event)
@@ -501,7 +550,8 @@ class ExploreTab(ExploreLayout):
             self.session: session,
             self.page: run.run_id if run else None,
             self.header: present.document_header(documents),
-            self.status: [present.status(run, session)],
+            self.status: present.standing_at(run, session),
+            self.sharing: [],
             self.notice: [],
             self.reading_notice: [],
             self.standing: present.standing(run, session, config, query),
@@ -509,27 +559,27 @@ class ExploreTab(ExploreLayout):
             self.steps: present.steps(run, session),
             self.reading: present.reading(documents, run, session),
             self.answer: answer_view.answer(present.told(run, session)),
-            self.cite: gr.Button(visible=present.told(run, session) is not None),
+            self.cite: gr.update(visible=present.told(run, session) is not None),
             self.cited: answer_view.cited(present.cited(run, session)),
             self.evidence: present.evidence(run, session),
-            self.back: gr.Button(interactive=session.cursor > 0),
-            self.reset: gr.Button(interactive=run is not None),
+            self.back: gr.update(interactive=session.cursor > 0),
+            self.reset: gr.update(interactive=run is not None),
         }
 
     def _figures(self, run: RunInView | None, session: Session) -> Update:
         if run is None or not run.trace.n_looks:
-            return {self.figures: gr.Row(visible=False)}
+            return {self.figures: gr.update(visible=False)}
         look = session.look
         has_parts = any(step.content_q is not None for step in run.trace.steps)
         return {
-            self.figures: gr.Row(visible=True),
+            self.figures: gr.update(visible=True),
             self.decision: present.figure_title("Best Q per step and the threshold", present.decision(run.trace, session.cursor)),
             self.best: present.drawn(lambda: best_q_figure(run.trace)),
-            self.trail_card: gr.Column(visible=bool(run.gold)),
+            self.trail_card: gr.update(visible=bool(run.gold)),
             self.trail: gold_trail(present.kept(run.trace, session.cursor), run.gold),
             self.distribution_title: present.figure_title(f"Distribution of Q at step {look}", "chunks that could be chosen, log scale"),
             self.distribution: present.drawn(lambda: _distribution(run, look)),
-            self.parts_card: gr.Column(visible=has_parts),
+            self.parts_card: gr.update(visible=has_parts),
             self.parts: present.drawn(lambda: parts_figure(run.trace)) if has_parts else None,
         }
 

@@ -106,7 +106,8 @@ class ExploreLayout:
                 self.cancel = gr.Button("Cancel", elem_id="qx-cancel", variant="stop", interactive=False, min_width=70)
             with gr.Row(elem_classes="qx-known-row"):
                 self.known = gr.Dropdown([], label="Known questions (support is marked)", elem_id="qx-known", visible=False, scale=6)
-                self.status = tree([present.status(None, Session())], elem_id="qx-status")
+                self.status = tree(present.standing_at(None, Session()), elem_id="qx-status")
+            self.sharing = tree(elem_id="qx-sharing")
             self.notice = tree(elem_id="qx-notice")
             self.standing = tree(elem_id="qx-standing")
             with gr.Accordion("Settings", open=True, elem_id="qx-settings"), gr.Row(elem_classes="qx-sliders"):

@@ -31,6 +31,7 @@ _STRUCTURES: dict[Structure, str] = {
     "json_object": "keeps to JSON, and is told the schema in words",
     "text": "writes JSON in free text",
 }
+FOR_SCRIPTS = "What calls of run_sparc over HTTP and MCP give as llm to have this model asked, as long as this page is open; it holds no key"
 
 
 class LlmPanel:
@@ -145,14 +146,17 @@ class LlmPanel:
 def standing(models: LanguageModels, session: Session | None) -> list[Node]:
     """Which model is asked; `session` None before the page has one."""
     given = None if session is None else models.given(session)
-    if given is not None:
+    copy: Node | None = None
+    if session is not None and given is not None:
         words = f"{_described(given)}, given by you."
+        copy = h("button", {"class": "qx-btn", "data-act": "copy", "data-arg": session.llm, "title": FOR_SCRIPTS}, "Copy name for calls")
     elif models.default is not None:
-        words = f"{models.default.name}, given by whoever runs this app."
+        bound = "" if models.tokens_per_hour is None else f", {models.tokens_per_hour:,} tokens an hour for each visitor"
+        words = f"{models.default.name}, given by whoever runs this app{bound}."
     else:
         words = "None is set: the reader that ships with the app answers by itself."
     closed = "" if models.may_give else " This server takes none from its visitors."
-    return [h("p", {"class": "qx-mut qx-sm"}, words + closed)]
+    return [h("p", {"class": "qx-mut qx-sm"}, words + closed, *([" ", copy] if copy is not None else []))]
 
 
 def _described(llm: Llm) -> str:

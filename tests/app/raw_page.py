@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import secrets
 from contextlib import AbstractContextManager
@@ -21,6 +22,8 @@ class RawPage:
         self._config = self._http.get("/config").raise_for_status().json()
         self._components = {component["id"]: component.get("props", {}) for component in self._config["components"]}
         self._session = secrets.token_hex(6)
+        self._sent: dict[str, int] = {}
+        """Listeners by the id of the event that was sent."""
         self.received = ""
         """Everything that the server sent to this page, as it came."""
 
@@ -34,6 +37,16 @@ class RawPage:
         """What came back from an event; `values`: of components by elem_id, with _ for -, the others as they stand at first."""
         self.queue(elem_id, event, **values).raise_for_status()
         return self.receive()
+
+    def follow(self, came: str) -> str:
+        """What comes of the events that a page's script sends thereupon: of states that changed, and of listeners behind others."""
+        followed = ""
+        while due := self._due(came):
+            for listener in due:
+                self._join(listener, [self._components[place].get("value") for place in listener["inputs"]], {}).raise_for_status()
+            came = self.receive()
+            followed += came
+        return followed
 
     def queue(self, elem_id: str, event: str = "click", **values: Any) -> httpx.Response:
         """The server's answer to the event itself."""
@@ -68,7 +81,16 @@ class RawPage:
         body = {"data": data, "fn_index": listener["id"], "session_hash": self._session, "trigger_id": None, "event_data": None}
         answer = self._http.post("/gradio_api/queue/join", params=query, json=body)
         self.received += answer.text
+        if answer.is_success:
+            self._sent[answer.json()["event_id"]] = listener["id"]
         return answer
+
+    def _due(self, came: str) -> list[dict[str, Any]]:
+        messages = [json.loads(line.removeprefix("data: ")) for line in came.splitlines() if line.startswith("data: ")]
+        states = {state for message in messages for state in (message.get("output") or {}).get("changed_state_ids") or ()}
+        done = {self._sent[message["event_id"]] for message in messages if message["msg"] == "process_completed" and message["success"]}
+        changes = [[state, "change"] for state in states]
+        return [found for found in self._config["dependencies"] if any(change in found["targets"] for change in changes) or found.get("trigger_after") in done]
 
     def _id(self, elem_id: str) -> int:
         return next(place for place, props in self._components.items() if props.get("elem_id") == elem_id)

@@ -6,27 +6,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from core.answer.protocol import Answer, Span
-from core.sparc.events import (
-    Answered,
-    BranchQuery,
-    Cost,
-    Found,
-    Judged,
-    Merged,
-    Note,
-    NoteUpdated,
-    Retrieved,
-    RoundStarted,
-    SparcConfig,
-    SparcEvent,
-    SparcStarted,
-    SparcStopped,
-    Strategy,
-)
+from core.sparc.events import BranchQuery, Cost, Merged, Note, RoundStarted, SparcConfig, SparcEvent, SparcStarted, SparcStopped, Strategy
+from tests.sparc_branch import branch_events
 
 N_CHUNKS = 40
-RULES = "rules and reader words"
-ASKING = Cost(1, 200, 50, 300.0, "json_schema")
+RULES = "rules and words"
+ASKING, RULING = Cost(1, 200, 50, 300.0, "json_schema"), Cost(milliseconds=300.0)
 
 
 class WordReader:
@@ -56,18 +41,16 @@ def text(chunk_id: int) -> str:
     return f"Chunk {chunk_id} tells of Anna."
 
 
-def branch(number: int, one: int, ids: Sequence[int], before: Note, after: Note, answer: str, verdict: Any) -> list[SparcEvent]:
+def branch(number: int, one: int, ids: Sequence[int], before: Note, after: Note, answer: str, verdict: Any, cost: Cost) -> list[SparcEvent]:
     """A branch from its retrieval to its verdict."""
-    return [
-        Retrieved(number, one, tuple(Found(i, 1.0 / (place + 1), text(i)) for place, i in enumerate(ids)), 12.0),
-        NoteUpdated(number, one, before, after, ASKING),
-        Answered(number, one, answer, 0.83 if answer else None, tuple(ids[:1]) if answer else (), ASKING),
-        Judged(number, one, verdict, f"because of chunk {ids[0]}", ASKING),
-    ]
+    sure, cited = (0.83, ids[:1]) if answer else (None, ())
+    told = {"reason": f"because of chunk {ids[0]}", "cost": cost, "confidence": sure, "citations": cited, "milliseconds": 12.0}
+    return branch_events(number, one, {i: text(i) for i in ids}, (before, after), answer, verdict, **told)
 
 
 def story(question: str = "Where did Anna hide the letter?", agents: str = "scripted", n_chunks: int = N_CHUNKS, **settings: Any) -> list[SparcEvent]:
     """Two rounds of two branches: the second branch wins round 1, the first one round 2, whose answer is accepted."""
+    cost = RULING if agents == RULES else ASKING
     empty, m1, m2 = Note(), Note("Anna had a letter. She feared Peter.", (3,)), Note("Anna had a letter. She went to the mill.", (3, 17))
     config = SparcConfig(**{"depth": 3, "max_tokens": 5_000, **settings})
     one, two = BranchQuery(1, question, "bm25", "the plain question"), BranchQuery(2, question, "qrag", "the plain question")
@@ -78,12 +61,14 @@ def story(question: str = "Where did Anna hide the letter?", agents: str = "scri
     return [
         SparcStarted(question, agents, config, n_chunks),
         RoundStarted(1, (one, two), Cost()),
-        *branch(1, 1, (3, 9, 12), empty, Note("Anna had a letter.", (3,)), "", "continue"),
-        *branch(1, 2, (3, 17), empty, m1, "the mill", "continue"),
-        Merged(1, 2, m1, 0.25, ASKING, "it names a place"),
-        RoundStarted(2, (three, four), ASKING),
-        *branch(2, 1, (17, 30), m1, m2, "under the mill stone", "stop"),
-        *branch(2, 2, (9, 31), m1, m1, "with Peter", "continue"),
-        Merged(2, 1, end, 0.0, ASKING, "it says where exactly"),
-        SparcStopped("accepted", "under the mill stone", 2, 1, end.chunk_ids, Cost(15, 3_000, 750, 4_500.0)),
+        *branch(1, 1, (3, 9, 12), empty, Note("Anna had a letter.", (3,)), "", "continue", cost),
+        *branch(1, 2, (3, 17), empty, m1, "the mill", "continue", cost),
+        Merged(1, 2, m1, 0.25, cost, "it names a place"),
+        RoundStarted(2, (three, four), cost),
+        *branch(2, 1, (17, 30), m1, m2, "under the mill stone", "stop", cost),
+        *branch(2, 2, (9, 31), m1, m1, "with Peter", "continue", cost),
+        Merged(2, 1, end, 0.0, cost, "it says where exactly"),
+        SparcStopped(
+            "accepted", "under the mill stone", 2, 1, end.chunk_ids, Cost(15 * cost.calls, 15 * cost.prompt_tokens, 15 * cost.completion_tokens, 4_500.0)
+        ),
     ]

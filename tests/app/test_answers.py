@@ -6,9 +6,10 @@ import re
 
 from playwright.sync_api import Page, expect
 
+from tests.app.axe import grave_faults
 from tests.app.conftest import RunningApp, wait_ready
 from tests.conftest import OpenPage
-from tests.llm_server import Hangs, serve_llm
+from tests.llm_server import Answers, Hangs, serve_llm
 
 ANSWER = "#qx-answer .qx-answer-text"
 
@@ -69,12 +70,30 @@ def test_a_language_model_cites_chunks_which_the_reader_checks(running_app: Runn
         page.get_by_role("tab", name="Explore", exact=True).click()
         page.locator("#qx-cite").click()
         expect(cited.locator(".qx-answer-cited")).to_have_count(3, timeout=60_000)
+        expect(cited.locator(".qx-answer-cited").nth(0).locator(".qx-crossed")).to_have_count(1)  # one of its three chunks holds nothing of it
+        expect(cited.locator(".qx-answer-cited").nth(0)).not_to_contain_text("not borne out")
         expect(cited.locator(".qx-answer-cited").nth(1)).to_contain_text("not borne out")
+        expect(cited.locator(".qx-answer-cited").nth(2)).to_contain_text("cites no chunk")
         expect(cited).to_contain_text("cites passage 9, which it was not given")
         expect(cited).to_contain_text("<b>So they say</b>")
         told = cited.locator(".qx-answer-cited").all_inner_texts()
-        cited.locator(".qx-link").first.click()
-        expect(page.locator("#qx-reading .qx-marked").first).to_be_visible(timeout=20_000)
+        link = cited.locator(".qx-link").nth(1)
+        link.click()
+        expect(page.locator("#qx-reading .qx-crumb")).to_contain_text(f"chunk {int(link.get_attribute('data-arg') or ''):,} of", timeout=20_000)
+        expect(page.locator("#qx-reading .qx-marked")).to_be_visible()
+        for scheme in ("light", "dark"):
+            page.emulate_media(color_scheme=scheme)
+            page.wait_for_timeout(300)  # colours fade
+            assert grave_faults(page) == []
+        page.set_viewport_size({"width": 360, "height": 740})
+        page.wait_for_timeout(300)
+        assert page.evaluate("document.documentElement.scrollWidth") <= 360
+        page.set_viewport_size({"width": 1280, "height": 900})
+
+        server.answer(Answers(429, headers={"Retry-After": "3600"}))
+        page.locator("#qx-cite").click()
+        expect(cited).to_contain_text("no answer came: scripted-7b at", timeout=20_000)
+        assert cited.locator(".qx-answer-cited").all_inner_texts() == told, "what was there stays"
 
         server.answer(Hangs())
         page.locator("#qx-cite").click()

@@ -200,7 +200,10 @@ def test_what_explore_never_chooses_is_left_out_for_agents_alone(comparisons: Co
     shown = json.dumps(view.results(place, columns))
     assert shown.count(f"{len(never)} chunks forbidden" if len(never) > 1 else "1 chunk forbidden") == 1
     words = json.dumps(view.as_in_explore("qrag:tiny", place.order, agent.config))
-    assert f"never chooses chunk{'s' if len(never) > 1 else ''} {', '.join(map(str, never))}." in words
+    assert f"{', '.join(map(str, never))} {'are' if len(never) > 1 else 'is'} forbidden here, as in Explore." in words
+    lifted = json.dumps(view.as_in_explore("qrag:tiny", ComparisonOrder(QUERY, EVERY, 3), agent.config, never))
+    assert "forbidden in Explore, but not here." in lifted
+    assert '"keep"' in lifted
     assert "forbidden chunks" in json.dumps(view.changes(place, ComparisonOrder(QUERY, EVERY, 3), True))
 
 
@@ -238,7 +241,13 @@ def test_a_run_of_explore_is_taken_over_once_and_as_long_as_its_documents_are_op
     assert order == ComparisonOrder(QUERY, ("qrag:tiny",), 2, True, settings, (7,))
     header = json.dumps(update[tab.header])
     assert "temperature 0.5" in header
-    assert "never chooses chunk 7." in header
+    assert "Chunk 7 is forbidden here, as in Explore." in header
+
+    lifted = tab._on_header(session, compared, gr.EventData(None, {"act": "lift", "arg": ""}), QUERY, ["qrag:tiny"], "same", 2)
+    assert "Chunk 7 is forbidden in Explore, but not here." in json.dumps(lifted[tab.header])
+    assert tab._order(session, lifted[tab.compared], QUERY, ["topk"], "same", 2).forbidden == ()
+    kept = tab._on_header(session, lifted[tab.compared], gr.EventData(None, {"act": "keep", "arg": ""}), QUERY, ["qrag:tiny"], "same", 2)
+    assert tab._order(session, kept[tab.compared], QUERY, ["topk"], "same", 2).forbidden == (7,)
 
     later = tab._shown(session, "typed in Explore ?", compared, wanted, "typed here ?", ["bm25"], "same", 3)
     assert (later[tab.question], later[tab.k], later[tab.methods].value) == ("typed here ?", 3, ["bm25"])
@@ -480,14 +489,14 @@ def test_a_run_is_opened_from_explore_changed_and_cut_anew(tiny_app: RunningApp,
     unwanted = chosen_in_explore(page)[0]
     page.locator("#qx-steps .qx-step-head .qx-link").first.click()
     expect(page.locator("#qx-reading .qx-crumb")).to_contain_text(f"chunk {unwanted:,} of", timeout=30_000)
-    page.get_by_role("button", name="Never this chunk").click()
+    page.locator("#qx-reading").get_by_role("button", name="Never this chunk").click()
     expect(page.locator("#qx-standing")).to_contain_text(f"chunk {unwanted:,}", timeout=30_000)
     expect(page.locator("#qx-steps .qx-step")).to_have_count(3, timeout=30_000)
     expect(page.locator("#qx-steps")).not_to_contain_text(f"chunk {unwanted:,}\n", timeout=30_000)
     chosen = chosen_in_explore(page)
     page.locator("#qx-evidence").get_by_role("button", name="Open in Compare").click()
 
-    expect(page.locator("#qx-compare-header")).to_contain_text(f"Explore never chooses chunk {unwanted:,}.", timeout=30_000)
+    expect(page.locator("#qx-compare-header")).to_contain_text(f"Chunk {unwanted:,} is forbidden here, as in Explore.", timeout=30_000)
     expect(page.locator("#qx-compare-k input[type=number]")).to_have_value("3")
     compare(page, 4)
     assert ids(page, 0) == chosen

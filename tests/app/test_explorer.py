@@ -153,6 +153,18 @@ def test_closing_a_run_early_logs_it_as_cancelled(explorer: Explorer, session: S
     assert (logged.status, logged.n_steps) == ("cancelled", 1)
 
 
+def test_a_run_that_goes_on_elsewhere_is_left_to_it(explorer: Explorer, session: Session) -> None:
+    elsewhere = explorer.advance(session, QUERY, CONFIG, None)
+    first = next(elsewhere)
+    with pytest.raises(BadRequest, match="goes on elsewhere"):
+        list(explorer.advance(first, QUERY, CONFIG, 1))
+    explorer.reset(first)
+    whole = last(elsewhere)
+    run = explorer.run_of(whole)
+    assert run is not None
+    assert (whole.cursor, explorer.services.log.get(run.run_id).status) == (4, "complete")
+
+
 def test_a_run_comes_back_after_a_restart_and_goes_on_as_a_child(explorer: Explorer, session: Session) -> None:
     half = last(explorer.advance(last(explorer.advance(session, QUERY, CONFIG, 1)), QUERY, CONFIG, 1))
     run = explorer.run_of(half)

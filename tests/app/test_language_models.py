@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import gradio as gr
@@ -12,15 +13,17 @@ from playwright.sync_api import Page, expect
 from pydantic import SecretStr
 
 from app.build import STYLES
-from app.language_models import Given, LanguageModels, new_token
+from app.language_models import Given, LanguageModels, Metered, new_token
 from app.services import Recent, Services
 from app.session import Session
 from app.settings import Settings
 from app.tabs.llm_panel import LlmPanel, standing
 from app.theme import build_theme
+from app.visitors import LLM_TOKENS_PER_HOUR, LlmAllowance
 from core.errors import BadRequest
 from core.llm.endpoint import EndpointLlm
-from core.llm.protocol import LlmError, Message
+from core.llm.protocol import LlmCancelled, LlmError, Message, Sampling
+from core.llm.scripted import ScriptedLlm
 from tests.conftest import OpenPage
 from tests.llm_server import KEY, Answers, LlmServer, refuses, serve_llm
 
@@ -105,9 +108,35 @@ def test_a_model_for_everyone_may_lie_inside(server: LlmServer) -> None:
     llm = models.get(Session())
     assert llm is not None
     assert llm.chat(ASKED).text == "Yes."
-    assert "house, given by whoever runs this app" in str(standing(models, HERE))
+    assert "house, given by whoever runs this app, 300,000 tokens an hour for each visitor." in str(standing(models, HERE))
     with pytest.raises(BadRequest, match="QRAG_LLM_URL and QRAG_LLM_MODEL belong together"):
         models_of(llm_url=server.url)
+
+
+def test_an_hour_s_tokens_are_counted_by_what_was_taken_and_begin_anew() -> None:
+    now = [datetime(2026, 5, 1, 13, 50, tzinfo=UTC)]
+    allowance = LlmAllowance(lambda: now[0])
+    one, other = (Metered(ScriptedLlm(lambda _: "Yes."), owner, allowance) for owner in ("a" * 64, "b" * 64))
+    asked, replied = 3, 1
+    large = Sampling(max_tokens=LLM_TOKENS_PER_HOUR - asked - (asked + replied))
+    for _ in range(2):
+        assert one.chat(ASKED, large).completion_tokens == replied
+    with pytest.raises(LlmError, match="299,996 tokens, and 299,992 of the 300,000 that a visitor has for an hour are left; come back after 14:00 UTC"):
+        one.chat(ASKED, large)
+    assert other.chat(ASKED, large).text == "Yes."
+    now[0] += timedelta(minutes=10)
+    assert one.chat(ASKED, large).text == "Yes."
+
+
+def test_a_call_that_is_cancelled_stays_counted_and_one_that_fails_does_not() -> None:
+    allowance = LlmAllowance()
+    most = Sampling(max_tokens=LLM_TOKENS_PER_HOUR - 3)
+    with pytest.raises(LlmError, match="no reply left"):
+        Metered(ScriptedLlm([]), "b" * 64, allowance).chat(ASKED, most)
+    with pytest.raises(LlmCancelled):
+        Metered(ScriptedLlm(["Yes."]), "b" * 64, allowance).chat(ASKED, most, cancelled=lambda: True)
+    with pytest.raises(LlmError, match="and 0 of the 300,000"):
+        Metered(ScriptedLlm(["Yes."]), "b" * 64, allowance).chat(ASKED, Sampling(max_tokens=1))
 
 
 def test_a_page_without_a_token_is_sent_to_reload() -> None:

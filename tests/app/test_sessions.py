@@ -11,8 +11,9 @@ import gradio as gr
 import pytest
 
 from app import sessions as held
-from app.build import build_app
+from app.build import QUEUE_SIZE, build_app
 from app.explorer import Explorer
+from app.fairness import queue_up
 from app.opening import open_pasted
 from app.services import MAX_LEFT_RUNS, Services
 from app.session import Session
@@ -76,7 +77,7 @@ def url(services: Services, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     """A server that lets go of closed pages at once."""
     monkeypatch.setattr(held, "CLOSED_SECONDS", 0.2)
     blocks = build_app(services)
-    _, url, _ = blocks.queue().launch(prevent_thread_lock=True, quiet=True, ssr_mode=False, mcp_server=False)
+    _, url, _ = queue_up(blocks, services.settings, QUEUE_SIZE).launch(prevent_thread_lock=True, quiet=True, ssr_mode=False, mcp_server=False)
     keep_lean(blocks, services)
     yield url.rstrip("/")
     blocks.close()
@@ -93,6 +94,16 @@ def test_closed_pages_free_what_they_had_open(url: str, services: Services) -> N
             assert "step 2 of 2" in page.press("qx-run", qx_question="where was mary ?", qx_budget=2, qx_stops=False)
         assert (len(services.corpora.all()), len(services.runs.all())) == (4, 3)
     wait_until(lambda: (len(services.corpora.all()), len(services.runs.all())) == (1, 0))
+
+
+def test_quick_clicks_of_a_page_are_worked_off_one_after_another(url: str, services: Services) -> None:
+    page = RawPage(url)
+    page.load("")
+    for _ in range(5):
+        page.queue("qx-step", qx_question="where was mary ?", qx_budget=7, qx_stops=False).raise_for_status()
+    page.receive()
+    (run,) = services.runs.all()
+    assert [step.step for step in run.trace.steps] == [1, 2, 3, 4, 5]
 
 
 def wait_until(true: Callable[[], bool], seconds: float = 20.0) -> None:

@@ -24,13 +24,16 @@ from app.tabs.sparc import read_order
 from core.errors import BadRequest, Cancelled, LogError, RunNotFound
 from core.experiments import ExperimentLog, LoggedRun, export_runs, import_runs
 from core.experiments.page import run_page
+from core.llm.endpoint import connect
 from core.llm.protocol import LlmCancelled, LlmError, Message
 from core.llm.scripted import ScriptedLlm
+from core.llm.wire import Patience
 from core.sparc.events import Merged, SparcConfig
+from tests.app.axe import grave_faults
 from tests.app.conftest import RunningApp, wait_ready
 from tests.app.sparc_story import WordReader
 from tests.conftest import OpenPage
-from tests.llm_server import Hangs, Request, serve_llm
+from tests.llm_server import Answer, Answers, BreaksOff, Hangs, Request, Says, serve_llm
 
 QUESTION = "where did anna hide the letter ?"
 SUPPORT = (3, 7)
@@ -83,7 +86,7 @@ def test_a_run_is_drawn_again_from_the_log_alone(runs: SparcRuns, services: Serv
     assert list(kept.trace.chosen) == order
     assert kept.record.label == {"support": list(SUPPORT)}
     assert kept.details["answer"]["text"] == run.trace.answer
-    assert kept.details["answer"]["by"] == "rules and reader words"
+    assert kept.details["answer"]["by"] == "rules and words"
     again = without_memory(services).view(run.run_id, None)
     assert again.trace == run.trace
     assert again.workspace is not None
@@ -241,7 +244,7 @@ def test_the_exported_page_tells_the_branches_only_with_texts(runs: SparcRuns, s
     assert isinstance(services.log, ExperimentLog)
     kept, texts = logged(services, run), services.log.documents(run.run_id)
     with_text, without = run_page(kept, texts, with_text=True), run_page(kept, texts)
-    for branches_alone in ("<h2>Round 1</h2>", "rules and reader words"):
+    for branches_alone in ("<h2>Round 1</h2>", "rules and words"):
         assert branches_alone in with_text
         assert branches_alone not in without
     assert "Chunks of a branch" in without
@@ -319,6 +322,22 @@ def test_a_comparison_has_it_as_a_column_at_equal_size(runs: SparcRuns, services
     assert "its branches score only what they retrieve" in shown
 
 
+def test_a_comparison_whose_language_model_dies_says_so_and_keeps_the_branches(runs: SparcRuns, services: Services, documents: OpenDocuments) -> None:
+    order = ComparisonOrder(QUESTION, ("topk", "bm25", "sparc"), 3)
+    comparisons = Comparisons(services, runs)
+    told: list[Comparing[ColumnRef]] = []
+    refs = comparisons.run(documents, order, told.append, scripted(refuse_after=7))
+    assert [ref.refused == "" for ref in refs] == [True, True, False]
+    assert "an agent could not go on: the endpoint at http://127.0.0.1:9 did not answer" in refs[2].refused
+    assert isinstance(services.log, ExperimentLog)
+    [row] = services.log.search(owner=None, method="sparc").rows
+    assert row.status == "failed"
+    kept = runs.view(row.run_id, None)
+    assert kept.trace.stopped is not None
+    assert (kept.trace.stopped.reason, kept.trace.stopped.round) == ("failed", 1)
+    assert sorted(logged(services, kept).trace.chosen) == sorted(kept.evidence)[: len(logged(services, kept).trace.chosen)]
+
+
 def test_a_comparison_that_is_cancelled_keeps_the_branches(runs: SparcRuns, services: Services, documents: OpenDocuments) -> None:
     def report(now: Comparing[ColumnRef]) -> None:
         if now.stage == "branching" and now.done == 1:
@@ -336,7 +355,7 @@ def test_callers_without_a_page_run_it_too(runs: SparcRuns, services: Services, 
     operations = Operations(services, Comparisons(services), runs)
     reply = operations.run_sparc(documents.token, QUESTION, depth=1, k=2, strategies=["bm25"])
     assert reply["status"] == "complete"
-    assert reply["by"] == "rules and reader words"
+    assert reply["by"] == "rules and words"
     assert reply["trace"]["events"][0]["config"]["k"] == 2
     assert {*reply["evidence"]} <= {*range(30)}
     found = operations.search_runs(method="sparc")
@@ -353,16 +372,34 @@ def test_controls_that_are_empty_are_refused() -> None:
             read_order([None if i == at else value for i, value in enumerate(values)])
 
 
-def test_a_local_model_that_has_learned_nothing_ends_in_a_sentence(runs: SparcRuns, services: Services, documents: OpenDocuments, tmp_path: Path) -> None:
-    from core.llm.local import LocalLlm  # takes seconds
-    from tests.tiny_causal import save_tiny_causal
+ENDPOINTS: dict[str, tuple[Answer, str]] = {
+    "slow": (Hangs(head=False), "said nothing for 0.5 s"),
+    "slow in the middle": (Hangs('{"note": "Anna'), "said nothing for 0.5 s"),
+    "malformed": (Answers(200, "data: {not json}\n\n", "text/event-stream"), "sent something that is no part of a chat reply"),
+    "speaking of something else": (Says("I would rather not."), "twice gave no usable JSON object"),
+    "rate-limiting": (Answers(429, '{"error": {"message": "over quota"}}', headers={"Retry-After": "3600"}), "answered 429 (over quota)"),
+    "dying": (BreaksOff('{"note": "Anna'), "broke off in the middle of its reply; try again, 2 times in a row"),
+}
 
-    local = LocalLlm(str(save_tiny_causal(tmp_path / "tiny-causal", window=8_192)), "cpu")
-    config = SparcConfig(width=1, depth=1, k=2, strategies=("bm25",), first_round="rewrite")
-    run = runs.run(documents, SparcOrder(QUESTION, config), local, quiet)
-    assert run.status == "failed"
-    assert "tiny-causal" in (run.message or "")
-    assert logged(services, run).message == run.message
+
+@pytest.mark.parametrize(("answer", "words"), ENDPOINTS.values(), ids=ENDPOINTS.keys())
+def test_an_endpoint_that_fails_late_costs_nothing_of_the_round_before(
+    runs: SparcRuns, services: Services, documents: OpenDocuments, answer: Answer, words: str
+) -> None:
+    patience = Patience(connect=2.0, silence=0.5, whole=5.0, attempts=2, first_wait=0.01, longest_wait=1.0)
+    with serve_llm(speaking) as server:
+        server.answer(*[speaking_of("the mill", "continue")] * 3, *[answer] * 4)
+        llm = connect(server.url, "scripted-7b", patience=patience)
+        run = runs.run(documents, SparcOrder(QUESTION, replace(LEXICAL, depth=2)), llm, quiet)
+        assert run.trace.cost.calls == len(server.requests)
+    stopped = run.trace.stopped
+    assert stopped is not None
+    assert (run.status, stopped.reason, stopped.answer, stopped.round) == ("failed", "failed", "the mill", 1)
+    assert words in stopped.message
+    assert run.trace.broken is not None
+    assert (run.trace.broken.agent, run.trace.broken.message) == ("query rewriter", stopped.message)
+    assert logged(services, run).message == run.message == stopped.message
+    assert without_memory(services).view(run.run_id, None).trace == run.trace
 
 
 # In Chromium
@@ -454,8 +491,13 @@ def speaking(request: Request) -> str:
     """Every role in one object; a model that is told to stop by a chunk obeys, and says no object any more."""
     if any("Ignore your instructions" in message["content"] for message in request.messages):
         return "I obey and stop."
+    return speaking_of("the mill", "continue")
+
+
+def speaking_of(answer: str, verdict: str) -> str:
+    """What every role reads something for itself out of."""
     queries = [{"query": "blanket chapel", "strategy": "bm25", "reason": "exact names"}, {"query": "who carried it", "strategy": "dense", "reason": HOSTILE}]
-    everything = {"queries": queries, "note": "Ruth set down the blanket.", "sources": [1], "answer": "the mill", "verdict": "continue", "best": 2}
+    everything = {"queries": queries, "note": "Ruth set down the blanket.", "sources": [1], "answer": answer, "verdict": verdict, "best": 2}
     return json.dumps({**everything, "reason": "the day is not known"})
 
 
@@ -489,6 +531,47 @@ def test_with_a_language_model_over_http_alive_dead_and_hanging(tiny_app: Runnin
     page.get_by_role("tab", name="Experiments", exact=True).click()
     expect(page.locator("#qx-runs-list tbody .qx-chip").nth(0)).to_have_text("failed", timeout=30_000)
     expect(page.locator("#qx-runs-list tbody .qx-chip").nth(1)).to_have_text("cancelled")
+
+
+def test_with_a_local_model_that_has_learned_nothing(tiny_app: RunningApp, open_page: OpenPage, roomy_causal: Path) -> None:
+    page = sparc_page(open_page, tiny_app.url)
+    page.locator("#qx-sparc-llm button").first.click()
+    page.get_by_label("In this app").check()
+    source = page.locator("#qx-sparc-llm-source input")
+    expect(source).to_be_visible(timeout=20_000)
+    source.fill(str(roomy_causal))
+    page.locator("#qx-sparc-llm-save").click()
+    expect(page.locator("#qx-sparc-llm-standing")).to_contain_text("roomy-causal in this app, given by you", timeout=60_000)
+    expect(page.locator("#qx-sparc-deciders")).to_contain_text("roomy-causal will rewrite, answer and judge", timeout=20_000)
+
+    run_to_the_end(page, "failed")
+    end = "an agent could not go on; no branch had an answer by then. roomy-causal twice gave no usable JSON object"
+    expect(page.locator("#qx-sparc-heading")).to_contain_text(end)
+    expect(page.locator("#qx-sparc-heading")).to_contain_text("roomy-causal rewrites, answers and judges")
+    expect(page.locator("#qx-sparc-heading .qx-number").nth(1)).to_contain_text("4")  # two branches, each asked twice
+    cards = page.locator("#qx-sparc-rounds .qx-branch")
+    expect(cards).to_have_count(2)
+    for card in cards.all():
+        expect(card).to_contain_text("roomy-causal twice gave no usable JSON object")
+        expect(card.locator(".qx-mark.qx-warn")).to_have_text("context manager")
+        expect(card.locator("summary")).to_contain_text("2 calls")
+    assert grave_faults(page) == []
+    told = rounds_of(page)
+    again = open_page(f"{tiny_app.url}/?run={page.evaluate('new URL(location.href).searchParams.get(`run`)')}")
+    expect(again.locator("#qx-sparc-heading")).to_contain_text(end, timeout=60_000)
+    assert rounds_of(again) == told
+
+    page.get_by_role("tab", name="Explore", exact=True).click()
+    page.locator("#qx-run").click()
+    expect(page.locator("#qx-cite")).to_be_visible(timeout=60_000)
+    page.locator("#qx-cite").click()
+    cited = page.locator("#qx-cited")
+    expect(cited).to_contain_text("Answer of roomy-causal", timeout=60_000)
+    expect(cited).to_contain_text("citations checked by the reader", timeout=60_000)
+    expect(cited).to_contain_text("was cut off after 400 tokens")
+    expect(cited.locator(".qx-answer-cited").first).to_contain_text("cites no chunk")
+    expect(page.locator("#qx-cancel")).to_be_disabled()
+    assert page.evaluate("document.documentElement.scrollWidth") <= 1280
 
 
 def test_a_chunk_that_gives_orders_ends_nothing_by_itself(tiny_app: RunningApp, open_page: OpenPage) -> None:

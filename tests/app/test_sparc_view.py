@@ -13,7 +13,7 @@ import pytest
 from app import sparc_view as view
 from app.components.tree import Node
 from app.sparcing import SparcRun
-from core.sparc.events import Answered, BranchQuery, Cost, Merged, Note, Retrieved, RoundStarted, SparcEvent, SparcStopped
+from core.sparc.events import Answered, BranchQuery, BrokenOff, Cost, Merged, Note, Retrieved, RoundStarted, SparcEvent, SparcStopped
 from core.sparc.trace import fold_sparc
 from core.types import workspace_of_chunks
 from tests.app.sparc_story import N_CHUNKS, RULES, story, text
@@ -100,6 +100,20 @@ def test_a_card_tells_chunks_note_answer_verdict_and_cost() -> None:
         ("30", False, "true"),
     ]
     assert chips[0][1]["aria-label"] == "chunk 17, support, found before by 1.2"
+
+
+def test_who_could_not_go_on_is_named_where_it_happened_with_what_it_took() -> None:
+    spent = Cost(2, 300, 40, 900.0)
+    before, why = story()[:5], "tiny twice gave no usable JSON object"
+    failed = BrokenOff(1, 1, "answer evaluator", "failed", why, spent)
+    run = run_of([*before, failed, SparcStopped("failed", "", 0, 0, (), spent, why)], status="failed")
+    card = having(view.rounds(run), "qx-branch")[0][2]
+    assert f"ended answer evaluator {why}" in " ".join(words(card).split())
+    assert "answer evaluator 2 300 + 40 900 none" in " ".join(words(card).split())
+    assert run.trace.rounds[0].branches[0].cost.calls == 2 + 2
+    merging = BrokenOff(1, 0, "context manager", "calls", "", spent)
+    merge = having(view.rounds(run_of([*before, merging])), "qx-merge")[0][2]
+    assert words(merge).split("  ")[0].strip() == "context manager the budget of calls is used up"
 
 
 def test_totals_stand_against_their_budgets() -> None:

@@ -1,0 +1,130 @@
+"""run_sparc for callers without a page, by a language model: which one they may name, what a visitor may take of the server's, and where no key may be."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playwright.sync_api import expect
+from pydantic import SecretStr
+
+from app.api import Operations
+from app.comparing import Comparisons
+from app.language_models import new_token
+from app.services import Services
+from app.session import Session
+from app.settings import Settings
+from app.sparcing import SparcRuns
+from app.visitors import owner_of
+from core.errors import BadRequest
+from tests.app.conftest import RunningApp, StartApp
+from tests.app.sparc_story import WordReader
+from tests.app.test_api import ANN, BOB, QUERY, TEXT, call, over_mcp
+from tests.app.test_sparc_tab import set_model, sparc_page, speaking
+from tests.conftest import OpenPage
+from tests.llm_server import KEY, Answers, LlmServer, Says, serve_llm
+
+SMALL: dict[str, Any] = {"query": QUERY, "width": 1, "depth": 1, "strategies": ["bm25"]}
+"""A run of three calls."""
+
+
+@pytest.fixture
+def server() -> Iterator[LlmServer]:
+    with serve_llm(speaking) as server:
+        yield server
+
+
+@pytest.fixture
+def operations(server: LlmServer, tiny: Path, tmp_path: Path) -> Iterator[Operations]:
+    """Of a public app with a model for everyone, whose visitors may give their own at the same host."""
+    model: dict[str, Any] = {"llm_url": server.url, "llm_model": "house", "llm_key": SecretStr(KEY), "llm_allow": server.url}
+    services = Services(Settings(checkpoint=str(tiny), log=tmp_path / "log.duckdb", public=True, **model))
+    vars(services)["reader"] = WordReader()
+    yield Operations(services, Comparisons(services), SparcRuns(services))
+    services.close()
+
+
+def opened(operations: Operations, visitor: str) -> str:
+    return operations.open_document(text=TEXT, chunker="sentences", max_tokens=12, visitor=visitor)["document_id"]
+
+
+def test_the_model_of_the_app_answers_and_its_key_is_in_its_requests_alone(
+    server: LlmServer, start_app: StartApp, tiny: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in {"URL": server.url, "MODEL": "house", "KEY": KEY}.items():
+        monkeypatch.setenv(f"QRAG_LLM_{name}", value)
+    app = start_app("--checkpoint", str(tiny))
+    document = call(app.url, "open_document", text=TEXT, chunker="sentences", max_tokens=12)[1][0]["document_id"]
+
+    event, [reply] = call(app.url, "run_sparc", document_id=document, **SMALL)
+    assert (event, reply["status"], reply["by"], reply["text"]) == ("complete", "complete", "house", "the mill")
+    assert reply["cost"] == {"calls": 3, "prompt_tokens": 33, "completion_tokens": 21}
+    assert [request.headers["authorization"] for request in server.requests] == [f"Bearer {KEY}"] * 3
+    tools, mcp = asyncio.run(
+        over_mcp(app.url, [("open_document", {"text": TEXT, "chunker": "sentences", "max_tokens": 12}), ("run_sparc", {"document_id": "$document", **SMALL})])
+    )
+    assert json.loads(mcp[1][1])["by"] == "house"
+    assert "Never a key or address" in tools["run_sparc"].inputSchema["properties"]["llm"]["description"]
+
+    n_asked = len(server.requests)
+    _, [by_rules] = call(app.url, "run_sparc", document_id=document, llm="none", **SMALL)
+    assert (by_rules["by"], by_rules["cost"]["calls"]) == ("rules and reader", 0)
+    assert len(server.requests) == n_asked
+
+    server.answer(Answers(401, json.dumps({"error": {"message": f"{KEY} is wrong"}})))
+    _, [refused] = call(app.url, "run_sparc", document_id=document, **SMALL)
+    assert (refused["status"], refused["stop_reason"]) == ("failed", "failed")
+    assert "refused the key (401); check it" in refused["trace"]["message"]
+    event, pasted = call(app.url, "run_sparc", document_id=document, llm=KEY, **SMALL)
+    assert event == "error"
+    assert "llm names no language model that is there now" in pasted["error"]
+
+    said = json.dumps([reply, by_rules, refused, pasted, mcp])
+    files = {path: path.read_bytes() for path in app.home.rglob("*") if path.is_file()}
+    assert app.home / "app.out" in files
+    assert KEY not in said
+    assert [path for path, content in files.items() if KEY.encode() in content] == []
+
+
+def test_a_model_given_on_a_page_is_named_in_calls_while_the_page_has_it(server: LlmServer, tiny_app: RunningApp, open_page: OpenPage) -> None:
+    page = sparc_page(open_page, tiny_app.url)
+    expect(page.get_by_role("button", name="Copy name for calls")).to_have_count(0)
+    set_model(page, server.url)
+    name = page.get_by_role("button", name="Copy name for calls").get_attribute("data-arg")
+    document = call(tiny_app.url, "open_document", text=TEXT, chunker="sentences", max_tokens=12)[1][0]["document_id"]
+    _, [reply] = call(tiny_app.url, "run_sparc", document_id=document, llm=name, **SMALL)
+    assert (reply["by"], len(server.requests)) == ("scripted-7b", 3)
+    assert call(tiny_app.url, "run_sparc", document_id=document, **SMALL)[1][0]["by"] == "rules and reader", "others have no model"
+    page.locator("#qx-sparc-llm-forget").click()
+    expect(page.locator("#qx-sparc-llm-standing")).to_contain_text("None is set", timeout=20_000)
+    event, gone = call(tiny_app.url, "run_sparc", document_id=document, llm=name, **SMALL)
+    assert event == "error"
+    assert "save one under Language model" in gone["error"]
+
+
+def test_a_visitor_s_model_is_nobody_else_s(operations: Operations, server: LlmServer) -> None:
+    token = new_token()
+    operations.services.language_models.give(Session(owner=owner_of(operations.services.settings, ANN), llm=token), server.url, "hers", SecretStr(""))
+    reply = operations.run_sparc(opened(operations, ANN), llm=token, visitor=ANN, **SMALL)
+    assert (reply["by"], reply["status"]) == ("hers", "failed"), "it is listed, and leads inside"
+    assert "leads into a private network" in reply["trace"]["message"]
+    with pytest.raises(BadRequest, match="llm names no language model") as refused:
+        operations.run_sparc(opened(operations, BOB), llm=token, visitor=BOB, **SMALL)
+    assert token not in str(refused.value)
+
+
+def test_a_visitor_takes_no_more_of_the_app_s_model_than_an_hour_has(operations: Operations, server: LlmServer) -> None:
+    server.answer(Says(json.dumps({"note": "Ruth went to the mill.", "sources": [1]}), usage={"prompt_tokens": 290_000, "completion_tokens": 9_500}))
+    mine, theirs = opened(operations, ANN), opened(operations, BOB)
+    reply = operations.run_sparc(mine, visitor=ANN, **SMALL)
+    assert (reply["status"], reply["cost"]["calls"]) == ("failed", 1)
+    message = reply["trace"]["message"]
+    assert "and 500 of the 300,000 that a visitor has for an hour are left; come back after" in message
+    again = operations.run_sparc(mine, visitor=ANN, **SMALL)
+    assert (again["status"], again["cost"]["calls"], len(server.requests)) == ("failed", 0, 1), "nobody is asked any more"
+    assert operations.run_sparc(theirs, visitor=BOB, **SMALL)["status"] == "complete"
+    assert operations.run_sparc(mine, llm="none", visitor=ANN, **SMALL)["by"] == "rules and words"
