@@ -21,6 +21,7 @@ from typing import Any, Generic, TypeVar
 
 import numpy as np
 
+from app import freed
 from app.export_upkeep import ExportUpkeep, copy_named
 from app.language_models import MAX_GIVEN, LanguageModels
 from app.settings import Settings
@@ -590,7 +591,7 @@ class Services:
 
     def _serve_readers(self) -> None:
         """Takes in runs that command lines left in the inbox, deletes what visitors left behind, keeps the caches within bounds, and
-        refreshes the snapshot when something is new."""
+        when something is new, refreshes the snapshot and gives freed memory back."""
         assert isinstance(self.log, ExperimentLog)
         pause, expired_at = _SNAPSHOT_PAUSE, -_EXPIRY_PAUSE
         while not self._closing.wait(pause):
@@ -603,6 +604,7 @@ class Services:
                 if self.log.import_inbox() or self._unread.is_set():
                     self._unread.clear()
                     self.log.snapshot()
+                    freed.give_back()
             except LogError as error:
                 _logger.warning("the log could not be copied for other programs: %s", error)
             pause = max(_SNAPSHOT_PAUSE, 20 * (time.monotonic() - began))  # a large log must not be copied all the time
