@@ -28,6 +28,16 @@ RUNS_AT_ONCE = 3
 """Runs that are gone on with at the same time: while one's chunks are scored, another's page is drawn, and a third waits for the log."""
 
 
+def open_in_explore(services: Services, session: Session) -> OpenDocuments:
+    """The documents that other tabs work on. Raises BadRequest."""
+    if session.opening:
+        raise BadRequest("a document is being opened in Explore; wait until it is there, or cancel it")
+    documents = services.corpora.get(session.corpus)
+    if documents is None or documents.owner != session.owner:
+        raise BadRequest("no document is open; open one in Explore")
+    return documents
+
+
 @dataclass(frozen=True)
 class Explorer:
     """The actions, over shared services."""

@@ -15,6 +15,7 @@ from app import difference_view
 from app.comparing import MAX_K, PLAIN, ColumnRef, Compared, Comparing, ComparisonOrder, Comparisons, CutRow, FromExplore, own_key
 from app.components.known import fills_in
 from app.components.tree import clicked, packs
+from app.explorer import open_in_explore
 from app.jobs import Finished, stream
 from app.present import notice, question_label
 from app.services import OpenDocuments, Services
@@ -176,7 +177,7 @@ class CompareTab(CompareLayout):
     def _run(self, session: Session, compared: Compared, *controls: Any) -> Iterator[Update]:
         """Columns as they come."""
         try:
-            documents, order = self._open(session), self._order(session, compared, *controls)
+            documents, order = open_in_explore(self.services, session), self._order(session, compared, *controls)
         except UserError as error:
             yield {self.comparing.notice: notice(str(error))}
             return
@@ -194,7 +195,7 @@ class CompareTab(CompareLayout):
     def _run_cuts(self, session: Session, compared: Compared, *controls: Any) -> Iterator[Update]:
         """Ways of cutting as they come."""
         try:
-            documents, order = self._open(session), self._order(session, compared, *controls)
+            documents, order = open_in_explore(self.services, session), self._order(session, compared, *controls)
         except UserError as error:
             yield {self.cutting.notice: notice(str(error))}
             return
@@ -223,15 +224,6 @@ class CompareTab(CompareLayout):
         except Exception:
             logging.getLogger(__name__).exception("a comparison failed")
             yield {**free, work.notice: notice("something failed while comparing; what is there is kept, and the server's log says why")}
-
-    def _open(self, session: Session) -> OpenDocuments:
-        """What Explore has open. Raises BadRequest."""
-        if session.opening:
-            raise BadRequest("a document is being opened in Explore; wait until it is there, or cancel it")
-        documents = self.services.corpora.get(session.corpus)
-        if documents is None:
-            raise BadRequest("no document is open; open one in Explore")
-        return documents
 
     def _cancelled(self, compared: Compared) -> Update:
         return {**self._settled("comparing", "columns that were there are kept"), self.compared: compared}

@@ -15,9 +15,10 @@ from app import sparc_view as view
 from app.compare_view import open_documents
 from app.components.known import fills_in
 from app.components.tree import clicked, packs
+from app.explorer import open_in_explore
 from app.jobs import Finished, stream
 from app.present import notice, preparing, progress, question_label
-from app.services import OpenDocuments, Services
+from app.services import Services
 from app.session import Session
 from app.sparcing import Report, SparcOrder, SparcRun, SparcRuns
 from app.tabs.sparc_layout import SparcLayout
@@ -167,7 +168,7 @@ class SparcTab(SparcLayout):
     def _run(self, session: Session, place: SparcPlace, *controls: Any) -> Iterator[Update]:
         """The run as it grows. An error becomes a sentence beside the buttons; what was there by then stays."""
         try:
-            documents, order = self._open(session), read_order(controls)
+            documents, order = open_in_explore(self.services, session), read_order(controls)
         except UserError as error:
             yield {self.notice: notice(str(error))}
             return
@@ -203,15 +204,6 @@ class SparcTab(SparcLayout):
             yield {**free, **self._settled(session, place), self.notice: notice(words)}
         finally:
             gone.set()
-
-    def _open(self, session: Session) -> OpenDocuments:
-        """What Explore has open. Raises BadRequest."""
-        if session.opening:
-            raise BadRequest("a document is being opened in Explore; wait until it is there, or cancel it")
-        documents = self.services.corpora.get(session.corpus)
-        if documents is None:
-            raise BadRequest("no document is open; open one in Explore")
-        return documents
 
     def _cancelled(self, session: Session, place: SparcPlace) -> Update:
         self.runs.call_off(place.run_id, session.owner)
