@@ -196,6 +196,7 @@ class Operations:
         step_budget: int | None = None,
         temperature: float | None = None,
         stop_threshold: Threshold = None,
+        review_threshold: Threshold = None,
         seed: int | None = None,
         beam_width: int | None = None,
         top_k_actions: Count = None,
@@ -213,6 +214,7 @@ class Operations:
             step_budget: Most chunks to choose.
             temperature: Boltzmann temperature in units of Q; 0 chooses the best.
             stop_threshold: Stop when the best Q is below this; "none" never stops early.
+            review_threshold: Then take back chunks that are worth less than this beside the others; "none" keeps all.
             seed: Of the sampling, where the temperature is above 0.
             beam_width: Paths of the planner; 1 plans nothing.
             top_k_actions: Sample among this many best chunks; "none" samples among all.
@@ -227,7 +229,7 @@ class Operations:
         """
         session = Session(corpus=document_id, forbidden=tuple(forbidden or ()), owner=self._owner(visitor, request))
         config = self.explorer.usual_config(self.explorer.documents(session)).with_(
-            **_given(step_budget, temperature, stop_threshold, seed, beam_width, top_k_actions, use_positions),
+            **_given(step_budget, temperature, stop_threshold, review_threshold, seed, beam_width, top_k_actions, use_positions),
             forced=tuple(_pair(choice) for choice in forced or ()),
             forbidden=session.forbidden,
         )
@@ -241,6 +243,7 @@ class Operations:
         step_budget: int | None = None,
         temperature: float | None = None,
         stop_threshold: Threshold = None,
+        review_threshold: Threshold = None,
         seed: int | None = None,
         beam_width: int | None = None,
         top_k_actions: Count = None,
@@ -259,6 +262,7 @@ class Operations:
             step_budget: Most chunks to choose.
             temperature: Boltzmann temperature in units of Q; 0 chooses the best.
             stop_threshold: Stop when the best Q is below this; "none" never stops early.
+            review_threshold: Then take back chunks that are worth less than this beside the others; "none" keeps all.
             seed: Of the sampling, where the temperature is above 0.
             beam_width: Paths of the planner, which makes all steps at once; 1 plans nothing.
             top_k_actions: Sample among this many best chunks; "none" samples among all.
@@ -282,7 +286,7 @@ class Operations:
             config = self.explorer.usual_config(self.explorer.documents(session))
         if forbidden is not None:
             session = replace(session, forbidden=tuple(forbidden))
-        changes = _given(step_budget, temperature, stop_threshold, seed, beam_width, top_k_actions, use_positions)
+        changes = _given(step_budget, temperature, stop_threshold, review_threshold, seed, beam_width, top_k_actions, use_positions)
         return self._advance(session, query, config.with_(**changes, forbidden=session.forbidden), 1)
 
     def run_sparc(
@@ -531,7 +535,8 @@ def http_of(run: LoggedRun, url: str, *, public: bool = False) -> str:
         config_then = {} if branches is None else asdict(branches.started.config)
         name, again = "run_sparc", {"query": query, "llm": NO_MODEL, **{key: value for key, value in config_then.items() if value is not None}}
     elif run.record.method in ("qrag", "multistep"):
-        settings = config.to_json() | {"stop_threshold": _or_none(config.stop_threshold), "top_k_actions": _or_none(config.top_k_actions)}
+        unset = ("stop_threshold", "review_threshold", "top_k_actions")
+        settings = config.to_json() | {name: _or_none(getattr(config, name)) for name in unset}
         name, again = "run_agent", {"query": query, **settings}
     else:
         name, again = "compare", {"query": query, "methods": [run.record.method], "k": config.step_budget}
@@ -561,6 +566,7 @@ def _given(
     step_budget: int | None,
     temperature: float | None,
     stop_threshold: Threshold,
+    review_threshold: Threshold,
     seed: int | None,
     beam_width: int | None,
     top_k_actions: Count,
@@ -571,6 +577,7 @@ def _given(
         "step_budget": step_budget,
         "temperature": temperature,
         "stop_threshold": stop_threshold,
+        "review_threshold": review_threshold,
         "seed": seed,
         "beam_width": beam_width,
         "top_k_actions": top_k_actions,

@@ -22,6 +22,7 @@ from app.training_view import duration, table
 from core.comparison import comparison_csv, comparison_json, first_look_rank, found_by, looks, overlap, sets
 from core.config import EpisodeConfig
 from core.events import Trace
+from core.experiments.page import review_words
 from core.qrag.influence import Influence
 from core.retrievers import Bm25, Threshold, TopK
 from core.sparc.retriever import SPARC, SparcRetriever
@@ -125,6 +126,8 @@ def settings_words(config: EpisodeConfig, usual: EpisodeConfig) -> list[str]:
         f"sampling among the best {config.top_k_actions}": config.top_k_actions != usual.top_k_actions,
         f"beam {config.beam_width}": config.beam_width != usual.beam_width,
         "without positions": config.use_positions != usual.use_positions,
+        "without a review": config.review_threshold is None is not usual.review_threshold,
+        f"a review at Q {config.review_threshold or 0:.2f}": config.review_threshold not in (None, usual.review_threshold),
         f"its own stop at Q {config.stop_threshold or 0:.2f}": config.stop_threshold not in (None, usual.stop_threshold),
     }
     return [words for words, other in differs.items() if other]
@@ -212,7 +215,7 @@ def _column(
         for place in range(len(run.trace.steps))
     ]
     nothing = h("p", {"class": "qx-empty"}, "It chose nothing.")
-    stops = h("p", {"class": "qx-sm qx-mut qx-column-stop"}, stop_words(run.trace, score_name(run)))
+    stops = h("p", {"class": "qx-sm qx-mut qx-column-stop"}, f"{stop_words(run.trace, score_name(run))} {review_words(run.trace)}".rstrip())
     return h(
         "section",
         {"class": "qx-column", "aria-label": column.name},
@@ -224,15 +227,15 @@ def _column(
 
 def _head(at: int, column: ShownColumn, run: RunInView, *, explained: bool) -> Node:
     method = run.trace.started.method
-    tokens = sum(run.documents.workspace[chunk_id].n_tokens for chunk_id in run.trace.chosen)
+    tokens = sum(run.documents.workspace[chunk_id].n_tokens for chunk_id in run.trace.evidence)
     facts = [
-        h("span", {"class": "qx-kv", "title": "Length of what was chosen, in tokens", "tabindex": "0"}, f"{tokens:,} tokens"),
+        h("span", {"class": "qx-kv", "title": "Length of its evidence, in tokens", "tabindex": "0"}, f"{tokens:,} tokens"),
         h("span", {"class": "qx-kv", "title": "Wall clock of retrieval, vectors and indexes being there", "tabindex": "0"}, f"{column.milliseconds:,.0f} ms"),
     ]
     if run.gold:
-        hits = len({*run.gold} & {*run.trace.chosen})
+        hits = len({*run.gold} & {*run.trace.evidence})
         full = " qx-hit" if hits == len(run.gold) else ""
-        facts.append(h("span", {"class": f"qx-mark{full}", "title": "Support chunks among those chosen"}, f"{hits} of {len(run.gold)} support"))
+        facts.append(h("span", {"class": f"qx-mark{full}", "title": "Support chunks in its evidence"}, f"{hits} of {len(run.gold)} support"))
     if run.config.forbidden:
         without = f"Forbidden in Explore: chunk {', '.join(f'{chunk_id:,}' for chunk_id in run.config.forbidden[:_MOST_NAMED])}"
         facts.append(h("span", {"class": "qx-mark", "title": without, "tabindex": "0"}, f"{counted(len(run.config.forbidden), 'chunk')} forbidden"))

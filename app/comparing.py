@@ -304,7 +304,8 @@ class Comparisons:
         if own and order.settings is not None:
             config = order.settings.with_(forced=())
             threshold = threshold if config.stop_threshold is None else config.stop_threshold
-        return config.with_(step_budget=order.k, stop_threshold=threshold if stops else None, forbidden=order.forbidden)
+        review = config.review_threshold if stops else None  # at equal size of evidence nothing is taken back
+        return config.with_(step_budget=order.k, stop_threshold=threshold if stops else None, review_threshold=review, forbidden=order.forbidden)
 
 
 def own_key(agent: str) -> str:

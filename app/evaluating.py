@@ -167,7 +167,11 @@ class Evaluations:
     ) -> str:
         spec = self.services.served(agent.spec)
         config = EpisodeConfig(
-            step_budget=order.step_budget or task.step_budget, temperature=spec.temperature, stop_threshold=spec.stop_threshold, seed=order.seed
+            step_budget=order.step_budget or task.step_budget,
+            temperature=spec.temperature,
+            stop_threshold=spec.stop_threshold,
+            review_threshold=spec.review_threshold,
+            seed=order.seed,
         )
         rows: list[EpisodeRow] = []
         began = time.perf_counter()
@@ -290,6 +294,7 @@ class Evaluations:
             step_budget=row.step_budget,
             temperature=row.temperature,
             stop_threshold=row.stop_threshold,
+            review_threshold=None if row.kept is None else self._agent_of(row).spec.review_threshold,
             seed=row.seed,
             beam_width=row.beam_width,
             top_k_actions=row.top_k_actions,

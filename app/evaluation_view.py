@@ -11,7 +11,7 @@ from app.components.tree import Node, act, h
 from app.evaluating import LONG, Measuring, StopCurve, Stops
 from app.present import notice
 from app.training_view import duration, pager, table
-from core.evaluate.outcomes import Failure, completed_at, failure_class, own_steps
+from core.evaluate.outcomes import Failure, completed_at, failure_class, own_evidence, own_steps
 from core.evaluate.rows import EpisodeRow
 from core.evaluate.summary import METRICS, Comparison, Summary
 from core.experiments import EvaluationEntry
@@ -50,6 +50,7 @@ FAILURE_WORDS: dict[Failure, str] = {
     "wrong twin": "All support was found, but a chunk that is none was chosen before it was complete: often one that reads like the right one",
     "stopped early": "The threshold refused a chunk that was support",
     "right chunk too late": "A support chunk stood behind others that were chosen, and the stop or the budget came first",
+    "taken back": "All support was found, but the review took some of it back",
     "complete and stopped late": "All support was found at once, then more was chosen",
     "perfect": "Exactly the support was chosen",
 }
@@ -284,7 +285,7 @@ def failure_table(
 
 
 def _found(row: EpisodeRow) -> str:
-    return f"{len(set(row.chosen[: own_steps(row)]) & set(row.support))} of {len(row.support)}"
+    return f"{len(set(own_evidence(row)) & set(row.support))} of {len(row.support)}"
 
 
 def _choices(row: EpisodeRow) -> Node:
@@ -295,9 +296,10 @@ def _choices(row: EpisodeRow) -> Node:
 def _choice(row: EpisodeRow, i: int, taken: bool) -> Node:
     chunk_id = row.chosen[i]
     hit = chunk_id in row.support
-    after = "" if taken else ", after the stop"
+    back = taken and chunk_id not in own_evidence(row)
+    after = ", taken back by the review" if back else "" if taken else ", after the stop"
     sentence = f"Step {i + 1}: chunk {chunk_id:,}, Q {row.q_values[i]:.3f}, {'support' if hit else 'not support'}{after}"
-    return h("span", {"class": "qx-mark" + " qx-hit" * hit + " qx-after" * (not taken), "title": sentence}, f"{chunk_id:,}{' ✓' * hit}")
+    return h("span", {"class": "qx-mark" + " qx-hit" * hit + " qx-after" * (back or not taken), "title": sentence}, f"{chunk_id:,}{' ✓' * hit}")
 
 
 def episode(row: EpisodeRow, other: EpisodeRow | None, example: Example | None, refused: str) -> list[Node]:
@@ -317,14 +319,16 @@ def episode(row: EpisodeRow, other: EpisodeRow | None, example: Example | None, 
         nodes.append(h("p", {"class": "qx-quote"}, h("strong", None, example.question), h("span", {"class": "qx-mut"}, answer)))
     columns = [_episode_column("A", row, example)] + ([] if other is None else [_episode_column("B", other, example)])
     nodes.append(h("div", {"class": "qx-beside"}, *columns))
-    missed = [chunk_id for chunk_id in row.support if chunk_id not in row.chosen[: own_steps(row)]]
+    missed = [chunk_id for chunk_id in row.support if chunk_id not in own_evidence(row)]
     if missed:
         found = [_quote(example, chunk_id, f"chunk {chunk_id:,}, {_when(row, chunk_id)}") for chunk_id in missed]
-        nodes.append(h("div", None, h("h4", None, "Support that A did not choose"), *found))
+        nodes.append(h("div", None, h("h4", None, "Support that A's evidence lacks"), *found))
     return nodes
 
 
 def _when(row: EpisodeRow, chunk_id: int) -> str:
+    if chunk_id in row.chosen[: own_steps(row)]:
+        return "taken back by the review"
     return f"step {row.chosen.index(chunk_id) + 1} had it stopped later" if chunk_id in row.chosen else "not within the budget"
 
 
@@ -343,7 +347,7 @@ def _episode_column(letter: str, row: EpisodeRow, example: Example | None) -> No
     if taken == len(row.chosen):
         rows.append(_stop_line(row, taken))
     complete = "never complete" if earliest is None else f"complete after step {earliest}"
-    f1 = fact_f1(row.chosen[:taken], row.support)
+    f1 = fact_f1(own_evidence(row), row.support)
     heading = h("h4", None, f"{letter}  {agent_name(row)}: Fact F1 {f1:.2f}, {complete}")
     return h("div", None, heading, h("ol", {"class": "qx-steps-list"}, *rows))
 

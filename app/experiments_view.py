@@ -169,7 +169,7 @@ def run_steps(run: LoggedRun) -> list[Node]:
         family.append(h("span", None, "Continued from ", _link(run.record.parent_run_id)))
     if run.children:
         family.append(h("span", None, "Continued in ", *(_link(child) for child in run.children[:20])))
-    found = f" {len({*support} & {*run.trace.chosen})} of {len(support)} support chunks found." if support else ""
+    found = f" {len({*support} & {*run.trace.evidence})} of {len(support)} support chunks found." if support else ""
     return [
         h("dl", {"class": "qx-fields qx-sm"}, *settings),
         h("ol", {"class": "qx-found"}, *cards),

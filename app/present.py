@@ -25,6 +25,7 @@ from core.answer.evidence import EvidenceAnswer
 from core.config import ChunkConfig, EpisodeConfig
 from core.encode.checkpoint import CheckpointSpec
 from core.events import StepTaken, Trace
+from core.experiments.page import review_words
 from core.opening import OpenProgress
 from core.sparc.retriever import SPARC
 from core.types import Workspace
@@ -35,6 +36,7 @@ EXPLAIN = {
     "first": "Place of this chunk at the first look, when only the question was known: where one-step retrieval would have ranked it",
     "rho": "rho: relative position of the chunk between those already chosen (Q-RAG eq. 6)",
     "tied": "Chunks with the same Q; the first in document order was taken",
+    "review": "Q of this choice in the state of the others, once the run had stopped; below the review threshold it is taken back",
     "ms": "Wall clock of the step: embedding the state, scoring all chunks, choosing",
     "tokens": "Length of the chunk in tokens of the agent's encoder",
 }
@@ -215,7 +217,8 @@ def steps(run: RunInView | None, session: Session, without: Sequence[float] = ()
     tokens = sum(run.documents.workspace[chunk_id].n_tokens for chunk_id in run.trace.chosen[: session.cursor])
     total = f" {session.cursor} chunk{'s' if session.cursor != 1 else ''}, {tokens:,} tokens." if session.cursor else ""
     if words:
-        cards.append(h("div", {"class": "qx-stop"}, h("strong", None, words + "."), total))
+        said = review_words(kept(run.trace, session.cursor))
+        cards.append(h("div", {"class": "qx-stop"}, h("strong", None, words + "."), total, h("p", {"class": "qx-sm"}, said) if said else None))
     return cards
 
 
@@ -231,6 +234,9 @@ def _step_card(run: RunInView, step: StepTaken, first: np.ndarray | None, sessio
     if run.gold:
         hit = step.chunk_id in run.gold
         marks.append(h("span", {"class": "qx-mark qx-hit" if hit else "qx-mark"}, "support" if hit else "not support"))
+    ended = kept(run.trace, session.cursor)
+    if step.chunk_id in ended.taken_back:
+        marks.append(h("span", {"class": "qx-mark qx-warn", "title": EXPLAIN["review"]}, "taken back"))
     if step.n_state_tokens_dropped:
         cut = f"{step.n_state_tokens_dropped} tokens of question and chosen chunks did not fit the encoder's window and were cut"
         marks.append(h("span", {"class": "qx-mark qx-warn", "title": cut}, "state cut"))
@@ -259,6 +265,7 @@ def _step_card(run: RunInView, step: StepTaken, first: np.ndarray | None, sessio
             number("p", f"{p:.2f}{at}", "p"),
             number("rank at step 1", place, "first") if place else None,
             number("ρ", f"{step.position:.2f}", "rho") if step.position is not None else None,
+            number("beside the others", f"{ended.stopped.review[step.step - 1]:.3f}", "review") if ended.stopped and ended.stopped.review else None,
             number("tied", str(step.n_tied), "tied") if step.n_tied > 1 else None,
             number("ms", f"{step.milliseconds:.0f}", "ms"),
         ),
@@ -374,9 +381,11 @@ def evidence(run: RunInView | None, session: Session) -> list[Node]:
     if run is None or not session.cursor:
         return [h("p", {"class": "qx-empty"}, "The chosen chunks will stand here in document order.")]
     workspace = run.documents.workspace
-    chosen = {chunk_id: step for step, chunk_id in enumerate(run.trace.chosen[: session.cursor], start=1)}
+    shown = kept(run.trace, session.cursor)
+    chosen = {chunk_id: step for step, chunk_id in enumerate(shown.chosen, start=1) if chunk_id not in shown.taken_back}
     chunks = [workspace[chunk_id] for chunk_id in sorted(chosen)]
     found = f" · {len(set(run.gold) & set(chosen))} of {len(run.gold)} support chunks found" if run.gold else ""
+    found += f" · {counted(len(shown.taken_back), 'chunk')} taken back" if shown.taken_back else ""
     tokens = sum(chunk.n_tokens for chunk in chunks)
     body = "\n\n".join(chunk.text for chunk in chunks)
     record = json.dumps(run.to_json(), ensure_ascii=False, indent=1)
@@ -437,6 +446,7 @@ _SETTINGS = {
     "step_budget": "budget",
     "temperature": "temperature",
     "stop_threshold": "threshold",
+    "review_threshold": "review",
     "seed": "seed",
     "beam_width": "beam",
     "top_k_actions": "sampling",

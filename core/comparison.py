@@ -39,7 +39,7 @@ class Contestant:
     """Whose vectors it searches."""
     config: EpisodeConfig
     follows: bool = False
-    """It takes as many chunks as the first method of the comparison chose to take, one at least; `config` only bounds them."""
+    """It takes as many chunks as the first method of the comparison has as evidence, one at least; `config` only bounds them."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,7 +65,7 @@ def contestant(method: str, agent: DualEncoder, plain: DualEncoder, config: Epis
     The stop threshold of `config` reaches only what searches the agent's own vectors.
     """
     retriever, encoder = build_retriever(method, agent, plain)
-    return Contestant(method, retriever, encoder, config if encoder is agent else config.with_(stop_threshold=None))
+    return Contestant(method, retriever, encoder, config if encoder is agent else config.with_(stop_threshold=None, review_threshold=None))
 
 
 def compare(query: str, contestants: Iterable[Contestant], corpus_of: CorpusOf, on_event: OnEvent = lambda *_: None) -> Iterator[Column]:
@@ -79,7 +79,7 @@ def compare(query: str, contestants: Iterable[Contestant], corpus_of: CorpusOf, 
         except (BadRequest, BadCheckpoint) as error:
             yield Column(one.name, None, error=error)
             continue
-        size = len(trace.steps) if size is None else size
+        size = len(trace.evidence) if size is None else size
         # A method of one look tells its time without its index, but with a chunk only; a beam has paths that are in no event.
         told = 0.0 if config.beam_width > 1 else trace.milliseconds
         yield Column(one.name, trace, told or spent.milliseconds)
@@ -212,7 +212,7 @@ def comparison_json(query: str, columns: Sequence[Column], workspace: Workspace,
     if support:
         values["support"] = {
             name: {
-                "hits": len({*trace.chosen} & {*support}),
+                "hits": len({*trace.evidence} & {*support}),
                 "of": len(support),
                 "first_look_ranks": {str(chunk_id): first_look_rank(trace, chunk_id) for chunk_id in support},
             }

@@ -72,6 +72,8 @@ class EpisodeConfig:
     """Boltzmann temperature (Q-RAG eq. 3); 0 means greedy."""
     stop_threshold: float | None = None
     """Stop before acting when the largest available Q is below this (Q-RAG appendix B); None never stops early."""
+    review_threshold: float | None = None
+    """Having stopped, take back chunks whose Q beside the others is below this; None keeps all that was chosen."""
     seed: int = 0
     """Seed of the sampling at temperature > 0."""
     beam_width: int = 1
@@ -92,6 +94,8 @@ class EpisodeConfig:
             raise BadRequest(f"temperature {self.temperature} must be between 0 and {MAX_TEMPERATURE:,.0f}")
         if self.stop_threshold is not None and not math.isfinite(self.stop_threshold):
             raise BadRequest(f"stop threshold {self.stop_threshold} must be a finite number, or none to never stop early")
+        if self.review_threshold is not None and not math.isfinite(self.review_threshold):
+            raise BadRequest(f"review threshold {self.review_threshold} must be a finite number, or none to keep all that was chosen")
         if not 1 <= self.beam_width <= MAX_BEAM_WIDTH:
             raise BadRequest(f"beam width {self.beam_width} must be between 1 and {MAX_BEAM_WIDTH}")
         if self.top_k_actions is not None and self.top_k_actions < 1:

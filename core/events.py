@@ -78,7 +78,12 @@ class Stopped:
     chunk_id: int | None = None
     q_value: float | None = None
     milliseconds: float = 0.0
+    """Wall clock of the look after which the agent stopped, and of its review."""
     scores: StepScores | None = field(default=None, repr=False, compare=False)
+    review: tuple[float, ...] = ()
+    """Of each choice in order, its Q beside the others that were still held; empty where nothing was reviewed."""
+    taken_back: tuple[int, ...] = ()
+    """Chunk ids that the review took back, in that order."""
     event: Literal["stopped"] = "stopped"
 
 
@@ -103,6 +108,8 @@ def event_from_json(values: dict[str, Any]) -> Event:
     values = dict(values)
     if kind is RunStarted:
         values["config"] = EpisodeConfig.from_json(values["config"])
+    if kind is Stopped:  # JSON has no tuples, and logs of before the review don't have these
+        values |= {name: tuple(values.get(name, ())) for name in ("review", "taken_back")}
     event: Event = kind(**values)
     return event
 
@@ -122,9 +129,14 @@ class Trace:
         return tuple(step.chunk_id for step in self.steps)
 
     @property
+    def taken_back(self) -> tuple[int, ...]:
+        """Chosen chunks that the review took back, in that order."""
+        return () if self.stopped is None else self.stopped.taken_back
+
+    @property
     def evidence(self) -> tuple[int, ...]:
-        """Chunk ids in document order."""
-        return tuple(sorted(self.chosen))
+        """Chunk ids in document order, without those that were taken back."""
+        return tuple(sorted({*self.chosen} - {*self.taken_back}))
 
     @property
     def milliseconds(self) -> float:

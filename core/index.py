@@ -87,9 +87,10 @@ class ChunkIndex:
         scores: np.ndarray = out.cpu().numpy()
         return scores
 
-    def content_q(self, state_vector: np.ndarray, chunk_id: int) -> float:
-        """<s, c> of one chunk, nothing turned: state (D,)."""
-        return float(self._vectors_of(chunk_id, chunk_id + 1)[0].cpu().numpy() @ state_vector)
+    def q_value(self, state_vector: np.ndarray, chunk_id: int, position: float = 0.0) -> float:
+        """<s, R_p c> of one chunk: state (D,), position before rounding; at 0 nothing is turned, and what is left is what the content contributes."""
+        turned = turn(state_vector[None], -on_grid(np.array([position]), self.resolution), halves=self.halves, theta=self.theta)[0]
+        return float(self._vectors_of(chunk_id, chunk_id + 1)[0].cpu().numpy() @ turned.astype(np.float32))
 
     def _vectors_of(self, first: int, last: int) -> torch.Tensor:
         """(last - first, D) vectors of neighbouring chunks."""

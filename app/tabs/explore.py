@@ -44,13 +44,14 @@ Update = dict[Any, Any]
 
 def read_controls(values: tuple[Any, ...]) -> tuple[str, EpisodeConfig]:
     """(query, config) out of the controls' values. Raises BadRequest with the sentence to show."""
-    query, budget, temperature, stops, threshold, seed, beam, positions, top_k = values
-    if None in (budget, temperature, threshold, seed, beam):
-        raise BadRequest("a setting is empty; give budget, temperature, threshold, seed and beam a number each")
+    query, budget, temperature, stops, threshold, seed, beam, positions, top_k, reviews, review = values
+    if None in (budget, temperature, threshold, seed, beam, review):
+        raise BadRequest("a setting is empty; give budget, temperature, threshold, seed, beam and review a number each")
     return str(query or ""), EpisodeConfig(
         step_budget=int(budget),
         temperature=float(temperature),
         stop_threshold=float(threshold) if stops else None,
+        review_threshold=float(review) if reviews else None,
         seed=int(seed),
         beam_width=int(beam),
         top_k_actions=None if top_k is None else int(top_k),
@@ -130,9 +131,8 @@ class ExploreTab(ExploreLayout):
         self.change.click(lambda: gr.Column(visible=True), None, self.change_panel, api_visibility="private", show_progress="hidden")
         self.keep.click(lambda: gr.Column(visible=False), None, self.change_panel, api_visibility="private", show_progress="hidden")
         fills_in(self.known, self.controls.query, self.known_taken, api_visibility="private", show_progress="hidden")
-        self.controls.stops.input(
-            lambda on: gr.Slider(interactive=on), self.controls.stops, self.controls.threshold, api_visibility="private", show_progress="hidden"
-        )
+        for switch, slider in ((self.controls.stops, self.controls.threshold), (self.controls.reviews, self.controls.review)):
+            switch.input(lambda on: gr.Slider(interactive=on), switch, slider, api_visibility="private", show_progress="hidden")
         gr.on(
             [control.change for control in controls],
             self._sends(self._on_controls),
@@ -280,6 +280,7 @@ class ExploreTab(ExploreLayout):
         controls = self.controls
         usual = spec.stop_threshold if spec.stop_threshold is not None else round((lo + hi) / 2, 2)
         threshold = usual if config.stop_threshold is None else config.stop_threshold
+        review = next((value for value in (config.review_threshold, spec.review_threshold) if value is not None), round(threshold / 2, 2))
         return {
             controls.budget: min(config.step_budget, MAX_BUDGET),  # a run from elsewhere may have had more than the slider offers
             controls.temperature: gr.Slider(0, round(10 * spec.shown_temperature, 3), value=config.temperature, step=spec.shown_temperature / 20),
@@ -289,6 +290,8 @@ class ExploreTab(ExploreLayout):
             controls.beam: config.beam_width,
             controls.top_k: config.top_k_actions,
             controls.positions: gr.Checkbox(config.use_positions, interactive=spec.position_kind != "none"),
+            controls.reviews: config.review_threshold is not None,
+            controls.review: gr.Slider(lo, hi, value=review, step=round((hi - lo) / 200, 4), interactive=config.review_threshold is not None),
         }
 
     def _on_agent(self, session: Session, agent: str, *controls: Any) -> Iterator[Update]:
@@ -350,9 +353,9 @@ class ExploreTab(ExploreLayout):
         query, config = found[0].example.question, found[0].config
         spec = self.explorer.documents(session).agent.spec
         yield self._control_values(spec, config)
-        threshold = config.stop_threshold
+        threshold, review = config.stop_threshold, config.review_threshold
         values = (query, config.step_budget, config.temperature, threshold is not None, threshold or 0.0, config.seed, config.beam_width)
-        run = (*values, config.use_positions, config.top_k_actions)
+        run = (*values, config.use_positions, config.top_k_actions, review is not None, review or 0.0)
         yield from self._acting(session, run, lambda query, config: self.explorer.advance(session, query, config, None))
 
     def _run(self, session: Session, *controls: Any) -> Iterator[Update]:

@@ -34,6 +34,8 @@ class Controls:
     beam: gr.Slider
     positions: gr.Checkbox
     top_k: gr.Number
+    reviews: gr.Checkbox
+    review: gr.Slider
 
     def list(self) -> list[Any]:
         """For `inputs=`."""
@@ -121,7 +123,14 @@ class ExploreLayout:
                 beam = gr.Slider(1, MAX_BEAM_WIDTH, value=1, step=1, label="Beam", info="Paths to plan with; 1 plans nothing", elem_id="qx-beam")
                 top_k = gr.Number(None, label="Sample among the best", info="Empty: among all chunks", precision=0, elem_id="qx-top-k")
                 positions = gr.Checkbox(True, label="Positions", info="Off: no chunk is turned by where it lies", elem_id="qx-positions")
-        self.controls = Controls(query, budget, temperature, stops, threshold, seed, beam, positions, top_k)
+                reviews = gr.Checkbox(
+                    spec.review_threshold is not None,
+                    label="Review",
+                    info="At the end, take back what the others made superfluous",
+                    elem_id="qx-reviews",
+                )
+                review = gr.Slider(-1, 1, value=0, step=0.01, label="Take back below Q", elem_id="qx-review")
+        self.controls = Controls(query, budget, temperature, stops, threshold, seed, beam, positions, top_k, reviews, review)
 
     def _build_views(self, find_strip: Find) -> None:
         with gr.Column(elem_classes="qx-card"):

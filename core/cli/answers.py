@@ -15,7 +15,7 @@ from core.answer.reader import load_reader
 from core.answer.rows import AnswerRow
 from core.cli.evaluation import Subject, load_subject, load_task_examples, progress_printer, task_length
 from core.config import EpisodeConfig
-from core.evaluate.outcomes import own_steps
+from core.evaluate.outcomes import own_evidence
 from core.evaluate.run import EvaluationProgress, Progress, Setting, evaluate
 from core.studies.registry import AnswerStudy
 from core.tasks.babi_world import TASKS as STORIES
@@ -54,10 +54,12 @@ class _Subjects:
 def _retrieved(kind: str, task: TaskSet, subject: Subject, args: argparse.Namespace) -> tuple[str, Callable[[Example], Sequence[int]]]:
     """What the evidence is called, and the chunk ids that it is for each example."""
     spec = subject.encoder.spec
-    config = EpisodeConfig(step_budget=args.step_budget or task.step_budget, stop_threshold=spec.stop_threshold if kind == "qrag" else None, seed=args.seed)
+    config = EpisodeConfig(step_budget=args.step_budget or task.step_budget, seed=args.seed)
+    if kind == "qrag":
+        config = config.with_(stop_threshold=spec.stop_threshold, review_threshold=spec.review_threshold)
     setting = Setting(split=args.split, length=task_length(task.name, args.length))
     rows = evaluate(task.examples, setting, subject.retriever, subject.encoder, config, progress_printer(task.name))
-    chosen = {row.id: row.chosen[: own_steps(row)] for row in rows}
+    chosen = {row.id: own_evidence(row) for row in rows}
     return spec.name if kind == "qrag" else kind, lambda example: chosen[example.id]
 
 

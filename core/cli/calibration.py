@@ -1,5 +1,6 @@
 """`python -m core calibrate`: an agent's defaults from questions it was not trained on, written into its qrag.json with what they rest on.
 
+Stop threshold, budget and range of Q by default; with --review the threshold of the review, the others being as they are.
 Without tasks, these are the validation examples of the agent's own training data; with tasks, their training part by default, so that
 nothing is fitted to what is tested. Several lengths of one task may be named as TASK@LENGTH.
 """
@@ -8,16 +9,19 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from core.cli.evaluation import Subject, add_data_flags, load_subject, load_task_examples, progress_printer, row_file, task_length
 from core.config import EpisodeConfig
 from core.encode.checkpoint import find_checkpoint, write_spec
 from core.errors import BadCheckpoint, BadRequest
-from core.evaluate.calibrate import calibrate
+from core.evaluate.calibrate import REVIEW_THRESHOLDS, ReviewCalibration, calibrate, calibrate_review
+from core.evaluate.review import choices_of, reviewed
 from core.evaluate.rows import EpisodeRow
 from core.evaluate.run import Setting, evaluate, training_set
+from core.qrag.agent import Agent
+from core.tasks.example import Example
 from core.train.recipes import RECIPES
 
 STEP_BUDGET = 6
@@ -33,6 +37,7 @@ def add_calibrate_flags(parser: argparse.ArgumentParser) -> None:
     add_data_flags(parser, "train")
     parser.add_argument("--seed", type=int, default=0, metavar="N")
     parser.add_argument("--step-budget", type=int, default=STEP_BUDGET, metavar="N", help=f"most steps to choose a budget from (default {STEP_BUDGET})")
+    parser.add_argument("--review", action="store_true", help="choose the review threshold instead, under the stop threshold that the agent has")
     parser.add_argument("--rows", type=Path, metavar="FILE.jsonl", help="write a line an example to this file")
     parser.set_defaults(func=run_calibrate)
 
@@ -42,11 +47,14 @@ def run_calibrate(args: argparse.Namespace) -> int:
     folder = find_checkpoint(args.checkpoint)
     subject = load_subject("qrag", args.checkpoint, args.device)
     rows: list[EpisodeRow] = []
+    examples: list[Example] = []
     with row_file(args.rows) as keep:
-        for row in _task_rows(args, subject) if args.tasks else _validation_rows(args, subject):
-            rows.append(row)
-            keep(row)
-    calibration = calibrate(rows)
+        for part, setting, name in _task_examples(args, subject) if args.tasks else _validation_examples(args, subject):
+            examples += part
+            for row in evaluate(part, setting, subject.retriever, subject.encoder, _config(args, subject), progress_printer(name)):
+                rows.append(row)
+                keep(row)
+    calibration = _calibrate_review(rows, examples, subject) if args.review else calibrate(rows)
     how = {"on": args.tasks or "validation", "split": rows[0].split, "seed": args.seed, "rows_step_budget": args.step_budget}
     spec = calibration.applied_to(subject.encoder.spec, how)
     try:
@@ -57,23 +65,32 @@ def run_calibrate(args: argparse.Namespace) -> int:
     return 0
 
 
-def _task_rows(args: argparse.Namespace, subject: Subject) -> Iterator[EpisodeRow]:
+def _calibrate_review(rows: Sequence[EpisodeRow], examples: Sequence[Example], subject: Subject) -> ReviewCalibration:
+    agent = Agent(subject.encoder)
+    corpora = choices_of(rows, examples, agent)
+    return calibrate_review({threshold: reviewed(rows, corpora, agent, threshold) for threshold in (None, *REVIEW_THRESHOLDS)})
+
+
+Part = tuple[Sequence[Example], Setting, str]
+"""Examples, where they come from, and what they are called."""
+
+
+def _task_examples(args: argparse.Namespace, subject: Subject) -> Iterator[Part]:
     for named in args.tasks:
         name, _, length = named.partition("@")
         length = length or args.length
         examples = load_task_examples(name, argparse.Namespace(**vars(args) | {"length": length}), subject.encoder).examples
-        setting = Setting(split=args.split, length=task_length(name, length))
-        yield from evaluate(examples, setting, subject.retriever, subject.encoder, _config(args), progress_printer(named))
+        yield examples, Setting(split=args.split, length=task_length(name, length)), named
 
 
-def _validation_rows(args: argparse.Namespace, subject: Subject) -> Iterator[EpisodeRow]:
+def _validation_examples(args: argparse.Namespace, subject: Subject) -> Iterator[Part]:
     data = training_set(subject.encoder)
     if data not in RECIPES or data == "own":
         raise BadRequest(f"{subject.encoder.spec.name} names no training data whose validation examples are known; name tasks to calibrate on")
-    mixture = RECIPES[data].build(args.data, subject.encoder.tokenizer)
-    examples = mixture.validation(args.n or N_VALIDATION)
-    yield from evaluate(examples, Setting(split="validation"), subject.retriever, subject.encoder, _config(args), progress_printer("validation"))
+    yield RECIPES[data].build(args.data, subject.encoder.tokenizer).validation(args.n or N_VALIDATION), Setting(split="validation"), "validation"
 
 
-def _config(args: argparse.Namespace) -> EpisodeConfig:
-    return EpisodeConfig(step_budget=args.step_budget, seed=args.seed)
+def _config(args: argparse.Namespace, subject: Subject) -> EpisodeConfig:
+    """The agent's own stop threshold where what comes behind the stop is calibrated."""
+    threshold = subject.encoder.spec.stop_threshold if args.review else None
+    return EpisodeConfig(step_budget=args.step_budget, seed=args.seed, stop_threshold=threshold)

@@ -125,6 +125,7 @@ def episode_config(args: argparse.Namespace, subject: Subject, task: TaskSet) ->
         step_budget=budget,
         temperature=temperature,
         stop_threshold=threshold,
+        review_threshold=getattr(args, "review_threshold", None if threshold is None else spec.review_threshold),
         seed=args.seed,
         beam_width=args.beam_width,
         top_k_actions=args.top_k_actions,

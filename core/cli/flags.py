@@ -33,6 +33,13 @@ def add_episode_flags(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--step-budget", type=int, metavar="N", help=f"most chunks ({defaults})")
     parser.add_argument("--temperature", type=float, metavar="X", help=f"0 is greedy ({defaults})")
     parser.add_argument("--stop-threshold", type=_number_or_none, default=argparse.SUPPRESS, metavar="X|none", help=f"stop below this Q ({defaults})")
+    parser.add_argument(
+        "--review-threshold",
+        type=_number_or_none,
+        default=argparse.SUPPRESS,
+        metavar="X|none",
+        help=f"then take back what is worth less than this beside the others ({defaults})",
+    )
     parser.add_argument("--seed", type=int, default=0, metavar="N")
     parser.add_argument("--beam-width", type=int, default=1, metavar="N", help="plan with this many paths (default 1: no planning)")
     parser.add_argument("--top-k-actions", type=_count_or_none, metavar="N|none", help="sample among the N best only (default none)")

@@ -139,8 +139,7 @@ def _config(args: argparse.Namespace, spec: CheckpointSpec, n_chunks: int) -> Ep
     given = {name: getattr(args, name) for name in ("step_budget", "temperature") if getattr(args, name) is not None}
     if getattr(args, "k", None) is not None:
         given["step_budget"] = args.k
-    if hasattr(args, "stop_threshold"):
-        given["stop_threshold"] = args.stop_threshold
+    given |= {name: getattr(args, name) for name in ("stop_threshold", "review_threshold") if hasattr(args, name)}
     config = spec.episode_config(seed=args.seed, beam_width=args.beam_width, top_k_actions=args.top_k_actions, **given)
     if "step_budget" not in given and 0 < n_chunks < config.step_budget:
         config = config.with_(step_budget=n_chunks)

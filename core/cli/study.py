@@ -130,8 +130,10 @@ def _evaluate(study: RowStudy, name: str, variation: Variation, args: argparse.N
         subject.encoder.spec.chunk_config("sentences", variation.chunk_tokens)  # refuses what the encoder can't read
         examples = [join_chunks(example, subject.encoder.tokenizer, variation.chunk_tokens) for example in examples]
     budget = next(value for value in (args.step_budget, study.step_budget, task.step_budget) if value is not None)
-    threshold = subject.encoder.spec.stop_threshold if study.stops else None
-    config = EpisodeConfig(step_budget=budget, stop_threshold=threshold, seed=args.seed, beam_width=variation.beam_width)
+    spec = subject.encoder.spec
+    config = EpisodeConfig(step_budget=budget, seed=args.seed, beam_width=variation.beam_width)
+    if study.stops:
+        config = config.with_(stop_threshold=spec.stop_threshold, review_threshold=spec.review_threshold)
     setting = Setting(split=args.split, length=task_length(name, variation.length), chunk_tokens=variation.chunk_tokens)
     batch = 1 if variation.one_by_one else BATCH
     return evaluate(examples, setting, subject.retriever, subject.encoder, config, progress_printer(task.name), batch=batch)

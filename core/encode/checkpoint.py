@@ -95,6 +95,7 @@ class CheckpointSpec(BaseModel):
     step_budget: int = Field(4, ge=1)
     temperature: float = Field(0.0, ge=0)
     stop_threshold: float | None = None
+    review_threshold: float | None = None
     shown_temperature: float = Field(0.05, gt=0)
     """At which probabilities are shown while the agent is greedy."""
     q_range: tuple[float, float] | None = None
@@ -117,7 +118,8 @@ class CheckpointSpec(BaseModel):
 
     def episode_config(self, **changes: Any) -> EpisodeConfig:
         """The checkpoint's own defaults of a run."""
-        return EpisodeConfig(**{"step_budget": self.step_budget, "temperature": self.temperature, "stop_threshold": self.stop_threshold, **changes})
+        names = ("step_budget", "temperature", "stop_threshold", "review_threshold")
+        return EpisodeConfig(**{name: getattr(self, name) for name in names} | changes)
 
     @property
     def readable_tokens(self) -> int:
@@ -274,7 +276,8 @@ def load_towers(folder: Path, spec: CheckpointSpec) -> Towers:
         if tower in adapters:
             merge_adapter(towers[tower], adapters[tower], f"{tower} of checkpoint {spec.name}")
         towers[tower].eval().requires_grad_(False)
-    decides = spec.model_dump_json(exclude={"scores", "description", "suits"})
+    unreviewed = {"review_threshold"} if spec.review_threshold is None else set()  # an agent from before there was one keeps its name
+    decides = spec.model_dump_json(exclude={"scores", "description", "suits"} | unreviewed)
     return Towers(
         state=towers["state"],
         action=towers["action"],

@@ -1,4 +1,4 @@
-"""An agent's defaults from validation rows: stop threshold, step budget, range of Q, and the temperature at which probabilities are shown.
+"""An agent's defaults from validation rows: stop and review threshold, step budget, range of Q, and the temperature at which probabilities are shown.
 
 Rows must come from examples the agent was not trained on, and not from those it is tested on. Decides that every task counts once,
 however many examples it has. Pure functions of rows.
@@ -6,7 +6,7 @@ however many examples it has. Pure functions of rows.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -14,12 +14,14 @@ import numpy as np
 
 from core.encode.checkpoint import CheckpointSpec
 from core.errors import BadRequest
-from core.evaluate.outcomes import completed_at, steps_taken
+from core.evaluate.outcomes import completed_at, own_evidence, steps_taken
 from core.evaluate.rows import EpisodeRow, group_rows
 from core.metrics import fact_f1
 
 PLATEAU = 0.002
 """Fact F1 within this of the best counts as equal: the threshold is the middle of where it stays so, which is safer than the peak itself."""
+REVIEW_THRESHOLDS = (0.05, 0.1, 0.15, 0.2, 0.25, 0.3)
+"""Those that are tried, beside no review."""
 _RANGE_STEP = 0.05
 """Ends of the range of Q are rounded outwards to multiples of this."""
 _TAIL = 1.0
@@ -87,6 +89,37 @@ def calibrate(rows: Sequence[EpisodeRow]) -> Calibration:
         tasks=by_group,
         n=len(rows),
     )
+
+
+@dataclass(frozen=True)
+class ReviewCalibration:
+    """A review threshold, and what it rests on."""
+
+    review_threshold: float | None
+    """None: a review brings nothing."""
+    fact_f1: dict[str, float]
+    """By threshold, under the agent's own stop threshold, mean of the tasks; "none" without a review."""
+    n: int
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain JSON values."""
+        return asdict(self)
+
+    def applied_to(self, spec: CheckpointSpec, how: dict[str, Any]) -> CheckpointSpec:
+        """The spec with this default; `scores.review` says what it rests on."""
+        return spec.model_copy(update={"review_threshold": self.review_threshold, "scores": {**(spec.scores or {}), "review": self.to_json() | how}})
+
+
+def calibrate_review(by_threshold: Mapping[float | None, Sequence[EpisodeRow]]) -> ReviewCalibration:
+    """From the same rows under several review thresholds, None among them: the best, if it is better than none by more than PLATEAU."""
+    means = {threshold: float(np.mean([_own_f1(group) for group in group_rows(rows)])) for threshold, rows in by_threshold.items()}
+    best = max((threshold for threshold in means if threshold is not None), key=lambda threshold: means[threshold])
+    told = {"none" if threshold is None else f"{threshold:g}": round(value, 6) for threshold, value in means.items()}
+    return ReviewCalibration(best if means[best] > means[None] + PLATEAU else None, told, len(by_threshold[None]))
+
+
+def _own_f1(rows: Sequence[EpisodeRow]) -> float:
+    return float(np.mean([fact_f1(own_evidence(row), row.support) for row in rows]))
 
 
 def best_threshold(groups: Sequence[Sequence[EpisodeRow]]) -> tuple[float, tuple[float, float]]:

@@ -13,7 +13,7 @@ from core.evaluate.rows import EpisodeRow
 Stop = Literal["early", "late", "perfect", "never"]
 STOPS: tuple[Stop, ...] = get_args(Stop)
 
-Failure = Literal["perfect", "complete and stopped late", "wrong twin", "stopped early", "right chunk too late"]
+Failure = Literal["perfect", "complete and stopped late", "wrong twin", "stopped early", "right chunk too late", "taken back"]
 FAILURES: tuple[Failure, ...] = get_args(Failure)
 
 
@@ -28,6 +28,11 @@ def steps_taken(row: EpisodeRow, threshold: float | None, step_budget: int | Non
 def own_steps(row: EpisodeRow) -> int:
     """Choices made under the agent's own threshold."""
     return steps_taken(row, row.stop_threshold)
+
+
+def own_evidence(row: EpisodeRow) -> tuple[int, ...]:
+    """What the agent would hand on: its choices under its own threshold, without those that its review took back."""
+    return row.chosen[: own_steps(row)] if row.kept is None else row.kept
 
 
 def completed_at(row: EpisodeRow) -> int | None:
@@ -57,12 +62,16 @@ def stop_class(row: EpisodeRow, threshold: float | None, step_budget: int | None
 def failure_class(row: EpisodeRow) -> Failure:
     """What to call this episode in a list of failures, under the agent's own threshold.
 
-    With all support in: "wrong twin" when a chunk that is no support was taken while some was still missing, else "complete and stopped late"
-    when more was taken afterwards, else "perfect": exactly the support. With support missing: "stopped early" when the threshold refused a
-    chunk that was support, else "right chunk too late": behind other chunks after the stop, or beyond the budget.
+    "perfect": the evidence is exactly the support. With all support in and more: "wrong twin" when a chunk that is no support was taken while some
+    was still missing, else "complete and stopped late". With support missing: "taken back" when only the review let go of it, "stopped early"
+    when the threshold refused a chunk that was support, else "right chunk too late": behind other chunks after the stop, or beyond the budget.
     """
-    taken, earliest, support = own_steps(row), completed_at(row), set(row.support)
+    taken, earliest, support, evidence = own_steps(row), completed_at(row), set(row.support), set(own_evidence(row))
+    if evidence == support:
+        return "perfect"
     if earliest is not None and earliest <= taken:
+        if not support <= evidence:
+            return "taken back"
         if not set(row.chosen[:earliest]) <= support:
             return "wrong twin"
         return "complete and stopped late" if taken > earliest else "perfect"

@@ -62,6 +62,8 @@ class EpisodeRow:
     methods that look once."""
     tokens: tuple[int, ...]
     """Of each chosen chunk, special tokens not counted."""
+    kept: tuple[int, ...] | None = None
+    """What the review left of the choices under the agent's own threshold, in order of choice; None for an agent that doesn't review."""
     milliseconds: float
     """Wall clock of the whole episode without the look after its last choice, chunk vectors being there."""
 

@@ -19,6 +19,7 @@ from core.config import EpisodeConfig
 from core.encode.cache import EmbedProgress, VectorStore
 from core.encode.encoder import DualEncoder
 from core.evaluate.corpora import ExampleCorpus, index_examples
+from core.evaluate.review import reviewed
 from core.evaluate.rows import EpisodeRow
 from core.events import StepTaken, fold
 from core.qrag.agent import Agent, Episode
@@ -82,7 +83,10 @@ def evaluate(
     while done < len(examples):
         part = list(islice(corpora, batch))
         began = time.perf_counter()
-        yield from _rows(part, setting, retriever, encoder, config)
+        rows = list(_rows(part, setting, retriever, encoder, config))
+        if isinstance(retriever, AgentRetriever) and config.beam_width == 1:
+            rows = reviewed(rows, part, retriever.agent, config.review_threshold)
+        yield from rows
         done, spent = done + len(part), spent + time.perf_counter() - began
         if on_progress is not None:
             on_progress(EvaluationProgress("retrieving", done, len(examples), spent / done * (len(examples) - done)))
@@ -96,6 +100,7 @@ class _Path:
     q_values: tuple[float, ...]
     best_q: tuple[float, ...]
     milliseconds: float
+    kept: tuple[int, ...] | None = None
 
 
 def _rows(corpora: Sequence[ExampleCorpus], setting: Setting, retriever: Retriever, encoder: DualEncoder, config: EpisodeConfig) -> Iterator[EpisodeRow]:
@@ -131,6 +136,7 @@ def _rows(corpora: Sequence[ExampleCorpus], setting: Setting, retriever: Retriev
             q_values=path.q_values,
             best_q=path.best_q,
             tokens=tuple(islice(counts, len(path.chosen))),
+            kept=path.kept,
             milliseconds=round(path.milliseconds, 3),
             **shared,
         )
@@ -178,7 +184,8 @@ def _path(retriever: Retriever, corpus: ExampleCorpus, config: EpisodeConfig) ->
     best = [step.state_value for step in trace.steps] if plans else []  # at temperature 0, and a beam has no other, V(s) is the largest Q
     if plans and trace.stopped is not None and trace.stopped.q_value is not None:
         best.append(trace.stopped.q_value)
-    return _Path(trace.chosen, _rounded([step.q_value for step in trace.steps]), _rounded(best), spent)
+    kept = tuple(chunk_id for chunk_id in trace.chosen if chunk_id not in trace.taken_back) if plans and config.review_threshold is not None else None
+    return _Path(trace.chosen, _rounded([step.q_value for step in trace.steps]), _rounded(best), spent, kept)
 
 
 def _rounded(values: Sequence[float]) -> tuple[float, ...]:

@@ -11,29 +11,24 @@ from dataclasses import dataclass
 from typing import Any
 
 from core.errors import BadRequest
-from core.evaluate.outcomes import completed_at, oracle_steps, own_steps, stop_class
+from core.evaluate.outcomes import completed_at, oracle_steps, own_evidence, own_steps, stop_class
 from core.evaluate.rows import EpisodeRow
 from core.metrics import PairedTest, fact_em, fact_f1, fact_precision, fact_recall, false_positive_rate, interval, mean, paired_test
 
-
-def _own(row: EpisodeRow) -> tuple[int, ...]:
-    return row.chosen[: own_steps(row)]
-
-
 METRICS: dict[str, Callable[[EpisodeRow], float | None]] = {
-    "fact_em": lambda row: fact_em(_own(row), row.support),
-    "fact_f1": lambda row: fact_f1(_own(row), row.support),
+    "fact_em": lambda row: fact_em(own_evidence(row), row.support),
+    "fact_f1": lambda row: fact_f1(own_evidence(row), row.support),
     "fact_f1_oracle_stop": lambda row: fact_f1(row.chosen[: oracle_steps(row)], row.support),
-    "fact_recall": lambda row: fact_recall(_own(row), row.support),
-    "fact_precision": lambda row: fact_precision(_own(row), row.support),
-    "false_positive_rate": lambda row: false_positive_rate(_own(row), row.support, row.n_chunks),
+    "fact_recall": lambda row: fact_recall(own_evidence(row), row.support),
+    "fact_precision": lambda row: fact_precision(own_evidence(row), row.support),
+    "false_positive_rate": lambda row: false_positive_rate(own_evidence(row), row.support, row.n_chunks),
     "fact_em_no_stop": lambda row: fact_em(row.chosen, row.support),
     "fact_f1_no_stop": lambda row: fact_f1(row.chosen, row.support),
     "answer_em": lambda _: None,
     "answer_f1": lambda _: None,
     "steps": lambda row: float(own_steps(row)),
     "steps_to_completion": lambda row: None if (earliest := completed_at(row)) is None else float(earliest),
-    "evidence_tokens": lambda row: float(sum(row.tokens[: own_steps(row)])),
+    "evidence_tokens": lambda row: float(sum(tokens for chunk_id, tokens in zip(row.chosen, row.tokens, strict=True) if chunk_id in own_evidence(row))),
     "stopped_perfectly": lambda row: float(stop_class(row, row.stop_threshold) == "perfect"),
     "stopped_early": lambda row: float(stop_class(row, row.stop_threshold) == "early"),
     "stopped_late": lambda row: float(stop_class(row, row.stop_threshold) == "late"),

@@ -185,6 +185,7 @@ _COLUMNS = {
     "q_values": ["DOUBLE"],
     "best_q": ["DOUBLE"],
     "tokens": ["BIGINT"],
+    "kept": ["BIGINT"],
     "milliseconds": "DOUBLE",
 }
 """Of a row, as DuckDB unpacks them from JSON; one insert a row would take a second for 900."""

@@ -108,8 +108,23 @@ def support_of(run: LoggedRun) -> tuple[int, ...]:
     return tuple(i for i in named if isinstance(i, int) and 0 <= i < run.record.n_chunks) if isinstance(named, list | tuple) else ()
 
 
+def review_words(trace: Trace) -> str:
+    """What the review of a stopped run brought, in a sentence; empty where there was none."""
+    stopped, threshold = trace.stopped, trace.started.config.review_threshold
+    if stopped is None or not stopped.review or threshold is None:
+        return ""
+    if not stopped.taken_back:
+        return f"Review: beside the others every chunk is still worth {threshold:.2f} or more, so all stay."
+    taken = ", ".join(f"chunk {chunk_id:,}" for chunk_id in stopped.taken_back)
+    return f"Review: {taken} taken back, worth less than {threshold:.2f} beside the others."
+
+
 def stop_sentence(run: LoggedRun) -> str:
-    """Why the run ended."""
+    """Why the run ended, and what its review took back."""
+    return f"{_end_sentence(run)} {review_words(run.trace)}".rstrip()
+
+
+def _end_sentence(run: LoggedRun) -> str:
     branches = _branches(run)
     if branches is not None and branches.stopped is not None:
         return end_sentence(branches)
@@ -136,6 +151,7 @@ def settings_of(run: LoggedRun) -> dict[str, str]:
         "Budget": f"{config.step_budget}",
         "Temperature": f"{config.temperature:g}",
         "Stop below": "never" if config.stop_threshold is None else f"{config.stop_threshold:g}",
+        "Taken back below": "" if config.review_threshold is None else f"{config.review_threshold:g}",
         "Seed": f"{config.seed}",
         "Beam": f"{config.beam_width}" if config.beam_width > 1 else "",
         "Sampled among": "" if config.top_k_actions is None else f"the {config.top_k_actions} best",
@@ -179,7 +195,7 @@ def _place(chunk_id: int, documents: Sequence[LoggedDocument], borders: Sequence
 def _head(run: LoggedRun, documents: Sequence[LoggedDocument], support: Sequence[int]) -> Html:
     record = run.record
     facts = f"{record.method} · {record.checkpoint} · {record.n_chunks:,} chunks · {run.created_at:%Y-%m-%d %H:%M} UTC · {run.status}"
-    found = len({*support} & {*run.trace.chosen})
+    found = len({*support} & {*run.trace.evidence})
     hits = [el("p", f"{found} of {len(support)} support chunks found", class_="hit" if found == len(support) else "mut")] if support else []
     settings = [el(tag, words) for pair in settings_of(run).items() for tag, words in zip(("dt", "dd"), pair, strict=True)]
     titles = el("p", ", ".join(document.title for document in documents), dir="auto")

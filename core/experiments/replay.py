@@ -5,7 +5,7 @@ A run that was cut short is compared as far as it went. Knows nothing of how the
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -69,7 +69,13 @@ def _different_choice(logged: Trace, fresh: Trace) -> tuple[int, str] | None:
         return min(len(steps), len(logged.steps)) + 1, f"the run took {len(steps)} steps instead of {len(logged.steps)}"
     if logged.stopped and fresh.stopped and logged.stopped.reason != fresh.stopped.reason:
         return len(steps) + 1, f"the run stopped by {fresh.stopped.reason} instead of {logged.stopped.reason}"
+    if logged.stopped and fresh.stopped and logged.taken_back != fresh.taken_back:
+        return len(steps) + 1, f"the review took back {_ids(fresh.taken_back)} instead of {_ids(logged.taken_back)}"
     return None
+
+
+def _ids(chunk_ids: Sequence[int]) -> str:
+    return ", ".join(f"chunk {chunk_id}" for chunk_id in chunk_ids) or "nothing"
 
 
 def _looks(logged: Trace, fresh: Trace) -> Iterator[tuple[int, StepScores, StepScores]]:

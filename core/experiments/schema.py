@@ -82,6 +82,11 @@ def m007_run_details(connection: duckdb.DuckDBPyConnection) -> None:
     connection.execute("CREATE TABLE run_details (run_id VARCHAR, name VARCHAR, value JSON, blob BIGINT, PRIMARY KEY (run_id, name))")
 
 
+def m008_kept_evidence(connection: duckdb.DuckDBPyConnection) -> None:
+    """What an agent's review left of its choices."""
+    connection.execute("ALTER TABLE episode_rows ADD COLUMN kept BIGINT[]")
+
+
 MIGRATIONS: tuple[Migration, ...] = (
     m001_runs,
     m002_chunk_tables,
@@ -90,6 +95,7 @@ MIGRATIONS: tuple[Migration, ...] = (
     m005_copied_runs,
     m006_withheld_texts,
     m007_run_details,
+    m008_kept_evidence,
 )
 
 

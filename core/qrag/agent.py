@@ -5,6 +5,8 @@ one. The transition is deterministic, so a run can start from any `prefix` of ch
 continuing a logged run are all new episodes with another prefix. Sampling draws from a generator seeded by (seed, episode id, step),
 so a run doesn't depend on batching nor on how a person paused it.
 Stop rule (appendix B): before acting, stop when the best available Q is below the threshold; the rejected action is part of the event.
+Review, which the paper doesn't have: once stopped, each choice is asked again in the state of the others, and while some are worth less there than
+the review threshold the least of them is taken back. So a chunk that a later choice made superfluous, an earlier mention say, is no evidence.
 Knows nothing of logs, training or pages.
 """
 
@@ -13,7 +15,7 @@ from __future__ import annotations
 import time
 import zlib
 from collections.abc import Generator, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -58,6 +60,41 @@ class _Running:
     stopped: bool = False
 
 
+@dataclass
+class _Review:
+    """Which choices of a stopped episode the others make superfluous."""
+
+    episode: Episode
+    kept: list[int]
+    taken_back: list[int] = field(default_factory=list)
+    worth: dict[int, float] = field(default_factory=dict)
+    """Q of each choice beside the others that were still held."""
+    goes_on: bool = True
+
+    def __post_init__(self) -> None:
+        self.chosen = tuple(self.kept)
+        self.goes_on = self.episode.config.review_threshold is not None and len(self.kept) > 1
+
+    def take_back(self) -> None:
+        """Lets go of the choice that is worth least, if that is too little; with one left, or nothing to let go of, the review is over."""
+        threshold, by_person = self.episode.config.review_threshold, {chunk_id for _, chunk_id in self.episode.config.forced}
+        assert threshold is not None
+        least = min((chunk_id for chunk_id in self.kept if chunk_id not in by_person), key=self.worth.__getitem__, default=None)
+        if least is None or self.worth[least] >= threshold:
+            self.goes_on = False
+            return
+        self.kept.remove(least)
+        self.taken_back.append(least)
+        self.goes_on = len(self.kept) > 1
+
+    def end(self, stopped: Stopped, milliseconds: float) -> Stopped:
+        """The event, which says what the review brought."""
+        if not self.worth:
+            return stopped
+        review = tuple(self.worth[chunk_id] for chunk_id in self.chosen)
+        return replace(stopped, review=review, taken_back=tuple(self.taken_back), milliseconds=stopped.milliseconds + milliseconds)
+
+
 class Agent:
     """A dual encoder that acts. Stateless but for its weights. `name` is the method's name in events."""
 
@@ -79,14 +116,17 @@ class Agent:
         for i, episode in enumerate(episodes):
             yield i, RunStarted(episode.query, self.name, self.spec.name, len(episode.corpus), episode.config)
         while running:
-            for i in [i for i, run in running.items() if len(run.chosen) >= run.episode.config.step_budget]:
-                yield i, Stopped("budget", len(running.pop(i).chosen))
-            looks = self.look([(run.episode, run.chosen) for run in running.values()])
-            for (i, run), look in zip(list(running.items()), looks, strict=True):
+            ends = {i: Stopped("budget", len(run.chosen)) for i, run in running.items() if len(run.chosen) >= run.episode.config.step_budget}
+            going_on = {i: run for i, run in running.items() if i not in ends}
+            looks = self.look([(run.episode, run.chosen) for run in going_on.values()])
+            for (i, run), look in zip(going_on.items(), looks, strict=True):
                 event = self._act(run, look)
-                yield i, event
                 if isinstance(event, Stopped):
-                    del running[i]
+                    ends[i] = event
+                else:
+                    yield i, event
+            ended = {i: running.pop(i) for i in ends}
+            yield from zip(ends, self.review([(run.episode, run.chosen, ends[i]) for i, run in ended.items()]), strict=True)
 
     def check(self, query: str, corpus: Searchable, config: EpisodeConfig) -> None:
         """Raises BadRequest when the run can't be made."""
@@ -117,6 +157,26 @@ class Agent:
             scores = StepScores(q_values, positions if turned else None)
             looks.append(Look(vector, scores, available, state_tokens, 1000 * (shared + time.perf_counter() - started)))
         return looks
+
+    def review(self, ends: Sequence[tuple[Episode, Sequence[int], Stopped]]) -> list[Stopped]:
+        """The ends of episodes, given (episode, chosen ids, end), with what the review says of the choices; a person's choice stays."""
+        started = time.perf_counter()
+        reviews = [_Review(episode, list(chosen)) for episode, chosen, _ in ends]
+        while asked := [(review, chunk_id) for review in reviews if review.goes_on for chunk_id in review.kept]:
+            states = [(review.episode, [other for other in review.kept if other != chunk_id]) for review, chunk_id in asked]
+            vectors = self.encoder.encode_states([self.encoder.state_tokens(*self._state_parts(*state)) for state in states])
+            for (review, chunk_id), (episode, others), vector in zip(asked, states, vectors, strict=True):
+                review.worth[chunk_id] = self._q_value(episode, others, vector, chunk_id)
+            for review in {id(review): review for review, _ in asked}.values():
+                review.take_back()
+        n_reviewed = max(1, sum(bool(review.worth) for review in reviews))
+        milliseconds = 1000 * (time.perf_counter() - started) / n_reviewed
+        return [review.end(stopped, milliseconds) for review, (_, _, stopped) in zip(reviews, ends, strict=True)]
+
+    def _q_value(self, episode: Episode, chosen: Sequence[int], state_vector: np.ndarray, chunk_id: int) -> float:
+        """Q of one chunk, without those of all the others."""
+        positions = chunk_positions(self.spec, episode.corpus.borders, chosen, use_positions=episode.config.use_positions)
+        return episode.corpus.index.q_value(state_vector, chunk_id, float(positions[chunk_id]))
 
     def _state_parts(self, episode: Episode, chosen: Sequence[int]) -> tuple[str, list[str]]:
         order = sorted(chosen) if self.spec.state_order == "document" else chosen
@@ -154,7 +214,7 @@ def step_event(episode: Episode, step: int, choice: Choice, look: Look, *, by_pe
         position=None if positions is None else float(positions[choice.chunk_id]),
         text=episode.corpus.text(choice.chunk_id),
         milliseconds=look.milliseconds,
-        content_q=None if positions is None else episode.corpus.index.content_q(look.state_vector, choice.chunk_id),
+        content_q=None if positions is None else episode.corpus.index.q_value(look.state_vector, choice.chunk_id),
         chosen_by="person" if by_person else "agent",
         n_tied=choice.n_tied,
         n_state_tokens=len(look.tokens.ids),

@@ -48,7 +48,7 @@ def plan(agent: Agent, query: str, corpus: Searchable, config: EpisodeConfig) ->
         paths = _best(grown, config.beam_width, same_set_is_same_state=agent.spec.state_order == "document")
     best = paths[0]
     yield from best.steps
-    yield best.stopped or Stopped("budget", len(best.steps))
+    yield agent.review([(episode, best.chosen, best.stopped or Stopped("budget", len(best.steps)))])[0]
 
 
 def _expand(episode: Episode, path: _Path, look: Look) -> list[_Path]:

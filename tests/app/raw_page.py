@@ -24,8 +24,12 @@ class RawPage:
         self._session = secrets.token_hex(6)
         self._sent: dict[str, int] = {}
         """Listeners by the id of the event that was sent."""
-        self.received = ""
+        self._answers: list[str] = []
+
+    @property
+    def received(self) -> str:
         """Everything that the server sent to this page, as it came."""
+        return "".join(self._answers)
 
     def load(self, key: str, run_id: str = "") -> str:
         """Opens the page as the holder of a visitor key, at a run's address if one is given; what came back."""
@@ -59,14 +63,14 @@ class RawPage:
         """What comes until nothing of this page waits any more."""
         with self._http.stream("GET", "/gradio_api/queue/data", params={"session_hash": self._session}) as stream:
             text = "\n".join(line for line in stream.iter_lines() if line)
-        self.received += text
+        self._answers.append(text)
         return text
 
     def ask_strip(self, question: str, request: list[Any]) -> Any:
         """The answer of one of the strip's server functions."""
         body = {"session_hash": self._session, "component_id": self._id("qx-strip"), "fn_name": question, "data": request}
         answer = self._http.post("/gradio_api/component_server", json=body)
-        self.received += answer.text
+        self._answers.append(answer.text)
         return answer.raise_for_status().json()
 
     def heartbeat(self) -> AbstractContextManager[httpx.Response]:
@@ -80,7 +84,7 @@ class RawPage:
     def _join(self, listener: dict[str, Any], data: list[Any], query: dict[str, str]) -> httpx.Response:
         body = {"data": data, "fn_index": listener["id"], "session_hash": self._session, "trigger_id": None, "event_data": None}
         answer = self._http.post("/gradio_api/queue/join", params=query, json=body)
-        self.received += answer.text
+        self._answers.append(answer.text)
         if answer.is_success:
             self._sent[answer.json()["event_id"]] = listener["id"]
         return answer

@@ -111,7 +111,7 @@ def test_norms_and_content() -> None:
     vectors = np.array([[3.0, 4.0], [0.0, 0.0]], np.float16)
     index = ChunkIndex(vectors)
     assert index.norms.tolist() == [5.0, 0.0]
-    assert index.content_q(np.array([1.0, 0.5], np.float32), 0) == 5.0
+    assert index.q_value(np.array([1.0, 0.5], np.float32), 0) == 5.0
 
 
 def test_a_corpus_refuses_vectors_of_other_texts() -> None:
@@ -133,7 +133,9 @@ def test_an_arranged_index_is_an_index_over_the_rows_it_names(spec: CheckpointSp
     assert len(arranged) == len(rows)
     np.testing.assert_allclose(arranged.q_values(state, positions), copy.q_values(state, positions), atol=1e-4)
     np.testing.assert_allclose(arranged.norms, copy.norms)
-    assert arranged.content_q(state, len(rows) - 1) == pytest.approx(copy.content_q(state, len(rows) - 1), abs=1e-4)
+    for position in (0.0, 13.7):
+        one = arranged.q_value(state, len(rows) - 1, position)
+        assert one == pytest.approx(copy.q_values(state, np.full(len(rows), position))[-1], abs=1e-4)
 
 
 def test_an_arranged_index_scores_long_runs_of_rows() -> None:

@@ -1,0 +1,60 @@
+"""What an agent's review would leave of the choices in rows, for any review threshold: the vectors of the chosen chunks alone are needed.
+
+Knows nothing of files, and nothing of how a threshold is chosen.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from core.config import EpisodeConfig
+from core.encode.cache import embed_chunks
+from core.evaluate.corpora import ExampleCorpus
+from core.evaluate.outcomes import own_steps
+from core.evaluate.rows import EpisodeRow
+from core.events import Stopped
+from core.opening import index_of, vector_store
+from core.qrag.agent import Agent, Episode
+from core.tasks.example import Example
+
+_BATCH = 64
+"""Rows whose states are embedded together."""
+
+
+def choices_of(rows: Sequence[EpisodeRow], examples: Sequence[Example], agent: Agent) -> list[ExampleCorpus]:
+    """The examples of the rows, in which only chosen chunks have a vector of their own. Raises ValueError unless examples and rows belong together."""
+    texts: dict[str, int] = {}
+    for row, example in zip(rows, examples, strict=True):
+        if (row.id, row.n_chunks, row.support) != (example.id, len(example.chunks), example.support):
+            raise ValueError(f"row {row.id!r} was not made from example {example.id!r}")
+        for chunk_id in row.chosen:
+            texts.setdefault(example.chunks[chunk_id], len(texts))
+    index = index_of(agent.encoder, embed_chunks(agent.encoder, list(texts), vector_store(agent.encoder)))
+    corpora = []
+    for row, example in zip(rows, examples, strict=True):
+        places = np.zeros(row.n_chunks, dtype=np.int64)
+        for chunk_id in row.chosen:
+            places[chunk_id] = texts[example.chunks[chunk_id]]
+        corpora.append(ExampleCorpus(example, index.arranged(places)))
+    return corpora
+
+
+def reviewed(rows: Sequence[EpisodeRow], corpora: Sequence[ExampleCorpus], agent: Agent, threshold: float | None) -> list[EpisodeRow]:
+    """The rows with what a review at `threshold` keeps of the choices under their own stop threshold; None: without one."""
+    if threshold is None:
+        return [replace(row, kept=None) for row in rows]
+    ends = [_end(row, corpus, threshold) for row, corpus in zip(rows, corpora, strict=True)]
+    stops = [stopped for first in range(0, len(ends), _BATCH) for stopped in agent.review(ends[first : first + _BATCH])]
+    return [
+        replace(row, kept=tuple(chunk_id for chunk_id in chosen if chunk_id not in stopped.taken_back))
+        for row, (_, chosen, _), stopped in zip(rows, ends, stops, strict=True)
+    ]
+
+
+def _end(row: EpisodeRow, corpus: ExampleCorpus, threshold: float) -> tuple[Episode, tuple[int, ...], Stopped]:
+    taken = own_steps(row)
+    config = EpisodeConfig(step_budget=row.step_budget, stop_threshold=row.stop_threshold, review_threshold=threshold)
+    return Episode(corpus.example.question, corpus, config), row.chosen[:taken], Stopped("threshold", taken)
