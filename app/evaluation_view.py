@@ -28,6 +28,10 @@ TOKENS_A_SECOND = 4e5
 METRIC_WORDS = {
     "fact_f1": ("Fact F1", "Harmonic mean of precision and recall of the chosen chunks, under the agent's own stop threshold (Q-RAG tables 4 and 5)"),
     "fact_em": ("Fact EM", "Share of questions with all support among the chosen chunks, whatever else is (Q-RAG appendix H), own threshold"),
+    "fact_f1_reviewed": ("Fact F1, reviewed", "Fact F1 of what the agent's review left of its choices"),
+    "fact_em_reviewed": ("Fact EM, reviewed", "Share of questions with all support in what the agent's review left"),
+    "exact": ("Exact", "Share of questions whose choices are the support and nothing else, own threshold"),
+    "exact_reviewed": ("Exact, reviewed", "The same of what the agent's review left"),
     "fact_f1_oracle_stop": ("Fact F1, oracle stop", "Fact F1 when retrieval is cut as soon as all support is in, else at the budget (Q-RAG table 3)"),
     "fact_f1_no_stop": ("Fact F1, no stop", "Fact F1 of all T chunks (Q-RAG table 2, where T is fixed)"),
     "fact_em_no_stop": ("Fact EM, no stop", "Share of questions with all support among all T chunks"),

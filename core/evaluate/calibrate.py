@@ -111,11 +111,11 @@ class ReviewCalibration:
 
 
 def calibrate_review(by_threshold: Mapping[float | None, Sequence[EpisodeRow]]) -> ReviewCalibration:
-    """From the same rows under several review thresholds, None among them: the best, if it is better than none by more than PLATEAU."""
+    """From the same rows under several review thresholds, None among them: the one with the best mean Fact F1, none of equals."""
     means = {threshold: float(np.mean([_own_f1(group) for group in group_rows(rows)])) for threshold, rows in by_threshold.items()}
-    best = max((threshold for threshold in means if threshold is not None), key=lambda threshold: means[threshold])
+    best = max(means, key=lambda threshold: (means[threshold], threshold is None))
     told = {"none" if threshold is None else f"{threshold:g}": round(value, 6) for threshold, value in means.items()}
-    return ReviewCalibration(best if means[best] > means[None] + PLATEAU else None, told, len(by_threshold[None]))
+    return ReviewCalibration(best, told, len(by_threshold[None]))
 
 
 def _own_f1(rows: Sequence[EpisodeRow]) -> float:

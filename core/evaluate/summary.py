@@ -1,7 +1,8 @@
 """Rows into means with intervals, and two agents' rows into paired tests: what `evaluate --json` prints.
 
-Decides which metrics there are. Fact F1 comes three times: under the agent's own threshold (Q-RAG tables 4 and 5), cut by an oracle when
-all support is in (table 3), and without any stop (table 2, where T is fixed). Pure functions of rows.
+Decides which metrics there are. Fact F1 comes four times: under the agent's own threshold (Q-RAG tables 4 and 5), of what its review left of that
+(none for an agent that doesn't review), cut by an oracle when all support is in (table 3), and without any stop (table 2, where T is fixed).
+Pure functions of rows.
 """
 
 from __future__ import annotations
@@ -15,13 +16,22 @@ from core.evaluate.outcomes import completed_at, oracle_steps, own_evidence, own
 from core.evaluate.rows import EpisodeRow
 from core.metrics import PairedTest, fact_em, fact_f1, fact_precision, fact_recall, false_positive_rate, interval, mean, paired_test
 
+
+def _own(row: EpisodeRow) -> tuple[int, ...]:
+    return row.chosen[: own_steps(row)]
+
+
 METRICS: dict[str, Callable[[EpisodeRow], float | None]] = {
-    "fact_em": lambda row: fact_em(own_evidence(row), row.support),
-    "fact_f1": lambda row: fact_f1(own_evidence(row), row.support),
+    "fact_em": lambda row: fact_em(_own(row), row.support),
+    "fact_f1": lambda row: fact_f1(_own(row), row.support),
+    "exact": lambda row: float(set(_own(row)) == set(row.support)),
+    "fact_em_reviewed": lambda row: None if row.kept is None else fact_em(row.kept, row.support),
+    "fact_f1_reviewed": lambda row: None if row.kept is None else fact_f1(row.kept, row.support),
+    "exact_reviewed": lambda row: None if row.kept is None else float(set(row.kept) == set(row.support)),
     "fact_f1_oracle_stop": lambda row: fact_f1(row.chosen[: oracle_steps(row)], row.support),
-    "fact_recall": lambda row: fact_recall(own_evidence(row), row.support),
-    "fact_precision": lambda row: fact_precision(own_evidence(row), row.support),
-    "false_positive_rate": lambda row: false_positive_rate(own_evidence(row), row.support, row.n_chunks),
+    "fact_recall": lambda row: fact_recall(_own(row), row.support),
+    "fact_precision": lambda row: fact_precision(_own(row), row.support),
+    "false_positive_rate": lambda row: false_positive_rate(_own(row), row.support, row.n_chunks),
     "fact_em_no_stop": lambda row: fact_em(row.chosen, row.support),
     "fact_f1_no_stop": lambda row: fact_f1(row.chosen, row.support),
     "answer_em": lambda _: None,
@@ -37,7 +47,18 @@ METRICS: dict[str, Callable[[EpisodeRow], float | None]] = {
 }
 """Of one row; None where it can't be measured. Shares of stops are over all episodes. Answers are measured by `study answers`."""
 
-COMPARED = ("fact_em", "fact_f1", "fact_f1_oracle_stop", "fact_recall", "fact_em_no_stop", "fact_f1_no_stop", "steps", "stopped_perfectly")
+COMPARED = (
+    "fact_em",
+    "fact_f1",
+    "fact_em_reviewed",
+    "fact_f1_reviewed",
+    "fact_f1_oracle_stop",
+    "fact_recall",
+    "fact_em_no_stop",
+    "fact_f1_no_stop",
+    "steps",
+    "stopped_perfectly",
+)
 """Metrics of the paired test."""
 
 

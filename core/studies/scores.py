@@ -21,6 +21,10 @@ COLUMNS = {
     "Fact F1, own threshold": "fact_f1",
     "Fact EM, own threshold": "fact_em",
     "perfect stops": "stopped_perfectly",
+    "Fact F1, reviewed": "fact_f1_reviewed",
+    "Fact EM, reviewed": "fact_em_reviewed",
+    "exactly the support": "exact",
+    "exactly the support, reviewed": "exact_reviewed",
 }
 """Titles of metrics, with intervals; "complete" is the share of questions whose support was all found within T."""
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from core.encode.checkpoint import CheckpointSpec
 from core.errors import BadRequest
-from core.evaluate.calibrate import PLATEAU, best_threshold, calibrate
+from core.evaluate.calibrate import PLATEAU, best_threshold, calibrate, calibrate_review
 from core.evaluate.outcomes import steps_taken
 from core.evaluate.rows import EpisodeRow
 from core.metrics import fact_f1
@@ -68,6 +70,19 @@ def test_all_defaults_at_once() -> None:
     assert spec.scores["other"] == 1
     assert spec.scores["calibration"]["split"] == "validation"
     assert CheckpointSpec.model_validate_json(spec.model_dump_json()) == spec
+
+
+def test_the_review_with_the_best_f1_and_none_where_none_is_better() -> None:
+    plain = [make_row((4, 2, 9), (0.9, 0.8, 0.6, 0.1), (4, 9), stop_threshold=0.5, id=str(i)) for i in range(3)]
+    kept = {0.1: (4, 9), 0.2: (4,), 0.3: (4, 2, 9)}
+    by_threshold: dict[float | None, list[EpisodeRow]] = {threshold: [replace(row, kept=ids) for row in plain] for threshold, ids in kept.items()}
+    best = calibrate_review({None: plain} | by_threshold)
+    assert (best.review_threshold, best.n) == (0.1, 3)
+    assert best.fact_f1 == pytest.approx({"none": 0.8, "0.1": 1.0, "0.2": 2 / 3, "0.3": 0.8}, abs=1e-6)
+    assert calibrate_review({None: plain, 0.2: by_threshold[0.2], 0.3: by_threshold[0.3]}).review_threshold is None
+    spec = best.applied_to(CheckpointSpec(name="a", trained=True, scores={"calibration": {}}), {"on": "validation"})
+    assert spec.review_threshold == 0.1
+    assert spec.scores == {"calibration": {}, "review": best.to_json() | {"on": "validation"}}
 
 
 def test_rows_that_hold_no_threshold_are_refused() -> None:

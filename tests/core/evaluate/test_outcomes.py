@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.evaluate.outcomes import GAMMA, completed_at, discounted_gains, failure_class, oracle_steps, own_steps, steps_taken, stop_class
+from core.evaluate.outcomes import GAMMA, completed_at, discounted_gains, failure_class, oracle_steps, own_evidence, own_steps, steps_taken, stop_class
 from core.evaluate.rows import EpisodeRow
 from tests.core.evaluate.rows import make_row
 
@@ -72,6 +74,16 @@ def test_every_row_has_one_failure_class_and_it_fits(row: EpisodeRow) -> None:
 )
 def test_failures_by_name(chosen: tuple[int, ...], best_q: tuple[float, ...], threshold: float | None, expected: str) -> None:
     assert failure_class(make_row(chosen, best_q, (4, 9), stop_threshold=threshold)) == expected
+
+
+@pytest.mark.parametrize(
+    ("kept", "expected"),
+    [((4, 9), "perfect"), ((4, 2, 9), "wrong twin"), ((4, 2), "taken back"), ((2,), "taken back"), ((), "taken back")],
+)
+def test_a_failure_is_judged_by_what_the_review_left(kept: tuple[int, ...], expected: str) -> None:
+    row = replace(make_row((4, 2, 9), (0.9, 0.8, 0.6, 0.1), (4, 9), stop_threshold=0.5), kept=kept)
+    assert own_evidence(row) == kept
+    assert failure_class(row) == expected
 
 
 def test_gains_by_hand() -> None:

@@ -14,6 +14,7 @@ from core.config import EpisodeConfig
 from core.encode.cache import VectorStore
 from core.errors import BadRequest
 from core.evaluate.outcomes import steps_taken
+from core.evaluate.review import choices_of, reviewed
 from core.evaluate.rows import EpisodeRow
 from core.evaluate.run import EvaluationProgress, Setting, evaluate
 from core.events import Trace, fold
@@ -54,6 +55,37 @@ def test_a_row_answers_for_every_threshold(agents: dict[str, Agent], examples: l
             assert row.chosen[: steps_taken(row, threshold)] == trace.chosen
         free = alone(agent, example, EpisodeConfig(step_budget=3, temperature=temperature, seed=5))
         assert row.q_values == pytest.approx([step.q_value for step in free.steps], abs=1e-6)
+
+
+@pytest.mark.parametrize("beam_width", [1, 2])
+def test_a_row_keeps_what_the_agents_review_keeps(agents: dict[str, Agent], examples: list[Example], store: VectorStore, beam_width: int) -> None:
+    agent = agents["relative10"]
+    sizes = set()
+    for review in (-10.0, 0.2, 0.4, 10.0):
+        config = {"step_budget": 3, "stop_threshold": -1.0, "review_threshold": review}
+        for example, row in zip(examples, rows_of(agent, examples, store, beam_width=beam_width, **config), strict=True):
+            assert row.kept is not None
+            assert set(row.kept) <= set(row.chosen)
+            sizes.add(len(row.kept))
+            if beam_width == 1:
+                assert tuple(sorted(row.kept)) == alone(agent, example, EpisodeConfig(**config)).evidence
+    assert {1, 3} <= sizes
+    assert {row.kept for row in rows_of(agent, examples, store, step_budget=3)} == {None}
+
+
+def test_rows_are_reviewed_again_without_their_haystacks(
+    agents: dict[str, Agent], examples: list[Example], store: VectorStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """From the chosen chunks alone, at any threshold, as an evaluation with that threshold has it."""
+    monkeypatch.setenv("QRAG_HOME", str(tmp_path))
+    agent = agents["relative10"]
+    rows = rows_of(agent, examples, store, step_budget=3, stop_threshold=0.1)
+    choices = choices_of(rows, examples, agent)
+    for review in (None, 0.2, 0.4):
+        then = rows_of(agent, examples, store, step_budget=3, stop_threshold=0.1, review_threshold=review)
+        assert [row.kept for row in reviewed(rows, choices, agent, review)] == [row.kept for row in then]
+    with pytest.raises(ValueError, match="was not made from"):
+        choices_of(rows, examples[::-1], agent)
 
 
 def test_what_a_row_says_of_its_episode(agents: dict[str, Agent], examples: list[Example], store: VectorStore) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from core.errors import BadRequest
@@ -19,6 +21,10 @@ def test_means_by_hand() -> None:
     expected = {
         "fact_em": 2 / 4,
         "fact_f1": (1 + 4 / 5 + 2 / 3 + 0) / 4,
+        "exact": 1 / 4,
+        "fact_em_reviewed": None,
+        "fact_f1_reviewed": None,
+        "exact_reviewed": None,
         "fact_f1_oracle_stop": (1 + 1 + 1 + 0) / 4,
         "fact_recall": (1 + 1 + 1 / 2 + 0) / 4,
         "fact_precision": (1 + 2 / 3 + 1) / 3,
@@ -42,6 +48,15 @@ def test_means_by_hand() -> None:
         value = summary.metrics[name]
         assert (ends is None) == (value is None)
         assert ends is None or ends[0] <= value <= ends[1]
+
+
+def test_what_a_review_left_is_measured_beside_what_was_chosen() -> None:
+    """LATE without its superfluous chunk is exact; a review that takes support back loses it."""
+    kept = [replace(LATE, kept=LATE.support), replace(PERFECT, kept=PERFECT.support[:1])]
+    metrics = summarise(kept).metrics
+    assert (metrics["fact_f1_reviewed"], metrics["fact_em_reviewed"], metrics["exact_reviewed"]) == pytest.approx(((1 + 2 / 3) / 2, 0.5, 0.5))
+    assert (metrics["fact_f1"], metrics["fact_em"], metrics["exact"]) == pytest.approx(((1 + 4 / 5) / 2, 1.0, 0.5))
+    assert metrics["evidence_tokens"] == (20 + 10) / 2
 
 
 def test_a_threshold_of_none_never_stops() -> None:
