@@ -96,6 +96,8 @@ def event_to_json(event: Event) -> dict[str, Any]:
     values.pop("scores", None)
     if isinstance(event, RunStarted):
         values["config"] = event.config.to_json()
+    if isinstance(event, Stopped):
+        values |= {"review": list(event.review), "taken_back": list(event.taken_back)}
     return values
 
 

@@ -129,7 +129,7 @@ class ExploreLayout:
                     info="At the end, take back what the others made superfluous",
                     elem_id="qx-reviews",
                 )
-                review = gr.Slider(-1, 1, value=0, step=0.01, label="Take back below Q", elem_id="qx-review")
+                review = gr.Slider(-1, 1, value=0, step=0.01, label="Take back below Q", elem_id="qx-review", min_width=220)
         self.controls = Controls(query, budget, temperature, stops, threshold, seed, beam, positions, top_k, reviews, review)
 
     def _build_views(self, find_strip: Find) -> None:

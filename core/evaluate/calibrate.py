@@ -6,7 +6,7 @@ however many examples it has. Pure functions of rows.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -16,12 +16,14 @@ from core.encode.checkpoint import CheckpointSpec
 from core.errors import BadRequest
 from core.evaluate.outcomes import completed_at, own_evidence, steps_taken
 from core.evaluate.rows import EpisodeRow, group_rows
-from core.metrics import fact_f1
+from core.metrics import fact_em, fact_f1
 
 PLATEAU = 0.002
 """Fact F1 within this of the best counts as equal: the threshold is the middle of where it stays so, which is safer than the peak itself."""
 REVIEW_THRESHOLDS = (0.05, 0.1, 0.15, 0.2, 0.25, 0.3)
 """Those that are tried, beside no review."""
+MOST_EM_LOST = 0.01
+"""Fact EM that a review may cost: a chunk of support that is lost may cost the answer, one too many only its tokens."""
 _RANGE_STEP = 0.05
 """Ends of the range of Q are rounded outwards to multiples of this."""
 _TAIL = 1.0
@@ -99,6 +101,8 @@ class ReviewCalibration:
     """None: a review brings nothing."""
     fact_f1: dict[str, float]
     """By threshold, under the agent's own stop threshold, mean of the tasks; "none" without a review."""
+    fact_em: dict[str, float]
+    """The same."""
     n: int
 
     def to_json(self) -> dict[str, Any]:
@@ -111,15 +115,20 @@ class ReviewCalibration:
 
 
 def calibrate_review(by_threshold: Mapping[float | None, Sequence[EpisodeRow]]) -> ReviewCalibration:
-    """From the same rows under several review thresholds, None among them: the one with the best mean Fact F1, none of equals."""
-    means = {threshold: float(np.mean([_own_f1(group) for group in group_rows(rows)])) for threshold, rows in by_threshold.items()}
-    best = max(means, key=lambda threshold: (means[threshold], threshold is None))
-    told = {"none" if threshold is None else f"{threshold:g}": round(value, 6) for threshold, value in means.items()}
-    return ReviewCalibration(best, told, len(by_threshold[None]))
+    """From the same rows under several review thresholds, None among them: the best by mean Fact F1 of those that cost little Fact EM."""
+    f1 = {threshold: _mean(rows, fact_f1) for threshold, rows in by_threshold.items()}
+    em = {threshold: _mean(rows, fact_em) for threshold, rows in by_threshold.items()}
+    best = max((threshold for threshold in f1 if em[threshold] >= em[None] - MOST_EM_LOST), key=lambda threshold: (f1[threshold], threshold is None))
+    return ReviewCalibration(best, _told(f1), _told(em), len(by_threshold[None]))
 
 
-def _own_f1(rows: Sequence[EpisodeRow]) -> float:
-    return float(np.mean([fact_f1(own_evidence(row), row.support) for row in rows]))
+def _mean(rows: Sequence[EpisodeRow], measure: Callable[[Sequence[int], Sequence[int]], float]) -> float:
+    """Of what the agents hand on, each task counting once."""
+    return float(np.mean([np.mean([measure(own_evidence(row), row.support) for row in group]) for group in group_rows(rows)]))
+
+
+def _told(means: Mapping[float | None, float]) -> dict[str, float]:
+    return {"none" if threshold is None else f"{threshold:g}": round(value, 6) for threshold, value in means.items()}
 
 
 def best_threshold(groups: Sequence[Sequence[EpisodeRow]]) -> tuple[float, tuple[float, float]]:

@@ -206,6 +206,34 @@ def test_settings_mark_the_run_as_outdated_and_rerun_without_embedding(running_a
     assert _size_of_vectors(running_app.home) == size
 
 
+def test_a_review_takes_back_what_a_later_choice_made_superfluous(running_app: RunningApp, open_page: OpenPage) -> None:
+    """Clara is told of twice and more: an earlier place is found first, then the last one, beside which the earlier is worth nothing."""
+    page = open_page(running_app.url)
+    wait_ready(page)
+    page.locator("#qx-question textarea").fill("Where is Clara?")
+    run(page, n_steps=2)
+    first, last = chosen(page)
+    stop, evidence = page.locator("#qx-steps .qx-stop"), page.locator("#qx-evidence .qx-link")
+    expect(stop).to_contain_text(f"Review: chunk {first:,} taken back, worth less than 0.15 beside the others.")
+    expect(page.locator(CARDS).first).to_contain_text("taken back")
+    expect(page.locator(CARDS).last).not_to_contain_text("taken back")
+    expect(evidence).to_have_text([f"chunk {last:,}"])
+    expect(page.locator("#qx-evidence")).to_contain_text("1 chunk taken back")
+
+    page.locator("#qx-back").click()  # before the end nothing was reviewed
+    expect(page.locator(CARDS)).to_have_count(1, timeout=20_000)
+    expect(page.locator(CARDS)).not_to_contain_text("taken back")
+    expect(evidence).to_have_text([f"chunk {first:,}"])
+
+    page.locator("#qx-more > button").click()
+    page.locator("#qx-reviews input").uncheck()
+    expect(page.locator("#qx-standing")).to_contain_text("review", timeout=10_000)
+    page.get_by_role("button", name="Run again").click()
+    expect(stop).to_contain_text("Stopped", timeout=30_000)
+    expect(stop).not_to_contain_text("Review")
+    expect(evidence).to_have_text([f"chunk {chunk_id:,}" for chunk_id in sorted((first, last))], timeout=20_000)
+
+
 def _size_of_vectors(home: Path) -> int:
     return sum(path.stat().st_size for path in (home / "vectors").iterdir())
 

@@ -79,7 +79,10 @@ def test_the_review_with_the_best_f1_and_none_where_none_is_better() -> None:
     best = calibrate_review({None: plain} | by_threshold)
     assert (best.review_threshold, best.n) == (0.1, 3)
     assert best.fact_f1 == pytest.approx({"none": 0.8, "0.1": 1.0, "0.2": 2 / 3, "0.3": 0.8}, abs=1e-6)
+    assert best.fact_em == {"none": 1.0, "0.1": 1.0, "0.2": 0.0, "0.3": 1.0}
     assert calibrate_review({None: plain, 0.2: by_threshold[0.2], 0.3: by_threshold[0.3]}).review_threshold is None
+    costly = [replace(row, kept=(4,) if row.id == "0" else (4, 9)) for row in plain]  # F1 rises, a third of Fact EM is lost
+    assert calibrate_review({None: plain, 0.2: costly}).review_threshold is None
     spec = best.applied_to(CheckpointSpec(name="a", trained=True, scores={"calibration": {}}), {"on": "validation"})
     assert spec.review_threshold == 0.1
     assert spec.scores == {"calibration": {}, "review": best.to_json() | {"on": "validation"}}

@@ -182,30 +182,6 @@ def test_an_episode_ends_where_its_chunks_end(towers_of: TowersOf) -> None:
     assert out.entropy[:, 1].min() > 0
 
 
-def test_exploring_starts_begin_with_a_part_of_the_support_and_pay_as_if_it_had_been_chosen(towers_of: TowersOf) -> None:
-    towers, support = towers_of(), {LISTED.chunks[row] for row in (1, 5)}
-    out = played(towers, [LISTED] * 12, steps=4, exploring_starts=1.0)
-    first = towers.states[:12]
-    assert {tuple(texts) for texts in first} == {(text,) for text in support}  # either of the two, never both
-    assert out.taken.sum(0).tolist() == [3] * 12
-    paid = {round(value, 4) for value in out.rewards.sum(0).tolist()}
-    assert paid <= {0.0, 1.0, round(0.5 + 1 / 3, 4), 0.75}  # complete after 2, 3 or 4 chunks, the given one counted
-    assert len(paid) > 1
-    assert [value > 0 for value in out.rewards.sum(0).tolist()] == out.completed
-
-
-def test_half_of_the_starts_explore_and_single_facts_never_do(towers_of: TowersOf) -> None:
-    one = Example("one", "made", QUESTION, LISTED.chunks, (4,))
-    towers = towers_of()
-    played(towers, [LISTED] * 40 + [one] * 10, steps=1, exploring_starts=0.5)
-    given = [len(texts) for texts in towers.states[:50]]
-    assert 10 <= sum(given[:40]) <= 30
-    assert given[40:] == [0] * 10
-    same = towers_of()
-    played(same, [LISTED] * 40 + [one] * 10, steps=1, exploring_starts=0.5)
-    assert same.states == towers.states
-
-
 def test_supervision_takes_support_and_nothing_else(towers_of: TowersOf) -> None:
     out = played(towers_of(), [WOVEN, LISTED, Example("one", "made", QUESTION, LISTED.chunks, (4,))] * 8, objective="supervised", steps=1)
     assert out.taken.sum(0).tolist() == [2, 2, 1] * 8
