@@ -288,6 +288,15 @@ def _check_order(events: tuple[StepTaken | Stopped, ...], n_events: int, record:
         raise MalformedRuns("the steps are not numbered one after the other")
     if any(isinstance(event, Stopped) for event in events[:-1]) or n_events != len(events):
         raise MalformedRuns(f"there are {len(events)} events instead of {n_events}, or some after the end of the run")
+    if events and isinstance(events[-1], Stopped):
+        _check_review(events[-1], steps[-1] if steps else record.fork_step or 0, record.n_chunks)
+
+
+def _check_review(stopped: Stopped, n_steps: int, n_chunks: int) -> None:
+    """What the views rely on: a value a step, and nothing taken back without one."""
+    inside = all(0 <= chunk_id < n_chunks for chunk_id in stopped.taken_back)
+    if len(stopped.review) not in (0, n_steps) or len(stopped.taken_back) > len(stopped.review) or not inside:
+        raise MalformedRuns(f"the review of {len(stopped.review)} choices, {len(stopped.taken_back)} taken back, does not fit the {n_steps} steps")
 
 
 def _bytes(text: str) -> bytes:

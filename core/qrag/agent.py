@@ -77,10 +77,9 @@ class _Review:
 
     def take_back(self) -> None:
         """Lets go of the choice that is worth least, if that is too little; with one left, or nothing to let go of, the review is over."""
-        threshold, by_person = self.episode.config.review_threshold, {chunk_id for _, chunk_id in self.episode.config.forced}
+        threshold, least = self.episode.config.review_threshold, min(self.kept, key=self.worth.__getitem__)
         assert threshold is not None
-        least = min((chunk_id for chunk_id in self.kept if chunk_id not in by_person), key=self.worth.__getitem__, default=None)
-        if least is None or self.worth[least] >= threshold:
+        if self.worth[least] >= threshold:
             self.goes_on = False
             return
         self.kept.remove(least)
@@ -159,7 +158,7 @@ class Agent:
         return looks
 
     def review(self, ends: Sequence[tuple[Episode, Sequence[int], Stopped]]) -> list[Stopped]:
-        """The ends of episodes, given (episode, chosen ids, end), with what the review says of the choices; a person's choice stays."""
+        """The ends of episodes, given (episode, chosen ids, end), with what the review says of the choices, a person's like the agent's."""
         started = time.perf_counter()
         reviews = [_Review(episode, list(chosen)) for episode, chosen, _ in ends]
         while asked := [(review, chunk_id) for review in reviews if review.goes_on for chunk_id in review.kept]:

@@ -84,6 +84,8 @@ CONFIGS: list[dict[str, Any]] = [
     {"step_budget": 3, "forced": ((2, 5),), "forbidden": (0, 1)},
     {"step_budget": 3, "beam_width": 4},
     {"step_budget": 2, "use_positions": False},
+    {"step_budget": 4, "review_threshold": 10.0},
+    {"step_budget": 3, "beam_width": 2, "review_threshold": 10.0},
 ]
 
 
@@ -92,7 +94,8 @@ def test_every_kind_of_run_replays(log: ExperimentLog, encoder: DualEncoder, cor
     trace = run(encoder, corpus, **config)
     run_id = log_trace(log, trace, corpus.workspace, encoder)
     logged = log.get(run_id)
-    assert (logged.trace.chosen, logged.trace.stopped.reason) == (trace.chosen, trace.stopped.reason)
+    assert (logged.trace.chosen, logged.trace.stopped) == (trace.chosen, trace.stopped)
+    assert logged.trace.evidence == trace.evidence
     for step, expected in zip(logged.trace.steps, trace.steps, strict=True):
         np.testing.assert_array_equal(step.scores.q_values, expected.scores.q_values)
     assert replay_run(logged, log.documents(run_id), encoder).report.holds
@@ -110,17 +113,18 @@ def log_child(log: ExperimentLog, encoder: DualEncoder, corpus: Corpus, parent: 
     return record.run_id
 
 
-@pytest.mark.parametrize("kept", [1, 2])
-def test_child_runs_replay_with_the_steps_they_kept(log: ExperimentLog, encoder: DualEncoder, corpus: Corpus, kept: int) -> None:
+@pytest.mark.parametrize(("kept", "review"), [(1, None), (2, None), (2, 10.0)])
+def test_child_runs_replay_with_the_steps_they_kept(log: ExperimentLog, encoder: DualEncoder, corpus: Corpus, kept: int, review: float | None) -> None:
     """The person goes back, forces another chunk, and forbids one that the kept steps hold."""
     parent = run(encoder, corpus, step_budget=3, temperature=1.0, seed=2)
     parent_id = log_trace(log, parent, corpus.workspace, encoder)
     other = next(i for i in range(len(corpus)) if i not in parent.chosen)
-    config = parent.started.config.with_(step_budget=4, forced=((kept + 1, other),), forbidden=(parent.chosen[0],))
+    config = parent.started.config.with_(step_budget=4, forced=((kept + 1, other),), forbidden=(parent.chosen[0],), review_threshold=review)
     run_id = log_child(log, encoder, corpus, parent, parent_id, kept, config)
     logged = log.get(run_id)
     assert logged.trace.chosen[: kept + 1] == (*parent.chosen[:kept], other)
     assert len(logged.trace.steps) == 4
+    assert len(logged.trace.taken_back) == (0 if review is None else 3)
     replay = replay_run(logged, log.documents(run_id), encoder)
     assert replay.report.holds, replay.report.summary
 

@@ -169,6 +169,10 @@ HOSTILE_EDITS: dict[str, Callable[[list[dict[str, Any]]], object]] = {
     "step is missing": lambda lines: lines.pop(3),
     "steps swapped": lambda lines: lines.insert(2, lines.pop(3)),
     "end before its time": lambda lines: lines.insert(2, lines.pop(5)),
+    "review of fewer choices": lambda lines: lines[5]["event"].update(review=[0.5, 0.1]),
+    "review of texts": lambda lines: lines[5]["event"].update(review=["0.5", "0.1", "0.2"]),
+    "taken back without a review": lambda lines: lines[5]["event"].update(taken_back=[1]),
+    "taken back what does not exist": lambda lines: lines[5]["event"].update(review=[0.5, 0.1, 0.2], taken_back=[50]),
     "no end": lambda lines: lines.pop(),
     "no beginning": lambda lines: lines.pop(0),
     "two beginnings": lambda lines: lines.insert(1, lines[0]),
@@ -190,6 +194,20 @@ def test_hostile_files_are_refused_whole(log: ExperimentLog, other: ExperimentLo
     assert "\n" not in str(caught.value)
     assert len(str(caught.value)) < 600
     assert other.search(owner=None).total == 0
+
+
+def test_a_review_comes_along(log: ExperimentLog, other: ExperimentLog, tmp_path: Path) -> None:
+    run_id = log_run(log, make_record()).run_id
+    file = export_runs(log, [run_id], "json", tmp_path / "run.jsonl")
+    lines = [json.loads(line) for line in file.read_text().splitlines()]
+    least = lines[3]["event"]["chunk_id"]
+    lines[5]["event"].update(review=[0.9, 0.01, 0.7], taken_back=[least])
+    file.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    import_runs(other, file)
+    trace = other.get(run_id, None).trace
+    assert trace.stopped is not None
+    assert (trace.stopped.review, trace.taken_back) == ((0.9, 0.01, 0.7), (least,))
+    assert trace.evidence == tuple(sorted({*trace.chosen} - {least}))
 
 
 def test_what_unpacks_to_too_much_is_refused(log: ExperimentLog, other: ExperimentLog, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -82,10 +82,15 @@ def test_one_choice_is_not_reviewed(agent: Agent, corpus: Corpus) -> None:
     assert (stopped.review, stopped.taken_back) == ((), ())
 
 
-def test_what_a_person_chose_stays(agent: Agent, corpus: Corpus) -> None:
-    trace = run(agent, corpus, review_threshold=10.0, forced=((1, 3), (3, 7)))
-    assert trace.evidence == (3, 7)
-    assert len(trace.taken_back) == 3
+def test_who_chose_a_chunk_makes_no_difference(agent: Agent, corpus: Corpus) -> None:
+    """A run that goes on from another's choices and one in which they are forced, as a replay has it, come to the same."""
+    for threshold in THRESHOLDS:
+        config = EpisodeConfig(step_budget=4, review_threshold=threshold)
+        whole = fold(agent.run(QUERY, corpus, config))
+        forced = fold(agent.run(QUERY, corpus, config.with_(forced=tuple(enumerate(whole.chosen[:3], start=1)))))
+        *_, end = agent.run(QUERY, corpus, config, whole.chosen[:3])
+        assert isinstance(end, Stopped)
+        assert whole.taken_back == forced.taken_back == end.taken_back
 
 
 def test_batches_and_beams_review_as_a_single_run_does(agent: Agent, corpus: Corpus) -> None:
