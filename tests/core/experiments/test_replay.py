@@ -54,6 +54,16 @@ def test_different_choices_are_named(fresh: Trace, words: str) -> None:
     assert report.first_difference == words
 
 
+def test_another_review_is_another_end() -> None:
+    plain = trace([3, 1])
+    assert plain.stopped is not None
+    fresh = replace(plain, stopped=replace(plain.stopped, review=(0.1, 0.9), taken_back=(3,)))
+    report = compare_traces(plain, fresh)
+    assert not report.same_choices
+    assert report.first_difference == "the review took back chunk 3 instead of nothing"
+    assert compare_traces(fresh, fresh).holds
+
+
 def test_the_first_difference_is_the_earliest() -> None:
     report = compare_traces(trace([3, 1], [[0, 0, 0, 1], [0, 1, 0, 1]]), trace([3, 2], [[0, 0, 0.3, 1], [0, 1, 2, 1]]))
     assert report.first_difference == "Q of chunk 2 is 0.3 instead of 0"
