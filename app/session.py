@@ -23,8 +23,8 @@ class Session:
     """Chunk around which the reading pane's page lies, where that is not the marked one."""
     forbidden: tuple[int, ...] = ()
     """Chunks that the next run must not choose."""
-    opening: bool = False
-    """Other documents are on their way: a run started now would be over those that are about to go."""
+    opening: str = ""
+    """Names the opening of other documents that are on their way, if any: a run started now would be over those that are about to go."""
     agent_chosen: bool = False
     """The person chose the agent themselves: opening a document of another kind keeps it."""
     owner: str | None = None

@@ -9,6 +9,7 @@ to be checked by whoever listens.
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Callable, Collection, Iterator
 from contextlib import closing
 from functools import wraps
@@ -24,6 +25,8 @@ Node = str | list[Any]
 _HELD = (gr.Button, gr.Row, gr.Column, gr.Plot)
 """What a generator says of these, it repeats: Gradio's browser side changes an update that it has not shown yet into the next one, in place,
 so that one soon followed by another is lost. Nobody types into these; what somebody may have changed since is not sent twice."""
+_HELD_SECONDS = 3.0
+"""How long it is repeated: long enough to be shown. Repeated for ever, it would undo what another event, such as Cancel, has said since."""
 
 _SCRIPT = Path(__file__).with_name("tree.js").read_text(encoding="utf-8")
 
@@ -71,10 +74,11 @@ def packs(handler: Callable[..., Any], trees: Collection[gr.HTML]) -> Callable[.
 
     @wraps(handler)
     def generator(*arguments: Any) -> Iterator[dict[Any, Any]]:
-        held: dict[Any, Any] = {}
+        held: dict[Any, tuple[Any, float]] = {}
         with closing(handler(*arguments)) as updates:
             for update in updates:
-                held.update({component: value for component, value in update.items() if isinstance(component, _HELD)})
-                yield pack(held | update)
+                now = time.monotonic()
+                held.update({component: (value, now) for component, value in update.items() if isinstance(component, _HELD)})
+                yield pack({component: value for component, (value, said_at) in held.items() if now - said_at < _HELD_SECONDS} | update)
 
     return generator

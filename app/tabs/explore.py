@@ -66,6 +66,8 @@ class ExploreTab(ExploreLayout):
         super().__init__(services, self._find_strip)
         self.services, self.evaluations = services, evaluations
         self.explorer, self.experiments = Explorer(services), Experiments(services)
+        self._wanted_openings: set[str] = set()
+        """Documents that are being opened for pages that still wait for them."""
         self.session = gr.State(Session(owner=newcomer(services.settings)), delete_callback=self.explorer.leave)
         self.wanted: gr.State = gr.State(None)
         """What another tab asks to see here: ("agent", name, number), ("run", run id, number), ("continue", run id, steps kept, number) or
@@ -229,11 +231,15 @@ class ExploreTab(ExploreLayout):
 
     def _opening(self, session: Session, work: Callable[[Progress], Session]) -> Iterator[Update]:
         """Progress while `work` opens documents, then the fresh page. What was open stays when it fails or is cancelled."""
-        settled = {self.session: replace(session, opening=False), self.opening_progress: [], **self._busy(False)}
-        yield {self.session: replace(session, opening=True), self.opening_progress: present.preparing(), self.notice: [], **self._busy(True)}
+        settled = {self.session: replace(session, opening=""), self.opening_progress: [], **self._busy(False)}
+        token = new_run_id()
+        self._wanted_openings.add(token)
         try:
+            yield {self.session: replace(session, opening=token), self.opening_progress: present.preparing(), self.notice: [], **self._busy(True)}
             with closing(stream(work)) as items:
                 for item in items:
+                    if token not in self._wanted_openings:
+                        return  # what comes late would undo what Cancel has shown
                     if isinstance(item, Finished):
                         yield {**self._opened(item.result), **self._busy(False)}
                     else:
@@ -243,6 +249,8 @@ class ExploreTab(ExploreLayout):
         except Exception:
             logging.getLogger(__name__).exception("documents could not be opened")
             yield {**settled, self.notice: present.notice("something failed while opening; what was open is still there, and the server's log says why")}
+        finally:
+            self._wanted_openings.discard(token)
 
     def _busy(self, opening_documents: bool) -> Update:
         """Nothing runs over documents that are about to be replaced."""
@@ -451,7 +459,8 @@ class ExploreTab(ExploreLayout):
     def _cancelled(self, session: Session, *controls: Any) -> Update:
         words = present.notice("Cancelled; what was done so far is kept.", "info")
         update = {self.opening_progress: [], self.notice: words, **self._busy(False)}
-        session = replace(session, opening=False)
+        self._wanted_openings.discard(session.opening)
+        session = replace(session, opening="")
         return {**self._shown(session, controls), **update} if session.corpus else {**update, self.session: session}
 
     def _on_tree(self, session: Session, event: gr.EventData, *controls: Any) -> Update:
