@@ -119,7 +119,8 @@ class ExploreTab(ExploreLayout):
         reads = {**private, "outputs": self.read, "concurrency_id": "answer", "concurrency_limit": 1}
         slow.append(self.ended.change(self._read, [session, self.ended], **reads))
         slow[-1].success(self._sends(self._show_answer), [session, self.read], **{**runs, "outputs": [self.answer, self.evidence, self.cite]})
-        self.cancel.click(self._sends(self._cancelled), [session, *controls], cancels=slow, **private)
+        cancelled = self.cancel.click(self._sends(self._cancelled), [session, *controls], cancels=slow, **private)
+        cancelled.then(self._sends(self._settled), session, panels, api_visibility="private", show_progress="hidden")
         self.back.click(self._sends(self._back), [session, *controls], **runs)
         self.reset.click(self._sends(self._reset), [session, *controls], **runs)
         for panel in (self.status, self.sharing):
@@ -239,8 +240,8 @@ class ExploreTab(ExploreLayout):
             with closing(stream(work)) as items:
                 for item in items:
                     if token not in self._wanted_openings:
-                        return  # what comes late would undo what Cancel has shown
-                    if isinstance(item, Finished):
+                        yield {self.opening_progress: [], **self._busy(False)}  # what comes late must not undo what Cancel has shown
+                    elif isinstance(item, Finished):
                         yield {**self._opened(item.result), **self._busy(False)}
                     else:
                         yield {self.opening_progress: present.progress(item)}
@@ -462,6 +463,10 @@ class ExploreTab(ExploreLayout):
         self._wanted_openings.discard(session.opening)
         session = replace(session, opening="")
         return {**self._shown(session, controls), **update} if session.corpus else {**update, self.session: session}
+
+    def _settled(self, session: Session) -> Update:
+        """Once more what Cancel has shown: the page may have shown it before something that the cancelled event had sent earlier."""
+        return {} if session.opening else {self.opening_progress: [], **self._busy(False)}
 
     def _on_tree(self, session: Session, event: gr.EventData, *controls: Any) -> Update:
         run, (action, argument) = self.explorer.run_of(session), clicked(event)

@@ -115,10 +115,10 @@ def tiny_app(tmp_path_factory: pytest.TempPathFactory, tiny: Path) -> Iterator[R
 
 @pytest.fixture(scope="session")
 def book(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A book of 1 MB: a real novel where the data sets are, else a generated story of that size."""
+    """A third of a MB of a book: a real novel where the data sets are, else a generated story of that size."""
     path = tmp_path_factory.mktemp("book") / "angel.txt"
     novel = DATA / "books" / "eval" / "Trollope_Angel_1881.txt.gz"
-    path.write_bytes(gzip.decompress(novel.read_bytes())[:1_050_000] if novel.exists() else generate_narrative(240_000).text.encode())
+    path.write_bytes(gzip.decompress(novel.read_bytes())[:350_000] if novel.exists() else generate_narrative(80_000).text.encode())
     return path
 
 
