@@ -2,7 +2,7 @@
 
 A visitor's fair share of the machine is what a step takes when nobody else is there, times the visitors, over the cores. Times are a page's:
 from the click until the last change that the step makes has come. A step that ends its run does more, since the agent reviews its choices, so these are
-counted apart. Then the page asks for the answer and its visitor waits for that, too, before the next click: its times stand in rows of their own, its
+counted apart, too. Then the page asks for the answer and its visitor waits for that, too, before the next click: its times stand in rows of their own, its
 work is done beside the steps of the others.
 """
 
@@ -29,7 +29,7 @@ BUDGET = 4
 WANTED = 2.0
 """p95 over the share."""
 SHARE = "a fair share of the cores"
-WAITS = ("a step", "a step that ends its run", "the answer of a run")
+WAITS = ("any step", "a step that goes on", "a step that ends its run", "the answer of a run")
 
 
 @dataclass
@@ -45,9 +45,9 @@ class Visitor:
     answers: list[float] = field(default_factory=list)
     """Seconds of each."""
 
-    def waits(self) -> tuple[list[float], list[float], list[float]]:
-        """By kind, as in WAITS."""
-        return self.steps, self.ends, self.answers
+    def waits(self) -> tuple[list[float], ...]:
+        """Seconds by kind, as in WAITS."""
+        return self.steps + self.ends, self.steps, self.ends, self.answers
 
     def walk(self, n: int) -> None:
         """Takes `n` steps, the ones before forgotten."""
