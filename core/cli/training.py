@@ -39,6 +39,7 @@ _HELP = {
     "gamma": "discount",
     "trace_lambda": "lambda of the lambda-returns",
     "ema": "tau, by which the target towers follow",
+    "exploring_starts": "share of episodes that begin with a part of their support",
     "ranking_weight": "of the ranking loss beside the TD loss; 0 is plain PQN",
     "ranking_temperature": "of the ranking loss",
     "validate_every": "updates between validations",

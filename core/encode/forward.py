@@ -17,7 +17,7 @@ from transformers import PreTrainedModel
 from core.encode.checkpoint import CheckpointSpec, max_positions_of
 from core.encode.tokens import FastTokenizer
 
-_WIDTH_STEP = 16
+SERVED_WIDTH_STEP = 16
 """Widths of half-precision batches are multiples of it: on a CPU every other width compiles kernels of its own, which stay in memory."""
 
 
@@ -59,16 +59,16 @@ def batches_by_length(lengths: Sequence[int], token_budget: int) -> Iterator[lis
         lo = hi
 
 
-def padded_width(n_tokens: int, tower: PreTrainedModel) -> int:
-    """Tokens of a row after padding. Float32 rows, whose vectors must equal the reference's, are as wide as the longest of them."""
+def padded_width(n_tokens: int, tower: PreTrainedModel, step: int) -> int:
+    """Tokens of a row after padding, a multiple of `step`. Float32 rows, whose vectors must equal the reference's, are as wide as the longest of them."""
     if tower.dtype == torch.float32:
         return n_tokens
-    return max(n_tokens, min(-(-n_tokens // _WIDTH_STEP) * _WIDTH_STEP, max_positions_of(tower)))
+    return max(n_tokens, min(-(-n_tokens // step) * step, max_positions_of(tower)))
 
 
-def pooled_vectors(tower: PreTrainedModel, rows: Sequence[list[int]], spec: CheckpointSpec, pad_id: int) -> torch.Tensor:
+def pooled_vectors(tower: PreTrainedModel, rows: Sequence[list[int]], spec: CheckpointSpec, pad_id: int, width_step: int = SERVED_WIDTH_STEP) -> torch.Tensor:
     """(B, D) float32: the masked mean of the last hidden states, special tokens included, scaled and perhaps normalised."""
-    width = padded_width(max(len(row) for row in rows), tower)
+    width = padded_width(max(len(row) for row in rows), tower, width_step)
     tokens = torch.full((len(rows), width), pad_id, dtype=torch.long)
     mask = torch.zeros((len(rows), width), dtype=torch.long)
     for i, row in enumerate(rows):

@@ -128,7 +128,8 @@ class Database:
                 self._idle.notify_all()
 
     def _connect(self) -> Connection:
-        connection = duckdb.connect(":memory:", config=_SETTINGS)
+        beside = {"temp_directory": f"{self.path}.tmp"}  # else what doesn't fit in memory goes to the folder that the program was started in
+        connection = duckdb.connect(":memory:", config=_SETTINGS | beside)
         try:
             connection.execute(attach_statement(self.path, CATALOG, read_only=self._read_only))
             connection.execute(f"USE {CATALOG}")

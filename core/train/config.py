@@ -19,7 +19,7 @@ POSITION_KINDS: tuple[PositionKind, ...] = ("relative", "none")
 
 _LEAST = {"updates": 1, "episodes": 1, "accumulate": 1, "steps": 1, "rank": 0, "validate_every": 1, "n_validation": 1, "warmup": 0, "seed": 0}
 """Smallest value of each whole number."""
-_UNIT = ("gamma", "trace_lambda", "ema", "final_share")
+_UNIT = ("gamma", "trace_lambda", "ema", "final_share", "exploring_starts")
 """Settings between 0 and 1."""
 _NOT_NEGATIVE = ("learning_rate", "weight_decay", "ranking_weight")
 
@@ -61,6 +61,8 @@ class TrainConfig:
     """tau: share of the online weights that enters the target weights after each update."""
     top_k_actions: int | None = 5
     """Explore, and take soft values, among this many best chunks; None means all."""
+    exploring_starts: float = 0.0
+    """Share of the episodes that begin with a random part of their support taken, so that Q holds whatever order the support was found in."""
     soft_values: bool = True
     """False: the value of a state is its largest Q, as in plain Q-learning."""
     target_towers: bool = True

@@ -120,12 +120,17 @@ def play(towers: TrainableTowers, examples: Sequence[Example], config: TrainConf
             slow_chunks = towers.embed_chunks(table.texts, target=True) if config.target_towers else chunks.detach()
             slow_candidates = functional.embedding(table.rows, slow_chunks)
     candidates = functional.embedding(table.rows, chunks)
-    ends = torch.tensor([min(len(e.support) if supervised else config.steps, len(e.chunks)) for e in examples], device=towers.device)
+    chosen = [[] if supervised else _start(example, config.exploring_starts, generator) for example in examples]
+    n_given = [len(ids) for ids in chosen]
+    ends = torch.tensor(
+        [min(len(e.support) if supervised else config.steps, len(e.chunks)) - given for e, given in zip(examples, n_given, strict=True)], device=towers.device
+    )
     n_steps = int(ends.max())
     n_values = n_steps + 1 if config.bootstrap_at_cap else n_steps
     shape = (n_steps, len(examples))
     free = table.free.clone()
-    chosen: list[list[int]] = [[] for _ in examples]
+    for i, ids in enumerate(chosen):
+        free[i, ids] = False
     values = torch.zeros((n_steps + 1, len(examples)), device=towers.device)
     entropy, ranking_loss = torch.zeros(shape, device=towers.device), torch.zeros((), device=towers.device)
     states, actions, at = [], [], []
@@ -166,7 +171,8 @@ def play(towers: TrainableTowers, examples: Sequence[Example], config: TrainConf
     taken = torch.arange(n_steps, device=towers.device)[:, None] < ends
     reward = torch.zeros(shape, device=towers.device)
     for i, (example, ids) in enumerate(zip(examples, chosen, strict=True)):
-        reward[: len(ids), i] = torch.tensor(rewards(ids, example.support, penalize_extra_steps=config.penalize_extra_steps))
+        paid = rewards(ids, example.support, penalize_extra_steps=config.penalize_extra_steps)[n_given[i] :]
+        reward[: len(paid), i] = torch.tensor(paid)
     ranking_loss = ranking_loss / taken.sum()
     returns, q_values, td_loss = torch.zeros_like(reward), torch.zeros_like(reward), torch.zeros((), device=towers.device)
     if not supervised:
@@ -188,6 +194,15 @@ def play(towers: TrainableTowers, examples: Sequence[Example], config: TrainConf
         completed=[set(example.support) <= set(ids) for example, ids in zip(examples, chosen, strict=True)],
         n_tokens=n_tokens,
     )
+
+
+def _start(example: Example, share: float, generator: torch.Generator) -> list[int]:
+    """Chunks that an episode begins with: none, or with the probability `share` a random part of its support, never all of it."""
+    if share == 0 or len(example.support) < 2 or torch.rand((), generator=generator, device=generator.device) >= share:
+        return []
+    order = torch.randperm(len(example.support), generator=generator, device=generator.device).tolist()
+    n_given = int(torch.randint(1, len(order), (), generator=generator, device=generator.device))
+    return [example.support[row] for row in order[:n_given]]
 
 
 def _state_texts(spec: CheckpointSpec, example: Example, chosen: Sequence[int]) -> list[str]:

@@ -29,6 +29,8 @@ from core.errors import BadCheckpoint
 
 _BATCH_TOKENS = {"cpu": 1_024, "cuda": 65_536}
 """Padded tokens a batch: few on a CPU, where rows of one length cost more than calls."""
+_WIDTH_STEP = 4
+"""Widths of a batch are multiples of it, narrower than a server's, whose memory must stay level: padding took a sixth of an update."""
 TOWERS = ("state", "action")
 
 
@@ -162,7 +164,7 @@ class TrainableTowers:
     def _embed(self, tower: PreTrainedModel, rows: Sequence[list[int]]) -> torch.Tensor:
         vectors, order = [], []
         for batch in batches_by_length([len(row) for row in rows], _BATCH_TOKENS[self.device.type]):
-            vectors.append(pooled_vectors(tower, [rows[i] for i in batch], self.spec, self.tokenizer.pad_id))
+            vectors.append(pooled_vectors(tower, [rows[i] for i in batch], self.spec, self.tokenizer.pad_id, _WIDTH_STEP))
             order += batch
         if not vectors:
             return torch.zeros(0, self.dim, device=self.device)

@@ -11,7 +11,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from transformers import BertConfig, BertModel
 
-from core.encode import forward
 from core.encode.checkpoint import CheckpointSpec
 from core.encode.forward import batches_by_length, chunk_row, join_state, padded_width, pooled_vectors
 from core.encode.tokens import FastTokenizer
@@ -80,13 +79,12 @@ def test_a_chunk_keeps_within_window_and_maximum(tokenizer: FastTokenizer, n: in
     assert row == [tokenizer.cls_id, *part[:n_kept], tokenizer.sep_id]
 
 
-def test_half_precision_comes_in_few_widths_and_padding_says_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_half_precision_comes_in_few_widths_and_padding_says_nothing() -> None:
     sizes = {"hidden_size": 16, "intermediate_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2, "max_position_embeddings": 40}
     tower = BertModel(BertConfig(vocab_size=50, **sizes)).eval()
-    assert [padded_width(n, tower) for n in (1, 16, 17, 33, 40)] == [1, 16, 17, 33, 40]
+    assert [padded_width(n, tower, 16) for n in (1, 16, 17, 33, 40)] == [1, 16, 17, 33, 40]
     tower = tower.to(torch.bfloat16)
-    assert [padded_width(n, tower) for n in (1, 16, 17, 33, 40)] == [16, 16, 32, 40, 40]
+    assert [padded_width(n, tower, 16) for n in (1, 16, 17, 33, 40)] == [16, 16, 32, 40, 40]
     rows = [[2, 7, 9, 3], [2, 8, 3]]
     padded = pooled_vectors(tower, rows, spec_of(), 0)
-    monkeypatch.setattr(forward, "_WIDTH_STEP", 1)
-    assert torch.allclose(padded, pooled_vectors(tower, rows, spec_of(), 0), atol=0.02)
+    assert torch.allclose(padded, pooled_vectors(tower, rows, spec_of(), 0, width_step=1), atol=0.02)

@@ -182,6 +182,19 @@ def test_an_episode_ends_where_its_chunks_end(towers_of: TowersOf) -> None:
     assert out.entropy[:, 1].min() > 0
 
 
+def test_exploring_starts_begin_with_a_part_of_the_support(towers_of: TowersOf) -> None:
+    towers = towers_of()
+    out = played(towers, [WOVEN] * 24, steps=2, exploring_starts=1.0)
+    begun = [tuple(texts) for texts in towers.states[:24]]
+    assert set(begun) == {(FACTS[0],), (FACTS[1],)}  # either fact, never none and never both
+    assert out.taken.tolist() == [[True] * 24]  # what is given counts as a step
+    assert set(out.completed) == {True, False}
+    assert out.rewards[0].tolist() == [float(done) for done in out.completed]  # 0.5 + 0.5 * 2 / 2: the given chunk is paid with the last one
+    alone = towers_of()
+    played(alone, [Example("one", "made", QUESTION, LISTED.chunks, (4,))] * 8, steps=2, exploring_starts=1.0)
+    assert alone.states[:8] == [[]] * 8  # a single chunk of support is for the agent to find
+
+
 def test_supervision_takes_support_and_nothing_else(towers_of: TowersOf) -> None:
     out = played(towers_of(), [WOVEN, LISTED, Example("one", "made", QUESTION, LISTED.chunks, (4,))] * 8, objective="supervised", steps=1)
     assert out.taken.sum(0).tolist() == [2, 2, 1] * 8
