@@ -7,7 +7,7 @@ Knows nothing of Gradio events and of how runs come about.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,7 +15,7 @@ import numpy as np
 from app.answer_view import in_column
 from app.comparing import AGENT, EPISODES, METHOD_NAMES, Compared, Comparing, ComparisonOrder, ShownColumn
 from app.components.tree import Node, act, h
-from app.present import counted, crumb, document_page, notice, page_around, plain, shorten, step_class, turn_pages
+from app.present import EXPLAIN, counted, crumb, document_page, notice, page_around, plain, shorten, step_class, turn_pages
 from app.services import OpenDocuments, RunInView
 from app.trail_view import trail_table
 from app.training_view import duration, table
@@ -55,13 +55,13 @@ HOLLOW = "qx-solo"
 """Class of a chunk that one method alone found."""
 
 Colours = Mapping[int, str]
-"""CSS class of each chunk that was found."""
+"""CSS class of each chunk that was chosen."""
 
 
-def colours(found: Mapping[int, Sequence[str]]) -> dict[int, str]:
+def colours(found: Mapping[int, Sequence[str]], taken_back: Iterable[int] = ()) -> dict[int, str]:
     """A class a chunk: the steps' colours one after the other for what several found, hollow for the others."""
     shared = [chunk_id for chunk_id, names in found.items() if len(names) > 1]
-    return {chunk_id: step_class(shared.index(chunk_id) + 1) if chunk_id in shared else HOLLOW for chunk_id in found}
+    return {chunk_id: step_class(shared.index(chunk_id) + 1) if chunk_id in shared else HOLLOW for chunk_id in (*found, *taken_back)}
 
 
 def score_name(run: RunInView) -> str:
@@ -69,9 +69,9 @@ def score_name(run: RunInView) -> str:
     return SCORE_NAMES.get(run.trace.started.method, "Q")
 
 
-def chosen_by(columns: Sequence[ShownColumn]) -> dict[str, tuple[int, ...]]:
-    """Chunks in order of choice, by column; columns that refused are left out."""
-    return {column.name: column.run.trace.chosen for column in columns if column.run is not None}
+def kept_by(columns: Sequence[ShownColumn]) -> dict[str, tuple[int, ...]]:
+    """Chunks in order of choice, without those taken back, by column; columns that refused are left out."""
+    return {column.name: column.run.trace.kept for column in columns if column.run is not None}
 
 
 def open_documents(documents: OpenDocuments | None) -> list[Node]:
@@ -173,8 +173,8 @@ def results(compared: Compared, columns: Sequence[ShownColumn], owed: Mapping[in
     """The columns side by side. `owed`: by position, what the choices of a column owe to those before."""
     if not columns:
         return [h("p", {"class": "qx-empty"}, EMPTY)]
-    found = found_by(chosen_by(columns))
-    paint = colours(found)
+    found = found_by(kept_by(columns))
+    paint = colours(found, (chunk_id for column in columns if column.run is not None for chunk_id in column.run.trace.taken_back))
     n_columns = sum(column.run is not None for column in columns)
     cells = [_column(at, column, found, paint, n_columns, compared, (owed or {}).get(at)) for at, column in enumerate(columns)]
     return [h("div", {"class": "qx-columns"}, *cells)]
@@ -281,9 +281,11 @@ def _card(
     at: int, run: RunInView, place: int, found: Mapping[int, Sequence[str]], paint: Colours, n_columns: int, opened: int | None, owed: Node | None
 ) -> Node:
     step = run.trace.steps[place]
-    chunk_id, names = step.chunk_id, found[step.chunk_id]
+    chunk_id, names = step.chunk_id, found.get(step.chunk_id, ())
     marks: list[Node] = []
-    if n_columns > 1:
+    if chunk_id in run.trace.taken_back:
+        marks.append(h("span", {"class": "qx-mark qx-warn", "title": EXPLAIN["review"], "tabindex": "0"}, "taken back"))
+    elif n_columns > 1:
         marks.append(_shared_by(names, n_columns))
     if chunk_id in run.gold:
         marks.append(h("span", {"class": "qx-mark qx-hit", "title": "The answer needs this chunk"}, "support"))
@@ -415,13 +417,13 @@ def spread_pins(centres: Mapping[int, float]) -> dict[int, float]:
 
 def common(columns: Sequence[ShownColumn]) -> list[Node]:
     """Which chunks were found by all, by some, by one; and how much any two methods share."""
-    chosen = chosen_by(columns)
-    if len(chosen) < 2:
+    kept = kept_by(columns)
+    if len(kept) < 2:
         return []
-    found, kinds = found_by(chosen), sets(chosen)
+    found, kinds = found_by(kept), sets(kept)
     paint = colours(found)
     shared: list[tuple[str, Sequence[int]]] = [("found by all", kinds.by_all), ("by some", kinds.by_some)]
-    alone = [(f"by {name} only", [chunk_id for chunk_id in ids if chunk_id in kinds.by_one]) for name, ids in chosen.items()]
+    alone = [(f"by {name} only", [chunk_id for chunk_id in ids if chunk_id in kinds.by_one]) for name, ids in kept.items()]
     lists = [_set(words, ids, paint) for words, ids in (*shared, *alone) if ids]
     counts = [f"{len(ids):,} {words}" for words, ids in (*shared, ("by one only", kinds.by_one))]
     return [
@@ -433,7 +435,7 @@ def common(columns: Sequence[ShownColumn]) -> list[Node]:
             {"title": "Chunks that both found; in brackets their share of all that either found (Jaccard)", "tabindex": "0", "class": "qx-help"},
             "Overlap",
         ),
-        _overlaps(chosen),
+        _overlaps(kept),
     ]
 
 
@@ -449,14 +451,14 @@ def _set(words: str, ids: Sequence[int], paint: Colours) -> tuple[Node, Node]:
     return h("dt", {"class": "qx-mut"}, words), h("dd", {"class": "qx-chips"}, *chips)
 
 
-def _overlaps(chosen: Mapping[str, Sequence[int]]) -> Node:
-    names = list(chosen)
+def _overlaps(kept: Mapping[str, Sequence[int]]) -> Node:
+    names = list(kept)
     rows = []
     for a in names:
         cells = []
         for b in names:
-            share = overlap(chosen[a], chosen[b])
-            both = len({*chosen[a]} & {*chosen[b]})
+            share = overlap(kept[a], kept[b])
+            both = len({*kept[a]} & {*kept[b]})
             cells.append(h("td", {"class": "qx-mut"} if a == b else None, "" if a == b else f"{both}" if share is None else f"{both} ({share:.2f})"))
         rows.append(h("tr", None, h("th", {"scope": "row"}, a), *cells))
     return table(["method", *names], rows, "Overlap")
@@ -502,7 +504,7 @@ def reading(compared: Compared, columns: Sequence[ShownColumn], workspace: Works
     """The text around the open chunk; what any method found carries its colour and how many found it."""
     if compared.chunk_id is None:
         return []
-    found = found_by(chosen_by(columns))
+    found = found_by(kept_by(columns))
     paint = colours(found)
     gold = {chunk_id for column in columns if column.run for chunk_id in column.run.gold}
     centre = compared.chunk_id if compared.anchor is None else compared.anchor

@@ -108,7 +108,7 @@ def _heard(events: Iterable[Event], one: Contestant, on_event: OnEvent) -> Itera
 
 
 Chosen = Mapping[str, Sequence[int]]
-"""Chunk ids in order of choice, by name of the method; only methods that answered."""
+"""Chunk ids in order of choice, without those taken back, by name of the method; only methods that answered."""
 
 
 def found_by(chosen: Chosen) -> dict[int, tuple[str, ...]]:
@@ -198,7 +198,7 @@ def columns_json(columns: Iterable[Column], workspace: Workspace) -> dict[str, A
 def comparison_json(query: str, columns: Sequence[Column], workspace: Workspace, support: Sequence[int] = ()) -> dict[str, Any]:
     """All of a comparison as plain JSON values: `methods` as in `compare --json`, then who found what, and the support where it is known."""
     answered = {column.name: column.trace for column in columns if column.trace is not None}
-    chosen = {name: trace.chosen for name, trace in answered.items()}
+    chosen = {name: trace.kept for name, trace in answered.items()}
     kinds = sets(chosen)
     values: dict[str, Any] = {
         "query": query,
@@ -225,12 +225,12 @@ CSV_HEAD = ("query", "method", "step", "chunk_id", "score", "n_tokens", "found_b
 
 
 def comparison_csv(query: str, columns: Sequence[Column], workspace: Workspace, support: Sequence[int] = ()) -> str:
-    """A line a chosen chunk, methods one after the other. `support` is empty where it is not known.
+    """A line a chosen chunk, methods one after the other; one that a method took back was not found by it. `support` is empty where it is not known.
 
     A text that a spreadsheet would take for a formula gets an apostrophe before it.
     """
     answered = [(column.name, column.trace) for column in columns if column.trace is not None]
-    finders = found_by({name: trace.chosen for name, trace in answered})
+    finders = found_by({name: trace.kept for name, trace in answered})
     out = io.StringIO()
     writer = csv.writer(out)
     writer.writerow(CSV_HEAD)
@@ -238,7 +238,7 @@ def comparison_csv(query: str, columns: Sequence[Column], workspace: Workspace, 
         for step in trace.steps:
             chunk = workspace[step.chunk_id]
             known = int(step.chunk_id in support) if support else ""
-            numbers = (step.step, step.chunk_id, step.q_value, chunk.n_tokens, len(finders[step.chunk_id]), known)
+            numbers = (step.step, step.chunk_id, step.q_value, chunk.n_tokens, len(finders.get(step.chunk_id, ())), known)
             writer.writerow((_inert(query), _inert(name), *numbers, _inert(chunk.text)))
     return out.getvalue()
 

@@ -136,9 +136,14 @@ class Trace:
         return () if self.stopped is None else self.stopped.taken_back
 
     @property
+    def kept(self) -> tuple[int, ...]:
+        """Chunk ids in order of choice, without those that were taken back."""
+        return tuple(chunk_id for chunk_id in self.chosen if chunk_id not in self.taken_back)
+
+    @property
     def evidence(self) -> tuple[int, ...]:
-        """Chunk ids in document order, without those that were taken back."""
-        return tuple(sorted({*self.chosen} - {*self.taken_back}))
+        """What was kept, in document order."""
+        return tuple(sorted({*self.kept}))
 
     @property
     def milliseconds(self) -> float:

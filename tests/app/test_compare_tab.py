@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 
@@ -165,6 +166,21 @@ def test_support_is_told_where_it_is_known(comparisons: Comparisons, documents: 
     other, unknown = compared(comparisons, documents, ComparisonOrder("where is mary ?", EVERY, 3))
     assert view.support(unknown) == []
     assert "support" not in json.dumps(view.results(other, unknown))
+
+
+def test_what_a_review_took_back_is_said_and_shared_with_nobody(comparisons: Comparisons, documents: OpenDocuments) -> None:
+    place, (column, _) = compared(comparisons, documents, ComparisonOrder(QUERY, ("qrag:tiny", "topk"), 4))
+    again = replace(column, name="again")
+    run = column.run
+    assert run is not None
+    assert run.trace.stopped is not None
+    stopped = replace(run.trace.stopped, review=(0.0,) * 4, taken_back=run.trace.chosen[:1])
+    reviewed = replace(column, run=replace(run, trace=replace(run.trace, stopped=stopped)))
+    assert '"taken back"' not in json.dumps(view.results(place, [column, again]))
+    assert json.dumps(view.results(place, [reviewed, again])).count('"taken back"') == 1
+    assert "4 found by all" in json.dumps(view.common([column, again]))
+    assert "3 found by all" in json.dumps(view.common([reviewed, again]))
+    assert "by again only" in json.dumps(view.common([reviewed, again]))
 
 
 def test_a_choice_says_what_it_owes_to_those_before(comparisons: Comparisons, documents: OpenDocuments) -> None:

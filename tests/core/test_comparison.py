@@ -6,6 +6,7 @@ import csv
 import io
 import json
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from itertools import combinations
 
 import numpy as np
@@ -205,6 +206,22 @@ def test_exports_say_what_was_found(arena: Arena) -> None:
     assert {row["support"] for row in read if int(row["chunk_id"]) in (1, 3)} == {"1"}
     assert {row["text"] for row in read if row["chunk_id"] == "3"} == {"'" + CHUNKS[3]}
     assert {row["found_by"] for row in read} <= {"1", "2", "3"}
+
+
+def test_what_a_review_took_back_was_found_by_the_others_alone(arena: Arena) -> None:
+    agent, plain, corpus_of = arena
+    own = replace(contestant("qrag", agent, plain, EpisodeConfig(step_budget=3, review_threshold=10.0)), name="own")
+    contestants = [own, contestant("topk", agent, plain, EpisodeConfig(step_budget=6))]
+    columns = list(compare(QUERY, contestants, corpus_of))
+    trace = columns[0].trace
+    assert trace is not None
+    assert len(trace.taken_back) == 2
+    workspace = corpus_of(own).workspace
+    found = {row["chunk_id"]: row["found_by"] for row in comparison_json(QUERY, columns, workspace)["chunks"]}
+    assert {chunk_id for chunk_id, names in found.items() if "own" in names} == {*trace.kept} == {*trace.evidence}
+    assert len(comparison_json(QUERY, columns[:1], workspace)["chunks"]) == 1
+    rows = list(csv.DictReader(io.StringIO(comparison_csv(QUERY, columns[:1], workspace))))
+    assert {int(row["chunk_id"]): int(row["found_by"]) for row in rows} == {chunk_id: int(chunk_id in trace.kept) for chunk_id in trace.chosen}
 
 
 def test_a_column_that_refused_is_in_no_table(arena: Arena) -> None:
