@@ -1,6 +1,7 @@
 """What a training run is told: one frozen object that feeds flags, the Train tab, the run's folder and the checkpoint's record.
 
-Defaults are those of *narrative*; how the shipped agents were trained, in one sitting or two, stands on their cards. Knows nothing of how the values are used.
+Defaults are those of *narrative*, where its recipe names no others; how the shipped agents were trained stands on their cards.
+Knows nothing of how the values are used.
 """
 
 from __future__ import annotations
@@ -62,7 +63,7 @@ class TrainConfig:
     top_k_actions: int | None = 5
     """Explore, and take soft values, among this many best chunks; None means all."""
     exploring_starts: float = 0.0
-    """Share of the episodes that begin with a random part of their support taken, so that Q holds whatever order the support was found in."""
+    """Share of the episodes that begin with a random part of their support taken, so that Q holds whatever was found first, as a review needs it."""
     soft_values: bool = True
     """False: the value of a state is its largest Q, as in plain Q-learning."""
     target_towers: bool = True

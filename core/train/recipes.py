@@ -42,6 +42,7 @@ _NARRATIVE = {
     "suits": ("text",),
     "step_budget": 5,
 }
+_NARRATIVE_SETTINGS = {"exploring_starts": 0.5}
 _CHAIN_SETTINGS = {"updates": 80, "episodes": 8, "steps": 4, "validate_every": 40, "n_validation": 60}
 _PARAGRAPHS = {
     "description": "Finds the paragraphs that answer a question in several hops. Reads no positions.",
@@ -55,7 +56,7 @@ _PARAGRAPHS = {
 _PARAGRAPH_SETTINGS = {"position_kind": "none", "episodes": 8, "steps": 4, "learning_rate": 4e-4, "updates": 640}
 
 RECIPES: dict[str, Recipe] = {
-    "narrative": Recipe({}, _NARRATIVE, NarrativeMixture),
+    "narrative": Recipe(_NARRATIVE_SETTINGS, _NARRATIVE, NarrativeMixture),
     "chains": Recipe(_CHAIN_SETTINGS, _NARRATIVE, lambda data, tokenizer: NarrativeMixture(data, tokenizer, "chains", CHAINS)),
     "multi-hop": Recipe(_PARAGRAPH_SETTINGS, _PARAGRAPHS, lambda data, _: MultiHopMixture(data)),
     "multi-hop-without-musique": Recipe(_PARAGRAPH_SETTINGS, _PARAGRAPHS, lambda data, _: MultiHopMixture(data, without=("musique",))),

@@ -72,7 +72,7 @@ def test_all_defaults_at_once() -> None:
     assert CheckpointSpec.model_validate_json(spec.model_dump_json()) == spec
 
 
-def test_the_review_with_the_best_f1_and_none_where_none_is_better() -> None:
+def test_the_review_in_the_middle_of_the_best_and_none_where_none_is_better() -> None:
     plain = [make_row((4, 2, 9), (0.9, 0.8, 0.6, 0.1), (4, 9), stop_threshold=0.5, id=str(i)) for i in range(3)]
     kept = {0.1: (4, 9), 0.2: (4,), 0.3: (4, 2, 9)}
     by_threshold: dict[float | None, list[EpisodeRow]] = {threshold: [replace(row, kept=ids) for row in plain] for threshold, ids in kept.items()}
@@ -81,6 +81,8 @@ def test_the_review_with_the_best_f1_and_none_where_none_is_better() -> None:
     assert best.fact_f1 == pytest.approx({"none": 0.8, "0.1": 1.0, "0.2": 2 / 3, "0.3": 0.8}, abs=1e-6)
     assert best.fact_em == {"none": 1.0, "0.1": 1.0, "0.2": 0.0, "0.3": 1.0}
     assert calibrate_review({None: plain, 0.2: by_threshold[0.2], 0.3: by_threshold[0.3]}).review_threshold is None
+    flat = dict.fromkeys((0.1, 0.15, 0.25, 0.4), by_threshold[0.1])
+    assert calibrate_review({None: plain, 0.2: by_threshold[0.2]} | flat).review_threshold == 0.15  # the middle of where it stays so
     costly = [replace(row, kept=(4,) if row.id == "0" else (4, 9)) for row in plain]  # F1 rises, a third of Fact EM is lost
     assert calibrate_review({None: plain, 0.2: costly}).review_threshold is None
     spec = best.applied_to(CheckpointSpec(name="a", trained=True, scores={"calibration": {}}), {"on": "validation"})
