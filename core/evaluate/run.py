@@ -150,7 +150,8 @@ def training_set(encoder: DualEncoder) -> str | None:
 
 
 def _agent_paths(agent: Agent, corpora: Sequence[ExampleCorpus], configs: Sequence[EpisodeConfig]) -> list[_Path]:
-    episodes = [Episode(c.example.question, c, config.with_(stop_threshold=None), id=c.example.id) for c, config in zip(corpora, configs, strict=True)]
+    bare = [config.with_(stop_threshold=None, review_threshold=None) for config in configs]  # what the stop and the review leave is read off the rows
+    episodes = [Episode(c.example.question, c, config, id=c.example.id) for c, config in zip(corpora, bare, strict=True)]
     chosen: list[list[int]] = [[] for _ in episodes]
     q_values: list[list[float]] = [[] for _ in episodes]
     best_q: list[list[float]] = [[] for _ in episodes]

@@ -214,7 +214,7 @@ def test_a_review_takes_back_what_a_later_choice_made_superfluous(running_app: R
     run(page, n_steps=2)
     first, last = chosen(page)
     stop, evidence = page.locator("#qx-steps .qx-stop"), page.locator("#qx-evidence .qx-link")
-    expect(stop).to_contain_text(f"Review: chunk {first:,} taken back, worth less than 0.15 beside the others.")
+    expect(stop).to_contain_text(f"Review: chunk {first:,} taken back, worth less than 0.25 beside the others.")
     expect(page.locator(CARDS).first).to_contain_text("taken back")
     expect(page.locator(CARDS).last).not_to_contain_text("taken back")
     expect(evidence).to_have_text([f"chunk {last:,}"])
