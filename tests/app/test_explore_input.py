@@ -170,6 +170,7 @@ def test_pasted_text_opens_and_cancel_keeps_what_was_open(running_app: RunningAp
     page.locator("#qx-pasted textarea").fill("The lamp stands in the attic. Anna carried the lamp there on Monday. On Tuesday it rained.")
     page.locator("#qx-open-pasted").click()
     expect(page.locator("#qx-header .qx-doc-title")).to_contain_text("Pasted text", timeout=60_000)
+    expect(page.locator("#qx-run")).to_be_enabled(timeout=30_000)  # the title comes first, then the question of the document before goes
     page.locator("#qx-question textarea").fill("Where is the lamp?")
     page.locator("#qx-run").click()
     expect(page.locator("#qx-steps .qx-stop")).to_be_visible(timeout=30_000)
