@@ -120,7 +120,7 @@ def play(towers: TrainableTowers, examples: Sequence[Example], config: TrainConf
             slow_chunks = towers.embed_chunks(table.texts, target=True) if config.target_towers else chunks.detach()
             slow_candidates = functional.embedding(table.rows, slow_chunks)
     candidates = functional.embedding(table.rows, chunks)
-    chosen = [[] if supervised else _start(example, config.exploring_starts, generator) for example in examples]
+    chosen = [[] if supervised else _start(example, config, generator) for example in examples]
     n_given = [len(ids) for ids in chosen]
     ends = torch.tensor(
         [min(len(e.support) if supervised else config.steps, len(e.chunks)) - given for e, given in zip(examples, n_given, strict=True)], device=towers.device
@@ -196,12 +196,13 @@ def play(towers: TrainableTowers, examples: Sequence[Example], config: TrainConf
     )
 
 
-def _start(example: Example, share: float, generator: torch.Generator) -> list[int]:
-    """Chunks that an episode begins with: none, or with the probability `share` a random part of its support, never all of it."""
-    if share == 0 or len(example.support) < 2 or torch.rand((), generator=generator, device=generator.device) >= share:
+def _start(example: Example, config: TrainConfig, generator: torch.Generator) -> list[int]:
+    """Chunks that an episode begins with: none, or a random part of its support, never all of it, and one step at least is left."""
+    share, most = config.exploring_starts, min(len(example.support), config.steps) - 1
+    if share == 0 or most < 1 or torch.rand((), generator=generator, device=generator.device) >= share:
         return []
     order = torch.randperm(len(example.support), generator=generator, device=generator.device).tolist()
-    n_given = int(torch.randint(1, len(order), (), generator=generator, device=generator.device))
+    n_given = int(torch.randint(1, most + 1, (), generator=generator, device=generator.device))
     return [example.support[row] for row in order[:n_given]]
 
 

@@ -193,6 +193,7 @@ def test_exploring_starts_begin_with_a_part_of_the_support(towers_of: TowersOf) 
     alone = towers_of()
     played(alone, [Example("one", "made", QUESTION, LISTED.chunks, (4,))] * 8, steps=2, exploring_starts=1.0)
     assert alone.states[:8] == [[]] * 8  # a single chunk of support is for the agent to find
+    assert played(towers_of(), [WOVEN] * 8, steps=1, exploring_starts=1.0).taken.tolist() == [[True] * 8]  # and the only step its own
 
 
 def test_supervision_takes_support_and_nothing_else(towers_of: TowersOf) -> None:
