@@ -156,8 +156,8 @@ class Evaluations:
             questions = None if order.questions is None else _keep_questions(order.questions)
             name = str(questions) if questions is not None else order.task
             length = parse_length(order.length or str(TASKS[order.task].length)) if _has_length(order.task) else None
-            self.services.allowance.read(order.owner, len(agents) * (order.n or MAX_N) * (length or USUAL_CONTEXT))
             task = self._load(name, order.part, length, order.n, order.seed, agents[0].encoder.tokenizer)
+            self.services.allowance.read(order.owner, len(agents) * len(task.examples) * (length or USUAL_CONTEXT))
             return [self._measure(agent, order, task, length, questions, report) for agent in agents]
         finally:
             self._idle.set()

@@ -44,7 +44,8 @@ METRIC_WORDS = {
     "never_complete": ("Never complete", "Share where the support is not all in even after T chunks; the paper leaves these out"),
     "steps": ("Chunks chosen", "Mean length of an episode, own threshold"),
     "steps_to_completion": ("Steps to completion", "Mean step at which all support was in, where it ever was"),
-    "evidence_tokens": ("Evidence tokens", "Mean length of what was chosen"),
+    "evidence_tokens": ("Evidence tokens", "Mean length of what was chosen, own threshold"),
+    "evidence_tokens_reviewed": ("Evidence tokens, reviewed", "Mean length of what the agent's review left"),
     "milliseconds": ("Milliseconds", "Mean time of an episode, chunk vectors being there"),
     "answer_em": ("Answer EM", "Share of questions answered right; no answers are made yet"),
     "answer_f1": ("Answer F1", "Words of the answer; no answers are made yet"),
@@ -185,7 +186,7 @@ def score_table(first: Summary, second: Summary | None, comparison: Comparison |
 def _short(name: str, value: float | None) -> str:
     if value is None:
         return "–"
-    return f"{value:,.0f}" if name in ("evidence_tokens", "milliseconds") else f"{value:.2f}" if "steps" in name else f"{value:.3f}"
+    return f"{value:,.0f}" if name in ("evidence_tokens", "evidence_tokens_reviewed", "milliseconds") else f"{value:.2f}" if "steps" in name else f"{value:.3f}"
 
 
 def _with_interval(name: str, summary: Summary) -> str:

@@ -124,7 +124,7 @@ class Explorer:
             if same_settings(ended.config, config):
                 raise BadRequest("this run has stopped; change a setting or go Back to go on from it, or press Run for a new one")
             run = ended  # with other settings, a larger budget say, there may be more to take
-        kept = 0 if run is None or config.beam_width > 1 else session.cursor
+        kept = 0 if run is None or config.beam_width > 1 else min(session.cursor, config.step_budget)
         yield from self._begin(session, query, config, run if kept else None, kept, steps)
 
     def force(self, session: Session, query: str, config: EpisodeConfig, chunk_id: int) -> Generator[Session]:
@@ -151,7 +151,7 @@ class Explorer:
         if run is None or chunk_id not in run.trace.chosen[: session.cursor]:
             yield session
             return
-        kept = run.trace.chosen.index(chunk_id)
+        kept = 0 if config.beam_width > 1 else run.trace.chosen.index(chunk_id)  # a plan begins anew
         steps = None if run.trace.stopped is not None else 1
         yield from self._begin(replace(session, cursor=kept), query.strip(), config.with_(forbidden=session.forbidden), run if kept else None, kept, steps)
 

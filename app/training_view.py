@@ -27,7 +27,7 @@ CURVES = {
     ),
     "reward": ("Return, by the step that earned it", "Mean reward of each step, stacked: the upper edge is the return of an episode, at most 1"),
     "entropy": ("Exploration", "Entropy of the exploring policy at each step, in nats; 0 is a policy that always takes its best chunk"),
-    "score": ("Validation", "Fact F1 with an oracle stop on examples that are never trained on; thick: mean of the tasks, thin: each task"),
+    "score": ("Validation", "Fact F1 with an oracle stop on examples that are never trained on; thick: mean of all examples, thin: each task"),
 }
 """Heading and sentence of every figure."""
 
@@ -234,7 +234,7 @@ def curve_words(training: Training) -> dict[str, str]:
         "entropy": f"{mean([mean(event['entropy']) for event in last]):.2f} nats over {over}; temperature {last[-1]['alpha']:.3g}",
     }
     if (kept := training.kept) is not None:
-        words["score"] = f"{kept['score']:.3f} after update {kept['update']:,}: that agent is kept. Thick: mean of the tasks"
+        words["score"] = f"{kept['score']:.3f} after update {kept['update']:,}: that agent is kept. Thick: mean of all examples"
     return words
 
 
@@ -267,9 +267,7 @@ def validation_table(training: Training) -> list[Node]:
         )
         for task in sorted(kept["tasks"])
     ]
-    rows.append(
-        h("tr", {"class": "qx-sum"}, h("td", None, "mean of the tasks"), h("td", None, ""), *(h("td", None, f"{event['score']:.3f}") for event in shown))
-    )
+    rows.append(h("tr", {"class": "qx-sum"}, h("td", None, "all examples"), h("td", None, ""), *(h("td", None, f"{event['score']:.3f}") for event in shown)))
     return [h("h3", None, "Validation by task"), table(head, rows, "Validation by task")]
 
 

@@ -9,6 +9,7 @@ Knows nothing of states or episodes.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -44,6 +45,7 @@ class ChunkIndex:
         self.vectors = tensor.to(device, torch.float32)
         self.rows = rows
         self.halves, self.theta, self.resolution = halves, theta, resolution
+        self._faiss_lock = threading.Lock()
 
     def __len__(self) -> int:
         return len(self.vectors if self.rows is None else self.rows)
@@ -102,7 +104,8 @@ class ChunkIndex:
 
     def top_k(self, vector: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
         """(ids (k,), inner products (k,) float32) of the k best chunks without positions, by FAISS; on its GPU build when there is a GPU."""
-        products, ids = self._faiss.search(np.ascontiguousarray(vector[None], dtype=np.float32), k)
+        with self._faiss_lock:  # an index on a GPU serves one thread at a time, and branches search side by side
+            products, ids = self._faiss.search(np.ascontiguousarray(vector[None], dtype=np.float32), k)
         return ids[0], products[0]
 
     @cached_property

@@ -16,7 +16,7 @@ from typing import Any
 from core.answer.evidence import EvidenceAnswer
 from core.config import ChunkConfig, EpisodeConfig
 from core.encode.encoder import DualEncoder
-from core.errors import LogError
+from core.errors import BadRequest, LogError
 from core.events import RunStarted, Trace, fold
 from core.experiments import FinalStatus, LoggedDocument, LoggedRun, ReplayReport, RunLog, RunRecord, Training, compare_traces, new_run_id
 from core.experiments.records import detail_json
@@ -163,7 +163,12 @@ def config_again(run: LoggedRun) -> EpisodeConfig:
 
 
 def replay_run(run: LoggedRun, documents: Sequence[LoggedDocument], encoder: DualEncoder, on_progress: Progress | None = None) -> Replay:
-    """Makes a run again with the same configuration, the kept steps of its parent and forced and forbidden chunks included."""
+    """Makes a run again with the same configuration, the kept steps of its parent and forced and forbidden chunks included.
+
+    Raises BadRequest for a SPARC run.
+    """
+    if run.record.method == SPARC:
+        raise BadRequest(f"run {run.record.run_id[:8]} is one of SPARC, which can't be made again from the log; ask its question again with `sparc`")
     opened = index_workspace(workspace_of_run(run, documents), encoder, on_progress)
     retriever, _ = build_retriever(run.record.method, encoder, encoder)
     fresh = fold(retriever.retrieve(run.record.query, opened.corpus, config_again(run)))

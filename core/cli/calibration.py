@@ -1,8 +1,9 @@
 """`python -m core calibrate`: an agent's defaults from questions it was not trained on, written into its qrag.json with what they rest on.
 
 Stop threshold, budget and range of Q by default; with --review the threshold of the review, the others being as they are.
-Without tasks, these are the validation examples of the agent's own training data; with tasks, their training part by default, so that
-nothing is fitted to what is tested. Several lengths of one task may be named as TASK@LENGTH.
+Without tasks, these are the validation examples of the agent's own training data, which for an agent of a person's questions come from their
+file again; with tasks, their training part by default, so that nothing is fitted to what is tested. Several lengths of one task may be named
+as TASK@LENGTH.
 """
 
 from __future__ import annotations
@@ -12,7 +13,8 @@ import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from core.cli.evaluation import Subject, add_data_flags, load_subject, load_task_examples, progress_printer, row_file, task_length
+from core.cli.common import progress_printer
+from core.cli.evaluation import Subject, add_data_flags, load_subject, load_task_examples, row_file, task_length
 from core.config import EpisodeConfig
 from core.encode.checkpoint import find_checkpoint, write_spec
 from core.errors import BadCheckpoint, BadRequest
@@ -22,6 +24,7 @@ from core.evaluate.rows import EpisodeRow
 from core.evaluate.run import Setting, evaluate, training_set
 from core.qrag.agent import Agent
 from core.tasks.example import Example
+from core.train.own import OwnMixture
 from core.train.recipes import RECIPES
 
 STEP_BUDGET = 6
@@ -34,6 +37,7 @@ def add_calibrate_flags(parser: argparse.ArgumentParser) -> None:
     """The flags of `calibrate`."""
     parser.add_argument("checkpoint", metavar="NAME_OR_DIR", help="whose qrag.json gets the defaults")
     parser.add_argument("tasks", nargs="*", metavar="TASK[@LENGTH]", help="each counts once (default: the validation examples of its own training)")
+    parser.add_argument("--questions", type=Path, metavar="FILE.jsonl", help="the file that an agent of your own questions was trained on")
     add_data_flags(parser, "train")
     parser.add_argument("--seed", type=int, default=0, metavar="N")
     parser.add_argument("--step-budget", type=int, default=STEP_BUDGET, metavar="N", help=f"most steps to choose a budget from (default {STEP_BUDGET})")
@@ -85,9 +89,13 @@ def _task_examples(args: argparse.Namespace, subject: Subject) -> Iterator[Part]
 
 def _validation_examples(args: argparse.Namespace, subject: Subject) -> Iterator[Part]:
     data = training_set(subject.encoder)
-    if data not in RECIPES or data == "own":
+    if data not in RECIPES:
         raise BadRequest(f"{subject.encoder.spec.name} names no training data whose validation examples are known; name tasks to calibrate on")
-    yield RECIPES[data].build(args.data, subject.encoder.tokenizer).validation(args.n or N_VALIDATION), Setting(split="validation"), "validation"
+    if (data == OwnMixture.name) != (args.questions is not None):
+        remedy = "name their file with --questions" if args.questions is None else "leave out --questions"
+        raise BadRequest(f"{subject.encoder.spec.name} was trained on {data} questions; {remedy}")
+    source = args.data if args.questions is None else args.questions
+    yield RECIPES[data].build(source, subject.encoder.tokenizer).validation(args.n or N_VALIDATION), Setting(split="validation"), "validation"
 
 
 def _config(args: argparse.Namespace, subject: Subject) -> EpisodeConfig:

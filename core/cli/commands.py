@@ -7,7 +7,6 @@ import json
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import closing, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,8 +14,9 @@ from typing import Any
 from core.answer.evidence import EvidenceAnswer, answer_evidence
 from core.answer.protocol import Reader
 from core.answer.reader import load_reader
+from core.cli.common import named_log, progress_printer
 from core.cli.flags import add_episode_flags, add_inputs
-from core.cli.inputs import Question, progress_printer, questions, read_files
+from core.cli.inputs import Question, questions, read_files
 from core.cli.sparc import sparc_contestant
 from core.comparison import Column, Contestant, columns_json, compare, contestant
 from core.config import CHUNKERS
@@ -26,7 +26,7 @@ from core.encode.reference import import_checkpoint
 from core.encode.tokens import FastTokenizer
 from core.errors import BadRequest
 from core.events import Trace, fold
-from core.experiments import RunLog, default_log_path, open_log, open_reader
+from core.experiments import RunLog, default_log_path, open_reader
 from core.index import Corpus
 from core.ingest import chunk_document, default_chunker
 from core.qrag.agent import Agent, Episode
@@ -119,7 +119,7 @@ def run_trace(args: argparse.Namespace) -> int:
     loading = 1000 * (time.perf_counter() - began)
     retriever = AgentRetriever(Agent(encoder))
     reader = load_reader(device=args.device)
-    with _log(args) as log:
+    with named_log(args.log) as log:
         for batch in _batches(questions(args, encoder)):
             ran = list(_run_batch(batch, retriever))
             began = time.perf_counter()
@@ -142,7 +142,7 @@ def run_compare(args: argparse.Namespace) -> int:
     encoder = load_encoder(args.checkpoint, args.device)
     plain = load_encoder("base", args.device) if encoder.spec.trained else encoder
     reader = load_reader(device=args.device)
-    with _log(args) as log:
+    with named_log(args.log) as log:
         for question in questions(args, encoder):
             contestants = [
                 sparc_contestant(question, encoder, plain, reader) if name == SPARC else contestant(name, encoder, plain, question.config) for name in names
@@ -219,16 +219,6 @@ def _run_batch(batch: Sequence[Question], retriever: AgentRetriever) -> Iterator
         for i, event in retriever.agent.run_batch(episodes):
             events[i].append(event)
     return zip(batch, map(fold, events), strict=True)
-
-
-@contextmanager
-def _log(args: argparse.Namespace) -> Iterator[RunLog | None]:
-    """The log that --log names: this process owns it, or leaves finished runs in its inbox. None without the flag."""
-    if args.log is None:
-        yield None
-        return
-    with closing(open_log(Path(args.log) if args.log else default_log_path())) as log:
-        yield log
 
 
 def _keep(log: RunLog | None, trace: Trace, workspace: Workspace, encoder: DualEncoder, answer: EvidenceAnswer | None) -> None:

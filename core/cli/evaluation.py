@@ -11,19 +11,20 @@ import json
 import sys
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any
 
+from core.cli.common import named_log, progress_printer
 from core.cli.flags import add_episode_flags
 from core.config import EpisodeConfig
 from core.encode.encoder import DualEncoder, load_encoder
 from core.errors import BadRequest
 from core.evaluate.rows import EpisodeRow, read_rows, row_line
-from core.evaluate.run import EvaluationProgress, Progress, Setting, evaluate, training_set
+from core.evaluate.run import Setting, evaluate, training_set
 from core.evaluate.summary import Comparison, compare, summarise
-from core.experiments import ExperimentLog, InboxLog, default_log_path, log_evaluation, new_evaluation, open_log
+from core.experiments import log_evaluation, new_evaluation
 from core.retrievers import METHODS, Retriever, build_retriever
 from core.tasks.babilong import parse_length
 from core.tasks.catalog import PARTS, TASKS, TaskSet, load_task
@@ -78,7 +79,7 @@ def run_evaluate(args: argparse.Namespace) -> int:
     """Prints an object a task."""
     subject = load_subject(args.method, args.checkpoint, args.device)
     rival = Rival(args)
-    with row_file(args.rows) as keep, _log(args.log) as log:
+    with row_file(args.rows) as keep, named_log(args.log) as log:
         for name in args.tasks:
             began = time.perf_counter()
             task = load_task_examples(name, args, subject.encoder)
@@ -120,12 +121,11 @@ def episode_config(args: argparse.Namespace, subject: Subject, task: TaskSet) ->
     spec = subject.encoder.spec
     budget = task.step_budget if args.step_budget is None else args.step_budget
     temperature = spec.temperature if args.temperature is None else args.temperature
-    threshold = getattr(args, "stop_threshold", spec.stop_threshold)
     return EpisodeConfig(
         step_budget=budget,
         temperature=temperature,
-        stop_threshold=threshold,
-        review_threshold=getattr(args, "review_threshold", None if threshold is None else spec.review_threshold),
+        stop_threshold=getattr(args, "stop_threshold", spec.stop_threshold),
+        review_threshold=getattr(args, "review_threshold", spec.review_threshold),
         seed=args.seed,
         beam_width=args.beam_width,
         top_k_actions=args.top_k_actions,
@@ -181,16 +181,6 @@ def _rounded(value: float | None) -> float | None:
 
 
 @contextmanager
-def _log(named: str | None) -> Iterator[ExperimentLog | InboxLog | None]:
-    """The log that --log names, as for `trace`; None without the flag."""
-    if named is None:
-        yield None
-        return
-    with closing(open_log(Path(named) if named else default_log_path())) as log:
-        yield log
-
-
-@contextmanager
 def row_file(path: Path | None) -> Iterator[Any]:
     """A function that keeps a row, a line at once, so that a killed evaluation leaves what it measured."""
     if path is None:
@@ -203,20 +193,3 @@ def row_file(path: Path | None) -> Iterator[Any]:
         raise BadRequest(f"rows can't be written to {path} ({error.strerror}); name another file with --rows") from error
     with file:
         yield lambda row: file.write(row_line(row))
-
-
-def progress_printer(task: str, stream: TextIO | None = None) -> Progress:
-    """Prints progress twice a second where somebody watches; silent where stderr goes to a file."""
-    out = stream or sys.stderr
-    last = 0.0
-
-    def report(progress: EvaluationProgress) -> None:
-        nonlocal last
-        now = time.monotonic()
-        if out.isatty() and (now - last > 0.5 or progress.done == progress.total):
-            left = "" if progress.seconds_left is None else f", {progress.seconds_left:.0f} s left"
-            end = "\n" if progress.stage == "retrieving" and progress.done == progress.total else ""
-            print(f"\r{task}: {progress.stage} {progress.done:,} of {progress.total:,}{left}   ", end=end, file=out, flush=True)
-            last = now
-
-    return report

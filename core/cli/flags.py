@@ -42,7 +42,7 @@ def add_episode_flags(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--seed", type=int, default=0, metavar="N")
     parser.add_argument("--beam-width", type=int, default=1, metavar="N", help="plan with this many paths (default 1: no planning)")
-    parser.add_argument("--top-k-actions", type=_count_or_none, metavar="N|none", help="sample among the N best only (default none)")
+    parser.add_argument("--top-k-actions", type=count_or_none, metavar="N|none", help="sample among the N best only (default none)")
 
 
 def add_llm_flags(parser: argparse.ArgumentParser) -> None:
@@ -77,5 +77,6 @@ def _number_or_none(text: str) -> float | None:
     return None if text == "none" else float(text)
 
 
-def _count_or_none(text: str) -> int | None:
+def count_or_none(text: str) -> int | None:
+    """A whole number, or the word none."""
     return None if text == "none" else int(text)

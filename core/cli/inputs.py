@@ -10,13 +10,14 @@ import json
 import sys
 import time
 import zlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any
 
 import numpy as np
 
+from core.cli.common import progress_printer
 from core.config import EpisodeConfig, check_query
 from core.encode.cache import embed_chunks
 from core.encode.checkpoint import CheckpointSpec
@@ -116,22 +117,6 @@ def _read_file(path: Path, converter: Converter, on_part: OnPart) -> dict[str, D
     except OSError as error:
         raise BadDocument(f"{path} can't be read ({error.strerror}); name a readable file") from error
     return read_documents(data, path.name, converter, on_part)
-
-
-def progress_printer(stream: TextIO | None = None) -> Callable[[OpenProgress], None]:
-    """Prints progress twice a second where somebody watches; silent where stderr goes to a file."""
-    out = stream or sys.stderr
-    last = 0.0
-
-    def report(progress: OpenProgress) -> None:
-        nonlocal last
-        now = time.monotonic()
-        if out.isatty() and now - last > 0.5:
-            left = "" if progress.seconds_left is None else f", {progress.seconds_left:.0f} s left"
-            print(f"\r{progress.stage} {progress.done:,} of {progress.total:,}{left}   ", end="", file=out)
-            last = now
-
-    return report
 
 
 def _config(args: argparse.Namespace, spec: CheckpointSpec, n_chunks: int) -> EpisodeConfig:

@@ -9,7 +9,6 @@ import argparse
 import json
 import sys
 from collections.abc import Iterator
-from contextlib import closing, nullcontext
 from dataclasses import replace
 from pathlib import Path
 from random import Random
@@ -20,7 +19,7 @@ import numpy as np
 from core.answer.checkpoint import SHIPPED
 from core.answer.protocol import Reader
 from core.answer.reader import load_reader
-from core.cli.evaluation import progress_printer
+from core.cli.common import named_log, progress_printer
 from core.cli.flags import add_inputs, add_llm_flags, llm_of
 from core.cli.inputs import Question, questions
 from core.comparison import Contestant
@@ -28,7 +27,6 @@ from core.encode.cache import embed_chunks
 from core.encode.encoder import DualEncoder, load_encoder
 from core.errors import BadRequest
 from core.evaluate.run import EvaluationProgress
-from core.experiments import default_log_path, open_log
 from core.index import Corpus
 from core.llm.protocol import Llm
 from core.opening import index_of, vector_store
@@ -78,8 +76,7 @@ def run_sparc_command(args: argparse.Namespace) -> int:
     config = _config(args, encoder)
     plain = load_encoder("base", args.device) if encoder.spec.trained else encoder
     reader = load_reader(args.reader, args.device)
-    log = None if args.log is None else open_log(Path(args.log) if args.log else default_log_path())
-    with nullcontext() if log is None else closing(log):
+    with named_log(args.log) as log:
         for question in questions(args, encoder):
             trace = _told(question, config, encoder, plain, reader, llm)
             values = trace.to_json()

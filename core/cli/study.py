@@ -15,7 +15,8 @@ from pathlib import Path
 
 from core.answer.rows import AnswerRow, answer_line, read_answers
 from core.cli.answers import answer_rows
-from core.cli.evaluation import add_data_flags, load_subject, load_task_examples, progress_printer, task_length
+from core.cli.common import progress_printer
+from core.cli.evaluation import add_data_flags, load_subject, load_task_examples, task_length
 from core.cli.flags import add_llm_flags
 from core.cli.sparc import sparc_rows
 from core.config import EpisodeConfig

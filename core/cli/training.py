@@ -10,14 +10,15 @@ import argparse
 import json
 import signal
 import sys
-from contextlib import closing
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
+from core.cli.common import named_log
+from core.cli.flags import count_or_none
 from core.encode.checkpoint import MINILM
 from core.errors import BadRequest
-from core.experiments import default_log_path, log_training, open_log
+from core.experiments import log_training
 from core.runs import training_record
 from core.train.config import OBJECTIVES, POSITION_KINDS, TrainConfig
 from core.train.recipes import RECIPES, plan_training
@@ -65,7 +66,7 @@ def add_train_flags(parser: argparse.ArgumentParser) -> None:
         if field.name in _HELP:
             kind = float if field.type == "float" else int
             parser.add_argument(f"--{field.name.replace('_', '-')}", type=kind, metavar="X" if kind is float else "N", help=_HELP[field.name])
-    parser.add_argument("--top-k-actions", type=_count_or_none, default=argparse.SUPPRESS, metavar="N|none", help="explore among the N best only")
+    parser.add_argument("--top-k-actions", type=count_or_none, default=argparse.SUPPRESS, metavar="N|none", help="explore among the N best only")
     parser.add_argument("--no-soft-values", dest="soft_values", action="store_false", default=None, help="values are the largest Q")
     parser.add_argument("--no-target-towers", dest="target_towers", action="store_false", default=None, help="values come from the online towers")
     parser.add_argument("--bootstrap-at-cap", action="store_true", default=None, help="returns go on beyond the step cap")
@@ -89,8 +90,8 @@ def run_train(args: argparse.Namespace) -> int:
             last[event["event"]] = event
             print(_line(event), file=sys.stderr)
     finally:
-        if args.log is not None:
-            with closing(open_log(Path(args.log) if args.log else default_log_path())) as log:
+        with named_log(args.log) as log:
+            if log is not None:
                 log_training(log, training_record(args.out))
     result = {"agent": str(args.out), "updates": plan.config.updates, "seconds": last["finished"]["seconds"], "best": last["finished"]["best"]}
     print(json.dumps(result) if args.json else f"{args.out}: validation score {result['best']} after {result['seconds']:.0f} s")
@@ -111,7 +112,3 @@ def _line(event: TrainEvent) -> str:
             return f"training {event['n_parameters']:,} parameters on {event['device']}"
         case _:
             return f"finished after {event['seconds']:.0f} s"
-
-
-def _count_or_none(text: str) -> int | None:
-    return None if text == "none" else int(text)

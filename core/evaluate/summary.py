@@ -12,13 +12,17 @@ from dataclasses import dataclass
 from typing import Any
 
 from core.errors import BadRequest
-from core.evaluate.outcomes import completed_at, oracle_steps, own_evidence, own_steps, stop_class
+from core.evaluate.outcomes import completed_at, oracle_steps, own_steps, stop_class
 from core.evaluate.rows import EpisodeRow
 from core.metrics import PairedTest, fact_em, fact_f1, fact_precision, fact_recall, false_positive_rate, interval, mean, paired_test
 
 
 def _own(row: EpisodeRow) -> tuple[int, ...]:
     return row.chosen[: own_steps(row)]
+
+
+def _tokens(row: EpisodeRow, evidence: tuple[int, ...]) -> float:
+    return float(sum(tokens for chunk_id, tokens in zip(row.chosen, row.tokens, strict=True) if chunk_id in evidence))
 
 
 METRICS: dict[str, Callable[[EpisodeRow], float | None]] = {
@@ -38,7 +42,8 @@ METRICS: dict[str, Callable[[EpisodeRow], float | None]] = {
     "answer_f1": lambda _: None,
     "steps": lambda row: float(own_steps(row)),
     "steps_to_completion": lambda row: None if (earliest := completed_at(row)) is None else float(earliest),
-    "evidence_tokens": lambda row: float(sum(tokens for chunk_id, tokens in zip(row.chosen, row.tokens, strict=True) if chunk_id in own_evidence(row))),
+    "evidence_tokens": lambda row: _tokens(row, _own(row)),
+    "evidence_tokens_reviewed": lambda row: None if row.kept is None else _tokens(row, row.kept),
     "stopped_perfectly": lambda row: float(stop_class(row, row.stop_threshold) == "perfect"),
     "stopped_early": lambda row: float(stop_class(row, row.stop_threshold) == "early"),
     "stopped_late": lambda row: float(stop_class(row, row.stop_threshold) == "late"),

@@ -7,7 +7,7 @@ Decides that a run cut at a smaller depth is what that depth would have brought:
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from typing import Annotated, Any
 
@@ -271,8 +271,3 @@ def fold_sparc(events: Iterable[SparcEvent]) -> SparcTrace:
     if trace is None:
         raise ValueError("no events: nothing ran")
     return trace
-
-
-def replay_sparc(trace: SparcTrace) -> Iterator[SparcEvent]:
-    """The events of a recorded run, in their order, without any agent."""
-    yield from trace.events

@@ -40,10 +40,16 @@ _WORD = re.compile(r"[A-Za-z]+")
 _TALK = frozenset(("said", "asked", "cried", "answered", "replied", "went", "came", "looked", "turned", "sat", "stood", "thought", "felt", "knew", "smiled"))
 """Words that follow the name of a person far more often than that of a place or a day."""
 _FEWEST_TALKS = 3
-_MOVES = "went came took got left returned moved walked gave picked put ran brought carried followed dropped travelled handed passed entered"
+_MOVES = (
+    "went came took got left returned moved walked gave picked put ran brought carried followed dropped travelled handed passed entered "
+    "hurried stepped climbed drove rode arrived retired crossed rushed strolled wandered descended reached fetched seized lifted threw"
+)
 """What the people of stories do, too."""
+_DOES = rf" (?:had |then |\w+ly )?(?:{_MOVES.replace(' ', '|')})\b"
 _LONGEST_DEED = 40
 """Tokens of a sentence that is mostly about the deed."""
+_LONGEST_CALL = 12
+"""Tokens of a sentence that says hardly more than a name."""
 _TITLE = r"(?:(?:Mr|Mrs|Miss|Dr|Sir|Lady|Lord|Captain)\.? )?"
 
 
@@ -76,17 +82,34 @@ def find_people(texts: Sequence[str]) -> frozenset[str]:
 
 
 def find_deeds(noise: Noise, people: frozenset[str]) -> Noise:
-    """The short sentences in which one of `people` goes somewhere, takes, carries or gives something."""
-    pattern = re.compile(rf"\b(?:{'|'.join(sorted(people))}) (?:had |then |\w+ly )?(?:{_MOVES.replace(' ', '|')})\b")
-    rows = [row for row in np.flatnonzero(noise.n_tokens <= _LONGEST_DEED).tolist() if pattern.search(noise.texts[row])]
+    """The short sentences in which somebody goes somewhere, takes, carries or gives something, token counts as they were.
+
+    It is one of `people`, of whom one stands for every "he" and "she" as well: the sentences are there to be renamed.
+    """
+    pattern = re.compile(rf"\b{_any_of(people)}{_DOES}")
+    somebody = min(people, default="")
+    texts = [re.sub(rf"\b(?:[Hh]e|[Ss]he)(?={_DOES})", somebody, text) for text in noise.texts]
+    rows = [row for row in np.flatnonzero(noise.n_tokens <= _LONGEST_DEED).tolist() if pattern.search(texts[row])]
+    return Noise(noise.name, tuple(texts[row] for row in rows), noise.n_tokens[rows])
+
+
+def find_calls(noise: Noise, people: frozenset[str]) -> Noise:
+    """The sentences of a few words that name one of `people`, as talk is full of: beside a long text's other sentences they look like facts about them."""
+    pattern = re.compile(rf"\b{_any_of(people)}\b")
+    rows = [row for row in np.flatnonzero(noise.n_tokens <= _LONGEST_CALL).tolist() if pattern.search(noise.texts[row])]
     return Noise(noise.name, tuple(noise.texts[row] for row in rows), noise.n_tokens[rows])
 
 
 def rename_people(noise: Noise, people: frozenset[str], cast: Sequence[str], rng: Random, tokenizer: Tokenizer) -> Noise:
     """The same sentences with each mention of `people`, title and all, replaced by a name drawn from the `cast`."""
-    pattern = re.compile(rf"\b{_TITLE}(?:{'|'.join(sorted(people))})\b")
+    pattern = re.compile(rf"\b{_TITLE}{_any_of(people)}\b")
     texts = tuple(pattern.sub(lambda _: rng.choice(cast), text) for text in noise.texts)
     return Noise(noise.name, texts, np.array(tokenizer.count(texts), dtype=np.int32))
+
+
+def _any_of(people: frozenset[str]) -> str:
+    """A pattern of one of their names; of nobody's where there are none."""
+    return f"(?:{'|'.join(sorted(people))})" if people else "(?!)"
 
 
 def _texts(source: Source, data: Path) -> Iterator[str]:

@@ -21,22 +21,24 @@ from core.tasks.babilong import compose_chunks
 from core.tasks.data import babi_folder
 from core.tasks.example import Example, Noise
 from core.tasks.generated import story_example, training_rng
-from core.tasks.noise import compose_noise, find_deeds, find_people, read_noise, rename_people
+from core.tasks.noise import compose_noise, find_calls, find_deeds, find_people, read_noise, rename_people
 from core.tasks.ruler import RANDOM_IDS, VARIANTS, needle_example, needle_hay
 
-SHARES: dict[str, float] = {"qa1": 0.5, "qa2": 2, "qa3": 3, "qa4": 3, "qa5": 1.5, "stories": 8, "needles": 1}
+SHARES: dict[str, float] = {"qa1": 1, "qa2": 2, "qa3": 3, "qa4": 3, "qa5": 1.5, "stories": 8, "needles": 1}
 """How often each task is drawn, as weights."""
 CHAINS: dict[str, float] = {"qa2": 1, "qa3": 1}
 """The shares of *chains*, the small training that the method's parts are compared on: a third of the work of an update, and two or three facts each."""
 PACKED_TOKENS, COMPOSED_TOKENS = 1_000_000, 100_000
 """Tokens of the rarer kinds of noise; single sentences are those of all training novels."""
-WINDOW = {"sentences": 100, "deeds": 100, "packed": 12, "composed": 60}
+WINDOW = {"sentences": 100, "deeds": 100, "calls": 100, "packed": 12, "composed": 60}
 """Chunks of noise that the episodes of an update share."""
 FEWEST_NOISE, MOST_NOISE = 8, 100
 """Chunks of noise in an episode; what a window lacks is read twice."""
-CUTS = {"sentences": 0.45, "deeds": 0.4, "packed": 0.1, "composed": 0.05}
-"""Episodes whose noise is a sentence a chunk, as the agent is served; or only sentences in which people go, take and give, under the names
-of the stories' actors (a long novel has a Mary of its own who went somewhere); or packed to 64 tokens; or the prose of the project's own documents."""
+CUTS = {"sentences": 0.35, "deeds": 0.3, "calls": 0.2, "packed": 0.1, "composed": 0.05}
+"""Episodes whose noise is a sentence a chunk, as the agent is served; or only sentences in which people go, take and give; or only those of a few
+words that name somebody; or packed to 64 tokens; or the prose of the project's own documents."""
+NAMED = ("deeds", "calls")
+"""Noise about people under the names of the stories' actors: a long novel has a Mary of its own, who went somewhere or is called."""
 STORY_CUTS = {"sentences": 0.4, "packed": 0.1, "composed": 0.5}
 """The same for the project's own stories."""
 RIVALS = 12
@@ -59,9 +61,11 @@ class NarrativeMixture:
         }
         self._people = find_people(noises["sentences"].texts)
         noises["deeds"] = find_deeds(noises["sentences"], self._people)
+        noises["calls"] = find_calls(noises["sentences"], self._people)
         self._noises = {cut: _slice(noise, 0, _border(noise)) for cut, noise in noises.items()}
         self._validation_noises = {cut: _slice(noise, _border(noise), len(noise.texts)) for cut, noise in noises.items()}
-        self._validation_noises["deeds"] = self._rename(self._validation_noises["deeds"], training_rng(1))
+        for i, cut in enumerate(NAMED, start=1):
+            self._validation_noises[cut] = self._rename(self._validation_noises[cut], training_rng(i))
         self._test_keys: set[str] = set()
         for task in TASKS:
             self._test_keys |= story_keys(read_babi(babi_folder(data), task, "test"))
@@ -69,7 +73,8 @@ class NarrativeMixture:
     def draw(self, rng: Random, n: int) -> list[Example]:
         """See `Mixture`."""
         windows = {cut: _window(noise, rng, WINDOW[cut]) for cut, noise in self._noises.items()}
-        windows["deeds"] = self._rename(windows["deeds"], rng)
+        for cut in NAMED:
+            windows[cut] = self._rename(windows[cut], rng)
         names = rng.choices(list(self._shares), list(self._shares.values()), k=n)
         return [self._compose(name, windows, rng, f"train-{i}") for i, name in enumerate(names)]
 

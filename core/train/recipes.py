@@ -50,7 +50,6 @@ _PARAGRAPHS = {
     "max_chunk_tokens": 130,
     "max_state_part_tokens": 130,
     "chunk_tokens": {"structure": 128, "sentences": 128},
-    "suits": ("html", "markdown"),
     "step_budget": 4,
 }
 _PARAGRAPH_SETTINGS = {"position_kind": "none", "episodes": 8, "steps": 4, "learning_rate": 4e-4, "updates": 640}

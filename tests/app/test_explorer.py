@@ -235,6 +235,26 @@ def test_a_beam_runs_whole_and_steps_back(explorer: Explorer, session: Session) 
     assert last(explorer.advance(back, QUERY, config, 1)).run == stepped.run
 
 
+def test_a_plan_that_may_not_choose_a_chunk_begins_anew(explorer: Explorer, session: Session) -> None:
+    config = CONFIG.with_(beam_width=3)
+    planned = last(explorer.advance(session, QUERY, config, None))
+    third = chosen(explorer, planned)[2]
+    other = last(explorer.forbid(planned, QUERY, config, third))
+    run = explorer.run_of(other)
+    assert run is not None
+    assert third not in run.trace.chosen
+    assert [step.step for step in run.trace.steps] == [1, 2, 3, 4]
+    fresh = last(explorer.advance(replace(session, forbidden=(third,)), QUERY, config, None))
+    assert run.trace.chosen == chosen(explorer, fresh)
+
+
+def test_a_smaller_budget_keeps_no_more_steps_than_it_has(explorer: Explorer, session: Session) -> None:
+    ended = last(explorer.advance(session, QUERY, CONFIG, None))
+    back = explorer.back(ended)
+    smaller = last(explorer.advance(back, QUERY, CONFIG.with_(step_budget=2), None))
+    assert chosen(explorer, smaller) == chosen(explorer, ended)[:2]
+
+
 def test_samples_open_with_their_questions(explorer: Explorer) -> None:
     for sample in list_samples():
         opened = open_sample(explorer, Session(), sample.key, explorer.services.default_checkpoint, lambda _: None)

@@ -36,6 +36,7 @@ def test_means_by_hand() -> None:
         "steps": (2 + 3 + 1 + 0) / 4,
         "steps_to_completion": 2.0,
         "evidence_tokens": (20 + 30 + 10 + 0) / 4,
+        "evidence_tokens_reviewed": None,
         "stopped_perfectly": 1 / 4,
         "stopped_early": 1 / 4,
         "stopped_late": 1 / 4,
@@ -56,7 +57,7 @@ def test_what_a_review_left_is_measured_beside_what_was_chosen() -> None:
     metrics = summarise(kept).metrics
     assert (metrics["fact_f1_reviewed"], metrics["fact_em_reviewed"], metrics["exact_reviewed"]) == pytest.approx(((1 + 2 / 3) / 2, 0.5, 0.5))
     assert (metrics["fact_f1"], metrics["fact_em"], metrics["exact"]) == pytest.approx(((1 + 4 / 5) / 2, 1.0, 0.5))
-    assert metrics["evidence_tokens"] == (20 + 10) / 2
+    assert (metrics["evidence_tokens"], metrics["evidence_tokens_reviewed"]) == ((30 + 20) / 2, (20 + 10) / 2)
 
 
 def test_a_threshold_of_none_never_stops() -> None:

@@ -13,7 +13,7 @@ import pytest
 from core.encode.tokens import FastTokenizer
 from core.errors import BadRequest
 from core.tasks.example import Noise
-from core.tasks.noise import SOURCES, compose_noise, cut_prose, find_deeds, find_people, read_noise, rename_people
+from core.tasks.noise import SOURCES, compose_noise, cut_prose, find_calls, find_deeds, find_people, read_noise, rename_people
 
 
 def source_text(data: Path, source: str) -> str:
@@ -93,10 +93,23 @@ def test_people_are_told_from_places_and_pronouns() -> None:
 def test_deeds_are_the_short_sentences_in_which_people_move(tokenizer: FastTokenizer) -> None:
     noise = novel(tokenizer)
     deeds = find_deeds(noise, find_people(NOVEL))
-    assert deeds.texts == (NOVEL[3], NOVEL[4])
-    assert np.array_equal(deeds.n_tokens, noise.n_tokens[[3, 4]])
+    assert deeds.texts == (NOVEL[3], NOVEL[4], "She said no; he and Emma went home.")
+    assert np.array_equal(deeds.n_tokens, noise.n_tokens[[3, 4, 6]])
     long = Noise("novel", (f"Emma went {'on and ' * 40}on.",), np.array([82], dtype=np.int32))
     assert find_deeds(long, frozenset({"Emma"})).texts == ()
+
+
+def test_calls_are_the_sentences_of_a_few_words_that_name_somebody() -> None:
+    noise = Noise("novel", ('"Emma?"', "So it rained.", "Emmas went.", f"Emma was {'very ' * 12}tired."), np.array([4, 4, 4, 17], dtype=np.int32))
+    calls = find_calls(noise, frozenset({"Emma"}))
+    assert calls.texts == ('"Emma?"',)
+    assert calls.n_tokens.tolist() == [4]
+
+
+def test_without_people_nothing_is_found_and_nothing_renamed(tokenizer: FastTokenizer) -> None:
+    noise, nobody = novel(tokenizer), frozenset[str]()
+    assert find_deeds(noise, nobody).texts == find_calls(noise, nobody).texts == ()
+    assert rename_people(noise, nobody, ["Mary"], Random(1), tokenizer).texts == NOVEL
 
 
 def test_renamed_people_bear_names_of_the_cast_and_nothing_else_changes(tokenizer: FastTokenizer) -> None:

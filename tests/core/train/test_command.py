@@ -30,6 +30,12 @@ def test_stdout_carries_the_result_and_nothing_else(questions: Path, base: Path,
     assert lines[0].startswith("training ")
     assert [line.partition(" ")[0] for line in lines] == ["training", "validation", "update", "validation", "update", "validation", "finished"]
     assert json.loads((tmp_path / "agent" / "qrag.json").read_text())["name"] == "agent"  # called as its folder
+    assert main(["calibrate", str(tmp_path / "agent"), "--questions", str(questions), "--device", "cpu", "--n", "4"]) == 0
+    calibrated = json.loads(capsys.readouterr().out)
+    assert (calibrated["on"], calibrated["n"]) == ("validation", 4)
+    assert json.loads((tmp_path / "agent" / "qrag.json").read_text())["stop_threshold"] == calibrated["stop_threshold"]
+    assert main(["calibrate", str(tmp_path / "agent"), "--device", "cpu"]) == 2
+    assert "was trained on own questions; name their file with --questions" in capsys.readouterr().err
     assert main(command) == 0  # finished long ago
     assert capsys.readouterr().out.startswith(f"{tmp_path / 'agent'}: validation score {result['best']} after ")
 

@@ -30,9 +30,10 @@ def write_stories(folder: Path, task: str, stories: Iterable[BabiQuestion]) -> N
 
 @pytest.fixture(scope="module")
 def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A novel whose every sentence occurs once, and test files with a story each."""
+    """A novel whose every sentence occurs once, some of them about Ellen, and test files with a story each."""
     folder, rng = tmp_path_factory.mktemp("data"), Random(6)
-    paragraphs = [" ".join(f"Ship {10 * number + i} left the harbour with {number} barrels of salt." for i in range(5)) for number in range(400)]
+    said = ["Ship {} left the harbour with {} barrels of salt.", "Ellen left ship {} with barrel {}.", "Ellen said {} {}."]
+    paragraphs = [" ".join(said[i % 3].format(10 * number + i, number) for i in range(5)) for number in range(400)]
     write_gzip(folder / "books" / "train" / "A.txt.gz", "\n\n".join(paragraphs))
     for task in TASKS:
         write_stories(folder, task, [tell_babi(task, rng)])

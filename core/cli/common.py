@@ -1,0 +1,52 @@
+"""What commands share besides their flags: the log that --log names, and progress where somebody watches. Knows nothing of what they do."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Protocol, TextIO
+
+from core.experiments import ExperimentLog, InboxLog, default_log_path, open_log
+
+
+class Told(Protocol):
+    """How far something has come."""
+
+    @property
+    def stage(self) -> str: ...
+    @property
+    def done(self) -> int: ...
+    @property
+    def total(self) -> int: ...
+    @property
+    def seconds_left(self) -> float | None: ...
+
+
+@contextmanager
+def named_log(named: str | None) -> Iterator[ExperimentLog | InboxLog | None]:
+    """The log that --log names, "" for the usual one: this process owns it, or leaves finished runs in its inbox. None without the flag."""
+    if named is None:
+        yield None
+        return
+    with closing(open_log(Path(named) if named else default_log_path())) as log:
+        yield log
+
+
+def progress_printer(label: str = "", stream: TextIO | None = None) -> Callable[[Told], None]:
+    """Prints progress twice a second where somebody watches; silent where stderr goes to a file."""
+    out = stream or sys.stderr
+    last = 0.0
+
+    def report(progress: Told) -> None:
+        nonlocal last
+        now, at_end = time.monotonic(), progress.stage == "retrieving" and progress.done == progress.total
+        if out.isatty() and (now - last > 0.5 or at_end):
+            left = "" if progress.seconds_left is None else f", {progress.seconds_left:.0f} s left"
+            named = f"{label}: " if label else ""
+            print(f"\r{named}{progress.stage} {progress.done:,} of {progress.total:,}{left}   ", end="\n" if at_end else "", file=out, flush=True)
+            last = now
+
+    return report
