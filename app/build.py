@@ -122,7 +122,7 @@ def launch(settings: Settings) -> None:
             max_file_size=MAX_FILE_BYTES,
             share=False,
             enable_monitoring=False,
-            mcp_server=find_spec("mcp") is not None,
+            mcp_server=find_spec("mcp") is not None and not settings.users,  # its tools call the app without a password
             app_kwargs={**endpoints.SERVER},
             prevent_thread_lock=True,
             state_session_capacity=MAX_SESSIONS,

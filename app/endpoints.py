@@ -27,6 +27,8 @@ _logger = logging.getLogger(__name__)
 
 MAX_BODY_BYTES = 2 * MAX_FILE_BYTES
 """Of one call: the largest file in base64, and room for the rest."""
+MAX_UPLOAD_BYTES = 4 * MAX_FILE_BYTES
+"""Of one upload, all its files together."""
 
 
 def register(operations: Operations) -> None:
@@ -92,18 +94,22 @@ async def refuse_call(request: Any, error: Exception) -> ORJSONResponse:
 
 
 class BoundedBodies:
-    """Middleware that refuses calls whose body would fill the memory, where Gradio reads it whole. Uploads go to files and are bounded there."""
+    """Middleware that refuses calls whose body would fill the memory, where Gradio reads it whole, and uploads that would fill the disk.
+
+    The files of an upload are bounded one by one where they are written, but not what else its form holds.
+    """
 
     def __init__(self, app: Any) -> None:
         self._app = app
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-        if scope["type"] != "http" or scope["path"].endswith("/upload"):
+        if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
+        most = MAX_UPLOAD_BYTES if scope["path"].endswith("/gradio_api/upload") else MAX_BODY_BYTES
         announced = dict(scope["headers"]).get(b"content-length", b"")
-        if announced.isdigit() and int(announced) > MAX_BODY_BYTES:
-            detail = f"the call has {int(announced):,} bytes, more than {MAX_BODY_BYTES:,}; send less at once"
+        if announced.isdigit() and int(announced) > most:
+            detail = f"the call has {int(announced):,} bytes, more than {most:,}; send less at once"
             await ORJSONResponse({"detail": detail}, status_code=413)(scope, receive, send)
             return
         n_read = 0
@@ -112,7 +118,7 @@ class BoundedBodies:
             nonlocal n_read
             message = await receive()
             n_read += len(message.get("body", b""))
-            return message if n_read <= MAX_BODY_BYTES else {"type": "http.disconnect"}
+            return message if n_read <= most else {"type": "http.disconnect"}
 
         await self._app(scope, bounded, send)
 

@@ -22,7 +22,7 @@ from app.explorer import Explorer
 from app.services import Labelled, Recent, Services
 from app.session import Session
 from app.settings import Settings
-from app.visitors import check_known
+from app.visitors import check_known, check_steps
 from core.config import EpisodeConfig
 from core.encode.checkpoint import read_spec, write_spec
 from core.encode.tokens import FastTokenizer
@@ -374,6 +374,7 @@ def failures(rows: Sequence[EpisodeRow]) -> dict[Failure, list[int]]:
 def _check(order: EvaluationOrder, settings: Settings) -> None:
     """Raises BadRequest."""
     check_known(order.owner)
+    check_steps(order.owner, order.step_budget or 1)
     if not 1 <= len(order.agents) <= 2 or not all(order.agents):
         raise BadRequest("no agent is chosen; choose one, or two to compare")
     if len(set(order.agents)) < len(order.agents):

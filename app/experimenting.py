@@ -15,7 +15,7 @@ from pathlib import Path
 
 from app.api import http_of
 from app.services import Services
-from app.visitors import CHARACTERS_PER_TOKEN, check_known
+from app.visitors import CHARACTERS_PER_TOKEN, check_known, n_values
 from core.encode.checkpoint import shipped_checkpoints
 from core.errors import BadRequest, LogError
 from core.experiments import (
@@ -177,7 +177,7 @@ class Experiments:
             raise BadRequest(f"{path.name} has {size:,} bytes, more than {MAX_IMPORT_BYTES:,}; export fewer runs at once, or without texts")
         self.services.allowance.read(owner, size // CHARACTERS_PER_TOKEN)
         try:
-            return import_runs(self.log, path, owner=owner)
+            return import_runs(self.log, path, owner=owner, admit=lambda run: self.services.allowance.log(owner, n_values(run.events)))
         except MalformedRuns as error:
             raise MalformedRuns(str(error).replace(str(path), path.name)) from error
 

@@ -114,7 +114,7 @@ class FairQueue(PageQueue):
 
 def queue_up(blocks: gr.Blocks, settings: Settings, max_size: int) -> gr.Blocks:
     """`blocks.queue(max_size=...)` with these lines, fair ones in public mode."""
-    blocks.queue(max_size=max_size)
+    blocks.queue(max_size=max_size, api_open=False)  # open, it would answer calls that take no turn
     plain = blocks._queue
     queue: Callable[..., PageQueue] = partial(FairQueue, settings=settings) if settings.public else PageQueue
     blocks._queue = queue(

@@ -23,6 +23,8 @@ from core.tasks.samples import SampleQuestion, find_quote, list_samples, span_ch
 from core.types import Document, Workspace
 
 GENERATED_LENGTHS = (10_000, 100_000, 1_000_000, 10_000_000)
+_PIECE = 1_000_000
+"""Characters that are searched without a pause."""
 MAX_FILES = 50
 """Files opened together."""
 
@@ -143,17 +145,32 @@ def find_chunk(workspace: Workspace, wanted: str, after: int | None) -> tuple[in
         return chunk_id, ""
     if not wanted:
         raise BadRequest("type the text to find, or # and the number of a chunk")
-    pattern = re.compile(re.escape(wanted[:200]), re.IGNORECASE)
+    sought = _folded(wanted[:200])
     document, row = workspace.locate(after) if after is not None else (0, -1)
     count = len(workspace.documents)
     for turn in range(count + 1):  # the document that was begun in comes again last, from its top
         index = (document + turn) % count
         text = workspace.documents[index].text
         start = int(workspace.tables[index].end[row]) if turn == 0 and row >= 0 else 0
-        found = pattern.search(text, start)
-        if found is not None:
-            chunks = workspace.overlapping(index, found.start(), found.end())
+        found = _find(text, sought, start)
+        if found >= 0:
+            chunks = workspace.overlapping(index, found, found + len(sought))
             if chunks:
                 again = " from the top again" if turn == count else ""
                 return chunks[0], f"Found in chunk {chunks[0]:,}{again}." if again else ""
     raise BadRequest(f"{wanted[:60]!r} does not occur in what is open; try fewer words")
+
+
+def _find(text: str, sought: str, start: int) -> int:
+    """Where a folded text occurs next, whatever its case, or -1. Piece by piece, so that a long text is not copied whole and others get their turn."""
+    for begin in range(start, len(text), _PIECE):
+        found = _folded(text[begin : begin + _PIECE + len(sought) - 1]).find(sought)
+        if found >= 0:
+            return begin + found
+    return -1
+
+
+def _folded(text: str) -> str:
+    """In lower case and of the same length, so that places stay places."""
+    lower = text.lower()
+    return lower if len(lower) == len(text) else "".join(low if len(low := character.lower()) == 1 else character for character in text)

@@ -26,7 +26,7 @@ from app.export_upkeep import ExportUpkeep, copy_named
 from app.language_models import MAX_GIVEN, LanguageModels
 from app.settings import Settings
 from app.training import own_agents
-from app.visitors import DOCUMENTS_OPEN, RETENTION, RUNS_IN_FLIGHT, Allowance, check_known
+from app.visitors import DOCUMENTS_OPEN, RETENTION, RUNS_IN_FLIGHT, Allowance, check_known, check_steps, n_values
 from core.answer.cited import CitedAnswer, cited_answer
 from core.answer.evidence import EvidenceAnswer, answer_evidence
 from core.answer.protocol import Reader
@@ -320,8 +320,8 @@ class Services:
         self._unread.set()
 
     def keep_run(self, trace: Trace, workspace: Workspace, agent: Agent, gold: tuple[int, ...], owner: str | None) -> str:
-        """Logs a finished run that nobody has in view; returns its id. Raises LogError."""
-        check_known(owner)
+        """Logs a finished run that nobody has in view; returns its id. Raises LogError, BadRequest when its visitor has logged too much today."""
+        self.allowance.log(owner, n_values([*trace.steps, trace.stopped]))
         run_id = log_trace(self.log, trace, workspace, agent.encoder, label={"support": list(gold)} if gold else None, owner=owner)
         self._unread.set()
         return run_id
@@ -383,7 +383,8 @@ class Services:
         owner: str | None = None,
     ) -> OpenDocuments:
         """The same chunks under another agent, or out of the log. Raises BadRequest as `open`."""
-        report = self.allowance.metered(owner, sum(len(document.text) for document in workspace.documents), on_progress)
+        n_characters = sum(int((table.end - table.start).sum()) for table in workspace.tables)  # out of a file they may be any part of the text
+        report = self.allowance.metered(owner, n_characters, on_progress)
         return self._register(index_workspace(workspace, agent.encoder, report), agent, questions, owner)
 
     def under(self, documents: OpenDocuments, agent: Agent, on_progress: Progress | None = None) -> OpenDocuments:
@@ -412,7 +413,8 @@ class Services:
     def begin_run(
         self, started: RunStarted, documents: OpenDocuments, gold: tuple[int, ...], parent: RunInView | None = None, fork_step: int | None = None
     ) -> RunInView:
-        """Logs the start of a run and puts it in view; a child run keeps the first `fork_step` steps of its parent."""
+        """Logs the start of a run and puts it in view; a child run keeps the first `fork_step` steps of its parent. Raises BadRequest."""
+        check_steps(documents.owner, started.config.step_budget)
         self._make_room(documents.owner)
         parent_run_id = None if parent is None else parent.run_id
         label = {"support": list(gold)} if gold else None
@@ -436,7 +438,8 @@ class Services:
                 self.end_run(run, "cancelled")
 
     def add_event(self, run: RunInView, event: StepTaken | Stopped) -> RunInView:
-        """Logs one event and takes it into view."""
+        """Logs one event and takes it into view. Raises BadRequest when its visitor has logged too much today."""
+        self.allowance.log(run.documents.owner, n_values([event]))
         self.log.record(run.run_id, event)
         if event.scores is not None:  # positions follow from the choices, see RunInView.positions; two thirds of a run's memory
             event = replace(event, scores=StepScores(event.scores.q_values, None))

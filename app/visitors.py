@@ -13,7 +13,7 @@ import re
 import secrets
 import threading
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 
@@ -21,6 +21,7 @@ from pydantic import SecretStr
 
 from app.settings import Settings
 from core.errors import BadRequest
+from core.events import StepTaken, Stopped
 from core.llm.protocol import LlmError
 from core.opening import OpenProgress, Progress
 
@@ -30,6 +31,10 @@ DOCUMENTS_OPEN = 12
 """Of one visitor, in memory; opening one more closes the one not used for longest."""
 RUNS_IN_FLIGHT = 8
 """Unfinished runs of one visitor; beginning one more closes the one left for longest, which a child run can go on from."""
+MOST_STEPS = 32
+"""Step budget of a visitor's run or evaluation: the page offers 12, and a review at the end asks of every choice anew."""
+LOGGED_BYTES_PER_DAY = 4_000_000_000
+"""Q-values logged for one visitor between two midnights, before they are packed: 200 runs of ten steps over 400,000 chunks, the longest documents."""
 ACTIONS_WAITING = 16
 """Clicks and calls of one visitor that may wait their turn."""
 LLM_TOKENS_PER_HOUR = 300_000
@@ -82,13 +87,25 @@ def check_known(owner: str | None) -> None:
         raise BadRequest("this page was away for too long, or came without its visitor key; reload it")
 
 
+def check_steps(owner: str | None, step_budget: int) -> None:
+    """Raises BadRequest for a visitor's run that is longer than they may make one."""
+    if owner is not None and step_budget > MOST_STEPS:
+        raise BadRequest(f"step budget {step_budget} is above {MOST_STEPS}, the most that a visitor's run may have; lower it")
+
+
+def n_values(events: Iterable[StepTaken | Stopped | None]) -> int:
+    """How many Q-values the log keeps of some events."""
+    return sum(len(event.scores.q_values) for event in events if event is not None and event.scores is not None)
+
+
 class Allowance:
-    """What visitors have read today. One per process, for any thread."""
+    """What visitors have read and logged today. One per process, for any thread."""
 
     def __init__(self, today: Callable[[], date] = lambda: datetime.now(UTC).date()) -> None:
         self._today = today
         self._day = today()
         self._read: Counter[str] = Counter()
+        self._logged: Counter[str] = Counter()
         self._lock = threading.Lock()
 
     def read(self, owner: str | None, n_tokens: int) -> None:
@@ -97,8 +114,7 @@ class Allowance:
         if owner is None:
             return
         with self._lock:
-            if self._today() != self._day:
-                self._day, self._read = self._today(), Counter()
+            self._begin_day()
             left = TOKENS_PER_DAY - self._read[owner]
             if n_tokens > left:
                 raise BadRequest(
@@ -106,6 +122,24 @@ class Allowance:
                     "choose something shorter, or come back after midnight UTC"
                 )
             self._read[owner] += n_tokens
+
+    def log(self, owner: str | None, n_values: int) -> None:
+        """Counts Q-values that are about to be logged, four bytes each. Raises BadRequest, and counts nothing, when they are more than the day has left."""
+        check_known(owner)
+        if owner is None:
+            return
+        with self._lock:
+            self._begin_day()
+            if self._logged[owner] + 4 * n_values > LOGGED_BYTES_PER_DAY:
+                raise BadRequest(
+                    f"your runs of today fill the {LOGGED_BYTES_PER_DAY:,} bytes of Q-values that a visitor may log in a day; "
+                    "search a shorter document, or come back after midnight UTC"
+                )
+            self._logged[owner] += 4 * n_values
+
+    def _begin_day(self) -> None:
+        if self._today() != self._day:
+            self._day, self._read, self._logged = self._today(), Counter(), Counter()
 
     def metered(self, owner: str | None, n_characters: int, report: Progress | None) -> Progress | None:
         """`report`, which counts what of a text has to be embedded before that begins, and raises BadRequest when it is too much."""

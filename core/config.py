@@ -21,6 +21,9 @@ MAX_QUERY_CHARACTERS = 10_000
 MAX_SEED = 2**63 - 1
 """Largest seed that the log can hold."""
 
+MAX_NAMED = 10_000
+"""Most chunks that are forced or forbidden in one run."""
+
 MAX_BEAM_WIDTH = 16
 """Most paths a beam may keep; each costs one state embedding and one pass over the index per step."""
 
@@ -112,6 +115,8 @@ class EpisodeConfig:
         if self.step_budget > n_chunks:
             raise BadRequest(f"step budget {self.step_budget} is above {n_chunks}, the number of chunks; lower the budget or open a longer document")
         named = [*self.forbidden, *(chunk_id for _, chunk_id in self.forced)]
+        if len(named) > MAX_NAMED:
+            raise BadRequest(f"{len(named):,} chunks are forced or forbidden, more than {MAX_NAMED:,}; name fewer, or open a document without them")
         outside = [chunk_id for chunk_id in named if not 0 <= chunk_id < n_chunks]
         if outside:
             raise BadRequest(f"chunk {outside[0]} does not exist; forced and forbidden chunks must be between 0 and {n_chunks - 1}")

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal, Protocol
@@ -78,18 +78,19 @@ def export_runs(
     return target
 
 
-def import_runs(log: RunSink, path: Path, *, owner: str | None = None) -> int:
+def import_runs(log: RunSink, path: Path, *, owner: str | None = None, admit: Callable[[FinishedRun], None] = lambda _: None) -> int:
     """Take in the runs of an exported JSON file as `owner`'s; how many were new. A run whose id is taken is left as it stands.
 
-    The whole file is checked before the first run enters. Raises MalformedRuns when anything in it is not as it should be.
+    The whole file is checked, and each run shown to `admit`, which may raise, before the first enters. Raises MalformedRuns when anything in it is not
+    as it should be.
     """
-    return import_file(log, path, owner=owner)
+    return import_file(log, path, owner=owner, admit=admit)
 
 
-def import_file(log: RunSink, path: Path, *, keep_owner: bool = False, owner: str | None = None) -> int:
+def import_file(log: RunSink, path: Path, *, keep_owner: bool = False, owner: str | None = None, admit: Callable[[FinishedRun], None] = lambda _: None) -> int:
     """`import_runs`, or with `keep_owner` the runs of an inbox file as their own owner's."""
-    for _ in read_runs(path, keep_owner=keep_owner):
-        pass
+    for run in read_runs(path, keep_owner=keep_owner):
+        admit(run)
     runs = read_runs(path, keep_owner=keep_owner)
     return sum(log.insert_finished(run if keep_owner else _taken_over(run, owner)) for run in runs)
 

@@ -18,7 +18,7 @@ from core.experiments.database import Connection, literal
 from core.experiments.exchange import TABLES, finished_run, import_file
 from core.experiments.queries import RunReader
 from core.experiments.store import ExperimentLog
-from core.experiments.wire import run_lines
+from core.experiments.wire import check_lines, run_lines
 
 SHARD_BYTES = 8 << 20
 """Length from which a file of runs takes no more; the hub keeps text of up to 10 MB in git, from where it can be removed for good."""
@@ -44,18 +44,21 @@ def ended_runs(log: RunReader) -> list[EndedRun]:
 def write_shard(log: RunReader, runs: Iterator[EndedRun], path: Path) -> list[str]:
     """Take runs from `runs` into one file until it has SHARD_BYTES; their ids, none when there were no more.
 
-    Runs that were deleted in the meantime, or can't be read, are left out. Raises OSError.
+    Runs that were deleted in the meantime, or can't be read, or not read back, are left out: one of them must not cost the others. Raises OSError.
     """
     written: list[str] = []
     texts: set[str] = set()
     with path.open("wb") as file:
         for run in runs:
             try:
-                finished = finished_run(log, run.run_id, run.owner)
+                with_texts = set(texts)
+                lines = list(run_lines(finished_run(log, run.run_id, run.owner), with_texts, with_owner=True))
+                check_lines(lines)
             except LogError as error:
                 _logger.warning("left out of the copy: %s", error)
                 continue
-            file.writelines(line.encode() for line in run_lines(finished, texts, with_owner=True))
+            file.writelines(line.encode() for line in lines)
+            texts = with_texts
             written.append(run.run_id)
             if file.tell() >= SHARD_BYTES:
                 break

@@ -49,11 +49,15 @@ def insert_run(con: Connection, record: RunRecord, documents: Sequence[LoggedDoc
 
 
 def copy_parent_steps(con: Connection, record: RunRecord) -> None:
-    """The steps a child run keeps of its parent, where they are missing and its owner may see the parent; so no run needs another to be read."""
+    """The steps a child run keeps of its parent, where they are missing and its owner may see the parent; so no run needs another to be read.
+
+    All of them or none: a file may name a parent that has fewer, and a gap among a run's steps could not be read back.
+    """
     con.execute(
         """INSERT OR IGNORE INTO events SELECT $child, position, kind, event, q_values FROM events
            JOIN runs USING (run_id) WHERE run_id = $parent AND position <= $fork_step AND kind = 'step_taken'
-           AND (owner IS NOT DISTINCT FROM $owner OR shared) AND n_chunks = $n_chunks""",
+           AND (owner IS NOT DISTINCT FROM $owner OR shared) AND n_chunks = $n_chunks
+           AND $fork_step = (SELECT count(*) FROM events WHERE run_id = $parent AND position <= $fork_step AND kind = 'step_taken')""",
         {"child": record.run_id, "parent": record.parent_run_id, "fork_step": record.fork_step, "owner": record.owner, "n_chunks": record.n_chunks},
     )
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import base64
 import binascii
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import MISSING, dataclass, field, fields, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -30,6 +30,9 @@ MAX_LINE_BYTES = 512 << 20
 
 MAX_EVENTS = 100_000
 """Most events of one run."""
+
+MAX_TABLE_CHUNKS = 4_000_000
+"""Most chunks of one document: sentences of five tokens in the longest that is read."""
 
 MAX_SCORES = 1 << 28
 """Most Q-values of one run, 1 GiB unpacked: what is packed well could fill the memory otherwise."""
@@ -200,6 +203,14 @@ def read_runs(path: Path, *, keep_owner: bool = False) -> Iterator[FinishedRun]:
         raise MalformedRuns(f"{path}, line {number}: {error}; only files written by 'runs export --format json' can be imported") from error
 
 
+def check_lines(lines: Sequence[str]) -> None:
+    """Raises MalformedRuns unless the lines of one run, owner and all, can be read again: a log may hold what a file must not."""
+    try:
+        _finished([_Line.validate_json(line) for line in lines], True, set())
+    except (LogError, ValueError, TypeError) as error:
+        raise MalformedRuns(str(error)) from error
+
+
 def _finished(lines: list[Any], keep_owner: bool, brought: set[str]) -> FinishedRun:
     """`brought`: hashes of texts that earlier runs of the file brought; those of this one are added."""
     head, end = lines[0], lines[-1]
@@ -212,7 +223,7 @@ def _finished(lines: list[Any], keep_owner: bool, brought: set[str]) -> Finished
         raise MalformedRuns(f"n_chunks={record.n_chunks} must be between 1 and {MAX_CHUNKS:,}")
     _check_record(record)
     texts = {line.sha256: line.text for line in lines if isinstance(line, _DocumentLine)}
-    documents = tuple(_document(reference, texts.get(reference.sha256)) for reference in head.documents)
+    documents = tuple(_document(reference, texts.get(reference.sha256), record.n_chunks) for reference in head.documents)
     if tuple(document.sha256 for document in documents) != record.document_hashes:
         raise MalformedRuns("the documents are not those of document_hashes, in that order")
     _check_tables(documents, record.n_chunks)
@@ -260,15 +271,16 @@ def _check_tables(documents: tuple[LoggedDocument, ...], n_chunks: int) -> None:
         if table is None or not len(table):
             continue
         ends_at = int(table.end.max()) if document.text is None else len(document.text)
-        inside = table.start.min() >= 0 and (table.start <= table.end).all() and table.end.max() <= ends_at
+        apart = (table.start <= table.end).all() and (table.end[:-1] <= table.start[1:]).all()  # else a short text could hold chunks without end
+        inside = apart and table.start.min() >= 0 and table.end.max() <= ends_at
         if not inside or table.type_code.max() >= len(CHUNK_TYPES) or not 0 <= table.heading_code.min() <= table.heading_code.max() < len(table.heading_paths):
             raise MalformedRuns(f"the chunk table of document {document.title[:80]!r} does not fit its text")
 
 
-def _document(reference: _DocumentRef, text: str | None) -> LoggedDocument:
+def _document(reference: _DocumentRef, text: str | None, n_chunks: int) -> LoggedDocument:
     if text is not None and Document(reference.title, text, reference.kind).sha256 != reference.sha256:
         raise MalformedRuns(f"the text of document {reference.title[:80]!r} does not fit its hash")
-    table = None if reference.table is None else decode_table(_bytes(reference.table))
+    table = None if reference.table is None else decode_table(_bytes(reference.table), min(n_chunks, MAX_TABLE_CHUNKS))
     return LoggedDocument(reference.title, reference.sha256, reference.kind, text, table)
 
 

@@ -72,6 +72,8 @@ def parse_html(html: str) -> tuple[BeautifulSoup, bool]:
     for opening, closing in (("<!--", "-->"), ("<?", ">")):  # one left open makes the parser read the rest again and again
         head, mark, tail = html.rpartition(closing)
         html = head + mark + tail.replace(opening, "")
+    head, mark, tail = html.rpartition(">")
+    html = head + mark + tail.replace("<", "&lt;")  # the same for any tag: behind the last > there are none
     try:
         soup = _ClosingSoup(html, "html.parser")
     except ParserRejectedMarkup:

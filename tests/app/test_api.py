@@ -24,7 +24,7 @@ from mcp.client.streamable_http import streamable_http_client
 
 from app.api import Operations, http_of
 from app.comparing import Comparisons
-from app.endpoints import MAX_BODY_BYTES
+from app.endpoints import MAX_BODY_BYTES, MAX_UPLOAD_BYTES
 from app.explorer import Explorer
 from app.services import Services
 from app.session import Session
@@ -300,6 +300,12 @@ def test_a_body_that_would_fill_the_memory_is_refused(tiny_app: RunningApp) -> N
         connection.endheaders()
         reply = connection.getresponse()
         assert (reply.status, json.load(reply)["detail"].count(";")) == (413, 1)
+    for path_in_full in ("/gradio_api/upload", "/gradio_api/call/upload"):
+        with closing(HTTPConnection(tiny_app.url.removeprefix("http://"), timeout=60)) as connection:
+            connection.putrequest("POST", path_in_full)
+            connection.putheader("Content-Length", str((MAX_UPLOAD_BYTES if path_in_full == "/gradio_api/upload" else MAX_BODY_BYTES) + 1))
+            connection.endheaders()
+            assert connection.getresponse().status == 413
     with closing(HTTPConnection(tiny_app.url.removeprefix("http://"), timeout=60)) as connection:
         endless = (b"a" * 2**20 for _ in range(MAX_BODY_BYTES // 2**20 + 8))
         try:
@@ -308,6 +314,13 @@ def test_a_body_that_would_fill_the_memory_is_refused(tiny_app: RunningApp) -> N
         except ConnectionError:  # it hung up while we were still sending
             pass
     assert call(tiny_app.url, "search_runs", limit=1)[0] == "complete"
+
+
+def test_no_call_goes_past_the_queue(tiny_app: RunningApp) -> None:
+    for path in ("/gradio_api/run/search_runs", "/gradio_api/api/search_runs"):
+        with closing(HTTPConnection(tiny_app.url.removeprefix("http://"), timeout=60)) as connection:
+            connection.request("POST", path, json.dumps({"data": []}), {"Content-Type": "application/json"})
+            assert connection.getresponse().status in (401, 403, 404, 422)
 
 
 def test_the_http_call_of_a_run_makes_it_again(tiny_app: RunningApp) -> None:

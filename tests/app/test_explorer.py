@@ -279,6 +279,7 @@ def test_find_walks_through_all_places_and_around(explorer: Explorer, session: S
     assert places == sorted(set(places))
     assert find_chunk(workspace, "#7", None) == (7, "")
     assert find_chunk(workspace, "day 0 ", len(workspace) - 1)[0] == 0
+    assert find_chunk(workspace, "DAY 7 .", None)[0] == 7
     for wanted, sentence in (("#100,000", "does not exist"), ("zebra", "does not occur"), (" ", "type the text")):
         with pytest.raises(BadRequest, match=sentence):
             find_chunk(workspace, wanted, None)

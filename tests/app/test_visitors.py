@@ -11,16 +11,17 @@ import pytest
 
 from app import visitors
 from app.evaluating import OWN, EvaluationOrder, Evaluations, available_tasks
+from app.experimenting import Experiments
 from app.explorer import Explorer
 from app.fairness import FairLine, place
 from app.opening import open_pasted
 from app.services import RunInView, Services
 from app.session import Session
 from app.settings import Settings
-from app.visitors import DOCUMENTS_OPEN, NOBODY, RUNS_IN_FLIGHT, TOKENS_PER_DAY, Allowance, newcomer, owner_of, owner_of_user
+from app.visitors import DOCUMENTS_OPEN, LOGGED_BYTES_PER_DAY, MOST_STEPS, NOBODY, RUNS_IN_FLIGHT, TOKENS_PER_DAY, Allowance, newcomer, owner_of, owner_of_user
 from core.config import EpisodeConfig
 from core.errors import BadRequest, RunNotFound
-from core.experiments import ExperimentLog, new_evaluation, new_run_id
+from core.experiments import ExperimentLog, export_runs, new_evaluation, new_run_id
 from core.opening import OpenProgress
 from tests.core.evaluate.rows import make_row
 
@@ -161,6 +162,42 @@ def test_a_day_has_so_many_tokens_for_each() -> None:
     allowance.read(A, TOKENS_PER_DAY)
 
 
+def test_a_day_has_so_many_logged_values_for_each() -> None:
+    today = [date(2026, 1, 1)]
+    allowance = Allowance(lambda: today[0])
+    allowance.log(A, LOGGED_BYTES_PER_DAY // 4)
+    with pytest.raises(BadRequest, match=r"fill the 4,000,000,000 bytes .*; search a shorter document"):
+        allowance.log(A, 1)
+    allowance.log(B, 1)
+    allowance.log(None, LOGGED_BYTES_PER_DAY)
+    today[0] = date(2026, 1, 2)
+    allowance.log(A, 1)
+
+
+def test_runs_and_imports_count_what_the_log_keeps_of_them(explorer: Explorer, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    _, run = advanced(explorer, opened(explorer, A))
+    log = explorer.services.log
+    assert isinstance(log, ExperimentLog)
+    file = export_runs(log, [run.run_id], "json", tmp_path / "run.jsonl", owner=A)
+    looks = len(run.trace.steps) + (run.trace.stopped is not None and run.trace.stopped.scores is not None)
+    monkeypatch.setattr(visitors, "LOGGED_BYTES_PER_DAY", 4 * looks * len(run.documents.corpus))
+    with pytest.raises(BadRequest, match="your runs of today"):
+        advanced(explorer, opened(explorer, A))
+    experiments = Experiments(explorer.services)
+    with pytest.raises(BadRequest, match="your runs of today"):
+        experiments.take_in(file, A)
+    assert experiments.take_in(file, B) == 0, "its id is taken, but B's day has room for it"
+
+
+def test_a_visitors_run_has_a_bounded_budget(explorer: Explorer) -> None:
+    long = CONFIG.with_(step_budget=MOST_STEPS + 1)
+    with pytest.raises(BadRequest, match="step budget 33 is above 32"):
+        advanced(explorer, opened(explorer, A, "\n\n".join([TEXT, TEXT.replace("day", "night")])), None, long)
+    order = EvaluationOrder("qa1", (explorer.services.default_checkpoint,), step_budget=MOST_STEPS + 1, owner=A)
+    with pytest.raises(BadRequest, match="step budget 33 is above 32"):
+        Evaluations(explorer.services).run(order, lambda _: None)
+
+
 def test_only_what_has_to_be_embedded_counts() -> None:
     allowance = Allowance()
     heard: list[OpenProgress] = []
@@ -241,10 +278,9 @@ def test_evaluations_are_their_makers(explorer: Explorer) -> None:
 
 def test_an_evaluation_reads_of_the_days_tokens(explorer: Explorer) -> None:
     evaluations = Evaluations(explorer.services)
-    for n, words in ((30, "30,000,000 tokens to read"), (None, "tokens to read")):
-        order = EvaluationOrder("generated", (explorer.services.default_checkpoint,), length="1M", n=n, owner=A)
-        with pytest.raises(BadRequest, match=words):
-            evaluations.run(order, lambda _: None)
+    order = EvaluationOrder("generated", (explorer.services.default_checkpoint,), length="1M", n=30, owner=A)
+    with pytest.raises(BadRequest, match="30,000,000 tokens to read"):
+        evaluations.run(order, lambda _: None)
 
 
 def test_those_who_wait_get_their_turn_in_rounds() -> None:

@@ -58,6 +58,14 @@ def test_a_flipped_bit_never_gives_other_scores(data: st.DataObject) -> None:
         assert decode_scores(bytes(blob), 40).tobytes() == scores.tobytes()
 
 
+def test_a_table_whose_header_is_a_bomb_is_not_parsed() -> None:
+    header = b'{"n":0,"n_duplicates":0,"heading_paths":[' + b"[]," * 30_000 + b"[]]}"
+    with pytest.raises(LogError, match="its header is too long for its chunks"):
+        decode_table(zlib.compress(header + b"\n"))
+    with pytest.raises(LogError, match="longer than"):
+        decode_table(encode_table(chunk_table(900_000)), 100)
+
+
 def test_a_bomb_is_not_unpacked() -> None:
     with pytest.raises(LogError, match="longer than"):
         inflate(zlib.compress(bytes(10_000_000)), 1000)

@@ -163,6 +163,7 @@ HOSTILE_EDITS: dict[str, Callable[[list[dict[str, Any]]], object]] = {
     "chunking is unknown": lambda lines: lines[0]["record"].update(chunking=[{"chunker": "axe"}]),
     "table of another length": lambda lines: set_table(lines, chunk_table(49)),
     "table beyond the text": lambda lines: set_table(lines, replace(chunk_table(), end=chunk_table().end + 10_000)),
+    "table of one place again and again": lambda lines: set_table(lines, replace(chunk_table(), start=chunk_table().start * 0)),
     "table with a heading that does not exist": lambda lines: set_table(lines, replace(chunk_table(), heading_paths=())),
     "unknown event": lambda lines: lines[2]["event"].update(event="run_code"),
     "first event inside": lambda lines: lines[2]["event"].update(event="run_started"),

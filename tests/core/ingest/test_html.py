@@ -104,7 +104,27 @@ def test_five_thousand_levels_become_flat_text_with_a_notice(tag):
     assert document.notices == ("Elements nested more than 100 levels deep became plain text.",)
 
 
-HOSTILE = ["<!--", "<?", "<![", "<a>x</a>", "<img alt=x>", "<!-- x -->", "</div>", "<td colspan=1000>", "&", "<", "<math alttext=x>", "<body>", "<b hidden>"]
+HOSTILE = [
+    "<!--",
+    "<?",
+    "<![",
+    "<a>x</a>",
+    "<img alt=x>",
+    "<!-- x -->",
+    "</div>",
+    "<td colspan=1000>",
+    "&",
+    "<",
+    "<math alttext=x>",
+    "<body>",
+    "<b hidden>",
+    "<a ",
+    "<a href='",
+    ' <a b="',
+    "<a b=c ",
+    "<a/",
+    "<textarea ",
+]
 
 
 @pytest.mark.parametrize("piece", HOSTILE)
