@@ -40,7 +40,7 @@ _HELP = {
     "gamma": "discount",
     "trace_lambda": "lambda of the lambda-returns",
     "ema": "tau, by which the target towers follow",
-    "exploring_starts": "share of episodes that begin with a part of their support",
+    "exploring_starts": "share of episodes that begin with a part of their support, or with a mistake",
     "ranking_weight": "of the ranking loss beside the TD loss; 0 is plain PQN",
     "ranking_temperature": "of the ranking loss",
     "validate_every": "updates between validations",

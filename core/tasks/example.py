@@ -39,6 +39,11 @@ class Example:
         """The chunks that are no noise shared with other questions, in document order."""
         return self.chunks.own if isinstance(self.chunks, Woven) else self.chunks
 
+    @property
+    def own_ids(self) -> Sequence[int]:
+        """Their ids."""
+        return self.chunks.places if isinstance(self.chunks, Woven) else range(len(self.chunks))
+
 
 @dataclass(frozen=True, eq=False)
 class Noise:

@@ -63,7 +63,8 @@ class TrainConfig:
     top_k_actions: int | None = 5
     """Explore, and take soft values, among this many best chunks; None means all."""
     exploring_starts: float = 0.0
-    """Share of the episodes that begin with a random part of their support taken, so that Q holds whatever was found first, as a review needs it."""
+    """Share of the episodes that begin somewhere: with a random part of their support taken, which may be none, and half of them with a chunk that reads
+    like support as well. So Q holds whatever was found first, as a review needs it, and beside what was taken by mistake."""
     soft_values: bool = True
     """False: the value of a state is its largest Q, as in plain Q-learning."""
     target_towers: bool = True

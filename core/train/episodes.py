@@ -24,6 +24,8 @@ from core.train.towers import TrainableTowers
 
 _MASKED = -1e9
 """Score of what can't be chosen."""
+_N_TWINS = 5
+"""Of the chunks that read most like support, so many may be taken by mistake."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -197,13 +199,28 @@ def play(towers: TrainableTowers, examples: Sequence[Example], config: TrainConf
 
 
 def _start(example: Example, config: TrainConfig, generator: torch.Generator) -> list[int]:
-    """Chunks that an episode begins with: none, or a random part of its support, never all of it, and one step at least is left."""
-    share, most = config.exploring_starts, min(len(example.support), config.steps) - 1
-    if share == 0 or most < 1 or torch.rand((), generator=generator, device=generator.device) >= share:
+    """Chunks that an episode begins with, in random order: none; or a random part of its support, never all of it, and in half of these a chunk that
+    reads like support. One step at least is left.
+    """
+    if config.exploring_starts == 0 or torch.rand((), generator=generator, device=generator.device) >= config.exploring_starts:
         return []
+
+    def below(n: int) -> int:
+        return int(torch.randint(n, (), generator=generator, device=generator.device))
+
     order = torch.randperm(len(example.support), generator=generator, device=generator.device).tolist()
-    n_given = int(torch.randint(1, most + 1, (), generator=generator, device=generator.device))
-    return [example.support[row] for row in order[:n_given]]
+    given = [example.support[row] for row in order[: below(min(len(example.support), config.steps))]]
+    twins = _twins(example)
+    if below(2) and twins and len(given) < config.steps - 1:
+        given.insert(below(len(given) + 1), twins[below(len(twins))])
+    return given
+
+
+def _twins(example: Example) -> list[int]:
+    """The chunks of an example's own, but for its support, that share most words with that: what an agent takes by mistake."""
+    wanted = {word for row in example.support for word in example.chunks[row].split()}
+    others = [row for row in example.own_ids if row not in example.support]
+    return sorted(others, key=lambda row: len(wanted.intersection(example.chunks[row].split())), reverse=True)[:_N_TWINS]
 
 
 def _state_texts(spec: CheckpointSpec, example: Example, chosen: Sequence[int]) -> list[str]:

@@ -186,14 +186,32 @@ def test_exploring_starts_begin_with_a_part_of_the_support(towers_of: TowersOf) 
     towers = towers_of()
     out = played(towers, [WOVEN] * 24, steps=2, exploring_starts=1.0)
     begun = [tuple(texts) for texts in towers.states[:24]]
-    assert set(begun) == {(FACTS[0],), (FACTS[1],)}  # either fact, never none and never both
-    assert out.taken.tolist() == [[True] * 24]  # what is given counts as a step
+    assert set(begun) == {(), (FACTS[0],), (FACTS[1],)}  # never both
+    assert out.taken[0].tolist() == [True] * 24
+    assert out.taken[1].tolist() == [not texts for texts in begun]  # what is given counts as a step
     assert set(out.completed) == {True, False}
-    assert out.rewards[0].tolist() == [float(done) for done in out.completed]  # 0.5 + 0.5 * 2 / 2: the given chunk is paid with the last one
+    for i, texts in enumerate(begun):
+        if texts:
+            assert out.rewards[0, i] == float(out.completed[i])  # 0.5 + 0.5 * 2 / 2: the given chunk is paid with the last one
     alone = towers_of()
-    played(alone, [Example("one", "made", QUESTION, LISTED.chunks, (4,))] * 8, steps=2, exploring_starts=1.0)
-    assert alone.states[:8] == [[]] * 8  # a single chunk of support is for the agent to find
-    assert played(towers_of(), [WOVEN] * 8, steps=1, exploring_starts=1.0).taken.tolist() == [[True] * 8]  # and the only step its own
+    assert played(alone, [WOVEN] * 8, steps=1, exploring_starts=1.0).taken.tolist() == [[True] * 8]  # the only step is the agent's own
+    assert alone.states[:8] == [[]] * 8
+
+
+def test_exploring_starts_hold_a_mistake_in_half_of_the_episodes(towers_of: TowersOf) -> None:
+    """The chunk that shares most words with the support: the two facts of another person's, not the noise."""
+    facts = ("Mary got the milk.", "Mary went to the garden.", "John went to the garden.")
+    example = Example("twin", "made", QUESTION, Woven(NOISE, 2, 6, facts, (1, 3, 5)), (1, 3))
+    towers = towers_of()
+    out = played(towers, [example] * 64, steps=3, exploring_starts=1.0)
+    begun = [tuple(texts) for texts in towers.states[:64]]
+    wrong = [facts[2] in texts for texts in begun]
+    assert 20 <= sum(wrong) <= 44
+    assert set(begun) == {(), facts[:1], facts[1:2], facts[2:], (facts[0], facts[2]), facts[1:]}  # as states have them, in document order
+    assert out.taken.sum(0).tolist() == [3 - len(texts) for texts in begun]
+    paid = out.rewards.sum(0)
+    assert all(paid[i] <= 0.5 + 0.5 * 2 / 3 + 1e-6 for i in range(64) if wrong[i])  # one chunk too many is paid for
+    assert any(paid[i] > 0.8 for i in range(64) if wrong[i])
 
 
 def test_supervision_takes_support_and_nothing_else(towers_of: TowersOf) -> None:
