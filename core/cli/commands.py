@@ -34,6 +34,7 @@ from core.report import trace_json
 from core.retrievers import METHODS, AgentRetriever
 from core.runs import log_sparc, log_trace, replay_run
 from core.sparc.retriever import SPARC, SparcRetriever
+from core.train.blend import blend
 from core.types import Workspace
 
 
@@ -55,6 +56,15 @@ def add_import_flags(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("destination", type=Path)
     parser.add_argument("--base", metavar="DIR_OR_ID", help="the base encoder, where config.yaml doesn't name it rightly")
     parser.set_defaults(func=run_import)
+
+
+def add_blend_flags(parser: argparse.ArgumentParser) -> None:
+    """The flags of `blend`."""
+    parser.add_argument("first", metavar="NAME_OR_DIR")
+    parser.add_argument("second", metavar="NAME_OR_DIR", help="trained further from the first")
+    parser.add_argument("--share", type=float, default=0.5, metavar="X", help="of the second, between 0 and 1 (default 0.5)")
+    parser.add_argument("--out", type=Path, required=True, metavar="DIR", help="a new folder for the agent; calibrate it afterwards")
+    parser.set_defaults(func=run_blend)
 
 
 def add_trace_flags(parser: argparse.ArgumentParser) -> None:
@@ -109,6 +119,13 @@ def run_import(args: argparse.Namespace) -> int:
     """Converts a checkpoint of the authors' format."""
     spec = import_checkpoint(args.source, args.destination, args.base)
     _say(f"imported {spec.name}: positions {spec.position_kind}, {spec.step_budget} steps, {spec.max_chunk_tokens} tokens a chunk")
+    return 0
+
+
+def run_blend(args: argparse.Namespace) -> int:
+    """Writes the agent between two."""
+    spec = blend(find_checkpoint(args.first), find_checkpoint(args.second), args.share, args.out)
+    _say(f"{args.out} is {1 - args.share:g} of {args.first} and {args.share:g} of {args.second}, served as {spec.name}; calibrate it")
     return 0
 
 

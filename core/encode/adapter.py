@@ -97,6 +97,28 @@ def merge_adapter(model: PreTrainedModel, folder: Path, origin: str) -> None:
         raise BadCheckpoint(f"the adapter {origin} holds {len(weights)} weights that are no LoRA pairs; train or download it again")
 
 
+@torch.no_grad()
+def blend_adapters(folder: Path, first: Path, second: Path, share: float, origin: str) -> None:
+    """Puts the change (1 - share) of the first adapter and `share` of the second into `folder`, which holds a copy of the second.
+
+    Each layer's change is cut back to the second's rank by its largest singular values. Raises BadCheckpoint where the two don't belong together.
+    """
+    ours, theirs = _read(first, origin), _read(second, origin)
+    blended = {}
+    for name in sorted({key.rpartition(".lora_")[0] for key in theirs[0]}):
+        key_a, key_b = f"{name}.lora_A.weight", f"{name}.lora_B.weight"
+        pairs = [(factor, weights.get(key_b), weights.get(key_a)) for weights, factor in (ours, theirs)]
+        changes = [factor * b.float() @ a.float() for factor, b, a in pairs if a is not None and b is not None and a.shape[0] == b.shape[1]]
+        if len(changes) < 2 or changes[0].shape != changes[1].shape or len(ours[0]) != len(theirs[0]):
+            raise BadCheckpoint(f"the adapters {origin} do not change the same layers; blend an agent and what further training made of it")
+        left, values, right = torch.linalg.svd(((1 - share) * changes[0] + share * changes[1]) / theirs[1], full_matrices=False)
+        rank = len(theirs[0][key_a])
+        roots = values[:rank].sqrt()
+        blended[key_a] = (roots[:, None] * right[:rank]).to(torch.bfloat16).contiguous()
+        blended[key_b] = (left[:, :rank] * roots).to(torch.bfloat16).contiguous()
+    save_file(blended, adapter_file(folder))
+
+
 def _read(folder: Path, origin: str) -> tuple[dict[str, torch.Tensor], float]:
     """Weights by their names in the file, and alpha / rank."""
     try:

@@ -85,7 +85,7 @@ def curves(trainings: Sequence[Events]) -> Report:
             Chart("Q of the choices and their targets", "update", "Q", tuple(q_lines)),
             Chart("Entropy of the policy", "update", "nats", tuple(entropy_lines)),
         ),
-        (f"Means of {SMOOTHING} updates. Score: Fact F1 with an oracle stop mean of the validation examples.",),
+        (f"Means of {SMOOTHING} updates. Score: Fact F1 with an oracle stop, mean of the validation examples.",),
     )
 
 
@@ -101,7 +101,7 @@ def ablations(trainings: Sequence[Events]) -> Report:
     untrained = [_validated(events)[0]["score"] for events in trainings if _validated(events)[0]["update"] == 0]
     if untrained:
         lines.append(("without fine-tuning", len(untrained), _spread(untrained), _spread(untrained)))
-    note = "Score: Fact F1 with an oracle stop mean of the validation examples; mean and standard deviation over seeds."
+    note = "Score: Fact F1 with an oracle stop, mean of the validation examples; mean and standard deviation over seeds."
     return Report("ablations", (Table("Ablations", ("variant", "seeds", "best validation", "last validation"), tuple(lines)),), notes=(note,))
 
 
