@@ -427,7 +427,7 @@ def run_to_the_end(page: Page, status: str) -> None:
 
 def rounds_of(page: Page) -> list[str]:
     """What each round says."""
-    return page.locator("#qx-sparc-rounds .qx-round").all_inner_texts()
+    return page.locator("#qx-sparc-rounds .qx-round").all_text_contents()  # whether the tab is shown already or not
 
 
 def test_without_a_language_model_from_the_question_to_the_log_and_back(tiny_app: RunningApp, open_page: OpenPage) -> None:
@@ -466,7 +466,7 @@ def test_without_a_language_model_from_the_question_to_the_log_and_back(tiny_app
     expect(page.locator("#qx-run-explore")).to_have_text("Open in SPARC", timeout=30_000)
     expect(page.locator("#qx-run-replay")).to_be_hidden()
     page.locator("#qx-run-explore").click()
-    expect(page.locator("#qx-sparc-rounds .qx-round").last).to_be_visible(timeout=30_000)  # a round of a hidden tab has no lines
+    expect(page.locator("#qx-sparc-rounds .qx-round").last).to_be_visible(timeout=30_000)
     assert rounds_of(page) == told
 
 
