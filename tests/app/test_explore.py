@@ -8,6 +8,7 @@ from pathlib import Path
 
 from playwright.sync_api import Page, expect
 
+from core.encode.checkpoint import find_checkpoint, read_spec
 from core.encode.reference import import_checkpoint
 from tests.app.conftest import RunningApp, StartApp, upload, wait_ready
 from tests.conftest import OpenPage
@@ -214,7 +215,8 @@ def test_a_review_takes_back_what_a_later_choice_made_superfluous(running_app: R
     run(page, n_steps=2)
     first, last = chosen(page)
     stop, evidence = page.locator("#qx-steps .qx-stop"), page.locator("#qx-evidence .qx-link")
-    expect(stop).to_contain_text(f"Review: chunk {first:,} taken back, worth less than 0.25 beside the others.")
+    threshold = read_spec(find_checkpoint("narrative")).review_threshold
+    expect(stop).to_contain_text(f"Review: chunk {first:,} taken back, worth less than {threshold:.2f} beside the others.")
     expect(page.locator(CARDS).first).to_contain_text("taken back")
     expect(page.locator(CARDS).last).not_to_contain_text("taken back")
     expect(evidence).to_have_text([f"chunk {last:,}"])
