@@ -171,6 +171,8 @@ def _find(text: str, sought: str, start: int) -> int:
 
 
 def _folded(text: str) -> str:
-    """In lower case and of the same length, so that places stay places."""
+    """In lower case and of the same length, so that places stay places; a final sigma is any sigma, since a piece may end inside a word."""
     lower = text.lower()
-    return lower if len(lower) == len(text) else "".join(low if len(low := character.lower()) == 1 else character for character in text)
+    if len(lower) != len(text):
+        lower = "".join(low if len(low := character.lower()) == 1 else character for character in text)
+    return lower.replace("ς", "σ")

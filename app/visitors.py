@@ -16,6 +16,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
+from typing import Literal
 
 from pydantic import SecretStr
 
@@ -104,42 +105,43 @@ class Allowance:
     def __init__(self, today: Callable[[], date] = lambda: datetime.now(UTC).date()) -> None:
         self._today = today
         self._day = today()
-        self._read: Counter[str] = Counter()
-        self._logged: Counter[str] = Counter()
+        self._used: dict[str, Counter[str]] = {"read": Counter(), "logged": Counter()}
         self._lock = threading.Lock()
 
     def read(self, owner: str | None, n_tokens: int) -> None:
         """Counts tokens that are about to be embedded. Raises BadRequest, and counts nothing, when they are more than the day has left."""
-        check_known(owner)
-        if owner is None:
-            return
-        with self._lock:
-            self._begin_day()
-            left = TOKENS_PER_DAY - self._read[owner]
-            if n_tokens > left:
-                raise BadRequest(
-                    f"this takes about {n_tokens:,} tokens to read, and {left:,} of the {TOKENS_PER_DAY:,} that a visitor has for a day are left; "
-                    "choose something shorter, or come back after midnight UTC"
-                )
-            self._read[owner] += n_tokens
+        self._spend(
+            "read",
+            owner,
+            n_tokens,
+            TOKENS_PER_DAY,
+            f"this takes about {n_tokens:,} tokens to read, and {{left:,}} of the {TOKENS_PER_DAY:,} that a visitor "
+            "has for a day are left; choose something shorter, or come back after midnight UTC",
+        )
 
     def log(self, owner: str | None, n_values: int) -> None:
         """Counts Q-values that are about to be logged, four bytes each. Raises BadRequest, and counts nothing, when they are more than the day has left."""
+        self._spend(
+            "logged",
+            owner,
+            4 * n_values,
+            LOGGED_BYTES_PER_DAY,
+            f"your runs of today fill the {LOGGED_BYTES_PER_DAY:,} bytes of Q-values that a visitor may log "
+            "in a day; search a shorter document, or come back after midnight UTC",
+        )
+
+    def _spend(self, what: Literal["read", "logged"], owner: str | None, n: int, most: int, refusal: str) -> None:
+        """Counts n of a visitor's day. Raises BadRequest with the `refusal`, which may name what is {left}, when that is more than there is."""
         check_known(owner)
         if owner is None:
             return
         with self._lock:
-            self._begin_day()
-            if self._logged[owner] + 4 * n_values > LOGGED_BYTES_PER_DAY:
-                raise BadRequest(
-                    f"your runs of today fill the {LOGGED_BYTES_PER_DAY:,} bytes of Q-values that a visitor may log in a day; "
-                    "search a shorter document, or come back after midnight UTC"
-                )
-            self._logged[owner] += 4 * n_values
-
-    def _begin_day(self) -> None:
-        if self._today() != self._day:
-            self._day, self._read, self._logged = self._today(), Counter(), Counter()
+            if self._today() != self._day:
+                self._day, self._used = self._today(), {"read": Counter(), "logged": Counter()}
+            left = most - self._used[what][owner]
+            if n > left:
+                raise BadRequest(refusal.format(left=left))
+            self._used[what][owner] += n
 
     def metered(self, owner: str | None, n_characters: int, report: Progress | None) -> Progress | None:
         """`report`, which counts what of a text has to be embedded before that begins, and raises BadRequest when it is too much."""

@@ -19,8 +19,8 @@ from core.types import ChunkTable
 MAX_CHUNKS = 20_000_000
 """Most chunks a logged run may have: 80 MB of Q-values a step."""
 
-MAX_HEADER_BYTES = 1 << 24
-"""Longest header of a chunk table, its heading paths: as Python's objects they take many times that."""
+MAX_FOREIGN_HEADER_BYTES = 1 << 24
+"""Longest header of a chunk table out of a file, its heading paths: as Python's objects they take many times that."""
 
 MAX_TEXT_BYTES = 1 << 30
 """Longest document text that is unpacked, in bytes of UTF-8."""
@@ -74,12 +74,22 @@ def encode_table(table: ChunkTable) -> bytes:
     return zlib.compress(json.dumps(header).encode() + b"\n" + b"".join(planes), 1)
 
 
-def decode_table(blob: bytes, max_chunks: int = MAX_CHUNKS) -> ChunkTable:
-    """Inverse of `encode_table`. Raises LogError when the bytes are no table, or one of more than `max_chunks` chunks."""
+def decode_foreign_table(blob: bytes, max_chunks: int) -> ChunkTable:
+    """`decode_table` for one out of a file. Raises LogError also when it has more than `max_chunks` chunks, or a header that is too long for them."""
     row_bytes = sum(np.dtype(dtype).itemsize for _, dtype in _COLUMNS)
-    header, _, data = inflate(blob, MAX_HEADER_BYTES + row_bytes * max_chunks).partition(b"\n")
-    if len(header) > min(MAX_HEADER_BYTES, 65_536 + 4_096 * (len(data) // row_bytes)):
-        raise LogError("a logged chunk table is damaged (its header is too long for its chunks); the document has to be cut again")
+    header, _, data = inflate(blob, MAX_FOREIGN_HEADER_BYTES + row_bytes * max_chunks).partition(b"\n")
+    if len(header) > min(MAX_FOREIGN_HEADER_BYTES, 65_536 + 4_096 * (len(data) // row_bytes)):
+        raise LogError("a chunk table is damaged (its header is too long for its chunks); export the run again")
+    return _table(header, data)
+
+
+def decode_table(blob: bytes) -> ChunkTable:
+    """Inverse of `encode_table`. Raises LogError when the bytes are no table."""
+    header, _, data = inflate(blob, MAX_TEXT_BYTES).partition(b"\n")
+    return _table(header, data)
+
+
+def _table(header: bytes, data: bytes) -> ChunkTable:
     try:
         values = json.loads(header)
         n, paths = int(values["n"]), tuple(tuple(str(part) for part in path) for path in values["heading_paths"])

@@ -21,7 +21,7 @@ from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, TypeAdapter, V
 from core.config import ChunkConfig, EpisodeConfig
 from core.errors import LogError
 from core.events import StepScores, StepTaken, Stopped, event_from_json, event_to_json
-from core.experiments.blobs import MAX_CHUNKS, decode_scores, decode_table, encode_scores, encode_table
+from core.experiments.blobs import MAX_CHUNKS, decode_foreign_table, decode_scores, encode_scores, encode_table
 from core.experiments.records import DetailName, FinalStatus, LoggedDocument, RunRecord, detail_json
 from core.types import CHUNK_TYPES, Document, DocumentKind
 
@@ -280,7 +280,7 @@ def _check_tables(documents: tuple[LoggedDocument, ...], n_chunks: int) -> None:
 def _document(reference: _DocumentRef, text: str | None, n_chunks: int) -> LoggedDocument:
     if text is not None and Document(reference.title, text, reference.kind).sha256 != reference.sha256:
         raise MalformedRuns(f"the text of document {reference.title[:80]!r} does not fit its hash")
-    table = None if reference.table is None else decode_table(_bytes(reference.table), min(n_chunks, MAX_TABLE_CHUNKS))
+    table = None if reference.table is None else decode_foreign_table(_bytes(reference.table), min(n_chunks, MAX_TABLE_CHUNKS))
     return LoggedDocument(reference.title, reference.sha256, reference.kind, text, table)
 
 

@@ -15,12 +15,8 @@ from core.encode.adapter import blend_adapters
 from core.encode.checkpoint import CheckpointSpec, read_spec, write_spec
 from core.errors import BadCheckpoint, BadRequest
 
-_MEASURED = {"name", "description", "suits", "training", "scores", "step_budget", "temperature", "stop_threshold", "review_threshold"} | {
-    "shown_temperature",
-    "q_range",
-    "chunk_tokens",
-    "one_sentence",
-}
+_CALIBRATED = {"step_budget", "temperature", "stop_threshold", "review_threshold", "shown_temperature", "q_range", "scores"}
+_FREE = {"name", "description", "suits", "training", "chunk_tokens", "one_sentence"} | _CALIBRATED
 """What two agents may differ in: names, and what is calibrated or chosen for serving."""
 _OF_TRAINING = ("progress.jsonl", "resume.safetensors", "train.json", "candidate")
 """Files that a training leaves in its folder."""
@@ -44,17 +40,19 @@ def blend(first: Path, second: Path, share: float, out: Path) -> CheckpointSpec:
         raise BadCheckpoint(f"{ours.name} and {theirs.name} differ in {differing[0]}; blend an agent and what further training made of it")
     parts = [{"share": round(part, 6), **(spec.training or {})} for part, spec in ((1 - share, ours), (share, theirs))]
     training: dict[str, Any] = {"data": (theirs.training or {}).get("data", "not stated"), "blend": parts}
-    shutil.copytree(second, out, ignore=shutil.ignore_patterns(*_OF_TRAINING))
+    spec = theirs.model_copy(update={"training": training, "scores": None})
     try:
+        shutil.copytree(second, out, ignore=shutil.ignore_patterns(*_OF_TRAINING))
         for tower in ("state", "action"):
             blend_adapters(out / tower, first / tower, second / tower, share, f"{tower} of {ours.name} and {theirs.name}")
-    except BadCheckpoint:
-        shutil.rmtree(out)
-        raise
-    spec = theirs.model_copy(update={"training": training, "scores": None})
-    write_spec(out, spec)
+        write_spec(out, spec)
+    except (OSError, BadCheckpoint) as error:
+        shutil.rmtree(out, ignore_errors=True)
+        if isinstance(error, BadCheckpoint):
+            raise
+        raise BadCheckpoint(f"the agent can't be written to {out} ({error.strerror}); name another folder with --out") from error
     return spec
 
 
 def _served(spec: CheckpointSpec) -> dict[str, Any]:
-    return spec.model_dump(exclude=_MEASURED)
+    return spec.model_dump(exclude=_FREE)

@@ -285,6 +285,19 @@ def test_find_walks_through_all_places_and_around(explorer: Explorer, session: S
             find_chunk(workspace, wanted, None)
 
 
+def test_find_looks_across_its_pieces_whatever_the_case(explorer: Explorer, monkeypatch: pytest.MonkeyPatch) -> None:
+    text = "One two.\n\nThree İSTANBUL four.\n\nFive ΟΔΟΣ six.\n\nSeven eight."
+    opened = open_pasted(explorer, Session(), text, explorer.services.default_checkpoint, lambda _: None, "sentences", 8)
+    workspace = explorer.documents(opened).workspace
+    for piece in (1, 2, 7, 1_000):
+        monkeypatch.setattr("app.opening._PIECE", piece)
+        for wanted in ("istanbul FOUR", "οδοσ", "ΟΔΟΣ six", "EIGHT"):
+            found, _ = find_chunk(workspace, wanted, None)
+            assert wanted.split()[-1].casefold() in workspace[found].text.casefold()
+        with pytest.raises(BadRequest, match="does not occur"):
+            find_chunk(workspace, "eightx", None)
+
+
 def test_forgotten_documents_say_so(explorer: Explorer) -> None:
     gc.collect()
     with pytest.raises(BadRequest, match="not open any more"):
