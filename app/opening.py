@@ -174,5 +174,5 @@ def _folded(text: str) -> str:
     """In lower case and of the same length, so that places stay places; a final sigma is any sigma, since a piece may end inside a word."""
     lower = text.lower()
     if len(lower) != len(text):
-        lower = "".join(low if len(low := character.lower()) == 1 else character for character in text)
+        lower = "".join(character.lower()[0] for character in text)
     return lower.replace("ς", "σ")

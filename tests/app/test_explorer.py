@@ -291,9 +291,9 @@ def test_find_looks_across_its_pieces_whatever_the_case(explorer: Explorer, monk
     workspace = explorer.documents(opened).workspace
     for piece in (1, 2, 7, 1_000):
         monkeypatch.setattr("app.opening._PIECE", piece)
-        for wanted in ("istanbul FOUR", "οδοσ", "ΟΔΟΣ six", "EIGHT"):
+        for wanted, where in {"istanbul FOUR": "İSTANBUL", "οδοσ": "ΟΔΟΣ", "οδος six": "ΟΔΟΣ", "EIGHT": "eig"}.items():
             found, _ = find_chunk(workspace, wanted, None)
-            assert wanted.split()[-1].casefold() in workspace[found].text.casefold()
+            assert where in workspace[found].text
         with pytest.raises(BadRequest, match="does not occur"):
             find_chunk(workspace, "eightx", None)
 
