@@ -1,9 +1,9 @@
 """`python -m core calibrate`: an agent's defaults from questions it was not trained on, written into its qrag.json with what they rest on.
 
-Stop threshold, budget and range of Q by default; with --review the threshold of the review, the others being as they are.
-Without tasks, these are the validation examples of the agent's own training data, which for an agent of a person's questions come from their
-file again; with tasks, their training part by default, so that nothing is fitted to what is tested. Several lengths of one task may be named
-as TASK@LENGTH.
+Stop threshold, budget and range of Q by default; with --review the threshold of the review and the stop threshold that suits it, the others being
+as they are. Without tasks, or for the task "validation", these are the validation examples of the agent's own training data, which for an agent
+of a person's questions come from their file again; with tasks, their training part by default, so that nothing is fitted to what is tested.
+Several lengths of one task may be named as TASK@LENGTH.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from core.cli.evaluation import Subject, add_data_flags, load_subject, load_task
 from core.config import EpisodeConfig
 from core.encode.checkpoint import find_checkpoint, write_spec
 from core.errors import BadCheckpoint, BadRequest
-from core.evaluate.calibrate import REVIEW_THRESHOLDS, ReviewCalibration, calibrate, calibrate_review
-from core.evaluate.review import choices_of, reviewed
+from core.evaluate.calibrate import REVIEW_THRESHOLDS, STOP_THRESHOLDS, ReviewCalibration, calibrate, calibrate_review
+from core.evaluate.review import choices_of, reviewed_under
 from core.evaluate.rows import EpisodeRow
 from core.evaluate.run import Setting, evaluate, training_set
 from core.qrag.agent import Agent
@@ -31,17 +31,18 @@ STEP_BUDGET = 6
 """More than any task needs, so that late stops are seen: Q-RAG's T where it studies stopping on bAbI."""
 N_VALIDATION = 700
 """Examples of the agent's own validation by default."""
+_VALIDATION = "validation"
 
 
 def add_calibrate_flags(parser: argparse.ArgumentParser) -> None:
     """The flags of `calibrate`."""
     parser.add_argument("checkpoint", metavar="NAME_OR_DIR", help="whose qrag.json gets the defaults")
-    parser.add_argument("tasks", nargs="*", metavar="TASK[@LENGTH]", help="each counts once (default: the validation examples of its own training)")
+    parser.add_argument("tasks", nargs="*", metavar="TASK[@LENGTH]", help="each counts once (default: validation, the validation examples of its own training)")
     parser.add_argument("--questions", type=Path, metavar="FILE.jsonl", help="the file that an agent of your own questions was trained on")
     add_data_flags(parser, "train")
     parser.add_argument("--seed", type=int, default=0, metavar="N")
     parser.add_argument("--step-budget", type=int, default=STEP_BUDGET, metavar="N", help=f"most steps to choose a budget from (default {STEP_BUDGET})")
-    parser.add_argument("--review", action="store_true", help="choose the review threshold instead, under the stop threshold that the agent has")
+    parser.add_argument("--review", action="store_true", help="choose the review threshold instead, and the stop threshold anew with it")
     parser.add_argument("--rows", type=Path, metavar="FILE.jsonl", help="write a line an example to this file")
     parser.set_defaults(func=run_calibrate)
 
@@ -50,16 +51,22 @@ def run_calibrate(args: argparse.Namespace) -> int:
     """Prints what was chosen and why."""
     folder = find_checkpoint(args.checkpoint)
     subject = load_subject("qrag", args.checkpoint, args.device)
+    config = EpisodeConfig(step_budget=args.step_budget, seed=args.seed)
     rows: list[EpisodeRow] = []
     examples: list[Example] = []
     with row_file(args.rows) as keep:
-        for part, setting, name in _task_examples(args, subject) if args.tasks else _validation_examples(args, subject):
+        for part, setting, name in _parts(args, subject):
             examples += part
-            for row in evaluate(part, setting, subject.retriever, subject.encoder, _config(args, subject), progress_printer(name)):
+            for row in evaluate(part, setting, subject.retriever, subject.encoder, config, progress_printer(name)):
                 rows.append(row)
                 keep(row)
     calibration = _calibrate_review(rows, examples, subject) if args.review else calibrate(rows)
-    how = {"on": args.tasks or "validation", "split": rows[0].split, "seed": args.seed, "rows_step_budget": args.step_budget}
+    how = {
+        "on": args.tasks or [_VALIDATION],
+        "split": " and ".join(dict.fromkeys(row.split for row in rows)),
+        "seed": args.seed,
+        "rows_step_budget": args.step_budget,
+    }
     spec = calibration.applied_to(subject.encoder.spec, how)
     try:
         write_spec(folder, spec)
@@ -71,23 +78,27 @@ def run_calibrate(args: argparse.Namespace) -> int:
 
 def _calibrate_review(rows: Sequence[EpisodeRow], examples: Sequence[Example], subject: Subject) -> ReviewCalibration:
     agent = Agent(subject.encoder)
-    corpora = choices_of(rows, examples, agent)
-    return calibrate_review({threshold: reviewed(rows, corpora, agent, threshold) for threshold in (None, *REVIEW_THRESHOLDS)})
+    own = subject.encoder.spec.stop_threshold
+    stops = sorted({*STOP_THRESHOLDS} | (set() if own is None else {own}))
+    return calibrate_review(reviewed_under(rows, choices_of(rows, examples, agent), agent, stops, REVIEW_THRESHOLDS))
 
 
 Part = tuple[Sequence[Example], Setting, str]
 """Examples, where they come from, and what they are called."""
 
 
-def _task_examples(args: argparse.Namespace, subject: Subject) -> Iterator[Part]:
-    for named in args.tasks:
+def _parts(args: argparse.Namespace, subject: Subject) -> Iterator[Part]:
+    for named in args.tasks or [_VALIDATION]:
+        if named == _VALIDATION:
+            yield _validation_examples(args, subject)
+            continue
         name, _, length = named.partition("@")
         length = length or args.length
         examples = load_task_examples(name, argparse.Namespace(**vars(args) | {"length": length}), subject.encoder).examples
         yield examples, Setting(split=args.split, length=task_length(name, length)), named
 
 
-def _validation_examples(args: argparse.Namespace, subject: Subject) -> Iterator[Part]:
+def _validation_examples(args: argparse.Namespace, subject: Subject) -> Part:
     data = training_set(subject.encoder)
     if data not in RECIPES:
         raise BadRequest(f"{subject.encoder.spec.name} names no training data whose validation examples are known; name tasks to calibrate on")
@@ -95,10 +106,4 @@ def _validation_examples(args: argparse.Namespace, subject: Subject) -> Iterator
         remedy = "name their file with --questions" if args.questions is None else "leave out --questions"
         raise BadRequest(f"{subject.encoder.spec.name} was trained on {data} questions; {remedy}")
     source = args.data if args.questions is None else args.questions
-    yield RECIPES[data].build(source, subject.encoder.tokenizer).validation(args.n or N_VALIDATION), Setting(split="validation"), "validation"
-
-
-def _config(args: argparse.Namespace, subject: Subject) -> EpisodeConfig:
-    """The agent's own stop threshold where what comes behind the stop is calibrated."""
-    threshold = subject.encoder.spec.stop_threshold if args.review else None
-    return EpisodeConfig(step_budget=args.step_budget, seed=args.seed, stop_threshold=threshold)
+    return RECIPES[data].build(source, subject.encoder.tokenizer).validation(args.n or N_VALIDATION), Setting(split="validation"), _VALIDATION

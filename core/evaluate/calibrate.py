@@ -21,7 +21,9 @@ from core.metrics import fact_em, fact_f1
 PLATEAU = 0.002
 """Fact F1 within this of the best counts as equal: the threshold is the middle of where it stays so, which is safer than the peak itself."""
 REVIEW_THRESHOLDS = (0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.45, 0.5)
-"""Those that are tried, beside no review."""
+"""Those that are tried, beside no review, under each stop threshold."""
+STOP_THRESHOLDS = (0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.45, 0.5, 0.55, 0.6)
+"""Those that are tried with each review threshold."""
 MOST_EM_LOST = 0.01
 """Fact EM that a review may cost: a chunk of support that is lost may cost the answer, one too many only its tokens."""
 _RANGE_STEP = 0.05
@@ -95,13 +97,15 @@ def calibrate(rows: Sequence[EpisodeRow]) -> Calibration:
 
 @dataclass(frozen=True)
 class ReviewCalibration:
-    """A review threshold, and what it rests on."""
+    """A review threshold with the stop threshold that suits it, and what they rest on."""
 
+    stop_threshold: float | None
+    """None: as it was, since a review brings nothing."""
     review_threshold: float | None
     """None: a review brings nothing."""
-    fact_f1: dict[str, float]
-    """By threshold, under the agent's own stop threshold, mean of the tasks; "none" without a review."""
-    fact_em: dict[str, float]
+    fact_f1: dict[str, dict[str, float]]
+    """By stop threshold and review threshold, "none" being no review; mean of the tasks."""
+    fact_em: dict[str, dict[str, float]]
     """The same."""
     n: int
 
@@ -110,20 +114,31 @@ class ReviewCalibration:
         return asdict(self)
 
     def applied_to(self, spec: CheckpointSpec, how: dict[str, Any]) -> CheckpointSpec:
-        """The spec with this default; `scores.review` says what it rests on."""
-        return spec.model_copy(update={"review_threshold": self.review_threshold, "scores": {**(spec.scores or {}), "review": self.to_json() | how}})
+        """The spec with these defaults; `scores.review` says what they rest on."""
+        stop = spec.stop_threshold if self.stop_threshold is None else self.stop_threshold
+        review = self.to_json() | {"stop_threshold": stop} | how
+        return spec.model_copy(update={"stop_threshold": stop, "review_threshold": self.review_threshold, "scores": {**(spec.scores or {}), "review": review}})
 
 
-def calibrate_review(by_threshold: Mapping[float | None, Sequence[EpisodeRow]]) -> ReviewCalibration:
-    """From the same rows under several review thresholds, None among them, by mean Fact F1 of those that cost little Fact EM: the middle one of
-    where it stays within 0.002 of its best, or None where it does so without a review."""
-    f1 = {threshold: _mean(rows, fact_f1) for threshold, rows in by_threshold.items()}
-    em = {threshold: _mean(rows, fact_em) for threshold, rows in by_threshold.items()}
-    cheap = {threshold: value for threshold, value in f1.items() if em[threshold] >= em[None] - MOST_EM_LOST}
-    good = [threshold for threshold, value in cheap.items() if value >= max(cheap.values()) - PLATEAU]
-    plateau = sorted(threshold for threshold in good if threshold is not None)
-    chosen = None if None in good else plateau[(len(plateau) - 1) // 2]
-    return ReviewCalibration(chosen, _told(f1), _told(em), len(by_threshold[None]))
+def calibrate_review(by_pair: Mapping[tuple[float, float | None], Sequence[EpisodeRow]]) -> ReviewCalibration:
+    """From the same rows by (stop threshold, review threshold), None being no review, by mean Fact F1 of what is left, where that costs little Fact EM.
+
+    The middle stop threshold of where it stays within 0.002 of its best, and under that the middle review threshold; no review where it does so
+    without one.
+    """
+    f1 = {pair: _mean(rows, fact_f1) for pair, rows in by_pair.items()}
+    em = {pair: _mean(rows, fact_em) for pair, rows in by_pair.items()}
+    cheap = {(stop, review): value for (stop, review), value in f1.items() if em[stop, review] >= em[stop, None] - MOST_EM_LOST}
+    good = {pair for pair, value in cheap.items() if value >= max(cheap.values()) - PLATEAU}
+    n = len(next(iter(by_pair.values())))
+    if any(review is None for _, review in good):
+        return ReviewCalibration(None, None, _told(f1), _told(em), n)
+    stop = _middle({stop for stop, _ in good})
+    return ReviewCalibration(stop, _middle({review for of, review in good if of == stop and review is not None}), _told(f1), _told(em), n)
+
+
+def _middle(thresholds: set[float]) -> float:
+    return sorted(thresholds)[(len(thresholds) - 1) // 2]
 
 
 def _mean(rows: Sequence[EpisodeRow], measure: Callable[[Sequence[int], Sequence[int]], float]) -> float:
@@ -131,8 +146,11 @@ def _mean(rows: Sequence[EpisodeRow], measure: Callable[[Sequence[int], Sequence
     return float(np.mean([np.mean([measure(own_evidence(row), row.support) for row in group]) for group in group_rows(rows)]))
 
 
-def _told(means: Mapping[float | None, float]) -> dict[str, float]:
-    return {"none" if threshold is None else f"{threshold:g}": round(value, 6) for threshold, value in means.items()}
+def _told(means: Mapping[tuple[float, float | None], float]) -> dict[str, dict[str, float]]:
+    told: dict[str, dict[str, float]] = {}
+    for (stop, review), value in means.items():
+        told.setdefault(f"{stop:g}", {})["none" if review is None else f"{review:g}"] = round(value, 6)
+    return told
 
 
 def best_threshold(groups: Sequence[Sequence[EpisodeRow]]) -> tuple[float, tuple[float, float]]:

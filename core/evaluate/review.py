@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import takewhile
 
 import numpy as np
 
@@ -46,15 +47,48 @@ def reviewed(rows: Sequence[EpisodeRow], corpora: Sequence[ExampleCorpus], agent
     """The rows with what a review at `threshold` keeps of the choices under their own stop threshold; None: without one."""
     if threshold is None:
         return [replace(row, kept=None) for row in rows]
-    ends = [_end(row, corpus, threshold) for row, corpus in zip(rows, corpora, strict=True)]
-    stops = [stopped for first in range(0, len(ends), _BATCH) for stopped in agent.review(ends[first : first + _BATCH])]
-    return [
-        replace(row, kept=tuple(chunk_id for chunk_id in chosen if chunk_id not in stopped.taken_back))
-        for row, (_, chosen, _), stopped in zip(rows, ends, stops, strict=True)
-    ]
+    stops = _reviews([_end(row, corpus, threshold) for row, corpus in zip(rows, corpora, strict=True)], agent)
+    return [_without(row, stopped.taken_back) for row, stopped in zip(rows, stops, strict=True)]
 
 
-def _end(row: EpisodeRow, corpus: ExampleCorpus, threshold: float) -> tuple[Episode, tuple[int, ...], Stopped]:
+def reviewed_under(
+    rows: Sequence[EpisodeRow], corpora: Sequence[ExampleCorpus], agent: Agent, stops: Sequence[float], thresholds: Sequence[float]
+) -> dict[tuple[float, float | None], list[EpisodeRow]]:
+    """The rows by (stop threshold, review threshold), as each pair leaves them; None: without a review.
+
+    One review at the highest threshold says in what order choices go and what each is worth then: a lower one ends earlier in the same order.
+    """
+    orders: dict[tuple[int, int], list[tuple[int, float]]] = {}
+    pairs: dict[tuple[float, float | None], list[EpisodeRow]] = {}
+    for stop in stops:
+        stopped_rows = [replace(row, stop_threshold=stop, kept=None) for row in rows]
+        new = [i for i, row in enumerate(stopped_rows) if (i, own_steps(row)) not in orders]
+        ends = [_end(stopped_rows[i], corpora[i], max(thresholds)) for i in new]
+        for i, (_, chosen, _), stopped in zip(new, ends, _reviews(ends, agent), strict=True):
+            worth = dict(zip(chosen, stopped.review, strict=False))  # nothing is said of a single choice
+            orders[i, len(chosen)] = [(chunk_id, worth[chunk_id]) for chunk_id in stopped.taken_back]
+        pairs[stop, None] = stopped_rows
+        for threshold in thresholds:
+            pairs[stop, threshold] = [_without(row, _gone(orders[i, own_steps(row)], threshold)) for i, row in enumerate(stopped_rows)]
+    return pairs
+
+
+def _gone(order: Sequence[tuple[int, float]], threshold: float) -> list[int]:
+    return [chunk_id for chunk_id, _ in takewhile(lambda choice: choice[1] < threshold, order)]
+
+
+_End = tuple[Episode, tuple[int, ...], Stopped]
+
+
+def _reviews(ends: Sequence[_End], agent: Agent) -> list[Stopped]:
+    return [stopped for first in range(0, len(ends), _BATCH) for stopped in agent.review(ends[first : first + _BATCH])]
+
+
+def _without(row: EpisodeRow, taken_back: Sequence[int]) -> EpisodeRow:
+    return replace(row, kept=tuple(chunk_id for chunk_id in row.chosen[: own_steps(row)] if chunk_id not in taken_back))
+
+
+def _end(row: EpisodeRow, corpus: ExampleCorpus, threshold: float) -> _End:
     taken = own_steps(row)
     config = EpisodeConfig(step_budget=row.step_budget, stop_threshold=row.stop_threshold, review_threshold=threshold)
     return Episode(corpus.example.question, corpus, config), row.chosen[:taken], Stopped("threshold", taken)

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from app.services import Services
 
 ROOT = Path(__file__).resolve().parents[2]
+expect.set_options(timeout=15_000)  # playwright's five seconds are short for two workers with a browser each on two cores
 DATA = Path(os.environ.get("QRAG_DATA") or ROOT.parent / "shared" / "data")
 
 
