@@ -103,10 +103,12 @@ class ReviewCalibration:
     """None: as it was, since a review brings nothing."""
     review_threshold: float | None
     """None: a review brings nothing."""
-    fact_f1: dict[str, dict[str, float]]
-    """By stop threshold and review threshold, "none" being no review; mean of the tasks."""
-    fact_em: dict[str, dict[str, float]]
+    fact_f1: dict[str, float]
+    """By review threshold, under that stop threshold, "none" being no review; mean of the tasks."""
+    fact_em: dict[str, float]
     """The same."""
+    by_stop: dict[str, float]
+    """Fact F1 by stop threshold, under the review threshold that is best with it."""
     n: int
 
     def to_json(self) -> dict[str, Any]:
@@ -130,11 +132,20 @@ def calibrate_review(by_pair: Mapping[tuple[float, float | None], Sequence[Episo
     em = {pair: _mean(rows, fact_em) for pair, rows in by_pair.items()}
     cheap = {(stop, review): value for (stop, review), value in f1.items() if em[stop, review] >= em[stop, None] - MOST_EM_LOST}
     good = {pair for pair, value in cheap.items() if value >= max(cheap.values()) - PLATEAU}
-    n = len(next(iter(by_pair.values())))
-    if any(review is None for _, review in good):
-        return ReviewCalibration(None, None, _told(f1), _told(em), n)
     stop = _middle({stop for stop, _ in good})
-    return ReviewCalibration(stop, _middle({review for of, review in good if of == stop and review is not None}), _told(f1), _told(em), n)
+    plain = any(review is None for _, review in good)
+    of_stop = {review: (tried, review) for tried, review in by_pair if tried == stop}
+    best: dict[float, float] = {}
+    for (tried, _), value in cheap.items():
+        best[tried] = max(value, best.get(tried, value))
+    return ReviewCalibration(
+        stop_threshold=None if plain else stop,
+        review_threshold=None if plain else _middle({review for tried, review in good if tried == stop and review is not None}),
+        fact_f1=_told({review: f1[pair] for review, pair in of_stop.items()}),
+        fact_em=_told({review: em[pair] for review, pair in of_stop.items()}),
+        by_stop=_told(best),
+        n=len(by_pair[stop, None]),
+    )
 
 
 def _middle(thresholds: set[float]) -> float:
@@ -146,11 +157,8 @@ def _mean(rows: Sequence[EpisodeRow], measure: Callable[[Sequence[int], Sequence
     return float(np.mean([np.mean([measure(own_evidence(row), row.support) for row in group]) for group in group_rows(rows)]))
 
 
-def _told(means: Mapping[tuple[float, float | None], float]) -> dict[str, dict[str, float]]:
-    told: dict[str, dict[str, float]] = {}
-    for (stop, review), value in means.items():
-        told.setdefault(f"{stop:g}", {})["none" if review is None else f"{review:g}"] = round(value, 6)
-    return told
+def _told(means: Mapping[float, float] | Mapping[float | None, float]) -> dict[str, float]:
+    return {"none" if threshold is None else f"{threshold:g}": round(value, 6) for threshold, value in means.items()}
 
 
 def best_threshold(groups: Sequence[Sequence[EpisodeRow]]) -> tuple[float, tuple[float, float]]:

@@ -78,8 +78,8 @@ def test_the_review_in_the_middle_of_the_best_and_none_where_none_is_better() ->
     by_review: dict[tuple[float, float | None], list[EpisodeRow]] = {(0.5, review): [replace(row, kept=ids) for row in plain] for review, ids in kept.items()}
     best = calibrate_review({(0.5, None): plain} | by_review)
     assert (best.stop_threshold, best.review_threshold, best.n) == (0.5, 0.1, 3)
-    assert best.fact_f1 == {"0.5": pytest.approx({"none": 0.8, "0.1": 1.0, "0.2": 2 / 3, "0.3": 0.8}, abs=1e-6)}
-    assert best.fact_em == {"0.5": {"none": 1.0, "0.1": 1.0, "0.2": 0.0, "0.3": 1.0}}
+    assert best.fact_f1 == pytest.approx({"none": 0.8, "0.1": 1.0, "0.2": 2 / 3, "0.3": 0.8}, abs=1e-6)
+    assert best.fact_em == {"none": 1.0, "0.1": 1.0, "0.2": 0.0, "0.3": 1.0}
     brings_nothing = calibrate_review({(0.5, None): plain, (0.5, 0.2): by_review[0.5, 0.2], (0.5, 0.3): by_review[0.5, 0.3]})
     assert (brings_nothing.stop_threshold, brings_nothing.review_threshold) == (None, None)
     flat = {(0.5, review): by_review[0.5, 0.1] for review in (0.1, 0.15, 0.25, 0.4)}
@@ -102,7 +102,8 @@ def test_the_stop_that_is_best_before_a_review_need_not_be_so_with_it() -> None:
         by_pair |= {(stop, review): [replace(row, stop_threshold=stop, kept=(4, 9))] for review in (0.2, 0.3, 0.4)}
     best = calibrate_review(by_pair | {(0.5, 0.2): [replace(row, stop_threshold=0.5, kept=(4,))]})
     assert (best.stop_threshold, best.review_threshold) == (0.3, 0.3)
-    assert best.fact_f1["0.3"] == {"none": 0.8, "0.2": 1.0, "0.3": 1.0, "0.4": 1.0}
+    assert best.fact_f1 == {"none": 0.8, "0.2": 1.0, "0.3": 1.0, "0.4": 1.0}
+    assert best.by_stop == {"0.2": 1.0, "0.3": 1.0, "0.35": 1.0, "0.5": 0.666667}
 
 
 def test_rows_that_hold_no_threshold_are_refused() -> None:
