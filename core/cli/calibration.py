@@ -12,6 +12,7 @@ import argparse
 import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 from core.cli.common import progress_printer
 from core.cli.evaluation import Subject, add_data_flags, load_subject, load_task_examples, row_file, task_length
@@ -19,7 +20,7 @@ from core.config import EpisodeConfig
 from core.encode.checkpoint import find_checkpoint, write_spec
 from core.errors import BadCheckpoint, BadRequest
 from core.evaluate.calibrate import REVIEW_THRESHOLDS, STOP_THRESHOLDS, ReviewCalibration, calibrate, calibrate_review
-from core.evaluate.review import choices_of, reviewed_under
+from core.evaluate.review import Thresholds, choices_of, reviewed_under
 from core.evaluate.rows import EpisodeRow
 from core.evaluate.run import Setting, evaluate, training_set
 from core.qrag.agent import Agent
@@ -76,11 +77,27 @@ def run_calibrate(args: argparse.Namespace) -> int:
     return 0
 
 
+class _Reviewing(NamedTuple):
+    """How many pairs of thresholds are tried."""
+
+    done: int
+    total: int
+    stage: str = "reviewing"
+    seconds_left: float | None = None
+
+
 def _calibrate_review(rows: Sequence[EpisodeRow], examples: Sequence[Example], subject: Subject) -> ReviewCalibration:
     agent = Agent(subject.encoder)
     own = subject.encoder.spec.stop_threshold
     stops = sorted({*STOP_THRESHOLDS} | (set() if own is None else {own}))
-    return calibrate_review(reviewed_under(rows, choices_of(rows, examples, agent), agent, stops, REVIEW_THRESHOLDS))
+    report, total = progress_printer(), len(stops) * (1 + len(REVIEW_THRESHOLDS))
+
+    def pairs() -> Iterator[tuple[Thresholds, list[EpisodeRow]]]:
+        for done, pair in enumerate(reviewed_under(rows, choices_of(rows, examples, agent), agent, stops, REVIEW_THRESHOLDS), start=1):
+            report(_Reviewing(done, total))
+            yield pair
+
+    return calibrate_review(pairs())
 
 
 Part = tuple[Sequence[Example], Setting, str]

@@ -42,7 +42,7 @@ def progress_printer(label: str = "", stream: TextIO | None = None) -> Callable[
 
     def report(progress: Told) -> None:
         nonlocal last
-        now, at_end = time.monotonic(), progress.stage == "retrieving" and progress.done == progress.total
+        now, at_end = time.monotonic(), progress.stage != "embedding" and progress.done == progress.total
         if out.isatty() and (now - last > 0.5 or at_end):
             left = "" if progress.seconds_left is None else f", {progress.seconds_left:.0f} s left"
             named = f"{label}: " if label else ""

@@ -6,7 +6,7 @@ however many examples it has. Pure functions of rows.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -15,6 +15,7 @@ import numpy as np
 from core.encode.checkpoint import CheckpointSpec
 from core.errors import BadRequest
 from core.evaluate.outcomes import completed_at, own_evidence, steps_taken
+from core.evaluate.review import Thresholds
 from core.evaluate.rows import EpisodeRow, group_rows
 from core.metrics import fact_em, fact_f1
 
@@ -122,19 +123,22 @@ class ReviewCalibration:
         return spec.model_copy(update={"stop_threshold": stop, "review_threshold": self.review_threshold, "scores": {**(spec.scores or {}), "review": review}})
 
 
-def calibrate_review(by_pair: Mapping[tuple[float, float | None], Sequence[EpisodeRow]]) -> ReviewCalibration:
+def calibrate_review(by_pair: Iterable[tuple[Thresholds, Sequence[EpisodeRow]]]) -> ReviewCalibration:
     """From the same rows by (stop threshold, review threshold), None being no review, by mean Fact F1 of what is left, where that costs little Fact EM.
 
     The middle stop threshold of where it stays within 0.002 of its best, and under that the middle review threshold; no review where it does so
     without one.
     """
-    f1 = {pair: _mean(rows, fact_f1) for pair, rows in by_pair.items()}
-    em = {pair: _mean(rows, fact_em) for pair, rows in by_pair.items()}
+    f1: dict[Thresholds, float] = {}
+    em: dict[Thresholds, float] = {}
+    n = 0
+    for pair, rows in by_pair:
+        f1[pair], em[pair], n = _mean(rows, fact_f1), _mean(rows, fact_em), len(rows)
     cheap = {(stop, review): value for (stop, review), value in f1.items() if em[stop, review] >= em[stop, None] - MOST_EM_LOST}
     good = {pair for pair, value in cheap.items() if value >= max(cheap.values()) - PLATEAU}
     stop = _middle({stop for stop, _ in good})
     plain = any(review is None for _, review in good)
-    of_stop = {review: (tried, review) for tried, review in by_pair if tried == stop}
+    of_stop = {review: (tried, review) for tried, review in f1 if tried == stop}
     best: dict[float, float] = {}
     for (tried, _), value in cheap.items():
         best[tried] = max(value, best.get(tried, value))
@@ -144,7 +148,7 @@ def calibrate_review(by_pair: Mapping[tuple[float, float | None], Sequence[Episo
         fact_f1=_told({review: f1[pair] for review, pair in of_stop.items()}),
         fact_em=_told({review: em[pair] for review, pair in of_stop.items()}),
         by_stop=_told(best),
-        n=len(by_pair[stop, None]),
+        n=n,
     )
 
 

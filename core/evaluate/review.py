@@ -5,7 +5,7 @@ Knows nothing of files, and nothing of how a threshold is chosen.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import takewhile
 
@@ -51,15 +51,18 @@ def reviewed(rows: Sequence[EpisodeRow], corpora: Sequence[ExampleCorpus], agent
     return [_without(row, stopped.taken_back) for row, stopped in zip(rows, stops, strict=True)]
 
 
+Thresholds = tuple[float, float | None]
+"""Of the stop and of the review; None: no review."""
+
+
 def reviewed_under(
     rows: Sequence[EpisodeRow], corpora: Sequence[ExampleCorpus], agent: Agent, stops: Sequence[float], thresholds: Sequence[float]
-) -> dict[tuple[float, float | None], list[EpisodeRow]]:
-    """The rows by (stop threshold, review threshold), as each pair leaves them; None: without a review.
+) -> Iterator[tuple[Thresholds, list[EpisodeRow]]]:
+    """The rows as each pair of a stop and a review threshold leaves them, one pair after the other, no review being one of the latter.
 
     One review at the highest threshold says in what order choices go and what each is worth then: a lower one ends earlier in the same order.
     """
     orders: dict[tuple[int, int], list[tuple[int, float]]] = {}
-    pairs: dict[tuple[float, float | None], list[EpisodeRow]] = {}
     for stop in stops:
         stopped_rows = [replace(row, stop_threshold=stop, kept=None) for row in rows]
         new = [i for i, row in enumerate(stopped_rows) if (i, own_steps(row)) not in orders]
@@ -67,10 +70,9 @@ def reviewed_under(
         for i, (_, chosen, _), stopped in zip(new, ends, _reviews(ends, agent), strict=True):
             worth = dict(zip(chosen, stopped.review, strict=False))  # nothing is said of a single choice
             orders[i, len(chosen)] = [(chunk_id, worth[chunk_id]) for chunk_id in stopped.taken_back]
-        pairs[stop, None] = stopped_rows
+        yield (stop, None), stopped_rows
         for threshold in thresholds:
-            pairs[stop, threshold] = [_without(row, _gone(orders[i, own_steps(row)], threshold)) for i, row in enumerate(stopped_rows)]
-    return pairs
+            yield (stop, threshold), [_without(row, _gone(orders[i, own_steps(row)], threshold)) for i, row in enumerate(stopped_rows)]
 
 
 def _gone(order: Sequence[tuple[int, float]], threshold: float) -> list[int]:

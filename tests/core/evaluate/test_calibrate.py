@@ -9,8 +9,9 @@ import pytest
 
 from core.encode.checkpoint import CheckpointSpec
 from core.errors import BadRequest
-from core.evaluate.calibrate import PLATEAU, best_threshold, calibrate, calibrate_review
+from core.evaluate.calibrate import PLATEAU, ReviewCalibration, best_threshold, calibrate, calibrate_review
 from core.evaluate.outcomes import steps_taken
+from core.evaluate.review import Thresholds
 from core.evaluate.rows import EpisodeRow
 from core.metrics import fact_f1
 from tests.core.evaluate.rows import make_row
@@ -72,20 +73,27 @@ def test_all_defaults_at_once() -> None:
     assert CheckpointSpec.model_validate_json(spec.model_dump_json()) == spec
 
 
+Pairs = dict[Thresholds, list[EpisodeRow]]
+
+
+def review_of(by_pair: Pairs) -> ReviewCalibration:
+    return calibrate_review(by_pair.items())
+
+
 def test_the_review_in_the_middle_of_the_best_and_none_where_none_is_better() -> None:
     plain = [make_row((4, 2, 9), (0.9, 0.8, 0.6, 0.1), (4, 9), stop_threshold=0.5, id=str(i)) for i in range(3)]
     kept = {0.1: (4, 9), 0.2: (4,), 0.3: (4, 2, 9)}
-    by_review: dict[tuple[float, float | None], list[EpisodeRow]] = {(0.5, review): [replace(row, kept=ids) for row in plain] for review, ids in kept.items()}
-    best = calibrate_review({(0.5, None): plain} | by_review)
+    by_review: Pairs = {(0.5, review): [replace(row, kept=ids) for row in plain] for review, ids in kept.items()}
+    best = review_of({(0.5, None): plain} | by_review)
     assert (best.stop_threshold, best.review_threshold, best.n) == (0.5, 0.1, 3)
     assert best.fact_f1 == pytest.approx({"none": 0.8, "0.1": 1.0, "0.2": 2 / 3, "0.3": 0.8}, abs=1e-6)
     assert best.fact_em == {"none": 1.0, "0.1": 1.0, "0.2": 0.0, "0.3": 1.0}
-    brings_nothing = calibrate_review({(0.5, None): plain, (0.5, 0.2): by_review[0.5, 0.2], (0.5, 0.3): by_review[0.5, 0.3]})
+    brings_nothing = review_of({(0.5, None): plain, (0.5, 0.2): by_review[0.5, 0.2], (0.5, 0.3): by_review[0.5, 0.3]})
     assert (brings_nothing.stop_threshold, brings_nothing.review_threshold) == (None, None)
     flat = {(0.5, review): by_review[0.5, 0.1] for review in (0.1, 0.15, 0.25, 0.4)}
-    assert calibrate_review({(0.5, None): plain, (0.5, 0.2): by_review[0.5, 0.2]} | flat).review_threshold == 0.15  # the middle of where it stays so
+    assert review_of({(0.5, None): plain, (0.5, 0.2): by_review[0.5, 0.2]} | flat).review_threshold == 0.15  # the middle of where it stays so
     costly = [replace(row, kept=(4,) if row.id == "0" else (4, 9)) for row in plain]  # F1 rises, a third of Fact EM is lost
-    assert calibrate_review({(0.5, None): plain, (0.5, 0.2): costly}).review_threshold is None
+    assert review_of({(0.5, None): plain, (0.5, 0.2): costly}).review_threshold is None
     spec = best.applied_to(CheckpointSpec(name="a", trained=True, stop_threshold=0.3, scores={"calibration": {}}), {"on": "validation"})
     assert (spec.stop_threshold, spec.review_threshold) == (0.5, 0.1)
     assert spec.scores == {"calibration": {}, "review": best.to_json() | {"on": "validation"}}
@@ -97,10 +105,10 @@ def test_the_review_in_the_middle_of_the_best_and_none_where_none_is_better() ->
 def test_the_stop_that_is_best_before_a_review_need_not_be_so_with_it() -> None:
     """Stopping later finds what was missed, and the review takes the rest back."""
     row = make_row((4, 2, 9), (0.9, 0.4, 0.4, 0.1), (4, 9))
-    by_pair: dict[tuple[float, float | None], list[EpisodeRow]] = {(stop, None): [replace(row, stop_threshold=stop)] for stop in (0.2, 0.3, 0.35, 0.5)}
+    by_pair: Pairs = {(stop, None): [replace(row, stop_threshold=stop)] for stop in (0.2, 0.3, 0.35, 0.5)}
     for stop in (0.2, 0.3, 0.35):
         by_pair |= {(stop, review): [replace(row, stop_threshold=stop, kept=(4, 9))] for review in (0.2, 0.3, 0.4)}
-    best = calibrate_review(by_pair | {(0.5, 0.2): [replace(row, stop_threshold=0.5, kept=(4,))]})
+    best = review_of(by_pair | {(0.5, 0.2): [replace(row, stop_threshold=0.5, kept=(4,))]})
     assert (best.stop_threshold, best.review_threshold) == (0.3, 0.3)
     assert best.fact_f1 == {"none": 0.8, "0.2": 1.0, "0.3": 1.0, "0.4": 1.0}
     assert best.by_stop == {"0.2": 1.0, "0.3": 1.0, "0.35": 1.0, "0.5": 0.666667}

@@ -82,7 +82,7 @@ def test_rows_are_reviewed_again_without_their_haystacks(
     rows = rows_of(agent, examples, store, step_budget=3, stop_threshold=0.1)
     choices = choices_of(rows, examples, agent)
     stops, reviews = (-10.0, 0.0, 0.01, 10.0), np.linspace(-0.03, 0.03, 13).tolist()
-    pairs = reviewed_under(rows, choices, agent, stops, reviews)
+    pairs = dict(reviewed_under(rows, choices, agent, stops, reviews))
     assert set(pairs) == {(stop, review) for stop in stops for review in (None, *reviews)}
     sizes = set()
     for (stop, review), under in pairs.items():
