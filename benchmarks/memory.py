@@ -1,9 +1,9 @@
 """Megabytes that a hundred runs leave behind, from the 200th run on, when caches and kernels are warm: core alone, with the log, the app.
 
 Each part runs in a process of its own, whose resident memory is read from /proc every 50 runs; what it grows by is the slope of the straight line nearest to
-these readings, since the log's memory goes up and down with its checkpoints, one every 350 runs or so. All runs are over the first
-sample, each with a question of its own, of 4 to 20 words. `page` presses Run on one page that stays open, and has each run's answer read;
-`HTTP` calls `run_agent` without a page.
+these readings, since memory goes up and down with the log's checkpoints, one every 350 runs or so, and with what the allocator holds back; twice the
+standard error of that slope stands beside it. All runs are over the first sample, each with a question of its own, of 4 to 20 words. `page` presses Run
+on one page that stays open, and has each run's answer read; `HTTP` calls `run_agent` without a page.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ _WORDS = ("where", "was", "the", "blanket", "before", "chapel", "who", "carried"
 
 
 def rows(n: int = 1_000) -> list[Row]:
-    """`n`: runs that count, after the first 200; a multiple of 50."""
+    """`n`: runs that count, after the first 200; a multiple of 50, at least 200."""
     growth = {"core": _in_a_process("core", n), "core with log": _in_a_process("log", n), "app, page": _of_app(_by_page, n), "app, HTTP": _of_app(_by_http, n)}
-    return [Row(f"{part}, per 100 runs", megabytes, "MB", "wanted", megabytes / WANTED) for part, megabytes in growth.items()]
+    return [Row(f"{part}, per 100 runs (± {error:.1f} MB)", megabytes, "MB", "wanted", megabytes / WANTED) for part, (megabytes, error) in growth.items()]
 
 
 def questions() -> Iterator[str]:
@@ -52,8 +52,8 @@ def resident(pid: int | str = "self") -> float:
     return int(status.partition("RssAnon:")[2].split()[0]) / 1024
 
 
-def growth_per_100(run: Callable[[str], object], pid: int | str, n: int) -> float:
-    """MB per 100 of the `n` runs behind the first 200."""
+def growth_per_100(run: Callable[[str], object], pid: int | str, n: int) -> tuple[float, float]:
+    """MB per 100 of the `n` runs behind the first 200, and twice its standard error."""
     asked = questions()
     for question in islice(asked, WARM):
         run(question)
@@ -62,15 +62,17 @@ def growth_per_100(run: Callable[[str], object], pid: int | str, n: int) -> floa
         for question in islice(asked, EVERY):
             run(question)
         readings.append(resident(pid))
-    return float(np.polyfit(np.arange(len(readings)), readings, 1)[0]) * 100 / EVERY
+    line, covariance = np.polyfit(np.arange(len(readings)), readings, 1, cov=True)
+    return float(line[0]) * 100 / EVERY, 2 * float(np.sqrt(covariance[0, 0])) * 100 / EVERY
 
 
-def _in_a_process(part: str, n: int) -> float:
+def _in_a_process(part: str, n: int) -> tuple[float, float]:
     command = [sys.executable, "-m", "benchmarks.memory", part, str(n)]
-    return float(subprocess.run(command, cwd=ROOT, check=True, stdout=subprocess.PIPE, text=True).stdout)
+    growth, error = subprocess.run(command, cwd=ROOT, check=True, stdout=subprocess.PIPE, text=True).stdout.split()
+    return float(growth), float(error)
 
 
-def _of_app(runs: Callable[[str], Callable[[str], object]], n: int) -> float:
+def _of_app(runs: Callable[[str], Callable[[str], object]], n: int) -> tuple[float, float]:
     with served_app() as app:
         return growth_per_100(runs(app.url), app.pid, n)
 
@@ -92,7 +94,7 @@ def _by_http(url: str) -> Callable[[str], object]:
     return lambda question: call("run_agent", document_id=document_id, query=question)
 
 
-def _measure(part: str, n: int) -> float:
+def _measure(part: str, n: int) -> tuple[float, float]:
     """Core in this process; what it logs goes to a folder that is gone afterwards."""
     from core.encode.encoder import load_encoder
     from core.events import fold
@@ -122,4 +124,4 @@ def _measure(part: str, n: int) -> float:
 
 
 if __name__ == "__main__":
-    print(_measure(sys.argv[1], int(sys.argv[2])))
+    print(*_measure(sys.argv[1], int(sys.argv[2])))
