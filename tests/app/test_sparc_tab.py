@@ -373,8 +373,8 @@ def test_controls_that_are_empty_are_refused() -> None:
 
 
 ENDPOINTS: dict[str, tuple[Answer, str]] = {
-    "slow": (Hangs(head=False), "said nothing for 0.5 s"),
-    "slow in the middle": (Hangs('{"note": "Anna'), "said nothing for 0.5 s"),
+    "slow": (Hangs(head=False), "said nothing for 2 s"),
+    "slow in the middle": (Hangs('{"note": "Anna'), "said nothing for 2 s"),
     "malformed": (Answers(200, "data: {not json}\n\n", "text/event-stream"), "sent something that is no part of a chat reply"),
     "speaking of something else": (Says("I would rather not."), "twice gave no usable JSON object"),
     "rate-limiting": (Answers(429, '{"error": {"message": "over quota"}}', headers={"Retry-After": "3600"}), "answered 429 (over quota)"),
@@ -386,7 +386,7 @@ ENDPOINTS: dict[str, tuple[Answer, str]] = {
 def test_an_endpoint_that_fails_late_costs_nothing_of_the_round_before(
     runs: SparcRuns, services: Services, documents: OpenDocuments, answer: Answer, words: str
 ) -> None:
-    patience = Patience(connect=2.0, silence=0.5, whole=5.0, attempts=2, first_wait=0.01, longest_wait=1.0)
+    patience = Patience(connect=5.0, silence=2.0, whole=20.0, attempts=2, first_wait=0.01, longest_wait=1.0)
     with serve_llm(speaking) as server:
         server.answer(*[speaking_of("the mill", "continue")] * 3, *[answer] * 4)
         llm = connect(server.url, "scripted-7b", patience=patience)

@@ -32,7 +32,7 @@ def test_stdout_carries_the_result_and_nothing_else(questions: Path, base: Path,
     assert json.loads((tmp_path / "agent" / "qrag.json").read_text())["name"] == "agent"  # called as its folder
     assert main(["calibrate", str(tmp_path / "agent"), "--questions", str(questions), "--device", "cpu", "--n", "4"]) == 0
     calibrated = json.loads(capsys.readouterr().out)
-    assert (calibrated["on"], calibrated["n"]) == ("validation", 4)
+    assert (calibrated["on"], calibrated["n"]) == (["validation"], 4)
     assert json.loads((tmp_path / "agent" / "qrag.json").read_text())["stop_threshold"] == calibrated["stop_threshold"]
     assert main(["calibrate", str(tmp_path / "agent"), "--device", "cpu"]) == 2
     assert "was trained on own questions; name their file with --questions" in capsys.readouterr().err
