@@ -34,6 +34,9 @@ def test_stdout_carries_the_result_and_nothing_else(questions: Path, base: Path,
     calibrated = json.loads(capsys.readouterr().out)
     assert (calibrated["on"], calibrated["n"]) == (["validation"], 4)
     assert json.loads((tmp_path / "agent" / "qrag.json").read_text())["stop_threshold"] == calibrated["stop_threshold"]
+    assert main(["calibrate", str(tmp_path / "agent"), "validation", "--questions", str(questions), "--device", "cpu", "--n", "3", "--review"]) == 0
+    reviewed = json.loads(capsys.readouterr().out)
+    assert (reviewed["on"], reviewed["split"], reviewed["n"]) == (["validation"], "validation", 3)
     assert main(["calibrate", str(tmp_path / "agent"), "--device", "cpu"]) == 2
     assert "was trained on own questions; name their file with --questions" in capsys.readouterr().err
     assert main(command) == 0  # finished long ago
