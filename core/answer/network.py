@@ -16,6 +16,7 @@ from torch import nn
 from transformers import PreTrainedModel
 
 from core.answer.windows import Window
+from core.encode.forward import SERVED_WIDTH_STEP, padded_width
 
 CLASSES = ("none", "yes", "no")
 """Answers that are no span; "none": the window holds no answer."""
@@ -54,9 +55,9 @@ class ReaderNetwork(nn.Module):
         return {"borders": self.borders, "classes": self.classes}
 
     def forward(self, windows: Sequence[Window]) -> Logits:
-        """The scores of some windows, padded to the longest of them."""
+        """The scores of some windows, padded to a common width."""
         device = self.borders.weight.device
-        width = max(len(window.ids) for window in windows)
+        width = padded_width(max(len(window.ids) for window in windows), self.encoder, SERVED_WIDTH_STEP)
         ids = torch.full((len(windows), width), self._pad_id)
         mask, segments, passages = torch.zeros_like(ids), torch.zeros_like(ids), torch.full_like(ids, -1)
         begins, ends = torch.zeros_like(ids, dtype=torch.bool), torch.zeros_like(ids, dtype=torch.bool)
