@@ -2,12 +2,15 @@
 
 DuckDB gives up its whole instance when a checkpoint can't be written, even one that a commit started, although the commit is safe
 in the write-ahead log. So automatic checkpoints are off; the writer calls `checkpoint_if_due` between transactions, and an instance
-that gave up is closed and opened again, which needs no disk space. Knows nothing of runs.
+that gave up is closed and opened again, which needs no disk space. As only checkpoints change what the file says, a copy of its bytes
+between two of them is a whole database, in a tenth of the time and none of the memory of DuckDB's own `COPY FROM DATABASE`.
+Knows nothing of runs.
 """
 
 from __future__ import annotations
 
 import contextlib
+import shutil
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -30,6 +33,9 @@ IDLE_MEMORY = "8MB"
 CATALOG = "log"
 """Name of the log inside DuckDB; user SQL may say log.runs or runs."""
 
+_COPIED_AT_ONCE = 1 << 20
+"""Bytes that a copy holds in memory."""
+
 _SETTINGS = {
     "threads": 2,
     "memory_limit": "2GB",
@@ -46,9 +52,11 @@ class Database:
         self.path = path
         self._read_only = read_only
         self._connection = self._connect()
+        self._bytes = path.open("rb", buffering=0)
+        """Open as long as the connection: whoever closes a file gives up the locks that its process has on it, DuckDB's too."""
+        self._settled = threading.RLock()
+        """Held while the file changes, and while it must not."""
         self._checkpoint_at = CHECKPOINT_BYTES
-        self.read_whole = False
-        """Somebody has read all of the file, which now lies in memory, too; the next `checkpoint_if_due` sees to that."""
         self._readers = 0
         self._idle = threading.Condition()
 
@@ -71,12 +79,13 @@ class Database:
             raise explain(error, self.path) from error
 
     def checkpoint_if_due(self, *, force: bool = False) -> None:
-        """Fold the write-ahead log into the file when it is long. A failure is no loss: the next try comes when it has grown as much again."""
+        """Fold the write-ahead log into the file when it is long. A failure is no loss: the next try comes when it has grown as much again.
+
+        While the file is being copied nothing is folded, unless `force`, which waits. For the thread that writes.
+        """
         log = Path(f"{self.path}.wal")
         size = log.stat().st_size if log.exists() else 0
-        if size <= self._checkpoint_at and not (force and size):
-            if self.read_whole:
-                self._empty_cache()
+        if (size <= self._checkpoint_at and not (force and size)) or not self._settled.acquire(blocking=force):
             return
         try:
             self._connection.execute(f"CHECKPOINT {CATALOG}")
@@ -85,13 +94,20 @@ class Database:
         except duckdb.Error:
             self._checkpoint_at = size + CHECKPOINT_BYTES
             self._reopen()
+        finally:
+            self._settled.release()
+
+    def copy_to(self, target: Path) -> None:
+        """Copy the file as the last checkpoint left it, while others read and write. Raises OSError."""
+        with self._settled, target.open("wb") as file:
+            self._bytes.seek(0)
+            shutil.copyfileobj(self._bytes, file, _COPIED_AT_ONCE)
 
     def _empty_cache(self) -> None:
         """Lets go of blocks of the file, unless somebody reads, whom the limit would stop."""
         with self._idle:
             if self._readers:
                 return
-            self.read_whole = False
             with contextlib.suppress(duckdb.Error):  # more than that is in use
                 self._connection.execute(f"SET memory_limit = '{IDLE_MEMORY}'")
             self._connection.execute(f"SET memory_limit = '{_SETTINGS['memory_limit']}'")
@@ -101,7 +117,9 @@ class Database:
         if tidy and not self._read_only:
             with contextlib.suppress(LogError, duckdb.Error):
                 self.checkpoint_if_due(force=True)
-        self._connection.close()
+        with self._settled:
+            self._connection.close()
+            self._bytes.close()
 
     def _transaction(self, work: Callable[[Connection], T]) -> T:
         self._connection.execute("BEGIN")
@@ -139,7 +157,7 @@ class Database:
         return connection
 
     def _reopen(self) -> None:
-        with self._idle:  # two instances on one file would destroy it: the last reader of the old one leaves first
+        with self._settled, self._idle:  # two instances on one file would destroy it: the last reader of the old one leaves first
             self._idle.wait_for(lambda: self._readers == 0)
             self._connection.close()
             self._connection = self._connect()

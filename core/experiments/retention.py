@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 
 from core.experiments.database import Connection
 from core.experiments.statements import drop_unused
-from core.experiments.store import ExperimentLog, snapshot_of
+from core.experiments.store import ExperimentLog
 
 
 def expire(log: ExperimentLog, before: datetime) -> frozenset[str]:
@@ -22,7 +22,7 @@ def expire(log: ExperimentLog, before: datetime) -> frozenset[str]:
     if not log.read(lambda con: _any_expired(con, moment)):
         return frozenset()
     expired = log.write(lambda con: _expire(con, moment))
-    snapshot_of(log.path).unlink(missing_ok=True)
+    log.drop_snapshot()
     return expired
 
 

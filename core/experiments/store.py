@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import os
+import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
@@ -18,7 +19,7 @@ import duckdb
 from core.errors import LogError, RunNotFound
 from core.events import Event, RunStarted
 from core.experiments import statements
-from core.experiments.database import CATALOG, Connection, Database, attach_statement, explain
+from core.experiments.database import Connection, Database, explain
 from core.experiments.exchange import import_file
 from core.experiments.inbox import InboxLog, inbox_of
 from core.experiments.lock import LogOwned, lock_as_owner, unlock
@@ -56,6 +57,8 @@ class ExperimentLog(RunReader):
         self._database = database
         self._lock = lock
         self._writer = Writer(database)
+        self._snapshot = threading.Lock()
+        """Held while a snapshot is made or dropped, so that none brings back what was deleted."""
 
     @classmethod
     def open(cls, path: Path) -> ExperimentLog:
@@ -153,19 +156,28 @@ class ExperimentLog(RunReader):
     def delete(self, run_id: str, owner: str | None) -> None:
         """Remove a run of `owner`, here and from the snapshot, which is dropped. Raises RunNotFound unless it is `owner`'s."""
         self._writer.call(lambda con: statements.delete_run(con, run_id, owner))
-        snapshot_of(self.path).unlink(missing_ok=True)
+        self.drop_snapshot()
+
+    def drop_snapshot(self) -> None:
+        """Remove the snapshot, which has what was just deleted."""
+        with self._snapshot:
+            snapshot_of(self.path).unlink(missing_ok=True)
 
     def snapshot(self) -> Path:
-        """Copy the log to `<log>.snapshot` for readers in other processes; the old one is replaced when the new one is whole."""
+        """Copy the log to `<log>.snapshot` for readers in other processes; the old one is replaced when the new one is whole.
+
+        It has everything queued before; where the disk is too full to fold that into the log, only what was folded earlier. Raises LogError.
+        """
         target, fresh = snapshot_of(self.path), Path(f"{self.path}.snapshot.tmp")
-        try:
-            self.read(lambda con: _copy_database(con, fresh))
-            self._database.read_whole = True
-            os.replace(fresh, target)
-        except OSError as error:
-            raise explain(error, target) from error
-        finally:
-            _remove_database(fresh)
+        with self._snapshot:
+            self._writer.between(lambda: self._database.checkpoint_if_due(force=True))
+            try:
+                self._database.copy_to(fresh)
+                os.replace(fresh, target)
+            except OSError as error:
+                raise explain(error, target) from error
+            finally:
+                fresh.unlink(missing_ok=True)
         return target
 
     def insert_finished(self, run: FinishedRun) -> bool:
@@ -190,18 +202,3 @@ class ExperimentLog(RunReader):
 
     def _settle(self) -> None:
         self._writer.call(lambda _: None)
-
-
-def _copy_database(con: Connection, target: Path) -> None:
-    _remove_database(target)
-    con.execute(attach_statement(target, "fresh_snapshot"))
-    try:
-        con.execute(f"COPY FROM DATABASE {CATALOG} TO fresh_snapshot")
-        con.execute("CHECKPOINT fresh_snapshot")
-    finally:
-        con.execute("DETACH fresh_snapshot")
-
-
-def _remove_database(path: Path) -> None:
-    for name in (path, Path(f"{path}.wal")):
-        name.unlink(missing_ok=True)

@@ -38,12 +38,20 @@ class Work:
     future: Future[Any] | None = None
 
 
+@dataclass(frozen=True, eq=False)
+class Between:
+    """Something to do between two transactions, whose caller waits."""
+
+    apply: Callable[[], None]
+    future: Future[None]
+
+
 class Writer:
     """Owns the thread and the queue."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
-        self._queue: queue.Queue[Work | None] = queue.Queue(QUEUE_ITEMS)
+        self._queue: queue.Queue[Work | Between | None] = queue.Queue(QUEUE_ITEMS)
         self._broken: dict[str, str] = {}
         self._failure: LogError | None = None
         self._closing = threading.Lock()
@@ -51,7 +59,7 @@ class Writer:
         self._thread = threading.Thread(target=self._work_off, name="experiment-log", daemon=True)
         self._thread.start()
 
-    def submit(self, work: Work) -> None:
+    def submit(self, work: Work | Between) -> None:
         """Queue work. Raises LogError once the writer is closed."""
         with self._closing:
             if self._closed:
@@ -63,6 +71,12 @@ class Writer:
         future: Future[Any] = Future()
         self.submit(Work(apply, future=future))
         return future.result()
+
+    def between(self, apply: Callable[[], None]) -> None:
+        """Queue what must not be in a transaction, and wait; raises what it raised."""
+        future: Future[None] = Future()
+        self.submit(Between(apply, future))
+        future.result()
 
     def take_failure(self) -> LogError | None:
         """The first failure of a run since the last call."""
@@ -89,8 +103,11 @@ class Writer:
             while len(batch) < BATCH_ITEMS and not self._queue.empty():
                 batch.append(self._queue.get())
             open_ = None not in batch
-            self._commit([work for work in batch if work is not None])
+            self._commit([item for item in batch if isinstance(item, Work)])
             self._tidy()
+            for item in batch:
+                if isinstance(item, Between):
+                    _apply(item)
 
     def _commit(self, batch: list[Work]) -> None:
         wanted = [work for work in batch if work.last or work.run_id not in self._broken]
@@ -131,3 +148,12 @@ class Writer:
             self._database.checkpoint_if_due()
         except Exception as error:
             _logger.warning("the log could not be tidied up: %s", error)
+
+
+def _apply(item: Between) -> None:
+    try:
+        item.apply()
+    except Exception as error:
+        item.future.set_exception(error)
+    else:
+        item.future.set_result(None)

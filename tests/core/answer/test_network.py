@@ -54,7 +54,8 @@ def test_half_precision_reads_in_few_widths(base: Path, parts: tuple[ReaderNetwo
     lengths = {len(window.ids) for window in windows}
     assert {exact([window]).spans.shape[1] for window in windows} == lengths
     widths = {half([window]).spans.shape[1] for window in windows}
-    assert len(widths) < len(lengths) and all(width % SERVED_WIDTH_STEP == 0 for width in widths)
+    assert len(widths) < len(lengths)
+    assert all(width % SERVED_WIDTH_STEP == 0 for width in widths)
     for window in windows:
         one, same = exact([window]).flat(), half([window])
         assert torch.allclose(one[:, -len(CLASSES) :], same.classes, atol=0.05)

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
+import shutil
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
+import duckdb
 import pytest
 
 from core.errors import LogError, RunNotFound
 from core.experiments import ExperimentLog, InboxLog, LogOwned, open_log, open_reader
+from core.experiments.store import snapshot_of
 from tests.core.experiments.conftest import ROOT, Owner
 from tests.core.experiments.killing import kill_at_random_moments
 from tests.core.experiments.recording import DOCUMENT, log_run, make_record, step_taken
@@ -127,6 +132,47 @@ def test_a_reader_keeps_nobody_from_reading_and_the_owner_waits_for_it(path: Pat
             assert log.search(owner=None).total == 1
 
 
+def test_a_snapshot_leaves_other_programs_locked_out(log: ExperimentLog, path: Path) -> None:
+    """A process that closes a file of its own gives up DuckDB's lock on it, too."""
+    log_run(log, make_record())
+    log.snapshot()
+    code = "import duckdb, sys; duckdb.connect(sys.argv[1])"
+    other = subprocess.run([sys.executable, "-c", code, str(path)], capture_output=True, text=True, check=False)
+    assert "Conflicting lock" in other.stderr
+
+
+def test_snapshots_made_while_runs_come_and_go(log: ExperimentLog, path: Path) -> None:
+    """Each is whole, has what was committed before it, and none brings back what was deleted."""
+    closing, seen, wrong = threading.Event(), list[int](), list[str]()
+    snapshot = snapshot_of(path)
+
+    def copy_on_and_on() -> None:
+        while not closing.is_set():
+            try:
+                seen.append(len(_run_ids(log.snapshot())))
+            except duckdb.IOException:  # a deletion dropped it
+                continue
+
+    copier = threading.Thread(target=copy_on_and_on)
+    copier.start()
+    kept = 0
+    for number in range(60):
+        record = log_run(log, make_record())
+        if number % 3:
+            kept += 1
+            continue
+        log.delete(record.run_id, None)
+        copied = log.path.with_name("seen")
+        with contextlib.suppress(FileNotFoundError):
+            shutil.copyfile(snapshot, copied)
+            wrong += [record.run_id] if record.run_id in _run_ids(copied) else []
+    closing.set()
+    copier.join()
+    assert wrong == []
+    assert len(seen) > 5
+    assert len(_run_ids(log.snapshot())) == kept
+
+
 def test_a_snapshot_in_a_folder_with_quotes(tmp_path: Path) -> None:
     path = tmp_path / "o'brien \"; --" / "log.duckdb"
     with ExperimentLog.open(path) as log:
@@ -134,3 +180,8 @@ def test_a_snapshot_in_a_folder_with_quotes(tmp_path: Path) -> None:
         snapshot = log.snapshot()
         assert snapshot.exists()
         assert sorted(file.name for file in path.parent.iterdir() if "snapshot" in file.name) == [snapshot.name]
+
+
+def _run_ids(path: Path) -> set[str]:
+    with duckdb.connect(str(path), read_only=True) as connection:
+        return {run_id for (run_id,) in connection.execute("SELECT run_id FROM runs").fetchall()}
