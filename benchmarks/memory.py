@@ -1,9 +1,9 @@
 """Megabytes that a hundred runs leave behind, from the 200th run on, when caches and kernels are warm: core alone, with the log, the app.
 
-Each part runs in a process of its own, whose resident memory is read from /proc every 50 runs; what it grows by is the slope of the straight line nearest to
-these readings, since memory goes up and down with the log's checkpoints, one every 350 runs or so, and with what the allocator holds back; twice the
-standard error of that slope stands beside it. All runs are over the first sample, each with a question of its own, of 4 to 20 words. `page` presses Run
-on one page that stays open, and has each run's answer read; `HTTP` calls `run_agent` without a page.
+Each part runs in a process of its own, whose resident memory is read from /proc every 50 runs, of the app when it has rested for a moment: five seconds after
+something was logged it copies the log for readers and gives freed memory back. What it grows by is the slope of the straight line nearest to these
+readings, since memory still goes up and down; twice the standard error of that slope stands beside it. All runs are over the first sample, each with a
+question of its own, of 4 to 20 words. `page` presses Run on one page that stays open, and has each run's answer read; `HTTP` calls `run_agent` without a page.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import random
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Callable, Iterator
 from itertools import islice
 from pathlib import Path
@@ -27,6 +28,8 @@ WARM = 200
 """Runs before memory counts."""
 EVERY = 50
 """Runs between two readings."""
+REST_SECONDS = 7.0
+"""Before the app's memory is read."""
 WANTED = 1.0
 """MB per 100 runs."""
 SAMPLE = "river-chronicle.txt"
@@ -52,16 +55,15 @@ def resident(pid: int | str = "self") -> float:
     return int(status.partition("RssAnon:")[2].split()[0]) / 1024
 
 
-def growth_per_100(run: Callable[[str], object], pid: int | str, n: int) -> tuple[float, float]:
-    """MB per 100 of the `n` runs behind the first 200, and twice its standard error."""
-    asked = questions()
-    for question in islice(asked, WARM):
-        run(question)
-    readings = [resident(pid)]
-    for _ in range(n // EVERY):
-        for question in islice(asked, EVERY):
+def growth_per_100(run: Callable[[str], object], pid: int | str, n: int, rest: float = 0.0) -> tuple[float, float]:
+    """MB per 100 of the `n` runs behind the first 200, and twice its standard error; `rest`: seconds before a reading."""
+    asked, readings = questions(), []
+    for n_runs in [WARM, *[EVERY] * (n // EVERY)]:
+        for question in islice(asked, n_runs):
             run(question)
+        time.sleep(rest)
         readings.append(resident(pid))
+        print(f"{readings[-1]:.1f} MB", file=sys.stderr, flush=True)
     line, covariance = np.polyfit(np.arange(len(readings)), readings, 1, cov=True)
     return float(line[0]) * 100 / EVERY, 2 * float(np.sqrt(covariance[0, 0])) * 100 / EVERY
 
@@ -74,7 +76,7 @@ def _in_a_process(part: str, n: int) -> tuple[float, float]:
 
 def _of_app(runs: Callable[[str], Callable[[str], object]], n: int) -> tuple[float, float]:
     with served_app() as app:
-        return growth_per_100(runs(app.url), app.pid, n)
+        return growth_per_100(runs(app.url), app.pid, n, REST_SECONDS)
 
 
 def _by_page(url: str) -> Callable[[str], object]:
