@@ -2,11 +2,13 @@
 
 import sys
 
+from app.freed import share_heaps
 from app.settings import Settings
 from core.errors import UserError
 
 
 def main() -> None:
+    share_heaps()
     try:
         settings = Settings.from_args(sys.argv[1:])
         from app.build import launch  # takes seconds: a wrong flag is told at once
