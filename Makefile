@@ -24,7 +24,7 @@ run: setup
 
 # Two workers, a file to each at a time: the files with a browser or a server keep theirs to themselves.
 test: lint
-	@.venv/bin/python -m pytest -n 2 --dist loadfile $(ARGS)
+	@.venv/bin/python -m pytest -n 3 --dist loadfile $(ARGS)
 
 lint: setup
 	@.venv/bin/ruff check .

@@ -32,14 +32,16 @@ REST_SECONDS = 7.0
 """Before the app's memory is read."""
 WANTED = 1.0
 """MB per 100 runs."""
+PARTS = {"core": "core", "log": "core with log", "page": "app, page", "http": "app, HTTP"}
+"""What `python -m benchmarks.memory PART N` measures alone."""
 SAMPLE = "river-chronicle.txt"
 _WORDS = ("where", "was", "the", "blanket", "before", "chapel", "who", "carried", "lantern", "to", "mill", "after", "ferry", "left", "bridge", "woman", "boat")
 
 
 def rows(n: int = 1_000) -> list[Row]:
     """`n`: runs that count, after the first 200; a multiple of 50, at least 200."""
-    growth = {"core": _in_a_process("core", n), "core with log": _in_a_process("log", n), "app, page": _of_app(_by_page, n), "app, HTTP": _of_app(_by_http, n)}
-    return [Row(f"{part}, per 100 runs (± {error:.1f} MB)", megabytes, "MB", "wanted", megabytes / WANTED) for part, (megabytes, error) in growth.items()]
+    growth = {name: _in_a_process(part, n) for part, name in PARTS.items()}
+    return [Row(f"{name}, per 100 runs (± {error:.1f} MB)", megabytes, "MB", "wanted", megabytes / WANTED) for name, (megabytes, error) in growth.items()]
 
 
 def questions() -> Iterator[str]:
@@ -97,7 +99,11 @@ def _by_http(url: str) -> Callable[[str], object]:
 
 
 def _measure(part: str, n: int) -> tuple[float, float]:
-    """Core in this process; what it logs goes to a folder that is gone afterwards."""
+    return _of_app(_by_page if part == "page" else _by_http, n) if part in ("page", "http") else _of_core(part, n)
+
+
+def _of_core(part: str, n: int) -> tuple[float, float]:
+    """In this process; what it logs goes to a folder that is gone afterwards."""
     from core.encode.encoder import load_encoder
     from core.events import fold
     from core.experiments import ExperimentLog
