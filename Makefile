@@ -22,7 +22,7 @@ help:
 run: setup
 	@.venv/bin/python app.py $(ARGS)
 
-# Two workers, a file to each at a time: the files with a browser or a server keep theirs to themselves.
+# Three workers, a file to each at a time: the files with a browser or a server keep theirs to themselves, and wait more than they compute.
 test: lint
 	@.venv/bin/python -m pytest -n 3 --dist loadfile $(ARGS)
 
