@@ -13,6 +13,8 @@ from dataclasses import replace
 
 import numpy as np
 import plotly.graph_objects as go
+from gradio.components.plot import PlotData
+from plotly.io import to_json
 
 from app.answer_view import marked
 from app.comparing import EPISODES
@@ -26,6 +28,7 @@ from core.config import ChunkConfig, EpisodeConfig
 from core.encode.checkpoint import CheckpointSpec
 from core.events import StepTaken, Trace
 from core.experiments.page import review_words
+from core.figures import Drawing
 from core.opening import OpenProgress
 from core.sparc.retriever import SPARC
 from core.types import Workspace
@@ -461,10 +464,10 @@ def changes(run: RunInView, config: EpisodeConfig, query: str) -> list[str]:
     return words + [word for name, word in _SETTINGS.items() if getattr(run.config, name) != getattr(config, name)]
 
 
-def drawn(draw: Callable[[], go.Figure]) -> go.Figure | None:
-    """The figure, or none: a figure that fails must not take the page with it. The server's log says why."""
+def drawn(draw: Callable[[], go.Figure | Drawing]) -> PlotData | None:
+    """The figure as the page takes it, or none: a figure that fails must not take the page with it. The server's log says why."""
     try:
-        return draw()
+        return PlotData(type="plotly", plot=to_json(draw(), validate=False))
     except Exception:
         logging.getLogger(__name__).exception("a figure could not be drawn")
         return None

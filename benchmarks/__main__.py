@@ -23,6 +23,7 @@ BENCHMARKS = {
     "babi_rules": "whether the generator's rules of support are bAbI's",
     "familiarity": "how foreign real documents are to each shipped agent",
     "kill": "committed steps that kill -9 loses at random moments (--n of them)",
+    "busy": "a look of the agent beside a thread that is busy in Python, against the encoder as transformers runs it",
     "visitors": "a step while others step, against a fair share of the cores (--n visitors)",
     "memory": "megabytes that 100 runs leave behind: core, log, page, HTTP (--n runs that count)",
     "support": "whether a passage bears a statement out: by words, by meaning, by reading",

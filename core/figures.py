@@ -1,6 +1,7 @@
 """Plotly figures as pure functions of traces, of a training's events and of a study's charts. Colours work on light and dark pages; nothing here knows a page.
 
-Figures raise on bad input; whoever shows them decides what a person sees instead.
+Those that every step of a run draws anew are drawings: plain values that plotly's own classes have not checked, since checking them takes five times as long
+as drawing. The tests have them checked. Figures raise on bad input; whoever shows them decides what a person sees instead.
 """
 
 from __future__ import annotations
@@ -31,6 +32,9 @@ COUNT_COLOURS = {"hit": "#3f8f4f", "miss": "#b26e00", "not labelled": INK}
 CURVE_POINTS = 80
 """Most points of a curve over updates: each is the mean of as many updates as that takes."""
 
+Drawing = dict[str, Any]
+"""A figure as plotly's script takes it, `data` and `layout`; `go.Figure(drawing)` is the checked object."""
+
 Events = Sequence[dict[str, Any]]
 """What a training tells (`core.train.sitting`), in order."""
 
@@ -57,13 +61,13 @@ def _figure(height: int = 240) -> go.Figure:
     return go.Figure(layout=_layout(height))
 
 
-def _at_once(traces: Sequence[dict[str, Any]], x: str | None, y: dict[str, Any], **layout: Any) -> go.Figure:
-    """A figure in one piece and without plotly's template: growing one takes five times as long, and every step of a run draws three.
+def _drawing(traces: Sequence[dict[str, Any]], x: str | None, y: dict[str, Any], **layout: Any) -> Drawing:
+    """Without plotly's template.
 
     x: title of that axis. y: what is particular to the other one.
     """
     axes = {"xaxis": AXIS | {"title": AXIS["title"] | {"text": x}}, "yaxis": AXIS | y | {"title": AXIS["title"] | {"text": y["title"]}}}
-    return go.Figure(data=traces, layout={"template": {}, **_layout(), **axes, **layout})
+    return {"data": list(traces), "layout": {"template": {}, **_layout(), **axes, **layout}}
 
 
 def _dashed_line(axis: Literal["x", "y"], at: float) -> dict[str, Any]:
@@ -78,7 +82,7 @@ def step_colour(step: int) -> str:
     return STEP_COLOURS[(step - 1) % len(STEP_COLOURS)]
 
 
-def best_q_figure(trace: Trace, score_name: str = "Q") -> go.Figure:
+def best_q_figure(trace: Trace, score_name: str = "Q") -> Drawing:
     """Q of the action at each step, and of the rejected one, against the stop threshold of the run."""
     labels = [f"step {step.step}" for step in trace.steps]
     values = [step.q_value for step in trace.steps]
@@ -92,26 +96,27 @@ def best_q_figure(trace: Trace, score_name: str = "Q") -> go.Figure:
     points["marker"] = {"size": 11, "color": colours}
     threshold = trace.started.config.stop_threshold
     if threshold is None:
-        return _at_once([points], None, {"title": score_name})
+        return _drawing([points], None, {"title": score_name})
     name = {"text": f"stop below {threshold:.2f}", "font": {"color": WARN}, "showarrow": False}
     name |= {"x": 1, "xref": "x domain", "xanchor": "right", "y": threshold, "yref": "y", "yanchor": "bottom"}
-    return _at_once([points], None, {"title": score_name}, shapes=[_dashed_line("y", threshold)], annotations=[name])
+    return _drawing([points], None, {"title": score_name}, shapes=[_dashed_line("y", threshold)], annotations=[name])
 
 
-def distribution_figure(values: np.ndarray, threshold: float | None, score_name: str = "Q") -> go.Figure:
+def distribution_figure(values: np.ndarray, threshold: float | None, score_name: str = "Q") -> Drawing:
     """How many chunks have which Q, on a log scale. values (N,), of the chunks that were available."""
     lo, hi = float(values.min()), float(values.max())
     counts, edges = np.histogram(values.astype(np.float64), bins=48, range=(lo, max(hi, lo + 1e-3)))  # all alike: one bar of some width
     middles = (edges[:-1] + edges[1:]) / 2
+    scale = [[i / (len(SEQUENTIAL) - 1), colour] for i, colour in enumerate(SEQUENTIAL)]
     hover = f"{score_name} about %{{x:.3f}}: %{{y:,}} chunks<extra></extra>"
-    bars = {"type": "bar", "x": middles, "y": counts, "marker": {"color": middles, "colorscale": SEQUENTIAL}, "width": np.diff(edges), "hovertemplate": hover}
+    bars = {"type": "bar", "x": middles, "y": counts, "marker": {"color": middles, "colorscale": scale}, "width": np.diff(edges), "hovertemplate": hover}
     top = float(counts.max())
     ticks = [n * 10**power for power in range(7) for n in (1, 2, 5) if n * 10**power <= top]
     log = {"type": "log", "title": "chunks (log)", "range": [np.log10(0.5), np.log10(top * 1.3)], "tickvals": ticks}
-    return _at_once([bars], score_name, log, shapes=[] if threshold is None else [_dashed_line("x", threshold)])
+    return _drawing([bars], score_name, log, shapes=[] if threshold is None else [_dashed_line("x", threshold)])
 
 
-def parts_figure(trace: Trace) -> go.Figure:
+def parts_figure(trace: Trace) -> Drawing:
     """Q of each choice split into what its content and what its position contribute. Raises ValueError for a run without positions."""
     steps = [step for step in trace.steps if step.content_q is not None]
     if not steps:
@@ -125,7 +130,7 @@ def parts_figure(trace: Trace) -> go.Figure:
     ]
     zero = {"title": "Q", "zeroline": True, "zerolinecolor": LINE}
     legend = {"orientation": "h", "y": 1.02, "yanchor": "bottom"}
-    return _at_once(bars, None, zero, barmode="relative", showlegend=True, legend=legend, margin={"l": 48, "r": 16, "t": 34, "b": 40})
+    return _drawing(bars, None, zero, barmode="relative", showlegend=True, legend=legend, margin={"l": 48, "r": 16, "t": 34, "b": 40})
 
 
 def chart_figure(chart: Chart) -> go.Figure:

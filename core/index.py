@@ -76,7 +76,7 @@ class ChunkIndex:
         ends = np.append(starts[1:], len(self))
         for block in range(0, len(starts), _TURN_BLOCK):
             lo, hi = starts[block : block + _TURN_BLOCK], ends[block : block + _TURN_BLOCK]
-            turned = turn(np.broadcast_to(state_vector, (len(lo), self.dim)), -grid[lo], halves=self.halves, theta=self.theta)
+            turned = turn(state_vector, -grid[lo], halves=self.halves, theta=self.theta)
             states = torch.from_numpy(turned.astype(np.float32)).to(self.vectors.device)
             first, last = int(lo[0]), int(hi[-1])
             if last - first < _SHORT_RUN * len(lo):

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import gradio as gr
-import plotly.graph_objects as go
 
 from app import answer_view, opening, present
 from app.comparing import FromExplore
@@ -34,7 +33,7 @@ from core.config import EpisodeConfig
 from core.encode.checkpoint import CheckpointSpec
 from core.errors import BadRequest, UserError
 from core.experiments import new_run_id
-from core.figures import best_q_figure, distribution_figure, parts_figure
+from core.figures import Drawing, best_q_figure, distribution_figure, parts_figure
 from core.opening import OpenProgress, Progress
 from core.sparc.retriever import SPARC
 from core.tasks.samples import list_samples
@@ -605,7 +604,7 @@ class ExploreTab(ExploreLayout):
         return None if run is None else RunStrip(run)
 
 
-def _distribution(run: RunInView, look: int) -> go.Figure:
+def _distribution(run: RunInView, look: int) -> Drawing:
     values = run.q_values(look).copy()
     values[list(run.unavailable(look))] = float("nan")
     return distribution_figure(values[values == values], run.config.stop_threshold)

@@ -17,6 +17,7 @@ from transformers import PreTrainedModel
 
 from core.answer.windows import Window
 from core.encode.forward import SERVED_WIDTH_STEP, padded_width
+from core.encode.traced import Pass
 
 CLASSES = ("none", "yes", "no")
 """Answers that are no span; "none": the window holds no answer."""
@@ -47,7 +48,9 @@ class ReaderNetwork(nn.Module):
         dim = int(encoder.config.hidden_size)
         self.borders = nn.Linear(dim, 2)
         self.classes = nn.Linear(dim, len(CLASSES))
-        self._segments = int(getattr(encoder.config, "type_vocab_size", 0)) > 1
+        self.reads_segments = int(getattr(encoder.config, "type_vocab_size", 0)) > 1
+        """Whether the encoder is told what is question and what passage."""
+        self.hidden_states: Pass = self._hidden_states
 
     @property
     def heads(self) -> dict[str, nn.Linear]:
@@ -66,12 +69,16 @@ class ReaderNetwork(nn.Module):
             ids[row, :n], mask[row, :n], segments[row, window.n_question : n] = torch.tensor(window.ids), 1, 1
             passages[row, :n] = torch.from_numpy(window.passages)
             begins[row, :n], ends[row, :n] = torch.from_numpy(window.may_begin), torch.from_numpy(window.may_end)
-        told = {"token_type_ids": segments.to(device)} if self._segments else {}
-        hidden = self.encoder(input_ids=ids.to(device), attention_mask=mask.to(device), **told).last_hidden_state.float()
+        hidden = self.hidden_states(ids.to(device), mask.to(device), *([segments.to(device)] if self.reads_segments else [])).float()
         borders = self.borders(hidden)
         allowed = _allowed(passages, begins, ends, self.longest_answer).to(device)
         spans = borders[:, :, 0, None] + _shifted(borders[:, :, 1], self.longest_answer, 0.0)
         return Logits(spans.masked_fill(~allowed, -torch.inf), self.classes(hidden[:, 0]))
+
+    def _hidden_states(self, ids: torch.Tensor, mask: torch.Tensor, *segments: torch.Tensor) -> torch.Tensor:
+        told = {"token_type_ids": segments[0]} if segments else {}
+        states: torch.Tensor = self.encoder(input_ids=ids, attention_mask=mask, **told).last_hidden_state
+        return states
 
 
 def marginal_loss(logits: Logits, gold: torch.Tensor) -> torch.Tensor:

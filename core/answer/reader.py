@@ -23,6 +23,7 @@ from core.answer.protocol import Answer, Span
 from core.answer.windows import Window, read_windows, without_halves
 from core.encode.encoder import fast_dtype, find_device
 from core.encode.forward import batches_by_length
+from core.encode.traced import traced
 from core.metrics import plain_answer
 
 _BATCH_TOKENS = {"cpu": 4_096, "cuda": 65_536}
@@ -72,6 +73,7 @@ class ExtractiveReader:
         network, self.tokenizer = load_network(folder, self.spec)
         self._network = network.to(self.device)
         self._network.encoder.to(fast_dtype(self.device))
+        network.hidden_states = traced(network.hidden_states, network.encoder, 3 if network.reads_segments else 2)
 
     def read(self, question: str, passages: Sequence[str]) -> Answer:
         """See `Reader`."""

@@ -8,7 +8,7 @@ Knows nothing of caches and positions.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 
 import numpy as np
@@ -17,8 +17,9 @@ from transformers import PreTrainedModel
 
 from core.encode.checkpoint import SPEC_FILE, CheckpointSpec, find_base, find_checkpoint, load_towers, read_spec
 from core.encode.familiarity import load_familiarity
-from core.encode.forward import StateTokens, batches_by_length, chunk_row, join_state, pooled_vectors
+from core.encode.forward import StateTokens, batches_by_length, chunk_row, join_state, padded_rows, pooled_vectors
 from core.encode.tokens import FastTokenizer
+from core.encode.traced import Pass, traced
 from core.errors import BadCheckpoint, BadRequest
 
 _TOKENIZE_BLOCK = 16_384
@@ -61,6 +62,8 @@ class DualEncoder:
         self.dtype = compute_dtype(self.spec, self.device)
         self._state_tower = towers.state.to(self.device, self.dtype)
         self._action_tower = self._state_tower if towers.action is towers.state else towers.action.to(self.device, self.dtype)
+        self._state_pass = self._pass(self._state_tower)
+        self._action_pass = self._state_pass if self._action_tower is self._state_tower else self._pass(self._action_tower)
         self.familiarity = load_familiarity(folder, self.tokenizer)
         self.fingerprint = towers.fingerprint
         self.max_positions = towers.max_positions
@@ -84,7 +87,7 @@ class DualEncoder:
 
     def encode_states(self, states: Sequence[StateTokens]) -> np.ndarray:
         """(B, D) float32."""
-        return self._embed(self._state_tower, [state.ids for state in states])
+        return self._embed(self._state_pass, [state.ids for state in states])
 
     def iter_encode_chunks(self, texts: Sequence[str]) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         """Yields (indices (b,), vectors (b, D) float32) batch by batch until every text has its vector once; not in order."""
@@ -93,7 +96,7 @@ class DualEncoder:
             parts = self.tokenizer.ids(texts[block : block + _TOKENIZE_BLOCK])
             rows = [chunk_row(part, self.spec, self.tokenizer, self.max_positions) for part in parts]
             for batch in batches_by_length([len(row) for row in rows], budget):
-                yield np.array(batch) + block, self._embed(self._action_tower, [rows[i] for i in batch])
+                yield np.array(batch) + block, self._embed(self._action_pass, [rows[i] for i in batch])
 
     def encode_chunks(self, texts: Sequence[str]) -> np.ndarray:
         """(N, D) float32, in the order of `texts`."""
@@ -102,9 +105,12 @@ class DualEncoder:
             out[indices] = vectors
         return out
 
+    def _pass(self, tower: PreTrainedModel) -> Pass:
+        return traced(partial(pooled_vectors, tower, self.spec), tower)
+
     @torch.inference_mode()
-    def _embed(self, tower: PreTrainedModel, rows: Sequence[list[int]]) -> np.ndarray:
-        vectors: np.ndarray = pooled_vectors(tower, rows, self.spec, self.tokenizer.pad_id).cpu().numpy()
+    def _embed(self, pass_: Pass, rows: Sequence[list[int]]) -> np.ndarray:
+        vectors: np.ndarray = pass_(*padded_rows(rows, self._state_tower, self.tokenizer.pad_id)).cpu().numpy()
         return vectors
 
 

@@ -66,16 +66,20 @@ def padded_width(n_tokens: int, tower: PreTrainedModel, step: int) -> int:
     return max(n_tokens, min(-(-n_tokens // step) * step, max_positions_of(tower)))
 
 
-def pooled_vectors(tower: PreTrainedModel, rows: Sequence[list[int]], spec: CheckpointSpec, pad_id: int, width_step: int = SERVED_WIDTH_STEP) -> torch.Tensor:
-    """(B, D) float32: the masked mean of the last hidden states, special tokens included, scaled and perhaps normalised."""
+def padded_rows(rows: Sequence[list[int]], tower: PreTrainedModel, pad_id: int, width_step: int = SERVED_WIDTH_STEP) -> tuple[torch.Tensor, torch.Tensor]:
+    """Token ids and attention mask (B, T) on the tower's device."""
     width = padded_width(max(len(row) for row in rows), tower, width_step)
-    tokens = torch.full((len(rows), width), pad_id, dtype=torch.long)
-    mask = torch.zeros((len(rows), width), dtype=torch.long)
+    tokens = np.full((len(rows), width), pad_id, dtype=np.int64)
+    mask = np.zeros((len(rows), width), dtype=np.int64)
     for i, row in enumerate(rows):
-        tokens[i, : len(row)] = torch.tensor(row)
+        tokens[i, : len(row)] = row
         mask[i, : len(row)] = 1
-    mask = mask.to(tower.device)
-    hidden = tower(input_ids=tokens.to(tower.device), attention_mask=mask).last_hidden_state
+    return torch.from_numpy(tokens).to(tower.device), torch.from_numpy(mask).to(tower.device)
+
+
+def pooled_vectors(tower: PreTrainedModel, spec: CheckpointSpec, tokens: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+    """(B, D) float32: the masked mean of the last hidden states, special tokens included, scaled and perhaps normalised."""
+    hidden = tower(input_ids=tokens, attention_mask=mask).last_hidden_state
     weights = mask.unsqueeze(-1).to(torch.float32)
     pooled: torch.Tensor = (hidden.to(torch.float32) * weights).sum(1) / weights.sum(1) * spec.scale
     return nn.functional.normalize(pooled, dim=-1) if spec.normalize else pooled

@@ -3,12 +3,14 @@
 Rotations are orthogonal, so <s, R_p a> = <R_-p s, a>: chunk vectors stay as they were embedded and the STATE vector is turned,
 once per distinct position. A vector consists of `halves` equal parts (the reference trains two critics side by side); each part
 is turned on its own by the same frequencies, pairing adjacent components.
+A pair is turned as a complex number, in torch: numpy's sines take five times as long.
 Knows nothing of where positions come from.
 """
 
 from __future__ import annotations
 
 import numpy as np
+import torch
 
 
 def frequencies(dim: int, halves: int, theta: float) -> np.ndarray:
@@ -27,11 +29,10 @@ def turn(vectors: np.ndarray, positions: np.ndarray, *, halves: int, theta: floa
     """
     dim = vectors.shape[-1]
     angles = np.asarray(positions, dtype=np.float64)[..., None] * frequencies(dim, halves, theta)  # (..., part / 2)
-    cos, sin = np.cos(angles)[..., None, :], np.sin(angles)[..., None, :]  # the None broadcasts over the halves
-    pairs = np.asarray(vectors, dtype=np.float64).reshape(*vectors.shape[:-1], halves, dim // halves // 2, 2)
-    first, second = pairs[..., 0], pairs[..., 1]
-    turned = np.stack([first * cos - second * sin, first * sin + second * cos], axis=-1)
-    return turned.reshape(*turned.shape[:-3], dim)
+    pairs = torch.from_numpy(np.array(vectors, dtype=np.float64, order="C")).reshape(*vectors.shape[:-1], halves, dim // halves // 2, 2)
+    turns = torch.polar(torch.ones((), dtype=torch.float64), torch.from_numpy(angles)).unsqueeze(-2)  # broadcast over the halves
+    turned: np.ndarray = torch.view_as_real(torch.view_as_complex(pairs) * turns).flatten(-3).numpy()
+    return turned
 
 
 def on_grid(positions: np.ndarray, resolution: float | None) -> np.ndarray:

@@ -53,6 +53,8 @@ def copy_parent_steps(con: Connection, record: RunRecord) -> None:
 
     All of them or none: a file may name a parent that has fewer, and a gap among a run's steps could not be read back.
     """
+    if record.parent_run_id is None:
+        return
     con.execute(
         """INSERT OR IGNORE INTO events SELECT $child, position, kind, event, q_values FROM events
            JOIN runs USING (run_id) WHERE run_id = $parent AND position <= $fork_step AND kind = 'step_taken'

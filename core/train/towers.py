@@ -23,7 +23,7 @@ from transformers import PreTrainedModel
 from core.encode.adapter import LowRankChange, adaptable_layers, load_adapter, save_adapter
 from core.encode.checkpoint import WEIGHTS, CheckpointSpec, architecture, load_weights, max_positions_of
 from core.encode.encoder import compute_dtype
-from core.encode.forward import batches_by_length, chunk_row, join_state, pooled_vectors
+from core.encode.forward import batches_by_length, chunk_row, join_state, padded_rows, pooled_vectors
 from core.encode.tokens import FastTokenizer
 from core.errors import BadCheckpoint
 
@@ -164,7 +164,8 @@ class TrainableTowers:
     def _embed(self, tower: PreTrainedModel, rows: Sequence[list[int]]) -> torch.Tensor:
         vectors, order = [], []
         for batch in batches_by_length([len(row) for row in rows], _BATCH_TOKENS[self.device.type]):
-            vectors.append(pooled_vectors(tower, [rows[i] for i in batch], self.spec, self.tokenizer.pad_id, _WIDTH_STEP))
+            padded = padded_rows([rows[i] for i in batch], tower, self.tokenizer.pad_id, _WIDTH_STEP)
+            vectors.append(pooled_vectors(tower, self.spec, *padded))
             order += batch
         if not vectors:
             return torch.zeros(0, self.dim, device=self.device)

@@ -1,10 +1,11 @@
-"""Figures say what the trace says: read back out of the plotly objects."""
+"""Figures say what the trace says: read back out of the plotly objects, which refuse what plotly does not know."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import numpy as np
+import plotly.graph_objects as go
 import pytest
 
 from core.config import EpisodeConfig
@@ -35,7 +36,7 @@ def trace_of(*q_values: float, threshold: float | None = 0.3, content: float | N
 
 
 def test_best_q_has_a_point_a_step_and_the_rejected_one() -> None:
-    figure = best_q_figure(trace_of(0.9, 0.5))
+    figure = go.Figure(best_q_figure(trace_of(0.9, 0.5)))
     (line,) = figure.data
     assert list(line.x) == ["step 1", "step 2", "stop"]
     assert list(line.y) == [0.9, 0.5, 0.25]
@@ -45,27 +46,27 @@ def test_best_q_has_a_point_a_step_and_the_rejected_one() -> None:
 
 
 def test_best_q_without_threshold_or_steps() -> None:
-    figure = best_q_figure(trace_of(threshold=None))
+    figure = go.Figure(best_q_figure(trace_of(threshold=None)))
     assert not figure.layout.shapes
     assert list(figure.data[0].x) == ["stop"]
 
 
 def test_the_distribution_counts_every_chunk() -> None:
     values = np.random.default_rng(0).normal(size=1000).astype(np.float32)
-    figure = distribution_figure(values, 0.4)
+    figure = go.Figure(distribution_figure(values, 0.4))
     assert sum(figure.data[0].y) == 1000
     assert figure.layout.shapes[0].x0 == 0.4
     assert figure.layout.yaxis.type == "log"
-    assert not distribution_figure(values, None).layout.shapes
+    assert not go.Figure(distribution_figure(values, None)).layout.shapes
 
 
 @pytest.mark.parametrize("values", [np.zeros(5, np.float32), np.array([0.5], np.float32)])
 def test_the_distribution_of_equal_values(values: np.ndarray) -> None:
-    assert sum(distribution_figure(values, None).data[0].y) == len(values)
+    assert sum(go.Figure(distribution_figure(values, None)).data[0].y) == len(values)
 
 
 def test_parts_add_up_to_q() -> None:
-    content, position = parts_figure(trace_of(0.9, 0.5, content=0.6)).data
+    content, position = go.Figure(parts_figure(trace_of(0.9, 0.5, content=0.6))).data
     assert (content.name, position.name) == ("content", "position")
     np.testing.assert_allclose(np.add(content.y, position.y), [0.9, 0.5])
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from transformers import BertConfig, BertModel
 
 from core.encode.checkpoint import CheckpointSpec
-from core.encode.forward import batches_by_length, chunk_row, join_state, padded_width, pooled_vectors
+from core.encode.forward import batches_by_length, chunk_row, join_state, padded_rows, padded_width, pooled_vectors
 from core.encode.tokens import FastTokenizer
 
 Parts = list[list[int]]
@@ -86,5 +86,5 @@ def test_half_precision_comes_in_few_widths_and_padding_says_nothing() -> None:
     tower = tower.to(torch.bfloat16)
     assert [padded_width(n, tower, 16) for n in (1, 16, 17, 33, 40)] == [16, 16, 32, 40, 40]
     rows = [[2, 7, 9, 3], [2, 8, 3]]
-    padded = pooled_vectors(tower, rows, spec_of(), 0)
-    assert torch.allclose(padded, pooled_vectors(tower, rows, spec_of(), 0, width_step=1), atol=0.02)
+    padded, tight = (pooled_vectors(tower, spec_of(), *padded_rows(rows, tower, 0, step)) for step in (16, 1))
+    assert torch.allclose(padded, tight, atol=0.02)

@@ -1,0 +1,56 @@
+"""A pass through an encoder as one call of C++ instead of some two hundred calls out of Python.
+
+Each of those takes the interpreter's lock anew. Beside a thread that is busy in Python, which draws a page or reads a document, each waits 5 ms for it, so
+that a pass takes fifty times as long (`python -m benchmarks busy`). A traced pass takes the lock once. It is made of the same kernels, and before it is used
+its values are checked to be the same bit for bit; a pass of which that is not true is left as it is.
+Decides that only passes on a CPU are traced: on a GPU tracing also fuses kernels, which changes values. Knows nothing of checkpoints and texts.
+"""
+
+from __future__ import annotations
+
+import logging
+import warnings
+from collections.abc import Callable
+
+import torch
+from transformers import PreTrainedModel
+
+from core.encode.checkpoint import max_positions_of
+
+Pass = Callable[..., torch.Tensor]
+"""What an encoder, and perhaps something behind it, makes of (B, T) integers: token ids, attention mask and perhaps segments."""
+
+_TRACED = (2, 32, 5)
+"""Rows, tokens and padding of the batch that is traced."""
+_COMPARED = ((1, 16, 0), _TRACED, (3, 48, 7))
+
+
+def traced(plain: Pass, encoder: PreTrainedModel, n_inputs: int = 2) -> Pass:
+    """The same pass, quicker where it can be. `encoder`, in evaluation mode, stays on its device from now on."""
+    if encoder.device.type != "cpu":
+        return plain
+
+    def named(*inputs: torch.Tensor) -> torch.Tensor:  # methods and partial functions have no name that torch takes
+        return plain(*inputs)
+
+    try:
+        with torch.no_grad(), warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of constants, which the comparison finds out, and of newer ways, which come back to Python
+            trace: Callable[..., Pass] = torch.jit.trace
+            quick = trace(named, _batch(encoder, _TRACED)[:n_inputs], check_trace=False)
+            same = all(torch.equal(plain(*batch), quick(*batch)) for batch in (_batch(encoder, shape)[:n_inputs] for shape in _COMPARED))
+    except Exception:
+        logging.getLogger(__name__).info("an encoder can't be traced", exc_info=True)
+        return plain
+    return quick if same else plain
+
+
+def _batch(encoder: PreTrainedModel, shape: tuple[int, int, int]) -> tuple[torch.Tensor, ...]:
+    """ids, mask and segments of some tokens, the last row with padding."""
+    n_rows, n_tokens, padding = shape
+    n_tokens = min(n_tokens, max_positions_of(encoder))
+    ids = (torch.arange(n_rows * n_tokens) % encoder.config.vocab_size).reshape(n_rows, n_tokens)
+    mask, segments = torch.ones_like(ids), torch.zeros_like(ids)
+    mask[-1, n_tokens - min(padding, n_tokens // 2) :] = 0
+    segments[:, n_tokens // 2 :] = 1
+    return ids, mask, segments

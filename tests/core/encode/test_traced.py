@@ -1,0 +1,108 @@
+"""A traced pass gives what it gave before, bit for bit, whatever the batch; one of which that is not true is left alone."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import pytest
+import torch
+from transformers import (
+    BertConfig,
+    BertModel,
+    DistilBertConfig,
+    DistilBertModel,
+    MPNetConfig,
+    MPNetModel,
+    PretrainedConfig,
+    PreTrainedModel,
+    RobertaConfig,
+    RobertaModel,
+)
+
+from core.encode.checkpoint import CheckpointSpec
+from core.encode.forward import pooled_vectors
+from core.encode.traced import Pass, traced
+
+SIZES = {"vocab_size": 60, "hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 2, "num_attention_heads": 4, "max_position_embeddings": 70}
+DISTIL = {"vocab_size": 60, "dim": 32, "hidden_dim": 48, "n_layers": 2, "n_heads": 4, "max_position_embeddings": 70}
+
+
+class Moody(BertModel):
+    """Decides by its input, which a trace can't hold."""
+
+    def forward(self, input_ids: torch.Tensor, attention_mask: torch.Tensor, **others: Any) -> Any:
+        told = super().forward(input_ids=input_ids, attention_mask=attention_mask, **others)
+        if len(input_ids) == 3:
+            told.last_hidden_state = -told.last_hidden_state
+        return told
+
+
+def batches(pad_id: int) -> list[tuple[torch.Tensor, ...]]:
+    """ids, mask and segments of several widths, with padding and without."""
+    made = []
+    for n_rows, n_tokens, padding in ((1, 1, 0), (1, 16, 3), (4, 33, 0), (7, 64, 20), (3, 64, 63)):
+        ids = torch.randint(3, 60, (n_rows, n_tokens), generator=torch.Generator().manual_seed(n_tokens))
+        mask = torch.ones_like(ids)
+        ids[0, n_tokens - padding :], mask[0, n_tokens - padding :] = pad_id, 0
+        made.append((ids, mask, (torch.arange(n_tokens) % 2).expand(n_rows, -1)))
+    return made
+
+
+def values(of: Pass, asked: list[tuple[torch.Tensor, ...]], n_inputs: int = 2) -> list[torch.Tensor]:
+    with torch.inference_mode():
+        return [of(*batch[:n_inputs]) for batch in asked]
+
+
+def equal(ours: list[torch.Tensor], theirs: list[torch.Tensor]) -> bool:
+    return all(torch.equal(a, b) for a, b in zip(ours, theirs, strict=True))
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+@pytest.mark.parametrize(
+    ("family", "config"),
+    [
+        (BertModel, BertConfig(**SIZES)),
+        (RobertaModel, RobertaConfig(**SIZES, pad_token_id=1)),
+        (MPNetModel, MPNetConfig(**SIZES, pad_token_id=1)),
+        (DistilBertModel, DistilBertConfig(**DISTIL)),
+    ],
+)
+def test_a_traced_pass_gives_the_same_vectors(family: type[PreTrainedModel], config: PretrainedConfig, dtype: torch.dtype) -> None:
+    encoder = family(config).eval().requires_grad_(False).to(dtype)
+    plain = partial(pooled_vectors, encoder, CheckpointSpec(name="made", trained=False, scale=0.5))
+    asked = batches(config.pad_token_id)
+    before = values(plain, asked)
+    quick = traced(plain, encoder)
+    assert quick is not plain
+    for _ in range(3):  # the first passes are still being optimised
+        assert equal(values(quick, asked), before)
+
+
+def test_segments_are_heard() -> None:
+    encoder = BertModel(BertConfig(**SIZES)).eval().requires_grad_(False)
+
+    def plain(ids: torch.Tensor, mask: torch.Tensor, segments: torch.Tensor) -> torch.Tensor:
+        states: torch.Tensor = encoder(input_ids=ids, attention_mask=mask, token_type_ids=segments).last_hidden_state
+        return states
+
+    quick = traced(plain, encoder, 3)
+    asked = batches(0)
+    assert quick is not plain
+    assert equal(values(quick, asked, 3), values(plain, asked, 3))
+    assert not equal(values(quick, asked, 3), values(quick, [(ids, mask, torch.zeros_like(ids)) for ids, mask, _ in asked], 3))
+
+
+def test_what_a_trace_can_not_hold_is_left_as_it_was() -> None:
+    encoder = Moody(BertConfig(**SIZES)).eval().requires_grad_(False)
+    plain = partial(pooled_vectors, encoder, CheckpointSpec(name="made", trained=False))
+    assert traced(plain, encoder) is plain
+
+
+def test_what_can_not_be_traced_is_left_as_it_was() -> None:
+    encoder = BertModel(BertConfig(**SIZES)).eval().requires_grad_(False)
+
+    def plain(ids: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+        raise NotImplementedError("no trace of this")
+
+    assert traced(plain, encoder) is plain
