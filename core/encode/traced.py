@@ -3,6 +3,7 @@
 Each of those takes the interpreter's lock anew. Beside a thread that is busy in Python, which draws a page or reads a document, each waits 5 ms for it, so
 that a pass takes fifty times as long (`python -m benchmarks busy`). A traced pass takes the lock once. It is made of the same kernels, and before it is used
 its values are checked to be the same bit for bit; a pass of which that is not true is left as it is.
+torch keeps the graphs of traced functions, with all weights, until the process ends; the weights of a traced module go with its encoder.
 Decides that only passes on a CPU are traced: on a GPU tracing also fuses kernels, which changes values. Knows nothing of checkpoints and texts.
 """
 
@@ -13,7 +14,9 @@ import warnings
 from collections.abc import Callable
 
 import torch
+from torch import nn
 from transformers import PreTrainedModel
+from transformers.utils import logging as transformers_logging
 
 from core.encode.checkpoint import max_positions_of
 
@@ -25,23 +28,34 @@ _TRACED = (2, 32, 5)
 _COMPARED = ((1, 16, 0), _TRACED, (3, 48, 7))
 
 
+class _Module(nn.Module):
+    """A pass with the weights that it needs."""
+
+    def __init__(self, plain: Pass, encoder: PreTrainedModel) -> None:
+        super().__init__()
+        self.encoder, self._plain = encoder, plain
+
+    def forward(self, *inputs: torch.Tensor) -> torch.Tensor:
+        return self._plain(*inputs)
+
+
 def traced(plain: Pass, encoder: PreTrainedModel, n_inputs: int = 2) -> Pass:
-    """The same pass, quicker where it can be. `encoder`, in evaluation mode, stays on its device from now on."""
+    """The same pass of `n_inputs` tensors, quicker where it can be. `encoder`, in evaluation mode, stays on its device from now on."""
     if encoder.device.type != "cpu":
         return plain
-
-    def named(*inputs: torch.Tensor) -> torch.Tensor:  # methods and partial functions have no name that torch takes
-        return plain(*inputs)
-
+    said = transformers_logging.get_verbosity()
+    transformers_logging.set_verbosity_error()  # tracing asks a model for everything that it has, a loss as well
     try:
         with torch.no_grad(), warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of constants, which the comparison finds out, and of newer ways, which come back to Python
             trace: Callable[..., Pass] = torch.jit.trace
-            quick = trace(named, _batch(encoder, _TRACED)[:n_inputs], check_trace=False)
+            quick = trace(_Module(plain, encoder), _batch(encoder, _TRACED)[:n_inputs], check_trace=False)
             same = all(torch.equal(plain(*batch), quick(*batch)) for batch in (_batch(encoder, shape)[:n_inputs] for shape in _COMPARED))
     except Exception:
         logging.getLogger(__name__).info("an encoder can't be traced", exc_info=True)
         return plain
+    finally:
+        transformers_logging.set_verbosity(said)
     return quick if same else plain
 
 

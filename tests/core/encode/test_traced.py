@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
 from functools import partial
 from typing import Any
 
@@ -77,6 +79,16 @@ def test_a_traced_pass_gives_the_same_vectors(family: type[PreTrainedModel], con
     assert quick is not plain
     for _ in range(3):  # the first passes are still being optimised
         assert equal(values(quick, asked), before)
+
+
+def test_the_weights_go_with_their_encoder() -> None:
+    encoder = BertModel(BertConfig(**SIZES)).eval().requires_grad_(False)
+    weight = weakref.ref(encoder.embeddings.word_embeddings.weight)
+    quick = traced(partial(pooled_vectors, encoder, CheckpointSpec(name="made", trained=False)), encoder)
+    values(quick, batches(0))
+    del encoder, quick
+    gc.collect()
+    assert weight() is None
 
 
 def test_segments_are_heard() -> None:
