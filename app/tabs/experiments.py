@@ -37,6 +37,8 @@ from core.sparc.retriever import SPARC
 Update = dict[Any, Any]
 _ID = re.compile(r"[0-9a-f]{32}")
 _MOST_PAGES = 1_000_000
+_HIDES = "() => ({__type__: 'update', visible: false})"
+"""In the browser, before the next press: the file at hand is of earlier choices."""
 _ADDRESS = re.compile(r"https?://[\w.:\[\]-]+")
 
 
@@ -103,6 +105,7 @@ class ExperimentsTab(ExperimentsLayout):
         self.explore.click(self._sends(self._explore), place, self._outputs, **quick)
         replaying = self.replay.click(self._sends(self._replay), place, self._outputs, **slow)
         self.cancel.click(self._sends(self._cancelled), None, self._outputs, cancels=[replaying], **quick)
+        gr.on([control.change for control in (self.scope, self.form, self.with_text)], None, outputs=self.download, js=_HIDES, api_visibility="private")
         self.export.click(self._sends(self._export), [*place, self.scope, self.form, self.with_text], self._outputs, **slow)
         self.upload.upload(self._sends(self._import), [*place, self.upload], self._outputs, **slow)
         if not self.services.settings.public:
@@ -300,7 +303,7 @@ class ExperimentsTab(ExperimentsLayout):
         if len(selected) > MAX_SELECTED:
             raise BadRequest(f"{len(selected)} runs are more than {MAX_SELECTED}; for exports, narrow the filters and choose all that match")
         looking = replace(looking, selected=tuple(selected))
-        return {**self._listed(session, looking), **self._charted(session, looking)}
+        return {**self._listed(session, looking), **self._charted(session, looking), self.download: gr.DownloadButton(visible=False)}
 
     def _charted(self, session: Session, looking: Looking) -> Update:
         if not looking.selected:

@@ -258,9 +258,10 @@ def open_experiments(page: Page) -> None:
 
 
 def downloaded(page: Page, path: Path) -> Path:
-    """Prepares the export that is chosen, and takes it."""
-    page.locator("#qx-runs-prepare").click()
+    """Prepares the export that is chosen, and takes it; a file of other choices must not be on offer any more."""
     button = page.locator("#qx-runs-download")
+    expect(button).to_be_hidden(timeout=30_000)
+    page.locator("#qx-runs-prepare").click()
     expect(button).to_be_visible(timeout=30_000)
     with page.expect_download() as taken:
         button.click()
