@@ -31,6 +31,7 @@ _HELP = {
     "accumulate": "parts of a batch whose gradients are summed",
     "steps": "most chunks an episode takes",
     "rank": "of the LoRA changes; 0 trains whole matrices",
+    "dropout": "share of activations that the towers drop while they train",
     "learning_rate": "initial rate",
     "warmup": "updates over which it rises",
     "final_share": "share of rate and temperature at the end",

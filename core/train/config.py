@@ -20,7 +20,7 @@ POSITION_KINDS: tuple[PositionKind, ...] = ("relative", "none")
 
 _LEAST = {"updates": 1, "episodes": 1, "accumulate": 1, "steps": 1, "rank": 0, "validate_every": 1, "n_validation": 1, "warmup": 0, "seed": 0}
 """Smallest value of each whole number."""
-_UNIT = ("gamma", "trace_lambda", "ema", "final_share", "exploring_starts")
+_UNIT = ("gamma", "trace_lambda", "ema", "final_share", "exploring_starts", "dropout")
 """Settings between 0 and 1."""
 _NOT_NEGATIVE = ("learning_rate", "weight_decay", "ranking_weight")
 
@@ -45,6 +45,8 @@ class TrainConfig:
     position_kind: PositionKind = "relative"
     rank: int = 32
     """Rank of the LoRA changes; 0 trains the whole encoder blocks."""
+    dropout: float = 0.0
+    """Share of the activations that the online towers drop while they train, anew in every pass; targets and validation drop none."""
     learning_rate: float = 6e-4
     warmup: int = 20
     """Updates over which the rate rises from 0."""

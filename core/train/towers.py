@@ -60,8 +60,8 @@ class _Rounded(nn.Module):
 class TrainableTowers:
     """State and action tower, online and target, on one device."""
 
-    def __init__(self, spec: CheckpointSpec, base: Path, *, rank: int, with_targets: bool, device: torch.device, seed: int) -> None:
-        """`base`: folder of the base encoder. Raises BadCheckpoint when it can't be used."""
+    def __init__(self, spec: CheckpointSpec, base: Path, *, rank: int, with_targets: bool, device: torch.device, seed: int, dropout: float = 0.0) -> None:
+        """`base`: folder of the base encoder. `dropout`: of the online towers. Raises BadCheckpoint when the base can't be used."""
         self.spec = spec
         self.device = device
         self.tokenizer = FastTokenizer(base)
@@ -75,6 +75,9 @@ class TrainableTowers:
         self.dim = int(pristine.config.hidden_size)
         self.online = {name: trainable_tower(copy.deepcopy(pristine), rank, dtype).to(device) for name in TOWERS}
         self.targets = {name: self._twin(name, pristine, dtype) for name in TOWERS} if with_targets else self.online
+        if dropout:
+            for tower in self.online.values():
+                _drop(tower, dropout)
         if device.type == "cpu":  # the backward pass of fused attention is several times slower here than that of plain products
             for tower in self.online.values():
                 tower.set_attn_implementation("eager")
@@ -193,6 +196,13 @@ def trainable_tower(tower: PreTrainedModel, rank: int, dtype: torch.dtype) -> Pr
         if "parametrizations" not in name:
             parameter.data = parameter.data.to(dtype)
     return tower
+
+
+def _drop(tower: PreTrainedModel, share: float) -> None:
+    """Lets a tower drop that share of its activations in every pass. Draws from torch's global generator."""
+    for module in tower.train().modules():
+        if isinstance(module, nn.Dropout):
+            module.p = share
 
 
 def changes_of(tower: PreTrainedModel) -> Iterator[tuple[str, torch.Tensor]]:

@@ -54,7 +54,15 @@ class Trainer:
         self.spec = plan.spec.model_copy(update={"base_sha256": sha256_of(weights)})
         self._base = plan.base
         config = plan.config
-        self.towers = TrainableTowers(self.spec, plan.base, rank=config.rank, with_targets=config.target_towers, device=self.device, seed=config.seed)
+        self.towers = TrainableTowers(
+            self.spec,
+            plan.base,
+            rank=config.rank,
+            with_targets=config.target_towers,
+            device=self.device,
+            seed=config.seed,
+            dropout=config.dropout,
+        )
         if config.start_from is not None:
             self.towers.start_from(_adapters_of(config.start_from, self.spec), config.start_from)
         self.sitting = Sitting(folder, {"config": config.to_json(), "spec": self.spec.model_dump(mode="json"), "data": self.mixture.name})
@@ -77,6 +85,7 @@ class Trainer:
         alpha = config.temperature(update)
         seed = int.from_bytes(hashlib.sha256(f"{config.seed} {update}".encode()).digest()[:7], "big")
         generator = torch.Generator(self.device).manual_seed(seed)
+        torch.manual_seed(seed + 1)  # what dropout draws from
         examples = self.mixture.draw(Random(f"training {config.seed} {update}"), config.episodes)
         self.optimizer.zero_grad()
         parts = []

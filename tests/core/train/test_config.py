@@ -32,6 +32,7 @@ def test_a_setting_of_another_version_is_named() -> None:
         ({"gamma": 1.01}, "gamma 1.01 must be between 0 and 1"),
         ({"trace_lambda": -0.1}, "trace lambda -0.1 must be between 0 and 1"),
         ({"ema": 2.0}, "ema 2.0 must be between 0 and 1"),
+        ({"dropout": 1.5}, "dropout 1.5 must be between 0 and 1"),
         ({"final_share": 1.5}, "final share 1.5 must be between 0 and 1"),
         ({"learning_rate": -1e-3}, "learning rate -0.001 must not be negative"),
         ({"weight_decay": -1.0}, "weight decay -1.0 must not be negative"),

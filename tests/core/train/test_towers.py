@@ -29,12 +29,12 @@ TowersOf = Callable[..., TrainableTowers]
 
 @pytest.fixture
 def towers_of(base: Path) -> TowersOf:
-    """`towers_of(rank=4, with_targets=True, seed=0, **spec)`: towers on the tiny encoder, in float32 unless told otherwise."""
+    """`towers_of(rank=4, with_targets=True, seed=0, dropout=0.0, **spec)`: towers on the tiny encoder, in float32 unless told otherwise."""
 
-    def build(rank: int = 4, *, with_targets: bool = True, seed: int = 0, **fields: Any) -> TrainableTowers:
+    def build(rank: int = 4, *, with_targets: bool = True, seed: int = 0, dropout: float = 0.0, **fields: Any) -> TrainableTowers:
         served = {"vectors": "float32", "position_kind": "relative", "position_resolution": 1 / 64} | fields
         spec = CheckpointSpec(name="tiny", trained=True, base=".", weights="adapters" if rank else "towers", halves=1, scale=1 / 3, **served)
-        return TrainableTowers(spec, base, rank=rank, with_targets=with_targets, device=CPU, seed=seed)
+        return TrainableTowers(spec, base, rank=rank, with_targets=with_targets, device=CPU, seed=seed, dropout=dropout)
 
     return build
 
@@ -113,6 +113,22 @@ def test_weights_are_formed_anew_outside_and_once_within(towers_of: TowersOf) ->
         stale = layer.weight
     shake(towers)
     assert not torch.equal(layer.weight, stale)
+
+
+@torch.no_grad()
+def test_only_the_towers_under_training_drop_activations(towers_of: TowersOf, base: Path, tmp_path: Path) -> None:
+    towers = towers_of(dropout=0.3)
+    for embed in (towers.embed_chunks, lambda texts, target=False: towers.embed_states([(text, TEXTS[:1]) for text in texts], target=target)):
+        torch.manual_seed(5)
+        first, second = embed(TEXTS), embed(TEXTS)
+        assert not torch.allclose(first, second, atol=1e-3)
+        torch.manual_seed(5)
+        torch.testing.assert_close(embed(TEXTS), first, rtol=0, atol=0)  # so that a training goes on as it would have
+        torch.testing.assert_close(embed(TEXTS, target=True), embed(TEXTS, target=True), rtol=0, atol=0)
+    shutil.copytree(base, tmp_path / "base")
+    towers.save(tmp_path)
+    write_spec(tmp_path, towers.spec)
+    np.testing.assert_allclose(DualEncoder(tmp_path, "cpu").encode_chunks(TEXTS), towers.embed_chunks(TEXTS, target=True).numpy(), atol=1e-5)
 
 
 @pytest.mark.parametrize(("rank", "with_targets"), [(4, True), (4, False), (0, True)])
