@@ -14,7 +14,7 @@ import numpy as np
 import plotly.graph_objects as go
 
 from core.events import Trace
-from core.studies.report import Chart
+from core.studies.report import Chart, Line
 
 INK = "#7b818c"
 """Readable on white and on near-black (4.0:1 and 4.6:1)."""
@@ -133,11 +133,23 @@ def parts_figure(trace: Trace) -> Drawing:
     return _drawing(bars, None, zero, barmode="relative", showlegend=True, legend=legend, margin={"l": 48, "r": 16, "t": 34, "b": 40})
 
 
+def line_colours(lines: Sequence[Line]) -> list[str]:
+    """A dashed curve has the colour of the line before it, whose target it is; a dashed straight line is ink."""
+    colours: list[str] = []
+    n_solid = 0
+    for line in lines:
+        if line.dashed:
+            colours.append(colours[-1] if colours and len(line.x) > 2 else INK)
+        else:
+            colours.append(STEP_COLOURS[n_solid % len(STEP_COLOURS)])
+            n_solid += 1
+    return colours
+
+
 def chart_figure(chart: Chart) -> go.Figure:
     """A study's chart."""
     figure = _figure(320)
-    for i, line in enumerate(chart.lines):
-        colour = INK if line.dashed and len(line.x) == 2 else STEP_COLOURS[i % len(STEP_COLOURS)]
+    for line, colour in zip(chart.lines, line_colours(chart.lines), strict=True):
         mode = "markers" if line.points_only else "lines" if line.dashed else "lines+markers"
         dash = "dash" if line.dashed else "solid"
         figure.add_scatter(x=line.x, y=line.y, name=line.name, mode=mode, line={"color": colour, "width": 2, "dash": dash}, marker={"color": colour, "size": 6})

@@ -10,7 +10,7 @@ import math
 from collections.abc import Sequence
 from html import escape
 
-from core.figures import INK, LINE, STEP_COLOURS
+from core.figures import INK, LINE, line_colours
 from core.studies.report import Chart, Line
 
 WIDTH, HEIGHT = 460, 320
@@ -60,8 +60,7 @@ def _panel(chart: Chart) -> str:
     parts.append(f'<text x="{(LEFT + WIDTH - RIGHT) / 2:.0f}" y="{HEIGHT - 12}" text-anchor="middle">{escape(chart.x_title)}</text>')
     middle = (TOP + HEIGHT - BOTTOM) / 2
     parts.append(f'<text transform="translate(14 {middle:.0f}) rotate(-90)" text-anchor="middle">{escape(chart.y_title)}</text>')
-    for i, line in enumerate(chart.lines):
-        colour = INK if line.dashed and len(line.x) == 2 else STEP_COLOURS[i % len(STEP_COLOURS)]
+    for i, (line, colour) in enumerate(zip(chart.lines, line_colours(chart.lines), strict=True)):
         parts.append(_drawn(line, across, up, colour))
         if len(chart.lines) > 1:
             y = HEIGHT + LEGEND_LINE * i

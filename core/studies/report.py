@@ -29,7 +29,7 @@ class Line:
     y: tuple[float | None, ...]
     points_only: bool = False
     dashed: bool = False
-    """For what is no measurement: a diagonal, a target."""
+    """For what is no measurement: a diagonal, or what the line before it is to reach."""
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@ from core.config import EpisodeConfig
 from core.events import RunStarted, StepTaken, Stopped, Trace
 from core.figures import (
     CURVE_POINTS,
+    INK,
     STEP_COLOURS,
     best_q_figure,
     block_of,
@@ -20,6 +21,7 @@ from core.figures import (
     counts_figure,
     curves_figure,
     distribution_figure,
+    line_colours,
     parts_figure,
     step_colour,
     step_figure,
@@ -91,6 +93,12 @@ def test_a_chart_of_a_study() -> None:
     ]
     assert (figure.layout.xaxis.type, figure.layout.yaxis.type, figure.layout.xaxis.title.text) == ("log", "linear", "tokens")
     assert figure.layout.showlegend
+
+
+def test_a_line_has_its_colour_and_a_target_that_of_its_line() -> None:
+    x, solid = (0.0, 1.0, 2.0), [Line(f"line {i}", (0.0, 1.0, 2.0), (0.0, 1.0, 2.0)) for i in range(3)]
+    target, diagonal = Line("target", x, x, dashed=True), Line("ideal", x[:2], x[:2], dashed=True)
+    assert line_colours([solid[0], target, solid[1], diagonal, solid[2]]) == [*STEP_COLOURS[:1] * 2, STEP_COLOURS[1], INK, STEP_COLOURS[2]]
 
 
 def updates(*success: float, **more: Any) -> list[dict[str, Any]]:
