@@ -53,6 +53,12 @@ def test_several_trainings_have_names_of_their_own() -> None:
     assert names == ["narrative, seed 0", "narrative, seed 1", "narrative, without soft values, seed 0"]
 
 
+def test_how_long_and_how_closely_watched_is_no_name() -> None:
+    usual = [make_training([0.2, 0.9]), make_training([0.2, 0.9], updates=30, validate_every=7, n_validation=9)]
+    report = curves([*usual, make_training([0.2, 0.5], dropout=0.1, exploring_starts=0.5)])
+    assert [row[0] for row in report.tables[0].rows] == ["narrative (1)", "narrative (2)", "narrative, dropout 0.1, exploring starts 0.5"]
+
+
 def test_ablations_gather_seeds() -> None:
     trainings = [make_training([0.2, score], seed=seed) for seed, score in enumerate((0.9, 0.8, 1.0))]
     trainings += [make_training([0.2, 0.6, 0.5], seed=seed, soft_values=False) for seed in range(2)]
