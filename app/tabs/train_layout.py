@@ -42,7 +42,10 @@ _LABELS = {
     "n_validation": ("Validation examples", ""),
     "validate_every": ("Validate every", "Updates between validations; the best agent so far is kept at each"),
     "ranking_temperature": ("Ranking temperature", "Of the ranking loss, in units of Q"),
+    "objective": ("Objective", "pqn: Q-RAG algorithm 1; supervised: cross-entropy on the support"),
     "final_share": ("Final share", ""),
+    "dropout": ("Dropout", "Share of activations dropped while it trains"),
+    "exploring_starts": ("Exploring starts", "Share of episodes that begin with a part of their support taken, or a mistake"),
     "bootstrap_at_cap": ("Bootstrap at the step cap", ""),
     "penalize_extra_steps": ("Penalise extra steps", ""),
 }
