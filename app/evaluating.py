@@ -156,7 +156,7 @@ class Evaluations:
             questions = None if order.questions is None else _keep_questions(order.questions)
             name = str(questions) if questions is not None else order.task
             length = parse_length(order.length or str(TASKS[order.task].length)) if _has_length(order.task) else None
-            asked = order.n or TASKS[order.task].n if length else None
+            asked = (order.n or TASKS[order.task].n) if length else None
             if length and asked:  # first: composing thirty haystacks of a million tokens takes most of a minute, refused or not
                 self.services.allowance.read(order.owner, len(agents) * asked * length)
             task = self._load(name, order.part, length, order.n, order.seed, agents[0].encoder.tokenizer)

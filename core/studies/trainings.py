@@ -32,8 +32,8 @@ _SWITCHES = {
     "bootstrap_at_cap": "bootstrap at the step cap",
 }
 """How a switch that was turned reads."""
-_UNTOLD = ("seed", "updates", "validate_every", "n_validation")
-"""Settings that set no kind of training apart: how often, how long, how closely watched."""
+_NOT_IN_NAMES = ("data", "updates", "validate_every", "n_validation")
+"""Settings that a curve's name leaves out: it begins with the data, and the curve shows how long it was trained and how closely watched."""
 
 
 def trainings_in(path: Path) -> list[Path]:
@@ -141,9 +141,9 @@ def _validated(events: Events) -> list[dict[str, Any]]:
     return validated
 
 
-def _variants(trainings: Sequence[Events], *told: str) -> list[str]:
-    """What sets each training apart from most of them, but for what is `told` already; a setting that an older version did not know counts as its own value."""
-    configs = [{name: value for name, value in events[0]["config"].items() if name not in (*_UNTOLD, *told)} for events in trainings]
+def _variants(trainings: Sequence[Events], left_out: Sequence[str] = ()) -> list[str]:
+    """What sets each training apart from most of them, seed and `left_out` aside; a setting that an older version did not know counts as its own value."""
+    configs = [{name: value for name, value in events[0]["config"].items() if name not in ("seed", *left_out)} for events in trainings]
     names = list(dict.fromkeys(name for config in configs for name in config))
     usual = {name: Counter(json.dumps(config.get(name)) for config in configs).most_common(1)[0][0] for name in names}
     return [
@@ -161,7 +161,7 @@ def _names(trainings: Sequence[Events]) -> list[str]:
     """Distinct names: the data, then what sets a training apart if that is soon said, then the seed, then a number."""
     names = [f"{events[0]['config'].get('data', 'training')}" for events in trainings]
     if len(set(names)) < len(names):
-        variants = [variant if len(variant) <= MAX_VARIANT else "full" for variant in _variants(trainings, "data")]
+        variants = [variant if len(variant) <= MAX_VARIANT else "full" for variant in _variants(trainings, _NOT_IN_NAMES)]
         names = [name if variant == "full" else f"{name}, {variant}" for name, variant in zip(names, variants, strict=True)]
     if len(set(names)) < len(names) and len({events[0]["config"].get("seed") for events in trainings}) > 1:
         names = [f"{name}, seed {events[0]['config'].get('seed')}" for name, events in zip(names, trainings, strict=True)]

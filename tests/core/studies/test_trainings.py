@@ -59,6 +59,11 @@ def test_how_long_and_how_closely_watched_is_no_name() -> None:
     assert [row[0] for row in report.tables[0].rows] == ["narrative (1)", "narrative (2)", "narrative, dropout 0.1, exploring starts 0.5"]
 
 
+def test_ablations_of_other_lengths_are_not_averaged() -> None:
+    (table,) = ablations([make_training([0.2, 0.9]), make_training([0.2, 0.9], seed=1), make_training([0.2, 0.5], updates=30)]).tables
+    assert [row[:3] for row in table.rows[:2]] == [("full", 2, "0.900 ± 0.000"), ("updates 30", 1, "0.500")]
+
+
 def test_ablations_gather_seeds() -> None:
     trainings = [make_training([0.2, score], seed=seed) for seed, score in enumerate((0.9, 0.8, 1.0))]
     trainings += [make_training([0.2, 0.6, 0.5], seed=seed, soft_values=False) for seed in range(2)]
