@@ -1,4 +1,4 @@
-"""What all tests share: an environment that touches neither the network nor the person's own data, and a Chromium to look at pages with.
+"""What all tests share: how often they repeat, an environment that touches neither the network nor the person's own data, and a Chromium.
 
 Decides where Chromium comes from; none at all is a failure, because a browser test that did not run has shown nothing.
 """
@@ -11,14 +11,36 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 from playwright.sync_api import Browser, BrowserContext, Page, Playwright, sync_playwright
 
 from tests.hub_stand_in import TOKEN, HubStandIn, serve_hub
 
 OpenPage = Callable[..., Page]
+
+
+@dataclass(frozen=True)
+class Counts:
+    """How often the tests repeat what they draw at random."""
+
+    examples: int
+    """Of each property."""
+    hostile_files: int
+    """Read as documents."""
+    kills: int
+    """Of processes that record into the log."""
+
+
+CAMPAIGN = bool(os.environ.get("QRAG_CAMPAIGN"))
+"""Whether this is `make campaign`, which takes its time, and not the run for every change."""
+COUNTS = Counts(examples=500, hostile_files=20_000, kills=200) if CAMPAIGN else Counts(examples=25, hostile_files=200, kills=3)
+
+settings.register_profile("qrag", max_examples=COUNTS.examples, deadline=None)  # a busy machine is no failure
+settings.load_profile("qrag")
 
 CHROMIUM_NAMES = ("chromium", "chromium-browser", "google-chrome")
 CHROMIUM_FLAGS = (
