@@ -6,7 +6,6 @@ import gc
 import os
 import shutil
 import weakref
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -27,9 +26,9 @@ def folder(tiny_checkpoints: dict[str, Path], tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def encoders() -> Iterator[InUse[DualEncoder]]:
+def encoders() -> InUse[DualEncoder]:
     """None in use yet."""
-    yield InUse(lambda folder, device: DualEncoder(folder, str(device)))
+    return InUse(lambda folder, device: DualEncoder(folder, str(device)))
 
 
 def test_who_asks_while_it_is_in_use_gets_the_same(encoders: InUse[DualEncoder], folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
