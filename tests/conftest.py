@@ -65,6 +65,34 @@ def pytest_configure(config: pytest.Config) -> None:
         os.environ["OMP_NUM_THREADS"] = "1"  # workers share the cores; threads of several on one core wait for each other
 
 
+ATTACK = "attack"
+"""Name of the property under which a test leaves a row of the table at the end of a run."""
+RecordAttack = Callable[[str, int, str], None]
+
+
+@pytest.fixture
+def record_attack(record_property: Callable[[str, object], None]) -> RecordAttack:
+    """`record_attack("PDFs changed at random", 200, "150 read, 50 refused")`: what was tried, how often, and what came of it.
+
+    For a test that attacks: it fails where an attack succeeds, and leaves this row where none did.
+    """
+
+    def record(attack: str, n_tried: int, outcome: str) -> None:
+        record_property(ATTACK, [attack, n_tried, outcome])
+
+    return record
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Prints the table of attacks, in the Markdown of docs/security.md."""
+    reports = [report for kind in ("passed", "failed") for report in terminalreporter.stats.get(kind, ()) if report.when == "call"]
+    rows = sorted(tuple(value) for report in reports for name, value in report.user_properties if name == ATTACK)
+    if rows:
+        terminalreporter.section("attacks")
+        lines = ["| attack | tried | what came of it |", "|---|---|---|", *(f"| {attack} | {n_tried:,} | {outcome} |" for attack, n_tried, outcome in rows)]
+        terminalreporter.write_line("\n".join(lines))
+
+
 @pytest.fixture(scope="session")
 def chromium_path() -> str:
     """Path of a Chromium: $CHROMIUM, else PATH, else the one playwright has or can install."""

@@ -24,7 +24,7 @@ from core.errors import BadDocument
 from core.ingest import Converter, read_documents
 from core.ingest.limits import MAX_TITLE_CHARACTERS
 from core.tasks.samples import list_samples
-from tests.conftest import COUNTS
+from tests.conftest import COUNTS, RecordAttack
 from tests.core.ingest.made import (
     docx_parts,
     encrypted_pdf,
@@ -241,7 +241,7 @@ def check(data: bytes, name: str, converter: Converter) -> str:
     return "read"
 
 
-def test_hostile_files_give_documents_or_a_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_hostile_files_give_documents_or_a_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, record_attack: RecordAttack) -> None:
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     monkeypatch.setattr(tempfile, "tempdir", None)
     sound = seeds()
@@ -267,3 +267,6 @@ def test_hostile_files_give_documents_or_a_sentence(tmp_path: Path, monkeypatch:
         assert max(sizes[quarter:]) - max(sizes[: quarter + 1]) < MAX_GROWTH
     assert list(tmp_path.iterdir()) == []
     assert len(os.listdir("/proc/self/fd")) <= n_descriptors
+    record_attack(
+        "damaged and hostile files, opened as documents", COUNTS.hostile_files, f"{outcomes['read']:,} read, {outcomes['refused']:,} refused in a sentence"
+    )
