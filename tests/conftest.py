@@ -33,11 +33,13 @@ class Counts:
     """Read as documents."""
     kills: int
     """Of processes that record into the log."""
+    tunings: int
+    """Of a tiny language model, each with a seed of its own, where one could come out right by chance."""
 
 
 CAMPAIGN = bool(os.environ.get("QRAG_CAMPAIGN"))
 """Whether this is `make campaign`, which takes its time, and not the run for every change."""
-COUNTS = Counts(examples=500, hostile_files=20_000, kills=200) if CAMPAIGN else Counts(examples=25, hostile_files=200, kills=3)
+COUNTS = Counts(examples=500, hostile_files=20_000, kills=200, tunings=3) if CAMPAIGN else Counts(examples=25, hostile_files=200, kills=3, tunings=1)
 
 settings.register_profile("qrag", max_examples=COUNTS.examples, deadline=None)  # a busy machine is no failure
 settings.load_profile("qrag")
