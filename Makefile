@@ -11,7 +11,7 @@ CPU_INDEX := https://download.pytorch.org/whl/cpu
 PIP := .venv/bin/python -m pip --disable-pip-version-check
 STAMP := .venv/.installed-$(VARIANT)
 
-.PHONY: help setup run test campaign lint clean
+.PHONY: help setup run test tests campaign lint clean
 
 help:
 	@echo 'make run       set up and start the app      (ARGS="--port 8000" passes flags on)'
@@ -27,7 +27,11 @@ run: setup
 # In the order of their names: the long ones of the app first, so that none is left for the end.
 PYTEST := .venv/bin/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder
 
-test: lint
+# mypy takes half a minute of one core without its cache, in which browsers and servers leave time to spare.
+test: setup
+	@$(MAKE) --no-print-directory -j2 lint tests
+
+tests: setup
 	@$(PYTEST) $(ARGS)
 
 # The same tests, what they draw at random drawn far more often (COUNTS in tests/conftest.py), every table made anew. For docs/security.md.
