@@ -60,14 +60,14 @@ def chromium_path() -> str:
     return bundled
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def playwright_driver() -> Iterator[Playwright]:
-    """Playwright's driver, one a module: while it lives, its event loop counts as running, and asyncio.run in other modules would fail."""
+    """Playwright's driver. While it lives, its event loop counts as running: tests run coroutines in `tests.coroutines.run`."""
     with sync_playwright() as playwright:
         yield playwright
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def browser(playwright_driver: Playwright, chromium_path: str) -> Iterator[Browser]:
     """A headless Chromium."""
     browser = playwright_driver.chromium.launch(executable_path=chromium_path, args=list(CHROMIUM_FLAGS))
