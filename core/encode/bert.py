@@ -63,15 +63,14 @@ class Hidden(NamedTuple):
 
 
 class Bert(nn.Module):
-    """See the module. Its weights hold anything until they are loaded."""
+    """See the module. It has no weights until some are assigned (`core.encode.checkpoint.load_weights`)."""
 
     def __init__(self, config: BertSettings) -> None:
         super().__init__()
         self.config = config
-        with torch.device("meta"):  # weights that are overwritten anyway need no random values, which take a second
+        with torch.device("meta"):  # no random values that are overwritten anyway
             self.embeddings = _Embeddings(config)
             self.encoder = nn.ModuleDict({"layer": nn.ModuleList(_Layer(config) for _ in range(config.num_hidden_layers))})
-        self.to_empty(device="cpu")
 
     @property
     def device(self) -> torch.device:
@@ -98,9 +97,9 @@ class _Embeddings(nn.Module):
 
     def __init__(self, config: BertSettings) -> None:
         super().__init__()
-        self.word_embeddings = nn.Embedding(config.vocab_size, config.hidden_size)
-        self.position_embeddings = nn.Embedding(config.max_position_embeddings, config.hidden_size)
-        self.token_type_embeddings = nn.Embedding(config.type_vocab_size, config.hidden_size)
+        self.word_embeddings = _embedding(config.vocab_size, config.hidden_size)
+        self.position_embeddings = _embedding(config.max_position_embeddings, config.hidden_size)
+        self.token_type_embeddings = _embedding(config.type_vocab_size, config.hidden_size)
         self.LayerNorm = nn.LayerNorm(config.hidden_size, eps=config.layer_norm_eps)
 
     def forward(self, ids: torch.Tensor, segments: torch.Tensor) -> torch.Tensor:
@@ -108,6 +107,11 @@ class _Embeddings(nn.Module):
         embedded = self.word_embeddings(ids) + self.token_type_embeddings(segments) + self.position_embeddings(positions)
         normal: torch.Tensor = self.LayerNorm(embedded)
         return normal
+
+
+def _embedding(n: int, width: int) -> nn.Embedding:
+    """Without the normal values of its constructor: for them the meta device loads torch's compiler, two seconds."""
+    return nn.Embedding.from_pretrained(torch.empty(n, width), freeze=False)
 
 
 class _Output(nn.Module):

@@ -253,8 +253,11 @@ def _base_config(base: Path) -> dict[str, Any]:
 def load_weights(model: Encoder, weights: dict[str, torch.Tensor], origin: str) -> None:
     """Fills a tower in place. Raises BadCheckpoint on missing, unknown or misshapen weights: never a silent random layer."""
     own = {name: tensor for name, tensor in weights.items() if not name.startswith("pooler.") and not name.endswith("embeddings.position_ids")}
+    assign = isinstance(model, Bert)
+    if assign:  # copies: what safetensors reads stays tied to the file, which a training may write anew
+        own = {name: tensor.to(torch.float32, copy=True) for name, tensor in own.items()}
     try:
-        model.load_state_dict(own, strict=True)
+        model.load_state_dict(own, strict=True, assign=assign)
     except RuntimeError as error:
         raise BadCheckpoint(f"{origin} does not fit its base encoder ({_short(error)}); name the right base with --base") from error
 

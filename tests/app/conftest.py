@@ -50,7 +50,6 @@ def start_process(home: Path, *flags: str) -> tuple[RunningApp, subprocess.Popen
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     environment = {**os.environ, "QRAG_HOME": str(home)}
-    environment.pop("OMP_NUM_THREADS", None)
     with (home / "app.out").open("wb") as output:
         process = subprocess.Popen([sys.executable, "app.py", "--port", str(port), *flags], cwd=ROOT, env=environment, stdout=output, stderr=output)
     app = RunningApp(f"http://127.0.0.1:{port}", environment, home)
