@@ -17,6 +17,7 @@ import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, Playwright, sync_playwright
 
 from tests.hub_stand_in import TOKEN, HubStandIn, serve_hub
+from tests.settled import new_context
 
 OpenPage = Callable[..., Page]
 
@@ -81,7 +82,7 @@ def open_page(browser: Browser) -> Iterator[OpenPage]:
     contexts: list[BrowserContext] = []
 
     def open_(url: str, *, width: int = 1280, height: int = 900, colour_scheme: str = "light") -> Page:
-        context = browser.new_context(viewport={"width": width, "height": height}, color_scheme=colour_scheme)
+        context = new_context(browser, viewport={"width": width, "height": height}, color_scheme=colour_scheme)
         contexts.append(context)
         page = context.new_page()
         page.goto(url)

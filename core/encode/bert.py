@@ -70,7 +70,7 @@ class Bert(nn.Module):
         self.config = config
         with torch.device("meta"):  # no random values that are overwritten anyway
             self.embeddings = _Embeddings(config)
-            self.encoder = nn.ModuleDict({"layer": nn.ModuleList(_Layer(config) for _ in range(config.num_hidden_layers))})
+            self.encoder = _Layers(config)
 
     @property
     def device(self) -> torch.device:
@@ -87,9 +87,7 @@ class Bert(nn.Module):
         n_rows, n_tokens = input_ids.shape
         hidden = self.embeddings(input_ids, torch.zeros_like(input_ids) if token_type_ids is None else token_type_ids)
         mask = attention_mask.bool()[:, None, None, :].expand(n_rows, 1, n_tokens, n_tokens)
-        for layer in self.encoder["layer"]:  # type: ignore[union-attr]
-            hidden = layer(hidden, mask)
-        return Hidden(hidden)
+        return Hidden(self.encoder(hidden, mask))
 
 
 class _Embeddings(nn.Module):
@@ -111,7 +109,8 @@ class _Embeddings(nn.Module):
 
 def _embedding(n: int, width: int) -> nn.Embedding:
     """Without the normal values of its constructor: for them the meta device loads torch's compiler, two seconds."""
-    return nn.Embedding.from_pretrained(torch.empty(n, width), freeze=False)
+    embedding: nn.Embedding = nn.Embedding.from_pretrained(torch.empty(n, width), freeze=False)  # type: ignore[no-untyped-call]
+    return embedding
 
 
 class _Output(nn.Module):
@@ -136,10 +135,21 @@ class _Attention(nn.Module):
         self.output = _Output(width, config)
 
     def forward(self, hidden: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
-        heads = [project(hidden).unflatten(-1, (self._n_heads, -1)).transpose(1, 2) for project in self.self.values()]
-        seen = nn.functional.scaled_dot_product_attention(*heads, attn_mask=mask)
+        query, key, value = (project(hidden).unflatten(-1, (self._n_heads, -1)).transpose(1, 2) for project in self.self.values())
+        seen = nn.functional.scaled_dot_product_attention(query, key, value, attn_mask=mask)
         joined: torch.Tensor = self.output(seen.transpose(1, 2).flatten(2), hidden)
         return joined
+
+
+class _Layers(nn.Module):
+    def __init__(self, config: BertSettings) -> None:
+        super().__init__()
+        self.layer = nn.ModuleList(_Layer(config) for _ in range(config.num_hidden_layers))
+
+    def forward(self, hidden: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+        for layer in self.layer:
+            hidden = layer(hidden, mask)
+        return hidden
 
 
 class _Layer(nn.Module):

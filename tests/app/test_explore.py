@@ -11,6 +11,7 @@ from playwright.sync_api import Page, expect
 from core.encode.checkpoint import find_checkpoint, read_spec
 from tests.app.conftest import RunningApp, StartApp, upload, wait_ready
 from tests.conftest import OpenPage
+from tests.settled import settle
 
 CARDS = "#qx-steps .qx-step"
 
@@ -145,7 +146,7 @@ def test_five_quick_clicks_on_step_make_five_steps(running_app: RunningApp, open
     for _ in range(5):
         page.locator("#qx-step").click()
     expect(page.locator(CARDS)).to_have_count(5, timeout=30_000)
-    page.wait_for_timeout(1000)
+    settle(page)
     assert len(chosen(page)) == 5 == len(set(chosen(page)))
 
 
@@ -253,14 +254,14 @@ def test_keyboard_runs_steps_back_and_can_be_switched_off(running_app: RunningAp
     page.keyboard.press("b")
     expect(page.locator(CARDS)).to_have_count(1)
     page.locator("#qx-question textarea").press_sequentially("s")
-    page.wait_for_timeout(500)
+    settle(page)
     expect(page.locator(CARDS)).to_have_count(1)
     page.locator("#qx-title").click()
     page.keyboard.press("?")
     page.locator(".qx-keys input").uncheck()
     page.locator(".qx-keys button").click()
     page.keyboard.press("s")
-    page.wait_for_timeout(500)
+    settle(page)
     expect(page.locator(CARDS)).to_have_count(1)
 
 

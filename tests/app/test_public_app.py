@@ -16,6 +16,7 @@ from tests.app.axe import grave_faults
 from tests.app.conftest import RunningApp, served, wait_ready
 from tests.app.raw_page import RawPage, named
 from tests.conftest import OpenPage
+from tests.settled import settle
 
 KEY_A, KEY_B = "ca" * 16, "cb" * 16
 QUERY = "where was the apple before the hallway ?"
@@ -50,7 +51,7 @@ def test_axe_finds_nothing_grave_where_visitors_are_kept_apart(public_app: Runni
         page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]
         for tab in ("Experiments", "Evaluate", "Compare", "Explore"):
             page.get_by_role("tab", name=tab, exact=True).click()
-            page.wait_for_timeout(500)
+            settle(page)
             assert grave_faults(page) == []
 
 
