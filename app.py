@@ -1,5 +1,6 @@
 """Starts the app: reads the flags, builds the pages, serves them. `python app.py --help` lists the flags."""
 
+import gc
 import sys
 
 from app.freed import share_heaps
@@ -9,11 +10,12 @@ from core.errors import UserError
 
 def main() -> None:
     share_heaps()
+    gc.disable()  # nothing of what is imported ever goes; `app.start` turns it on again
     try:
         settings = Settings.from_args(sys.argv[1:])
-        from app.build import launch  # takes seconds: a wrong flag is told at once
+        from app.start import start  # takes seconds: a wrong flag is told at once
 
-        launch(settings)
+        start(settings)
     except UserError as error:
         print(error, file=sys.stderr)
         sys.exit(2)

@@ -2,26 +2,18 @@
 
 from __future__ import annotations
 
-import gc
-import os
-import signal
-import sys
-import threading
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import gradio as gr
 
-from app import api, endpoints, opening
+from app import api, endpoints
 from app.evaluating import Evaluations
-from app.explorer import Explorer
 from app.fairness import queue_up
 from app.lean import LeanBlocks
 from app.services import Services
-from app.session import Session
 from app.sessions import MAX_SESSIONS, closed_by, keep_lean
-from app.settings import USERS_VARIABLE, Settings
 from app.sparcing import SparcRuns
 from app.tabs.compare import CompareTab
 from app.tabs.evaluate import EvaluateTab
@@ -34,8 +26,6 @@ from app.visitors import RETENTION, sign_in
 from core.errors import BadRequest
 from core.experiments import new_run_id
 from core.ingest.limits import MAX_FILE_BYTES
-from core.llm import KEY_VARIABLE
-from core.tasks.samples import list_samples
 
 QUEUE_SIZE = 64
 """Events that may wait in all."""
@@ -100,15 +90,9 @@ def _heading(tab: str) -> None:
     gr.Markdown(f"## {tab}", elem_classes="qx-unseen")
 
 
-def launch(settings: Settings) -> None:
-    """Serves until stopped. Raises UserError for settings that can't work."""
-    for secret in (USERS_VARIABLE, KEY_VARIABLE):
-        os.environ.pop(secret, None)  # processes that read strangers' files must not inherit passwords
-    os.environ.setdefault("GRADIO_ANALYTICS_ENABLED", "False")
-    signal.signal(signal.SIGTERM, signal.default_int_handler)  # a terminated app closes its log in order, as after Ctrl-C
-    services = Services(settings)
-    blocks = build_app(services)
-    threading.Thread(target=_warm_up, args=[services], daemon=True).start()
+def serve(blocks: gr.Blocks, services: Services) -> None:
+    """Serves the pages until stopped. Raises UserError for a port that is taken."""
+    settings = services.settings
     try:
         queue_up(blocks, settings, QUEUE_SIZE).launch(
             auth=sign_in(settings.users) if settings.users else None,
@@ -134,16 +118,3 @@ def launch(settings: Settings) -> None:
         if settings.port is None or "port" not in str(error):
             raise
         raise BadRequest(f"port {settings.port} is taken; choose another one with --port, or leave it out for the first free one") from error
-    finally:
-        services.close()
-    sys.stdout.flush()
-    os._exit(0)  # all is closed; the interpreter's own shutdown would only list what the server's threads still hold
-
-
-def _warm_up(services: Services) -> None:
-    """Embeds the sample of a first visit while the visitor is still on the way."""
-    explorer = Explorer(services)
-    opening.open_sample(explorer, Session(), list_samples()[0].key, services.default_checkpoint, lambda _: None)
-    gc.collect()
-    gc.freeze()  # libraries and weights stay: going over them again, all visitors would wait half a second
-    gc.collect()  # counts what is left: how often the collector looks for garbage goes by that

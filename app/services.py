@@ -343,6 +343,10 @@ class Services:
                     return name
         return self.default_checkpoint
 
+    def spec(self, name: str) -> CheckpointSpec:
+        """What the folder of an agent that is on offer says, without its weights. Raises BadCheckpoint."""
+        return read_spec(self.checkpoints[name])
+
     def agent(self, name: str) -> Agent:
         """A loaded agent, as its folder has it now: a training may have bettered it. Raises BadCheckpoint; BadRequest for a name that is not on offer."""
         folders = self.checkpoints

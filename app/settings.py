@@ -1,7 +1,7 @@
 """How the app was started: address, mode, log, checkpoint, who may sign in. Flags win over environment, environment over defaults.
 
 Decides when public mode is on, and that passwords come from the environment alone: flags are seen by everyone on the machine.
-Knows nothing of Gradio: `app.build` reads the settings and acts on them.
+Knows nothing of Gradio: `app.start` reads the settings and acts on them.
 """
 
 from __future__ import annotations

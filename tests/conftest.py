@@ -19,6 +19,7 @@ from hypothesis import settings
 from playwright.sync_api import Browser, BrowserContext, Page, Playwright, sync_playwright
 
 from tests.hub_stand_in import TOKEN, HubStandIn, serve_hub
+from tests.settled import new_context
 
 OpenPage = Callable[..., Page]
 
@@ -112,14 +113,14 @@ def chromium_path() -> str:
     return bundled
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def playwright_driver() -> Iterator[Playwright]:
-    """Playwright's driver, one a module: while it lives, its event loop counts as running, and asyncio.run in other modules would fail."""
+    """Playwright's driver. While it lives, its event loop counts as running: tests run coroutines in `tests.coroutines.run`."""
     with sync_playwright() as playwright:
         yield playwright
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def browser(playwright_driver: Playwright, chromium_path: str) -> Iterator[Browser]:
     """A headless Chromium."""
     browser = playwright_driver.chromium.launch(executable_path=chromium_path, args=list(CHROMIUM_FLAGS))
@@ -133,7 +134,7 @@ def open_page(browser: Browser) -> Iterator[OpenPage]:
     contexts: list[BrowserContext] = []
 
     def open_(url: str, *, width: int = 1280, height: int = 900, colour_scheme: str = "light") -> Page:
-        context = browser.new_context(viewport={"width": width, "height": height}, color_scheme=colour_scheme)
+        context = new_context(browser, viewport={"width": width, "height": height}, color_scheme=colour_scheme)
         contexts.append(context)
         page = context.new_page()
         page.goto(url)

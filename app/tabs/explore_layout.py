@@ -95,7 +95,7 @@ class ExploreLayout:
                 self.keep = gr.Button("Keep the document that is open", elem_id="qx-keep")
 
     def _build_controls(self, services: Services) -> None:
-        spec = services.agent(services.default_checkpoint).spec
+        spec = services.spec(services.default_checkpoint)
         with gr.Column(elem_classes="qx-card", elem_id="qx-controls"):
             with gr.Row(elem_classes="qx-question-row"):
                 query = gr.Textbox(

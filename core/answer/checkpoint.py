@@ -17,12 +17,11 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from torch import nn
-from transformers.utils import logging as transformers_logging
 
 from core.answer.confidence import Knots, check_knots
 from core.answer.network import ReaderNetwork
 from core.encode.adapter import adapter_file, merge_adapter
-from core.encode.checkpoint import MINILM, BaseName, architecture, find_base, load_weights, max_positions_of, sha256_of
+from core.encode.checkpoint import MINILM, BaseName, find_base, load_weights, max_positions_of, served_architecture, sha256_of
 from core.encode.tokens import FastTokenizer
 from core.errors import BadCheckpoint
 
@@ -99,7 +98,6 @@ def save_heads(folder: Path, heads: Mapping[str, nn.Linear]) -> None:
 
 def load_network(folder: Path, spec: ReaderSpec) -> tuple[ReaderNetwork, FastTokenizer]:
     """The network in float32, in evaluation mode, with the adapter merged. Raises BadCheckpoint."""
-    transformers_logging.disable_progress_bar()
     base = find_base(spec.base, folder)
     weights_file = base / "model.safetensors"
     if not weights_file.is_file():
@@ -107,7 +105,7 @@ def load_network(folder: Path, spec: ReaderSpec) -> tuple[ReaderNetwork, FastTok
     if sha256_of(weights_file) != spec.base_sha256:
         raise BadCheckpoint(f"reader {spec.name} was trained on other weights of {spec.base} than the ones found; fetch that base encoder again")
     tokenizer = FastTokenizer(base)
-    encoder = architecture(base)
+    encoder = served_architecture(base)
     if spec.window > max_positions_of(encoder):
         raise BadCheckpoint(f"window {spec.window} of reader {spec.name} is above {max_positions_of(encoder)}, what its encoder reads; correct {SPEC_FILE}")
     try:

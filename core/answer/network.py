@@ -10,14 +10,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import torch
 from torch import nn
-from transformers import PreTrainedModel
 
 from core.answer.windows import Window
 from core.encode.forward import SERVED_WIDTH_STEP, padded_width
 from core.encode.traced import Pass
+
+if TYPE_CHECKING:
+    from core.encode.bert import Encoder
 
 CLASSES = ("none", "yes", "no")
 """Answers that are no span; "none": the window holds no answer."""
@@ -41,7 +44,7 @@ class Logits:
 class ReaderNetwork(nn.Module):
     """See the module."""
 
-    def __init__(self, encoder: PreTrainedModel, longest_answer: int, pad_id: int) -> None:
+    def __init__(self, encoder: Encoder, longest_answer: int, pad_id: int) -> None:
         super().__init__()
         self.encoder = encoder
         self.longest_answer, self._pad_id = longest_answer, pad_id

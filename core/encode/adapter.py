@@ -11,14 +11,17 @@ import json
 import math
 from collections.abc import Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import torch
 from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from torch import nn
-from transformers import PreTrainedModel
 
 from core.errors import BadCheckpoint
+
+if TYPE_CHECKING:
+    from core.encode.bert import Encoder
 
 ALPHA_PER_RANK = 2
 """alpha / rank, the factor on every change."""
@@ -39,7 +42,7 @@ class LowRankChange(nn.Module):
         return weight + ALPHA_PER_RANK * (self.b @ self.a)
 
 
-def adaptable_layers(model: PreTrainedModel) -> dict[str, nn.Linear]:
+def adaptable_layers(model: Encoder) -> dict[str, nn.Linear]:
     """Linear layers of the encoder's blocks, by module name."""
     return {name: module for name, module in model.named_modules() if isinstance(module, nn.Linear) and ".layer." in f".{name}."}
 
@@ -84,7 +87,7 @@ def load_adapter(folder: Path, changes: Mapping[str, LowRankChange], origin: str
 
 
 @torch.no_grad()
-def merge_adapter(model: PreTrainedModel, folder: Path, origin: str) -> None:
+def merge_adapter(model: Encoder, folder: Path, origin: str) -> None:
     """Adds an adapter to the weights of a float32 tower in place. Raises BadCheckpoint on anything that does not fit."""
     weights, factor = _read(folder, origin)
     layers = adaptable_layers(model)

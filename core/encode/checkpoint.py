@@ -11,18 +11,22 @@ import hashlib
 import json
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import torch
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, field_validator
 from safetensors.torch import load_file
-from transformers import AutoConfig, AutoModel, PreTrainedModel
-from transformers.utils import logging as transformers_logging
 
 from core.config import CHUNKERS, ChunkConfig, Chunker, EpisodeConfig
 from core.encode.adapter import adapter_file, merge_adapter
+from core.encode.bert import Bert, BertSettings
 from core.encode.hub import fetch
 from core.errors import BadCheckpoint
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel
+
+    from core.encode.bert import Encoder
 
 SPEC_FILE = "qrag.json"
 WEIGHTS = {"state": "state.safetensors", "action": "action.safetensors"}
@@ -139,8 +143,8 @@ class CheckpointSpec(BaseModel):
 class Towers:
     """The two loaded encoders of a checkpoint; the same module twice where they share weights."""
 
-    state: PreTrainedModel
-    action: PreTrainedModel
+    state: Encoder
+    action: Encoder
     action_sha256: str
     fingerprint: str
     """Hash over the spec and all weights: names the agent in the log."""
@@ -207,16 +211,22 @@ def sha256_of(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
+def served_architecture(base: Path) -> Encoder:
+    """The base encoder to load weights into and to compute with, not to train: without transformers where it is a plain BERT.
+
+    Raises BadCheckpoint where it needs code of its own.
+    """
+    settings = BertSettings.of(_base_config(base))
+    return architecture(base) if settings is None else Bert(settings)
+
+
 def architecture(base: Path) -> PreTrainedModel:
     """The base encoder with untrained weights, without pooler. Raises BadCheckpoint where it needs code of its own."""
-    try:
-        values = json.loads((base / "config.json").read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise BadCheckpoint(f"the base encoder {base.name} has no readable config.json; fetch it again") from error
-    if not isinstance(values, dict):
-        raise BadCheckpoint(f"config.json of the base encoder {base.name} holds no settings; fetch it again")
-    if "auto_map" in values:
-        raise BadCheckpoint(f"the base encoder {base.name} runs code of its own, which is never loaded; choose an encoder that transformers knows")
+    _base_config(base)
+    from transformers import AutoConfig, AutoModel  # takes seconds, and what ships does without
+    from transformers.utils import logging as transformers_logging
+
+    transformers_logging.disable_progress_bar()
     try:
         config = AutoConfig.from_pretrained(base, trust_remote_code=False)
         model: PreTrainedModel = AutoModel.from_config(config, dtype=torch.float32, trust_remote_code=False)
@@ -227,11 +237,27 @@ def architecture(base: Path) -> PreTrainedModel:
     return model
 
 
-def load_weights(model: PreTrainedModel, weights: dict[str, torch.Tensor], origin: str) -> None:
+def _base_config(base: Path) -> dict[str, Any]:
+    """Raises BadCheckpoint."""
+    try:
+        values = json.loads((base / "config.json").read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise BadCheckpoint(f"the base encoder {base.name} has no readable config.json; fetch it again") from error
+    if not isinstance(values, dict):
+        raise BadCheckpoint(f"config.json of the base encoder {base.name} holds no settings; fetch it again")
+    if "auto_map" in values:
+        raise BadCheckpoint(f"the base encoder {base.name} runs code of its own, which is never loaded; choose an encoder that transformers knows")
+    return values
+
+
+def load_weights(model: Encoder, weights: dict[str, torch.Tensor], origin: str) -> None:
     """Fills a tower in place. Raises BadCheckpoint on missing, unknown or misshapen weights: never a silent random layer."""
     own = {name: tensor for name, tensor in weights.items() if not name.startswith("pooler.") and not name.endswith("embeddings.position_ids")}
+    assign = isinstance(model, Bert)
+    if assign:  # copies: what safetensors reads stays tied to the file, which a training may write anew
+        own = {name: tensor.to(torch.float32, copy=True) for name, tensor in own.items()}
     try:
-        model.load_state_dict(own, strict=True)
+        model.load_state_dict(own, strict=True, assign=assign)
     except RuntimeError as error:
         raise BadCheckpoint(f"{origin} does not fit its base encoder ({_short(error)}); name the right base with --base") from error
 
@@ -242,7 +268,7 @@ def _short(error: Exception) -> str:
     return lines[-1].strip()[:200]
 
 
-def max_positions_of(model: PreTrainedModel) -> int:
+def max_positions_of(model: Encoder) -> int:
     """Tokens the encoder reads at once; RoBERTa-like ones start counting positions after the padding id."""
     offset = model.config.pad_token_id + 1 if "roberta" in model.config.model_type else 0
     return int(model.config.max_position_embeddings) - offset
@@ -250,7 +276,6 @@ def max_positions_of(model: PreTrainedModel) -> int:
 
 def load_towers(folder: Path, spec: CheckpointSpec) -> Towers:
     """Both towers in float32, in evaluation mode. Raises BadCheckpoint."""
-    transformers_logging.disable_progress_bar()
     base = find_base(spec.base, folder)
     files = {tower: folder / name for tower, name in WEIGHTS.items()} if spec.weights == "towers" else dict.fromkeys(WEIGHTS, base / "model.safetensors")
     adapters = {tower: folder / tower for tower in WEIGHTS} if spec.weights == "adapters" else {}
@@ -262,7 +287,7 @@ def load_towers(folder: Path, spec: CheckpointSpec) -> Towers:
         raise BadCheckpoint(f"checkpoint {spec.name} was trained on other weights of {spec.base} than the ones found; fetch that base encoder again")
     for tower, adapter in adapters.items():
         hashes[tower] = hashlib.sha256((hashes[tower] + sha256_of(adapter_file(adapter))).encode()).hexdigest()
-    towers: dict[str, PreTrainedModel] = {}
+    towers: dict[str, Encoder] = {}
     for tower, path in files.items():
         if tower == "action" and hashes["action"] == hashes["state"]:
             towers[tower] = towers["state"]
@@ -271,7 +296,7 @@ def load_towers(folder: Path, spec: CheckpointSpec) -> Towers:
             weights = load_file(path)
         except Exception as error:  # safetensors raises its own exception class from Rust
             raise BadCheckpoint(f"{path.name} of checkpoint {spec.name} is no readable safetensors file; import or download it again") from error
-        towers[tower] = architecture(base)
+        towers[tower] = served_architecture(base)
         load_weights(towers[tower], weights, f"{path.name} of checkpoint {spec.name}")
         if tower in adapters:
             merge_adapter(towers[tower], adapters[tower], f"{tower} of checkpoint {spec.name}")

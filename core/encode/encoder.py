@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from functools import cache, partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
-from transformers import PreTrainedModel
 
 from core.encode.checkpoint import SPEC_FILE, CheckpointSpec, find_base, find_checkpoint, load_towers, read_spec
 from core.encode.familiarity import load_familiarity
@@ -22,6 +22,9 @@ from core.encode.in_use import InUse
 from core.encode.tokens import FastTokenizer
 from core.encode.traced import Pass, traced
 from core.errors import BadCheckpoint, BadRequest
+
+if TYPE_CHECKING:
+    from core.encode.bert import Encoder
 
 _TOKENIZE_BLOCK = 16_384
 """Texts tokenized at once: the memory of their ids, and the horizon of the sort by length."""
@@ -106,7 +109,7 @@ class DualEncoder:
             out[indices] = vectors
         return out
 
-    def _pass(self, tower: PreTrainedModel) -> Pass:
+    def _pass(self, tower: Encoder) -> Pass:
         return traced(partial(pooled_vectors, tower, self.spec), tower)
 
     @torch.inference_mode()

@@ -8,14 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
 from torch import nn
-from transformers import PreTrainedModel
 
 from core.encode.checkpoint import CheckpointSpec, max_positions_of
 from core.encode.tokens import FastTokenizer
+
+if TYPE_CHECKING:
+    from core.encode.bert import Encoder
 
 SERVED_WIDTH_STEP = 16
 """Widths of half-precision batches are multiples of it: on a CPU every other width compiles kernels of its own, which stay in memory."""
@@ -59,14 +62,14 @@ def batches_by_length(lengths: Sequence[int], token_budget: int) -> Iterator[lis
         lo = hi
 
 
-def padded_width(n_tokens: int, tower: PreTrainedModel, step: int) -> int:
+def padded_width(n_tokens: int, tower: Encoder, step: int) -> int:
     """Tokens of a row after padding, a multiple of `step`. Float32 rows, whose vectors must equal the reference's, are as wide as the longest of them."""
     if tower.dtype == torch.float32:
         return n_tokens
     return max(n_tokens, min(-(-n_tokens // step) * step, max_positions_of(tower)))
 
 
-def padded_rows(rows: Sequence[list[int]], tower: PreTrainedModel, pad_id: int, width_step: int = SERVED_WIDTH_STEP) -> tuple[torch.Tensor, torch.Tensor]:
+def padded_rows(rows: Sequence[list[int]], tower: Encoder, pad_id: int, width_step: int = SERVED_WIDTH_STEP) -> tuple[torch.Tensor, torch.Tensor]:
     """Token ids and attention mask (B, T) on the tower's device."""
     width = padded_width(max(len(row) for row in rows), tower, width_step)
     tokens = np.full((len(rows), width), pad_id, dtype=np.int64)
@@ -77,7 +80,7 @@ def padded_rows(rows: Sequence[list[int]], tower: PreTrainedModel, pad_id: int, 
     return torch.from_numpy(tokens).to(tower.device), torch.from_numpy(mask).to(tower.device)
 
 
-def pooled_vectors(tower: PreTrainedModel, spec: CheckpointSpec, tokens: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+def pooled_vectors(tower: Encoder, spec: CheckpointSpec, tokens: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
     """(B, D) float32: the masked mean of the last hidden states, special tokens included, scaled and perhaps normalised."""
     hidden = tower(input_ids=tokens, attention_mask=mask).last_hidden_state
     weights = mask.unsqueeze(-1).to(torch.float32)

@@ -11,14 +11,18 @@ from __future__ import annotations
 
 import logging
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 import torch
 from torch import nn
-from transformers import PreTrainedModel
-from transformers.utils import logging as transformers_logging
 
+from core.encode.bert import Bert
 from core.encode.checkpoint import max_positions_of
+
+if TYPE_CHECKING:
+    from core.encode.bert import Encoder
 
 Pass = Callable[..., torch.Tensor]
 """What an encoder, and perhaps something behind it, makes of (B, T) integers: token ids, attention mask and perhaps segments."""
@@ -31,7 +35,7 @@ _COMPARED = ((1, 16, 0), _TRACED, (3, 48, 7))
 class _Module(nn.Module):
     """A pass with the weights that it needs."""
 
-    def __init__(self, plain: Pass, encoder: PreTrainedModel) -> None:
+    def __init__(self, plain: Pass, encoder: Encoder) -> None:
         super().__init__()
         self.encoder, self._plain = encoder, plain
 
@@ -39,14 +43,12 @@ class _Module(nn.Module):
         return self._plain(*inputs)
 
 
-def traced(plain: Pass, encoder: PreTrainedModel, n_inputs: int = 2) -> Pass:
+def traced(plain: Pass, encoder: Encoder, n_inputs: int = 2) -> Pass:
     """The same pass of `n_inputs` tensors, quicker where it can be. `encoder`, in evaluation mode, stays on its device from now on."""
     if encoder.device.type != "cpu":
         return plain
-    said = transformers_logging.get_verbosity()
-    transformers_logging.set_verbosity_error()  # tracing asks a model for everything that it has, a loss as well
     try:
-        with torch.no_grad(), warnings.catch_warnings():
+        with torch.no_grad(), warnings.catch_warnings(), _quiet(encoder):
             warnings.simplefilter("ignore")  # of constants, which the comparison finds out, and of newer ways, which come back to Python
             trace: Callable[..., Pass] = torch.jit.trace
             quick = trace(_Module(plain, encoder), _batch(encoder, _TRACED)[:n_inputs], check_trace=False)
@@ -54,12 +56,26 @@ def traced(plain: Pass, encoder: PreTrainedModel, n_inputs: int = 2) -> Pass:
     except Exception:
         logging.getLogger(__name__).info("an encoder can't be traced", exc_info=True)
         return plain
-    finally:
-        transformers_logging.set_verbosity(said)
     return quick if same else plain
 
 
-def _batch(encoder: PreTrainedModel, shape: tuple[int, int, int]) -> tuple[torch.Tensor, ...]:
+@contextmanager
+def _quiet(encoder: Encoder) -> Iterator[None]:
+    """Tracing asks a model for everything that it has; transformers logs that a loss is missing."""
+    if isinstance(encoder, Bert):
+        yield
+        return
+    from transformers.utils import logging as transformers_logging  # loaded already: the encoder is of transformers
+
+    said = transformers_logging.get_verbosity()
+    transformers_logging.set_verbosity_error()
+    try:
+        yield
+    finally:
+        transformers_logging.set_verbosity(said)
+
+
+def _batch(encoder: Encoder, shape: tuple[int, int, int]) -> tuple[torch.Tensor, ...]:
     """ids, mask and segments of some tokens, the last row with padding."""
     n_rows, n_tokens, padding = shape
     n_tokens = min(n_tokens, max_positions_of(encoder))

@@ -11,14 +11,13 @@ import copy
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from torch import nn
 from torch.nn.utils import parametrize
-from transformers import PreTrainedModel
 
 from core.encode.adapter import LowRankChange, adaptable_layers, load_adapter, save_adapter
 from core.encode.checkpoint import WEIGHTS, CheckpointSpec, architecture, load_weights, max_positions_of
@@ -26,6 +25,9 @@ from core.encode.encoder import compute_dtype
 from core.encode.forward import batches_by_length, chunk_row, join_state, padded_rows, pooled_vectors
 from core.encode.tokens import FastTokenizer
 from core.errors import BadCheckpoint
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel
 
 _BATCH_TOKENS = {"cpu": 1_024, "cuda": 65_536}
 """Padded tokens a batch: few on a CPU, where rows of one length cost more than calls."""

@@ -10,6 +10,7 @@ import sys
 import time
 import urllib.request
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -49,7 +50,6 @@ def start_process(home: Path, *flags: str) -> tuple[RunningApp, subprocess.Popen
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     environment = {**os.environ, "QRAG_HOME": str(home)}
-    environment.pop("OMP_NUM_THREADS", None)
     with (home / "app.out").open("wb") as output:
         process = subprocess.Popen([sys.executable, "app.py", "--port", str(port), *flags], cwd=ROOT, env=environment, stdout=output, stderr=output)
     app = RunningApp(f"http://127.0.0.1:{port}", environment, home)
@@ -84,13 +84,25 @@ def start_app(tmp_path: Path) -> Iterator[StartApp]:
         process.wait(20)
 
 
-@pytest.fixture(scope="module")
+@contextmanager
+def served(home: Path, *flags: str) -> Iterator[RunningApp]:
+    """One app until the block is left."""
+    app, process = start_process(home, *flags)
+    try:
+        yield app
+    finally:
+        process.terminate()
+        process.wait(20)
+
+
+@pytest.fixture(scope="session")
 def running_app(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningApp]:
-    """One app for the tests of a module that don't restart it."""
-    app, process = start_process(tmp_path_factory.mktemp("home"))
-    yield app
-    process.terminate()
-    process.wait(20)
+    """One app as it starts without flags, for all tests that neither restart it nor count what its log holds.
+
+    Its tests share a log. What they open, run and choose is their page's own.
+    """
+    with served(tmp_path_factory.mktemp("home")) as app:
+        yield app
 
 
 @pytest.fixture(scope="session")
@@ -105,13 +117,18 @@ def tiny(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def tiny_app(tmp_path_factory: pytest.TempPathFactory, tiny: Path) -> Iterator[RunningApp]:
-    """One app for the tests of a module that take nothing from the agents that ship."""
-    app, process = start_process(tmp_path_factory.mktemp("home"), "--checkpoint", str(tiny))
-    yield app
-    process.terminate()
-    process.wait(20)
+    """As `running_app`, for tests that take nothing from the agents that ship: this one runs in milliseconds and never stops early."""
+    with served(tmp_path_factory.mktemp("home"), "--checkpoint", str(tiny)) as app:
+        yield app
+
+
+@pytest.fixture(scope="session")
+def public_app(tmp_path_factory: pytest.TempPathFactory, tiny: Path) -> Iterator[RunningApp]:
+    """One public app with the tiny agent; its tests keep apart by visitors of their own."""
+    with served(tmp_path_factory.mktemp("home"), "--public", "--checkpoint", str(tiny)) as app:
+        yield app
 
 
 @pytest.fixture(scope="session")

@@ -12,6 +12,7 @@ from playwright.sync_api import Browser, Page, expect
 
 from tests.app.axe import grave_faults
 from tests.app.conftest import RunningApp, wait_ready
+from tests.settled import new_context, settle
 
 TABS = ("Explore", "Compare", "SPARC", "Experiments", "Evaluate", "Train")
 WIDE, PHONE = {"width": 1440, "height": 900}, {"width": 360, "height": 740}
@@ -38,7 +39,7 @@ FOCUS = """() => {
 @pytest.fixture(scope="module")
 def page(tiny_app: RunningApp, browser: Browser) -> Iterator[Page]:
     """A page whose tabs all have something to show."""
-    context = browser.new_context(viewport=WIDE)  # type: ignore[arg-type]
+    context = new_context(browser, viewport=WIDE)
     page = context.new_page()
     page.goto(tiny_app.url)
     wait_ready(page, 120)
@@ -92,7 +93,7 @@ def show(page: Page, tab: str) -> None:
     """Opens a tab and lets what it draws come to rest."""
     page.get_by_role("tab", name=tab, exact=True).click()
     expect(page.get_by_role("heading", name=tab, exact=True)).to_be_attached()
-    page.wait_for_timeout(700)
+    settle(page)
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
@@ -155,7 +156,7 @@ def test_a_typed_question_survives_the_tab_key(page: Page) -> None:
         question.fill("Who else?")
         page.locator(f"{prefix}-known input").focus()
         page.keyboard.press("Tab")
-        page.wait_for_timeout(1000)
+        settle(page)
         expect(question).to_have_value("Who else?")
         question.fill(asked)
     show(page, "Explore")
@@ -171,7 +172,7 @@ def test_without_motion_nothing_moves_and_all_is_there(page: Page) -> None:
     expect(cards).to_have_count(n_steps - 1, timeout=20_000)
     page.locator("#qx-step").click()
     expect(cards).to_have_count(n_steps, timeout=20_000)
-    page.wait_for_timeout(300)
+    settle(page)
     running = "document.getAnimations().filter(one => one.playState === 'running').map(one => one.animationName || one.transitionProperty)"
     assert page.evaluate(running) == []
     assert page.locator("#qx-strip canvas[data-part=lens]").evaluate(COLOURS) > 3

@@ -10,6 +10,7 @@ from tests.app.axe import grave_faults
 from tests.app.conftest import RunningApp, wait_ready
 from tests.conftest import OpenPage
 from tests.llm_server import Answers, Hangs, serve_llm
+from tests.settled import settle
 
 ANSWER = "#qx-answer .qx-answer-text"
 
@@ -62,7 +63,7 @@ def test_a_language_model_cites_chunks_which_the_reader_checks(running_app: Runn
         page.locator("#qx-sparc-llm button").first.click()
         address = page.locator("#qx-sparc-llm-address input")
         expect(address).to_be_visible()
-        page.wait_for_timeout(1_000)  # what an opened panel holds is made piece by piece
+        settle(page)  # what an opened panel holds is made piece by piece
         address.fill(server.url)
         page.locator("#qx-sparc-llm-model input").fill("scripted-7b")
         page.locator("#qx-sparc-llm-save").click()
@@ -83,10 +84,10 @@ def test_a_language_model_cites_chunks_which_the_reader_checks(running_app: Runn
         expect(page.locator("#qx-reading .qx-marked")).to_be_visible()
         for scheme in ("light", "dark"):
             page.emulate_media(color_scheme=scheme)
-            page.wait_for_timeout(300)  # colours fade
+            settle(page)  # colours fade
             assert grave_faults(page) == []
         page.set_viewport_size({"width": 360, "height": 740})
-        page.wait_for_timeout(300)
+        settle(page)
         assert page.evaluate("document.documentElement.scrollWidth") <= 360
         page.set_viewport_size({"width": 1280, "height": 900})
 

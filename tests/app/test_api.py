@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import base64
 import json
 import re
@@ -35,7 +34,8 @@ from core.cli import main
 from core.errors import BadDocument, BadRequest, LogError, RunNotFound, UserError
 from core.events import StepTaken
 from core.experiments import ExperimentLog, import_runs
-from tests.app.conftest import ROOT, RunningApp, StartApp
+from tests.app.conftest import ROOT, RunningApp
+from tests.coroutines import run as run_coroutine
 
 FUNCTIONS = {"open_document", "run_agent", "step_run", "run_sparc", "compare", "search_runs", "get_run", "export_run"}
 QUERY = "where was the apple before the hallway ?"
@@ -363,7 +363,7 @@ def test_the_mcp_tools_are_the_same_functions_and_answer_in_json(tiny_app: Runni
         ("run_agent", {"document_id": "$document", "query": QUERY, "stop_threshold": "none"}),
         ("get_run", {"run_id": "0" * 32}),
     ]
-    tools, replies = asyncio.run(over_mcp(tiny_app.url, calls))
+    tools, replies = run_coroutine(over_mcp(tiny_app.url, calls))
     assert set(tools) == FUNCTIONS
     for tool in tools.values():
         assert all(parameter.get("description") for parameter in tool.inputSchema["properties"].values()), tool.name
@@ -374,8 +374,8 @@ def test_the_mcp_tools_are_the_same_functions_and_answer_in_json(tiny_app: Runni
     assert "check the id" in replies[2][1]
 
 
-def test_strangers_over_http_and_mcp_see_nothing_of_each_other(start_app: StartApp, tiny: Path) -> None:
-    url = start_app("--public", "--checkpoint", str(tiny)).url
+def test_strangers_over_http_and_mcp_see_nothing_of_each_other(public_app: RunningApp) -> None:
+    url = public_app.url
     document = call(url, "open_document", text=TEXT, visitor=ANN)[1][0]["document_id"]
     run_id = call(url, "run_agent", document_id=document, query=QUERY, visitor=ANN)[1][0]["run_id"]
     assert call(url, "search_runs", visitor=BOB)[1][0]["runs"] == []
@@ -384,7 +384,7 @@ def test_strangers_over_http_and_mcp_see_nothing_of_each_other(start_app: StartA
     tries += [(name, {"document_id": document, "query": QUERY}) for name in ("run_agent", "step_run", "compare")]
     for key in (BOB, ""):
         over_http = [call(url, name, **arguments, visitor=key) for name, arguments in tries]
-        _, replies = asyncio.run(over_mcp(url, [(name, arguments | {"visitor": key}) for name, arguments in tries]))
+        _, replies = run_coroutine(over_mcp(url, [(name, arguments | {"visitor": key}) for name, arguments in tries]))
         assert [event for event, _ in over_http] == ["error"] * len(tries)
         assert all(failed for failed, _ in replies)
         assert not any(QUERY in text or "travelled" in text for text in (*(json.dumps(data) for _, data in over_http), *(text for _, text in replies)))

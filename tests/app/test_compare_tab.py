@@ -30,7 +30,7 @@ from core.errors import BadRequest, Cancelled
 from core.events import fold
 from core.experiments import ExperimentLog
 from core.variant import Change
-from tests.app.conftest import RunningApp, StartApp, wait_ready
+from tests.app.conftest import RunningApp, wait_ready
 from tests.conftest import OpenPage
 
 QUERY = "where was the apple before the hallway ?"
@@ -407,9 +407,8 @@ def done(page: Page, n_columns: int) -> None:
     expect(page.locator("#qx-compare-run")).to_be_enabled(timeout=120_000)
 
 
-def test_compare_read_export_and_open_in_explore(start_app: StartApp, open_page: OpenPage, tiny: Path, tmp_path: Path) -> None:
-    app = start_app("--checkpoint", str(tiny))
-    page = open_page(app.url, width=1400)
+def test_compare_read_export_and_open_in_explore(tiny_app: RunningApp, open_page: OpenPage, tmp_path: Path) -> None:
+    page = open_page(tiny_app.url, width=1400)
     errors: list[str] = []
     page.on("console", lambda message: errors.append(message.text) if message.type == "error" else None)
     wait_ready(page, 120)
@@ -476,7 +475,7 @@ def test_compare_read_export_and_open_in_explore(start_app: StartApp, open_page:
     expect(page.locator("#qx-compare-columns .qx-column")).to_have_count(5)
     assert errors == []
 
-    narrow = open_page(app.url, width=360, height=740, colour_scheme="dark")
+    narrow = open_page(tiny_app.url, width=360, height=740, colour_scheme="dark")
     wait_ready(narrow, 120)
     narrow.get_by_role("tab", name="Compare").click()
     expect(narrow.locator("#qx-compare-question textarea")).to_have_value(asked, timeout=30_000)

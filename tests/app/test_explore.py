@@ -9,9 +9,9 @@ from pathlib import Path
 from playwright.sync_api import Page, expect
 
 from core.encode.checkpoint import find_checkpoint, read_spec
-from core.encode.reference import import_checkpoint
 from tests.app.conftest import RunningApp, StartApp, upload, wait_ready
 from tests.conftest import OpenPage
+from tests.settled import settle
 
 CARDS = "#qx-steps .qx-step"
 
@@ -146,7 +146,7 @@ def test_five_quick_clicks_on_step_make_five_steps(running_app: RunningApp, open
     for _ in range(5):
         page.locator("#qx-step").click()
     expect(page.locator(CARDS)).to_have_count(5, timeout=30_000)
-    page.wait_for_timeout(1000)
+    settle(page)
     assert len(chosen(page)) == 5 == len(set(chosen(page)))
 
 
@@ -167,7 +167,7 @@ def test_forbidding_a_chosen_chunk_forks_the_run(running_app: RunningApp, open_p
     expect(page.locator(f"{CARDS} .qx-link").nth(1)).to_have_text(f"chunk {before[1]:,}", timeout=30_000)
 
 
-def test_a_run_is_shared_beside_its_buttons(running_app: RunningApp, start_app: StartApp, open_page: OpenPage, tiny: Path) -> None:
+def test_a_run_is_shared_beside_its_buttons(running_app: RunningApp, open_page: OpenPage) -> None:
     page = open_page(running_app.url)
     wait_ready(page)
     run(page, n_steps=3)
@@ -177,15 +177,16 @@ def test_a_run_is_shared_beside_its_buttons(running_app: RunningApp, start_app: 
     page.locator("#qx-back").click()
     expect(page.locator("#qx-sharing a")).to_have_count(0, timeout=20_000)
 
-    app = start_app("--public", "--checkpoint", str(tiny))
-    page, other = open_page(app.url), open_page(app.url)
+
+def test_a_visitor_s_run_is_others_only_once_it_is_shared(public_app: RunningApp, open_page: OpenPage) -> None:
+    page, other = open_page(public_app.url), open_page(public_app.url)
     wait_ready(page)
     page.locator("#qx-run").click()
     expect(page.locator("#qx-steps .qx-stop")).to_contain_text("Stopped", timeout=60_000)
     sharing = page.locator("#qx-sharing")
     page.locator("#qx-status").get_by_role("button", name="Share").click()
     expect(sharing).to_contain_text("Whoever has the link", timeout=20_000)
-    other.goto(f"{app.url}/?run={run_id(page)}")
+    other.goto(f"{public_app.url}/?run={run_id(page)}")
     expect(other.locator("#qx-notice")).to_contain_text("there is no run", timeout=60_000)
     sharing.get_by_role("button", name="Share it").click()
     expect(sharing.locator("a")).to_have_text(re.compile(r"\?run=[0-9a-f]{32}$"), timeout=20_000)
@@ -253,14 +254,14 @@ def test_keyboard_runs_steps_back_and_can_be_switched_off(running_app: RunningAp
     page.keyboard.press("b")
     expect(page.locator(CARDS)).to_have_count(1)
     page.locator("#qx-question textarea").press_sequentially("s")
-    page.wait_for_timeout(500)
+    settle(page)
     expect(page.locator(CARDS)).to_have_count(1)
     page.locator("#qx-title").click()
     page.keyboard.press("?")
     page.locator(".qx-keys input").uncheck()
     page.locator(".qx-keys button").click()
     page.keyboard.press("s")
-    page.wait_for_timeout(500)
+    settle(page)
     expect(page.locator(CARDS)).to_have_count(1)
 
 
@@ -332,10 +333,8 @@ def test_opening_another_document_leaves_the_old_run_behind(running_app: Running
     expect(page.locator(".toast-body")).to_have_count(0)
 
 
-def test_an_agent_with_positions_shows_ruler_and_parts_of_q(start_app: StartApp, open_page: OpenPage, tmp_path: Path) -> None:
-    reference = Path(__file__).resolve().parents[1] / "data" / "reference"
-    import_checkpoint(str(reference / "checkpoints" / "relative10"), tmp_path / "agent", base=str(reference / "tiny-bert"))
-    page = open_page(start_app("--checkpoint", str(tmp_path / "agent")).url)
+def test_an_agent_with_positions_shows_ruler_and_parts_of_q(tiny_app: RunningApp, open_page: OpenPage) -> None:
+    page = open_page(tiny_app.url)
     wait_ready(page)
     expect(page.locator("#qx-agent")).to_contain_text("relative positions")
     run(page)

@@ -11,6 +11,7 @@ from playwright.sync_api import Page, expect
 from tests.app.conftest import RunningApp, upload, wait_ready
 from tests.conftest import OpenPage
 from tests.core.ingest.made import encrypted_pdf, make_docx, make_pdf, make_pdf_bomb, make_zip, paragraph
+from tests.settled import settle
 
 CARDS = "#qx-steps .qx-step"
 PAYLOADS = (
@@ -68,14 +69,14 @@ def test_document_text_never_becomes_markup_template_or_script(running_app: Runn
         canvas = page.locator("#qx-strip canvas[tabindex='0']").first
         canvas.hover()
         page.get_by_role("button", name="Show as table").click()
-        page.wait_for_timeout(800)
+        settle(page)
         run_url = page.url
         page.goto(run_url)
         wait_ready(page)
         expect(page.locator(CARDS).first).to_be_visible(timeout=30_000)
         assert page.locator("#qx-reading img, #qx-steps img, #qx-header img, #qx-evidence script, .qx-tree a[href^='javascript']").count() == 0
     page.evaluate("window.hacked('the hook itself works')")
-    page.wait_for_timeout(200)
+    settle(page)
     assert calls == [("the hook itself works",)]
 
 
@@ -102,7 +103,7 @@ def test_a_bad_file_is_one_sentence_and_what_was_open_stays(
         page.get_by_text("Change document").click()
         page.get_by_role("tab", name="Upload").click()
         page.locator("#qx-files input[type=file]").set_input_files(str(path))
-        page.wait_for_timeout(1500)
+        settle(page)
         page.locator("#qx-open-files").click()
         expect(page.locator("#qx-notice .qx-error")).to_be_visible(timeout=30_000)
     assert page.locator("#qx-header .qx-doc-title").inner_text() == title

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import os
 import re
@@ -17,6 +16,7 @@ from mcp.client.streamable_http import streamable_http_client
 
 from core.cli import main
 from tests.app.conftest import ROOT, RunningApp
+from tests.coroutines import run as run_coroutine
 
 PAGE = (ROOT / "docs" / "interfaces.md").read_text(encoding="utf-8")
 ADDRESS = "http://127.0.0.1:7860"
@@ -85,7 +85,7 @@ def test_mcp_configuration(running_app: RunningApp) -> None:
             assert json.loads(text)["agent"] == "narrative"
             return {tool.name for tool in (await session.list_tools()).tools}
 
-    assert "run_agent" in asyncio.run(tools(servers["qrag-explorer"]["url"]))
+    assert "run_agent" in run_coroutine(tools(servers["qrag-explorer"]["url"]))
 
 
 @pytest.mark.parametrize("words", sorted(set(re.findall(r"^\| `\w+` \|[^|]*\| `([a-z ]+)` \|", PAGE, re.MULTILINE))))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import Any
 
 import gradio as gr
@@ -10,6 +9,7 @@ import pytest
 from gradio.state_holder import SessionState
 
 from app.lean import LeanBlocks
+from tests.coroutines import run as run_coroutine
 
 with LeanBlocks() as blocks:
     state, words, panel, switch = gr.State(0), gr.Textbox("old"), gr.HTML("old"), gr.Button("Go")
@@ -32,7 +32,7 @@ def test_what_goes_to_the_page_is_what_gradio_would_send(said: dict[Any, Any]) -
     def sent(kind: type[gr.Blocks]) -> tuple[list[Any], Any]:
         session = SessionState(blocks)
         told = {component: dict(value) if isinstance(value, dict) else value for component, value in said.items()}
-        values = asyncio.run(kind.postprocess_data(blocks, CLICK, told or gr.skip(), session))
+        values = run_coroutine(kind.postprocess_data(blocks, CLICK, told or gr.skip(), session))
         for value in values:
             if isinstance(value, dict):
                 value.pop("props", None)  # Gradio says of a panel of which nothing was said that it has a property "__type__"
@@ -44,7 +44,7 @@ def test_what_goes_to_the_page_is_what_gradio_would_send(said: dict[Any, Any]) -
 @pytest.mark.parametrize("given", [[None, "where ?", 3, "b"], [None, {"not": "a text"}, 2.5, "a"], [None, None, 1, None]])
 def test_handlers_get_what_gradio_would_give(given: list[Any]) -> None:
     def got(kind: type[gr.Blocks]) -> list[Any]:
-        return asyncio.run(kind.preprocess_data(blocks, CLICK, list(given), SessionState(blocks)))
+        return run_coroutine(kind.preprocess_data(blocks, CLICK, list(given), SessionState(blocks)))
 
     assert got(LeanBlocks) == got(gr.Blocks)
 
@@ -53,7 +53,7 @@ def test_handlers_get_what_gradio_would_give(given: list[Any]) -> None:
 def test_values_that_a_page_would_not_send_are_refused_as_before(given: list[Any]) -> None:
     def refused(kind: type[gr.Blocks]) -> str:
         with pytest.raises((gr.Error, ValueError)) as refusal:
-            asyncio.run(kind.preprocess_data(blocks, CLICK, list(given), SessionState(blocks)))
+            run_coroutine(kind.preprocess_data(blocks, CLICK, list(given), SessionState(blocks)))
         return str(refusal.value)
 
     assert refused(LeanBlocks) == refused(gr.Blocks)

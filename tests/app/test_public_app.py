@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from pathlib import Path
 
 import httpx
@@ -14,22 +13,14 @@ from app.settings import Settings
 from app.visitors import ACTIONS_WAITING, owner_of_user
 from core.experiments import ExperimentLog, export_runs, new_run_id
 from tests.app.axe import grave_faults
-from tests.app.conftest import RunningApp, start_process, wait_ready
+from tests.app.conftest import RunningApp, served, wait_ready
 from tests.app.raw_page import RawPage, named
 from tests.conftest import OpenPage
+from tests.settled import settle
 
 KEY_A, KEY_B = "ca" * 16, "cb" * 16
 QUERY = "where was the apple before the hallway ?"
 STEPS = "#qx-steps .qx-step"
-
-
-@pytest.fixture(scope="module")
-def public_app(tmp_path_factory: pytest.TempPathFactory, tiny: Path) -> Iterator[RunningApp]:
-    """One public app for the tests of this module that don't restart it; its agent runs in milliseconds and never stops early."""
-    app, process = start_process(tmp_path_factory.mktemp("home"), "--public", "--checkpoint", str(tiny))
-    yield app
-    process.terminate()
-    process.wait(20)
 
 
 def test_a_page_gets_nothing_of_another_by_its_ids(public_app: RunningApp) -> None:
@@ -60,7 +51,7 @@ def test_axe_finds_nothing_grave_where_visitors_are_kept_apart(public_app: Runni
         page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]
         for tab in ("Experiments", "Evaluate", "Compare", "Explore"):
             page.get_by_role("tab", name=tab, exact=True).click()
-            page.wait_for_timeout(500)
+            settle(page)
             assert grave_faults(page) == []
 
 
@@ -90,8 +81,7 @@ def test_one_who_queues_much_does_not_hold_up_the_others(public_app: RunningApp)
 def test_those_who_sign_in_are_their_names_and_secrets_stay_secret(tmp_path: Path, tiny: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     passwords = {"ann": "canary-5d0c2f7b91", "bob": "canary-e83a6604cd"}
     monkeypatch.setenv("QRAG_USERS", " ".join(f"{name}:{password}" for name, password in passwords.items()))
-    app, process = start_process(tmp_path, "--public", "--checkpoint", str(tiny))
-    try:
+    with served(tmp_path, "--public", "--checkpoint", str(tiny)) as app:
         assert httpx.get(f"{app.url}/config").status_code == 401
         with pytest.raises(httpx.HTTPStatusError):
             RawPage(app.url, ("ann", passwords["bob"]))
@@ -101,9 +91,6 @@ def test_those_who_sign_in_are_their_names_and_secrets_stay_secret(tmp_path: Pat
         assert "there is no run" in bob.load(KEY_A, run_id), "the name counts, not the browser"
         assert QUERY in again.load(KEY_B, run_id)
         bob.press("qx-run", qx_question={"not": "a text"})  # fails inside: what the server says of that holds no secret either
-    finally:
-        process.terminate()
-        process.wait(20)
     (path,) = tmp_path.rglob("*.duckdb")
     with ExperimentLog.open(path) as log:
         owners = {owner for (owner,) in log.read(lambda con: con.execute("SELECT owner FROM runs").fetchall())}

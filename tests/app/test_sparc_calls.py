@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from collections.abc import Iterator
 from pathlib import Path
@@ -26,6 +25,7 @@ from tests.app.sparc_story import WordReader
 from tests.app.test_api import ANN, BOB, QUERY, TEXT, call, over_mcp
 from tests.app.test_sparc_tab import set_model, sparc_page, speaking
 from tests.conftest import OpenPage
+from tests.coroutines import run as run_coroutine
 from tests.llm_server import KEY, Answers, LlmServer, Says, serve_llm
 
 SMALL: dict[str, Any] = {"query": QUERY, "width": 1, "depth": 1, "strategies": ["bm25"]}
@@ -64,7 +64,7 @@ def test_the_model_of_the_app_answers_and_its_key_is_in_its_requests_alone(
     assert (event, reply["status"], reply["by"], reply["text"]) == ("complete", "complete", "house", "the mill")
     assert reply["cost"] == {"calls": 3, "prompt_tokens": 33, "completion_tokens": 21}
     assert [request.headers["authorization"] for request in server.requests] == [f"Bearer {KEY}"] * 3
-    tools, mcp = asyncio.run(
+    tools, mcp = run_coroutine(
         over_mcp(app.url, [("open_document", {"text": TEXT, "chunker": "sentences", "max_tokens": 12}), ("run_sparc", {"document_id": "$document", **SMALL})])
     )
     assert json.loads(mcp[1][1])["by"] == "house"

@@ -34,6 +34,7 @@ from tests.app.conftest import RunningApp, wait_ready
 from tests.app.sparc_story import WordReader
 from tests.conftest import OpenPage
 from tests.llm_server import Answer, Answers, BreaksOff, Hangs, Request, Says, serve_llm
+from tests.settled import settle
 
 QUESTION = "where did anna hide the letter ?"
 SUPPORT = (3, 7)
@@ -449,7 +450,7 @@ def test_without_a_language_model_from_the_question_to_the_log_and_back(tiny_app
     expect(page.locator("#qx-reading .qx-crumb")).to_contain_text(f"chunk {chunk} of", timeout=30_000)
 
     page.get_by_role("tab", name="SPARC", exact=True).click()
-    page.wait_for_timeout(1_500)  # the tab asks what is open in Explore
+    settle(page)  # the tab asks what is open in Explore
     page.locator("#qx-sparc-question textarea").fill("Who else?")
     expect(page.locator("#qx-sparc-standing")).to_contain_text("made with another question", timeout=20_000)
     run_id = page.evaluate("new URL(location.href).searchParams.get('run')")
@@ -458,7 +459,7 @@ def test_without_a_language_model_from_the_question_to_the_log_and_back(tiny_app
     expect(again.get_by_role("tab", name="SPARC", exact=True)).to_have_attribute("aria-selected", "true")
     assert rounds_of(again) == told
     again.set_viewport_size({"width": 360, "height": 740})
-    again.wait_for_timeout(500)
+    settle(again)
     assert again.evaluate("document.documentElement.scrollWidth") <= 360
 
     page.get_by_role("tab", name="Experiments", exact=True).click()
@@ -476,7 +477,7 @@ def set_model(page: Page, url: str) -> None:
     if not address.is_visible():
         page.locator("#qx-sparc-llm button").first.click()
         expect(address).to_be_visible()
-        page.wait_for_timeout(1_000)  # what an opened panel holds is made piece by piece
+        settle(page)  # what an opened panel holds is made piece by piece
     address.fill(url)
     page.locator("#qx-sparc-llm-model input").fill("scripted-7b")
     expect(address).to_have_value(url)
@@ -583,7 +584,7 @@ def test_a_chunk_that_gives_orders_ends_nothing_by_itself(tiny_app: RunningApp, 
     page.locator("#qx-open-pasted").click()
     expect(page.locator("#qx-header .qx-doc-title")).not_to_contain_text("River", timeout=60_000)
     page.get_by_role("tab", name="SPARC", exact=True).click()
-    page.wait_for_timeout(1_500)
+    settle(page)
     page.locator("#qx-sparc-question textarea").fill("Which instructions are there?")
     run_to_the_end(page, "complete")
     expect(page.locator("#qx-sparc-rounds .qx-round").first).to_be_visible()

@@ -19,6 +19,7 @@ from playwright.sync_api import Browser, Locator, Page, Request, Route, expect
 
 from app.components.strip import MAX_WIDTH, server_functions, strip, strip_loading, strip_value
 from core.tiles import ChunkFacts, Mode
+from tests.settled import new_context, settle
 
 OpenPage = Callable[..., Page]
 
@@ -246,6 +247,11 @@ class Shown:
         return self.box.locator(f'[data-part="{name}"]')
 
     def settled(self) -> None:
+        settle(self.page)  # glides, and pauses between two requests
+        self.drawn()
+
+    def drawn(self) -> None:
+        """As last asked for; an older request may still be on its way."""
         expect(self.box).to_have_attribute("aria-busy", "false")
 
     def at(self, canvas: str, fraction: float, y: float = 100) -> dict[str, float]:
@@ -267,7 +273,6 @@ class Shown:
         self.part("looks").get_by_role("button").first.click()
         expect(self.part("what")).to_contain_text("step 1")
         self.press("0")
-        self.page.wait_for_timeout(300)  # the glide, and the pause between two requests
         self.settled()
         self.page.remove_listener("request", self.note)
 
@@ -279,7 +284,7 @@ class Shown:
 @pytest.fixture(scope="module")
 def page(browser: Browser, address: str) -> Iterator[Page]:
     """One page for most tests: loading it takes longer than all they do on it."""
-    context = browser.new_context(viewport={"width": 1280, "height": 900})
+    context = new_context(browser, viewport={"width": 1280, "height": 900})
     page = context.new_page()
     page.goto(address)
     yield page
@@ -380,7 +385,6 @@ def test_brush_zooms_and_a_new_value_keeps_it(large: Shown) -> None:
     assert box is not None
     large.page.mouse.move(box["x"] + large.at("overview", 0.5)["x"], box["y"] + 20, steps=4)
     large.page.mouse.up()
-    large.page.wait_for_timeout(200)  # more than the pause between two requests
     large.settled()
     lo, hi = large.last_range()
     assert (lo, hi) == (pytest.approx(1_500, abs=30), pytest.approx(7_500, abs=30))  # a quarter to a half, and half of that on either side
@@ -416,11 +420,11 @@ def test_overtaken_replies_are_dropped(small: Shown) -> None:
     small.page.route(re.compile("component_server"), hold_rank)
     small.part("modes").get_by_role("button", name="Show rank").click()
     small.part("modes").get_by_role("button", name="Show probability").click()
-    small.settled()
+    small.drawn()
     expect(small.part("legend-lo")).to_have_text("0")
     with small.page.expect_response(lambda response: "component_server" in response.url and is_rank(response.request)):
         held.pop().continue_()
-    small.page.wait_for_timeout(50)  # time to draw it, were it drawn
+    settle(small.page)  # it would be drawn by then
     expect(small.part("legend-lo")).to_have_text("0")
     small.page.unroute_all()
 
@@ -469,7 +473,6 @@ def pixel(canvas: Locator, x: int, y: int) -> list[int]:
 
 def test_dark_theme_repaints(small: Shown) -> None:
     small.press("+", "+")  # the overview outside the lens is covered with the panel's colour
-    small.page.wait_for_timeout(200)
     small.settled()
     light = pixel(small.part("overview"), GUTTER + 5, 5)
     small.page.evaluate("document.body.classList.toggle('dark')")

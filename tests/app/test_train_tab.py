@@ -44,6 +44,7 @@ from core.train.recipes import RECIPES
 from tests.app.axe import grave_faults
 from tests.app.conftest import StartApp, wait_ready
 from tests.conftest import OpenPage
+from tests.settled import settle
 
 TINY = Path(__file__).resolve().parents[1] / "data" / "reference" / "tiny-bert"
 PATIENCE = 300.0
@@ -336,7 +337,7 @@ def test_own_questions_become_an_agent_in_explore(start_app: StartApp, open_page
     expect(page.locator("#qx-train-q-figure .js-plotly-plot")).to_be_visible(timeout=60_000)
     for scheme in ("dark", "light"):
         page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]
-        page.wait_for_timeout(1_000)  # colours fade into each other
+        settle(page)  # colours fade into each other
         assert grave_faults(page) == []
     shown = page.locator("#qx-train-header progress").get_attribute("value")
     page.wait_for_function("before => +document.querySelector('#qx-train-header progress').value > +before", arg=shown, timeout=60_000)
@@ -365,7 +366,7 @@ def test_own_questions_become_an_agent_in_explore(start_app: StartApp, open_page
     open_train(page)
     page.locator("h3:has-text('Trainings')").click()
     page.keyboard.press("b")  # keys of Explore do nothing here
-    page.wait_for_timeout(500)
+    settle(page)
     page.get_by_role("tab", name="Explore").click()
     expect(page.locator("#qx-steps .qx-step")).to_have_count(4)
 

@@ -1,0 +1,54 @@
+"""Brings the app up, on both of two cores: the first agent is loaded and opens the sample while Gradio is imported and the page is built."""
+
+from __future__ import annotations
+
+import gc
+import os
+import signal
+import sys
+from concurrent.futures import ThreadPoolExecutor
+
+from app import opening
+from app.explorer import Explorer
+from app.services import Services
+from app.session import Session
+from app.settings import USERS_VARIABLE, Settings
+from core.llm import KEY_VARIABLE
+from core.tasks.samples import list_samples
+
+
+def start(settings: Settings) -> None:
+    """Serves until stopped. Raises UserError for settings that can't work."""
+    for secret in (USERS_VARIABLE, KEY_VARIABLE):
+        os.environ.pop(secret, None)  # processes that read strangers' files must not inherit passwords
+    os.environ.setdefault("GRADIO_ANALYTICS_ENABLED", "False")
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # a terminated app closes its log in order, as after Ctrl-C
+    services = Services(settings)
+    beside = ThreadPoolExecutor(max_workers=1, thread_name_prefix="start")
+    try:
+        agent = beside.submit(services.agent, services.default_checkpoint)
+        beside.submit(_open_sample, services)
+        from app.build import build_app, serve  # Gradio: half of what there is to import
+
+        blocks = build_app(services)
+        agent.result()  # a checkpoint that can't be used ends the start
+        beside.submit(_freeze)
+        serve(blocks, services)
+    finally:
+        beside.shutdown(wait=False, cancel_futures=True)
+        services.close()
+    sys.stdout.flush()
+    os._exit(0)  # all is closed; the interpreter's own shutdown would only list what the server's threads still hold
+
+
+def _open_sample(services: Services) -> None:
+    """Embeds the sample of a first visit while the visitor is still on the way."""
+    opening.open_sample(Explorer(services), Session(), list_samples()[0].key, services.default_checkpoint, lambda _: None)
+
+
+def _freeze() -> None:
+    """Libraries and weights stay: going over them again, all visitors would wait half a second."""
+    gc.enable()
+    gc.collect()
+    gc.freeze()
+    gc.collect()  # counts what is left: how often the collector looks for garbage goes by that
