@@ -46,7 +46,10 @@ BATCH_UNITS = 5_000
 """Sentences per call of the tokenizer: large enough for its threads, small enough to report progress and to cancel."""
 
 MAX_LINE_CHARACTERS = 1_000_000
-"""A longer line is no prose as people write it: it is read, and a notice says so."""
+"""A longer line is no prose as people write it: it is read as text, whatever it begins with, and a notice says so."""
+
+MAX_BLOCKS = 300_000
+"""Most headings, tables and lists of one text: 64 MB of the densest real Markdown have 230,000. One takes some 5 µs and 500 bytes."""
 
 MAX_ARCHIVE_ENTRIES = 2_000
 """Most files of an archive, those of archives inside it included; an office file or e-book is an archive, too."""
