@@ -1,4 +1,4 @@
-"""Bytes of a PDF, DOCX or EPUB -> Markdown, by markitdown's converters. Runs in the child process of `worker`, under its limits.
+"""Bytes of a PDF, DOCX, EPUB or HTML page (as UTF-8) -> Markdown, by markitdown's converters. Runs in the child process of `worker`, under its limits.
 
 Decides what the libraries get to see: office files and e-books are unpacked within the bounds of archives and handed over as plain archives of
 their texts alone, without images, with no XML that declares entities or lies too deep. Links and images lose their markup, as those of pages do.
@@ -26,7 +26,8 @@ from pdfplumber.utils.exceptions import PdfminerException
 
 from core.errors import BadDocument
 from core.ingest.archive import Archive, stored
-from core.ingest.converter import Converted, Format
+from core.ingest.converted import Converted, Format
+from core.ingest.html import read_html
 from core.ingest.limits import MAX_CONVERTED_CHARACTERS, MAX_XML_DEPTH, MAX_XML_ELEMENTS
 
 OnPage = Callable[[int, int], None]
@@ -35,14 +36,16 @@ OnPage = Callable[[int, int], None]
 _MARKDOWN: dict[str, Any] = {"strip": ["a", "img"], "escape_asterisks": False, "escape_underscores": False, "table_infer_header": True, "bullets": "-"}
 _CHAPTERS = (".xhtml", ".html", ".htm", ".xml", ".opf")
 _UNKNOWN_GLYPH = re.compile(r"\(cid:\d+\)")
-_BLANK_LINES = re.compile(r"\n(?:[ \t]*\n)+")
-_LINE_END_BLANKS = re.compile(r"(?<![ \t])[ \t]+$", re.MULTILINE)
+_BLANK_LINES = re.compile(r"\n(?:[ \t]*+\n)++")
+_LINE_END_BLANKS = re.compile(r"(?<![ \t])[ \t]++$", re.MULTILINE)
 _MANY_GLYPHS = 20
 _TITLE_TAG = "{http://purl.org/dc/elements/1.1/}title"
 
 
 def convert(data: bytes, form: Format, name: str, on_page: OnPage | None = None) -> Converted:
     """Markdown of a file. Raises BadDocument with the sentence to show when it is damaged, encrypted, too large or without text."""
+    if form == "html":
+        return read_html(data.decode("utf-8", "surrogatepass"), name)
     try:
         converted = {"pdf": _pdf, "docx": _docx, "epub": _epub}[form](data, name, on_page)
     except (BadDocument, MemoryError):

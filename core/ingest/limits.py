@@ -6,8 +6,14 @@ MAX_FILE_BYTES = 64 * 1024 * 1024
 MAX_HTML_CHARACTERS = 16 * 1024 * 1024
 """Largest HTML page; real ones stay below 5 MB."""
 
-MAX_HTML_TAGS = 600_000
-"""Most tags of a page, end tags included: parsing and converting 100,000 of them takes some eight seconds and 250 MB."""
+MAX_HTML_TAGS = 400_000
+"""Most tags of a page, end tags included: parsing and converting 100,000 of them takes some eight seconds and 250 MB of MAX_CONVERSION_BYTES."""
+
+MAX_OWN_TAGS = 10_000
+"""Tags of the pages that an opening reads without a child: some real pages' worth, a second of work; a child takes as long to start."""
+
+MAX_OWN_CHARACTERS = 600_000
+"""Characters of those pages; the largest of 27 real ones has 336,000, and 5,500 tags."""
 
 MAX_DOCUMENT_TOKENS = 20_000_000
 """Most tokens of one document: twice what the app promises to handle."""
@@ -75,11 +81,14 @@ MAX_XML_ELEMENTS = 500_000
 MAX_CONVERTED_CHARACTERS = MAX_FILE_BYTES
 """Longest Markdown that a conversion may give."""
 
-MAX_CONVERSION_CPU_SECONDS = 300
-"""Computing time of one conversion: enough for some two thousand dense pages of a PDF."""
+BASE_CONVERSION_SECONDS = 30
+"""Computing time of the conversion of a small file."""
 
-MAX_CONVERSION_SECONDS = 600
-"""Clock time of one conversion, longer where other work takes the cores."""
+CONVERSION_SECONDS_PER_MEGABYTE = 100
+"""More for a larger file."""
+
+MAX_CONVERSION_SECONDS = 300
+"""Most computing time of one conversion."""
 
 MAX_READING_SECONDS = 1_200
 """Clock time of reading all files of one opening."""
