@@ -92,7 +92,8 @@ class Converter:
                         pipe.close()
 
     def check_time(self, name: str) -> None:
-        """Raises BeyondBounds when this opening has been reading for too long."""
+        """Raises BeyondBounds when this opening has been reading for too long, and what `spend` raises once no time is left."""
+        self._spend(0.0)
         if time.monotonic() > self._deadline:
             raise BeyondBounds(f"reading took longer than {MAX_READING_SECONDS:,} s when it came to {name}; open fewer files at once")
 
@@ -101,7 +102,7 @@ class Converter:
         self.check_time(name)
         n_tags = check_size(html, name)
         if self._child is not None or n_tags > self._tags_left or len(html) > self._characters_left:
-            return self.convert(html.encode("utf-8", "surrogatepass"), "html", name, waiting)
+            return self.convert(html.encode(), "html", name, waiting)
         self._tags_left, self._characters_left = self._tags_left - n_tags, self._characters_left - len(html)
         began = time.monotonic()
         try:

@@ -81,14 +81,17 @@ MAX_XML_ELEMENTS = 500_000
 MAX_CONVERTED_CHARACTERS = MAX_FILE_BYTES
 """Longest Markdown that a conversion may give."""
 
-BASE_CONVERSION_SECONDS = 30
-"""Computing time of the conversion of a small file."""
+BASE_CONVERSION_SECONDS = 60
+"""Computing time of the conversion of a file, however small: 100 pages of a PDF full of ruled tables take 30 to 50 in 140 kB."""
 
-CONVERSION_SECONDS_PER_MEGABYTE = 100
-"""More for a larger file."""
+CONVERSION_SECONDS_PER_MEGABYTE = 300
+"""More for a larger file: a PDF of 500 pages of text has one megabyte and takes 50 to 100, tables three times that; e-books take 1."""
 
 MAX_CONVERSION_SECONDS = 300
-"""Most computing time of one conversion."""
+"""Most computing time of one conversion: enough for some fifteen hundred dense pages of a PDF."""
+
+MAX_PDF_FORMS = 100_000
+"""Most drawings that the pages of a PDF repeat (form XObjects): a scatter plot may have one a point, and forms in forms double at every level."""
 
 MAX_READING_SECONDS = 1_200
 """Clock time of reading all files of one opening."""
