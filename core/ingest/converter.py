@@ -46,7 +46,7 @@ _TICK = 0.1
 _ENDING_SECONDS = 10.0
 _PIECE = 64 * 1024
 _MAX_HEAD_BYTES = 1024 * 1024
-CLOCK_FACTOR = 2
+CLOCK_FACTOR = 4
 """Clock time of a conversion to its computing time, where other work takes the cores."""
 OUT_OF_MEMORY = 77
 """Exit status of a child that ran out of memory."""
