@@ -9,6 +9,7 @@ import re
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from app.explorer import Explorer
@@ -54,7 +55,7 @@ def open_files(
     if len(paths) > MAX_FILES:
         raise BadDocument(f"{len(paths)} files are more than {MAX_FILES}; open fewer at once")
     documents: list[Document] = []
-    with Converter() as converter:
+    with _converter(explorer, session) as converter:
         for done, path in enumerate(paths):
             report(OpenProgress("reading", done, len(paths)))
             size = path.stat().st_size
@@ -74,14 +75,17 @@ def open_content(
 ) -> Session:
     """The bytes of one file; `name` tells its kind where the bytes don't, and is shown. Raises BadDocument."""
     began = time.perf_counter()
-    documents = list(read_documents(data, name, on_part=lambda done, total: report(OpenProgress("reading", done, total))).values())
+    with _converter(explorer, session) as converter:
+        documents = list(read_documents(data, name, converter, lambda done, total: report(OpenProgress("reading", done, total))).values())
     return _open(explorer, session, documents, began, agent, report, chunker, max_tokens)
 
 
 def open_pasted(explorer: Explorer, session: Session, text: str, agent: str, report: Progress, chunker: str = "", max_tokens: float | None = None) -> Session:
     """Pasted text. Raises BadDocument when it is blank."""
     began = time.perf_counter()
-    return _open(explorer, session, [read_pasted(text or "")], began, agent, report, chunker, max_tokens)
+    with _converter(explorer, session) as converter:
+        document = read_pasted(text or "", converter=converter, on_part=lambda done, total: report(OpenProgress("reading", done, total)))
+    return _open(explorer, session, [document], began, agent, report, chunker, max_tokens)
 
 
 def open_generated(
@@ -99,6 +103,11 @@ def open_generated(
 
     document = Document(f"Generated story, {length:,} tokens", narrative.text, "text")
     return _open(explorer, session, [document], began, agent, report, chunker, max_tokens, label)
+
+
+def _converter(explorer: Explorer, session: Session) -> Converter:
+    """For the files of one opening; the time that it takes counts against the visitor's day."""
+    return Converter(partial(explorer.services.allowance.take_time, session.owner))
 
 
 def _labelled(known: SampleQuestion | Question, workspace: Workspace, support: Sequence[Span]) -> Labelled:

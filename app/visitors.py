@@ -34,6 +34,8 @@ RUNS_IN_FLIGHT = 8
 """Unfinished runs of one visitor; beginning one more closes the one left for longest, which a child run can go on from."""
 MOST_STEPS = 32
 """Step budget of a visitor's run or evaluation: the page offers 12, and a review at the end asks of every choice anew."""
+READING_SECONDS_PER_DAY = 1_200
+"""Spent on reading one visitor's files between two midnights, by the clock: a dozen books of 500 pages as PDF."""
 LOGGED_BYTES_PER_DAY = 4_000_000_000
 """Q-values logged for one visitor between two midnights, before they are packed: 200 runs of ten steps over 400,000 chunks, the longest documents."""
 ACTIONS_WAITING = 16
@@ -100,12 +102,13 @@ def n_values(events: Iterable[StepTaken | Stopped | None]) -> int:
 
 
 class Allowance:
-    """What visitors have read and logged today. One per process, for any thread."""
+    """What visitors have read and logged today, and how long reading their files took. One per process, for any thread."""
 
     def __init__(self, today: Callable[[], date] = lambda: datetime.now(UTC).date()) -> None:
         self._today = today
         self._day = today()
         self._used: dict[str, Counter[str]] = {"read": Counter(), "logged": Counter()}
+        self._seconds: dict[str, float] = {}
         self._lock = threading.Lock()
 
     def read(self, owner: str | None, n_tokens: int) -> None:
@@ -130,14 +133,32 @@ class Allowance:
             "in a day; search a shorter document, or come back after midnight UTC",
         )
 
+    def take_time(self, owner: str | None, seconds: float) -> None:
+        """Counts time that went by while a visitor's files were read. Raises BadRequest once it is more than the day has."""
+        check_known(owner)
+        if owner is None:
+            return
+        with self._lock:
+            self._begin_day()
+            self._seconds[owner] = self._seconds.get(owner, 0.0) + seconds
+            if self._seconds[owner] >= READING_SECONDS_PER_DAY:
+                raise BadRequest(
+                    f"reading your files took the {READING_SECONDS_PER_DAY:,} s that a visitor has for it in a day; "
+                    "open plain text or Markdown, or come back after midnight UTC"
+                )
+
+    def _begin_day(self) -> None:
+        """Forgets what was used before today."""
+        if self._today() != self._day:
+            self._day, self._used, self._seconds = self._today(), {"read": Counter(), "logged": Counter()}, {}
+
     def _spend(self, what: Literal["read", "logged"], owner: str | None, n: int, most: int, refusal: str) -> None:
         """Counts n of a visitor's day. Raises BadRequest with the `refusal`, which may name what is {left}, when that is more than there is."""
         check_known(owner)
         if owner is None:
             return
         with self._lock:
-            if self._today() != self._day:
-                self._day, self._used = self._today(), {"read": Counter(), "logged": Counter()}
+            self._begin_day()
             left = most - self._used[what][owner]
             if n > left:
                 raise BadRequest(refusal.format(left=left))

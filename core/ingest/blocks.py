@@ -14,26 +14,31 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
-from core.ingest.limits import MAX_TITLE_CHARACTERS
+from core.errors import BadDocument
+from core.ingest.limits import MAX_BLOCKS, MAX_LINE_CHARACTERS, MAX_TITLE_CHARACTERS
+from core.ingest.naming import clip
 
 BlockType = Literal["heading", "table", "list"]
 
 _LINE = re.compile(
     r"""(?P<indent>[ ]{0,3})(?:
-          (?P<fence>`{3,}(?=[^`]*$)|~{3,})
+          (?P<fence>`{3,}+(?=[^`]*+$)|~{3,}+)
         | (?P<hashes>\#{1,6})(?=[ \t]|$)
-        | (?P<rule>([-*_])[ \t]*(?:\5[ \t]*){2,}$)
-        | (?P<underline>=+[ \t]*$|--?[ \t]*$)
-        | (?P<marker>[-+*]|\d{1,9}[.)])(?:[ \t]+(?P<content>\S)?|$)
+        | (?P<rule>([-*_])[ \t]*+(?:\5[ \t]*+){2,}+$)
+        | (?P<underline>=++[ \t]*+$|--?[ \t]*+$)
+        | (?P<marker>[-+*]|\d{1,9}[.)])(?:[ \t]++(?P<content>\S)?|$)
         | (?P<quote>>)
         | (?P<raw><!--|<(?:script|pre|style|textarea)\b)
     )""",
     re.VERBOSE | re.IGNORECASE,
 )
-_ANY_FENCE = re.compile(r"[ \t]*(?:[-+*][ \t]+|\d{1,9}[.)][ \t]+)*(`{3,}(?=[^`]*$)|~{3,})")
+_ANY_FENCE = re.compile(r"[ \t]*+(?:[-+*][ \t]++|\d{1,9}[.)][ \t]++)*+(`{3,}+(?=[^`]*+$)|~{3,}+)")
 _RAW_END = re.compile(r"-->|</(?:script|pre|style|textarea)>", re.IGNORECASE)
 _LINK = re.compile(r"!?\[([^\[\]]*)\]\([^()\s]*(?: \"[^\"]*\")?\)")
-_MARKUP = re.compile(r"[*`]+|(?<!\w)_+|_+(?!\w)|\{#[^}]*\}|</?\w[^>]*>")
+_MARKUP = re.compile(r"[*`]+|(?<!\w)_+|_+(?!\w)|\{#[^{}]*\}|</?\w[^<>]*>")
+_MARKED = re.compile(r"[*`_{<\[]")
+_MARKING = frozenset(" `~#-*_=+><")
+"""First characters of the lines that may be more than text; digits are others."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,12 +57,17 @@ class Block:
 
 
 def parse_blocks(text: str) -> Iterator[Block]:
-    """Headings, tables and lists of a Markdown text, in order."""
+    """Headings, tables and lists of a Markdown text, in order. Raises BadDocument behind MAX_BLOCKS of them."""
     scanner = _Scanner(text)
+    n_blocks = 0
     while scanner.position < len(text):
         block = scanner.next_block()
-        if block is not None:
-            yield block
+        if block is None:
+            continue
+        n_blocks += 1
+        if n_blocks > MAX_BLOCKS:
+            raise BadDocument(f"the document has more than {MAX_BLOCKS:,} headings, tables and lists; split it, or open it as plain text (.txt)")
+        yield block
 
 
 class _Scanner:
@@ -84,7 +94,7 @@ class _Scanner:
         if self._is_table_rule(line):
             return self._table()
         self.position = end + 1
-        match = _LINE.match(line)
+        match = _mark(line)
         if match is None or (match["indent"] == "" and line.startswith(("    ", "\t"))):
             self._text_line(line, start, end)
             return None
@@ -147,7 +157,7 @@ class _Scanner:
         self.position = end + 1
         while self.position < len(self.text):
             line, line_end = self.line()
-            match = _LINE.match(line)
+            match = _mark(line)
             if not line.strip() or (match is not None and (match["hashes"] or match["fence"] or match["quote"] or match["rule"] or match["marker"])):
                 break
             parts.append(self.position)
@@ -210,12 +220,12 @@ class _Items:
         if not content:
             self.after_blank = True
             return True
-        indent = len(line.expandtabs(4)) - len(content.expandtabs(4))
+        indent = len(line[: -len(content)].expandtabs(4))
         if self.fence and indent >= self.inner:
             if content.startswith(self.fence) and not content.strip(self.fence[0] + " \t"):
                 self.fence = ""
             return True
-        match = _LINE.match(line) if indent < self.inner or not self.starts else None
+        match = _mark(line) if indent < self.inner or not self.starts else None
         if match is not None and match["marker"] and not match["rule"]:
             if match["marker"][-1] != self.kind:
                 return False
@@ -235,6 +245,12 @@ class _Items:
         self.inner = after + (blanks if blanks <= 4 else 1)
 
 
+def _mark(line: str) -> re.Match[str] | None:
+    """What a line begins with; None where it is text, as one too long for anything else is."""
+    may_be_marked = line[:1] in _MARKING or line[:1].isdecimal()
+    return _LINE.match(line) if may_be_marked and len(line) <= MAX_LINE_CHARACTERS else None
+
+
 def _ends_paragraph(match: re.Match[str] | None) -> bool:
     """Whether an unindented line is a heading, rule, fence or quote, which continue no paragraph."""
     return match is not None and bool(match["hashes"] or match["rule"] or match["fence"] or match["quote"])
@@ -250,5 +266,6 @@ def _n_cells(row: str) -> int:
 def plain_title(markdown: str) -> str:
     """A heading's words without links, emphasis and line breaks, at most MAX_TITLE_CHARACTERS of them."""
     clipped = markdown[: 4 * MAX_TITLE_CHARACTERS]
-    plain = " ".join(_MARKUP.sub("", _LINK.sub(r"\1", clipped)).split())
-    return plain if len(plain) <= MAX_TITLE_CHARACTERS else plain[: MAX_TITLE_CHARACTERS - 1].rstrip() + "…"
+    if _MARKED.search(clipped):
+        clipped = _MARKUP.sub("", _LINK.sub(r"\1", clipped))
+    return clip(" ".join(clipped.split()))

@@ -1,4 +1,4 @@
-"""Bytes of a PDF, DOCX or EPUB -> Markdown, by markitdown's converters. Runs in the child process of `worker`, under its limits.
+"""Bytes of a PDF, DOCX, EPUB or HTML page (as UTF-8) -> Markdown, by markitdown's converters. Runs in the child process of `worker`, under its limits.
 
 Decides what the libraries get to see: office files and e-books are unpacked within the bounds of archives and handed over as plain archives of
 their texts alone, without images, with no XML that declares entities or lies too deep. Links and images lose their markup, as those of pages do.
@@ -13,21 +13,23 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 from xml.sax.handler import ContentHandler
+from zipfile import ZipExtFile
 
 import pdfplumber
 from defusedxml import DefusedXmlException  # type: ignore[import-untyped]
 from defusedxml import ElementTree as SafeTree
 from defusedxml import sax as safe_sax
-from markitdown import StreamInfo
-from markitdown.converters import DocxConverter, EpubConverter, PdfConverter
+from markitdown import DocumentConverterResult, StreamInfo
+from markitdown.converters import DocxConverter, EpubConverter, HtmlConverter, PdfConverter
 from pdfminer.pdfdocument import PDFEncryptionError
 from pdfminer.pdfinterp import PDFPageInterpreter
 from pdfplumber.utils.exceptions import PdfminerException
 
 from core.errors import BadDocument
 from core.ingest.archive import Archive, stored
-from core.ingest.converter import Converted, Format
-from core.ingest.limits import MAX_CONVERTED_CHARACTERS, MAX_XML_DEPTH, MAX_XML_ELEMENTS
+from core.ingest.converted import Converted, Format
+from core.ingest.html import read_html
+from core.ingest.limits import MAX_CONVERTED_CHARACTERS, MAX_PDF_FORMS, MAX_XML_DEPTH, MAX_XML_ELEMENTS
 
 OnPage = Callable[[int, int], None]
 """Gets (pages done, pages in all)."""
@@ -35,14 +37,16 @@ OnPage = Callable[[int, int], None]
 _MARKDOWN: dict[str, Any] = {"strip": ["a", "img"], "escape_asterisks": False, "escape_underscores": False, "table_infer_header": True, "bullets": "-"}
 _CHAPTERS = (".xhtml", ".html", ".htm", ".xml", ".opf")
 _UNKNOWN_GLYPH = re.compile(r"\(cid:\d+\)")
-_BLANK_LINES = re.compile(r"\n(?:[ \t]*\n)+")
-_LINE_END_BLANKS = re.compile(r"(?<![ \t])[ \t]+$", re.MULTILINE)
+_BLANK_LINES = re.compile(r"\n(?:[ \t]*+\n)++")
+_LINE_END_BLANKS = re.compile(r"(?<![ \t])[ \t]++$", re.MULTILINE)
 _MANY_GLYPHS = 20
 _TITLE_TAG = "{http://purl.org/dc/elements/1.1/}title"
 
 
 def convert(data: bytes, form: Format, name: str, on_page: OnPage | None = None) -> Converted:
     """Markdown of a file. Raises BadDocument with the sentence to show when it is damaged, encrypted, too large or without text."""
+    if form == "html":
+        return read_html(data.decode(), name)
     try:
         converted = {"pdf": _pdf, "docx": _docx, "epub": _epub}[form](data, name, on_page)
     except (BadDocument, MemoryError):
@@ -75,7 +79,7 @@ def _pdf(data: bytes, name: str, on_page: OnPage | None) -> Converted:
         n_pages, title = len(pdf.pages), pdf.metadata.get("Title")
     if not n_pages:
         raise BadDocument(f"{name} has no pages; open it in its program, save it again and open that")
-    with _pages_told(n_pages, on_page):
+    with _pages_told(n_pages, on_page), _forms_bounded(name):
         markdown = PdfConverter().convert(io.BytesIO(data), StreamInfo(extension=".pdf")).markdown
     if not markdown.strip():
         pages = f"{n_pages:,} pages" if n_pages > 1 else "one page"
@@ -101,6 +105,26 @@ def _pages_told(n_pages: int, on_page: OnPage | None) -> Iterator[None]:
         yield
     finally:
         PDFPageInterpreter.process_page = plain  # type: ignore[method-assign]
+
+
+@contextmanager
+def _forms_bounded(name: str) -> Iterator[None]:
+    """Raises BadDocument behind MAX_PDF_FORMS executions of drawings within drawings."""
+    plain = PDFPageInterpreter.render_contents
+    n_drawn = 0
+
+    def render_contents(self: PDFPageInterpreter, *contents: Any, **how: Any) -> None:
+        nonlocal n_drawn
+        n_drawn += 1
+        if n_drawn > MAX_PDF_FORMS:
+            raise BadDocument(f"{name} draws more than {MAX_PDF_FORMS:,} pages and forms; print the pages with text to a new PDF and open that")
+        plain(self, *contents, **how)
+
+    PDFPageInterpreter.render_contents = render_contents  # type: ignore[method-assign]
+    try:
+        yield
+    finally:
+        PDFPageInterpreter.render_contents = plain  # type: ignore[method-assign]
 
 
 def _docx(data: bytes, name: str, on_page: OnPage | None) -> Converted:  # noqa: ARG001 - converted at once
@@ -161,10 +185,30 @@ def _epub(data: bytes, name: str, on_page: OnPage | None) -> Converted:  # noqa:
     rights = parts.get("META-INF/encryption.xml")
     if rights is not None and _hides_text(rights):
         raise BadDocument(f"{name} is protected against reading by other programs (DRM); open a copy without protection")
-    result = EpubConverter().convert(stored(parts), StreamInfo(extension=".epub"), **_MARKDOWN)
+    converter = EpubConverter()
+    chapters = converter._html_converter = _EachOnce(HtmlConverter())
+    result = converter.convert(stored(parts), StreamInfo(extension=".epub"), **_MARKDOWN)
     if not re.sub(r"^\*\*\w+:\*\*.*$", "", result.markdown, flags=re.MULTILINE).strip():
         raise BadDocument(f"{name} has no text in its chapters; open one that has")
-    return Converted(result.markdown, result.title or "")
+    notices = (f"Its list of chapters names some again, {chapters.n_again:,} times; each was read once.",) if chapters.n_again else ()
+    return Converted(result.markdown, result.title or "", notices)
+
+
+class _EachOnce:
+    """The converter of an e-book's chapters: each is read once, however often the list of chapters names it."""
+
+    def __init__(self, chapters: HtmlConverter) -> None:
+        self._chapters = chapters
+        self._read: set[str] = set()
+        self.n_again = 0
+
+    def convert(self, chapter: ZipExtFile, info: StreamInfo, **how: Any) -> DocumentConverterResult:
+        """Nothing for a chapter that was read."""
+        if chapter.name in self._read:
+            self.n_again += 1
+            return DocumentConverterResult(markdown="")
+        self._read.add(chapter.name)
+        return self._chapters.convert(chapter, info, **how)
 
 
 def _hides_text(rights: bytes) -> bool:

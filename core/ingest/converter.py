@@ -2,7 +2,8 @@
 
 One child serves the files of one opening, since starting it takes longer than most conversions; no child ever serves two people. Nothing is written
 to disk: files and results go through pipes. Whoever waits is asked ten times a second whether to go on. Of the
-environment the child gets where programs and temporary files lie, no key that may stand there. Knows nothing of formats.
+environment the child gets where programs and temporary files lie, no key that may stand there. Decides which pages are read without a child:
+the first small ones of an opening. Knows nothing of other formats.
 """
 
 from __future__ import annotations
@@ -16,45 +17,57 @@ import sys
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any, Literal
+from typing import IO, Any
 
 from core.errors import BadDocument
 from core.ingest.bounds import BeyondBounds
-from core.ingest.limits import MAX_CONVERSION_BYTES, MAX_CONVERSION_SECONDS, MAX_CONVERTED_CHARACTERS, MAX_READING_SECONDS
+from core.ingest.converted import Converted, Format
+from core.ingest.html import check_size, read_html
+from core.ingest.limits import (
+    BASE_CONVERSION_SECONDS,
+    CONVERSION_SECONDS_PER_MEGABYTE,
+    MAX_CONVERSION_BYTES,
+    MAX_CONVERSION_SECONDS,
+    MAX_CONVERTED_CHARACTERS,
+    MAX_OWN_CHARACTERS,
+    MAX_OWN_TAGS,
+    MAX_READING_SECONDS,
+)
 
 Waiting = Callable[[int, int], None]
 """Gets (pages done, pages in all), (0, 1) where there are none; called while a conversion goes on, and may raise `Cancelled`."""
 
-Format = Literal["pdf", "docx", "epub"]
+Spend = Callable[[float], None]
+"""Gets seconds of reading that have just passed, and may raise to end it."""
 
 _ROOT = Path(__file__).resolve().parents[2]
 _TICK = 0.1
 _ENDING_SECONDS = 10.0
 _PIECE = 64 * 1024
 _MAX_HEAD_BYTES = 1024 * 1024
+CLOCK_FACTOR = 4
+"""Clock time of a conversion to its computing time, where other work takes the cores."""
 OUT_OF_MEMORY = 77
 """Exit status of a child that ran out of memory."""
 _PASSED_ON = ("PATH", "PYTHONPATH", "LD_LIBRARY_PATH", "TMPDIR")
 _REMEDY = "open a part of it, or save its text and open that"
 
 
-@dataclass(frozen=True)
-class Converted:
-    """What was read of a file. `title` is what its metadata say, unchecked."""
-
-    markdown: str
-    title: str = ""
-    notices: tuple[str, ...] = ()
+def seconds_for(n_bytes: int) -> int:
+    """Computing time that a conversion may take."""
+    return min(MAX_CONVERSION_SECONDS, BASE_CONVERSION_SECONDS + CONVERSION_SECONDS_PER_MEGABYTE * n_bytes // 1_000_000)
 
 
 class Converter:
-    """Converts the files of one opening, one after another; close it to end its child, which starts with the first file."""
+    """Converts the files of one opening, one after another; close it to end its child, which starts when it is needed first."""
 
-    def __init__(self) -> None:
+    def __init__(self, spend: Spend = lambda _: None) -> None:
+        """`spend` hears of all time that goes by while files are read here."""
         self._child: subprocess.Popen[bytes] | None = None
         self._deadline = time.monotonic() + MAX_READING_SECONDS
+        self._spend = spend
+        self._tags_left, self._characters_left = MAX_OWN_TAGS, MAX_OWN_CHARACTERS
 
     def __enter__(self) -> Converter:
         return self
@@ -79,12 +92,26 @@ class Converter:
                         pipe.close()
 
     def check_time(self, name: str) -> None:
-        """Raises BeyondBounds when this opening has been reading for too long."""
+        """Raises BeyondBounds when this opening has been reading for too long, and what `spend` raises once no time is left."""
+        self._spend(0.0)
         if time.monotonic() > self._deadline:
             raise BeyondBounds(f"reading took longer than {MAX_READING_SECONDS:,} s when it came to {name}; open fewer files at once")
 
+    def read_page(self, html: str, name: str, waiting: Waiting | None = None) -> Converted:
+        """Markdown of a page, read in this process while what was read so is little. Raises as `convert` does."""
+        self.check_time(name)
+        n_tags = check_size(html, name)
+        if self._child is not None or n_tags > self._tags_left or len(html) > self._characters_left:
+            return self.convert(html.encode(), "html", name, waiting)
+        self._tags_left, self._characters_left = self._tags_left - n_tags, self._characters_left - len(html)
+        began = time.monotonic()
+        try:
+            return read_html(html, name)
+        finally:
+            self._spend(time.monotonic() - began)
+
     def convert(self, data: bytes, form: Format, name: str, waiting: Waiting | None = None) -> Converted:
-        """Markdown of a file. Raises BadDocument; what `waiting` raises passes through, and ends the child."""
+        """Markdown of a file. Raises BadDocument; what `waiting` or `spend` raises passes through, and ends the child."""
         self.check_time(name)
         try:
             head, payload = self._answer(data, form, name, waiting or (lambda *_: None))
@@ -93,13 +120,15 @@ class Converter:
             raise
         if "refused" in head:
             raise BadDocument(head["refused"])
-        return Converted(payload.decode("utf-8", "surrogatepass"), head["title"], tuple(head["notices"]))
+        markdown, json_ld = payload[: head["markdown"]], payload[head["markdown"] :]
+        return Converted(markdown.decode("utf-8", "surrogatepass"), head["title"], tuple(head["notices"]), tuple(json.loads(json_ld)))
 
     def _answer(self, data: bytes, form: Format, name: str, waiting: Waiting) -> tuple[dict[str, Any], bytes]:
         if self._child is None:
             self._child = _start()
-        channel = _Channel(self._child, waiting, time.monotonic() + MAX_CONVERSION_SECONDS)
-        head = json.dumps({"form": form, "name": name, "payload": len(data)}).encode() + b"\n"
+        seconds = seconds_for(len(data))
+        channel = _Channel(self._child, waiting, self._spend, time.monotonic() + CLOCK_FACTOR * seconds)
+        head = json.dumps({"form": form, "name": name, "seconds": seconds, "payload": len(data)}).encode() + b"\n"
         try:
             channel.send(head)
             channel.send(data)
@@ -109,9 +138,9 @@ class Converter:
                     return answer, channel.take(answer["payload"])
                 channel.progress = (answer["done"], answer["total"])
         except TimeoutError:
-            raise BadDocument(f"{name} takes longer to convert than {MAX_CONVERSION_SECONDS} s; {_REMEDY}") from None
+            raise BadDocument(_too_slow(name, seconds)) from None
         except (BrokenPipeError, EOFError):
-            raise BadDocument(_why_ended(_status(self._child), name)) from None
+            raise BadDocument(_why_ended(_status(self._child), name, seconds)) from None
 
 
 def _status(child: subprocess.Popen[bytes]) -> int:
@@ -123,11 +152,15 @@ def _status(child: subprocess.Popen[bytes]) -> int:
         return child.wait()
 
 
-def _why_ended(status: int, name: str) -> str:
-    if status in (OUT_OF_MEMORY, -signal.SIGKILL):
+def _too_slow(name: str, seconds: float) -> str:
+    return f"{name} takes longer to convert than {seconds:,} s; {_REMEDY}"
+
+
+def _why_ended(status: int, name: str, seconds: float) -> str:
+    if status in (OUT_OF_MEMORY, -signal.SIGKILL, -signal.SIGABRT):  # aborted: where a library can't do without the memory
         return f"{name} needs more than {MAX_CONVERSION_BYTES:,} bytes of memory to be converted; {_REMEDY}"
     if status in (-signal.SIGXCPU, -signal.SIGALRM):
-        return f"{name} takes longer to convert than {MAX_CONVERSION_SECONDS} s; {_REMEDY}"
+        return _too_slow(name, seconds)
     return f"{name} could not be converted (the converter ended with status {status}); save it again from its program and open that"
 
 
@@ -154,12 +187,14 @@ def _start() -> subprocess.Popen[bytes]:
 class _Channel:
     """The pipes of a child during one job: never blocks longer than a tick."""
 
-    def __init__(self, child: subprocess.Popen[bytes], waiting: Waiting, deadline: float) -> None:
+    def __init__(self, child: subprocess.Popen[bytes], waiting: Waiting, spend: Spend, deadline: float) -> None:
         assert child.stdin is not None
         assert child.stdout is not None
         self._to: IO[bytes] = child.stdin
         self._from: IO[bytes] = child.stdout
         self._waiting = waiting
+        self._spend = spend
+        self._spent_until = time.monotonic()
         self._deadline = deadline
         self._received = bytearray()
         self._next_tick = 0.0
@@ -201,7 +236,10 @@ class _Channel:
             selector.register(pipe, event)
             while True:
                 ready = selector.select(_TICK)
-                if (now := time.monotonic()) >= self._next_tick:
+                now = time.monotonic()
+                passed, self._spent_until = now - self._spent_until, now
+                self._spend(passed)
+                if now >= self._next_tick:
                     self._next_tick = now + _TICK
                     self._waiting(*self.progress)
                 if now > self._deadline:

@@ -8,8 +8,6 @@ from __future__ import annotations
 import codecs
 import re
 
-from bs4.dammit import EncodingDetector
-
 from core.errors import BadDocument
 
 _BYTE_ORDER_MARKS = (
@@ -35,6 +33,10 @@ _MAX_CONTROL_SHARE = 0.02
 _GUESS_BYTES = 200_000
 _MAX_WESTERN_SHARE = 0.2
 _BEYOND_ASCII = re.compile(rb"[\x80-\xff]+")
+_XML_ENCODING = re.compile(rb"\s*+<\?xml\b[^<>]{0,200}\bencoding\s*=\s*[\"']([\w.:-]+)", re.ASCII)
+_HTML_ENCODING = re.compile(rb"<\s*+meta\b[^<>]{0,1000}\bcharset\s*+=\s*+[\"']?\s*+([\w.:-]+)", re.IGNORECASE)
+_DECLARED_BYTES = 100_000
+"""Where a page declares its encoding; browsers look at the first 1,024."""
 _SAFE_ENCODING = re.compile(
     r"us-?ascii|iso-?8859-?\d+|latin-?\d|windows-?\d+|cp\d+|koi8-?[ru]|big5(-?hkscs)?|gb\d+k?|euc-\w+|s(hift)?-?jis|mac-?\w+", re.IGNORECASE
 )
@@ -47,8 +49,8 @@ def decode(data: bytes, name: str, *, is_html: bool = False) -> tuple[str, tuple
         if data.startswith(mark):
             return _replacing(data[len(mark) :], encoding, name)
     _check_is_text(data, name)
-    declared = EncodingDetector.find_declared_encoding(data, is_html=True) if is_html else None
-    known = _known(declared) if declared else None
+    declared = (_XML_ENCODING.match(data) or _HTML_ENCODING.search(data, 0, _DECLARED_BYTES)) if is_html else None
+    known = _known(declared[1].decode("ascii")) if declared else None
     return _replacing(data, known, name) if known else _decode_undeclared(data, name)
 
 

@@ -8,46 +8,42 @@ from __future__ import annotations
 
 import io
 import re
-from dataclasses import dataclass
-from typing import Any
 
 from bs4 import BeautifulSoup
 
 from core.errors import BadDocument
 from core.ingest.clean import clean
+from core.ingest.converted import Converted
 from core.ingest.json_ld import parse_json_ld
 from core.ingest.lean import import_markitdown
 from core.ingest.limits import MAX_HTML_CHARACTERS, MAX_HTML_DEPTH, MAX_HTML_TAGS
 from core.ingest.soup import parse_html, tags_named
 
 _JSON_LD_TYPE = re.compile(r"^\s*application/ld\+json", re.IGNORECASE)
-_BLANK_LINES = re.compile(r"\n(?:[ \t]*\n)+")
+_BLANK_LINES = re.compile(r"\n(?:[ \t]*+\n)++")
+_WIDE_GAP = re.compile(r"(?<!\s)\s{200,}+")
+"""Trimming text before a longer gap costs the converter the square of its length."""
 
 
-@dataclass(frozen=True)
-class Page:
-    """What was read of a page."""
-
-    markdown: str
-    title: str
-    """From the title element or the first main heading; may be empty."""
-    json_ld: tuple[Any, ...]
-    notices: tuple[str, ...]
-
-
-def read_html(html: str, name: str) -> Page:
-    """Cleans and converts a page. Raises BadDocument when it is too large."""
+def check_size(html: str, name: str) -> int:
+    """How many tags a page has at most, end tags included. Raises BadDocument when it is too large."""
     if len(html) > MAX_HTML_CHARACTERS:
         raise BadDocument(f"{name} is an HTML page of {len(html):,} characters, more than {MAX_HTML_CHARACTERS:,}; save its text and open that")
     if (n_tags := html.count("<")) > MAX_HTML_TAGS:
         raise BadDocument(f"{name} is an HTML page with {n_tags:,} tags, more than {MAX_HTML_TAGS:,}; save its text and open that")
+    return n_tags
+
+
+def read_html(html: str, name: str) -> Converted:
+    """Cleans and converts a page. Raises BadDocument when it is too large."""
+    check_size(html, name)
     soup, flattened = parse_html(html.replace("```", "` ` `"))  # in the text it would begin or end fenced code
     json_ld, notices = parse_json_ld(script.get_text() for script in tags_named(soup, ("script",)) if _JSON_LD_TYPE.match(str(script.get("type", ""))))
     if flattened:
         notices = (*notices, f"Elements nested more than {MAX_HTML_DEPTH} levels deep became plain text.")
     title = _title(soup)
     clean(soup)
-    return Page(_to_markdown(soup), title, json_ld, notices)
+    return Converted(_to_markdown(soup), title, notices, json_ld)
 
 
 def _title(soup: BeautifulSoup) -> str:
@@ -64,8 +60,12 @@ def _to_markdown(soup: BeautifulSoup) -> str:
     from markitdown import StreamInfo
     from markitdown.converters import HtmlConverter
 
-    stream = io.BytesIO(soup.decode(formatter="minimal").encode())
+    stream = io.BytesIO(_WIDE_GAP.sub(_narrow, soup.decode(formatter="minimal")).encode())
     info = StreamInfo(mimetype="text/html", extension=".html", charset="utf-8")
     result = HtmlConverter().convert(stream, info, strict=True, escape_asterisks=False, escape_underscores=False, table_infer_header=True, bullets="-")
     lines = "\n".join(line.rstrip() for line in result.markdown.replace("\r\n", "\n").split("\n"))
     return _BLANK_LINES.sub("\n\n", lines).strip()
+
+
+def _narrow(gap: re.Match[str]) -> str:
+    return "\n\n" if "\n" in gap[0] else gap[0][:200]

@@ -6,8 +6,14 @@ MAX_FILE_BYTES = 64 * 1024 * 1024
 MAX_HTML_CHARACTERS = 16 * 1024 * 1024
 """Largest HTML page; real ones stay below 5 MB."""
 
-MAX_HTML_TAGS = 600_000
-"""Most tags of a page, end tags included: parsing and converting 100,000 of them takes some eight seconds and 250 MB."""
+MAX_HTML_TAGS = 400_000
+"""Most tags of a page, end tags included: parsing and converting 100,000 of them takes some eight seconds and 250 MB of MAX_CONVERSION_BYTES."""
+
+MAX_OWN_TAGS = 10_000
+"""Tags of the pages that an opening reads without a child: some real pages' worth, a second of work; a child takes as long to start."""
+
+MAX_OWN_CHARACTERS = 600_000
+"""Characters of those pages; the largest of 27 real ones has 336,000, and 5,500 tags."""
 
 MAX_DOCUMENT_TOKENS = 20_000_000
 """Most tokens of one document: twice what the app promises to handle."""
@@ -46,7 +52,10 @@ BATCH_UNITS = 5_000
 """Sentences per call of the tokenizer: large enough for its threads, small enough to report progress and to cancel."""
 
 MAX_LINE_CHARACTERS = 1_000_000
-"""A longer line is no prose as people write it: it is read, and a notice says so."""
+"""A longer line is no prose as people write it: it is read as text, whatever it begins with, and a notice says so."""
+
+MAX_BLOCKS = 300_000
+"""Most headings, tables and lists of one text: 64 MB of the densest real Markdown have 230,000. One takes some 5 µs and 500 bytes."""
 
 MAX_ARCHIVE_ENTRIES = 2_000
 """Most files of an archive, those of archives inside it included; an office file or e-book is an archive, too."""
@@ -72,11 +81,17 @@ MAX_XML_ELEMENTS = 500_000
 MAX_CONVERTED_CHARACTERS = MAX_FILE_BYTES
 """Longest Markdown that a conversion may give."""
 
-MAX_CONVERSION_CPU_SECONDS = 300
-"""Computing time of one conversion: enough for some two thousand dense pages of a PDF."""
+BASE_CONVERSION_SECONDS = 60
+"""Computing time of the conversion of a file, however small: 100 pages of a PDF full of ruled tables take 30 to 50 in 140 kB."""
 
-MAX_CONVERSION_SECONDS = 600
-"""Clock time of one conversion, longer where other work takes the cores."""
+CONVERSION_SECONDS_PER_MEGABYTE = 300
+"""More for a larger file: a PDF of 500 pages of text has one megabyte and takes 50 to 100, tables three times that; e-books take 1."""
+
+MAX_CONVERSION_SECONDS = 300
+"""Most computing time of one conversion: enough for some fifteen hundred dense pages of a PDF."""
+
+MAX_PDF_FORMS = 100_000
+"""Most drawings that the pages of a PDF repeat (form XObjects): a scatter plot may have one a point, and forms in forms double at every level."""
 
 MAX_READING_SECONDS = 1_200
 """Clock time of reading all files of one opening."""

@@ -16,10 +16,13 @@ _NO_TITLE = re.compile(
     re.IGNORECASE | re.VERBOSE,
 )
 """Titles that programs put in by themselves."""
+_TURNING = re.compile("[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
+"""What a title may pass for another with; right-to-left scripts need none of it."""
 
 
 def clip(title: str) -> str:
-    """At most MAX_TITLE_CHARACTERS of a title."""
+    """At most MAX_TITLE_CHARACTERS of a title, without characters that turn the direction of writing."""
+    title = _TURNING.sub("", title)
     return title if len(title) <= MAX_TITLE_CHARACTERS else title[: MAX_TITLE_CHARACTERS - 1].rstrip() + "…"
 
 
@@ -41,5 +44,5 @@ def extension(path: str) -> str:
 
 def sane_title(title: str | None) -> str:
     """A title from metadata as one line; empty when there is none, or a program made it up."""
-    plain = shown(" ".join((title or "")[: 4 * MAX_TITLE_CHARACTERS].replace("\0", " ").split()))
+    plain = shown(_TURNING.sub("", " ".join((title or "")[: 4 * MAX_TITLE_CHARACTERS].replace("\0", " ").split())))
     return "" if not any(map(str.isalnum, plain)) or _NO_TITLE.fullmatch(plain) else plain

@@ -14,9 +14,9 @@ from typing import Literal
 from core.errors import BadDocument
 from core.ingest.archive import ARCHIVE_STARTS, Archive
 from core.ingest.blocks import parse_blocks
-from core.ingest.converter import Converter, Format
+from core.ingest.converted import Format
+from core.ingest.converter import Converter
 from core.ingest.decode import decode, normalise
-from core.ingest.html import read_html
 from core.ingest.limits import MAX_FILE_BYTES, MAX_LINE_CHARACTERS
 from core.ingest.naming import clip, extension, file_name, sane_title
 from core.types import Document, DocumentKind
@@ -42,20 +42,26 @@ _OLD_OFFICE = b"\xd0\xcf\x11\xe0"
 
 
 def read_document(data: bytes, filename: str, converter: Converter | None = None, on_part: OnPart | None = None) -> Document:
-    """The document that the bytes of a file are. `converter` is the child to use for a PDF, DOCX or EPUB; without one a child serves this file alone.
+    """The document that the bytes of a file are. `converter` converts what is no text yet; without one a child serves this file alone.
 
     Raises BadDocument when it is empty, too large, binary, damaged, encrypted, an archive of documents, or has no text.
     """
+    if converter is None:
+        with Converter() as own:
+            return read_document(data, filename, own, on_part)
     name = file_name(filename)
     return read_one(data, filename, name, form_of(data, filename, name), converter, on_part)
 
 
-def read_pasted(text: str, title: str = "Pasted text") -> Document:
+def read_pasted(text: str, title: str = "Pasted text", converter: Converter | None = None, on_part: OnPart | None = None) -> Document:
     """A document from pasted text, HTML when it clearly is. Raises BadDocument as `read_document` does."""
+    if converter is None:
+        with Converter() as own:
+            return read_pasted(text, title, own, on_part)
     if len(text) > MAX_FILE_BYTES:
         raise BadDocument(f"the pasted text has {len(text):,} characters, more than {MAX_FILE_BYTES:,}; split it and paste the parts")
     text = normalise(text, "the pasted text")
-    return _document(text, "the pasted text", "html" if _looks_like_html(text) else "text", title, ())
+    return _document(text, "the pasted text", "html" if _looks_like_html(text) else "text", title, (), converter, on_part)
 
 
 def form_of(data: bytes, path: str, name: str) -> Form:
@@ -88,7 +94,7 @@ def _form_of_archive(entries: frozenset[str], named: str, name: str) -> Form:
     return "zip"
 
 
-def read_one(data: bytes, path: str, name: str, form: Form, converter: Converter | None, on_part: OnPart | None) -> Document:
+def read_one(data: bytes, path: str, name: str, form: Form, converter: Converter, on_part: OnPart | None) -> Document:
     """As `read_document`. `name` stands in sentences; the kind of a text, and a title where the document has none, come from `path`."""
     stem = PurePath(file_name(path)).stem
     if form == "zip":
@@ -97,21 +103,20 @@ def read_one(data: bytes, path: str, name: str, form: Form, converter: Converter
         return _converted(data, name, stem, form, converter, on_part)
     kind = _KIND_OF_EXTENSION.get(extension(path))
     text, notices = decode(data, name, is_html=kind == "html" or (kind is None and _looks_like_html(data[:_SNIFFED].decode("latin-1"))))
-    return _document(text, name, kind or ("html" if _looks_like_html(text) else "text"), stem, notices)
+    return _document(text, name, kind or ("html" if _looks_like_html(text) else "text"), stem, notices, converter, on_part)
 
 
-def _converted(data: bytes, name: str, stem: str, form: Format, converter: Converter | None, on_part: OnPart | None) -> Document:
-    if converter is None:
-        with Converter() as own:
-            return _converted(data, name, stem, form, own, on_part)
+def _converted(data: bytes, name: str, stem: str, form: Format, converter: Converter, on_part: OnPart | None) -> Document:
     converted = converter.convert(data, form, name, on_part)
     source = f"Converted to Markdown from {name}, {'an' if form == 'epub' else 'a'} {form.upper()}."
     return Document(sane_title(converted.title) or stem, normalise(converted.markdown, name), "markdown", notices=(source, *converted.notices))
 
 
-def _document(text: str, name: str, kind: DocumentKind, fallback_title: str, notices: tuple[str, ...]) -> Document:
+def _document(
+    text: str, name: str, kind: DocumentKind, fallback_title: str, notices: tuple[str, ...], converter: Converter, on_part: OnPart | None
+) -> Document:
     if kind == "html":
-        page = read_html(text, name)
+        page = converter.read_page(text, name, on_part)
         document = Document(clip(page.title) or fallback_title, page.markdown, kind, page.json_ld, (*notices, *page.notices))
     else:
         longest = max(map(len, text.split("\n")))

@@ -20,9 +20,10 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from core.errors import BadDocument
-from core.ingest.converter import OUT_OF_MEMORY, Converted
+from core.ingest.converted import Converted
+from core.ingest.converter import CLOCK_FACTOR, OUT_OF_MEMORY
 from core.ingest.lean import import_markitdown
-from core.ingest.limits import MAX_CONVERSION_BYTES, MAX_CONVERSION_CPU_SECONDS, MAX_CONVERSION_SECONDS
+from core.ingest.limits import MAX_CONVERSION_BYTES
 
 _TITLE_CHARACTERS = 2_000
 """Enough of a title for whoever clips it."""
@@ -39,7 +40,7 @@ def main() -> None:
     _limit_memory_and_files()
     while line := jobs.readline():
         job = json.loads(line)
-        _limit_time()
+        _limit_time(job["seconds"])
         try:
             _serve(convert, job, jobs.read(job["payload"]), answers)
         except MemoryError:
@@ -56,8 +57,9 @@ def _serve(convert: Callable[..., Converted], job: Mapping[str, Any], data: byte
     except BadDocument as error:
         _send(answers, {"refused": str(error)})
     else:
-        text = converted.markdown.encode("utf-8", "surrogatepass")
-        _send(answers, {"title": converted.title[:_TITLE_CHARACTERS], "notices": converted.notices}, text)
+        markdown, json_ld = converted.markdown.encode("utf-8", "surrogatepass"), json.dumps(converted.json_ld).encode()
+        head = {"title": converted.title[:_TITLE_CHARACTERS], "notices": converted.notices, "markdown": len(markdown)}
+        _send(answers, head, markdown + json_ld)
 
 
 def _send(answers: BinaryIO, head: Mapping[str, object], payload: bytes = b"") -> None:
@@ -76,15 +78,26 @@ def _end_with_parent() -> None:
 def _limit_memory_and_files() -> None:
     with suppress(FileNotFoundError):  # elsewhere than on Linux the system knows no such limit
         taken = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[0]) * resource.getpagesize()
-        resource.setrlimit(resource.RLIMIT_AS, (taken + MAX_CONVERSION_BYTES,) * 2)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+        _limit(resource.RLIMIT_AS, taken + MAX_CONVERSION_BYTES)
+    _limit(resource.RLIMIT_FSIZE, 0)
+    _limit(resource.RLIMIT_CORE, 0)
 
 
-def _limit_time() -> None:
+def _limit(what: int, most: int) -> None:
+    """For good; a lower limit that is set already stays."""
+    _, hard = resource.getrlimit(what)
+    most = most if hard == resource.RLIM_INFINITY else min(most, hard)
+    resource.setrlimit(what, (most, most))
+
+
+def _limit_time(seconds: int) -> None:
     used = resource.getrusage(resource.RUSAGE_SELF)
-    resource.setrlimit(resource.RLIMIT_CPU, (int(used.ru_utime + used.ru_stime) + 1 + MAX_CONVERSION_CPU_SECONDS, resource.RLIM_INFINITY))
-    signal.setitimer(signal.ITIMER_REAL, MAX_CONVERSION_SECONDS)
+    until = int(used.ru_utime + used.ru_stime) + 1 + seconds
+    _, hard = resource.getrlimit(resource.RLIMIT_CPU)
+    if hard != resource.RLIM_INFINITY:
+        until = min(until, max(0, hard - 1))  # before the hard one, which kills without saying why
+    resource.setrlimit(resource.RLIMIT_CPU, (until, hard))
+    signal.setitimer(signal.ITIMER_REAL, CLOCK_FACTOR * seconds)
 
 
 if __name__ == "__main__":

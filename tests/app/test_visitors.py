@@ -14,11 +14,23 @@ from app.evaluating import OWN, EvaluationOrder, Evaluations, available_tasks
 from app.experimenting import Experiments
 from app.explorer import Explorer
 from app.fairness import FairLine, place
-from app.opening import open_pasted
+from app.opening import open_content, open_pasted
 from app.services import RunInView, Services
 from app.session import Session
 from app.settings import Settings
-from app.visitors import DOCUMENTS_OPEN, LOGGED_BYTES_PER_DAY, MOST_STEPS, NOBODY, RUNS_IN_FLIGHT, TOKENS_PER_DAY, Allowance, newcomer, owner_of, owner_of_user
+from app.visitors import (
+    DOCUMENTS_OPEN,
+    LOGGED_BYTES_PER_DAY,
+    MOST_STEPS,
+    NOBODY,
+    READING_SECONDS_PER_DAY,
+    RUNS_IN_FLIGHT,
+    TOKENS_PER_DAY,
+    Allowance,
+    newcomer,
+    owner_of,
+    owner_of_user,
+)
 from core.config import EpisodeConfig
 from core.errors import BadRequest, RunNotFound
 from core.experiments import ExperimentLog, export_runs, new_evaluation, new_run_id
@@ -172,6 +184,30 @@ def test_a_day_has_so_many_logged_values_for_each() -> None:
     allowance.log(None, LOGGED_BYTES_PER_DAY)
     today[0] = date(2026, 1, 2)
     allowance.log(A, 1)
+
+
+def test_a_day_has_so_many_seconds_of_reading_files_for_each(explorer: Explorer, monkeypatch: pytest.MonkeyPatch) -> None:
+    today = [date(2026, 1, 1)]
+    allowance = Allowance(lambda: today[0])
+    allowance.take_time(A, READING_SECONDS_PER_DAY - 1)
+    with pytest.raises(BadRequest, match=r"took the 1,200 s .* in a day; open plain text"):
+        allowance.take_time(A, 2)
+    allowance.take_time(B, 1)
+    allowance.take_time(None, 2 * READING_SECONDS_PER_DAY)
+    today[0] = date(2026, 1, 2)
+    allowance.take_time(A, 1)
+
+    page = f"<html><p>{TEXT.replace('garden', 'harbour')}</p></html>"
+    opened(explorer, A, page)
+    monkeypatch.setattr(visitors, "READING_SECONDS_PER_DAY", 1e-6)
+    for attempt in (
+        lambda: opened(explorer, A, page),
+        lambda: open_content(explorer, Session(owner=A), page.encode(), "a.html", explorer.services.default_checkpoint, lambda _: None),
+    ):
+        with pytest.raises(BadRequest, match="reading your files took"):
+            attempt()
+    assert opened(explorer, A).corpus, "text needs no reading"
+    assert opened(explorer, None, page).corpus
 
 
 def test_runs_and_imports_count_what_the_log_keeps_of_them(explorer: Explorer, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

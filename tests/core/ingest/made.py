@@ -164,6 +164,40 @@ def make_pdf_bomb(megabytes: int) -> bytes:
     )
 
 
+def make_nested_pdf(depth: int) -> bytes:
+    """A PDF of one page whose form draws another twice, and so on: 2 ** depth forms in all."""
+    resources = b"/Resources << /Font << /F1 3 0 R >> /XObject << /N %d 0 R >> >> "
+    first = 6
+    forms = {
+        first + level: _stream(
+            b"/N Do /N Do" if level < depth else b"BT /F1 11 Tf 72 740 Td (deep) Tj ET",
+            b"/Type /XObject /Subtype /Form /BBox [0 0 612 792] " + resources % (first + level + 1),
+        )
+        for level in range(1, depth + 1)
+    }
+    return _pdf_file(
+        {
+            1: b"<< /Type /Catalog /Pages 2 0 R >>",
+            2: b"<< /Type /Pages /Kids [5 0 R] /Count 1 >>",
+            3: b"<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica /Encoding /WinAnsiEncoding >>",
+            4: b"<< >>",
+            5: b"<< /Type /Page /Parent 2 0 R /MediaBox [0 0 612 792] " + resources % (first + 1) + b"/Contents 6 0 R >>",
+            first: _stream(b"BT /F1 11 Tf 72 700 Td (Words) Tj ET /N Do"),
+            **forms,
+        }
+    )
+
+
+def make_repeating_epub(n_times: int) -> bytes:
+    """An EPUB whose list of chapters names its only one so many times, half of them by other ids."""
+    parts = epub_parts(["<h1>One</h1><p>The ferry left at six.</p>"])
+    opf = str(parts["OEBPS/content.opf"])
+    other = '<item id="other" href="chapter1.xhtml" media-type="application/xhtml+xml"/></manifest>'
+    spine = "<spine>" + '<itemref idref="c1"/><itemref idref="other"/>' * (n_times // 2) + "</spine>"
+    parts["OEBPS/content.opf"] = opf.partition("<spine>")[0].replace("</manifest>", other) + spine + "</package>"
+    return make_zip(parts)
+
+
 def encrypted_pdf(pages: Sequence[Sequence[str]], password: str) -> bytes:
     """A PDF that opens with a password; without one where that is empty."""
     writer = pypdf.PdfWriter(clone_from=io.BytesIO(make_pdf(pages)))

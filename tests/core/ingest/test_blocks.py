@@ -3,12 +3,16 @@
 import bisect
 import gzip
 import os
+import tracemalloc
 from pathlib import Path
 
 import pytest
 from markdown_it import MarkdownIt
 
+from core.errors import BadDocument
+from core.ingest import blocks
 from core.ingest.blocks import parse_blocks, plain_title
+from core.ingest.limits import MAX_LINE_CHARACTERS
 
 DATA = Path(os.environ.get("QRAG_DATA", Path(__file__).resolve().parents[3] / "../shared/data"))
 DOCUMENTS = ["commonmark_spec", "cpp_core_guidelines", "awesome_selfhosted", "wealth_of_nations"]
@@ -79,3 +83,31 @@ def test_titles_lose_links_emphasis_and_their_length():
 @pytest.mark.parametrize("line", ["- a\n", "a|b\n-|-\n", "```\n", "<!--\n", "> ", "- ", "* ", "`", "# ", "|", "1. a\n\n", "\t", "[", "~~~\n\n"])
 def test_hostile_repetition_stays_linear(line):
     assert len(list(parse_blocks(line * 30_000))) <= 30_000  # quadratic rules would need minutes
+
+
+@pytest.mark.parametrize(
+    "line", ["-" * 200_000 + "x", "- " * 100_000 + "x", "=" * 200_000 + "x", "~" * 200_000, "`" * 200_000 + "x`", "- " + "- " * 100_000 + "x"]
+)
+def test_no_line_takes_more_memory_than_a_few_times_its_size(line):
+    tracemalloc.start()
+    try:
+        list(parse_blocks(f"Words.\n\n{line}\n- a\n{line}"))
+        assert tracemalloc.get_traced_memory()[1] < 10 * len(line)  # backtracking keeps 270 bytes a character
+    finally:
+        tracemalloc.stop()
+
+
+def test_a_line_longer_than_people_write_is_text():
+    assert [block.type for block in parse_blocks("- " + "x" * (MAX_LINE_CHARACTERS - 2))] == ["list"]
+    assert list(parse_blocks("- " + "x" * (MAX_LINE_CHARACTERS - 1))) == []
+
+
+def test_more_blocks_than_a_text_may_have_are_refused(monkeypatch):
+    monkeypatch.setattr(blocks, "MAX_BLOCKS", 3)
+    assert len(list(parse_blocks("a\n=\n" * 3))) == 3
+    with pytest.raises(BadDocument, match="the document has more than 3 headings, tables and lists; split it"):
+        list(parse_blocks("a\n=\n" * 4))
+
+
+def test_a_title_turns_no_direction_of_writing():
+    assert plain_title("Annual \u202etxt.exe\u2066 report\u200f") == "Annual txt.exe report"

@@ -6,7 +6,7 @@ import zipfile
 import pytest
 
 from core.errors import BadDocument, Cancelled
-from core.ingest import Converter, archive, default_chunker, documents, limits, read_document, read_documents
+from core.ingest import Converter, archive, convert, default_chunker, documents, limits, read_document, read_documents
 from tests.core.ingest.made import (
     docx_parts,
     encrypted_pdf,
@@ -14,7 +14,9 @@ from tests.core.ingest.made import (
     epub_parts,
     make_docx,
     make_epub,
+    make_nested_pdf,
     make_pdf,
+    make_repeating_epub,
     make_zip,
     paragraph,
     table,
@@ -230,3 +232,16 @@ def test_reading_an_archive_can_be_cancelled_between_files():
 
     with pytest.raises(Cancelled):
         read_documents(make_zip({"a.txt": "a", "b.txt": "b"}), "z.zip", on_part=cancel)
+
+
+def test_drawings_within_drawings_are_bounded(monkeypatch):
+    monkeypatch.setattr(convert, "MAX_PDF_FORMS", 200)
+    assert "deep" in convert.convert(make_nested_pdf(5), "pdf", "a.pdf").markdown
+    with pytest.raises(BadDocument, match=r"a\.pdf draws more than 200 pages and forms; print the pages"):
+        convert.convert(make_nested_pdf(8), "pdf", "a.pdf")
+
+
+def test_a_chapter_is_read_once_however_often_it_is_listed():
+    document = read_document(make_repeating_epub(200), "a.epub")
+    assert document.text == "# One\n\nThe ferry left at six."
+    assert document.notices[-1] == "Its list of chapters names some again, 199 times; each was read once."

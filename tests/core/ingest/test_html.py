@@ -157,3 +157,8 @@ def test_json_ld_is_bounded_in_number():
     document = read_document(b'<script type="application/ld+json">{}</script>' * 101 + b"<p>x", "a.html")
     assert len(document.json_ld) == 100
     assert "1 JSON-LD blocks were left out" in document.notices[0]
+
+
+def test_a_title_turns_no_direction_of_writing():
+    assert read_document("<title>Annual \u202etxt.exe\u2066 report</title><p>\u202eText stays.".encode(), "a.html").title == "Annual txt.exe report"
+    assert read_document("<p>\u202eText stays.".encode(), "a.html").text == "\u202eText stays."

@@ -27,3 +27,7 @@ def test_what_is_shown_is_one_bounded_printable_line(text):
         assert name.isprintable()
         assert len(name) <= MAX_TITLE_CHARACTERS
     assert "/" not in file_name(text)
+
+
+def test_a_title_loses_what_turns_the_direction_of_writing():
+    assert sane_title("Tides \u202eydnuF fo\u202c \u2067(2024)\u2069") == "Tides ydnuF fo (2024)"

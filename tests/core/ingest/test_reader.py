@@ -42,7 +42,7 @@ def test_sizes_above_the_limits_are_refused_with_the_number(monkeypatch):
 
 
 def test_pages_with_too_many_tags_are_refused():
-    with pytest.raises(BadDocument, match="tags, more than 600,000"):
+    with pytest.raises(BadDocument, match="tags, more than 400,000"):
         read_document(b"<b>" * (limits.MAX_HTML_TAGS + 1), "a.html")
 
 
