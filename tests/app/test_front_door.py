@@ -21,6 +21,7 @@ from playwright.sync_api import Browser, Playwright
 
 from app.endpoints import server_options
 from app.front_door import Addresses, OwnPages
+from app.lean import LeanBlocks
 from app.settings import Settings
 from tests.app.conftest import RunningApp, wait_ready
 from tests.app.raw_page import RawPage
@@ -120,6 +121,22 @@ def test_a_page_s_value_that_looks_like_a_file_is_refused_in_a_sentence(tiny_app
     came = page.press("qx-open-files", qx_files=[given])
     assert '"error":null' not in came.replace(" ", "")
     assert "names a file that was not uploaded here" in came
+
+
+def test_a_reply_that_looks_like_a_file_offers_none() -> None:
+    """A run that a visitor imports may hold such a label; Gradio would put the file where anybody can fetch it."""
+    looks = {"path": str(Path("README.md").resolve()), "meta": {"_type": "gradio.FileData"}}
+
+    def label() -> dict[str, Any]:
+        return {"label": looks}
+
+    with LeanBlocks() as blocks:
+        gr.api(label, api_name="label")
+    _, url, _ = blocks.launch(prevent_thread_lock=True, quiet=True, ssr_mode=False)
+    with httpx.Client(base_url=f"{url}gradio_api/call/v2/label", timeout=30) as http:
+        came = http.get("/" + http.post("", json={}).json()["event_id"]).text
+    blocks.close()
+    assert json.loads(came.partition("data: ")[2]) == [{"label": looks}]
 
 
 @contextmanager
