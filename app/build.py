@@ -14,6 +14,7 @@ from app.fairness import queue_up
 from app.lean import LeanBlocks
 from app.services import Services
 from app.sessions import MAX_SESSIONS, closed_by, keep_lean
+from app.signing_in import SIGN_IN_HINT, Guesses, sign_in
 from app.sparcing import SparcRuns
 from app.tabs.compare import CompareTab
 from app.tabs.evaluate import EvaluateTab
@@ -22,7 +23,8 @@ from app.tabs.explore import ExploreTab
 from app.tabs.sparc import SparcTab
 from app.tabs.train import TrainTab
 from app.theme import build_theme
-from app.visitors import RETENTION, sign_in
+from app.visitors import RETENTION
+from app.wiped import wipe_variable
 from core.errors import BadRequest
 from core.experiments import new_run_id
 from core.ingest.limits import MAX_FILE_BYTES
@@ -95,7 +97,8 @@ def serve(blocks: gr.Blocks, services: Services) -> None:
     settings = services.settings
     try:
         queue_up(blocks, settings, QUEUE_SIZE).launch(
-            auth=sign_in(settings.users) if settings.users else None,
+            auth=sign_in(settings.users, Guesses()) if settings.users else None,
+            auth_message=SIGN_IN_HINT,
             server_name=settings.host,
             server_port=settings.port,
             css_paths=STYLES,
@@ -107,7 +110,7 @@ def serve(blocks: gr.Blocks, services: Services) -> None:
             share=False,
             enable_monitoring=False,
             mcp_server=find_spec("mcp") is not None and not settings.users,  # its tools call the app without a password
-            app_kwargs={**endpoints.SERVER},
+            app_kwargs=endpoints.server_options(settings),
             prevent_thread_lock=True,
             state_session_capacity=MAX_SESSIONS,
         )

@@ -13,6 +13,7 @@ from app.explorer import Explorer
 from app.services import Services
 from app.session import Session
 from app.settings import USERS_VARIABLE, Settings
+from app.wiped import wipe_variable
 from core.llm import KEY_VARIABLE
 from core.tasks.samples import list_samples
 
@@ -20,7 +21,7 @@ from core.tasks.samples import list_samples
 def start(settings: Settings) -> None:
     """Serves until stopped. Raises UserError for settings that can't work."""
     for secret in (USERS_VARIABLE, KEY_VARIABLE):
-        os.environ.pop(secret, None)  # processes that read strangers' files must not inherit passwords
+        wipe_variable(secret)  # processes that read strangers' files must not inherit passwords
     os.environ.setdefault("GRADIO_ANALYTICS_ENABLED", "False")
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # a terminated app closes its log in order, as after Ctrl-C
     services = Services(settings)
