@@ -24,7 +24,6 @@ from app.tabs.sparc import SparcTab
 from app.tabs.train import TrainTab
 from app.theme import build_theme
 from app.visitors import RETENTION
-from app.wiped import wipe_variable
 from core.errors import BadRequest
 from core.experiments import new_run_id
 from core.ingest.limits import MAX_FILE_BYTES

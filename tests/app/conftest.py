@@ -36,6 +36,7 @@ class RunningApp:
     environment: dict[str, str]
     """For command lines beside it: same home, so same log and caches."""
     home: Path
+    pid: int
 
     def command(self, *arguments: str) -> subprocess.CompletedProcess[str]:
         """`python -m core ...` beside the app."""
@@ -52,7 +53,7 @@ def start_process(home: Path, *flags: str) -> tuple[RunningApp, subprocess.Popen
     environment = {**os.environ, "QRAG_HOME": str(home)}
     with (home / "app.out").open("wb") as output:
         process = subprocess.Popen([sys.executable, "app.py", "--port", str(port), *flags], cwd=ROOT, env=environment, stdout=output, stderr=output)
-    app = RunningApp(f"http://127.0.0.1:{port}", environment, home)
+    app = RunningApp(f"http://127.0.0.1:{port}", environment, home, process.pid)
     for _ in range(600):
         assert process.poll() is None, (home / "app.out").read_text()
         try:
