@@ -31,7 +31,7 @@ from core.index import Corpus
 from core.ingest import chunk_document, default_chunker
 from core.qrag.agent import Agent, Episode
 from core.report import trace_json
-from core.retrievers import METHODS, AgentRetriever
+from core.retrievers import METHODS, AgentRetriever, Bm25
 from core.runs import log_sparc, log_trace, replay_run
 from core.sparc.retriever import SPARC, SparcRetriever
 from core.train.blend import blend
@@ -80,7 +80,7 @@ def add_compare_flags(parser: argparse.ArgumentParser) -> None:
     """The flags of `compare`."""
     add_inputs(parser)
     add_episode_flags(parser)
-    parser.add_argument("--methods", required=True, metavar="NAME,...", help="of qrag, topk, bm25, threshold, multistep, sparc")
+    parser.add_argument("--methods", required=True, metavar="NAME,...", help=f"of {', '.join(COMPARED)}")
     parser.add_argument("--k", type=int, metavar="N", help="most chunks of every method (default: the step budget)")
     parser.add_argument("--json", action="store_true", required=True, help="the only output format so far")
     parser.set_defaults(func=run_compare)
@@ -159,10 +159,12 @@ def run_compare(args: argparse.Namespace) -> int:
     encoder = load_encoder(args.checkpoint, args.device)
     plain = load_encoder("base", args.device) if encoder.spec.trained else encoder
     reader = load_reader(device=args.device)
+    bm25 = Bm25()
     with named_log(args.log) as log:
         for question in questions(args, encoder):
             contestants = [
-                sparc_contestant(question, encoder, plain, reader) if name == SPARC else contestant(name, encoder, plain, question.config) for name in names
+                sparc_contestant(question, encoder, plain, reader) if name == SPARC else contestant(name, encoder, plain, question.config, bm25)
+                for name in names
             ]
             columns = _answered(reader, question, list(compare(question.query, contestants, _corpora(question))))
             methods = columns_json(columns, question.workspace)
