@@ -19,9 +19,9 @@ import numpy as np
 from core.config import EpisodeConfig, check_query
 from core.encode.encoder import DualEncoder
 from core.errors import BadRequest
-from core.events import Event, RunStarted, StepScores, StepTaken, Stopped
+from core.events import Event, RunStarted, StepScores, StepTaken, Stopped, Trace, fold
 from core.index import Searchable
-from core.qrag.agent import Agent
+from core.qrag.agent import Agent, Episode
 from core.qrag.planner import plan
 
 
@@ -227,6 +227,16 @@ def one_look_events(
         yield Stopped("threshold", len(ranked), stop_at, float(scores[stop_at]), scores=looked)
     else:
         yield Stopped("budget" if len(ranked) == config.step_budget else "exhausted", len(ranked))
+
+
+def retrieve_all(retriever: Retriever, episodes: Sequence[Episode]) -> list[Trace]:
+    """Complete runs, in order; an agent that doesn't plan embeds the states of all of them together. Raises BadRequest."""
+    if not isinstance(retriever, AgentRetriever) or any(episode.config.beam_width > 1 for episode in episodes):
+        return [fold(retriever.retrieve(episode.query, episode.corpus, episode.config)) for episode in episodes]
+    events: list[list[Event]] = [[] for _ in episodes]
+    for i, event in retriever.agent.run_batch(episodes):
+        events[i].append(event)
+    return [fold(own) for own in events]
 
 
 METHODS = ("qrag", "topk", "bm25", "hybrid", "threshold", "multistep")

@@ -25,13 +25,13 @@ from core.encode.encoder import DualEncoder, load_encoder
 from core.encode.reference import import_checkpoint
 from core.encode.tokens import FastTokenizer
 from core.errors import BadRequest
-from core.events import Trace, fold
+from core.events import Trace
 from core.experiments import RunLog, default_log_path, open_reader
 from core.index import Corpus
 from core.ingest import chunk_document, default_chunker
 from core.qrag.agent import Agent, Episode
 from core.report import trace_json
-from core.retrievers import METHODS, AgentRetriever, Bm25
+from core.retrievers import METHODS, AgentRetriever, Bm25, retrieve_all
 from core.runs import log_sparc, log_trace, replay_run
 from core.sparc.retriever import SPARC, SparcRetriever
 from core.train.blend import blend
@@ -138,7 +138,8 @@ def run_trace(args: argparse.Namespace) -> int:
     reader = load_reader(device=args.device)
     with named_log(args.log) as log:
         for batch in _batches(questions(args, encoder)):
-            ran = list(_run_batch(batch, retriever))
+            episodes = [Episode(question.query, question.corpus(encoder), question.config) for question in batch]
+            ran = list(zip(batch, retrieve_all(retriever, episodes), strict=True))
             began = time.perf_counter()
             answers = answer_evidence(reader, [question.query for question, _ in ran], [_evidence(question, trace) for question, trace in ran])
             answering = 1000 * (time.perf_counter() - began) / len(ran)
@@ -225,19 +226,6 @@ def _batches(items: Iterable[Question]) -> Iterator[list[Question]]:
             batch = []
     if batch:
         yield batch
-
-
-def _run_batch(batch: Sequence[Question], retriever: AgentRetriever) -> Iterator[tuple[Question, Trace]]:
-    """Traces, in order."""
-    encoder = retriever.agent.encoder
-    if any(question.config.beam_width > 1 for question in batch):
-        events = [list(retriever.retrieve(question.query, question.corpus(encoder), question.config)) for question in batch]
-    else:
-        events = [[] for _ in batch]
-        episodes = [Episode(question.query, question.corpus(encoder), question.config) for question in batch]
-        for i, event in retriever.agent.run_batch(episodes):
-            events[i].append(event)
-    return zip(batch, map(fold, events), strict=True)
 
 
 def _keep(log: RunLog | None, trace: Trace, workspace: Workspace, encoder: DualEncoder, answer: EvidenceAnswer | None) -> None:
