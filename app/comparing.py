@@ -39,7 +39,7 @@ from core.variant import Change, TryOut, try_out
 
 AGENT = "qrag:"
 """Begins the key of an agent's method; the checkpoint's name follows."""
-METHOD_NAMES = {"topk": "top-k", "bm25": "BM25", "threshold": "threshold", "multistep": "multi-step", SPARC: "SPARC-RAG"}
+METHOD_NAMES = {"hybrid": "hybrid", "topk": "top-k", "bm25": "BM25", "threshold": "threshold", "multistep": "multi-step", SPARC: "SPARC-RAG"}
 """Methods besides the agents, as they are called on the page."""
 EPISODES = ("qrag", "multistep")
 """Methods that look again after each choice, as runs call them."""
@@ -195,7 +195,7 @@ class Comparisons:
         """Keys of the methods that are chosen to begin with, for documents that are open under an agent."""
         agents = [key for key in self.methods() if key.startswith(AGENT)]
         own = AGENT + agent
-        return [*([own] if own in agents else agents[:1]), "topk", "bm25", "multistep"]
+        return [*([own] if own in agents else agents[:1]), "hybrid", "topk", "bm25"]
 
     def usual_k(self, documents: OpenDocuments) -> int:
         """Chunks of every column to begin with."""
@@ -293,7 +293,7 @@ class Comparisons:
             config = self._config(agent.spec, order, own=own, stops=order.own_stop)
             return Contestant(f"Q-RAG {agent.spec.name}", AgentRetriever(agent), agent.encoder, config), agent
         plain = self.services.agent(PLAIN)
-        retriever = self._bm25 if key == "bm25" else build_retriever(key, plain.encoder, plain.encoder)[0]
+        retriever, _ = build_retriever(key, plain.encoder, plain.encoder, self._bm25)
         config = self._config(plain.spec, order, own=True, stops=False) if own else EpisodeConfig(step_budget=order.k)
         return Contestant(METHOD_NAMES[key], retriever, plain.encoder, config, follows=order.own_stop), plain
 

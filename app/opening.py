@@ -130,7 +130,7 @@ def _open(
     """Documents that were read since `began`, by the performance counter."""
     reading = 1000 * (time.perf_counter() - began)
     if not session.agent_chosen:
-        agent = explorer.services.agent_for(documents)
+        agent = explorer.services.choice_for(documents).checkpoint
     spec = explorer.services.agent(agent).spec
     configs: list[ChunkConfig] = []
     for document in documents:

@@ -31,6 +31,7 @@ from core.answer.cited import CitedAnswer, cited_answer
 from core.answer.evidence import EvidenceAnswer, answer_evidence
 from core.answer.protocol import Reader
 from core.answer.reader import load_reader
+from core.choice import Choice, choose, method_of
 from core.config import ChunkConfig, EpisodeConfig
 from core.cuts import TextSpan
 from core.encode.checkpoint import SPEC_FILE, CheckpointSpec, find_checkpoint, read_spec, shipped_checkpoints
@@ -335,13 +336,12 @@ class Services:
         """Name of the checkpoint that a first visit begins with."""
         return next(iter(self.checkpoints))
 
-    def agent_for(self, documents: Sequence[Document]) -> str:
-        """Name of the agent for documents of this kind, by the first of them; the one named at the start, if any."""
-        if self.settings.checkpoint is None:
-            for name, folder in self.checkpoints.items():
-                if documents[0].kind in read_spec(folder).suits:
-                    return name
-        return self.default_checkpoint
+    def choice_for(self, documents: Sequence[Document]) -> Choice:
+        """What answers questions about documents where nobody chose it, by the first of them; the agent named at the start, if any."""
+        specs = {name: read_spec(folder) for name, folder in self.checkpoints.items()}
+        if self.settings.checkpoint is not None:
+            return Choice(self.default_checkpoint, method_of(specs[self.default_checkpoint]))
+        return choose(documents[0], specs)
 
     def spec(self, name: str) -> CheckpointSpec:
         """What the folder of an agent that is on offer says, without its weights. Raises BadCheckpoint."""

@@ -73,6 +73,30 @@ def _check(support: Collection[int]) -> None:
         raise ValueError("no support is known for this question, so its facts can't be scored")
 
 
+COVERED = 0.6
+"""Share of a quote that evidence must hold to count as having found it."""
+
+
+def share_covered(place: tuple[int, int], evidence: Iterable[tuple[int, int]]) -> float:
+    """Share of the characters of a place that the evidence holds; places are (first, behind the last), and those of the evidence may overlap.
+
+    >>> share_covered((10, 20), [(0, 12), (11, 14), (18, 30)])
+    0.6
+    """
+    first, end = place
+    held, reached = 0, first
+    for start, stop in sorted(evidence):
+        start, stop = max(start, reached), min(stop, end)
+        if stop > start:
+            held, reached = held + stop - start, stop
+    return held / (end - first)
+
+
+def is_covered(place: tuple[int, int], evidence: Iterable[tuple[int, int]]) -> bool:
+    """Whether the evidence holds enough of a place to have found it."""
+    return share_covered(place, evidence) >= COVERED
+
+
 def plain_answer(text: str) -> str:
     """An answer as SQuAD compares answers: lower case, without punctuation and English articles, single spaces.
 

@@ -1,4 +1,4 @@
-"""The one protocol of all retrieval methods, and the simple ones: dense top-k, cosine threshold, BM25.
+"""The one protocol of all retrieval methods, and the simple ones: dense top-k, cosine threshold, BM25, and hybrid of the first and last.
 
 Every method turns (query, corpus, config) into the same events, scores of all chunks included, so that one view, one log and one
 comparison serve them all. A method that looks once shows the same scores at each of its steps.
@@ -19,9 +19,9 @@ import numpy as np
 from core.config import EpisodeConfig, check_query
 from core.encode.encoder import DualEncoder
 from core.errors import BadRequest
-from core.events import Event, RunStarted, StepScores, StepTaken, Stopped
+from core.events import Event, RunStarted, StepScores, StepTaken, Stopped, Trace, fold
 from core.index import Searchable
-from core.qrag.agent import Agent
+from core.qrag.agent import Agent, Episode
 from core.qrag.planner import plan
 
 
@@ -88,9 +88,7 @@ class Threshold:
         threshold = self.threshold if config.stop_threshold is None else config.stop_threshold
         config = config.with_(stop_threshold=threshold)  # so that the run says which one it used
         _check(query, corpus, config)
-        vector = self.encoder.encode_states([self.encoder.state_tokens(query, [])])[0]
-        norms = np.maximum(corpus.index.norms * float(np.linalg.norm(vector)), 1e-12)
-        scores = (corpus.index.q_values(vector, np.zeros(len(corpus))) / norms).astype(np.float32)
+        scores = _cosines(self.encoder, query, corpus)
         best = _ranked(scores, config)
         ranked = [i for i in best if scores[i] >= threshold]
         stop_at = best[len(ranked)] if len(ranked) < len(best) else None
@@ -103,17 +101,22 @@ class Bm25:
     name, score_name = "bm25", "BM25"
 
     def __init__(self) -> None:
-        self._indexes: WeakKeyDictionary[Searchable, bm25s.BM25] = WeakKeyDictionary()
+        self._indexes: WeakKeyDictionary[Searchable, bm25s.BM25 | None] = WeakKeyDictionary()
 
     def retrieve(self, query: str, corpus: Searchable, config: EpisodeConfig) -> Iterator[Event]:
         """See `Retriever`. Chunks that share no word with the query are never retrieved."""
         _check(query, corpus, config)
-        index = self._index(corpus)
+        self.prepare(corpus)
         started = time.perf_counter()
-        words = [word for word in bm25s.tokenize(query, stopwords="en", return_ids=False, show_progress=False)[0] if word in index.vocab_dict]
-        scores = index.get_scores(words).astype(np.float32) if words else np.zeros(len(corpus), np.float32)
+        scores = self.scores(query, corpus)
         ranked = [i for i in _ranked(scores, config) if scores[i] > 0]
         yield from one_look_events(self.name, "", query, corpus, config, scores, ranked, started)
+
+    def scores(self, query: str, corpus: Searchable) -> np.ndarray:
+        """(N,) float32, 0 for chunks that share no word with the query. Raises BadRequest where no chunk holds a word."""
+        index = self._index(corpus)
+        words = [word for word in bm25s.tokenize(query, stopwords="en", return_ids=False, show_progress=False)[0] if word in index.vocab_dict]
+        return index.get_scores(words).astype(np.float32) if words else np.zeros(len(corpus), np.float32)
 
     def prepare(self, corpus: Searchable) -> None:
         """Builds the index of a corpus, once; without it the first search does."""
@@ -125,15 +128,58 @@ class Bm25:
         column = index.vocab_dict.get(word)
         return 0 if column is None else int(index.scores["indptr"][column + 1] - index.scores["indptr"][column])
 
+    def counts_words(self, corpus: Searchable) -> bool:
+        """Whether any chunk holds a word; without one there is nothing to search."""
+        return self._built(corpus) is not None
+
     def _index(self, corpus: Searchable) -> bm25s.BM25:
+        index = self._built(corpus)
+        if index is None:
+            raise BadRequest("no chunk of the document holds a word that BM25 could count; choose another method")
+        return index
+
+    def _built(self, corpus: Searchable) -> bm25s.BM25 | None:
         if corpus not in self._indexes:
-            index = bm25s.BM25()
             tokens = bm25s.tokenize(corpus.texts(), stopwords="en", show_progress=False)
-            if not tokens.vocab:
-                raise BadRequest("no chunk of the document holds a word that BM25 could count; choose another method")
-            index.index(tokens, show_progress=False)
+            index = bm25s.BM25() if tokens.vocab else None
+            if index is not None:
+                index.index(tokens, show_progress=False)
             self._indexes[corpus] = index
         return self._indexes[corpus]
+
+
+class Hybrid:
+    """Cosine and words in one sum: cosine + WORD_WEIGHT * BM25 / (largest BM25 of the query over the corpus).
+
+    The words' part is 0 for all chunks where none shares a word with the query.
+    """
+
+    name, score_name = "hybrid", "cosine + words"
+    WORD_WEIGHT = 0.3
+    """One weight for all documents."""
+
+    def __init__(self, encoder: DualEncoder, bm25: Bm25) -> None:
+        """`bm25`: whose index of a corpus is searched, so that the corpus is read once however many methods count its words."""
+        self.encoder, self.bm25 = encoder, bm25
+
+    def retrieve(self, query: str, corpus: Searchable, config: EpisodeConfig) -> Iterator[Event]:
+        """See `Retriever`."""
+        _check(query, corpus, config)
+        counts = self.bm25.counts_words(corpus)
+        started = time.perf_counter()
+        scores = _cosines(self.encoder, query, corpus)
+        words = self.bm25.scores(query, corpus) if counts else np.zeros(len(corpus), np.float32)
+        if (largest := words.max()) > 0:
+            scores += np.float32(self.WORD_WEIGHT) * (words / largest)
+        yield from one_look_events(self.name, self.encoder.spec.name, query, corpus, config, scores, _ranked(scores, config), started)
+
+
+def _cosines(encoder: DualEncoder, query: str, corpus: Searchable) -> np.ndarray:
+    """(N,) float32 cosine of the query with every chunk."""
+    vector = encoder.encode_states([encoder.state_tokens(query, [])])[0]
+    norms = np.maximum(corpus.index.norms * float(np.linalg.norm(vector)), 1e-12)
+    cosines: np.ndarray = (corpus.index.q_values(vector, np.zeros(len(corpus))) / norms).astype(np.float32)
+    return cosines
 
 
 def _check(query: str, corpus: Searchable, config: EpisodeConfig) -> None:
@@ -183,11 +229,24 @@ def one_look_events(
         yield Stopped("budget" if len(ranked) == config.step_budget else "exhausted", len(ranked))
 
 
-METHODS = ("qrag", "topk", "bm25", "threshold", "multistep")
+def retrieve_all(retriever: Retriever, episodes: Sequence[Episode]) -> list[Trace]:
+    """Complete runs, in order; an agent that doesn't plan embeds the states of all of them together. Raises BadRequest."""
+    if not isinstance(retriever, AgentRetriever) or any(episode.config.beam_width > 1 for episode in episodes):
+        return [fold(retriever.retrieve(episode.query, episode.corpus, episode.config)) for episode in episodes]
+    events: list[list[Event]] = [[] for _ in episodes]
+    for i, event in retriever.agent.run_batch(episodes):
+        events[i].append(event)
+    return [fold(own) for own in events]
 
 
-def build_retriever(name: str, agent: DualEncoder, plain: DualEncoder) -> tuple[Retriever, DualEncoder]:
-    """A method by its name, and the encoder whose vectors it searches. `plain` is the untrained base encoder."""
+METHODS = ("qrag", "topk", "bm25", "hybrid", "threshold", "multistep")
+
+
+def build_retriever(name: str, agent: DualEncoder, plain: DualEncoder, bm25: Bm25 | None = None) -> tuple[Retriever, DualEncoder]:
+    """A method by its name, and the encoder whose vectors it searches. `plain` is the untrained base encoder.
+
+    `bm25`: counts words for the methods that do; methods that share it share its indexes.
+    """
     match name:
         case "qrag":
             return AgentRetriever(Agent(agent)), agent
@@ -198,5 +257,7 @@ def build_retriever(name: str, agent: DualEncoder, plain: DualEncoder) -> tuple[
         case "threshold":
             return Threshold(plain), plain
         case "bm25":
-            return Bm25(), plain
+            return bm25 or Bm25(), plain
+        case "hybrid":
+            return Hybrid(plain, bm25 or Bm25()), plain
     raise BadRequest(f"method {name!r} does not exist; choose among {', '.join(METHODS)}")

@@ -24,6 +24,7 @@ COMMANDS = {
     "compare": ("the same question through several methods", "commands", "add_compare_flags"),
     "sparc": ("rounds of parallel searches that end in an answer, with or without a language model", "sparc", "add_sparc_flags"),
     "evaluate": ("score a method on labelled questions", "evaluation", "add_evaluate_flags"),
+    "evaluate-documents": ("questions about whole documents, with quotes that prove the answers", "documents", "add_document_flags"),
     "calibrate": ("set an agent's defaults from validation questions", "calibration", "add_calibrate_flags"),
     "study": ("tables and figures from result rows", "study", "add_study_flags"),
     "train": ("train an agent, or go on with an unfinished training", "training", "add_train_flags"),

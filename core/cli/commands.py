@@ -25,13 +25,13 @@ from core.encode.encoder import DualEncoder, load_encoder
 from core.encode.reference import import_checkpoint
 from core.encode.tokens import FastTokenizer
 from core.errors import BadRequest
-from core.events import Trace, fold
+from core.events import Trace
 from core.experiments import RunLog, default_log_path, open_reader
 from core.index import Corpus
 from core.ingest import chunk_document, default_chunker
 from core.qrag.agent import Agent, Episode
 from core.report import trace_json
-from core.retrievers import METHODS, AgentRetriever
+from core.retrievers import METHODS, AgentRetriever, Bm25, retrieve_all
 from core.runs import log_sparc, log_trace, replay_run
 from core.sparc.retriever import SPARC, SparcRetriever
 from core.train.blend import blend
@@ -80,7 +80,7 @@ def add_compare_flags(parser: argparse.ArgumentParser) -> None:
     """The flags of `compare`."""
     add_inputs(parser)
     add_episode_flags(parser)
-    parser.add_argument("--methods", required=True, metavar="NAME,...", help="of qrag, topk, bm25, threshold, multistep, sparc")
+    parser.add_argument("--methods", required=True, metavar="NAME,...", help=f"of {', '.join(COMPARED)}")
     parser.add_argument("--k", type=int, metavar="N", help="most chunks of every method (default: the step budget)")
     parser.add_argument("--json", action="store_true", required=True, help="the only output format so far")
     parser.set_defaults(func=run_compare)
@@ -138,7 +138,8 @@ def run_trace(args: argparse.Namespace) -> int:
     reader = load_reader(device=args.device)
     with named_log(args.log) as log:
         for batch in _batches(questions(args, encoder)):
-            ran = list(_run_batch(batch, retriever))
+            episodes = [Episode(question.query, question.corpus(encoder), question.config) for question in batch]
+            ran = list(zip(batch, retrieve_all(retriever, episodes), strict=True))
             began = time.perf_counter()
             answers = answer_evidence(reader, [question.query for question, _ in ran], [_evidence(question, trace) for question, trace in ran])
             answering = 1000 * (time.perf_counter() - began) / len(ran)
@@ -159,10 +160,12 @@ def run_compare(args: argparse.Namespace) -> int:
     encoder = load_encoder(args.checkpoint, args.device)
     plain = load_encoder("base", args.device) if encoder.spec.trained else encoder
     reader = load_reader(device=args.device)
+    bm25 = Bm25()
     with named_log(args.log) as log:
         for question in questions(args, encoder):
             contestants = [
-                sparc_contestant(question, encoder, plain, reader) if name == SPARC else contestant(name, encoder, plain, question.config) for name in names
+                sparc_contestant(question, encoder, plain, reader) if name == SPARC else contestant(name, encoder, plain, question.config, bm25)
+                for name in names
             ]
             columns = _answered(reader, question, list(compare(question.query, contestants, _corpora(question))))
             methods = columns_json(columns, question.workspace)
@@ -223,19 +226,6 @@ def _batches(items: Iterable[Question]) -> Iterator[list[Question]]:
             batch = []
     if batch:
         yield batch
-
-
-def _run_batch(batch: Sequence[Question], retriever: AgentRetriever) -> Iterator[tuple[Question, Trace]]:
-    """Traces, in order."""
-    encoder = retriever.agent.encoder
-    if any(question.config.beam_width > 1 for question in batch):
-        events = [list(retriever.retrieve(question.query, question.corpus(encoder), question.config)) for question in batch]
-    else:
-        events = [[] for _ in batch]
-        episodes = [Episode(question.query, question.corpus(encoder), question.config) for question in batch]
-        for i, event in retriever.agent.run_batch(episodes):
-            events[i].append(event)
-    return zip(batch, map(fold, events), strict=True)
 
 
 def _keep(log: RunLog | None, trace: Trace, workspace: Workspace, encoder: DualEncoder, answer: EvidenceAnswer | None) -> None:

@@ -94,8 +94,8 @@ class CheckpointSpec(BaseModel):
     """Default maximum of each chunker, special tokens not counted."""
     one_sentence: bool = False
     """The agent reads plain text a sentence a chunk; a maximum that a person gives packs sentences up to it all the same."""
-    suits: tuple[Literal["html", "markdown", "text", "chunks"], ...] = ()
-    """Kinds of documents for which this agent is picked where nobody chose one."""
+    suits: tuple[Literal["html", "markdown", "text", "chunks", "story"], ...] = ()
+    """Kinds of documents for which this agent is picked where nobody chose one (see `core.choice`)."""
     step_budget: int = Field(4, ge=1)
     temperature: float = Field(0.0, ge=0)
     stop_threshold: float | None = None

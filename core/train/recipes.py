@@ -39,7 +39,7 @@ _NARRATIVE = {
     "max_state_part_tokens": 98,
     "chunk_tokens": {"structure": 96, "sentences": 64},
     "one_sentence": True,
-    "suits": ("text",),
+    "suits": ("story",),
     "step_budget": 5,
 }
 _NARRATIVE_SETTINGS = {"exploring_starts": 0.5}

@@ -34,7 +34,7 @@ from tests.app.conftest import RunningApp, wait_ready
 from tests.conftest import OpenPage
 
 QUERY = "where was the apple before the hallway ?"
-EVERY = ("qrag:tiny", "topk", "bm25", "threshold", "multistep")
+EVERY = ("qrag:tiny", "hybrid", "topk", "bm25", "threshold", "multistep")
 SUPPORT = (0, 20, 39)
 
 
@@ -67,11 +67,11 @@ def compared(comparisons: Comparisons, documents: OpenDocuments, order: Comparis
 def test_columns_are_logged_runs_that_explore_opens(comparisons: Comparisons, services: Services, documents: OpenDocuments) -> None:
     before = len(services.corpora.all())
     _, columns = compared(comparisons, documents, ComparisonOrder(QUERY, EVERY, 3))
-    assert [column.name for column in columns] == ["Q-RAG tiny", "top-k", "BM25", "threshold", "multi-step"]
+    assert [column.name for column in columns] == ["Q-RAG tiny", "hybrid", "top-k", "BM25", "threshold", "multi-step"]
     logged = {row.run_id: (row.method, row.status) for row in services.log.search(owner=None).rows}  # type: ignore[union-attr]
-    methods = ("qrag", "topk", "bm25", "threshold", "multistep")
+    methods = ("qrag", "hybrid", "topk", "bm25", "threshold", "multistep")
     assert logged == {column.run.run_id: (method, "complete") for column, method in zip(columns, methods, strict=True) if column.run}
-    agent, multistep = columns[0].run, columns[4].run
+    agent, multistep = columns[0].run, columns[5].run
     assert agent is not None
     assert multistep is not None
     assert agent.trace.chosen == fold(documents.agent.run(QUERY, documents.corpus, agent.config)).chosen
@@ -102,7 +102,7 @@ def test_a_cancel_keeps_the_columns_that_were_there(comparisons: Comparisons, se
 
     def report(now: Comparing[ColumnRef]) -> None:
         told.append(now)
-        if now.name == "top-k" and now.stage == "retrieving" and now.done == 1:
+        if now.name == "hybrid" and now.stage == "retrieving" and now.done == 1:
             raise Cancelled
 
     with pytest.raises(Cancelled):
@@ -110,7 +110,7 @@ def test_a_cancel_keeps_the_columns_that_were_there(comparisons: Comparisons, se
     assert comparisons.wait_idle("comparing", 0)
     assert [ref.name for ref in told[-1].columns] == ["Q-RAG tiny"]
     statuses = {row.method: row.status for row in services.log.search(owner=None).rows}  # type: ignore[union-attr]
-    assert statuses == {"qrag": "complete", "topk": "cancelled"}
+    assert statuses == {"qrag": "complete", "hybrid": "cancelled"}
     assert {now.stage for now in told} == {"embedding", "retrieving"}
 
 
@@ -200,8 +200,8 @@ def test_a_choice_says_what_it_owes_to_those_before(comparisons: Comparisons, do
 def test_an_agent_shows_the_rank_of_the_support_at_every_step(comparisons: Comparisons, documents: OpenDocuments) -> None:
     _, columns = compared(comparisons, documents, ComparisonOrder(QUERY, EVERY, 3))
     shown = json.dumps(view.support(columns))
-    headings = [f'"{name}: rank at every step"]]' in shown for name in ("Q-RAG tiny", "multi-step", "top-k", "BM25", "threshold")]
-    assert headings == [True, True, False, False, False], "only these look again after each choice"
+    headings = [f'"{name}: rank at every step"]]' in shown for name in ("Q-RAG tiny", "multi-step", "hybrid", "top-k", "BM25", "threshold")]
+    assert headings == [True, True, False, False, False, False], "only these look again after each choice"
 
 
 def test_what_explore_never_chooses_is_left_out_for_agents_alone(comparisons: Comparisons, documents: OpenDocuments) -> None:
@@ -359,7 +359,7 @@ def test_a_comparison_that_is_gone_says_so(comparisons: Comparisons, services: S
 
 
 def test_the_agent_that_is_open_is_chosen_to_begin_with(comparisons: Comparisons) -> None:
-    assert comparisons.usual("tiny") == ["qrag:tiny", "topk", "bm25", "multistep"]
+    assert comparisons.usual("tiny") == ["qrag:tiny", "hybrid", "topk", "bm25"]
     assert comparisons.usual("base")[0] == "qrag:tiny", "base as an agent is the multi-step method"
     assert "qrag:base" not in comparisons.methods()
 
@@ -417,7 +417,7 @@ def test_compare_read_export_and_open_in_explore(tiny_app: RunningApp, open_page
     expect(page.locator("#qx-compare-question textarea")).to_have_value(asked, timeout=30_000)
     expect(page.locator("#qx-compare-columns")).to_contain_text("Press Compare")
     compare(page, 4)
-    expect(page.locator("#qx-compare-columns .qx-column h4")).to_have_text(["Q-RAG tiny", "top-k", "BM25", "multi-step"])
+    expect(page.locator("#qx-compare-columns .qx-column h4")).to_have_text(["Q-RAG tiny", "hybrid", "top-k", "BM25"])
     expect(page.locator("#qx-compare-columns svg")).to_have_count(4)
     n_support = page.locator("#qx-compare-support [aria-label='Support chunks'] tbody tr").count()
     assert n_support >= 3
@@ -456,7 +456,7 @@ def test_compare_read_export_and_open_in_explore(tiny_app: RunningApp, open_page
 
     page.get_by_role("button", name="Why").first.click()
     expect(page.locator("#qx-compare-columns .qx-column").first).to_contain_text("owed to", timeout=30_000)
-    page.locator("#qx-compare-methods").get_by_label("threshold").check()
+    page.locator("#qx-compare-methods").get_by_label("multi-step, not trained").check()
     expect(page.locator("#qx-compare-standing")).to_contain_text("made with another methods", timeout=30_000)
     page.get_by_role("button", name="Compare again").click()
     done(page, 5)
@@ -465,11 +465,12 @@ def test_compare_read_export_and_open_in_explore(tiny_app: RunningApp, open_page
     page.locator("#qx-compare-run").click()
     expect(page.locator("#qx-compare-notice")).to_contain_text("the question is empty", timeout=30_000)
     expect(page.locator("#qx-compare-columns .qx-column")).to_have_count(5)
+    multistep = ids(page, 4)
 
     page.get_by_role("button", name="Open in Explore").locator("visible=true").last.click()
     expect(page.locator("#qx-status")).to_contain_text("multistep · step 4 of 4", timeout=60_000)
     steps = page.locator("#qx-steps .qx-step-head .qx-link")
-    assert [int(text.split()[1]) for text in steps.all_inner_texts()] == columns[3]
+    assert [int(text.split()[1]) for text in steps.all_inner_texts()] == multistep
     page.get_by_role("tab", name="Compare").click()
     expect(page.locator("#qx-compare-question textarea")).to_have_value(asked, timeout=30_000)
     expect(page.locator("#qx-compare-columns .qx-column")).to_have_count(5)

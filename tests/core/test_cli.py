@@ -275,7 +275,7 @@ def test_episodes_do_not_depend_on_their_batch(core: Command, tiny_checkpoints: 
 
 
 def test_compare(core: Command, tiny: tuple[object, ...]) -> None:
-    methods = ["qrag", "topk", "bm25", "threshold", "multistep"]
+    methods = ["qrag", "topk", "bm25", "hybrid", "threshold", "multistep"]
     (result,) = core("compare", *tiny, "--methods", ",".join(methods), "--k", 2)
     assert list(result) == ["query", "methods"]
     assert list(result["methods"]) == methods

@@ -20,12 +20,24 @@ from core.metrics import (
     fact_recall,
     false_positive_rate,
     interval,
+    is_covered,
     mean,
     paired_test,
+    share_covered,
     wilson,
 )
 
 IDS = st.sets(st.integers(0, 9), max_size=6)
+
+
+PLACE = st.tuples(st.integers(0, 30), st.integers(1, 12)).map(lambda place: (place[0], place[0] + place[1]))
+
+
+@given(PLACE, st.lists(PLACE, max_size=5))
+def test_a_place_is_covered_by_the_union_of_the_evidence(place: tuple[int, int], evidence: list[tuple[int, int]]) -> None:
+    held = {character for span in evidence for character in range(*span)} & set(range(*place))
+    assert share_covered(place, evidence) == pytest.approx(len(held) / (place[1] - place[0]))
+    assert is_covered(place, evidence) == (10 * len(held) >= 6 * (place[1] - place[0]))
 
 
 def test_fact_em_asks_for_all_support_and_nothing_else() -> None:

@@ -18,7 +18,7 @@ from core.errors import BadRequest
 from core.events import Event, RunStarted, Stopped, Trace, event_from_json, event_to_json, fold
 from core.index import ChunkIndex, Corpus
 from core.qrag.agent import Agent
-from core.retrievers import METHODS, Bm25, Threshold, TopK, build_retriever
+from core.retrievers import METHODS, Bm25, Hybrid, Threshold, TopK, build_retriever
 from core.types import workspace_of_chunks
 
 CorpusOf = Callable[[DualEncoder, Sequence[str]], Corpus]
@@ -168,6 +168,42 @@ def test_bm25_without_a_known_word(agents: dict[str, Agent], corpus_of: CorpusOf
         next(method.retrieve("milk", corpus_of(encoder, ["...", "?"]), EpisodeConfig(step_budget=1)))
 
 
+def test_hybrid_adds_words_to_the_cosine(agents: dict[str, Agent], corpus_of: CorpusOf) -> None:
+    """Equal texts, 2 and 7, stay in document order."""
+    encoder = agents["none"].encoder
+    corpus, lexical = corpus_of(encoder, CHUNKS), [[word for word in chunk.split() if word in ("milk", "john")] for chunk in CHUNKS]
+    words = fold(Bm25().retrieve(QUERY, corpus, EpisodeConfig(step_budget=1))).steps[0].scores.q_values
+    assert [score > 0 for score in words] == [bool(shared) for shared in lexical]
+    expected = cosines(encoder, QUERY, CHUNKS) + 0.3 * words / max(words)
+    trace = fold(Hybrid(encoder, Bm25()).retrieve(QUERY, corpus, EpisodeConfig(step_budget=10)))
+    np.testing.assert_allclose(trace.steps[0].scores.q_values, expected, atol=1e-6)
+    assert list(trace.chosen) == np.argsort(-trace.steps[0].scores.q_values, kind="stable").tolist()
+    assert trace.chosen.index(2) < trace.chosen.index(7)
+
+
+@pytest.mark.parametrize(("query", "chunks"), [("zebra ?", CHUNKS), ("milk", ["...", "?", "!"])])
+def test_hybrid_without_a_known_word_is_the_cosine(agents: dict[str, Agent], corpus_of: CorpusOf, query: str, chunks: Sequence[str]) -> None:
+    encoder = agents["none"].encoder
+    trace = fold(Hybrid(encoder, Bm25()).retrieve(query, corpus_of(encoder, chunks), EpisodeConfig(step_budget=2)))
+    np.testing.assert_allclose(trace.steps[0].scores.q_values, cosines(encoder, query, chunks), atol=1e-6)
+
+
+def test_hybrid_and_bm25_read_a_corpus_once(agents: dict[str, Agent], corpus_of: CorpusOf) -> None:
+    class ReadOnce(Corpus):
+        n_reads = 0
+
+        def texts(self) -> list[str]:
+            ReadOnce.n_reads += 1
+            return super().texts()
+
+    encoder, bm25 = agents["none"].encoder, Bm25()
+    whole = corpus_of(encoder, CHUNKS)
+    corpus = ReadOnce(whole.workspace, whole.index)
+    for name in ("hybrid", "bm25", "hybrid"):
+        list(build_retriever(name, encoder, encoder, bm25)[0].retrieve(QUERY, corpus, EpisodeConfig(step_budget=2)))
+    assert ReadOnce.n_reads == 1
+
+
 def test_the_shipped_encoder_finds_what_is_meant(minilm: DualEncoder, corpus_of: CorpusOf) -> None:
     """all-MiniLM-L6-v2 itself: the right sentence first for each method but BM25, which shares no word with it."""
     chunks = ["The committee postponed its vote.", "A physician treats illnesses.", "Our train leaves at noon.", "Rain is expected tomorrow."]
@@ -176,7 +212,7 @@ def test_the_shipped_encoder_finds_what_is_meant(minilm: DualEncoder, corpus_of:
     def first(method: str) -> Trace:
         return fold(build_retriever(method, minilm, minilm)[0].retrieve("what does a doctor do?", corpus, EpisodeConfig(step_budget=1)))
 
-    assert {method: first(method).chosen for method in ("qrag", "topk", "multistep")} == dict.fromkeys(("qrag", "topk", "multistep"), (1,))
+    assert {method: first(method).chosen for method in ("qrag", "topk", "hybrid", "multistep")} == dict.fromkeys(("qrag", "topk", "hybrid", "multistep"), (1,))
     assert Threshold(minilm).threshold == minilm.spec.cosine_threshold
     assert first("threshold").chosen == (1,)
     assert first("bm25").chosen == ()

@@ -1,0 +1,109 @@
+"""`python -m core evaluate-documents`: questions about whole documents through several methods, a JSON line a question and method, then the summary.
+
+Questions with a quote that does not stand exactly once in their document are named on stderr and left out; the exit status is 2 then. Files for other
+tools: TREC runs, a file a method since a run has one, and the chunks that hold the quotes as TREC qrels.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+from core.answer.reader import load_reader
+from core.cli.common import progress_printer
+from core.document_evaluation import METHOD_NAMES, DocumentSetting, Encoders, Judged, evaluate_documents
+from core.errors import BadRequest
+from core.evaluate.documents import DocumentRow, document_line, summarise_documents
+from core.tasks.documents import DocumentFolder, read_document_questions
+
+
+def add_document_flags(parser: argparse.ArgumentParser) -> None:
+    """The flags of `evaluate-documents`."""
+    chosen = ",".join(DocumentSetting().methods)
+    parser.add_argument("questions", type=Path, metavar="QUESTIONS.jsonl", help="plain or gzipped")
+    parser.add_argument("folder", type=Path, metavar="DOCUMENTS_FOLDER", help="each document as a file under its name, or where documents.tsv says")
+    parser.add_argument("--methods", default=chosen, metavar="NAME,...", help=f"of {', '.join(METHOD_NAMES)} (default {chosen})")
+    parser.add_argument("--k", type=int, metavar="N", help="most chunks of every method (default: the budget of the checkpoint that suits the document)")
+    parser.add_argument("--stop", choices=("own", "none"), default="own", help="own (default): agents stop and review by their own thresholds")
+    parser.add_argument("--checkpoint", metavar="NAME_OR_DIR", help="for every document, as the app is started with it (default: what suits each)")
+    parser.add_argument("--device", metavar="D", help="cpu or cuda (default: cuda when there is one)")
+    parser.add_argument("--rows", type=Path, metavar="FILE.jsonl", help="write all of every row to this file")
+    parser.add_argument("--run", type=Path, metavar="FILE", help="write what was found as a TREC run; with several methods FILE-METHOD each")
+    parser.add_argument("--qrels", type=Path, metavar="FILE", help="write the chunks that hold the quotes as TREC qrels")
+    parser.add_argument("--json", action="store_true", required=True, help="the only output format so far")
+    parser.set_defaults(func=run_evaluate_documents)
+
+
+def run_evaluate_documents(args: argparse.Namespace) -> int:
+    """Prints a line a question and method, then the summary. Exit status 2 when questions were left out."""
+    methods = tuple(dict.fromkeys(name.strip() for name in args.methods.split(",")))
+    setting = DocumentSetting(methods=methods, k=args.k, stops=args.stop == "own")
+    questions, folder = read_document_questions(args.questions), DocumentFolder(args.folder, args.questions)
+    encoders, reader = Encoders(args.checkpoint, args.device), load_reader(device=args.device)
+    rows: list[DocumentRow] = []
+    faults: list[BadRequest] = []
+
+    def left_out(fault: BadRequest) -> None:
+        faults.append(fault)
+        print(" ".join(str(fault).split()), file=sys.stderr)
+
+    with ExitStack() as files:
+        keep_row = files.enter_context(_lines(args.rows))
+        keep_found = {name: files.enter_context(_lines(_run_path(args.run, name, methods))) for name in methods}
+        keep_relevant = files.enter_context(_lines(args.qrels))
+        for judged in evaluate_documents(questions, folder, setting, encoders, reader, left_out, lambda name: progress_printer(name)):
+            for notice in judged.notices:
+                print(notice, file=sys.stderr)
+            for row in judged.rows:
+                print(json.dumps(row.to_json(), ensure_ascii=False, allow_nan=False), flush=True)
+                keep_row(document_line(row))
+                keep_found[row.method]("".join(_found_lines(row)))
+            keep_relevant("".join(_relevant_lines(judged)))
+            rows += judged.rows
+    if rows:
+        print(json.dumps({"summary": summarise_documents(rows)}, ensure_ascii=False, allow_nan=False), flush=True)
+    return 2 if faults else 0
+
+
+def _run_path(path: Path | None, method: str, methods: Sequence[str]) -> Path | None:
+    """Of one method."""
+    return path if path is None or len(methods) == 1 else path.with_name(f"{path.stem}-{method}{path.suffix}")
+
+
+def _found_lines(row: DocumentRow) -> Iterator[str]:
+    """Lines of a TREC run. Its tools sort by score, and an agent's Q need not fall from choice to choice: the score is 1 over the rank."""
+    for rank, chunk_id in enumerate(row.chunk_ids, start=1):
+        yield f"{_word(row.id)} Q0 {_word(row.document)}#{chunk_id} {rank} {1 / rank:.6f} {row.method}\n"
+
+
+def _relevant_lines(judged: Judged) -> Iterator[str]:
+    """Lines of TREC qrels."""
+    documents = {row.id: row.document for row in judged.rows}
+    for question, chunk_ids in judged.relevant.items():
+        for chunk_id in chunk_ids:
+            yield f"{_word(question)} 0 {_word(documents[question])}#{chunk_id} 1\n"
+
+
+def _word(name: str) -> str:
+    """Columns are parted by blanks."""
+    return re.sub(r"\s+", "_", name)
+
+
+@contextmanager
+def _lines(path: Path | None) -> Iterator[Callable[[str], object]]:
+    """A function that writes whole lines at once, so that a killed evaluation leaves what it measured."""
+    if path is None:
+        yield lambda _: None
+        return
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        file = path.open("w", encoding="utf-8", buffering=1)
+    except OSError as error:
+        raise BadRequest(f"{path} can't be written ({error.strerror}); name another file") from error
+    with file:
+        yield file.write

@@ -1,0 +1,215 @@
+"""Questions about whole documents through several methods: a row a question and method.
+
+A document is read, cut and embedded once for all its questions and methods, and leaves memory before the next. All methods search the chunks of the
+checkpoint that the app would open the document under. Decides whose stop counts (an agent's alone) and that the evidence of every method is read by
+the reader that ships; that quotes of all documents are looked for before anything is embedded; and that a question with a quote that isn't there, or stands
+twice, is left out and told about. Knows nothing of files of rows and of printing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+
+from core.answer.evidence import EvidenceAnswer, answer_evidence
+from core.answer.protocol import Reader
+from core.choice import Choice, choose, method_of
+from core.comparison import Contestant, contestant
+from core.encode.checkpoint import find_checkpoint, read_spec, shipped_checkpoints
+from core.encode.encoder import DualEncoder
+from core.errors import BadRequest
+from core.evaluate.documents import DocumentRow
+from core.events import Trace
+from core.index import Corpus
+from core.ingest import Converter
+from core.metrics import is_covered
+from core.opening import Progress, chunk_documents, index_workspace
+from core.qrag.agent import Episode
+from core.retrievers import METHODS, Bm25, retrieve_all
+from core.tasks.documents import DocumentFolder, DocumentQuestion, QuoteFinder, TextPlace, places_of
+from core.types import Document, Workspace
+
+AUTO = "auto"
+"""The agent or method that the app would choose for a document by itself."""
+PLAIN = "base"
+"""The untrained checkpoint that the methods without an agent search with."""
+METHOD_NAMES = (AUTO, *METHODS)
+BATCH = 16
+"""Questions whose runs, with the scores of all chunks, are in memory together."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class DocumentSetting:
+    """What is evaluated, and how."""
+
+    methods: tuple[str, ...] = (AUTO, "topk", "bm25", "hybrid")
+    k: int | None = None
+    """Most chunks of every method; None: the budget of the checkpoint that a document is opened under."""
+    stops: bool = True
+    """Agents stop and review by their own thresholds."""
+
+    def __post_init__(self) -> None:
+        unknown = [name for name in self.methods if name not in METHOD_NAMES]
+        if unknown:
+            raise BadRequest(f"method {unknown[0]!r} does not exist; choose among {', '.join(METHOD_NAMES)}")
+        if self.k is not None and self.k < 1:
+            raise BadRequest(f"k={self.k} must be at least 1; choose how many chunks every method may take")
+
+
+class Encoders:
+    """The checkpoints that documents may be opened under, loaded when one is."""
+
+    def __init__(self, checkpoint: str | None, device: str | None) -> None:
+        """`checkpoint`: name or folder of the one for every document; None: each document has its own. Raises BadCheckpoint."""
+        self._device = device
+        self._named = None if checkpoint is None else find_checkpoint(checkpoint)
+        self._folders = {name: find_checkpoint(name) for name in shipped_checkpoints()}
+        self._loaded: dict[Path, DualEncoder] = {}
+
+    def choice(self, document: Document) -> tuple[Choice, DualEncoder]:
+        """What answers questions about a document, and the checkpoint of that."""
+        if self._named is not None:
+            spec = read_spec(self._named)
+            return Choice(spec.name, method_of(spec)), self._load(self._named)
+        chosen = choose(document, {name: read_spec(folder) for name, folder in self._folders.items()})
+        return chosen, self._load(self._folders[chosen.checkpoint])
+
+    @cached_property
+    def plain(self) -> DualEncoder:
+        """The untrained one."""
+        return self._load(self._folders[PLAIN])
+
+    def _load(self, folder: Path) -> DualEncoder:
+        if folder not in self._loaded:
+            self._loaded[folder] = DualEncoder(folder, self._device)
+        return self._loaded[folder]
+
+
+@dataclass(frozen=True, eq=False)
+class Judged:
+    """The rows of one document, and which of its chunks hold the quotes."""
+
+    rows: tuple[DocumentRow, ...]
+    """Question by question, methods in the order asked for."""
+    relevant: Mapping[str, tuple[int, ...]]
+    """By question the fewest chunks that hold its quotes."""
+    choice: Choice
+    notices: tuple[str, ...]
+
+
+def evaluate_documents(
+    questions: Sequence[DocumentQuestion],
+    folder: DocumentFolder,
+    setting: DocumentSetting,
+    encoders: Encoders,
+    reader: Reader,
+    on_fault: Callable[[BadRequest], None],
+    on_progress: Callable[[str], Progress] = lambda _: lambda _: None,
+) -> Iterator[Judged]:
+    """A result a document, in the order in which questions name them. `on_progress` gets a document's name.
+
+    `on_fault` hears of each question that is left out since a quote of it does not stand exactly once, before anything is embedded. Raises BadRequest
+    and BadDocument for a document that isn't there or can't be read.
+    """
+    by_document: dict[str, list[DocumentQuestion]] = {}
+    for question in questions:
+        by_document.setdefault(question.document, []).append(question)
+    with Converter() as converter:
+        places: dict[str, tuple[TextPlace, ...]] = {}
+        for name, asked in by_document.items():
+            finder = QuoteFinder(folder.read(name, converter).text, name)
+            for question in asked:
+                try:
+                    places[question.id] = places_of(question, finder)
+                except BadRequest as fault:
+                    on_fault(fault)
+        for name, asked in by_document.items():
+            if own := [question for question in asked if question.id in places]:
+                yield _Evaluation(folder.read(name, converter), setting, encoders, on_progress(name)).judged(own, places, reader)
+
+
+class _Evaluation:
+    """One document under one choice."""
+
+    def __init__(self, document: Document, setting: DocumentSetting, encoders: Encoders, on_progress: Progress) -> None:
+        self.setting, self.encoders, self._on_progress = setting, encoders, on_progress
+        self.choice, self.encoder = encoders.choice(document)
+        self.workspace: Workspace = chunk_documents([document], self.encoder, on_progress=on_progress)
+        self.notices: list[str] = []
+        self._corpora: dict[str, Corpus] = {}
+        table = self.workspace.tables[0]
+        self._start, self._end = table.start, table.end
+
+    def judged(self, questions: Sequence[DocumentQuestion], places: Mapping[str, tuple[TextPlace, ...]], reader: Reader) -> Judged:
+        spec = self.encoder.spec
+        k = min(self.setting.k or spec.step_budget, len(self.workspace))
+        config = spec.episode_config(step_budget=k, temperature=0.0)
+        if not self.setting.stops:
+            config = config.with_(stop_threshold=None, review_threshold=None)
+        ran = {name: self.choice.method if name == AUTO else name for name in self.setting.methods}
+        bm25 = Bm25()
+        contestants = [contestant(name, self.encoder, self.encoders.plain, config, bm25) for name in dict.fromkeys(ran.values())]
+        rows: list[DocumentRow] = []
+        for first in range(0, len(questions), BATCH):
+            part = questions[first : first + BATCH]
+            done = {one.name: self._run(one, part, reader) for one in contestants}
+            for i, question in enumerate(part):
+                rows += [self._row(question, places[question.id], name, method, k, *done[method][i]) for name, method in ran.items()]
+        relevant = {question.id: self._relevant(places[question.id]) for question in questions}
+        return Judged(tuple(rows), relevant, self.choice, tuple(self.notices))
+
+    def _run(self, one: Contestant, questions: Sequence[DocumentQuestion], reader: Reader) -> list[tuple[Trace, EvidenceAnswer]]:
+        corpus = self._corpus(one.encoder)
+        traces = retrieve_all(one.retriever, [Episode(question.question, corpus, one.config) for question in questions])
+        evidence = [{chunk_id: corpus.text(chunk_id) for chunk_id in trace.kept} for trace in traces]
+        return list(zip(traces, answer_evidence(reader, [question.question for question in questions], evidence), strict=True))
+
+    def _corpus(self, encoder: DualEncoder) -> Corpus:
+        if encoder.vector_fingerprint not in self._corpora:
+            opened = index_workspace(self.workspace, encoder, self._on_progress)
+            self._corpora[encoder.vector_fingerprint] = opened.corpus
+            self.notices += opened.notices
+        return self._corpora[encoder.vector_fingerprint]
+
+    def _row(
+        self, question: DocumentQuestion, places: Sequence[TextPlace], name: str, method: str, k: int, trace: Trace, answer: EvidenceAnswer
+    ) -> DocumentRow:
+        scores = {step.chunk_id: step.q_value for step in trace.steps}
+        evidence = tuple((int(self._start[chunk_id]), int(self._end[chunk_id])) for chunk_id in trace.kept)
+        return DocumentRow(
+            id=question.id,
+            kind=question.kind,
+            document=question.document,
+            method=name,
+            ran=method,
+            checkpoint=trace.started.checkpoint,
+            k=k,
+            stops=self.setting.stops,
+            covered=tuple(is_covered(place, evidence) for place in places),
+            n_chunks=len(self.workspace),
+            chunk_ids=trace.kept,
+            scores=tuple(round(scores[chunk_id], 7) for chunk_id in trace.kept),
+            evidence=evidence,
+            stopped=trace.stopped is not None and trace.stopped.reason == "threshold",
+            answer=answer.text or None,
+            answer_confidence=1.0 if answer.confidence is None else answer.confidence,
+            answers=question.answers,
+            milliseconds=round(trace.milliseconds, 3),
+        )
+
+    def _relevant(self, places: Sequence[TextPlace]) -> tuple[int, ...]:
+        """The fewest chunks that hold enough of each place."""
+        needed: set[int] = set()
+        for first, end in places:
+            shared = np.minimum(self._end, end) - np.maximum(self._start, first)
+            taken: list[int] = []
+            for chunk_id in np.argsort(-shared, kind="stable").tolist():
+                if shared[chunk_id] <= 0 or is_covered((first, end), [(int(self._start[i]), int(self._end[i])) for i in taken]):
+                    break
+                taken.append(chunk_id)
+            needed.update(taken)
+        return tuple(sorted(needed))

@@ -1,0 +1,164 @@
+"""`evaluate-documents` as others call it: the contract's lines, what they come to, and files for other tools."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from core.cli import main
+from core.evaluate.documents import read_document_rows
+from core.metrics import is_covered
+from core.tasks.narrative import generate_narrative
+from tests.core.cli.conftest import Output
+
+PAGE = """# Lamps
+
+The keeper's manual says that oil lamps are filled at noon. Wicks are trimmed every third day, before the lamps are lit.
+
+# Ferry
+
+The ferry leaves from the eastern pier. Tickets cost four crowns, and children travel free of charge.
+
+# Weather
+
+Fog lasts longest in October. The bell is rung every two minutes while it lasts.
+"""
+QUOTES = ["oil lamps are filled at noon", "Tickets cost FOUR crowns -"]
+KEYS = ["id", "kind", "document", "method", "checkpoint", "covered", "n_chunks", "evidence", "stopped", "answer", "answer_confidence"]
+
+
+def question(name: str, document: str, kind: str, text: str, answer: str, *quotes: str) -> dict[str, Any]:
+    return {"id": name, "document": document, "kind": kind, "question": text, "answer": answer, "support": quotes}
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A manual, and a story packed."""
+    folder = tmp_path / "documents"
+    folder.mkdir()
+    (folder / "manual.md").write_text(PAGE, encoding="utf-8")
+    (folder / "story.txt.gz").write_bytes(gzip.compress(generate_narrative(1_000, 4, 3).text.encode()))
+    return folder
+
+
+def asked(path: Path, *questions: dict[str, Any]) -> Path:
+    path.write_text("".join(json.dumps(one) + "\n" for one in questions), encoding="utf-8")
+    return path
+
+
+@pytest.fixture
+def questions(tmp_path: Path) -> Path:
+    known = generate_narrative(1_000, 4, 3)
+    hop = known.questions[0]
+    quotes = [known.text[span.start : span.end] for span in hop.support]
+    return asked(
+        tmp_path / "questions.jsonl",
+        question("m 1", "manual.md", "bridge", "When are the oil lamps filled, and what does a ticket of the ferry cost?", "noon, four crowns", *QUOTES),
+        question("s1", "story", "single", hop.question, hop.answer, *quotes),
+        question("m2", "manual.md", "unanswerable", "Who founded the university?", ""),
+    )
+
+
+def lines(printed: str) -> tuple[list[dict[str, Any]], dict[str, Any]]:
+    *rows, last = [json.loads(line) for line in printed.splitlines()]
+    assert list(last) == ["summary"]
+    return rows, last["summary"]
+
+
+def test_a_line_a_question_and_method(core: Output, questions: Path, folder: Path, tmp_path: Path) -> None:
+    methods = ["auto", "topk", "bm25", "hybrid"]
+    files = ("--rows", tmp_path / "rows.jsonl", "--run", tmp_path / "run.txt", "--qrels", tmp_path / "qrels.txt")
+    rows, summary = lines(core("evaluate-documents", questions, folder, "--methods", ",".join(methods), "--k", 2, *files, "--json"))
+    assert [(row["id"], row["method"]) for row in rows] == [(name, method) for name in ("m 1", "m2", "s1") for method in methods]
+    for row in rows:
+        assert list(row) == KEYS
+        assert len(row["evidence"]) <= 2
+        assert len(row["covered"]) == {"m 1": 2, "m2": 0, "s1": 1}[row["id"]]
+        assert row["answer"] is None or row["answer"]
+        assert 0 <= row["answer_confidence"] <= 1
+    by = {(row["id"], row["method"]): row for row in rows}
+    assert {row["n_chunks"] for row in rows if row["document"] == "manual.md"} == {3}
+    assert {(row["document"], row["checkpoint"]) for row in rows if row["method"] == "auto"} == {("manual.md", "base"), ("story", "narrative")}
+    assert by["m 1", "auto"]["evidence"] == by["m 1", "hybrid"]["evidence"]
+    assert by["m 1", "auto"]["covered"] == [True, True]
+    assert list(summary) == methods
+    assert list(summary["auto"]) == ["bridge", "unanswerable", "single", "all"]
+    assert (summary["auto"]["all"]["n"], summary["auto"]["bridge"]["passage_recall"], summary["auto"]["unanswerable"]["complete"]) == (3, 1.0, None)
+
+    kept = read_document_rows(tmp_path / "rows.jsonl")
+    assert [json.loads(json.dumps(row.to_json())) for row in kept] == rows
+    relevant = {(line.split()[0], line.split()[2]) for line in (tmp_path / "qrels.txt").read_text().splitlines()}
+    assert ("m_1", "manual.md#0") in relevant
+    assert ("m_1", "manual.md#1") in relevant
+    assert not any(name == "m2" for name, _ in relevant)
+    for method in methods:
+        told = [line.split() for line in (tmp_path / f"run-{method}.txt").read_text().splitlines()]
+        assert {columns[5] for columns in told} == {method}
+        found = {name: [c[2] for c in told if c[0] == name.replace(" ", "_")] for name in ("m 1", "m2", "s1")}
+        assert found == {row.id: [f"{row.document}#{chunk_id}" for chunk_id in row.chunk_ids] for row in kept if row.method == method}
+        for name in ("m_1", "s1"):
+            scores = [float(columns[4]) for columns in told if columns[0] == name]
+            assert scores == sorted(scores, reverse=True)
+            hits = {columns[2] for columns in told if columns[0] == name} >= {chunk for asked_, chunk in relevant if asked_ == name}
+            assert hits == all(by[name.replace("_", " "), method]["covered"])
+
+
+def test_places_are_those_of_the_quotes(core: Output, questions: Path, folder: Path) -> None:
+    rows, _ = lines(core("evaluate-documents", questions, folder, "--methods", "topk", "--k", 3, "--json"))
+    places = [(PAGE.index(quote), PAGE.index(quote) + len(quote)) for quote in ("oil lamps are filled at noon", "Tickets cost four crowns")]
+    assert rows[0]["covered"] == [is_covered(place, [tuple(span) for span in rows[0]["evidence"]]) for place in places] == [True, True]
+
+
+def test_only_agents_stop_and_none_switches_it_off(core: Output, questions: Path, folder: Path) -> None:
+    own, _ = lines(core("evaluate-documents", questions, folder, "--methods", "auto,qrag,topk", "--k", 5, "--json"))
+    free, _ = lines(core("evaluate-documents", questions, folder, "--methods", "auto,topk", "--k", 5, "--stop", "none", "--json"))
+    story = {row["method"]: row for row in own if row["document"] == "story"}
+    assert story["auto"]["evidence"] == story["qrag"]["evidence"]
+    assert story["auto"]["stopped"]
+    assert len(story["auto"]["evidence"]) < 5
+    assert not story["topk"]["stopped"]
+    assert [len(row["evidence"]) for row in free if row["document"] == "story"] == [5, 5]
+    assert not any(row["stopped"] for row in free)
+
+
+def test_one_checkpoint_for_every_document(core: Output, questions: Path, folder: Path, tiny_checkpoints: dict[str, Path]) -> None:
+    named = ("--checkpoint", tiny_checkpoints["none"])
+    rows, _ = lines(core("evaluate-documents", questions, folder, "--methods", "auto,topk", *named, "--k", 1, "--json"))
+    assert {row["checkpoint"] for row in rows if row["method"] == "auto"} == {"none"}
+    assert {row["checkpoint"] for row in rows if row["method"] == "topk"} == {"base"}
+
+
+def test_a_question_whose_quote_is_not_there_is_named_and_left_out(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], refused: Output) -> None:
+    wrong = question("w", "manual.md", "single", "What do children pay?", "nothing", "children pay nothing at all")
+    assert "question w: the quote 'children pay nothing at all' does not stand in manual.md" in refused(
+        "evaluate-documents", asked(tmp_path / "wrong.jsonl", wrong), folder, "--methods", "bm25", "--json"
+    )
+    right = question("r", "manual.md", "single", "What does a ticket cost?", "four crowns", QUOTES[1])
+    path = asked(tmp_path / "both.jsonl", wrong, right)
+    status = main(["evaluate-documents", str(path), str(folder), "--methods", "bm25", "--json"])
+    out, err = capsys.readouterr()
+    assert (status, len(err.splitlines())) == (2, 1)
+    assert [row["id"] for row in lines(out)[0]] == ["r"]
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        (("--methods", "auto,dense"), "method 'dense' does not exist; choose among auto, qrag, topk, bm25, hybrid"),
+        (("--k", "0"), "k=0 must be at least 1"),
+        (("--stop", "soon"), "invalid choice"),
+    ],
+)
+def test_arguments_that_can_not_be_used(refused: Output, questions: Path, folder: Path, options: tuple[str, ...], sentence: str) -> None:
+    assert sentence in refused("evaluate-documents", questions, folder, *options, "--json")
+
+
+def test_what_is_not_there(refused: Output, questions: Path, folder: Path, tmp_path: Path) -> None:
+    assert "is no folder" in refused("evaluate-documents", questions, tmp_path / "none", "--json")
+    assert "can't be read" in refused("evaluate-documents", tmp_path / "none.jsonl", folder, "--json")
+    (folder / "manual.md").unlink()
+    assert "document 'manual.md' is not in" in refused("evaluate-documents", questions, folder, "--methods", "bm25", "--json")
