@@ -102,7 +102,7 @@ def test_a_cancel_keeps_the_columns_that_were_there(comparisons: Comparisons, se
 
     def report(now: Comparing[ColumnRef]) -> None:
         told.append(now)
-        if now.name == "top-k" and now.stage == "retrieving" and now.done == 1:
+        if now.name == "hybrid" and now.stage == "retrieving" and now.done == 1:
             raise Cancelled
 
     with pytest.raises(Cancelled):
@@ -110,7 +110,7 @@ def test_a_cancel_keeps_the_columns_that_were_there(comparisons: Comparisons, se
     assert comparisons.wait_idle("comparing", 0)
     assert [ref.name for ref in told[-1].columns] == ["Q-RAG tiny"]
     statuses = {row.method: row.status for row in services.log.search(owner=None).rows}  # type: ignore[union-attr]
-    assert statuses == {"qrag": "complete", "topk": "cancelled"}
+    assert statuses == {"qrag": "complete", "hybrid": "cancelled"}
     assert {now.stage for now in told} == {"embedding", "retrieving"}
 
 

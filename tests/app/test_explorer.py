@@ -16,9 +16,12 @@ from app.opening import find_chunk, open_pasted, open_sample
 from app.services import Services
 from app.session import Session
 from app.settings import Settings
+from core.choice import Choice
 from core.config import EpisodeConfig
 from core.errors import BadDocument, BadRequest, RunNotFound
+from core.tasks.narrative import generate_narrative
 from core.tasks.samples import list_samples
+from core.types import Document
 
 QUERY = "where was the apple before the hallway ?"
 CONFIG = EpisodeConfig(step_budget=4)
@@ -47,6 +50,17 @@ def chosen(explorer: Explorer, session: Session) -> tuple[int, ...]:
     run = explorer.run_of(session)
     assert run is not None
     return run.trace.chosen[: session.cursor]
+
+
+def test_the_document_decides_who_answers_unless_an_agent_was_named(services: Services, tmp_path: Path) -> None:
+    story, prose = Document("story", generate_narrative(2_000).text, "text"), Document("prose", "It rained. Nobody came.", "text")
+    assert {services.choice_for([one]).checkpoint for one in (story, prose)} == {services.default_checkpoint}
+    free = Services(Settings(log=tmp_path / "other.duckdb"))
+    try:
+        assert free.choice_for([story, prose]) == Choice("narrative", "qrag")
+        assert free.choice_for([prose, story]) == Choice("base", "hybrid")
+    finally:
+        free.close()
 
 
 def test_steps_equal_a_run_and_are_one_logged_run(explorer: Explorer, session: Session) -> None:
