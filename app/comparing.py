@@ -30,7 +30,7 @@ from core.llm.protocol import Llm
 from core.opening import Opened, OpenProgress, Progress
 from core.qrag.agent import Agent
 from core.qrag.influence import Influence, leave_one_out
-from core.retrievers import AgentRetriever, Bm25, build_retriever
+from core.retrievers import AgentRetriever, build_retriever
 from core.runs import sparc_answer, sparc_detail
 from core.sparc.retriever import SPARC, SparcRetriever
 from core.sparc.trace import SparcTrace
@@ -177,7 +177,6 @@ class Comparisons:
     def __init__(self, services: Services, sparc: SparcRuns | None = None) -> None:
         """sparc: what SPARC's column is made with; one of its own by default."""
         self.services, self._sparc = services, sparc or SparcRuns(services)
-        self._bm25 = Bm25()  # its indexes live as long as the corpora that they are of
         self._influences: Recent[Influence] = Recent(MAX_INFLUENCES, lambda _: 1)
         self._idle = {"comparing": threading.Event(), "cutting": threading.Event()}
         for idle in self._idle.values():
@@ -293,7 +292,7 @@ class Comparisons:
             config = self._config(agent.spec, order, own=own, stops=order.own_stop)
             return Contestant(f"Q-RAG {agent.spec.name}", AgentRetriever(agent), agent.encoder, config), agent
         plain = self.services.agent(PLAIN)
-        retriever, _ = build_retriever(key, plain.encoder, plain.encoder, self._bm25)
+        retriever, _ = build_retriever(key, plain.encoder, plain.encoder)
         config = self._config(plain.spec, order, own=True, stops=False) if own else EpisodeConfig(step_budget=order.k)
         return Contestant(METHOD_NAMES[key], retriever, plain.encoder, config, follows=order.own_stop), plain
 

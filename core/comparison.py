@@ -24,7 +24,7 @@ from core.events import Event, StepTaken, Stopped, Trace, fold
 from core.index import Corpus
 from core.metrics import jaccard
 from core.report import method_json
-from core.retrievers import Bm25, Retriever, build_retriever
+from core.retrievers import Retriever, build_retriever
 from core.types import Workspace
 
 
@@ -59,12 +59,12 @@ CorpusOf = Callable[[Contestant], Corpus]
 OnEvent = Callable[[Contestant, Event], None]
 
 
-def contestant(method: str, agent: DualEncoder, plain: DualEncoder, config: EpisodeConfig, bm25: Bm25 | None = None) -> Contestant:
-    """A method by its name; `plain` and `bm25` as in `build_retriever`. Raises BadRequest for a name that is none.
+def contestant(method: str, agent: DualEncoder, plain: DualEncoder, config: EpisodeConfig) -> Contestant:
+    """A method by its name; `plain` is the untrained base encoder. Raises BadRequest for a name that is none.
 
     The stop threshold of `config` reaches only what searches the agent's own vectors.
     """
-    retriever, encoder = build_retriever(method, agent, plain, bm25)
+    retriever, encoder = build_retriever(method, agent, plain)
     return Contestant(method, retriever, encoder, config if encoder is agent else config.with_(stop_threshold=None, review_threshold=None))
 
 

@@ -29,7 +29,7 @@ from core.ingest import Converter
 from core.metrics import is_covered
 from core.opening import Progress, chunk_documents, index_workspace
 from core.qrag.agent import Episode
-from core.retrievers import METHODS, Bm25, retrieve_all
+from core.retrievers import METHODS, retrieve_all
 from core.tasks.documents import DocumentFolder, DocumentQuestion, QuoteFinder, TextPlace, places_of
 from core.types import Document, Workspace
 
@@ -151,8 +151,7 @@ class _Evaluation:
         if not self.setting.stops:
             config = config.with_(stop_threshold=None, review_threshold=None)
         ran = {name: self.choice.method if name == AUTO else name for name in self.setting.methods}
-        bm25 = Bm25()
-        contestants = [contestant(name, self.encoder, self.encoders.plain, config, bm25) for name in dict.fromkeys(ran.values())]
+        contestants = [contestant(name, self.encoder, self.encoders.plain, config) for name in dict.fromkeys(ran.values())]
         rows: list[DocumentRow] = []
         for first in range(0, len(questions), BATCH):
             part = questions[first : first + BATCH]

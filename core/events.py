@@ -58,7 +58,9 @@ class StepTaken:
     milliseconds: float
     """Wall clock of this step: state embedding, scoring, choice."""
     content_q: float | None = None
-    """Q of the chosen chunk with no vector turned: what its content contributes; the rest of Q is its position's. None without positions."""
+    """What the content of the chosen chunk contributes to Q, no vector turned; the rest is its position's and its words'. None for Q of one part."""
+    words_q: float | None = None
+    """What the words of the question contribute to Q of the chosen chunk; None for an agent that counts no words."""
     chosen_by: ChosenBy = "agent"
     n_tied: int = 1
     """Available chunks whose Q equals the largest; the first in document order won."""

@@ -20,6 +20,7 @@ import torch
 
 from core.encode.rope import on_grid, turn
 from core.types import Workspace
+from core.words import WordIndex, word_index
 
 _TURN_BLOCK = 8_192
 """Distinct positions whose turned states are held at once."""
@@ -138,6 +139,11 @@ class Searchable(Protocol):
         """The text of every chunk, by chunk id."""
         ...
 
+    @property
+    def words(self) -> WordIndex:
+        """The words of the chunks, counted when they are first asked for."""
+        ...
+
 
 @dataclass(frozen=True, eq=False)
 class Corpus:
@@ -165,3 +171,8 @@ class Corpus:
     def texts(self) -> list[str]:
         """See `Searchable`."""
         return self.workspace.texts()
+
+    @property
+    def words(self) -> WordIndex:
+        """See `Searchable`. Corpora over one workspace share it."""
+        return word_index(self.workspace, self.texts)

@@ -11,9 +11,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Sequence
 from typing import Protocol
-from weakref import WeakKeyDictionary
 
-import bm25s
 import numpy as np
 
 from core.config import EpisodeConfig, check_query
@@ -23,6 +21,7 @@ from core.events import Event, RunStarted, StepScores, StepTaken, Stopped, Trace
 from core.index import Searchable
 from core.qrag.agent import Agent, Episode
 from core.qrag.planner import plan
+from core.words import words_of
 
 
 class Retriever(Protocol):
@@ -96,56 +95,19 @@ class Threshold:
 
 
 class Bm25:
-    """Lexical BM25 (bm25s, Lucene's variant) over the chunks' texts, English stop words dropped."""
+    """Lexical BM25 over the chunks' texts, see `core.words`."""
 
     name, score_name = "bm25", "BM25"
-
-    def __init__(self) -> None:
-        self._indexes: WeakKeyDictionary[Searchable, bm25s.BM25 | None] = WeakKeyDictionary()
 
     def retrieve(self, query: str, corpus: Searchable, config: EpisodeConfig) -> Iterator[Event]:
         """See `Retriever`. Chunks that share no word with the query are never retrieved."""
         _check(query, corpus, config)
-        self.prepare(corpus)
+        if corpus.words.is_empty:
+            raise BadRequest("no chunk of the document holds a word that BM25 could count; choose another method")
         started = time.perf_counter()
-        scores = self.scores(query, corpus)
+        scores = corpus.words.scores(words_of(query))
         ranked = [i for i in _ranked(scores, config) if scores[i] > 0]
         yield from one_look_events(self.name, "", query, corpus, config, scores, ranked, started)
-
-    def scores(self, query: str, corpus: Searchable) -> np.ndarray:
-        """(N,) float32, 0 for chunks that share no word with the query. Raises BadRequest where no chunk holds a word."""
-        index = self._index(corpus)
-        words = [word for word in bm25s.tokenize(query, stopwords="en", return_ids=False, show_progress=False)[0] if word in index.vocab_dict]
-        return index.get_scores(words).astype(np.float32) if words else np.zeros(len(corpus), np.float32)
-
-    def prepare(self, corpus: Searchable) -> None:
-        """Builds the index of a corpus, once; without it the first search does."""
-        self._index(corpus)
-
-    def frequency(self, corpus: Searchable, word: str) -> int:
-        """How many chunks hold a lower-case word; 0 for a stop word."""
-        index = self._index(corpus)
-        column = index.vocab_dict.get(word)
-        return 0 if column is None else int(index.scores["indptr"][column + 1] - index.scores["indptr"][column])
-
-    def counts_words(self, corpus: Searchable) -> bool:
-        """Whether any chunk holds a word; without one there is nothing to search."""
-        return self._built(corpus) is not None
-
-    def _index(self, corpus: Searchable) -> bm25s.BM25:
-        index = self._built(corpus)
-        if index is None:
-            raise BadRequest("no chunk of the document holds a word that BM25 could count; choose another method")
-        return index
-
-    def _built(self, corpus: Searchable) -> bm25s.BM25 | None:
-        if corpus not in self._indexes:
-            tokens = bm25s.tokenize(corpus.texts(), stopwords="en", show_progress=False)
-            index = bm25s.BM25() if tokens.vocab else None
-            if index is not None:
-                index.index(tokens, show_progress=False)
-            self._indexes[corpus] = index
-        return self._indexes[corpus]
 
 
 class Hybrid:
@@ -158,19 +120,15 @@ class Hybrid:
     WORD_WEIGHT = 0.3
     """One weight for all documents."""
 
-    def __init__(self, encoder: DualEncoder, bm25: Bm25) -> None:
-        """`bm25`: whose index of a corpus is searched, so that the corpus is read once however many methods count its words."""
-        self.encoder, self.bm25 = encoder, bm25
+    def __init__(self, encoder: DualEncoder) -> None:
+        self.encoder = encoder
 
     def retrieve(self, query: str, corpus: Searchable, config: EpisodeConfig) -> Iterator[Event]:
         """See `Retriever`."""
         _check(query, corpus, config)
-        counts = self.bm25.counts_words(corpus)
+        words = corpus.words  # counting them is no part of a search's time
         started = time.perf_counter()
-        scores = _cosines(self.encoder, query, corpus)
-        words = self.bm25.scores(query, corpus) if counts else np.zeros(len(corpus), np.float32)
-        if (largest := words.max()) > 0:
-            scores += np.float32(self.WORD_WEIGHT) * (words / largest)
+        scores = _cosines(self.encoder, query, corpus) + np.float32(self.WORD_WEIGHT) * words.shares(words_of(query))
         yield from one_look_events(self.name, self.encoder.spec.name, query, corpus, config, scores, _ranked(scores, config), started)
 
 
@@ -242,11 +200,8 @@ def retrieve_all(retriever: Retriever, episodes: Sequence[Episode]) -> list[Trac
 METHODS = ("qrag", "topk", "bm25", "hybrid", "threshold", "multistep")
 
 
-def build_retriever(name: str, agent: DualEncoder, plain: DualEncoder, bm25: Bm25 | None = None) -> tuple[Retriever, DualEncoder]:
-    """A method by its name, and the encoder whose vectors it searches. `plain` is the untrained base encoder.
-
-    `bm25`: counts words for the methods that do; methods that share it share its indexes.
-    """
+def build_retriever(name: str, agent: DualEncoder, plain: DualEncoder) -> tuple[Retriever, DualEncoder]:
+    """A method by its name, and the encoder whose vectors it searches. `plain` is the untrained base encoder."""
     match name:
         case "qrag":
             return AgentRetriever(Agent(agent)), agent
@@ -257,7 +212,7 @@ def build_retriever(name: str, agent: DualEncoder, plain: DualEncoder, bm25: Bm2
         case "threshold":
             return Threshold(plain), plain
         case "bm25":
-            return bm25 or Bm25(), plain
+            return Bm25(), plain
         case "hybrid":
-            return Hybrid(plain, bm25 or Bm25()), plain
+            return Hybrid(plain), plain
     raise BadRequest(f"method {name!r} does not exist; choose among {', '.join(METHODS)}")

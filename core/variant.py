@@ -24,6 +24,7 @@ from core.events import StepTaken, Trace, fold
 from core.index import ChunkIndex, Corpus
 from core.qrag.agent import Agent
 from core.retrievers import AgentRetriever
+from core.words import WordIndex, word_index
 
 MAX_TEXT = 10_000
 """Characters of a changed chunk: several times what an encoder reads of one."""
@@ -86,6 +87,11 @@ class Variant:
     def texts(self) -> Sequence[str]:
         """See `Searchable`."""
         return [self.text(chunk_id) for chunk_id in range(len(self))]
+
+    @property
+    def words(self) -> WordIndex:
+        """See `Searchable`."""
+        return word_index(self, self.texts)
 
     def original(self, chunk_id: int) -> int:
         """The corpus's id of a chunk of the variant."""

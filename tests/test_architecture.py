@@ -17,7 +17,7 @@ FLOW = (
     {"errors", "home"},
     {"config"},
     {"types", "events"},
-    {"ingest", "encode"},
+    {"ingest", "encode", "words"},
     {"index"},
     {"opening", "choice"},
     {"qrag", "retrievers"},

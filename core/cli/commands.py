@@ -31,7 +31,7 @@ from core.index import Corpus
 from core.ingest import chunk_document, default_chunker
 from core.qrag.agent import Agent, Episode
 from core.report import trace_json
-from core.retrievers import METHODS, AgentRetriever, Bm25, retrieve_all
+from core.retrievers import METHODS, AgentRetriever, retrieve_all
 from core.runs import log_sparc, log_trace, replay_run
 from core.sparc.retriever import SPARC, SparcRetriever
 from core.train.blend import blend
@@ -160,11 +160,10 @@ def run_compare(args: argparse.Namespace) -> int:
     encoder = load_encoder(args.checkpoint, args.device)
     plain = load_encoder("base", args.device) if encoder.spec.trained else encoder
     reader = load_reader(device=args.device)
-    bm25 = Bm25()
     with named_log(args.log) as log:
         for question in questions(args, encoder):
             contestants = [
-                sparc_contestant(question, encoder, plain, reader) if name == SPARC else contestant(name, encoder, plain, question.config, bm25)
+                sparc_contestant(question, encoder, plain, reader) if name == SPARC else contestant(name, encoder, plain, question.config)
                 for name in names
             ]
             columns = _answered(reader, question, list(compare(question.query, contestants, _corpora(question))))

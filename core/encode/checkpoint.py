@@ -82,6 +82,8 @@ class CheckpointSpec(BaseModel):
     position_resolution: float | None = Field(None, gt=0)
     """Grid that positions are floored to before they turn a vector; None turns every chunk on its own."""
     rope_theta: float = Field(10000.0, gt=1)
+    word_weight: float = Field(0.0, ge=0)
+    """Factor on the words' part of Q: BM25 of the question over a chunk, divided by its largest over all chunks. 0: Q has no such part."""
     state_order: Literal["document", "choice"] = "document"
     """Order of the chosen chunks in the state text."""
     max_state_part_tokens: int = Field(64, ge=8)
@@ -301,8 +303,9 @@ def load_towers(folder: Path, spec: CheckpointSpec) -> Towers:
         if tower in adapters:
             merge_adapter(towers[tower], adapters[tower], f"{tower} of checkpoint {spec.name}")
         towers[tower].eval().requires_grad_(False)
-    unreviewed = {"review_threshold"} if spec.review_threshold is None else set()  # an agent from before there was one keeps its name
-    decides = spec.model_dump_json(exclude={"scores", "description", "suits"} | unreviewed)
+    newer = {"review_threshold": None, "word_weight": 0.0}  # an agent from before there were these keeps its name
+    unused = {name for name, value in newer.items() if getattr(spec, name) == value}
+    decides = spec.model_dump_json(exclude={"scores", "description", "suits"} | unused)
     return Towers(
         state=towers["state"],
         action=towers["action"],

@@ -18,6 +18,7 @@ from core.encode.encoder import DualEncoder
 from core.index import ChunkIndex
 from core.opening import index_of, vector_store
 from core.tasks.example import Example, Noise, Woven
+from core.words import WordIndex, word_index
 
 MOST_OWN_TEXTS = 100_000
 """Distinct texts beside the noise from which a new matrix is begun: 150 MB of 384 dimensions."""
@@ -45,6 +46,11 @@ class ExampleCorpus:
     def texts(self) -> Sequence[str]:
         """The text of every chunk, by chunk id."""
         return self.example.chunks[:]
+
+    @property
+    def words(self) -> WordIndex:
+        """The words of the chunks."""
+        return word_index(self.example, self.texts)
 
 
 def index_examples(

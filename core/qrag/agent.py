@@ -27,6 +27,7 @@ from core.events import Event, RunStarted, StepScores, StepTaken, Stopped
 from core.index import Searchable
 from core.qrag.policy import Choice, choose, greedy
 from core.qrag.positions import chunk_positions
+from core.words import words_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,6 +48,8 @@ class Look:
 
     state_vector: np.ndarray
     """(D,) float32."""
+    words: np.ndarray | None
+    """(N,) float32, the words' part of Q; None for an agent that counts none."""
     scores: StepScores
     available: np.ndarray
     tokens: StateTokens
@@ -148,13 +151,15 @@ class Agent:
             started = time.perf_counter()
             corpus, config = episode.corpus, episode.config
             positions = chunk_positions(self.spec, corpus.borders, chosen, use_positions=config.use_positions)
-            q_values = corpus.index.q_values(vector, positions)
+            q_values, words = corpus.index.q_values(vector, positions), self._words_part(episode)
+            if words is not None:
+                q_values += words
             available = np.ones(len(corpus), dtype=bool)
             available[list(chosen)] = False
             available[list(config.forbidden)] = False
             turned = self.spec.position_kind != "none" and config.use_positions
             scores = StepScores(q_values, positions if turned else None)
-            looks.append(Look(vector, scores, available, state_tokens, 1000 * (shared + time.perf_counter() - started)))
+            looks.append(Look(vector, words, scores, available, state_tokens, 1000 * (shared + time.perf_counter() - started)))
         return looks
 
     def review(self, ends: Sequence[tuple[Episode, Sequence[int], Stopped]]) -> list[Stopped]:
@@ -175,7 +180,16 @@ class Agent:
     def _q_value(self, episode: Episode, chosen: Sequence[int], state_vector: np.ndarray, chunk_id: int) -> float:
         """Q of one chunk, without those of all the others."""
         positions = chunk_positions(self.spec, episode.corpus.borders, chosen, use_positions=episode.config.use_positions)
-        return episode.corpus.index.q_value(state_vector, chunk_id, float(positions[chunk_id]))
+        words = self._words_part(episode)
+        q_value = episode.corpus.index.q_value(state_vector, chunk_id, float(positions[chunk_id]))
+        return q_value if words is None else q_value + float(words[chunk_id])
+
+    def _words_part(self, episode: Episode) -> np.ndarray | None:
+        """(N,) float32: what the words of the query add to Q, the same in every state. An inner product over all chunks, as the rest of Q is."""
+        if not self.spec.word_weight:
+            return None
+        part: np.ndarray = np.float32(self.spec.word_weight) * episode.corpus.words.shares(words_of(episode.query))
+        return part
 
     def _state_parts(self, episode: Episode, chosen: Sequence[int]) -> tuple[str, list[str]]:
         order = sorted(chosen) if self.spec.state_order == "document" else chosen
@@ -203,7 +217,8 @@ class Agent:
 
 def step_event(episode: Episode, step: int, choice: Choice, look: Look, *, by_person: bool = False) -> StepTaken:
     """The event of one action."""
-    positions = look.scores.positions
+    positions, words = look.scores.positions, look.words
+    is_plain = positions is None and words is None
     return StepTaken(
         step=step,
         chunk_id=choice.chunk_id,
@@ -213,7 +228,8 @@ def step_event(episode: Episode, step: int, choice: Choice, look: Look, *, by_pe
         position=None if positions is None else float(positions[choice.chunk_id]),
         text=episode.corpus.text(choice.chunk_id),
         milliseconds=look.milliseconds,
-        content_q=None if positions is None else episode.corpus.index.q_value(look.state_vector, choice.chunk_id),
+        content_q=None if is_plain else episode.corpus.index.q_value(look.state_vector, choice.chunk_id),
+        words_q=None if words is None else float(words[choice.chunk_id]),
         chosen_by="person" if by_person else "agent",
         n_tied=choice.n_tied,
         n_state_tokens=len(look.tokens.ids),

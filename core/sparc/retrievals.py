@@ -65,7 +65,7 @@ class Retrievals:
     def prepare(self) -> None:
         """Builds the indexes that searches need, once; without it the first searches do."""
         with self._preparing:
-            self._bm25.prepare(self._corpus)
+            _ = self._corpus.words
             if self._plain_corpus is not None:
                 self._plain_corpus.index.prepare_top_k()
 
@@ -109,7 +109,7 @@ class Retrievals:
 
     def rarity(self, word: str) -> float:
         """log(1 + N / (1 + chunks with the word))."""
-        return math.log(1 + len(self._corpus) / (1 + self._bm25.frequency(self._corpus, word)))
+        return math.log(1 + len(self._corpus) / (1 + self._corpus.words.frequency(word)))
 
     def worth(self, question: str, chunk_ids: Sequence[int], states: Sequence[Sequence[int]]) -> np.ndarray | None:
         """(len(states), len(chunk_ids)) Q of chunks, a row for each set of chunks that the agent has before it; None without an agent."""

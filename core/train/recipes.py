@@ -14,6 +14,7 @@ from core.encode.checkpoint import MINILM, CheckpointSpec, find_base
 from core.encode.tokens import FastTokenizer
 from core.errors import BadRequest
 from core.train.config import TrainConfig
+from core.train.general import GeneralMixture
 from core.train.mixtures import Mixture
 from core.train.multihop import MultiHopMixture
 from core.train.narrative import CHAINS, NarrativeMixture
@@ -52,6 +53,17 @@ _PARAGRAPHS = {
     "chunk_tokens": {"structure": 128, "sentences": 128},
     "step_budget": 4,
 }
+_DOCUMENTS = {
+    "description": "Finds the passages that answer questions about real documents: novels, manuals, pages, meetings. Counts words, reads no positions.",
+    "position_kind": "none",
+    "word_weight": 0.3,
+    "max_chunk_tokens": 222,
+    "max_state_part_tokens": 130,
+    "chunk_tokens": {"structure": 220, "sentences": 220},
+    "suits": ("html", "markdown", "text"),
+    "step_budget": 4,
+}
+_DOCUMENT_SETTINGS = {"objective": "supervised", "position_kind": "none", "episodes": 8, "steps": 4, "learning_rate": 4e-4, "updates": 300, "n_validation": 40}
 _PARAGRAPH_SETTINGS = {"position_kind": "none", "episodes": 8, "steps": 4, "learning_rate": 4e-4, "updates": 640}
 
 RECIPES: dict[str, Recipe] = {
@@ -59,6 +71,7 @@ RECIPES: dict[str, Recipe] = {
     "chains": Recipe(_CHAIN_SETTINGS, _NARRATIVE, lambda data, tokenizer: NarrativeMixture(data, tokenizer, "chains", CHAINS)),
     "multi-hop": Recipe(_PARAGRAPH_SETTINGS, _PARAGRAPHS, lambda data, _: MultiHopMixture(data)),
     "multi-hop-without-musique": Recipe(_PARAGRAPH_SETTINGS, _PARAGRAPHS, lambda data, _: MultiHopMixture(data, without=("musique",))),
+    "general": Recipe(_DOCUMENT_SETTINGS, _DOCUMENTS, GeneralMixture),
     "own": Recipe(_PARAGRAPH_SETTINGS | {"updates": 300}, _PARAGRAPHS, lambda file, _: OwnMixture(file)),
 }
 

@@ -175,7 +175,7 @@ def test_hybrid_adds_words_to_the_cosine(agents: dict[str, Agent], corpus_of: Co
     words = fold(Bm25().retrieve(QUERY, corpus, EpisodeConfig(step_budget=1))).steps[0].scores.q_values
     assert [score > 0 for score in words] == [bool(shared) for shared in lexical]
     expected = cosines(encoder, QUERY, CHUNKS) + 0.3 * words / max(words)
-    trace = fold(Hybrid(encoder, Bm25()).retrieve(QUERY, corpus, EpisodeConfig(step_budget=10)))
+    trace = fold(Hybrid(encoder).retrieve(QUERY, corpus, EpisodeConfig(step_budget=10)))
     np.testing.assert_allclose(trace.steps[0].scores.q_values, expected, atol=1e-6)
     assert list(trace.chosen) == np.argsort(-trace.steps[0].scores.q_values, kind="stable").tolist()
     assert trace.chosen.index(2) < trace.chosen.index(7)
@@ -184,11 +184,13 @@ def test_hybrid_adds_words_to_the_cosine(agents: dict[str, Agent], corpus_of: Co
 @pytest.mark.parametrize(("query", "chunks"), [("zebra ?", CHUNKS), ("milk", ["...", "?", "!"])])
 def test_hybrid_without_a_known_word_is_the_cosine(agents: dict[str, Agent], corpus_of: CorpusOf, query: str, chunks: Sequence[str]) -> None:
     encoder = agents["none"].encoder
-    trace = fold(Hybrid(encoder, Bm25()).retrieve(query, corpus_of(encoder, chunks), EpisodeConfig(step_budget=2)))
+    trace = fold(Hybrid(encoder).retrieve(query, corpus_of(encoder, chunks), EpisodeConfig(step_budget=2)))
     np.testing.assert_allclose(trace.steps[0].scores.q_values, cosines(encoder, query, chunks), atol=1e-6)
 
 
 def test_hybrid_and_bm25_read_a_corpus_once(agents: dict[str, Agent], corpus_of: CorpusOf) -> None:
+    """Whatever encoder's vectors lie beside the words."""
+
     class ReadOnce(Corpus):
         n_reads = 0
 
@@ -196,11 +198,11 @@ def test_hybrid_and_bm25_read_a_corpus_once(agents: dict[str, Agent], corpus_of:
             ReadOnce.n_reads += 1
             return super().texts()
 
-    encoder, bm25 = agents["none"].encoder, Bm25()
+    encoder = agents["none"].encoder
     whole = corpus_of(encoder, CHUNKS)
-    corpus = ReadOnce(whole.workspace, whole.index)
     for name in ("hybrid", "bm25", "hybrid"):
-        list(build_retriever(name, encoder, encoder, bm25)[0].retrieve(QUERY, corpus, EpisodeConfig(step_budget=2)))
+        corpus = ReadOnce(whole.workspace, whole.index)
+        list(build_retriever(name, encoder, encoder)[0].retrieve(QUERY, corpus, EpisodeConfig(step_budget=2)))
     assert ReadOnce.n_reads == 1
 
 
