@@ -163,8 +163,7 @@ def run_compare(args: argparse.Namespace) -> int:
     with named_log(args.log) as log:
         for question in questions(args, encoder):
             contestants = [
-                sparc_contestant(question, encoder, plain, reader) if name == SPARC else contestant(name, encoder, plain, question.config)
-                for name in names
+                sparc_contestant(question, encoder, plain, reader) if name == SPARC else contestant(name, encoder, plain, question.config) for name in names
             ]
             columns = _answered(reader, question, list(compare(question.query, contestants, _corpora(question))))
             methods = columns_json(columns, question.workspace)
