@@ -2,7 +2,7 @@
 
 Dropped: scripts, styles, media, form controls, navigation, page headers and footers, hidden elements, what its class or id
 calls a cookie banner, advertisement, share bar, newsletter box or breadcrumb, and menus and teasers: named so, and little but
-links. Kept: the element that holds a main heading or an article, the header of an article, and what has a large share of the
+links. Kept: the element that holds a main heading or an article, the header of an article and its footer unless that is links, and what has a large share of the
 page's text, unless its tag or a `hidden` attribute says it is none. Links and images lose their markup, anchor
 text stays. Attributes are dropped at the end, so nothing of them reaches the converter.
 Knows nothing of Markdown.
@@ -128,7 +128,8 @@ def _droppable_share(tag: Tag, size: _Size) -> float:
     if tag.name == "header" or role == "banner":
         return float(not _is_in_article(tag))
     if tag.name == "footer" or role in _CHROME_ROLES:
-        return float(tag.find_parent("blockquote") is None)
+        is_content = tag.name == "footer" and _is_in_article(tag) and size.linked <= _MAX_ASIDE_LINKS * size.text  # sources, notes
+        return float(tag.find_parent("blockquote") is None and not is_content)
     if _is_hidden(tag):
         return 1.0 if tag.get("hidden") is not None else _MAX_HIDDEN_SHARE
     names = _CAMEL.sub("-", f"{' '.join(map(str, tag.get_attribute_list('class')))} {tag.get('id', '')}").replace("_", "-")

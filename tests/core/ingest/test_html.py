@@ -31,6 +31,12 @@ def test_low_signal_elements_are_dropped(name):
     assert "SECRET" not in text_of(f"<body>{DROPPED[name]}<p>The article has a sentence that is long enough to be most of the page.</p>")
 
 
+def test_the_sources_at_the_foot_of_an_article_stay():
+    links = "<a href='/'>SECRET</a> " * 5
+    page = f"<article><p>Short.</p><footer>Flaherty, Anne. Key Takeaways.</footer></article><article><p>Long.</p><footer>{links}</footer></article>"
+    assert text_of(page).split("\n\n") == ["Short.", "Flaherty, Anne. Key Takeaways.", "Long."]
+
+
 def test_a_footer_or_hidden_part_is_dropped_however_long():
     assert text_of("<p>Short.</p><footer>" + "SECRET " * 50 + "</footer><div hidden>" + "SECRET " * 50 + "</div>") == "Short."
 
