@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+from collections.abc import Iterator
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
@@ -12,7 +13,7 @@ import gradio as gr
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Browser, Page, expect
 
 from app import compare_view as view
 from app import difference_view
@@ -32,6 +33,7 @@ from core.experiments import ExperimentLog
 from core.variant import Change
 from tests.app.conftest import RunningApp, wait_ready
 from tests.conftest import OpenPage
+from tests.settled import new_context
 
 QUERY = "where was the apple before the hallway ?"
 EVERY = ("qrag:tiny", "hybrid", "topk", "bm25", "threshold", "multistep")
@@ -407,56 +409,102 @@ def done(page: Page, n_columns: int) -> None:
     expect(page.locator("#qx-compare-run")).to_be_enabled(timeout=120_000)
 
 
-def test_compare_read_export_and_open_in_explore(tiny_app: RunningApp, open_page: OpenPage, tmp_path: Path) -> None:
-    page = open_page(tiny_app.url, width=1400)
+@pytest.fixture(scope="module")
+def compare_page(tiny_app: RunningApp, browser: Browser) -> Iterator[Page]:
+    """Compare with the usual four columns and one more on the question that Explore asks."""
+    context = new_context(browser, viewport={"width": 1400, "height": 900})
+    page = context.new_page()
     errors: list[str] = []
     page.on("console", lambda message: errors.append(message.text) if message.type == "error" else None)
+    page.goto(tiny_app.url)
     wait_ready(page, 120)
     asked = page.locator("#qx-question textarea").input_value()
     page.get_by_role("tab", name="Compare").click()
     expect(page.locator("#qx-compare-question textarea")).to_have_value(asked, timeout=30_000)
     expect(page.locator("#qx-compare-columns")).to_contain_text("Press Compare")
-    compare(page, 4)
-    expect(page.locator("#qx-compare-columns .qx-column h4")).to_have_text(["Q-RAG tiny", "hybrid", "top-k", "BM25"])
-    expect(page.locator("#qx-compare-columns svg")).to_have_count(4)
-    n_support = page.locator("#qx-compare-support [aria-label='Support chunks'] tbody tr").count()
-    assert n_support >= 3
-    expect(page.locator("#qx-compare-columns .qx-column-head").first).to_contain_text(f"of {n_support} support")
-    expect(page.locator("#qx-compare-common")).to_contain_text("Overlap")
-    columns = [ids(page, column) for column in range(4)]
-    assert [len(column) for column in columns] == [4] * 4
+    page.locator("#qx-compare-methods").get_by_label("multi-step, not trained").check()
+    compare(page, 5)
+    yield page
+    context.close()
+    assert errors == [], "on the console"
 
+
+@pytest.fixture
+def columns(compare_page: Page) -> list[list[int]]:
+    """Chunk ids of the five columns."""
+    return [ids(compare_page, column) for column in range(5)]
+
+
+def test_every_method_has_a_column_of_what_it_chose(compare_page: Page, columns: list[list[int]]) -> None:
+    assert [len(column) for column in columns] == [4] * 5
+    expect(compare_page.locator("#qx-compare-columns .qx-column h4")).to_have_text(["Q-RAG tiny", "hybrid", "top-k", "BM25", "multi-step"])
+    expect(compare_page.locator("#qx-compare-columns svg")).to_have_count(5)
+    n_support = compare_page.locator("#qx-compare-support [aria-label='Support chunks'] tbody tr").count()
+    assert n_support >= 3
+    expect(compare_page.locator("#qx-compare-columns .qx-column-head").first).to_contain_text(f"of {n_support} support")
+    expect(compare_page.locator("#qx-compare-common")).to_contain_text("Overlap")
+
+
+def test_a_chunk_that_several_chose_has_one_colour_everywhere(compare_page: Page, columns: list[list[int]]) -> None:
     colours: dict[str, set[str]] = {}
-    for card in page.locator("#qx-compare-columns [data-same]").all():  # cards and pins
+    for card in compare_page.locator("#qx-compare-columns [data-same]").all():  # cards and pins
         classes = (card.get_attribute("class") or "").split()
         colours.setdefault(card.get_attribute("data-same") or "", set()).update(name for name in classes if name.startswith("qx-c") or name == "qx-solo")
     assert all(len(names) == 1 for names in colours.values()), colours
     shared = {chunk_id for chunk_id in colours if sum(int(chunk_id) in column for column in columns) > 1}
     assert {chunk_id for chunk_id, names in colours.items() if names != {"qx-solo"}} == shared
 
-    with page.expect_download() as taken:
-        page.get_by_role("button", name="Download JSON").click()
+
+def test_both_downloads_hold_what_the_columns_show(compare_page: Page, columns: list[list[int]], tmp_path: Path) -> None:
+    with compare_page.expect_download() as taken:
+        compare_page.get_by_role("button", name="Download JSON").click()
     taken.value.save_as(tmp_path / "told.json")
     told = json.loads((tmp_path / "told.json").read_text(encoding="utf-8"))
     assert [[row["chunk_id"] for row in entry["ranked"]] for entry in told["methods"].values()] == columns
-    with page.expect_download() as taken:
-        page.get_by_role("button", name="CSV", exact=True).click()
+    with compare_page.expect_download() as taken:
+        compare_page.get_by_role("button", name="CSV", exact=True).click()
     taken.value.save_as(tmp_path / "told.csv")
     with (tmp_path / "told.csv").open(encoding="utf-8", newline="") as file:
         assert [int(row["chunk_id"]) for row in csv.DictReader(file)] == [chunk_id for column in columns for chunk_id in column]
 
-    link = page.locator("#qx-compare-columns .qx-found .qx-link").nth(1)
-    link.focus()
-    expect(page.locator(f"#qx-compare-columns li.qx-lit[data-same='{columns[0][1]}']").first).to_be_visible()
-    page.keyboard.press("Enter")
-    expect(page.locator("#qx-compare-reading .qx-crumb")).to_contain_text(f"chunk {columns[0][1]} of", timeout=30_000)
-    expect(page.locator("#qx-compare-reading .qx-marked")).to_be_in_viewport()
-    page.get_by_role("button", name="Close").locator("visible=true").click()
-    expect(page.locator("#qx-compare-drawer")).to_be_hidden(timeout=30_000)
 
-    page.get_by_role("button", name="Why").first.click()
-    expect(page.locator("#qx-compare-columns .qx-column").first).to_contain_text("owed to", timeout=30_000)
-    page.locator("#qx-compare-methods").get_by_label("multi-step, not trained").check()
+def test_a_chosen_chunk_is_lit_and_read_in_a_drawer(compare_page: Page, columns: list[list[int]]) -> None:
+    compare_page.locator("#qx-compare-columns .qx-found .qx-link").nth(1).focus()
+    expect(compare_page.locator(f"#qx-compare-columns li.qx-lit[data-same='{columns[0][1]}']").first).to_be_visible()
+    compare_page.keyboard.press("Enter")
+    expect(compare_page.locator("#qx-compare-reading .qx-crumb")).to_contain_text(f"chunk {columns[0][1]} of", timeout=30_000)
+    expect(compare_page.locator("#qx-compare-reading .qx-marked")).to_be_in_viewport()
+    compare_page.get_by_role("button", name="Close").locator("visible=true").click()
+    expect(compare_page.locator("#qx-compare-drawer")).to_be_hidden(timeout=30_000)
+
+
+def test_why_says_to_what_a_choice_is_owed(compare_page: Page) -> None:
+    compare_page.get_by_role("button", name="Why").first.click()
+    expect(compare_page.locator("#qx-compare-columns .qx-column").first).to_contain_text("owed to", timeout=30_000)
+
+
+def test_a_column_is_opened_in_explore_and_compare_stays(compare_page: Page, columns: list[list[int]]) -> None:
+    asked = compare_page.locator("#qx-compare-question textarea").input_value()
+    compare_page.get_by_role("button", name="Open in Explore").locator("visible=true").last.click()
+    expect(compare_page.locator("#qx-status")).to_contain_text("multistep · step 4 of 4", timeout=60_000)
+    assert chosen_in_explore(compare_page) == columns[4]
+    compare_page.get_by_role("tab", name="Compare").click()
+    expect(compare_page.locator("#qx-compare-question textarea")).to_have_value(asked, timeout=30_000)
+    expect(compare_page.locator("#qx-compare-columns .qx-column")).to_have_count(5)
+
+
+def test_other_methods_are_compared_again_and_an_empty_question_leaves_all(tiny_app: RunningApp, open_page: OpenPage) -> None:
+    page = open_page(tiny_app.url, width=360, height=740, colour_scheme="dark")
+    wait_ready(page, 120)
+    asked = page.locator("#qx-question textarea").input_value()
+    page.get_by_role("tab", name="Compare").click()
+    expect(page.locator("#qx-compare-question textarea")).to_have_value(asked, timeout=30_000)
+    compare(page, 4)
+    lefts = {round(column.bounding_box()["x"]) for column in page.locator("#qx-compare-columns .qx-column").all()}  # type: ignore[index]
+    assert len(lefts) == 1, "cards stand below one another on a phone"
+    assert page.evaluate("document.documentElement.scrollWidth") <= 360
+
+    page.locator("#qx-compare-methods").get_by_label("threshold").check()
     expect(page.locator("#qx-compare-standing")).to_contain_text("made with another methods", timeout=30_000)
     page.get_by_role("button", name="Compare again").click()
     done(page, 5)
@@ -465,25 +513,6 @@ def test_compare_read_export_and_open_in_explore(tiny_app: RunningApp, open_page
     page.locator("#qx-compare-run").click()
     expect(page.locator("#qx-compare-notice")).to_contain_text("the question is empty", timeout=30_000)
     expect(page.locator("#qx-compare-columns .qx-column")).to_have_count(5)
-    multistep = ids(page, 4)
-
-    page.get_by_role("button", name="Open in Explore").locator("visible=true").last.click()
-    expect(page.locator("#qx-status")).to_contain_text("multistep · step 4 of 4", timeout=60_000)
-    steps = page.locator("#qx-steps .qx-step-head .qx-link")
-    assert [int(text.split()[1]) for text in steps.all_inner_texts()] == multistep
-    page.get_by_role("tab", name="Compare").click()
-    expect(page.locator("#qx-compare-question textarea")).to_have_value(asked, timeout=30_000)
-    expect(page.locator("#qx-compare-columns .qx-column")).to_have_count(5)
-    assert errors == []
-
-    narrow = open_page(tiny_app.url, width=360, height=740, colour_scheme="dark")
-    wait_ready(narrow, 120)
-    narrow.get_by_role("tab", name="Compare").click()
-    expect(narrow.locator("#qx-compare-question textarea")).to_have_value(asked, timeout=30_000)
-    compare(narrow, 4)
-    lefts = {round(column.bounding_box()["x"]) for column in narrow.locator("#qx-compare-columns .qx-column").all()}  # type: ignore[index]
-    assert len(lefts) == 1, "cards stand below one another"
-    assert narrow.evaluate("document.documentElement.scrollWidth") <= 360
 
 
 def chosen_in_explore(page: Page) -> list[int]:
