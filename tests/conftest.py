@@ -1,4 +1,4 @@
-"""What all tests share: an environment that touches neither the network nor the person's own data, and a Chromium to look at pages with.
+"""What all tests share: how often they repeat, an environment that touches neither the network nor the person's own data, and a Chromium.
 
 Decides where Chromium comes from; none at all is a failure, because a browser test that did not run has shown nothing.
 """
@@ -11,14 +11,38 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 from playwright.sync_api import Browser, BrowserContext, Page, Playwright, sync_playwright
 
 from tests.hub_stand_in import TOKEN, HubStandIn, serve_hub
 
 OpenPage = Callable[..., Page]
+
+
+@dataclass(frozen=True)
+class Counts:
+    """How often the tests repeat what they draw at random."""
+
+    examples: int
+    """Of each property."""
+    hostile_files: int
+    """Read as documents."""
+    kills: int
+    """Of processes that record into the log."""
+    tunings: int
+    """Of a tiny language model, each with a seed of its own, where one could come out right by chance."""
+
+
+CAMPAIGN = bool(os.environ.get("QRAG_CAMPAIGN"))
+"""Whether this is `make campaign`, which takes its time, and not the run for every change."""
+COUNTS = Counts(examples=500, hostile_files=20_000, kills=200, tunings=3) if CAMPAIGN else Counts(examples=25, hostile_files=200, kills=3, tunings=1)
+
+settings.register_profile("qrag", max_examples=COUNTS.examples, deadline=None)  # a busy machine is no failure
+settings.load_profile("qrag")
 
 CHROMIUM_NAMES = ("chromium", "chromium-browser", "google-chrome")
 CHROMIUM_FLAGS = (
@@ -41,6 +65,34 @@ def pytest_configure(config: pytest.Config) -> None:
         os.environ.pop(name, None)
     if "PYTEST_XDIST_WORKER" in os.environ:
         os.environ["OMP_NUM_THREADS"] = "1"  # workers share the cores; threads of several on one core wait for each other
+
+
+ATTACK = "attack"
+"""Name of the property under which a test leaves a row of the table at the end of a run."""
+RecordAttack = Callable[[str, int, str], None]
+
+
+@pytest.fixture
+def record_attack(record_property: Callable[[str, object], None]) -> RecordAttack:
+    """`record_attack("PDFs changed at random", 200, "150 read, 50 refused")`: what was tried, how often, and what came of it.
+
+    For a test that attacks: it fails where an attack succeeds, and leaves this row where none did.
+    """
+
+    def record(attack: str, n_tried: int, outcome: str) -> None:
+        record_property(ATTACK, [attack, n_tried, outcome])
+
+    return record
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Prints the table of attacks, in the Markdown of docs/security.md."""
+    reports = [report for kind in ("passed", "failed") for report in terminalreporter.stats.get(kind, ()) if report.when == "call"]
+    rows = sorted(tuple(value) for report in reports for name, value in report.user_properties if name == ATTACK)
+    if rows:
+        terminalreporter.section("attacks")
+        lines = ["| attack | tried | what came of it |", "|---|---|---|", *(f"| {attack} | {n_tried:,} | {outcome} |" for attack, n_tried, outcome in rows)]
+        terminalreporter.write_line("\n".join(lines))
 
 
 @pytest.fixture(scope="session")

@@ -23,6 +23,7 @@ from core.answer.protocol import Answer, Span
 from core.answer.windows import Window, read_windows, without_halves
 from core.encode.encoder import fast_dtype, find_device
 from core.encode.forward import batches_by_length
+from core.encode.in_use import InUse
 from core.encode.traced import traced
 from core.metrics import plain_answer
 
@@ -146,6 +147,13 @@ def _pooled(windows: Sequence[_Scored], passages: Sequence[str]) -> Reading:
     return Reading(tuple(sorted(answers, key=lambda answer: -answer[1])), float(np.logaddexp.reduce([window.total for window in windows])))
 
 
+readers_in_use = InUse(lambda folder, device: ExtractiveReader(folder, str(device)))
+"""Of this process."""
+
+
 def load_reader(folder: Path = SHIPPED, device: str | None = None) -> ExtractiveReader:
-    """The reader that ships, or the one in a folder. Raises BadCheckpoint, BadRequest."""
-    return ExtractiveReader(folder, device)
+    """The reader that ships, or the one in a folder; the one in use where there is one.
+
+    Raises BadCheckpoint, and BadRequest for a device that isn't there.
+    """
+    return readers_in_use.get(folder, find_device(device))

@@ -18,6 +18,7 @@ from transformers import PreTrainedModel
 from core.encode.checkpoint import SPEC_FILE, CheckpointSpec, find_base, find_checkpoint, load_towers, read_spec
 from core.encode.familiarity import load_familiarity
 from core.encode.forward import StateTokens, batches_by_length, chunk_row, join_state, padded_rows, pooled_vectors
+from core.encode.in_use import InUse
 from core.encode.tokens import FastTokenizer
 from core.encode.traced import Pass, traced
 from core.errors import BadCheckpoint, BadRequest
@@ -126,6 +127,13 @@ def find_device(name: str | None) -> torch.device:
     return device
 
 
+encoders_in_use = InUse(lambda folder, device: DualEncoder(folder, str(device)))
+"""Of this process."""
+
+
 def load_encoder(name_or_dir: str | None = None, device: str | None = None) -> DualEncoder:
-    """The encoder of a shipped checkpoint, a folder, or the default. Raises BadCheckpoint."""
-    return DualEncoder(find_checkpoint(name_or_dir), device)
+    """The encoder of a shipped checkpoint, a folder, or the default; the one in use where there is one.
+
+    Raises BadCheckpoint, and BadRequest for a device that isn't there.
+    """
+    return encoders_in_use.get(find_checkpoint(name_or_dir), find_device(device))

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
-from hypothesis import settings
 
+from core.answer import reader
+from core.encode import encoder
 from core.encode.encoder import DualEncoder, load_encoder
 from core.encode.reference import import_checkpoint
 from core.index import Corpus
@@ -15,11 +17,27 @@ from core.opening import index_of
 from core.qrag.agent import Agent
 from core.types import workspace_of_chunks
 
-settings.register_profile("unhurried", deadline=None)  # a busy machine is no failure
-settings.load_profile("unhurried")
-
 REFERENCE = Path(__file__).resolve().parents[1] / "data" / "reference"
 CorpusOf = Callable[[DualEncoder, Sequence[str]], Corpus]
+
+
+@pytest.fixture(scope="session", autouse=True)
+def models_stay_in_use() -> Iterator[None]:
+    """Commands called in this process load each model once: what one of them loaded stays in use for the next."""
+    kept: set[Any] = set()
+
+    def keeping(get: Callable[..., Any]) -> Callable[..., Any]:
+        def get_and_keep(folder: Path, device: Any) -> Any:
+            model = get(folder, device)
+            kept.add(model)
+            return model
+
+        return get_and_keep
+
+    with pytest.MonkeyPatch.context() as patch:
+        for models in (encoder.encoders_in_use, reader.readers_in_use):
+            patch.setattr(models, "get", keeping(models.get))
+        yield
 
 
 @pytest.fixture(scope="session")
@@ -41,7 +59,7 @@ def tiny_checkpoints(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path
 @pytest.fixture(scope="session")
 def agents(tiny_checkpoints: dict[str, Path]) -> dict[str, Agent]:
     """The agents of those checkpoints."""
-    return {name: Agent(DualEncoder(folder, "cpu")) for name, folder in tiny_checkpoints.items()}
+    return {name: Agent(load_encoder(str(folder), "cpu")) for name, folder in tiny_checkpoints.items()}
 
 
 @pytest.fixture(scope="session")

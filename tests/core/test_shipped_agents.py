@@ -11,6 +11,7 @@ from core.encode.tokens import FastTokenizer
 from core.evaluate.run import Setting, evaluate
 from core.evaluate.summary import summarise
 from core.events import fold
+from core.index import Corpus
 from core.ingest import read_document
 from core.opening import open_corpus
 from core.qrag.agent import Agent
@@ -20,7 +21,7 @@ from core.tasks.babilong import compose_chunks
 from core.tasks.example import Example
 from core.tasks.generated import generated_examples, training_rng
 from core.tasks.noise import compose_noise
-from core.tasks.samples import Sample, find_quote, list_samples, span_chunks
+from core.tasks.samples import Sample, SampleQuestion, find_quote, list_samples, span_chunks
 
 AGENT_OF = {".txt": "narrative", ".md": "multi-hop", ".html": "multi-hop"}
 LEAST_RIGHT = {"river-chronicle.txt": 8, "harbour-almanac.html": 5, "beacon-handbook.md": 2}
@@ -32,6 +33,12 @@ def encoders() -> dict[str, DualEncoder]:
     return {name: load_encoder(name, "cpu") for name in {*AGENT_OF.values(), "base"}}
 
 
+def supporting(corpus: Corpus, question: SampleQuestion) -> set[int]:
+    """Chunks of the only document that hold the question's support."""
+    text = corpus.workspace.documents[0].text
+    return set(span_chunks(corpus.workspace, 0, [find_quote(text, quote) for quote in question.support]))
+
+
 @pytest.mark.parametrize("sample", list_samples(), ids=lambda sample: sample.key)
 def test_sample_questions(encoders: dict[str, DualEncoder], sample: Sample) -> None:
     """With the trained agent that is nearest to the kind of document, stopping by itself."""
@@ -40,9 +47,20 @@ def test_sample_questions(encoders: dict[str, DualEncoder], sample: Sample) -> N
     right = 0
     for question in sample.questions:
         trace = fold(Agent(encoder).run(question.question, corpus, encoder.spec.episode_config()))
-        support = [find_quote(corpus.workspace.documents[0].text, quote) for quote in question.support]
-        right += set(span_chunks(corpus.workspace, 0, support)) <= set(trace.evidence)
+        right += supporting(corpus, question) <= set(trace.evidence)
     assert right >= LEAST_RIGHT[sample.key]
+
+
+def test_a_first_visit_sees_three_hops_and_nothing_else(encoders: dict[str, DualEncoder]) -> None:
+    """The trained agent that is picked for the first sample, on its first question of the most hops, with its own defaults."""
+    first, encoder = list_samples()[0], encoders["narrative"]
+    corpus = open_corpus([read_document(first.path.read_bytes(), first.path.name)], encoder).corpus
+    question = max(first.questions, key=lambda known: known.hops)
+    trace = fold(Agent(encoder).run(question.question, corpus, encoder.spec.episode_config()))
+    assert question.hops == 3
+    assert set(trace.chosen) == supporting(corpus, question)
+    assert trace.stopped is not None
+    assert trace.stopped.reason == "threshold"
 
 
 def stories(tokenizer: FastTokenizer) -> list[Example]:

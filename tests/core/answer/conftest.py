@@ -12,7 +12,7 @@ import pytest
 
 from core.answer.course import SETS
 from core.answer.lesson import Lesson
-from core.answer.reader import ExtractiveReader
+from core.answer.reader import ExtractiveReader, load_reader
 from core.answer.training import ReaderConfig, ReaderTrainer
 from core.tasks.qa_sets import FOLDERS
 from core.train.sitting import TrainEvent
@@ -103,4 +103,4 @@ def course_data(data: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:  
 @pytest.fixture(scope="session")
 def shipped() -> ExtractiveReader:
     """The reader of assets/reader."""
-    return ExtractiveReader(device="cpu")
+    return load_reader(device="cpu")

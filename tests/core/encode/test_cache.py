@@ -58,7 +58,7 @@ def test_keys_that_end_in_zeros_are_told_apart() -> None:
 
 
 @given(st.lists(st.lists(st.text(st.characters(exclude_categories=()), max_size=8), min_size=1, max_size=5), max_size=5))
-@settings(max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_any_texts_in_any_blocks(tmp_path: Path, blocks: list[list[str]]) -> None:
     """Empty texts, repeated texts and lone surrogates among them; one store writes, another reads."""
     path = tmp_path / f"{len(os.listdir(tmp_path))}.bin"

@@ -233,7 +233,7 @@ def test_what_unpacks_to_too_much_is_refused(log: ExperimentLog, other: Experime
 
 
 @given(st.binary(max_size=300))
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=50)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_garbage_is_no_run(other: ExperimentLog, tmp_path: Path, content: bytes) -> None:
     (tmp_path / "garbage.jsonl").write_bytes(content)
     with pytest.raises(MalformedRuns):

@@ -15,18 +15,18 @@ import pytest
 from core.errors import LogError, RunNotFound
 from core.experiments import ExperimentLog, InboxLog, LogOwned, open_log, open_reader
 from core.experiments.store import snapshot_of
+from tests.conftest import COUNTS, RecordAttack
 from tests.core.experiments.conftest import ROOT, Owner
 from tests.core.experiments.killing import kill_at_random_moments
 from tests.core.experiments.recording import DOCUMENT, log_run, make_record, step_taken
 
-ROUNDS = 12
-"""Of 200 by `python -m benchmarks kill`."""
 
-
-def test_killed_processes_lose_no_committed_step(path: Path) -> None:
-    killed = list(kill_at_random_moments(path, ROUNDS, seed=5))
+def test_killed_processes_lose_no_committed_step(path: Path, record_attack: RecordAttack) -> None:
+    killed = list(kill_at_random_moments(path, COUNTS.kills, seed=5))
     assert [sentence for one in killed for sentence in one.wrong] == []
-    assert sum(one.n_committed > 0 for one in killed) > ROUNDS / 2
+    assert sum(one.n_committed > 0 for one in killed) > COUNTS.kills / 2
+    n_committed = sum(one.n_committed for one in killed)
+    record_attack("processes killed while they recorded into one log", len(killed), f"{n_committed:,} committed steps, none lost")
 
 
 def test_a_second_process_uses_the_inbox_and_the_owner_takes_it_in(path: Path, owner: Owner) -> None:

@@ -27,7 +27,7 @@ def chunks_of(text, tokenizer, chunker, max_tokens=8, kind="markdown"):
 
 
 @pytest.mark.parametrize("chunker", CHUNKERS)
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=60)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(text=texts, max_tokens=st.integers(8, 30))
 def test_every_chunk_is_a_slice_that_fits_and_nothing_is_lost(text, max_tokens, chunker, tokenizer):
     chunks, table = chunks_of(text, tokenizer, chunker, max_tokens)

@@ -1,11 +1,7 @@
 """Hostile and broken files by the thousand: each gives documents or one clear sentence; nothing crashes, hangs, grows or is left behind.
 
-The files are mutations of the samples and of small documents made here, one a seed. 2,000 of them are read; more by
-
-    QRAG_HOSTILE_FILES=50000 QRAG_HOSTILE_FIRST=2000 python -m pytest tests/core/ingest/test_hostile.py
-
-where QRAG_HOSTILE_FIRST is the first seed. All go through the one door that the app and the command line use; PDFs, DOCXs and EPUBs through one
-child process, as the files of one opening do, so that each costs milliseconds.
+The files are mutations of the samples and of small documents made here, one a seed. All go through the one door that the app and the
+command line use; PDFs, DOCXs and EPUBs through one child process, as the files of one opening do, so that each costs milliseconds.
 """
 
 from __future__ import annotations
@@ -28,6 +24,7 @@ from core.errors import BadDocument
 from core.ingest import Converter, read_documents
 from core.ingest.limits import MAX_TITLE_CHARACTERS
 from core.tasks.samples import list_samples
+from tests.conftest import COUNTS, RecordAttack
 from tests.core.ingest.made import (
     docx_parts,
     encrypted_pdf,
@@ -42,8 +39,6 @@ from tests.core.ingest.made import (
     with_declared_size,
 )
 
-N_FILES = int(os.environ.get("QRAG_HOSTILE_FILES", "2000"))
-FIRST = int(os.environ.get("QRAG_HOSTILE_FIRST", "0"))
 SLOWEST = 20.0
 """Seconds that one of these small files may take on a busy machine; most take a hundredth of one."""
 MAX_GROWTH = 64 * 1024
@@ -246,7 +241,7 @@ def check(data: bytes, name: str, converter: Converter) -> str:
     return "read"
 
 
-def test_hostile_files_give_documents_or_a_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_hostile_files_give_documents_or_a_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, record_attack: RecordAttack) -> None:
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     monkeypatch.setattr(tempfile, "tempdir", None)
     sound = seeds()
@@ -256,7 +251,7 @@ def test_hostile_files_give_documents_or_a_sentence(tmp_path: Path, monkeypatch:
     gc.collect()  # what earlier tests left open goes now
     n_descriptors = len(os.listdir("/proc/self/fd"))
     with Converter() as converter:
-        for seed in range(FIRST, FIRST + N_FILES):
+        for seed in range(COUNTS.hostile_files):
             data, name = hostile_file(seed, sound)
             began = time.monotonic()
             try:
@@ -266,9 +261,12 @@ def test_hostile_files_give_documents_or_a_sentence(tmp_path: Path, monkeypatch:
             assert time.monotonic() - began < SLOWEST, f"seed {seed}, {name!r}, {len(data):,} bytes"
             own.append(resident(os.getpid()))
             children.setdefault(converter.pid, []).append(resident(converter.pid))
-    assert min(outcomes["read"], outcomes["refused"]) > N_FILES / 10
+    assert min(outcomes["read"], outcomes["refused"]) > COUNTS.hostile_files / 10
     for sizes in (own, *children.values()):
         quarter = len(sizes) // 4
         assert max(sizes[quarter:]) - max(sizes[: quarter + 1]) < MAX_GROWTH
     assert list(tmp_path.iterdir()) == []
     assert len(os.listdir("/proc/self/fd")) <= n_descriptors
+    record_attack(
+        "damaged and hostile files, opened as documents", COUNTS.hostile_files, f"{outcomes['read']:,} read, {outcomes['refused']:,} refused in a sentence"
+    )

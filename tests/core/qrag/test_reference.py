@@ -7,8 +7,6 @@ import numpy as np
 import pytest
 
 from core.config import EpisodeConfig
-from core.encode.encoder import DualEncoder
-from core.encode.reference import import_checkpoint
 from core.encode.rope import on_grid, turn
 from core.events import StepTaken
 from core.index import ChunkIndex, Corpus
@@ -19,18 +17,6 @@ from core.types import workspace_of_chunks
 
 REFERENCE = Path(__file__).resolve().parents[2] / "data" / "reference"
 EPISODES = json.loads((REFERENCE / "episodes.json").read_text())
-SETTINGS = ("none", "absolute", "relative10", "relative20")
-
-
-@pytest.fixture(scope="module")
-def agents(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Agent]:
-    """The four imported checkpoints."""
-    agents = {}
-    for name in SETTINGS:
-        folder = tmp_path_factory.mktemp(name) / name
-        import_checkpoint(str(REFERENCE / "checkpoints" / name), folder, base=str(REFERENCE / "tiny-bert"))
-        agents[name] = Agent(DualEncoder(folder, "cpu"))
-    return agents
 
 
 def corpus_of(agent: Agent, chunks: list[str]) -> Corpus:

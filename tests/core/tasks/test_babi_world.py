@@ -6,7 +6,7 @@ import doctest
 from random import Random
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from core.tasks import babi_world
@@ -103,7 +103,6 @@ def test_facts_come_in_beats_and_support_is_as_long_as_the_task_says(told: tuple
 
 
 @given(st.sampled_from(["qa1", "qa2", "qa3", "qa5"]), st.integers(0, 1000), st.integers(1, 300))
-@settings(max_examples=30)
 def test_a_story_of_a_given_length_is_at_least_that_long(task: Task, seed: int, n_facts: int):
     assert n_facts <= len(tell_babi(task, Random(seed), n_facts).facts) < n_facts + 400
 

@@ -7,7 +7,7 @@ from collections import Counter
 from random import Random
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from core.encode.tokens import FastTokenizer
@@ -53,7 +53,6 @@ def test_lengths_out_of_bounds(tokenizer: FastTokenizer):
 
 
 @given(seed=st.integers(0, 10_000), n_noise=st.integers(10, 120))
-@settings(max_examples=60)
 def test_training_examples(prose: Noise, tokenizer: FastTokenizer, seed: int, n_noise: int):
     example = story_example(Random(f"test {seed}"), prose, n_noise, tokenizer)
     assert isinstance(example.chunks, Woven)

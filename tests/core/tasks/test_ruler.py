@@ -7,7 +7,7 @@ from random import Random
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from core.encode.tokens import FastTokenizer
@@ -57,7 +57,6 @@ def test_hay_is_flagged_where_it_is_needles(variant: str, prose: Noise, tokenize
 
 
 @given(st.sampled_from(list(VARIANTS)), st.integers(0, 500))
-@settings(max_examples=40)
 def test_training_draws_labels_and_values_of_its_own(tokenizer: FastTokenizer, variant: str, seed: int):
     rng = Random(seed)
     train_hay, test_hay = (needle_hay(rng, variant, 30, tokenizer, use) for use in ("train", "test"))

@@ -7,15 +7,11 @@ from collections.abc import Sequence
 
 import pytest
 
-from core.encode.encoder import load_encoder
 from core.errors import BadRequest
-from core.events import fold
 from core.ingest import read_document
-from core.opening import open_corpus
-from core.qrag.agent import Agent
 from core.tasks.narrative import Span, generate_narrative, questions_json
 from core.tasks.samples import SAMPLE_FOLDER, Sample, find_quote, list_samples, read_sample, span_chunks
-from core.types import Document, Workspace, workspace_of_chunks
+from core.types import Workspace, workspace_of_chunks
 
 SAMPLES = {sample.key: sample for sample in list_samples()}
 
@@ -60,19 +56,6 @@ def test_sidecar_has_the_agreed_fields(sample: Sample):
 def test_each_quote_stands_once_in_the_text_that_is_read(sample: Sample, texts: dict[str, str]):
     quotes = [quote for question in sample.questions for quote in question.support]
     assert {quote: texts[sample.key].count(quote) for quote in quotes} == dict.fromkeys(quotes, 1)
-
-
-def test_a_first_visit_sees_three_hops_and_nothing_else(texts: dict[str, str]):
-    """The trained agent that is picked for the first sample, on its first question of the most hops, with its own defaults."""
-    first = list_samples()[0]
-    encoder = load_encoder("narrative", "cpu")
-    corpus = open_corpus([Document(first.title, texts[first.key], "text")], encoder).corpus
-    question = max(first.questions, key=lambda known: known.hops)
-    trace = fold(Agent(encoder).run(question.question, corpus, encoder.spec.episode_config()))
-    assert question.hops == 3
-    assert set(trace.chosen) == set(quoted_chunks(corpus.workspace, 0, question.support))
-    assert trace.stopped is not None
-    assert trace.stopped.reason == "threshold"
 
 
 def test_the_chronicle_is_what_the_generator_writes():

@@ -7,7 +7,7 @@ from random import Random
 from typing import NamedTuple
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from core.tasks.story import ACTORS, OBJECTS, PLACES, WORDINGS, Story, tell_story
@@ -65,14 +65,12 @@ stories = st.builds(
 )
 
 
-@settings(max_examples=40, deadline=None)
 @given(stories)
 def test_a_slow_reader_gives_the_same_answers(story: Story):
     told = [read_fact(fact.text) for fact in story.facts]
     assert [answer_slowly(question.question, told) for question in story.questions] == [question.answer for question in story.questions]
 
 
-@settings(max_examples=40, deadline=None)
 @given(stories)
 def test_every_fact_can_happen_when_it_is_told(story: Story):
     told: list[Told] = []
@@ -92,7 +90,6 @@ def test_every_fact_can_happen_when_it_is_told(story: Story):
         told.append(fact)
 
 
-@settings(max_examples=40, deadline=None)
 @given(stories)
 def test_support_is_the_deciding_facts(story: Story):
     told = [read_fact(fact.text) for fact in story.facts]
@@ -114,7 +111,6 @@ def test_support_is_the_deciding_facts(story: Story):
             assert question.question.endswith(f"before the {facts[1].target}?")
 
 
-@settings(max_examples=40, deadline=None)
 @given(stories)
 def test_no_sentence_is_told_twice_and_no_question_asked_twice(story: Story):
     assert len({fact.text for fact in story.facts}) == len(story.facts)

@@ -19,6 +19,7 @@ import pytest
 import torch
 from safetensors.torch import save_file
 
+from core.cli import main
 from core.encode.cache import VectorStore
 from core.encode.encoder import DualEncoder, load_encoder
 from core.errors import BadCheckpoint, BadRequest
@@ -133,20 +134,23 @@ def test_what_can_not_be_trained_further(trained: Trained, plan_of: PlanOf, tmp_
             Trainer(plan_of(start_from=start, rank=rank), tmp_path / f"{rank}{len(sentence)}", "cpu")
 
 
-def test_a_killed_training_goes_on_with_the_same_curve(trained: Trained, questions: Path, base: Path, tmp_path: Path) -> None:
+def test_a_killed_training_goes_on_with_the_same_curve(
+    trained: Trained, questions: Path, base: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     """Killed seven updates after a save; started again with the same command; compared with the training that nobody disturbed."""
     folder = tmp_path / "killed"
     flags = [str(part) for name, value in TINY.items() for part in (f"--{name.replace('_', '-')}", value)]
-    command = [sys.executable, "-m", "core", "train", "--questions", str(questions), "--base", str(base), "--name", "tiny", "--out", str(folder), *flags]
+    command = ["train", "--questions", str(questions), "--base", str(base), "--name", "tiny", "--out", str(folder), *flags, "--device", "cpu"]
     environment = os.environ | {"OMP_NUM_THREADS": str(torch.get_num_threads())}  # sums over another number of threads round otherwise
-    with subprocess.Popen([*command, "--device", "cpu"], cwd=ROOT, stderr=subprocess.PIPE, text=True, env=environment) as child:
+    with subprocess.Popen([sys.executable, "-m", "core", *command], cwd=ROOT, stderr=subprocess.PIPE, text=True, env=environment) as child:
         assert child.stderr is not None
         assert any(line.startswith("update 27:") for line in child.stderr)
         child.kill()
     assert child.returncode == -signal.SIGKILL
     assert read_progress(folder)[-1]["update"] >= 27
-    again = subprocess.run([*command, "--device", "cpu"], cwd=ROOT, capture_output=True, text=True, env=environment, check=True)
-    assert again.stderr.splitlines()[0].startswith("update 21:")  # it did go on from the save, not begin anew
+    capsys.readouterr()
+    assert main(command) == 0
+    assert capsys.readouterr().err.splitlines()[0].startswith("update 21:")  # it did go on from the save, not begin anew
     assert without_seconds(read_progress(folder)) == without_seconds(read_progress(trained.folder))
     for name in ADAPTERS:
         assert (folder / name).read_bytes() == (trained.folder / name).read_bytes(), name

@@ -22,6 +22,7 @@ from core.llm.protocol import Message, Sampling
 from core.tune.config import TuneConfig
 from core.tune.pairs import Preference
 from core.tune.tuner import PLAIN_TEMPLATE, _as_served, split_by_question, tune
+from tests.conftest import COUNTS
 from tests.core.tune.conftest import LEVELS, TOY, Stopping, margins, stop_pairs, stopping_runs
 from tests.tiny_causal import NO_SYSTEM
 
@@ -100,7 +101,7 @@ def ended(tiny_model: Path, tmp_path_factory: pytest.TempPathFactory) -> Callabl
 
 def test_lambda_2_gives_fewer_wrong_stops_without_fewer_right_ones(ended: Callable[[int, float], tuple[int, int]]) -> None:
     """At a middle level of evidence an answer is as often right as wrong: who goes on there makes fewer wrong stops, and may find right ones or miss them."""
-    counts = {weight: [ended(seed, weight) for seed in range(3)] for weight in (1.0, 2.0)}
+    counts = {weight: [ended(seed, weight) for seed in range(COUNTS.tunings)] for weight in (1.0, 2.0)}
     wrong, right = ({weight: sum(one[place] for one in each) for weight, each in counts.items()} for place in (0, 1))
     assert wrong[2.0] < wrong[1.0], counts
     assert right[2.0] >= right[1.0], counts

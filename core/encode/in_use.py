@@ -1,0 +1,47 @@
+"""Models that are in use: who asks for one that somebody still holds gets the same, instead of a second one a second later.
+
+Holds none itself, so that a model's memory goes with whoever used it last. A folder whose files changed since is loaded anew.
+Knows nothing of what a model does.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Generic, TypeVar
+from weakref import WeakValueDictionary
+
+import torch
+
+Model = TypeVar("Model")
+_Key = tuple[Path, torch.device, frozenset[tuple[Path, int, int]]]
+
+
+class InUse(Generic[Model]):
+    """The models of one kind that are in use in this process."""
+
+    def __init__(self, load: Callable[[Path, torch.device], Model]) -> None:
+        self._load = load
+        self._models: WeakValueDictionary[_Key, Model] = WeakValueDictionary()
+        self._loading = threading.Lock()
+
+    def get(self, folder: Path, device: torch.device) -> Model:
+        """The model of a folder on a device, never to be changed by whoever gets it. Raises what loading raises."""
+        with self._loading:
+            key = (folder.resolve(), device, _as_written(folder.resolve()))
+            model = self._models.get(key)
+            if model is None:
+                model = self._models[key] = self._load(folder, device)
+            return model
+
+
+def _as_written(folder: Path) -> frozenset[tuple[Path, int, int]]:
+    """Path, time of change in nanoseconds and size of each file of a folder, and of the folders in it."""
+    files = set()
+    for path in (*folder.glob("*"), *folder.glob("*/*")):
+        with suppress(OSError):  # a training that is under way renames files
+            stat = path.stat()
+            files.add((path, stat.st_mtime_ns, stat.st_size))
+    return frozenset(files)

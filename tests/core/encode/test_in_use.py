@@ -1,0 +1,66 @@
+"""One model for all who use it at once; a new one where its files changed, and none once nobody uses it."""
+
+from __future__ import annotations
+
+import gc
+import os
+import shutil
+import weakref
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+import torch
+
+from core.encode.encoder import DualEncoder
+from core.encode.in_use import InUse
+from core.errors import BadCheckpoint
+
+CPU = torch.device("cpu")
+
+
+@pytest.fixture
+def folder(tiny_checkpoints: dict[str, Path], tmp_path: Path) -> Path:
+    """A checkpoint of this test alone."""
+    return Path(shutil.copytree(tiny_checkpoints["none"], tmp_path / "agent"))
+
+
+@pytest.fixture
+def encoders() -> InUse[DualEncoder]:
+    """None in use yet."""
+    return InUse(lambda folder, device: DualEncoder(folder, str(device)))
+
+
+def test_who_asks_while_it_is_in_use_gets_the_same(encoders: InUse[DualEncoder], folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    first = encoders.get(folder, CPU)
+    monkeypatch.chdir(folder.parent)
+    assert encoders.get(Path(folder.name), CPU) is first
+    with ThreadPoolExecutor(4) as threads:
+        assert {id(encoder) for encoder in threads.map(lambda _: encoders.get(folder, CPU), range(8))} == {id(first)}
+
+
+def test_threads_that_ask_at_once_load_it_once(encoders: InUse[DualEncoder], folder: Path) -> None:
+    with ThreadPoolExecutor(4) as threads:
+        assert len({id(encoder) for encoder in list(threads.map(lambda _: encoders.get(folder, CPU), range(4)))}) == 1
+
+
+@pytest.mark.parametrize("changed", ["qrag.json", "state.safetensors", "base/config.json"])
+def test_a_changed_file_loads_it_anew(encoders: InUse[DualEncoder], folder: Path, changed: str) -> None:
+    first = encoders.get(folder, CPU)
+    moment = (folder / changed).stat().st_mtime_ns + 1_000_000_000
+    os.utime(folder / changed, ns=(moment, moment))
+    assert encoders.get(folder, CPU) is not first
+
+
+def test_it_goes_with_its_last_user(encoders: InUse[DualEncoder], folder: Path) -> None:
+    encoder = encoders.get(folder, CPU)
+    seen = weakref.ref(encoder)
+    del encoder
+    gc.collect()
+    assert seen() is None
+
+
+def test_a_folder_that_can_t_be_loaded_is_refused_each_time(encoders: InUse[DualEncoder], tmp_path: Path) -> None:
+    for _ in range(2):
+        with pytest.raises(BadCheckpoint):
+            encoders.get(tmp_path, CPU)
