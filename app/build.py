@@ -22,6 +22,7 @@ from app.services import Services
 from app.session import Session
 from app.sessions import MAX_SESSIONS, closed_by, keep_lean
 from app.settings import USERS_VARIABLE, Settings
+from app.signing_in import SIGN_IN_HINT, Guesses, sign_in
 from app.sparcing import SparcRuns
 from app.tabs.compare import CompareTab
 from app.tabs.evaluate import EvaluateTab
@@ -30,7 +31,8 @@ from app.tabs.explore import ExploreTab
 from app.tabs.sparc import SparcTab
 from app.tabs.train import TrainTab
 from app.theme import build_theme
-from app.visitors import RETENTION, sign_in
+from app.visitors import RETENTION
+from app.wiped import wipe_variable
 from core.errors import BadRequest
 from core.experiments import new_run_id
 from core.ingest.limits import MAX_FILE_BYTES
@@ -103,7 +105,7 @@ def _heading(tab: str) -> None:
 def launch(settings: Settings) -> None:
     """Serves until stopped. Raises UserError for settings that can't work."""
     for secret in (USERS_VARIABLE, KEY_VARIABLE):
-        os.environ.pop(secret, None)  # processes that read strangers' files must not inherit passwords
+        wipe_variable(secret)  # processes that read strangers' files must not inherit passwords
     os.environ.setdefault("GRADIO_ANALYTICS_ENABLED", "False")
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # a terminated app closes its log in order, as after Ctrl-C
     services = Services(settings)
@@ -111,7 +113,8 @@ def launch(settings: Settings) -> None:
     threading.Thread(target=_warm_up, args=[services], daemon=True).start()
     try:
         queue_up(blocks, settings, QUEUE_SIZE).launch(
-            auth=sign_in(settings.users) if settings.users else None,
+            auth=sign_in(settings.users, Guesses()) if settings.users else None,
+            auth_message=SIGN_IN_HINT,
             server_name=settings.host,
             server_port=settings.port,
             css_paths=STYLES,
@@ -123,7 +126,7 @@ def launch(settings: Settings) -> None:
             share=False,
             enable_monitoring=False,
             mcp_server=find_spec("mcp") is not None and not settings.users,  # its tools call the app without a password
-            app_kwargs={**endpoints.SERVER},
+            app_kwargs=endpoints.server_options(settings),
             prevent_thread_lock=True,
             state_session_capacity=MAX_SESSIONS,
         )

@@ -17,9 +17,12 @@ import gradio as gr
 from gradio.context import LocalContext
 from gradio.routes import ORJSONResponse
 from pydantic import ConfigDict, ValidationError, validate_call
+from starlette.middleware import Middleware
 
 from app.api import Operations
 from app.explorer import RUNS_AT_ONCE
+from app.front_door import Addresses, OwnPages, without_cors
+from app.settings import Settings
 from core.errors import Cancelled, UserError
 from core.ingest.limits import MAX_FILE_BYTES
 
@@ -123,11 +126,13 @@ class BoundedBodies:
         await self._app(scope, bounded, send)
 
 
-SERVER: dict[str, Any] = {
-    "exception_handlers": {KeyError: refuse_call, TypeError: refuse_call},
-    "middleware": [(BoundedBodies, (), {})],
-}
-"""What the server under Gradio is made with."""
+def server_options(settings: Settings) -> dict[str, Any]:
+    """What the server under Gradio is made with; new for each, since Gradio adds to it."""
+    return {
+        "exception_handlers": {KeyError: refuse_call, TypeError: refuse_call},
+        "middleware": [Middleware(OwnPages, Addresses.of(settings)), Middleware(BoundedBodies)],
+        "lifespan": without_cors,
+    }
 
 
 def answer_in_json(blocks: gr.Blocks) -> None:

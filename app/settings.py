@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,6 +21,7 @@ from core.llm import KEY_VARIABLE
 USERS_VARIABLE = "QRAG_USERS"
 """Names and passwords of those who may sign in, `name:password`, separated by spaces; without it, nobody has to."""
 SHORTEST_PASSWORD = 8
+HOSTS_VARIABLE = "QRAG_ALLOW_HOST"
 LOOPBACK = "127.0.0.1"
 EVERYWHERE = "0.0.0.0"
 
@@ -42,6 +44,10 @@ class Settings:
     """Visitors may sign in with their account of the hub, and find their runs again in another browser."""
     users: tuple[tuple[str, SecretStr], ...] = ()
     """Name and password of everyone who may use the app; empty: whoever reaches it may."""
+    allow_hosts: tuple[str, ...] = ()
+    """NAME or NAME:PORT by which the app is addressed beside its own address, in lower case: a proxy's, say."""
+    space_hosts: tuple[str, ...] = ()
+    """The same on a Space, as the hub gives it; empty elsewhere."""
     llm_url: str | None = None
     """Address of the language model that everyone may use who gives none; None: nobody has one but their own."""
     llm_model: str | None = None
@@ -59,9 +65,9 @@ class Settings:
     @classmethod
     def from_args(cls, args: Sequence[str], environ: Mapping[str, str] = os.environ) -> Settings:
         """Reads flags, GRADIO_SERVER_NAME, GRADIO_SERVER_PORT, SPACE_ID, OAUTH_CLIENT_ID (a Space has it when its front matter asks), QRAG_USERS,
-        QRAG_LLM_URL, QRAG_LLM_MODEL, QRAG_LLM_KEY, QRAG_LLM_ALLOW and QRAG_EXPORT_REPO.
+        SPACE_HOST, QRAG_ALLOW_HOST, QRAG_LLM_URL, QRAG_LLM_MODEL, QRAG_LLM_KEY, QRAG_LLM_ALLOW and QRAG_EXPORT_REPO.
 
-        Raises BadRequest for a port or a list of users that is none. An unknown flag ends the process with exit status 2, as argparse does.
+        Raises BadRequest for a port, a host or a list of users that is none. An unknown flag ends the process with exit status 2, as argparse does.
         """
         flags = _parser().parse_args(args)
         on_space = bool(environ.get("SPACE_ID"))
@@ -73,12 +79,31 @@ class Settings:
             checkpoint=flags.checkpoint,
             hub_sign_in=on_space and bool(environ.get("OAUTH_CLIENT_ID")),
             users=_users(environ.get(USERS_VARIABLE, "")),
+            allow_hosts=_hosts(flags.allow_host or environ.get(HOSTS_VARIABLE, "").split()),
+            space_hosts=_hosts(re.findall(r"[^,\s]+", environ.get("SPACE_HOST", ""))) if on_space else (),  # several where the Space has a domain of its own
             llm_url=environ.get("QRAG_LLM_URL") or None,
             llm_model=environ.get("QRAG_LLM_MODEL") or None,
             llm_key=SecretStr(environ[KEY_VARIABLE]) if environ.get(KEY_VARIABLE) else None,
             llm_allow=environ.get("QRAG_LLM_ALLOW", ""),
             export_repository=environ.get("QRAG_EXPORT_REPO") or None,
         )
+
+
+def name_of(host: str) -> str:
+    """The name or address in NAME, NAME:PORT, [IPV6]:PORT or a bare IPv6 address; empty for anything else.
+
+    >>> name_of("localhost:7860"), name_of("[::1]:7860"), name_of("::1"), name_of("a/b")
+    ('localhost', '::1', '::1', '')
+    """
+    parts = re.fullmatch(r"\[([0-9a-f:.]+)\](?::\d{1,5})?|([\w.-]+)(?::\d{1,5})?|([0-9a-f:]+)", host, re.ASCII)
+    return next(filter(None, parts.groups())) if parts else ""
+
+
+def _hosts(names: Sequence[str]) -> tuple[str, ...]:
+    for name in names:
+        if not name_of(name.lower()):
+            raise BadRequest(f"host {name[:80]!r} is no name; give NAME or NAME:PORT as it stands in a browser's address line, without http://")
+    return tuple(name.lower() for name in names)
 
 
 def _port(text: str | None) -> int | None:
@@ -109,6 +134,8 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--port", help="port to listen on (default: the first free one from 7860)")
     public = "visitors are strangers to each other: own runs and documents, bounds, no training (implied on a Space)"
     parser.add_argument("--public", action="store_true", help=public)
+    allow = f"name by which the app is addressed beside its own address, such as a proxy's; may be repeated (or {HOSTS_VARIABLE}, with blanks between)"
+    parser.add_argument("--allow-host", action="append", metavar="NAME[:PORT]", help=allow)
     parser.add_argument("--log", type=Path, metavar="FILE", help="the experiment log (default: the one in the data folder)")
     parser.add_argument("--checkpoint", metavar="NAME_OR_DIR", help="the checkpoint to begin with (default: the one that ships with the app)")
     return parser

@@ -10,15 +10,12 @@ from __future__ import annotations
 
 import hashlib
 import re
-import secrets
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import Literal
-
-from pydantic import SecretStr
 
 from app.settings import Settings
 from core.errors import BadRequest
@@ -64,17 +61,6 @@ def owner_of(settings: Settings, key: str) -> str | None:
 def owner_of_user(settings: Settings, name: str) -> str | None:
     """What the log calls somebody who signed in, whichever browser they use; None in local mode. No key hashes to it: keys are 16 bytes, this is more."""
     return hashlib.sha256(b"signed in as: " + name.encode()).hexdigest() if settings.public else None
-
-
-def sign_in(users: Sequence[tuple[str, SecretStr]]) -> Callable[[str, str], bool]:
-    """Whether a name and a password belong together."""
-    known = dict(users)
-
-    def fits(name: str, password: str) -> bool:
-        secret = known.get(name)
-        return secret is not None and secrets.compare_digest(secret.get_secret_value().encode(), password.encode())
-
-    return fits
 
 
 def newcomer(settings: Settings) -> str | None:

@@ -100,6 +100,8 @@ def test_those_who_sign_in_are_their_names_and_secrets_stay_secret(tmp_path: Pat
         run_id = named("run_id", ann.press("qx-run", qx_question=QUERY))
         assert "there is no run" in bob.load(KEY_A, run_id), "the name counts, not the browser"
         assert QUERY in again.load(KEY_B, run_id)
+        environment = Path(f"/proc/{process.pid}/environ")
+        assert not environment.exists() or not [password for password in passwords.values() if password.encode() in environment.read_bytes()]
         bob.press("qx-run", qx_question={"not": "a text"})  # fails inside: what the server says of that holds no secret either
     finally:
         process.terminate()

@@ -58,3 +58,15 @@ def test_who_may_sign_in_comes_from_the_environment_and_is_not_repeated() -> Non
 def test_signing_in_with_the_hub_needs_a_space_that_asks_for_it() -> None:
     assert Settings.from_args([], {"SPACE_ID": "someone/space", "OAUTH_CLIENT_ID": "id"}).hub_sign_in
     assert not Settings.from_args([], {"OAUTH_CLIENT_ID": "id"}).hub_sign_in
+
+
+def test_names_of_the_app_come_from_flags_the_environment_and_the_space() -> None:
+    flags = ["--allow-host", "Explorer.Example", "--allow-host", "[2001:db8::1]:8443"]
+    assert Settings.from_args(flags, {"QRAG_ALLOW_HOST": "other.example"}).allow_hosts == ("explorer.example", "[2001:db8::1]:8443")
+    assert Settings.from_args([], {"QRAG_ALLOW_HOST": "a.example  b.example:81"}).allow_hosts == ("a.example", "b.example:81")
+    on_space = {"SPACE_ID": "someone/space", "SPACE_HOST": "someone-space.hf.space,explorer.example"}
+    assert Settings.from_args([], on_space).space_hosts == ("someone-space.hf.space", "explorer.example")
+    assert Settings.from_args([], {"SPACE_HOST": "someone-space.hf.space"}).space_hosts == ()
+    for wrong in ("https://a.example", "a.example/b", "", "a.example:port", "*"):
+        with pytest.raises(BadRequest, match="give NAME or NAME:PORT"):
+            Settings.from_args(["--allow-host", wrong], {})

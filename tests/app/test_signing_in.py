@@ -1,0 +1,127 @@
+"""Guessing passwords gets slow, and nobody locks another out; secrets leave the environment for good."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+
+import gradio as gr
+import httpx
+import pytest
+from pydantic import SecretStr
+
+from app.endpoints import server_options
+from app.settings import Settings
+from app.signing_in import FORGET_SECONDS, FREE_GUESSES, GUESSES_AN_HOUR, LONGEST_WAIT, MOST_KEPT, Guesses, sign_in
+from tests.app.conftest import ROOT
+
+USERS = (("ann", SecretStr("correct-horse")), ("bob", SecretStr("battery-staple")))
+
+
+class Clock:
+    """Goes on when it is told to."""
+
+    now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def test_each_wrong_password_doubles_the_wait() -> None:
+    clock, waits = Clock(), []
+    guesses = Guesses(clock)
+    for _ in range(FREE_GUESSES + 12):
+        waits.append(guesses.wait("ann", "1.1.1.1"))
+        clock.now += waits[-1]
+        assert guesses.wait("ann", "1.1.1.1") == 0
+        guesses.count("ann", "1.1.1.1")
+    assert waits == [0, 0, 0, *(2.0**n for n in range(9)), LONGEST_WAIT, LONGEST_WAIT, LONGEST_WAIT]
+    for name, address in (("ann", "2.2.2.2"), ("bob", "1.1.1.1")):
+        assert guesses.wait(name, address) == 0, "others are not kept waiting"
+    guesses.forget("ann", "1.1.1.1")
+    assert guesses.wait("ann", "1.1.1.1") == 0
+
+
+def test_a_day_has_few_guesses_however_many_addresses_make_them() -> None:
+    def in_a_day(addresses: int) -> int:
+        clock, n = Clock(), 0
+        guesses = Guesses(clock)
+        while clock.now < 86_400:
+            pauses = [guesses.wait("ann", str(address)) for address in range(addresses)]
+            if min(pauses) > 0:
+                clock.now += min(pauses)
+                continue
+            guesses.count("ann", str(pauses.index(0)))
+            n += 1
+        return n
+
+    assert in_a_day(1) < 86_400 / LONGEST_WAIT + 12
+    assert 24 * GUESSES_AN_HOUR <= in_a_day(100) <= 25 * GUESSES_AN_HOUR
+
+
+def test_what_is_remembered_is_bounded_and_forgotten() -> None:
+    clock = Clock()
+    guesses = Guesses(clock)
+    for _ in range(FREE_GUESSES + 8):
+        guesses.count("ann", "1.1.1.1")
+    clock.now += FORGET_SECONDS
+    guesses.count("ann", "1.1.1.1")
+    assert guesses.wait("ann", "1.1.1.1") == 0
+    for number in range(MOST_KEPT + 50):
+        guesses.count(f"name {number}", "1.1.1.1")
+    assert len(guesses._of_each) == len(guesses._of_all) == MOST_KEPT
+
+
+@pytest.fixture
+def url() -> Iterator[str]:
+    """A server that asks for a name and a password."""
+    with gr.Blocks() as blocks:
+        gr.Textbox()
+    clock = Clock()
+    options = server_options(Settings())
+    _, url, _ = blocks.launch(prevent_thread_lock=True, quiet=True, ssr_mode=False, auth=sign_in(USERS, Guesses(clock)), app_kwargs=options)
+    yield url.rstrip("/")
+    blocks.close()
+
+
+def sign(url: str, name: str, password: str, address: str = "198.51.100.1") -> httpx.Response:
+    """As through a proxy on this machine, which says who asks."""
+    return httpx.post(f"{url}/login", data={"username": name, "password": password}, headers={"X-Forwarded-For": address}, timeout=30)
+
+
+def test_the_right_password_has_to_wait_after_wrong_ones(url: str) -> None:
+    for _ in range(FREE_GUESSES):
+        assert sign(url, "ann", "wrong").json()["detail"] == "Incorrect credentials."
+    for password in ("wrong", "correct-horse"):
+        answer = sign(url, "ann", password)
+        assert answer.status_code == 400
+        assert answer.json()["detail"] == "too many wrong passwords for this name; try again in 1 seconds"
+        assert not answer.cookies
+    for name, password, address in (("bob", "battery-staple", "198.51.100.1"), ("ann", "correct-horse", "198.51.100.2")):
+        assert sign(url, name, password, address).json() == {"success": True}
+    for _ in range(FREE_GUESSES):
+        assert sign(url, "nobody", "wrong").json()["detail"] == "Incorrect credentials."
+    assert "too many" in sign(url, "nobody", "wrong").json()["detail"], "a name that nobody has is not told apart"
+
+
+def test_the_login_cookie_is_not_sent_for_other_websites(url: str) -> None:
+    cookies = sign(url, "bob", "battery-staple").headers.get_list("set-cookie")
+    assert len(cookies) == 2
+    assert [cookie for cookie in cookies if "samesite=none" in cookie.lower()] == []
+
+
+def test_a_secret_leaves_the_environment_for_good() -> None:
+    code = """
+import os, subprocess
+from app.wiped import wipe_variable
+wipe_variable("QRAG_USERS")
+wipe_variable("NOT_THERE")
+shown = open("/proc/self/environ").read() if os.path.exists("/proc/self/environ") else "stays-as-it-is"  # as others see it, on Linux
+print(shown, os.environ, subprocess.run(["env"], capture_output=True, text=True).stdout)
+"""
+    environment = {**os.environ, "QRAG_USERS": "ann:canary-5d0c2f7b91", "QRAG_NOT_SECRET": "stays-as-it-is"}
+    printed = subprocess.run([sys.executable, "-c", code], cwd=ROOT, env=environment, capture_output=True, text=True, check=True).stdout
+    assert "canary" not in printed
+    assert printed.count("stays-as-it-is") == 3
