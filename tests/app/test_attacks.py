@@ -82,14 +82,14 @@ def test_forged_calls_are_answered_or_refused_in_a_sentence(public_app: RunningA
     taken = {name: [parameter["parameter_name"] for parameter in endpoints[f"/{name}"]["parameters"]] for name in sorted(FUNCTIONS)}
     values = (*VALUES, *victim.names)
     own = settled(url)
+    over_document, of_run = {"document_id": own.document_id, "query": QUERY}, {"run_id": own.run_id}
+    sound: dict[str, dict[str, Any]] = dict.fromkeys(("run_agent", "step_run", "run_sparc", "compare"), over_document)
+    sound |= {"open_document": {"text": QUERY}, "search_runs": {}, "get_run": of_run, "export_run": of_run}
     outcomes = {"complete": 0, "error": 0, "refused": 0}
     for number in range(COUNTS.forged_calls):
         name = rng.choice(sorted(taken))
-        arguments = {parameter: rng.choice(values) for parameter in rng.sample(taken[name], rng.randint(1, min(5, len(taken[name]))))}
-        if rng.random() < 0.8:
-            arguments["visitor"] = own.key
-        if rng.random() < 0.5:
-            arguments |= {known: value for known, value in (("document_id", own.document_id), ("query", QUERY)) if known in taken[name]}
+        forgeries = {parameter: rng.choice(values) for parameter in rng.sample(taken[name], min(rng.choice((1, 1, 1, 2, 4)), len(taken[name])))}
+        arguments = {"visitor": own.key, **sound[name], **forgeries}
         told = f"call {number}: {name} {json.dumps(arguments)[:1_000]}"
         event, data = forged(url, name, arguments)
         assert event in outcomes, told
