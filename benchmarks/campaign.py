@@ -52,7 +52,7 @@ def read_report(report: Path) -> list[Row]:
     """The rows of a run that pytest wrote down as XML."""
     by_file: dict[str, list[ET.Element]] = {file: [] for file in ATTACKS}
     for case in ET.parse(report).getroot().iter("testcase"):
-        by_file[case.attrib["file"]].append(case)
+        by_file.setdefault(case.attrib.get("file", ""), []).append(case)  # a file that can't be read has a case without one
     made = [row for file, cases in by_file.items() for row in _rows_of(file, cases)]
     failed = sum(_failed(case) for cases in by_file.values() for case in cases)
     seconds = sum(float(case.attrib["time"]) for cases in by_file.values() for case in cases)
@@ -64,7 +64,7 @@ def _rows_of(file: str, cases: list[ET.Element]) -> list[Row]:
     recorded = [Row(attack, n_tried, f"tried: {outcome}") for attack, n_tried, outcome in told]
     n_failed = sum(map(_failed, cases))
     if n_failed or not recorded:
-        recorded.append(Row(ATTACKS[file] or file, len(cases), f"tried: {n_failed} failed" if n_failed else "tried: all withstood"))
+        recorded.append(Row(ATTACKS.get(file) or file, len(cases), f"tried: {n_failed} failed" if n_failed else "tried: all withstood"))
     return recorded
 
 

@@ -46,7 +46,7 @@ class Counts:
 CAMPAIGN = bool(os.environ.get("QRAG_CAMPAIGN"))
 """Whether this is `make campaign`, which takes its time, and not the run for every change."""
 COUNTS = (
-    Counts(examples=500, hostile_files=20_000, kills=200, tunings=3, payloads=400, forged_calls=2_000, visitors=20)
+    Counts(examples=500, hostile_files=20_000, kills=200, tunings=3, payloads=200, forged_calls=2_000, visitors=20)
     if CAMPAIGN
     else Counts(examples=25, hostile_files=200, kills=3, tunings=1, payloads=14, forged_calls=60, visitors=4)
 )

@@ -98,7 +98,7 @@ def test_document_text_never_becomes_markup_template_or_script(
         expect(page.locator("#qx-files")).to_contain_text(path.suffix, timeout=30_000)
         before = page.locator("#qx-header .qx-doc-title").inner_text()
         page.locator("#qx-open-files").click()
-        expect(page.locator("#qx-header .qx-doc-title")).not_to_have_text(before, timeout=60_000)
+        expect(page.locator("#qx-header .qx-doc-title")).not_to_have_text(before, timeout=180_000)  # a campaign's has some thousand chunks
         page.locator("#qx-question textarea").fill("What is the password of the harbour? " + " ".join(PAYLOADS))
         page.locator("#qx-run").click()
         expect(page.locator("#qx-steps .qx-stop")).to_contain_text("Stopped", timeout=60_000)
