@@ -420,7 +420,8 @@ class _Cutting:
         now = (Contestant(AS_OPEN, retriever, agent.encoder, config),)
         opened = Opened(self.documents.corpus)
         as_open = (Cut(column.name, column, opened) for column in compare(self.query, now, lambda _: opened.corpus, self._hear))
-        for cut in chain(as_open, across_cuts(self.query, documents, retriever, agent.encoder, config, self._opening, self._hear)):
+        part = self.services.cache_part((document.sha256 for document in documents), self.documents.owner)
+        for cut in chain(as_open, across_cuts(self.query, documents, retriever, agent.encoder, config, self._opening, self._hear, part)):
             self.found = (*self.found, self._row(cut))
         return self.found
 

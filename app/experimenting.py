@@ -147,7 +147,8 @@ class Experiments:
         encoder = self.services.agent(run.record.checkpoint).encoder
         documents = self.documents(run_id, owner)
         metered = self.services.allowance.metered(owner, sum(len(document.text or "") for document in documents), report)
-        return replay_run(run, documents, encoder, metered)
+        part = self.services.cache_part(run.record.document_hashes, owner)
+        return replay_run(run, documents, encoder, metered, part)
 
     def share(self, run_id: str, owner: str | None) -> None:
         """Lets whoever has its address open a run of the visitor's. Raises RunNotFound."""

@@ -41,7 +41,7 @@ def open_sample(explorer: Explorer, session: Session, key: str, agent: str, repo
         text = workspace.documents[0].text
         return tuple(_labelled(q, workspace, [find_quote(text, quote) for quote in q.support]) for q in sample.questions)
 
-    document = replace(read_document(sample.path.read_bytes(), sample.path.name), title=sample.title)
+    document = explorer.services.ours(replace(read_document(sample.path.read_bytes(), sample.path.name), title=sample.title))
     return _open(explorer, session, [document], began, agent, report, chunker, max_tokens, label)
 
 
@@ -101,7 +101,7 @@ def open_generated(
     def label(workspace: Workspace) -> tuple[Labelled, ...]:
         return tuple(_labelled(q, workspace, q.support) for q in narrative.questions)
 
-    document = Document(f"Generated story, {length:,} tokens", narrative.text, "text")
+    document = explorer.services.ours(Document(f"Generated story, {length:,} tokens", narrative.text, "text"))
     return _open(explorer, session, [document], began, agent, report, chunker, max_tokens, label)
 
 

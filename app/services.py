@@ -11,7 +11,7 @@ import secrets
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -260,6 +260,7 @@ class Services:
         self._driven: set[str] = set()
         self._leaving = threading.Lock()
         self.allowance = Allowance()
+        self._ours: set[str] = set()
         self.forgets: list[Callable[[Collection[str]], None]] = []
         """Told the ids of runs that were deleted, by whoever keeps runs in memory of their own."""
         self._agents: dict[str, tuple[int, Agent]] = {}
@@ -359,6 +360,18 @@ class Services:
                 known = self._agents[name] = (changed_at, Agent(DualEncoder(folders[name])))
             return known[1]
 
+    def ours(self, document: Document) -> Document:
+        """The document, one that the project made: whoever opens it reads and fills the common caches."""
+        self._ours.add(document.sha256)
+        return document
+
+    def cache_part(self, hashes: Iterable[str], owner: str | None) -> str:
+        """The part of the caches for a visitor's documents, by their hashes: one of their own, or the common one where all are the project's.
+
+        From a common one a visitor would see whether somebody else has opened a text before.
+        """
+        return "" if owner is None or self._ours.issuperset(hashes) else owner
+
     def open(
         self,
         documents: Sequence[Document],
@@ -374,7 +387,7 @@ class Services:
         `spent`: milliseconds of the stages before. Raises BadRequest when the visitor has read too much today.
         """
         report = self.allowance.metered(owner, sum(len(document.text) for document in documents), on_progress)
-        opened = open_corpus(documents, agent.encoder, configs, report)
+        opened = open_corpus(documents, agent.encoder, configs, report, self.cache_part((document.sha256 for document in documents), owner))
         opened = replace(opened, milliseconds={**spent, **opened.milliseconds})
         return self._register(opened, agent, label(opened.corpus.workspace), owner)
 
@@ -389,7 +402,8 @@ class Services:
         """The same chunks under another agent, or out of the log. Raises BadRequest as `open`."""
         n_characters = sum(int((table.end - table.start).sum()) for table in workspace.tables)  # out of a file they may be any part of the text
         report = self.allowance.metered(owner, n_characters, on_progress)
-        return self._register(index_workspace(workspace, agent.encoder, report), agent, questions, owner)
+        opened = index_workspace(workspace, agent.encoder, report, self.cache_part((document.sha256 for document in workspace.documents), owner))
+        return self._register(opened, agent, questions, owner)
 
     def under(self, documents: OpenDocuments, agent: Agent, on_progress: Progress | None = None) -> OpenDocuments:
         """The same chunks under an agent's vectors; those that their visitor has open already are not opened twice. Raises BadRequest as `open`."""
@@ -606,7 +620,7 @@ class Services:
             try:
                 if began - expired_at > _EXPIRY_PAUSE:
                     self._forget_runs(expire(self.log, now() - RETENTION))
-                    trim_caches(self._cache_bytes)
+                    trim_caches(self._cache_bytes, time.time() - RETENTION.total_seconds())
                     expired_at = began
                 if self.log.import_inbox() or self._unread.is_set():
                     self._unread.clear()

@@ -1,7 +1,7 @@
 """Who a visitor is to the log, and how much one may use: every bound of public mode is here.
 
 Decides that a visitor is the hash of a secret which only their browser holds, or of the name they signed in with; that local mode has one
-person, whom nothing is counted for; and that what a day's bound counts is what has to be embedded, so known documents cost nothing.
+person, whom nothing is counted for; and that what a day's bound counts is what has to be embedded, so documents that a visitor had open before cost nothing.
 Counts live in memory. They keep visitors from crowding each other out; whoever makes one key after another escapes them, and only signing
 in stops that. Knows nothing of components.
 """
@@ -40,7 +40,7 @@ ACTIONS_WAITING = 16
 LLM_TOKENS_PER_HOUR = 300_000
 """Read and written for one visitor by the language model of whoever runs the app, between two full hours: a handful of SPARC runs."""
 RETENTION = timedelta(hours=24)
-"""A visitor's runs and evaluations are deleted this long after they ended."""
+"""A visitor's runs and evaluations are deleted this long after they ended, their part of the caches after it was used."""
 
 CHARACTERS_PER_TOKEN = 4
 """What is read is counted before it is cut, so by its length."""
@@ -107,6 +107,11 @@ class Allowance:
             f"this takes about {n_tokens:,} tokens to read, and {{left:,}} of the {TOKENS_PER_DAY:,} that a visitor "
             "has for a day are left; choose something shorter, or come back after midnight UTC",
         )
+
+    def read_today(self, owner: str | None) -> int:
+        """Tokens counted for a visitor since midnight; 0 in local mode."""
+        with self._lock:
+            return 0 if owner is None or self._today() != self._day else self._used["read"][owner]
 
     def log(self, owner: str | None, n_values: int) -> None:
         """Counts Q-values that are about to be logged, four bytes each. Raises BadRequest, and counts nothing, when they are more than the day has left."""

@@ -22,6 +22,7 @@ BENCHMARKS = {
     "first_step": "seconds from opening a 1 MB book to the first step, cold and cached",
     "babi_rules": "whether the generator's rules of support are bAbI's",
     "familiarity": "how foreign real documents are to each shipped agent",
+    "campaign": "attacks on the app with their full counts, and what came of them",
     "kill": "committed steps that kill -9 loses at random moments (--n of them)",
     "busy": "a look of the agent beside a thread that is busy in Python, against the encoder as transformers runs it",
     "visitors": "a step while others step, against a fair share of the cores (--n visitors)",

@@ -21,6 +21,9 @@ MAX_QUERY_CHARACTERS = 10_000
 MAX_SEED = 2**63 - 1
 """Largest seed that the log can hold."""
 
+SEEDS_OF_MODELS = 2**31
+"""Language models take seeds from 0 to below this."""
+
 MAX_NAMED = 10_000
 """Most chunks that are forced or forbidden in one run."""
 

@@ -46,8 +46,11 @@ def across_cuts(
     config: EpisodeConfig,
     on_progress: Callable[[str, OpenProgress], None] = lambda *_: None,
     on_event: OnEvent = lambda *_: None,
+    part: str = "",
 ) -> Iterator[Cut]:
     """Every chunker with every size, each as soon as it is there. Both callbacks may raise `Cancelled`; `on_progress` hears the cut's name first.
+
+    `part`: of the caches, see `core.opening`.
 
     A cut with fewer chunks than steps comes with the error in its column.
     """
@@ -56,7 +59,7 @@ def across_cuts(
 
     def corpus_of(one: Contestant) -> Corpus:
         chunk_config = encoder.spec.chunk_config(*ways[one.name])
-        opened[one.name] = open_corpus(documents, encoder, [chunk_config] * len(documents), lambda progress: on_progress(one.name, progress))
+        opened[one.name] = open_corpus(documents, encoder, [chunk_config] * len(documents), lambda progress: on_progress(one.name, progress), part)
         return opened[one.name].corpus
 
     for column in compare(query, (Contestant(name, retriever, encoder, config) for name in ways), corpus_of, on_event):

@@ -1,6 +1,7 @@
 """Where this machine keeps what the library stores, caches and the default log, and how much of it the caches may be.
 
-Decides that what was not used for longest goes first: whole files, a table of chunks each, and all vectors of one encoder.
+Decides that what was not used for longest goes first: whole files, a table of chunks each, and all vectors of one encoder; and that a cache has parts, a
+folder each, which know nothing of each other, so that nobody learns from their own part what others opened.
 """
 
 from __future__ import annotations
@@ -24,6 +25,11 @@ def home() -> Path:
     return Path(os.environ.get("QRAG_HOME") or Path.home() / ".local" / "share" / "qrag-explorer")
 
 
+def cache_folder(name: str, part: str = "") -> Path:
+    """Folder of one of CACHES, or of a part of it. Created by whoever first writes into it."""
+    return home() / name / part
+
+
 def cache_bytes(environ: Mapping[str, str] = os.environ) -> int:
     """Most bytes of all caches together. Raises BadRequest when $QRAG_CACHE_GB is no size."""
     given = environ.get("QRAG_CACHE_GB") or str(CACHE_GB)
@@ -34,18 +40,24 @@ def cache_bytes(environ: Mapping[str, str] = os.environ) -> int:
     raise BadRequest(f"QRAG_CACHE_GB={given!r} is no size; give gigabytes, 0 or more, as a number")
 
 
-def trim_caches(most_bytes: int) -> int:
-    """Removes cached files until the rest weighs at most `most_bytes`; how many went. Whoever has one open goes on and makes it anew."""
+def trim_caches(most_bytes: int, parts_since: float = 0.0) -> int:
+    """Removes cached files until the rest weighs at most `most_bytes`; how many went. Whoever has one open goes on and makes it anew.
+
+    `parts_since`: seconds since 1970; files of parts that were not used since then go in any case.
+    """
     files = []
-    for path in (path for name in CACHES for path in (home() / name).glob("*")):
-        with suppress(OSError):  # another process was first
-            stat = path.stat()
-            files.append((max(stat.st_atime, stat.st_mtime), stat.st_size, path))
-    weight, n_removed = sum(size for _, size, _ in files), 0
-    for _, size, path in sorted(files):
-        if weight <= most_bytes:
-            break
-        with suppress(OSError):
-            path.unlink()
-            weight, n_removed = weight - size, n_removed + 1
+    for name in CACHES:
+        for path in (*cache_folder(name).glob("*"), *cache_folder(name).glob("*/*")):
+            with suppress(OSError):  # another process was first
+                stat = path.stat()
+                if not path.is_dir():
+                    files.append((max(stat.st_atime, stat.st_mtime), stat.st_size, path, path.parent != cache_folder(name)))
+                elif stat.st_mtime < parts_since:
+                    path.rmdir()  # which fails unless it is empty
+    weight, n_removed = sum(size for _, size, *_ in files), 0
+    for used, size, path, in_part in sorted(files):
+        if weight > most_bytes or (in_part and used < parts_since):
+            with suppress(OSError):
+                path.unlink()
+                weight, n_removed = weight - size, n_removed + 1
     return n_removed

@@ -1,6 +1,7 @@
 """Opening documents: Document[] -> chunk tables -> vectors -> Corpus, with both caches, progress and cancel.
 
-Decides which chunker a kind of document gets and where the caches lie. Opening known documents again tokenizes and embeds nothing.
+Decides which chunker a kind of document gets and where the caches lie. Opening known documents again tokenizes and embeds nothing. Whoever names a `part` of
+the caches reads and fills that alone: what it costs to open a text then says nothing of who else opened it.
 Every long stage reports through one callback, which may raise `Cancelled`; what was embedded by then is kept.
 Knows nothing of episodes or pages.
 """
@@ -23,7 +24,7 @@ from core.config import ChunkConfig
 from core.encode.cache import EmbedProgress, VectorStore, embed_chunks
 from core.encode.encoder import DualEncoder
 from core.errors import BadDocument
-from core.home import home
+from core.home import cache_folder
 from core.index import ChunkIndex, Corpus
 from core.ingest import chunk_document, default_chunker
 from core.types import ChunkTable, Document, Workspace
@@ -62,22 +63,30 @@ Progress = Callable[[OpenProgress], None]
 
 
 def open_corpus(
-    documents: Sequence[Document], encoder: DualEncoder, chunk_configs: Sequence[ChunkConfig] | None = None, on_progress: Progress | None = None
+    documents: Sequence[Document],
+    encoder: DualEncoder,
+    chunk_configs: Sequence[ChunkConfig] | None = None,
+    on_progress: Progress | None = None,
+    part: str = "",
 ) -> Opened:
     """Chunks, embeds and indexes documents, in their order. Raises BadDocument when they hold no text."""
     started = time.perf_counter()
-    workspace = chunk_documents(documents, encoder, chunk_configs, on_progress)
+    workspace = chunk_documents(documents, encoder, chunk_configs, on_progress, part)
     chunking = 1000 * (time.perf_counter() - started)
-    opened = index_workspace(workspace, encoder, on_progress)
+    opened = index_workspace(workspace, encoder, on_progress, part)
     return Opened(opened.corpus, {"chunking": chunking, **opened.milliseconds}, opened.n_embedded, opened.notices)
 
 
 def chunk_documents(
-    documents: Sequence[Document], encoder: DualEncoder, chunk_configs: Sequence[ChunkConfig] | None = None, on_progress: Progress | None = None
+    documents: Sequence[Document],
+    encoder: DualEncoder,
+    chunk_configs: Sequence[ChunkConfig] | None = None,
+    on_progress: Progress | None = None,
+    part: str = "",
 ) -> Workspace:
     """The workspace of documents, cut as `chunk_configs` say, one a document; by default as the checkpoint reads that kind of document."""
     configs = chunk_configs or default_chunk_configs(documents, encoder)
-    tables = tuple(chunk_table(document, config, encoder, on_progress) for document, config in zip(documents, configs, strict=True))
+    tables = tuple(chunk_table(document, config, encoder, on_progress, part) for document, config in zip(documents, configs, strict=True))
     workspace = Workspace(tuple(documents), tables, tuple(configs))
     if not len(workspace):
         raise BadDocument("there is no text to search in what was opened; open a document with text")
@@ -89,7 +98,7 @@ def default_chunk_configs(documents: Sequence[Document], encoder: DualEncoder) -
     return [encoder.spec.chunk_config(default_chunker(document.kind)) for document in documents]
 
 
-def index_workspace(workspace: Workspace, encoder: DualEncoder, on_progress: Progress | None = None) -> Opened:
+def index_workspace(workspace: Workspace, encoder: DualEncoder, on_progress: Progress | None = None, part: str = "") -> Opened:
     """Embeds and indexes chunks that are already cut."""
     n_missing = 0
 
@@ -100,7 +109,7 @@ def index_workspace(workspace: Workspace, encoder: DualEncoder, on_progress: Pro
             on_progress(OpenProgress("embedding", progress.done, progress.total, progress.n_cached, progress.seconds_left))
 
     started = time.perf_counter()
-    store = vector_store(encoder)
+    store = vector_store(encoder, part)
     vectors = embed_chunks(encoder, workspace.texts(), store, report)
     embedded = time.perf_counter()
     if on_progress is not None:
@@ -139,15 +148,15 @@ def index_of(encoder: DualEncoder, vectors: np.ndarray) -> ChunkIndex:
     return ChunkIndex(vectors, halves=spec.halves, theta=spec.rope_theta, resolution=spec.position_resolution, device=encoder.device)
 
 
-def vector_store(encoder: DualEncoder) -> VectorStore:
+def vector_store(encoder: DualEncoder, part: str = "") -> VectorStore:
     """The encoder's vectors on this machine."""
-    return VectorStore(home() / "vectors" / f"{encoder.vector_fingerprint}.bin", encoder.dim, np.dtype(encoder.spec.vectors))
+    return VectorStore(cache_folder("vectors", part) / f"{encoder.vector_fingerprint}.bin", encoder.dim, np.dtype(encoder.spec.vectors))
 
 
-def chunk_table(document: Document, config: ChunkConfig, encoder: DualEncoder, on_progress: Progress | None = None) -> ChunkTable:
+def chunk_table(document: Document, config: ChunkConfig, encoder: DualEncoder, on_progress: Progress | None = None, part: str = "") -> ChunkTable:
     """The document's chunks, from the cache when they were cut before."""
     key = f"{_TABLE_FORMAT} {document.sha256} {config.chunker} {config.max_tokens} {config.one_sentence} {encoder.tokenizer.sha256}"
-    path = home() / "chunks" / f"{hashlib.sha256(key.encode()).hexdigest()[:32]}.npz"
+    path = cache_folder("chunks", part) / f"{hashlib.sha256(key.encode()).hexdigest()[:32]}.npz"
     table = _load_table(path)
     if table is None:
 

@@ -162,14 +162,14 @@ def config_again(run: LoggedRun) -> EpisodeConfig:
     )
 
 
-def replay_run(run: LoggedRun, documents: Sequence[LoggedDocument], encoder: DualEncoder, on_progress: Progress | None = None) -> Replay:
+def replay_run(run: LoggedRun, documents: Sequence[LoggedDocument], encoder: DualEncoder, on_progress: Progress | None = None, part: str = "") -> Replay:
     """Makes a run again with the same configuration, the kept steps of its parent and forced and forbidden chunks included.
 
-    Raises BadRequest for a SPARC run.
+    `part`: of the caches, see `core.opening`. Raises BadRequest for a SPARC run.
     """
     if run.record.method == SPARC:
         raise BadRequest(f"run {run.record.run_id[:8]} is one of SPARC, which can't be made again from the log; ask its question again with `sparc`")
-    opened = index_workspace(workspace_of_run(run, documents), encoder, on_progress)
+    opened = index_workspace(workspace_of_run(run, documents), encoder, on_progress, part)
     retriever, _ = build_retriever(run.record.method, encoder, encoder)
     fresh = fold(retriever.retrieve(run.record.query, opened.corpus, config_again(run)))
     return Replay(

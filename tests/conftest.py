@@ -36,11 +36,21 @@ class Counts:
     """Of processes that record into the log."""
     tunings: int
     """Of a tiny language model, each with a seed of its own, where one could come out right by chance."""
+    payloads: int
+    """Of markup, template and script in documents on a page."""
+    forged_calls: int
+    """Over HTTP, with arguments that no caller would give."""
+    visitors: int
+    """Of one public app, each after what all others have."""
 
 
 CAMPAIGN = bool(os.environ.get("QRAG_CAMPAIGN"))
 """Whether this is `make campaign`, which takes its time, and not the run for every change."""
-COUNTS = Counts(examples=500, hostile_files=20_000, kills=200, tunings=3) if CAMPAIGN else Counts(examples=25, hostile_files=200, kills=3, tunings=1)
+COUNTS = (
+    Counts(examples=500, hostile_files=20_000, kills=200, tunings=3, payloads=200, forged_calls=2_000, visitors=20)
+    if CAMPAIGN
+    else Counts(examples=25, hostile_files=200, kills=3, tunings=1, payloads=14, forged_calls=60, visitors=4)
+)
 
 settings.register_profile("qrag", max_examples=COUNTS.examples, deadline=None)  # a busy machine is no failure
 settings.load_profile("qrag")

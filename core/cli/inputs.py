@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from core.cli.common import progress_printer
-from core.config import EpisodeConfig, check_query
+from core.config import SEEDS_OF_MODELS, EpisodeConfig, check_query
 from core.encode.cache import embed_chunks
 from core.encode.checkpoint import CheckpointSpec
 from core.encode.encoder import DualEncoder
@@ -91,8 +91,11 @@ def questions(args: argparse.Namespace, encoder: DualEncoder) -> Iterator[Questi
 
 
 def _episode_seed(seed: int, episode_id: str | int) -> int:
-    """The seed that stands in an episode's config, so that the config alone makes the run again, in whatever batch it came."""
-    return int(np.random.SeedSequence([seed, zlib.crc32(str(episode_id).encode())]).generate_state(1)[0])
+    """The seed that stands in an episode's config, so that the config alone makes the run again, in whatever batch it came.
+
+    Every method takes it: one whose language models draw takes seeds below SEEDS_OF_MODELS only.
+    """
+    return int(np.random.SeedSequence([seed, zlib.crc32(str(episode_id).encode())]).generate_state(1)[0]) % SEEDS_OF_MODELS
 
 
 def read_files(paths: Sequence[Path]) -> list[tuple[str, Document]]:

@@ -33,6 +33,9 @@ IDLE_MEMORY = "8MB"
 CATALOG = "log"
 """Name of the log inside DuckDB; user SQL may say log.runs or runs."""
 
+_HEADER_BYTES = 3 * 4096
+"""Of a DuckDB file, before its blocks."""
+
 _COPIED_AT_ONCE = 1 << 20
 """Bytes that a copy holds in memory."""
 
@@ -151,10 +154,30 @@ class Database:
         try:
             connection.execute(attach_statement(self.path, CATALOG, read_only=self._read_only))
             connection.execute(f"USE {CATALOG}")
-        except duckdb.Error as error:
+            self._check_whole(connection)
+        except (duckdb.Error, LogError) as error:
+            with contextlib.suppress(duckdb.Error):  # else closing folds the write-ahead log into what should stay as it is
+                connection.execute("PRAGMA disable_checkpoint_on_shutdown")
             connection.close()
-            raise explain(error, self.path) from error
+            raise error if isinstance(error, LogError) else explain(error, self.path) from error
         return connection
+
+    def _check_whole(self, connection: Connection) -> None:
+        """Raises LogError when the file ends before its last block in use, which DuckDB would tell when somebody reads that, and writes over otherwise.
+
+        DuckDB cuts blocks off that nobody uses any more without a note, so a file may be shorter than it says; only then is each table asked.
+        """
+        [(n_blocks, n_used, block_bytes)] = connection.execute(
+            "SELECT total_blocks, used_blocks, block_size FROM pragma_database_size() WHERE database_name = current_database()"
+        ).fetchall()
+        n_there = (self.path.stat().st_size - _HEADER_BYTES) // block_bytes if block_bytes else 0
+        if n_there >= n_blocks:
+            return
+        tables = connection.execute("SELECT table_name FROM duckdb_tables() WHERE database_name = current_database()").fetchall()
+        blocks = [connection.execute(f"SELECT max(block_id) FROM pragma_storage_info({literal(name)})").fetchall()[0][0] for (name,) in tables]
+        n_needed = max(n_used, *(1 + block for block in blocks if block is not None), 0)
+        if n_there < n_needed:
+            raise _cut_short(self.path, f"it has {n_there:,} blocks of the {n_needed:,} that it uses")
 
     def _reopen(self) -> None:
         with self._settled, self._idle:  # two instances on one file would destroy it: the last reader of the old one leaves first
@@ -176,9 +199,15 @@ def explain(error: Exception, path: Path) -> LogError:
         return LogOwned(f"the log {path} is in use by another process; close it there or pass another file with --log")
     if any(phrase in message for phrase in ("No space left", "File too large", "Disk quota")):
         return LogError(f"the log {path} could not be written because the disk is full; make room, later runs will be logged again")
+    if "Could not read enough bytes" in message:
+        return _cut_short(path, first_line[:200])
     if any(phrase in message for phrase in ("not a valid DuckDB", "Corrupt", "corrupt", "replaying WAL", "checksum")):
         return LogError(f"the log {path} is damaged and was left as it is ({first_line[:200]}); move it aside or pass another file with --log")
     return LogError(f"the log {path} could not be used ({first_line[:300]}); move it aside or pass another file with --log")
+
+
+def _cut_short(path: Path, how: str) -> LogError:
+    return LogError(f"the log {path} was cut short and left as it is ({how}); copy the whole file here again, move it aside or pass another with --log")
 
 
 def storable(text: str) -> str:

@@ -322,8 +322,15 @@ def _base64(data: bytes) -> str:
     return base64.b64encode(data).decode()
 
 
+_LINE_ENDS = ("\u0085", "\u2028", "\u2029")
+"""What some readers take for the end of a line, and JSON doesn't escape by itself."""
+
+
 def _json(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False, allow_nan=False).encode("utf-8", "replace").decode() + "\n"
+    text = json.dumps(value, ensure_ascii=False, allow_nan=False).encode("utf-8", "replace").decode()
+    for character in _LINE_ENDS:
+        text = text.replace(character, f"\\u{ord(character):04x}")
+    return text + "\n"
 
 
 def _first(error: ValidationError) -> str:

@@ -24,7 +24,12 @@ EXAMPLE = "http://localhost:11434/v1"
 PORTS = {"http": 80, "https": 443}
 _LONGEST = 1000
 """Characters of an address."""
+_GIVEN_OUT = ipaddress.ip_network("2000::/3")
+"""All IPv6 addresses of the open internet; whatever else there is wraps an IPv4 address or stays in a network."""
 _NAT64 = ipaddress.ip_network("64:ff9b::/96")
+"""Wraps the IPv4 internet where a network speaks IPv6 alone."""
+_OF_CLOUDS = tuple(map(ipaddress.ip_network, ("168.63.129.16/32", "192.0.0.0/24")))
+"""Where Azure and Oracle answer their own machines with keys, in ranges that Python calls global; what others use for it isn't."""
 
 _PATTERN = re.compile(
     r"(?P<scheme>https?)://(?P<host>[a-z0-9](?:[a-z0-9._-]{0,250}[a-z0-9.])?|\[[0-9a-f:.]{2,45}\])(?::(?P<port>[0-9]{1,5}))?(?P<path>(?:/[\w.~%+:-]*)*)",
@@ -87,15 +92,18 @@ def read_address(text: str) -> Address:
 def is_open(ip: str) -> bool:
     """Whether an IP address lies in the open internet, and so does any IPv4 address that it wraps.
 
+    A network may wrap IPv4 behind a prefix of its own choice (RFC 6052), which an address doesn't show.
+
     >>> is_open("1.1.1.1"), is_open("169.254.169.254"), is_open("::ffff:10.0.0.1")
     (True, False, False)
     """
     address = ipaddress.ip_address(ip.partition("%")[0])
-    wrapped: list[ipaddress.IPv4Address | None] = []
-    if isinstance(address, ipaddress.IPv6Address):
-        low = ipaddress.IPv4Address(int(address) & 0xFFFFFFFF)
-        wrapped = [address.ipv4_mapped, address.sixtofour, *(address.teredo or ()), low if address in _NAT64 else None]
-    return all(one.is_global and not one.is_multicast for one in (address, *wrapped) if one is not None)
+    if isinstance(address, ipaddress.IPv4Address):
+        return address.is_global and not address.is_multicast and not any(address in network for network in _OF_CLOUDS)
+    if address in _NAT64 or address.ipv4_mapped:
+        return is_open(str(ipaddress.IPv4Address(int(address) & 0xFFFFFFFF)))
+    wrapped = [one for one in (address.sixtofour, *(address.teredo or ())) if one is not None]
+    return address in _GIVEN_OUT and address.is_global and all(is_open(str(one)) for one in wrapped)
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import fields
 from typing import get_args
 
+from core.config import SEEDS_OF_MODELS
 from core.errors import BadRequest
 from core.sparc.events import SparcConfig, Strategy
 
@@ -37,8 +38,8 @@ def check_sparc_config(config: SparcConfig) -> SparcConfig:
             raise BadRequest(f"{name} {bound} must be at least 1, or left out for no bound")
     if not 0 <= config.temperature <= MAX_TEMPERATURE:
         raise BadRequest(f"temperature {config.temperature} must be between 0 and {MAX_TEMPERATURE}")
-    if not 0 <= config.seed < 2**31:
-        raise BadRequest(f"seed {config.seed} must be between 0 and {2**31 - 1}")
+    if not 0 <= config.seed < SEEDS_OF_MODELS:
+        raise BadRequest(f"seed {config.seed} must be between 0 and {SEEDS_OF_MODELS - 1}")
     return config
 
 

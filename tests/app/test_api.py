@@ -225,7 +225,7 @@ def test_visitors_of_a_public_app_are_kept_apart(tiny: Path, tmp_path: Path) -> 
 # Over HTTP and MCP
 
 
-def call(url: str, name: str, **arguments: Any) -> tuple[str, Any]:
+def call(url: str, name: str, /, **arguments: Any) -> tuple[str, Any]:
     """(event, data) that ends a call."""
     api = f"{url}/gradio_api/call/v2/{name}"
     request = urllib.request.Request(api, json.dumps(arguments).encode(), {"Content-Type": "application/json"})

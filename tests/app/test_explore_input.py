@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+import random
 from pathlib import Path
 
 import pytest
 from playwright.sync_api import Page, expect
 
 from tests.app.conftest import RunningApp, upload, wait_ready
-from tests.conftest import OpenPage
+from tests.conftest import COUNTS, OpenPage, RecordAttack
 from tests.core.ingest.made import encrypted_pdf, make_docx, make_pdf, make_pdf_bomb, make_zip, paragraph
 from tests.settled import settle
 
@@ -25,16 +26,53 @@ PAYLOADS = (
 )
 
 
-def hostile_files(folder: Path) -> list[Path]:
+ENDS = ("", '">', "'>", "`}", "}}", "]]>", "--></style>", "</textarea>", "</script>", "</title></svg>", "\\u003c", "&lt;")
+BEGINS = (
+    "<img src=x onerror=",
+    "<svg onload=",
+    "<details open ontoggle=",
+    "<body onload=",
+    "<iframe srcdoc=",
+    "<a href=javascript:",
+    "<input autofocus onfocus=",
+)
+BEGINS = (
+    *BEGINS,
+    "<video><source onerror=",
+    "<math><mtext><img src=x onerror=",
+    "<script>",
+    "${",
+    "{{",
+    "#{",
+    "<%=",
+    "`${",
+    "[x](javascript:",
+    "![x](data:text/html,",
+)
+QUOTES = (("", ""), ('"', '"'), ("'", "'"), ("`", "`"))
+
+
+def payloads(n: int) -> list[str]:
+    """PAYLOADS and others drawn from the parts that such are made of, `n` in all."""
+    rng = random.Random(18)
+    drawn: dict[str, None] = dict.fromkeys(PAYLOADS)
+    while len(drawn) < n:
+        begin, (before, behind) = rng.choice(BEGINS), rng.choice(QUOTES)
+        begin = "".join(rng.choice((letter, letter.upper())) for letter in begin) if rng.random() < 0.3 else begin
+        drawn[f"{rng.choice(ENDS)}{begin}{before}window.hacked({len(drawn)}){behind}{rng.choice((' ', '>', '}', '}}', ')', '//', '</script>'))}"] = None
+    return list(drawn)
+
+
+def hostile_files(folder: Path, payloads: list[str]) -> list[Path]:
     """Payloads in text, headings, title, JSON-LD, tables and file names."""
     lines = "\n\n".join(
         f"## Heading {payload}\n\nThe password of the harbour is written here. {payload}\n\n| a | {payload} |\n|---|---|\n| {payload} | b |"
-        for payload in PAYLOADS
+        for payload in payloads
     )
     markdown = folder / "note ${window.hacked(1)} {{x}} `y`.md"
     markdown.write_text(f"# {PAYLOADS[0]}\n\n{lines}\n")
-    json_ld = json.dumps({"@type": "Article", "name": " ".join(PAYLOADS)}).replace("</", "<\\/")
-    escaped = "".join(f"<h2>{payload.replace('<', '&lt;')}</h2><p>The password of the harbour. {payload.replace('<', '&lt;')}</p>" for payload in PAYLOADS)
+    json_ld = json.dumps({"@type": "Article", "name": " ".join(payloads)}).replace("</", "<\\/")
+    escaped = "".join(f"<h2>{payload.replace('<', '&lt;')}</h2><p>The password of the harbour. {payload.replace('<', '&lt;')}</p>" for payload in payloads)
     page = folder / "page <img src=x onerror=window.hacked(2)>.html"
     page.write_text(
         f"<title>{PAYLOADS[1]} {PAYLOADS[2]} &lt;img src=x onerror=window.hacked(3)&gt;</title><script type='application/ld+json'>{json_ld}</script>{escaped}"
@@ -42,14 +80,17 @@ def hostile_files(folder: Path) -> list[Path]:
     return [markdown, page]
 
 
-def test_document_text_never_becomes_markup_template_or_script(running_app: RunningApp, open_page: OpenPage, tmp_path: Path) -> None:
+def test_document_text_never_becomes_markup_template_or_script(
+    running_app: RunningApp, open_page: OpenPage, tmp_path: Path, record_attack: RecordAttack
+) -> None:
     page = open_page("about:blank")
     calls: list[object] = []
     page.expose_function("hacked", lambda *arguments: calls.append(arguments))
     page.on("dialog", lambda dialog: (calls.append(dialog.message), dialog.dismiss()))
     page.goto(running_app.url)
     wait_ready(page)
-    for path in hostile_files(tmp_path):
+    files = hostile_files(tmp_path, payloads(COUNTS.payloads))
+    for path in files:
         page.get_by_text("Change document").click()
         page.get_by_role("tab", name="Upload").click()
         if page.locator("#qx-files button[aria-label*='lear'], #qx-files button[aria-label*='emove']").count():
@@ -58,7 +99,7 @@ def test_document_text_never_becomes_markup_template_or_script(running_app: Runn
         expect(page.locator("#qx-files")).to_contain_text(path.suffix, timeout=30_000)
         before = page.locator("#qx-header .qx-doc-title").inner_text()
         page.locator("#qx-open-files").click()
-        expect(page.locator("#qx-header .qx-doc-title")).not_to_have_text(before, timeout=60_000)
+        expect(page.locator("#qx-header .qx-doc-title")).not_to_have_text(before, timeout=180_000)  # a campaign's has some thousand chunks
         page.locator("#qx-question textarea").fill("What is the password of the harbour? " + " ".join(PAYLOADS))
         page.locator("#qx-run").click()
         expect(page.locator("#qx-steps .qx-stop")).to_contain_text("Stopped", timeout=60_000)
@@ -78,6 +119,7 @@ def test_document_text_never_becomes_markup_template_or_script(running_app: Runn
     page.evaluate("window.hacked('the hook itself works')")
     settle(page)
     assert calls == [("the hook itself works",)]
+    record_attack("payloads of markup, template and script, in documents shown in Chromium", COUNTS.payloads, f"none ran, in {len(files)} kinds of documents")
 
 
 @pytest.mark.parametrize(

@@ -10,12 +10,13 @@ from pathlib import Path
 import pytest
 
 from app import visitors
+from app.comparing import ComparisonOrder, Comparisons, CutRow
 from app.evaluating import OWN, EvaluationOrder, Evaluations, available_tasks
 from app.experimenting import Experiments
 from app.explorer import Explorer
 from app.fairness import FairLine, place
-from app.opening import open_content, open_pasted
-from app.services import RunInView, Services
+from app.opening import open_content, open_pasted, open_sample
+from app.services import PLAIN, RunInView, Services
 from app.session import Session
 from app.settings import Settings
 from app.visitors import (
@@ -34,12 +35,14 @@ from app.visitors import (
 from core.config import EpisodeConfig
 from core.errors import BadRequest, RunNotFound
 from core.experiments import ExperimentLog, export_runs, new_evaluation, new_run_id
+from core.ingest import read_pasted
 from core.opening import OpenProgress
+from core.tasks.samples import list_samples
 from tests.core.evaluate.rows import make_row
 
 PUBLIC, LOCAL = Settings(public=True), Settings()
-KEY_A, KEY_B = "0a" * 16, "0b" * 16
-A, B = (owner_of(PUBLIC, key) for key in (KEY_A, KEY_B))
+KEY_A, KEY_B, KEY_C = "0a" * 16, "0b" * 16, "0c" * 16
+A, B, C = (owner_of(PUBLIC, key) for key in (KEY_A, KEY_B, KEY_C))
 QUERY = "where was the apple before the hallway ?"
 CONFIG = EpisodeConfig(step_budget=4)
 TEXT = "\n\n".join(f"{('john', 'mary')[i % 2]} travelled to the {('hallway', 'garden', 'office')[i % 3]} on day {i} ." for i in range(30))
@@ -248,11 +251,59 @@ def test_only_what_has_to_be_embedded_counts() -> None:
 
 
 def test_what_is_too_much_is_refused_before_it_is_embedded(explorer: Explorer, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(visitors, "TOKENS_PER_DAY", 100)
-    with pytest.raises(BadRequest, match="of the 100 that a visitor has for a day"):
+    opened(explorer, A)
+    spent = explorer.services.allowance.read_today(A)
+    monkeypatch.setattr(visitors, "TOKENS_PER_DAY", spent)
+    assert opened(explorer, A).corpus, "its vectors are known by now"
+    with pytest.raises(BadRequest, match=f"and 0 of the {spent} that a visitor has for a day"):
         opened(explorer, A, TEXT.replace("garden", "meadow"))
-    assert opened(explorer, None, TEXT.replace("garden", "meadow")).corpus
-    assert opened(explorer, A, TEXT.replace("garden", "meadow")).corpus, "its vectors are known by now"
+
+
+@pytest.fixture
+def nothing_known(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Empty caches."""
+    monkeypatch.setenv("QRAG_HOME", str(tmp_path / "home"))
+
+
+@pytest.mark.usefixtures("nothing_known")
+def test_what_opening_costs_a_visitor_says_nothing_of_others(explorer: Explorer) -> None:
+    """Whoever opens a text that somebody else has opened, in whatever way, is told and charged what the first one was."""
+    services = explorer.services
+    _, run = advanced(explorer, opened(explorer, A))
+    share(services, run)
+
+    def costs(owner: str | None) -> list[tuple[int, int]]:
+        """(chunks embedded, tokens charged) of each way."""
+        told = []
+        for way in (
+            lambda: services.attach(run.run_id, owner=owner).documents.n_embedded,
+            lambda: explorer.documents(opened(explorer, owner, TEXT.replace("john", "ann"))).n_embedded,
+            lambda: explorer.documents(explorer.change_agent(opened(explorer, owner), PLAIN)).n_embedded,
+            lambda: sum(row.n_embedded for row in cut(opened(explorer, owner))),
+            lambda: Experiments(services).replay(run.run_id, owner, lambda _: None).n_embedded_again,
+        ):
+            before = services.allowance.read_today(owner)
+            told.append((way(), services.allowance.read_today(owner) - before))
+        return told
+
+    def cut(session: Session) -> tuple[CutRow, ...]:
+        return Comparisons(services).across_cuts(explorer.documents(session), ComparisonOrder(QUERY, (), 3), lambda _: None)
+
+    first = costs(B)
+    assert [n_embedded > 0 and charged > 0 for n_embedded, charged in first] == [True, True, True, True, False]
+    assert costs(C) == first
+    assert costs(B) == [(0, 0)] * 5, "their own openings are known"
+
+
+@pytest.mark.usefixtures("nothing_known")
+def test_the_projects_own_documents_are_embedded_once_for_all(explorer: Explorer) -> None:
+    how = (explorer.services.default_checkpoint, lambda _: None)
+    key = list_samples()[1].key
+    first, second = (explorer.documents(open_sample(explorer, Session(owner=owner), key, *how)) for owner in (A, B))
+    assert first.n_embedded > 0
+    assert (second.n_embedded, explorer.services.allowance.read_today(B)) == (0, 0)
+    beside = [*second.workspace.documents, read_pasted(TEXT)]
+    assert explorer.documents(explorer.open(Session(owner=B), beside, how[0])).n_embedded > first.n_embedded, "with a text of their own it is theirs"
 
 
 def test_one_more_document_closes_the_visitors_own_oldest(explorer: Explorer) -> None:

@@ -326,6 +326,17 @@ def test_a_sampled_episode_of_a_batch_replays(core: Command, tiny_checkpoints: d
         assert replay["holds"], replay["summary"]
 
 
+def test_a_run_logged_with_a_seed_above_those_of_episodes_replays(
+    core: Command, tiny: tuple[object, ...], tiny_checkpoints: dict[str, Path], tmp_path: Path
+) -> None:
+    """Seeds of episodes went up to 2^32 once; a run is made again from the seed that stands in its config."""
+    log = ("--log", tmp_path / "runs.duckdb")
+    (trace,) = core("trace", *tiny, *log, "--temperature", 3, "--seed", 2**32 - 1)
+    (run,) = core("runs", "list", *log, "--json")[0]["runs"]
+    (replay,) = core("runs", "replay", run["run_id"], *log, "--checkpoint", tiny_checkpoints["relative10"])
+    assert (trace["config"]["seed"], replay["holds"]) == (2**32 - 1, True)
+
+
 def test_log_without_a_name_is_the_default_log(core: Command, tiny: tuple[object, ...], home: Path) -> None:
     core("trace", *tiny, "--log")
     assert (home / "log.duckdb").exists()

@@ -73,6 +73,15 @@ def test_sparc_is_a_method_of_compare_with_an_answer(chunks: Path, core: Output)
     assert values["methods"]["bm25"]["ranked"][0]["chunk_id"] == FIRST_HOP
 
 
+def test_sparc_compares_episodes_of_every_id(core: Output, tmp_path: Path) -> None:
+    """Of 32 bits, e1 and e2 draw a seed of the lower half, e0 and e3 one of the upper half, which SPARC refuses."""
+    (tmp_path / "episodes.jsonl").write_text("".join(json.dumps({"id": f"e{i}", "query": QUESTION, "chunks": STORY}) + "\n" for i in range(4)))
+    flags = ("--checkpoint", "base", "--methods", "sparc", "--k", 2, "--json")
+    compared = [json.loads(line) for line in core("compare", "--episodes", tmp_path / "episodes.jsonl", *flags).splitlines()]
+    assert [one["id"] for one in compared] == ["e0", "e1", "e2", "e3"]
+    assert all(FIRST_HOP in one["methods"]["sparc"]["evidence"] for one in compared)
+
+
 def test_a_study_makes_its_rows_once_and_its_tables_from_them(core: Output, data: Path, tmp_path: Path) -> None:
     rows = tmp_path / "rows.jsonl.gz"
     first = core("study", "sparc-first-round", "hotpotqa", "--data", data, "--n", 1, "--checkpoint", "base", "--rows", rows)

@@ -17,6 +17,9 @@ from tests.core.experiments.disk_full import N_CHUNKS
 from tests.core.experiments.recording import DOCUMENT, log_run, make_record, q_values, step_taken
 
 ROOT = Path(__file__).resolve().parents[3]
+BLOCK_BYTES = 262_144
+"""Of a DuckDB file."""
+N_FOLDED = 30
 
 
 @pytest.mark.parametrize("content", [b"", b"short", b"garbage " * 4000], ids=["empty", "short", "garbage"])
@@ -59,6 +62,66 @@ def test_damage_inside_the_file_costs_its_neighbourhood_and_not_the_log(path: Pa
         assert log.search(owner=None).total == 12
         new = log_run(log, make_record())
         assert log.get(new.run_id).n_steps == 3
+
+
+@pytest.mark.parametrize("n_blocks", [1, 2, 4, 8, 13], ids="{} blocks missing".format)
+@pytest.mark.parametrize("n_waiting", [0, 3], ids="{} runs not folded yet".format)
+def test_a_file_cut_short_is_told_on_opening_and_left_alone(path: Path, logs: dict[int, tuple[bytes, bytes]], n_blocks: int, n_waiting: int) -> None:
+    whole, beside = logs[n_waiting]
+    path.write_bytes(whole[: -n_blocks * BLOCK_BYTES])
+    waiting = Path(f"{path}.wal")
+    if beside:
+        waiting.write_bytes(beside)
+    for attempt in (ExperimentLog.open, open_log, open_reader):
+        with pytest.raises(LogError, match=r"was cut short and left as it is .* copy the whole file here again") as caught:
+            attempt(path)
+        assert "\n" not in str(caught.value)
+        assert path.read_bytes() == whole[: -n_blocks * BLOCK_BYTES]
+        assert not beside or waiting.read_bytes() == beside
+    path.write_bytes(whole)
+    with ExperimentLog.open(path) as log:
+        assert log.search(owner=None).total == N_FOLDED + n_waiting
+        assert all(log.get(row.run_id).n_steps == 3 for row in log.search(owner=None, limit=100).rows)
+
+
+@pytest.fixture(scope="module")
+def logs(tmp_path_factory: pytest.TempPathFactory) -> dict[int, tuple[bytes, bytes]]:
+    """(file, write-ahead log) by the number of runs in the second, as a killed process leaves them; N_FOLDED are in the first."""
+    return {n_waiting: _killed_log(tmp_path_factory.mktemp("logs") / "log.duckdb", n_waiting) for n_waiting in (0, 3)}
+
+
+def _killed_log(path: Path, n_waiting: int) -> tuple[bytes, bytes]:
+    with ExperimentLog.open(path) as log:
+        for _ in range(N_FOLDED):
+            log_run(log, make_record())
+        log.snapshot()
+        for _ in range(n_waiting):
+            log_run(log, make_record())
+        log.flush()
+        return path.read_bytes(), Path(f"{path}.wal").read_bytes() if n_waiting else b""
+
+
+def test_a_log_whose_last_blocks_are_not_in_use_opens(path: Path, tmp_path: Path) -> None:
+    """DuckDB leaves such blocks away, and its header counts them all the same."""
+    copy = tmp_path / "copy.duckdb"
+    with ExperimentLog.open(path) as log:
+        records = [make_record(n_chunks=N_CHUNKS) for _ in range(12)]
+        for record in records:
+            log.start(record, [DOCUMENT])
+            log.record(record.run_id, step_taken(record.run_id, 1, N_CHUNKS))
+            log.finish(record.run_id, "complete")
+            log.flush()
+        log.snapshot()
+        for record in records[1:]:
+            log.delete(record.run_id, None)
+        log.snapshot()
+        small = log_run(log, make_record())
+        log.snapshot().replace(copy)
+    with ExperimentLog.open(copy) as log:
+        [(counted,)] = log.read(lambda con: con.execute("SELECT total_blocks FROM pragma_database_size() WHERE database_name = 'log'").fetchall())
+        assert copy.stat().st_size < counted * BLOCK_BYTES
+        assert log.get(small.run_id).n_steps == 3
+        assert log.get(records[0].run_id).n_steps == 1
 
 
 def damage(path: Path, offset: int) -> None:

@@ -54,6 +54,17 @@ def test_json_is_lossless(log: ExperimentLog, other: ExperimentLog, tmp_path: Pa
     np.testing.assert_array_equal(other.documents(parent.run_id)[0].table.start, chunk_table().start)  # type: ignore[union-attr]
 
 
+def test_a_line_is_a_line_for_every_reader(log: ExperimentLog, other: ExperimentLog, tmp_path: Path) -> None:
+    """Some end it at other characters than a line feed, JavaScript's at U+2028; they come back as they were."""
+    text = "one\ntwo\rthree\x0bfour\x0cfive\x1csix\x85seven\u2028eight\u2029nine"
+    record = log_run(log, make_record(query=text), text=text)
+    file = export_runs(log, [record.run_id], "json", tmp_path / "one.jsonl")
+    assert file.read_text().splitlines() == file.read_text().split("\n")[:-1]
+    assert import_runs(other, file) == 1
+    run = other.get(record.run_id)
+    assert {run.record.query, *(step.text for step in run.trace.steps)} == {text}
+
+
 def test_an_id_that_is_taken_is_never_overwritten(log: ExperimentLog, tmp_path: Path) -> None:
     record = log_run(log, make_record())
     file = export_runs(log, [record.run_id], "json", tmp_path / "one.jsonl")

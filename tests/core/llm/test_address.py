@@ -43,7 +43,7 @@ def test_what_is_no_address_is_refused_without_being_repeated(text: str) -> None
     assert "canary" not in str(refused.value)
 
 
-@pytest.mark.parametrize("ip", ["8.8.8.8", "2606:4700:4700::1111", "64:ff9b::808:808"])
+@pytest.mark.parametrize("ip", ["8.8.8.8", "2606:4700:4700::1111", "64:ff9b::808:808", "::ffff:8.8.8.8", "2002:808:808::1"])
 def test_the_open_internet(ip: str) -> None:
     assert is_open(ip)
 
@@ -65,6 +65,22 @@ def test_the_open_internet(ip: str) -> None:
             "64:ff9b::7f00:1",
             "64:ff9b::a00:1",
         ),
+        # what clouds answer their machines with keys under: AWS and others, their IPv6, Alibaba, Azure, Oracle
+        *("::ffff:169.254.169.254", "fd00:ec2::254", "100.100.100.200", "168.63.129.16", "192.0.0.192"),
+        # NAT64 around the cloud's, NAT64 of a network's own, IPv4-compatible and translated, site-local
+        *(
+            "64:ff9b::a9fe:a9fe",
+            "64:ff9b:1::7f00:1",
+            "64:ff9b:1::808:808",
+            "::127.0.0.1",
+            "::10.0.0.1",
+            "::8.8.8.8",
+            "::ffff:0:127.0.0.1",
+            "fec0::1",
+            "feff::1",
+        ),
+        # 6to4 and Teredo around addresses inside, the client's under its mask; not given out
+        *("2002:a00:1::", "2002:a9fe:a9fe::1", "2002:a83f:8110::1", "2001:0:7f00:1:0:0:f7f7:f7f7", "2001:0:808:808:0:0:80ff:fffe", "4000::1", "2001:db8::1"),
     ],
 )
 def test_what_lies_inside(ip: str) -> None:
