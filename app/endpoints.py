@@ -17,7 +17,6 @@ import gradio as gr
 from gradio.context import LocalContext
 from gradio.routes import ORJSONResponse
 from pydantic import ConfigDict, ValidationError, validate_call
-from starlette.middleware import Middleware
 
 from app.api import Operations
 from app.explorer import RUNS_AT_ONCE
@@ -130,7 +129,7 @@ def server_options(settings: Settings) -> dict[str, Any]:
     """What the server under Gradio is made with; new for each, since Gradio adds to it."""
     return {
         "exception_handlers": {KeyError: refuse_call, TypeError: refuse_call},
-        "middleware": [Middleware(OwnPages, Addresses.of(settings)), Middleware(BoundedBodies)],
+        "middleware": [(OwnPages, (Addresses.of(settings),), {}), (BoundedBodies, (), {})],
         "lifespan": without_cors,
     }
 

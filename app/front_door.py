@@ -16,9 +16,8 @@ from dataclasses import dataclass
 from ipaddress import ip_address
 from typing import Any
 
-from gradio.route_utils import CustomCORSMiddleware
-from starlette.datastructures import Headers, MutableHeaders
-from starlette.responses import JSONResponse
+from gradio.route_utils import CustomCORSMiddleware, Headers, MutableHeaders
+from gradio.routes import JSONResponse
 
 from app.settings import Settings, name_of
 
@@ -120,7 +119,7 @@ async def without_cors(app: Any) -> AsyncIterator[None]:
 
     It stands before all other middleware and answers browsers' preflight questions by itself. Leans on Gradio's private middleware (6.31).
     """
-    app.user_middleware = [part for part in app.user_middleware if part.cls is not CustomCORSMiddleware]
+    app.user_middleware = [part for part in app.user_middleware if next(iter(part)) is not CustomCORSMiddleware]
     app.middleware_stack = None  # it was built for the server's start; the first request builds it anew
     yield
 

@@ -14,7 +14,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from math import ceil
 
-from fastapi import HTTPException
+from gradio.routes import HTTPException
 from pydantic import SecretStr
 
 from app.front_door import caller
