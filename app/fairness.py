@@ -51,8 +51,18 @@ class FairLine(list[Any]):
         self.insert(place([self._visitor_of(other) for other in self], self._visitor_of(event)), event)
 
 
+LOOK_PAUSE = 0.02
+"""Seconds between two looks for an event to work on. Gradio looks a thousand times a second: a tenth of a core, while nobody does anything."""
+PROGRESS_PAUSE = 0.1
+"""Seconds between two looks for progress to tell; Gradio looks a hundred times a second."""
+
+
 class PageQueue(Queue):
     """Gradio's queue, where a page's events of one kind of work never overtake each other."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
+        self.sleep_when_free, self.progress_update_sleep_when_free = LOOK_PAUSE, PROGRESS_PAUSE
 
     def get_events(self) -> tuple[list[Any], bool, str] | None:
         """The next one to work on, out of any line that has room; none of a page that the line is working for."""
