@@ -18,7 +18,7 @@ from core.hub.client import Hub
 ROOT = Path(__file__).resolve().parents[2]
 FOLDERS = ("app", "assets", "core", "sample_docs")
 FILES = ("LICENSE", "app.py", "requirements.txt")
-KINDS = frozenset({".css", ".html", ".js", ".json", ".md", ".png", ".py", ".safetensors", ".svg", ".txt"})
+KINDS = frozenset({".css", ".gz", ".html", ".js", ".json", ".md", ".png", ".py", ".safetensors", ".svg", ".txt"})
 """Suffixes of files in the folders that belong to the program."""
 
 MAX_FILE_BYTES = 10_000_000

@@ -17,7 +17,7 @@ from typing import overload
 import numpy as np
 
 
-@dataclass(frozen=True, eq=False, slots=True)
+@dataclass(frozen=True, eq=False, slots=True, weakref_slot=True)
 class Example:
     """A labelled question."""
 

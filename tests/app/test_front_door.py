@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import http.server
 import json
 import re
@@ -23,6 +22,7 @@ from app.endpoints import server_options
 from app.front_door import Addresses, OwnPages
 from app.lean import LeanBlocks
 from app.settings import Settings
+from tests import coroutines
 from tests.app.conftest import RunningApp, wait_ready
 from tests.app.raw_page import RawPage
 from tests.conftest import CHROMIUM_FLAGS, OpenPage
@@ -229,7 +229,7 @@ def test_websockets_are_closed_to_other_websites() -> None:
         await OwnPages(inner, Addresses.of(Settings()))(scope, None, send)
 
     for origin in ("https://evil.example", "http://localhost:7860"):
-        asyncio.run(connect(origin))
+        coroutines.run(connect(origin))
     assert [message["type"] for message in sent] == ["websocket.close", "websocket.accept"]
 
 

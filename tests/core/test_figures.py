@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -33,7 +34,8 @@ from core.studies.report import Chart, Line
 
 
 def trace_of(*q_values: float, threshold: float | None = 0.3, content: float | None = None) -> Trace:
-    steps = tuple(StepTaken(i, i, q, 1.0, q, None, "text", 1.0, content) for i, q in enumerate(q_values, start=1))
+    position = None if content is None else 3.5
+    steps = tuple(StepTaken(i, i, q, 1.0, q, position, "text", 1.0, content) for i, q in enumerate(q_values, start=1))
     return Trace(RunStarted("where ?", "qrag", "base", 9, EpisodeConfig(stop_threshold=threshold)), steps, Stopped("threshold", len(steps), 7, 0.25))
 
 
@@ -73,8 +75,14 @@ def test_parts_add_up_to_q() -> None:
     np.testing.assert_allclose(np.add(content.y, position.y), [0.9, 0.5])
 
 
-def test_a_run_without_positions_has_no_parts() -> None:
-    with pytest.raises(ValueError, match="no step has a position part"):
+def test_words_are_a_part_of_q() -> None:
+    steps = tuple(replace(step, position=None, words_q=0.25) for step in trace_of(0.9, 0.5, content=0.6).steps)
+    content, words = go.Figure(parts_figure(replace(trace_of(0.9), steps=steps))).data
+    assert (content.name, words.name, list(words.y)) == ("content", "words", [0.25, 0.25])
+
+
+def test_a_run_of_one_part_has_no_parts() -> None:
+    with pytest.raises(ValueError, match="Q of no step has more than one part"):
         parts_figure(trace_of(0.9))
 
 

@@ -78,9 +78,9 @@ def test_cancelling_ends_the_child_at_once():
 
 
 def test_a_conversion_that_takes_too_long_is_ended(monkeypatch):
-    monkeypatch.setattr(converter, "seconds_for", lambda _: 0.5)
+    monkeypatch.setattr(converter, "seconds_for", lambda _: 1)
     with Converter() as shared:
-        with pytest.raises(BadDocument, match=r"slow\.pdf takes longer to convert than 0\.5 s; open a part of it"):
+        with pytest.raises(BadDocument, match=r"slow\.pdf takes longer to convert than 1 s; open a part of it"):
             read_document(slow(), "slow.pdf", shared)
         assert shared.pid is None
 

@@ -6,6 +6,7 @@ import json
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,7 @@ from core.errors import BadRequest
 from core.events import Event, RunStarted, StepTaken, Stopped, Trace, event_from_json, event_to_json, fold
 from core.index import Corpus
 from core.qrag.agent import Agent, Episode
+from core.words import words_of
 
 CHUNKS = [
     "mary went to the kitchen .",
@@ -91,6 +93,23 @@ def test_content_and_position_parts_add_up_to_q(agents: dict[str, Agent], agent:
     assert first.content_q == pytest.approx(plain.scores.q_values[first.chunk_id], abs=1e-5)
     assert (plain.content_q, plain.position, plain.scores.positions) == (None, None, None)
     assert agents["none"].spec.position_kind == "none"
+
+
+def test_words_of_the_question_are_a_part_of_q(tiny_checkpoints: dict[str, Path], agents: dict[str, Agent], corpus: Corpus) -> None:
+    """The same in every state, in reviews too; without a weight nothing is counted."""
+    encoder = DualEncoder(tiny_checkpoints["none"], "cpu")
+    encoder.spec = encoder.spec.model_copy(update={"word_weight": 0.5})
+    counting, plain = Agent(encoder), agents["none"]
+    config = EpisodeConfig(step_budget=3, forced=((1, 5), (2, 1), (3, 6)), review_threshold=-10.0)
+    with_words, without = (fold(agent.run(QUERY, corpus, config)) for agent in (counting, plain))
+    shares = corpus.words.shares(words_of(QUERY))
+    assert [shares[i] > 0 for i in range(9)] == ["milk" in chunk for chunk in CHUNKS]
+    assert shares.max() == 1
+    for step, other in zip(with_words.steps, without.steps, strict=True):
+        np.testing.assert_allclose(step.scores.q_values - other.scores.q_values, 0.5 * shares, atol=1e-5)
+        assert step.content_q + step.words_q == pytest.approx(step.q_value, abs=1e-5)
+        assert (other.content_q, other.words_q) == (None, None)
+    np.testing.assert_allclose(np.subtract(with_words.stopped.review, without.stopped.review), 0.5 * shares[list(with_words.chosen)], atol=1e-5)
 
 
 def test_threshold_stops_before_acting(agent: Agent, corpus: Corpus) -> None:
