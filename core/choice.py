@@ -52,8 +52,8 @@ def choose(document: Document, specs: Mapping[str, CheckpointSpec]) -> Choice:
 
 
 def method_of(spec: CheckpointSpec) -> str:
-    """The method that searches a checkpoint best: an agent that learned something, else cosine and words."""
-    return "qrag" if spec.trained else "hybrid"
+    """The method that searches a checkpoint best: an agent that learned something or counts words, else cosine and words."""
+    return "qrag" if spec.trained or spec.word_weight else "hybrid"
 
 
 def is_story(document: Document) -> bool:

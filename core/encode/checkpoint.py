@@ -33,7 +33,7 @@ WEIGHTS = {"state": "state.safetensors", "action": "action.safetensors"}
 """File of each complete tower; an adapter lies in the folder `state` or `action` instead."""
 ASSETS = Path(__file__).resolve().parents[2] / "assets" / "checkpoints"
 MINILM = "sentence-transformers/all-MiniLM-L6-v2"
-DEFAULT_NAMES = ("narrative", "multi-hop", "base")
+DEFAULT_NAMES = ("narrative", "general", "multi-hop", "base")
 """The default checkpoint is the first of these that ships."""
 
 
@@ -84,6 +84,8 @@ class CheckpointSpec(BaseModel):
     rope_theta: float = Field(10000.0, gt=1)
     word_weight: float = Field(0.0, ge=0)
     """Factor on the words' part of Q: BM25 of the question over a chunk, divided by its largest over all chunks. 0: Q has no such part."""
+    reads_choices: bool = True
+    """False: a state is the question alone, so that what was chosen changes Q of nothing else: one search, taken chunk by chunk."""
     state_order: Literal["document", "choice"] = "document"
     """Order of the chosen chunks in the state text."""
     max_state_part_tokens: int = Field(64, ge=8)
@@ -303,7 +305,7 @@ def load_towers(folder: Path, spec: CheckpointSpec) -> Towers:
         if tower in adapters:
             merge_adapter(towers[tower], adapters[tower], f"{tower} of checkpoint {spec.name}")
         towers[tower].eval().requires_grad_(False)
-    newer = {"review_threshold": None, "word_weight": 0.0}  # an agent from before there were these keeps its name
+    newer = {"review_threshold": None, "word_weight": 0.0, "reads_choices": True}  # an agent from before there were these keeps its name
     unused = {name for name, value in newer.items() if getattr(spec, name) == value}
     decides = spec.model_dump_json(exclude={"scores", "description", "suits"} | unused)
     return Towers(

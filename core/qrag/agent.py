@@ -192,6 +192,8 @@ class Agent:
         return part
 
     def _state_parts(self, episode: Episode, chosen: Sequence[int]) -> tuple[str, list[str]]:
+        if not self.spec.reads_choices:
+            chosen = ()
         order = sorted(chosen) if self.spec.state_order == "document" else chosen
         return check_query(episode.query), [episode.corpus.text(chunk_id) for chunk_id in order]
 

@@ -166,7 +166,7 @@ def test_names_that_are_no_folders_are_refused(name: str, trainings: Trainings) 
         trainings.get(name)
 
 
-@pytest.mark.parametrize("name", ["base", "narrative", "multi-hop"])
+@pytest.mark.parametrize("name", ["base", "general", "narrative", "multi-hop"])
 def test_names_of_agents_that_ship_are_refused(name: str) -> None:
     with pytest.raises(BadRequest, match="ships with the app"):
         check_name(name)

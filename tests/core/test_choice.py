@@ -37,8 +37,8 @@ def test_prose_is_no_story() -> None:
     ("name", "kind", "expected"),
     [
         ("river-chronicle.txt", "text", Choice("narrative", "qrag")),
-        ("beacon-handbook.md", "markdown", Choice("base", "hybrid")),
-        ("river-chronicle.txt", "markdown", Choice("base", "hybrid")),
+        ("beacon-handbook.md", "markdown", Choice("general", "qrag")),
+        ("river-chronicle.txt", "markdown", Choice("general", "qrag")),
     ],
 )
 def test_samples_get_what_suits_them(name: str, kind: DocumentKind, expected: Choice) -> None:
@@ -47,4 +47,4 @@ def test_samples_get_what_suits_them(name: str, kind: DocumentKind, expected: Ch
 
 
 def test_a_novel_gets_no_agent_that_learned_on_stories() -> None:
-    assert choose(Document("novel", NOVEL, "text"), specs()) == Choice("base", "hybrid")
+    assert choose(Document("novel", NOVEL, "text"), specs()) == Choice("general", "qrag")

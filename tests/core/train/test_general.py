@@ -33,12 +33,12 @@ def data(tmp_path: Path) -> Path:
         (tmp_path / f"{name}.txt").write_text("\n\n".join(f"{filler(place)}\n\n{sentence(name, place)}" for place in PLACES))
         for i, place in enumerate(PLACES):
             quotes = [sentence(name, place)] if i % 2 else [sentence(name, place), sentence(name, PLACES[i - 1])]
-            kind = "single" if i % 2 else "bridge"
+            kind, question = "single" if i % 2 else "bridge", f"Who took the {place} lantern?"
             record = {
                 "id": f"{name}-{i}",
                 "document": f"{name}.txt",
                 "kind": kind,
-                "question": f"Who took the {place} lantern?",
+                "question": question,
                 "answer": name,
                 "support": quotes,
             }
