@@ -82,7 +82,7 @@ def test_a_line_a_question_and_method(core: Output, questions: Path, folder: Pat
         assert 0 <= row["answer_confidence"] <= 1
     by = {(row["id"], row["method"]): row for row in rows}
     assert {row["n_chunks"] for row in rows if row["document"] == "manual.md"} == {3}
-    assert {(row["document"], row["checkpoint"]) for row in rows if row["method"] == "auto"} == {("manual.md", "base"), ("story", "narrative")}
+    assert {(row["document"], row["checkpoint"]) for row in rows if row["method"] == "auto"} == {("manual.md", "general"), ("story", "narrative")}
     assert by["m 1", "auto"]["evidence"] == by["m 1", "hybrid"]["evidence"]
     assert by["m 1", "auto"]["covered"] == [True, True]
     assert list(summary) == methods
