@@ -134,10 +134,10 @@ def public_app(tmp_path_factory: pytest.TempPathFactory, tiny: Path) -> Iterator
 
 @pytest.fixture(scope="session")
 def book(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A third of a MB of a book: a real novel where the data sets are, else a generated story of that size."""
+    """Some chapters of a book: a real novel where the data sets are, else a generated story of that size."""
     path = tmp_path_factory.mktemp("book") / "angel.txt"
     novel = DATA / "books" / "eval" / "Trollope_Angel_1881.txt.gz"
-    path.write_bytes(gzip.decompress(novel.read_bytes())[:350_000] if novel.exists() else generate_narrative(80_000).text.encode())
+    path.write_bytes(gzip.decompress(novel.read_bytes())[:100_000] if novel.exists() else generate_narrative(24_000).text.encode())
     return path
 
 
