@@ -43,7 +43,8 @@ EXPLAIN = {
     "ms": "Wall clock of the step: embedding the state, scoring all chunks, choosing",
     "tokens": "Length of the chunk in tokens of the agent's encoder",
 }
-UNTRAINED = "No agent has learned documents like this one: these steps are of the untrained base. Hybrid, in Compare, finds more of what such questions need."
+UNTRAINED = "No agent has learned documents like this one: these steps are of the untrained base. Choose general, which finds more."
+ONE_SEARCH = "No agent has learned documents like this one yet: Q is meaning and words in one search, and does not change with what was found."
 """Told of documents that are open under it."""
 PAGE_CHARACTERS = 3_600
 """Text around a chunk that the reading pane shows at once."""
@@ -95,7 +96,7 @@ def document_header(documents: OpenDocuments | None) -> list[Node]:
         facts.append(f"{n_duplicates:,} repeated chunk{'s were' if n_duplicates > 1 else ' was'} left out.")
     facts += [f"{notice}." for notice in documents.notices]
     if not documents.agent.spec.trained:
-        facts.append(UNTRAINED)
+        facts.append(UNTRAINED if documents.agent.spec.reads_choices else ONE_SEARCH)
     n_json_ld = sum(len(document.json_ld) for document in workspace.documents)
     shares = ", ".join(f"{stage} {value:,.0f} ms" for stage, value in documents.milliseconds.items())
     nodes = [

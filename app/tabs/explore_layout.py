@@ -160,7 +160,7 @@ class ExploreLayout:
                 self.distribution_title = tree(elem_id="qx-distribution-title")
                 self.distribution = gr.Plot(show_label=False, elem_id="qx-distribution")
             with gr.Column(elem_classes="qx-card", min_width=260, visible=False) as self.parts_card:
-                gr.Markdown("### Content and position part of Q")
+                gr.Markdown("### Parts of Q")
                 self.parts = gr.Plot(show_label=False, elem_id="qx-parts")
         with gr.Column(elem_classes="qx-card"):
             self.evidence = tree(present.evidence(None, Session()), elem_id="qx-evidence")
