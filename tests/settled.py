@@ -9,16 +9,34 @@ from typing import Any
 
 from playwright.sync_api import Browser, BrowserContext, Page
 
-_COUNT = """() => {
+_COUNT = r"""() => {
   const due = window.qxDue = new Map();
   const { fetch, setTimeout, clearTimeout } = window;
+  const answered = new Set();
+  const joined = async (reply) => {
+    const { event_id } = await reply.clone().json();
+    if (event_id && !answered.has(event_id)) due.set(event_id, `the answer of ${event_id}`);
+  };
+  // A stream may outlive its last answer: where a second one was opened beside it, either may have brought them all.
+  const listen = async (reply) => {
+    let line = "";
+    for await (const part of reply.clone().body.pipeThrough(new TextDecoderStream())) {
+      const lines = (line + part).split("\n");
+      line = lines.pop();
+      for (const whole of lines.filter((one) => one.includes('"process_completed"'))) {
+        const { event_id } = JSON.parse(whole.slice("data:".length));
+        answered.add(event_id);
+        due.delete(event_id);
+      }
+    }
+  };
   window.fetch = (...given) => {
     const key = {}, url = String(given[0]?.url ?? given[0]), over = () => due.delete(key);
     if (url.includes("/heartbeat/")) return fetch(...given);
     due.set(key, url);
     const reply = fetch(...given);
-    // the stream of answers is open until all have come
-    reply.then((come) => url.includes("/queue/data") ? come.clone().text().finally(over).catch(() => {}) : over(), over);
+    if (url.includes("/queue/data")) reply.then(listen).catch(() => {});
+    (url.includes("/queue/join") ? reply.then(joined) : reply).then(over, over);
     return reply;
   };
   window.setTimeout = (run, after = 0, ...rest) => {
