@@ -33,6 +33,8 @@ class Example:
     """Accepted answers, the main one first."""
     kind: str = ""
     """What the data set calls its type: bridge, comparison, 3hop1, ..."""
+    word_shares: tuple[float, ...] = ()
+    """For training an agent that counts words: BM25 of the question over each chunk, divided by its largest over the whole document. Empty: 0 for all."""
 
     @property
     def own_texts(self) -> Sequence[str]:

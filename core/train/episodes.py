@@ -52,7 +52,7 @@ class Played:
 
 
 class _Table:
-    """The examples of a part as padded tensors: which row of the distinct texts each chunk is, what is free, what is support."""
+    """The examples of a part as padded tensors: which row of the distinct texts each chunk is, what is free, what is support, what words add."""
 
     def __init__(self, examples: Sequence[Example], device: torch.device) -> None:
         self.examples = examples
@@ -61,14 +61,17 @@ class _Table:
         self.row = row
         shape = (len(examples), max(len(example.chunks) for example in examples))
         rows, free, support = np.zeros(shape, dtype=np.int64), np.zeros(shape, dtype=bool), np.zeros(shape, dtype=bool)
+        word_shares = np.zeros(shape, dtype=np.float32)
         for i, example in enumerate(examples):
             n = len(example.chunks)
             rows[i, :n] = [row[text] for text in example.chunks]
             free[i, :n] = True
             support[i, list(example.support)] = True
+            word_shares[i, : len(example.word_shares)] = example.word_shares
         self.rows = torch.from_numpy(rows).to(device)
         self.free = torch.from_numpy(free).to(device)
         self.support = torch.from_numpy(support).to(device)
+        self.word_shares = torch.from_numpy(word_shares).to(device)
 
     def own_texts(self) -> set[str]:
         """Texts that are no noise: those worth a gradient as candidates."""
@@ -122,6 +125,7 @@ def play(towers: TrainableTowers, examples: Sequence[Example], config: TrainConf
             slow_chunks = towers.embed_chunks(table.texts, target=True) if config.target_towers else chunks.detach()
             slow_candidates = functional.embedding(table.rows, slow_chunks)
     candidates = functional.embedding(table.rows, chunks)
+    words = towers.spec.word_weight * table.word_shares
     chosen = [[] if supervised else _start(example, config, generator) for example in examples]
     n_given = [len(ids) for ids in chosen]
     ends = torch.tensor(
@@ -143,14 +147,14 @@ def play(towers: TrainableTowers, examples: Sequence[Example], config: TrainConf
         phases = scorer.phases(positions)
         texts = [(example.question, _state_texts(towers.spec, example, ids)) for example, ids in zip(examples, chosen, strict=True)]
         if t < n_steps:
-            state = towers.embed_states(texts)
-            scores = scorer.scores(state, candidates, phases).masked_fill(~free, _MASKED)
+            state = towers.embed_states(texts) if t == 0 or towers.spec.reads_choices else states[0]
+            scores = (scorer.scores(state, candidates, phases) + words).masked_fill(~free, _MASKED)
             n_tokens += towers.count_tokens(part for query, parts in texts for part in (query, *parts))
         if t > 0 and not supervised:
             with torch.no_grad():
                 fresh = config.target_towers or t == n_steps  # beyond the cap no online vector was made
                 slow = towers.embed_states(texts, target=True) if fresh else state.detach()
-                slow_scores = scorer.scores(slow, slow_candidates, phases).masked_fill(~free, _MASKED)
+                slow_scores = (scorer.scores(slow, slow_candidates, phases) + words).masked_fill(~free, _MASKED)
                 values[t] = _state_values(slow_scores, alpha, config)
         if t == n_steps:
             break
@@ -181,7 +185,8 @@ def play(towers: TrainableTowers, examples: Sequence[Example], config: TrainConf
         returns = lambda_returns(reward, values, gamma=config.gamma, trace_lambda=config.trace_lambda, ends=ends, bootstrap_at_cap=config.bootstrap_at_cap)
         rows = torch.stack([table.rows.gather(1, action[:, None])[:, 0] for action in actions])
         vectors = _with_gradient(towers, table, chunks, with_gradient, rows)
-        q_values = (torch.stack(states) * scorer.turn(functional.embedding(rows, vectors), scorer.phases(torch.stack(at)))).sum(-1) * taken
+        content = (torch.stack(states) * scorer.turn(functional.embedding(rows, vectors), scorer.phases(torch.stack(at)))).sum(-1)
+        q_values = (content + torch.stack([words.gather(1, action[:, None])[:, 0] for action in actions])) * taken
         td_loss = ((q_values - returns) ** 2).sum() / taken.sum()
     return Played(
         loss=ranking_loss if supervised else td_loss + config.ranking_weight * ranking_loss,
@@ -224,6 +229,8 @@ def _twins(example: Example) -> list[int]:
 
 
 def _state_texts(spec: CheckpointSpec, example: Example, chosen: Sequence[int]) -> list[str]:
+    if not spec.reads_choices:
+        return []
     order = sorted(chosen) if spec.state_order == "document" else chosen
     return [example.chunks[chunk_id] for chunk_id in order]
 

@@ -26,9 +26,9 @@ from core.types import Document
 from core.words import WordIndex, words_of
 
 TASK = "natural"
-CHUNK_TOKENS = 128
-"""Of the chunks trained on: what is served is longer, but an update costs by the token."""
-DISTRACTORS = 3
+CHUNK_TOKENS = 220
+"""Of the chunks, as they are served."""
+DISTRACTORS = 2
 """Of a question at each draw."""
 HARDEST = 24
 """Chunks of its document that a question's distractors are drawn from, and all of those of a validation question."""
@@ -44,6 +44,8 @@ class _Asked:
     support: tuple[str, ...]
     distractors: tuple[str, ...]
     """The likeliest to be mistaken first."""
+    word_shares: dict[str, float]
+    """Of these texts: BM25 of the question, divided by its largest over the document."""
 
 
 class GeneralMixture:
@@ -91,7 +93,8 @@ def _example(one: _Asked, texts: Iterable[str], rng: Random) -> Example:
     rng.shuffle(chunks)
     support = tuple(sorted(chunks.index(text) for text in dict.fromkeys(one.support)))
     question = one.question
-    return Example(question.id, TASK, question.question, tuple(chunks), support, question.answers, question.kind)
+    shares = tuple(one.word_shares.get(text, 0.0) for text in chunks)
+    return Example(question.id, TASK, question.question, tuple(chunks), support, question.answers, question.kind, shares)
 
 
 def _asked(questions: Iterable[DocumentQuestion], documents: DocumentFolder, tokenizer: FastTokenizer) -> Iterator[_Asked]:
@@ -117,6 +120,8 @@ def _asked_of(document: Document, name: str, questions: Iterable[DocumentQuestio
             continue
         support = [int((np.minimum(table.end, end) - np.maximum(table.start, start)).argmax()) for start, end in places]
         near = {chunk_id for row in support for chunk_id in (row - 1, row, row + 1)}
-        ranked = np.argsort(-words.scores(words_of(question.question)), kind="stable")[: HARDEST + len(near)].tolist()
-        distractors = [texts[chunk_id] for chunk_id in ranked if chunk_id not in near]
-        yield _Asked(question, tuple(texts[row] for row in support), tuple(distractors[:HARDEST]))
+        shares = words.shares(words_of(question.question))
+        ranked = np.argsort(-shares, kind="stable")[: HARDEST + len(near)].tolist()
+        distractors = [chunk_id for chunk_id in ranked if chunk_id not in near][:HARDEST]
+        of_texts = {texts[row]: float(shares[row]) for row in (*support, *distractors)}
+        yield _Asked(question, tuple(texts[row] for row in support), tuple(texts[row] for row in distractors), of_texts)

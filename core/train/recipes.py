@@ -56,14 +56,26 @@ _PARAGRAPHS = {
 _DOCUMENTS = {
     "description": "Finds the passages that answer questions about real documents: novels, manuals, pages, meetings. Counts words, reads no positions.",
     "position_kind": "none",
+    "normalize": True,
+    "scale": 1.0,
     "word_weight": 0.3,
+    "reads_choices": False,
     "max_chunk_tokens": 222,
     "max_state_part_tokens": 130,
     "chunk_tokens": {"structure": 220, "sentences": 220},
     "suits": ("html", "markdown", "text"),
     "step_budget": 4,
 }
-_DOCUMENT_SETTINGS = {"objective": "supervised", "position_kind": "none", "episodes": 8, "steps": 4, "learning_rate": 4e-4, "updates": 300, "n_validation": 40}
+_DOCUMENT_SETTINGS = {
+    "objective": "supervised",
+    "position_kind": "none",
+    "target_towers": False,
+    "episodes": 16,
+    "steps": 4,
+    "learning_rate": 4e-4,
+    "updates": 200,
+    "n_validation": 40,
+}
 _PARAGRAPH_SETTINGS = {"position_kind": "none", "episodes": 8, "steps": 4, "learning_rate": 4e-4, "updates": 640}
 
 RECIPES: dict[str, Recipe] = {
@@ -103,7 +115,6 @@ def plan_training(name: str, *, agent: str, source: Path | None = None, base: st
         base="." if Path(base).is_dir() else base,
         weights="adapters" if config.rank else "towers",
         halves=1,
-        scale=1 / 3,
-        **served,
+        **{"scale": 1 / 3} | served,
     )
     return Plan(config, spec, recipe.build(source, FastTokenizer(folder)), folder)

@@ -46,9 +46,9 @@ TowersOf = Callable[..., Watched]
 
 @pytest.fixture
 def towers_of(base: Path) -> TowersOf:
-    """`towers_of(with_targets=True)`: float32 towers away from their start, the targets (where there are any) elsewhere."""
+    """`towers_of(with_targets=True, **fields of the spec)`: float32 towers away from their start, the targets (where there are any) elsewhere."""
 
-    def build(*, with_targets: bool = True) -> Watched:
+    def build(*, with_targets: bool = True, **fields: Any) -> Watched:
         spec = CheckpointSpec(
             name="tiny",
             trained=True,
@@ -57,8 +57,7 @@ def towers_of(base: Path) -> TowersOf:
             halves=1,
             scale=1 / 3,
             vectors="float32",
-            position_kind="relative",
-            position_resolution=1 / 64,
+            **{"position_kind": "relative", "position_resolution": 1 / 64} | fields,
         )
         towers = Watched(spec, base, rank=4, with_targets=with_targets, device=CPU, seed=0)
         towers.warm, towers.states = set(), []
@@ -233,6 +232,24 @@ def test_the_ranking_loss_is_the_policys_cross_entropy_on_support(towers_of: Tow
     wanted = -float((q_values / 0.7).softmax(0)[list(support)].sum().log())
     assert out.ranking_loss == pytest.approx(wanted, rel=1e-3)
     assert float(out.loss.detach()) == pytest.approx(out.td_loss + 0.5 * wanted, rel=1e-3)
+
+
+def test_words_are_a_part_of_q(towers_of: TowersOf) -> None:
+    shares = (0.0, 1.0, 0.0, 0.25, 0.0, 0.5, 0.0, 0.0)
+    example = Example("counted", "made", QUESTION, LISTED.chunks, (1, 5), word_shares=shares)
+    plain, weighed = (played(towers_of(word_weight=weight), [example], steps=8) for weight in (0.0, 1e-4))
+    in_order_of_choice = (weighed.q_values - plain.q_values)[:, 0] / 1e-4  # so small a weight changes no choice
+    assert sorted(in_order_of_choice.tolist()) == pytest.approx(sorted(shares), abs=2e-2)
+    losses = [played(towers_of(word_weight=weight), [example], objective="supervised").ranking_loss for weight in (0.0, 0.1, 100.0)]
+    assert losses[0] > losses[1] > losses[2] == pytest.approx(0, abs=1e-3)
+
+
+@pytest.mark.parametrize("objective", ["pqn", "supervised"])
+def test_an_agent_that_reads_the_question_alone_is_trained_on_it_alone(towers_of: TowersOf, objective: str) -> None:
+    towers = towers_of(reads_choices=False, position_kind="none", position_resolution=None, with_targets=False)
+    outcome = played(towers, [LISTED], objective=objective, target_towers=False, soft_values=False)
+    assert len(outcome.taken) == (2 if objective == "supervised" else 3)
+    assert towers.states == [[]], "one state, embedded once"
 
 
 def test_exploration_keeps_to_the_best_chunks(towers_of: TowersOf) -> None:

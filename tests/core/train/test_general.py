@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from random import Random
 
+import numpy as np
 import pytest
 
 from core.encode.encoder import DualEncoder
@@ -67,6 +68,9 @@ def test_support_holds_the_quotes_among_passages_of_the_document(mixture: Genera
         assert len(example.support) <= 2
         assert len(set(example.chunks)) == len(example.chunks) >= len(support) + DISTRACTORS
         assert example.task == TASK
+        assert len(example.word_shares) == len(example.chunks)
+        best = example.chunks[int(np.argmax(example.word_shares))]
+        assert any(place in example.question and f"the {place} " in best for place in PLACES)
 
 
 def test_what_validates_is_never_trained_on(mixture: GeneralMixture) -> None:
