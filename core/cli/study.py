@@ -21,12 +21,13 @@ from core.cli.flags import add_llm_flags
 from core.cli.sparc import sparc_rows
 from core.config import EpisodeConfig
 from core.errors import BadRequest
+from core.evaluate.documents import DocumentRow, read_document_rows
 from core.evaluate.joining import join_chunks
 from core.evaluate.rows import EpisodeRow, read_rows, row_line
 from core.evaluate.run import BATCH, Setting, evaluate
 from core.experiments.atomic import write_whole
 from core.sparc.rows import SparcRow, read_sparc_rows, sparc_line
-from core.studies.registry import STUDIES, AnswerStudy, RowStudy, SparcStudy, TrainingStudy, Variation
+from core.studies.registry import STUDIES, AnswerStudy, DocumentStudy, RowStudy, SparcStudy, TrainingStudy, Variation
 from core.studies.report import Report, markdown
 from core.studies.trainings import read_training, trainings_in
 from core.svg import svg
@@ -60,6 +61,8 @@ def run_study(args: argparse.Namespace) -> int:
             report = _training_report(study, args)
         case AnswerStudy():
             report = study.report(_answer_rows(study, args))
+        case DocumentStudy():
+            report = study.report(_document_rows(args))
         case SparcStudy():
             report = study.report(_sparc_rows(study, args))
         case _:
@@ -97,6 +100,12 @@ def _answer_rows(study: AnswerStudy, args: argparse.Namespace) -> list[AnswerRow
     rows = list(answer_rows(args.tasks or study.tasks, study, args))
     _keep(args.rows, map(answer_line, rows))
     return rows
+
+
+def _document_rows(args: argparse.Namespace) -> list[DocumentRow]:
+    if args.rows is None or not args.rows.exists():
+        raise BadRequest(f"the study {args.name} reads rows; name their file with --rows, or make one with evaluate-documents --rows FILE")
+    return read_document_rows(args.rows)
 
 
 def _sparc_rows(study: SparcStudy, args: argparse.Namespace) -> list[SparcRow]:

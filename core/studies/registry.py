@@ -10,12 +10,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from core.answer.rows import AnswerRow
+from core.evaluate.documents import DocumentRow
 from core.evaluate.rows import EpisodeRow
 from core.sparc.evaluation import SparcVariation
 from core.sparc.events import SparcConfig, Strategy
 from core.sparc.rows import SparcRow
 from core.studies import stopping, sweeps, trainings
 from core.studies.answers import answers
+from core.studies.documents import documents
 from core.studies.report import Report
 from core.studies.scores import scores
 from core.studies.sparc import sparc
@@ -75,6 +77,14 @@ class AnswerStudy:
 
 
 @dataclass(frozen=True, kw_only=True)
+class DocumentStudy:
+    """A study of questions about whole documents. Its rows are made by `evaluate-documents --rows`."""
+
+    summary: str
+    report: Callable[[Sequence[DocumentRow]], Report]
+
+
+@dataclass(frozen=True, kw_only=True)
 class SparcStudy:
     """A study of SPARC and its baselines over pooled corpora."""
 
@@ -93,7 +103,8 @@ def _baseline(method: str, *strategies: Strategy, width: int = 3) -> SparcVariat
 
 _VANILLA = (_baseline("vanilla", "dense"), _baseline("vanilla", "bm25"), _baseline("vanilla", "qrag"))
 
-STUDIES: dict[str, RowStudy | TrainingStudy | AnswerStudy | SparcStudy] = {
+STUDIES: dict[str, RowStudy | TrainingStudy | AnswerStudy | DocumentStudy | SparcStudy] = {
+    "documents": DocumentStudy(summary="methods side by side on questions about whole documents, rows by evaluate-documents", report=documents),
     "scores": RowStudy(summary="every evaluation in one line", report=scores, tasks=("qa1", "qa2", "qa3", "qa4", "qa5"), step_budget=4),
     "methods": RowStudy(
         summary="the agent beside plain top-k, BM25 and multi-step without training, at the same number of chunks",

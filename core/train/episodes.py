@@ -139,7 +139,8 @@ def play(towers: TrainableTowers, examples: Sequence[Example], config: TrainConf
         free[i, ids] = False
     values = torch.zeros((n_steps + 1, len(examples)), device=towers.device)
     entropy, ranking_loss = torch.zeros(shape, device=towers.device), torch.zeros((), device=towers.device)
-    states, actions, at = [], [], []
+    states: list[torch.Tensor] = []
+    actions, at = [], []
     n_tokens = towers.count_tokens(table.texts)
 
     for t in range(n_values):
