@@ -67,4 +67,4 @@ def command(*arguments: str) -> None:
     """`python -m core`."""
     from core.cli import main
 
-    sys.exit(main(arguments))
+    sys.exit(main(list(arguments)))
