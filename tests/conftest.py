@@ -10,13 +10,16 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import settings
 from playwright.sync_api import Browser, BrowserContext, Page, Playwright, sync_playwright
+from xdist.scheduler import LoadFileScheduling
 
 from tests.hub_stand_in import TOKEN, HubStandIn, serve_hub
 from tests.settled import new_context
@@ -42,18 +45,32 @@ class Counts:
     """Over HTTP, with arguments that no caller would give."""
     visitors: int
     """Of one public app, each after what all others have."""
+    streams: int
+    """Runs with temperature, each compared as it came in with what a reload shows."""
 
 
 CAMPAIGN = bool(os.environ.get("QRAG_CAMPAIGN"))
 """Whether this is `make campaign`, which takes its time, and not the run for every change."""
 COUNTS = (
-    Counts(examples=500, hostile_files=20_000, kills=200, tunings=3, payloads=200, forged_calls=2_000, visitors=20)
+    Counts(examples=500, hostile_files=20_000, kills=200, tunings=3, payloads=200, forged_calls=2_000, visitors=20, streams=20)
     if CAMPAIGN
-    else Counts(examples=25, hostile_files=200, kills=3, tunings=1, payloads=14, forged_calls=60, visitors=4)
+    else Counts(examples=25, hostile_files=200, kills=3, tunings=1, payloads=14, forged_calls=60, visitors=4, streams=3)
 )
 
 settings.register_profile("qrag", max_examples=COUNTS.examples, deadline=None)  # a busy machine is no failure
 settings.load_profile("qrag")
+
+LONGEST = (
+    "tests/app/test_train_tab.py::test_own_questions_become_an_agent_in_explore",
+    "tests/app/test_explore.py::test_a_book_goes_through_upload_run_step_back_force_reload_replay",
+    "tests/app/test_evaluate_tab.py::test_evaluate_compare_calibrate_and_open_an_episode",
+    "tests/app/test_experiments_tab.py::test_find_open_replay_share_export_delete_import_and_continue",
+    "tests/app/test_train_tab.py::test_a_training_is_stopped_goes_on_and_ends_in_the_log",
+    "tests/app/test_explore.py::test_what_streams_in_is_what_a_reload_shows",
+    "tests/app/test_train_tab.py::test_a_killed_training_is_told_from_a_failed_one",
+    "tests/app/test_sparc_calls.py::test_the_model_of_the_app_answers_and_its_key_is_in_its_requests_alone",
+)
+"""Tests that begin first, each in whichever worker is free, and not with their files. They have servers of their own or share the least."""
 
 CHROMIUM_NAMES = ("chromium", "chromium-browser", "google-chrome")
 CHROMIUM_FLAGS = (
@@ -78,6 +95,22 @@ def pytest_configure(config: pytest.Config) -> None:
         os.environ["OMP_NUM_THREADS"] = "1"  # workers share the cores; threads of several on one core wait for each other
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """The longest first, so that none is left for the end."""
+    items.sort(key=lambda item: LONGEST.index(item.nodeid) if item.nodeid in LONGEST else len(LONGEST))
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LoadFileScheduling | None:
+    """With `--dist loadfile`, whole files but for the longest tests."""
+    return _LongestApart(config, log) if config.getvalue("dist") == "loadfile" else None
+
+
+class _LongestApart(LoadFileScheduling):
+    def _split_scope(self, nodeid: str) -> str:
+        return nodeid if nodeid in LONGEST else str(super()._split_scope(nodeid))
+
+
 ATTACK = "attack"
 """Name of the property under which a test leaves a row of the table at the end of a run."""
 RecordAttack = Callable[[str, int, str], None]
@@ -96,10 +129,18 @@ def record_attack(record_property: Callable[[str, object], None]) -> RecordAttac
     return record
 
 
+def summed(rows: Iterable[Sequence[Any]]) -> list[tuple[str, int, str]]:
+    """One row for an attack that several cases tried with the same outcome."""
+    tried: Counter[tuple[str, str]] = Counter()
+    for attack, n_tried, outcome in rows:
+        tried[attack, outcome] += n_tried
+    return [(attack, n_tried, outcome) for (attack, outcome), n_tried in tried.items()]
+
+
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     """Prints the table of attacks, in the Markdown of docs/security.md."""
     reports = [report for kind in ("passed", "failed") for report in terminalreporter.stats.get(kind, ()) if report.when == "call"]
-    rows = sorted(tuple(value) for report in reports for name, value in report.user_properties if name == ATTACK)
+    rows = sorted(summed(value for report in reports for name, value in report.user_properties if name == ATTACK))
     if rows:
         terminalreporter.section("attacks")
         lines = ["| attack | tried | what came of it |", "|---|---|---|", *(f"| {attack} | {n_tried:,} | {outcome} |" for attack, n_tried, outcome in rows)]

@@ -7,6 +7,7 @@ import os
 import socket
 import subprocess
 import sys
+import tempfile
 import time
 import urllib.request
 from collections.abc import Callable, Iterator
@@ -19,11 +20,12 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from core.tasks.narrative import generate_narrative
+from tests.app import forked
+from tests.app.forked import ROOT, Forked
 
 if TYPE_CHECKING:
     from app.services import Services
 
-ROOT = Path(__file__).resolve().parents[2]
 expect.set_options(timeout=15_000)  # playwright's five seconds are short for two workers with a browser each on two cores
 DATA = Path(os.environ.get("QRAG_DATA") or ROOT.parent / "shared" / "data")
 
@@ -40,42 +42,56 @@ class RunningApp:
 
     def command(self, *arguments: str) -> subprocess.CompletedProcess[str]:
         """`python -m core ...` beside the app."""
-        return subprocess.run([sys.executable, "-m", "core", *arguments], cwd=ROOT, env=self.environment, capture_output=True, text=True, timeout=300)
+        with tempfile.TemporaryDirectory() as folder:
+            output, errors = Path(folder) / "output", Path(folder) / "errors"
+            process = Forked(forked.command, arguments, self.environment, output, errors)
+            return subprocess.CompletedProcess(arguments, process.wait(300), output.read_text(), errors.read_text())
 
 
 StartApp = Callable[..., RunningApp]
 
 
-def start_process(home: Path, *flags: str) -> tuple[RunningApp, subprocess.Popen[bytes]]:
+Server = Forked | subprocess.Popen[bytes]
+
+
+def start_process(home: Path, *flags: str, imported: bool = True) -> tuple[RunningApp, Server]:
+    """A server that answers, and its process: `python app.py`, or the same as a fork of a process that has imported all of it."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     environment = {**os.environ, "QRAG_HOME": str(home)}
-    with (home / "app.out").open("wb") as output:
-        process = subprocess.Popen([sys.executable, "app.py", "--port", str(port), *flags], cwd=ROOT, env=environment, stdout=output, stderr=output)
+    output = home / "app.out"
+    output.write_bytes(b"")
+    process: Server
+    if imported:
+        process = Forked(forked.serve, ("--port", str(port), *flags), environment, output)
+    else:
+        with output.open("wb") as stream:
+            process = subprocess.Popen([sys.executable, "app.py", "--port", str(port), *flags], cwd=ROOT, env=environment, stdout=stream, stderr=stream)
     app = RunningApp(f"http://127.0.0.1:{port}", environment, home, process.pid)
-    for _ in range(600):
-        assert process.poll() is None, (home / "app.out").read_text()
+    until = time.monotonic() + 120
+    while time.monotonic() < until:
+        assert process.poll() is None, output.read_text()
         try:
             urllib.request.urlopen(app.url, timeout=5).close()
             return app, process
         except OSError:
-            time.sleep(0.2)
+            time.sleep(0.05)
     process.kill()
-    raise AssertionError("the app did not answer within two minutes: " + (home / "app.out").read_text())
+    raise AssertionError("the app did not answer within two minutes: " + output.read_text())
 
 
 @pytest.fixture
 def start_app(tmp_path: Path) -> Iterator[StartApp]:
     """Starts the app on the test's home folder; again after a stop, as after a restart."""
-    processes: list[subprocess.Popen[bytes]] = []
+    processes: list[Server] = []
 
-    def start(*flags: str, kill_last: bool = False) -> RunningApp:
+    def start(*flags: str, kill_last: bool = False, imported: bool = True) -> RunningApp:
         for process in processes:
             process.kill() if kill_last else process.terminate()
             process.wait(20)
         processes.clear()
-        app, process = start_process(tmp_path, *flags)
+        app, process = start_process(tmp_path, *flags, imported=imported)
         processes.append(process)
         return app
 
@@ -86,13 +102,13 @@ def start_app(tmp_path: Path) -> Iterator[StartApp]:
 
 
 @contextmanager
-def served(home: Path, *flags: str) -> Iterator[RunningApp]:
+def served(home: Path, *flags: str, imported: bool = True) -> Iterator[RunningApp]:
     """One app until the block is left."""
-    app, process = start_process(home, *flags)
+    app, process = start_process(home, *flags, imported=imported)
     try:
         yield app
     finally:
-        process.terminate()
+        process.kill()
         process.wait(20)
 
 

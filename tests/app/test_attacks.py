@@ -17,7 +17,7 @@ import pytest
 
 from app.settings import Settings
 from app.visitors import owner_of
-from tests.app.conftest import RunningApp, start_process
+from tests.app.conftest import RunningApp, served
 from tests.app.raw_page import RawPage, named
 from tests.app.test_api import FUNCTIONS, PLACES, call
 from tests.conftest import COUNTS, RecordAttack
@@ -51,10 +51,8 @@ class Holder:
 @pytest.fixture(scope="module")
 def public_app(tmp_path_factory: pytest.TempPathFactory, tiny: Path) -> Iterator[RunningApp]:
     """A public app with an agent that runs in milliseconds."""
-    app, process = start_process(tmp_path_factory.mktemp("home"), "--public", "--checkpoint", str(tiny))
-    yield app
-    process.terminate()
-    process.wait(20)
+    with served(tmp_path_factory.mktemp("home"), "--public", "--checkpoint", str(tiny)) as app:
+        yield app
 
 
 def settled(url: str) -> Holder:

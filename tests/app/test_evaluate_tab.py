@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from playwright.sync_api import Page, expect
 
@@ -176,7 +176,6 @@ ROWS = [
 ]
 
 
-@settings(max_examples=40, deadline=None)
 @given(st.floats(-0.5, 1.5))
 def test_a_threshold_is_looked_at_as_evaluate_would_measure_it(threshold: float) -> None:
     rows = [replace(row, stop_threshold=threshold) for row in ROWS]

@@ -10,7 +10,7 @@ from playwright.sync_api import Page, expect
 
 from core.encode.checkpoint import find_checkpoint, read_spec
 from tests.app.conftest import RunningApp, StartApp, upload, wait_ready
-from tests.conftest import OpenPage
+from tests.conftest import COUNTS, OpenPage
 from tests.settled import settle
 
 CARDS = "#qx-steps .qx-step"
@@ -46,7 +46,7 @@ def test_first_visit_shows_three_hops_after_one_click(running_app: RunningApp, o
 
 
 def test_a_book_goes_through_upload_run_step_back_force_reload_replay(start_app: StartApp, open_page: OpenPage, book: Path) -> None:
-    app = start_app("--checkpoint", "base")  # it never stops early
+    app = start_app("--checkpoint", "base", imported=False)  # it never stops early
     page = open_page(app.url)
     wait_ready(page)
     upload(page, book, seconds=500)
@@ -85,7 +85,7 @@ def test_a_book_goes_through_upload_run_step_back_force_reload_replay(start_app:
     assert chosen(page) == child_choice
     expect(page.locator("#qx-question textarea")).to_have_value("Who inherits the house?")
 
-    app = start_app("--checkpoint", "base", kill_last=True)
+    app = start_app("--checkpoint", "base", kill_last=True, imported=False)
     page = open_page(f"{app.url}/?run={first_run}")
     wait_ready(page, seconds=120)
     expect(page.locator(CARDS)).to_have_count(4, timeout=60_000)
@@ -283,7 +283,7 @@ def test_what_streams_in_is_what_a_reload_shows(running_app: RunningApp, open_pa
     errors: list[str] = []
     page.on("console", lambda message: errors.append(message.text) if message.type == "error" else None)
     wait_ready(page)
-    for seed in range(10, 15):
+    for seed in range(10, 10 + COUNTS.streams):
         _set_number(page, "#qx-budget", 8)
         _set_number(page, "#qx-temperature", 0.1)
         page.locator("#qx-stops input").uncheck()

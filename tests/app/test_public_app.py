@@ -81,7 +81,7 @@ def test_one_who_queues_much_does_not_hold_up_the_others(public_app: RunningApp)
 def test_those_who_sign_in_are_their_names_and_secrets_stay_secret(tmp_path: Path, tiny: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     passwords = {"ann": "canary-5d0c2f7b91", "bob": "canary-e83a6604cd"}
     monkeypatch.setenv("QRAG_USERS", " ".join(f"{name}:{password}" for name, password in passwords.items()))
-    with served(tmp_path, "--public", "--checkpoint", str(tiny)) as app:
+    with served(tmp_path, "--public", "--checkpoint", str(tiny), imported=False) as app:
         assert httpx.get(f"{app.url}/config").status_code == 401
         with pytest.raises(httpx.HTTPStatusError):
             RawPage(app.url, ("ann", passwords["bob"]))

@@ -234,14 +234,16 @@ def test_reading_an_archive_can_be_cancelled_between_files():
         read_documents(make_zip({"a.txt": "a", "b.txt": "b"}), "z.zip", on_part=cancel)
 
 
-def test_drawings_within_drawings_are_bounded(monkeypatch):
+def test_drawings_within_drawings_are_bounded(monkeypatch, record_attack):
     monkeypatch.setattr(convert, "MAX_PDF_FORMS", 200)
     assert "deep" in convert.convert(make_nested_pdf(5), "pdf", "a.pdf").markdown
     with pytest.raises(BadDocument, match=r"a\.pdf draws more than 200 pages and forms; print the pages"):
         convert.convert(make_nested_pdf(8), "pdf", "a.pdf")
+    record_attack("PDFs whose drawings draw each other", 2, "read below the bound, refused in a sentence beyond")
 
 
-def test_a_chapter_is_read_once_however_often_it_is_listed():
+def test_a_chapter_is_read_once_however_often_it_is_listed(record_attack):
     document = read_document(make_repeating_epub(200), "a.epub")
     assert document.text == "# One\n\nThe ferry left at six."
     assert document.notices[-1] == "Its list of chapters names some again, 199 times; each was read once."
+    record_attack("a chapter named again by its EPUB", 199, "read once")

@@ -104,10 +104,11 @@ def test_a_fence_in_the_text_swallows_nothing():
 
 
 @pytest.mark.parametrize("tag", ["div", "ul><li", "table><tr><td", "blockquote", "b><i", "h1"])
-def test_five_thousand_levels_become_flat_text_with_a_notice(tag):
+def test_five_thousand_levels_become_flat_text_with_a_notice(tag, record_attack):
     document = read_document(f"<{tag}>".encode() * 5_000 + b"CORE", "deep.html")
     assert "CORE" in document.text
     assert document.notices == ("Elements nested more than 100 levels deep became plain text.",)
+    record_attack("pages whose elements are nested 5,000 deep", 1, "flat text and a notice")
 
 
 HOSTILE = [
@@ -134,9 +135,10 @@ HOSTILE = [
 
 
 @pytest.mark.parametrize("piece", HOSTILE)
-def test_hostile_repetition_stays_linear(piece):
+def test_hostile_repetition_stays_linear(piece, record_attack):
     page = f"<p>{'BEGIN ' * 9}</p>" + piece * 3_000  # quadratic reading would need minutes
     assert text_of(page).startswith("BEGIN BEGIN")
+    record_attack("pages of one piece of markup, 3,000 times", 1, "read in time that grows with their length")
 
 
 @pytest.mark.parametrize(
