@@ -32,7 +32,7 @@ from core.ingest import chunk_document, default_chunker
 from core.qrag.agent import Agent, Episode
 from core.report import trace_json
 from core.retrievers import METHODS, AgentRetriever, retrieve_all
-from core.runs import log_sparc, log_trace, replay_run
+from core.runs import log_sparc, log_trace, replay_run, replay_sparc
 from core.sparc.retriever import SPARC, SparcRetriever
 from core.train.blend import blend
 from core.types import Workspace
@@ -206,7 +206,11 @@ def run_replay(args: argparse.Namespace) -> int:
         if reader.notice:
             _say(reader.notice)
     encoder = load_encoder(args.checkpoint or run.record.checkpoint, args.device)
-    replay = replay_run(run, documents, encoder, progress_printer())
+    if run.record.method == SPARC:
+        plain = load_encoder("base", args.device) if encoder.spec.trained else encoder
+        replay = replay_sparc(run, documents, encoder, plain, load_reader(device=args.device), progress_printer())
+    else:
+        replay = replay_run(run, documents, encoder, progress_printer())
     _print_json(replay.to_json())
     return 0 if replay.report.holds else 1
 

@@ -6,6 +6,7 @@ from random import Random
 
 import pytest
 
+from core.answer.reader import load_reader
 from core.encode.encoder import DualEncoder, load_encoder
 from core.encode.tokens import FastTokenizer
 from core.evaluate.run import Setting, evaluate
@@ -13,9 +14,13 @@ from core.evaluate.summary import summarise
 from core.events import fold
 from core.index import Corpus
 from core.ingest import read_document
-from core.opening import open_corpus
+from core.opening import index_workspace, open_corpus
 from core.qrag.agent import Agent
 from core.retrievers import AgentRetriever
+from core.sparc.build import build_agents, build_retrievals
+from core.sparc.events import SparcConfig
+from core.sparc.run import run_sparc
+from core.sparc.trace import fold_sparc
 from core.tasks.babi_world import TASKS, tell_babi
 from core.tasks.babilong import compose_chunks
 from core.tasks.example import Example
@@ -61,6 +66,20 @@ def test_a_first_visit_sees_three_hops_and_nothing_else(encoders: dict[str, Dual
     assert set(trace.chosen) == supporting(corpus, question)
     assert trace.stopped is not None
     assert trace.stopped.reason == "threshold"
+
+
+def test_sparc_without_a_language_model_answers_every_question_of_the_first_sample(encoders: dict[str, DualEncoder]) -> None:
+    """With all that ships, at its defaults: among its branches the one whose evidence is complete wins, however sure the reader is of another."""
+    first, encoder, plain, config = list_samples()[0], encoders["narrative"], encoders["base"], SparcConfig()
+    own = open_corpus([read_document(first.path.read_bytes(), first.path.name)], encoder).corpus
+    beside = index_workspace(own.workspace, plain).corpus
+    retrievals = build_retrievals(config, encoder, plain, lambda one: own if one is encoder else beside)
+    agents = build_agents(None, load_reader(device="cpu"), config)
+    assert len(first.questions) == 10
+    for question in first.questions:
+        trace = fold_sparc(run_sparc(question.question, own, agents, retrievals, config))
+        assert (question.id, trace.answer) == (question.id, question.answer)
+        assert supporting(own, question) <= set(trace.note.chunk_ids)
 
 
 def stories(tokenizer: FastTokenizer) -> list[Example]:
