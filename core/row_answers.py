@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
-from itertools import batched
+from itertools import islice
 
 from core.answer.evidence import answer_evidence
 from core.answer.protocol import Reader
@@ -23,7 +23,8 @@ BATCH = 32
 
 def with_answers(rows: Iterable[EpisodeRow], examples: Iterable[Example], reader: Reader) -> Iterator[EpisodeRow]:
     """The rows in order, with answer EM and F1 where the example knows its answer. `examples`: a row's own at its place."""
-    for batch in batched(zip(rows, examples, strict=True), BATCH):
+    pairs = zip(rows, examples, strict=True)
+    while batch := list(islice(pairs, BATCH)):
         asked = [(row, example) for row, example in batch if example.answers]
         evidence = [{chunk_id: example.chunks[chunk_id] for chunk_id in own_evidence(row)} for row, example in asked]
         answers = iter(answer_evidence(reader, [example.question for _, example in asked], evidence))
