@@ -24,7 +24,7 @@ from core.config import EpisodeConfig
 from core.events import Trace
 from core.experiments.page import review_words
 from core.qrag.influence import Influence
-from core.retrievers import Bm25, Hybrid, Threshold, TopK
+from core.retrievers import Bm25, Hybrid, Threshold, TopK, cut_short
 from core.sparc.retriever import SPARC, SparcRetriever
 from core.tiles import tile
 from core.types import Workspace
@@ -36,7 +36,7 @@ SENTENCES = {
     "topk": "The chunks nearest to the question by the untrained encoder, all at once: what a usual RAG system retrieves",
     "hybrid": "Top-k and BM25 in one sum, all at once: the cosine with the question, and a bonus for sharing its rare words",
     "bm25": "The chunks that share the rarest words with the question, all at once; no encoder",
-    "threshold": "Every chunk whose cosine with the question reaches the encoder's threshold, best first",
+    "threshold": "Every chunk whose cosine with the question reaches the encoder's threshold, best first, however many",
     SPARC: "Branches look for different things at once, round after round, and share a note (SPARC-RAG section 3); these are the chunks of its final note",
     "multistep": "The untrained encoder step by step, as the agent goes: shows what steps alone bring, without training",
 }
@@ -319,6 +319,8 @@ def stop_words(trace: Trace, name: str) -> str:
             return f"Stopped: best {name} {stopped.q_value:.2f} is below {trace.started.config.stop_threshold:.2f}."
         case "exhausted":
             return "No other chunk shares a word with the question." if trace.started.method == "bm25" else "No other chunk is left."
+        case "budget" if cut := cut_short(trace):
+            return f"{cut}."
         case "budget":
             return f"Took all {trace.started.config.step_budget}." if trace.started.config.step_budget > 1 else "Took one."
 

@@ -47,8 +47,8 @@ METRIC_WORDS = {
     "evidence_tokens": ("Evidence tokens", "Mean length of what was chosen, own threshold"),
     "evidence_tokens_reviewed": ("Evidence tokens, reviewed", "Mean length of what the agent's review left"),
     "milliseconds": ("Milliseconds", "Mean time of an episode, chunk vectors being there"),
-    "answer_em": ("Answer EM", "Share of questions answered right; no answers are made yet"),
-    "answer_f1": ("Answer F1", "Words of the answer; no answers are made yet"),
+    "answer_em": ("Answer EM", "Share of questions that the reader answers right from the evidence; measured by the command evaluate"),
+    "answer_f1": ("Answer F1", "Words that the reader's answers share with the right ones; measured by the command evaluate"),
 }
 """Label and sentence of each metric, the most telling first."""
 FAILURE_WORDS: dict[Failure, str] = {

@@ -14,7 +14,7 @@ from datetime import datetime
 from pathlib import Path
 
 from app.api import http_of
-from app.services import Services
+from app.services import PLAIN, Services
 from app.visitors import CHARACTERS_PER_TOKEN, check_known, n_values
 from core.encode.checkpoint import shipped_checkpoints
 from core.errors import BadRequest, LogError
@@ -35,7 +35,7 @@ from core.experiments.records import MAX_PAGE, RunCurve, RunFacets
 from core.experiments.sql import SqlResult, query_log
 from core.opening import Progress
 from core.reproduce import Source, command_of, of_export, python_of
-from core.runs import Replay, replay_run
+from core.runs import Replay, replay_run, replay_sparc
 from core.sparc.retriever import SPARC
 
 MAX_SELECTED = 50
@@ -148,7 +148,10 @@ class Experiments:
         documents = self.documents(run_id, owner)
         metered = self.services.allowance.metered(owner, sum(len(document.text or "") for document in documents), report)
         part = self.services.cache_part(run.record.document_hashes, owner)
-        return replay_run(run, documents, encoder, metered, part)
+        if run.record.method != SPARC:
+            return replay_run(run, documents, encoder, metered, part)
+        plain = self.services.agent(PLAIN).encoder
+        return replay_sparc(run, documents, encoder, plain, self.services.reader, metered, part)
 
     def share(self, run_id: str, owner: str | None) -> None:
         """Lets whoever has its address open a run of the visitor's. Raises RunNotFound."""

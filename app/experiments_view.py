@@ -202,6 +202,11 @@ def _step(step: StepTaken, support: Sequence[int], run: LoggedRun) -> Node:
     return h("li", {"class": f"qx-step {step_class(step.step)}"}, h("div", {"class": "qx-step-head"}, *head), text)
 
 
+def can_replay(run: LoggedRun) -> bool:
+    """Whether a run can be made again: one of SPARC takes the branches that it came with."""
+    return run.record.method != SPARC or has_branches(run)
+
+
 def replayed(replay: Replay) -> list[Node]:
     """How a run came out when it was made again."""
     verdict = "It came out the same" if replay.report.holds else "It came out differently"

@@ -17,15 +17,17 @@ from weakref import WeakKeyDictionary
 from app.services import PLAIN, OpenDocuments, Recent, Services
 from app.visitors import check_known
 from core.config import check_query
+from core.encode.encoder import DualEncoder
 from core.errors import BadRequest, Cancelled, LogError, UserError
 from core.experiments import FinalStatus, InboxLog, LoggedRun, RunReader
 from core.experiments.branches import sparc_trace_of
 from core.experiments.page import support_of
 from core.experiments.records import Status
+from core.index import Corpus
 from core.llm.protocol import Llm
 from core.opening import OpenProgress
 from core.runs import log_sparc_end, sparc_detail, sparc_record, workspace_of_run
-from core.sparc.build import build_agents
+from core.sparc.build import asks_agent, build_agents, build_retrievals
 from core.sparc.config import STRATEGIES, check_sparc_config
 from core.sparc.events import Merged, Retrieved, SparcConfig, SparcEvent, SparcStarted, Strategy
 from core.sparc.retrievals import Retrievals
@@ -95,8 +97,8 @@ class SparcRuns:
         self._runs: Recent[SparcRun] = Recent(MAX_VIEW_BYTES, lambda run: run.n_bytes)
         self._called_off: set[str] = set()
         """Runs that are to end at the next look; a page that is gone tells by its silence."""
-        self._retrievals: WeakKeyDictionary[OpenDocuments, dict[bool, Retrievals]] = WeakKeyDictionary()
-        """Indexes live as long as the documents that they are of; by whether dense retrieval is among them."""
+        self._retrievals: WeakKeyDictionary[OpenDocuments, dict[tuple[bool, bool], Retrievals]] = WeakKeyDictionary()
+        """Indexes live as long as the documents that they are of; by whether an agent and dense retrieval are among them."""
         services.forgets.append(self._forget)
 
     def call_off(self, run_id: str, owner: str | None) -> None:
@@ -168,17 +170,15 @@ class SparcRuns:
 
     def _prepared(self, documents: OpenDocuments, config: SparcConfig, report: Report) -> Retrievals:
         """What searches the documents; dense retrieval has them opened under the untrained encoder, too."""
-        dense = "dense" in config.strategies
-        known = self._retrievals.setdefault(documents, {})
-        if dense in known:
-            return known[dense]
-        agent = documents.agent.encoder if documents.agent.spec.name != PLAIN else None
-        plain = self.services.under(documents, self.services.agent(PLAIN), report) if dense else None
-        made = Retrievals(
-            documents.corpus, agent=agent, plain=plain.agent.encoder if plain is not None else None, plain_corpus=plain.corpus if plain is not None else None
-        )
-        known[dense] = made
-        return made
+        known, kind = self._retrievals.setdefault(documents, {}), (asks_agent(documents.agent.encoder, config), "dense" in config.strategies)
+        if kind not in known:
+            own, plain = documents.agent.encoder, self.services.agent(PLAIN).encoder
+
+            def corpus_of(encoder: DualEncoder) -> Corpus:
+                return documents.corpus if encoder is own else self.services.under(documents, self.services.agent(PLAIN), report).corpus
+
+            known[kind] = build_retrievals(config, own, plain, corpus_of)
+        return known[kind]
 
 
 def from_log(logged: LoggedRun, log: RunReader, owner: str | None) -> SparcRun:

@@ -29,7 +29,7 @@ from core.ingest import Converter
 from core.metrics import is_covered
 from core.opening import Progress, chunk_documents, index_workspace
 from core.qrag.agent import Episode
-from core.retrievers import METHODS, retrieve_all
+from core.retrievers import METHODS, cut_short, retrieve_all
 from core.tasks.documents import DocumentFolder, DocumentQuestion, QuoteFinder, TextPlace, places_of
 from core.types import Document, Workspace
 
@@ -164,6 +164,7 @@ class _Evaluation:
     def _run(self, one: Contestant, questions: Sequence[DocumentQuestion], reader: Reader) -> list[tuple[Trace, EvidenceAnswer]]:
         corpus = self._corpus(one.encoder)
         traces = retrieve_all(one.retriever, [Episode(question.question, corpus, one.config) for question in questions])
+        self.notices += [f"{question.id}: {notice}" for question, trace in zip(questions, traces, strict=True) if (notice := cut_short(trace))]
         evidence = [{chunk_id: corpus.text(chunk_id) for chunk_id in trace.kept} for trace in traces]
         return list(zip(traces, answer_evidence(reader, [question.question for question in questions], evidence), strict=True))
 

@@ -2,7 +2,7 @@
 
 Every method turns (query, corpus, config) into the same events, scores of all chunks included, so that one view, one log and one
 comparison serve them all. A method that looks once shows the same scores at each of its steps.
-`config.step_budget` bounds the evidence of every method; randomness comes from `config.seed`.
+`config.step_budget` bounds the evidence of every method but threshold, whose evidence is as large as its rule makes it; randomness comes from `config.seed`.
 Knows nothing of training, logs or pages.
 """
 
@@ -71,10 +71,15 @@ class TopK:
 
 
 class Threshold:
-    """Every chunk whose cosine with the query reaches a threshold, best first (the label heuristic of RES-RAG section 3.4.1)."""
+    """Every chunk whose cosine with the query reaches a threshold, best first (the label heuristic of RES-RAG section 3.4.1), however many these are.
+
+    The run's own configuration says so: its step budget is the smaller of MAX_CHUNKS and the number of chunks, whatever was asked for.
+    """
 
     name, score_name = "threshold", "cosine"
     PAPER_THRESHOLD = 0.4
+    MAX_CHUNKS = 500
+    """Most chunks kept: a page, a log and a reader have room for them. `cut_short` tells when it cuts."""
 
     def __init__(self, encoder: DualEncoder) -> None:
         """The default threshold is the encoder's calibrated one; RES-RAG's 0.4 holds for another encoder and is the fall-back."""
@@ -85,13 +90,24 @@ class Threshold:
         """See `Retriever`."""
         started = time.perf_counter()
         threshold = self.threshold if config.stop_threshold is None else config.stop_threshold
-        config = config.with_(stop_threshold=threshold)  # so that the run says which one it used
         _check(query, corpus, config)
+        config = config.with_(stop_threshold=threshold, step_budget=min(self.MAX_CHUNKS, len(corpus)))  # so that the run says what it used
         scores = _cosines(self.encoder, query, corpus)
         best = _ranked(scores, config)
         ranked = [i for i in best if scores[i] >= threshold]
         stop_at = best[len(ranked)] if len(ranked) < len(best) else None
         yield from one_look_events(self.name, self.encoder.spec.name, query, corpus, config, scores, ranked, started, stop_at)
+
+
+def cut_short(trace: Trace) -> str:
+    """That the threshold method found more than it may keep, in a sentence; empty for every other run."""
+    seen, config = trace.scores_at(1), trace.started.config
+    if trace.started.method != Threshold.name or seen is None or config.stop_threshold is None:
+        return ""
+    reaching = np.flatnonzero(seen.q_values >= config.stop_threshold)
+    n = len({*reaching.tolist()} - {*config.forbidden})
+    kept = len(trace.steps)
+    return "" if n <= kept else f"{n:,} chunks reach the threshold of {config.stop_threshold:.2f} and the best {kept:,} are kept; raise the threshold for fewer"
 
 
 class Bm25:

@@ -14,17 +14,23 @@ from pathlib import Path
 from typing import Any
 
 from core.answer.evidence import EvidenceAnswer
+from core.answer.protocol import Reader
 from core.config import ChunkConfig, EpisodeConfig
 from core.encode.encoder import DualEncoder
 from core.errors import BadRequest, LogError
 from core.events import RunStarted, Trace, fold
-from core.experiments import FinalStatus, LoggedDocument, LoggedRun, ReplayReport, RunLog, RunRecord, Training, compare_traces, new_run_id
+from core.experiments import FinalStatus, LoggedDocument, LoggedRun, ReplayReport, RunLog, RunRecord, Training, compare_sparc, compare_traces, new_run_id
+from core.experiments.branches import decided_by_rules, sparc_trace_of
 from core.experiments.records import detail_json
+from core.index import Corpus
 from core.opening import Progress, index_workspace
 from core.retrievers import build_retriever
-from core.sparc.events import Retrieved, SparcStarted
+from core.sparc.build import build_agents, build_retrievals
+from core.sparc.events import Retrieved, SparcEvent, SparcStarted
+from core.sparc.retrievals import Retrievals
 from core.sparc.retriever import SPARC, evidence_steps
-from core.sparc.trace import SparcTrace
+from core.sparc.run import run_sparc
+from core.sparc.trace import SparcTrace, fold_sparc
 from core.train.sitting import read_progress, read_training_file
 from core.types import Workspace
 
@@ -165,19 +171,69 @@ def config_again(run: LoggedRun) -> EpisodeConfig:
 def replay_run(run: LoggedRun, documents: Sequence[LoggedDocument], encoder: DualEncoder, on_progress: Progress | None = None, part: str = "") -> Replay:
     """Makes a run again with the same configuration, the kept steps of its parent and forced and forbidden chunks included.
 
-    `part`: of the caches, see `core.opening`. Raises BadRequest for a SPARC run.
+    `part`: of the caches, see `core.opening`. Raises BadRequest for a SPARC run, which takes `replay_sparc`.
     """
     if run.record.method == SPARC:
-        raise BadRequest(f"run {run.record.run_id[:8]} is one of SPARC, which can't be made again from the log; ask its question again with `sparc`")
+        raise BadRequest(f"run {run.record.run_id[:8]} is one of SPARC, which needs a reader to be made again; replay it with replay_sparc")
     opened = index_workspace(workspace_of_run(run, documents), encoder, on_progress, part)
     retriever, _ = build_retriever(run.record.method, encoder, encoder)
     fresh = fold(retriever.retrieve(run.record.query, opened.corpus, config_again(run)))
+    return _replay(run, compare_traces(run.trace, fresh), encoder, opened.n_embedded)
+
+
+def replay_sparc(
+    run: LoggedRun,
+    documents: Sequence[LoggedDocument],
+    encoder: DualEncoder,
+    plain: DualEncoder,
+    reader: Reader,
+    on_progress: Progress | None = None,
+    part: str = "",
+) -> Replay:
+    """Makes a SPARC run again: all of it where rules and the reader decided, else its searches alone, since a language model is not asked again.
+
+    `encoder`: the agent's; `plain`: the untrained one. Raises LogError for a run without its branches, BadRequest for one of another method.
+    """
+    if run.record.method != SPARC:
+        raise BadRequest(f"run {run.record.run_id[:8]} is one of {run.record.method}, not of SPARC; replay it with replay_run")
+    logged = sparc_trace_of(run)
+    if logged is None:
+        raise LogError(f"run {run.record.run_id[:8]} was logged without its branches; ask its question again with `sparc`")
+    workspace, corpora, n_embedded = workspace_of_run(run, documents), dict[str, Corpus](), 0
+
+    def corpus_of(one: DualEncoder) -> Corpus:
+        nonlocal n_embedded
+        if one.vector_fingerprint not in corpora:
+            opened = index_workspace(workspace, one, on_progress, part)
+            corpora[one.vector_fingerprint], n_embedded = opened.corpus, n_embedded + opened.n_embedded
+        return corpora[one.vector_fingerprint]
+
+    config = logged.started.config
+    retrievals = build_retrievals(config, encoder, plain, corpus_of)
+    if decided_by_rules(logged):
+        fresh = fold_sparc(run_sparc(logged.started.question, corpus_of(encoder), build_agents(None, reader, config), retrievals, config))
+    else:
+        fresh = fold_sparc(_searched_again(logged, event, retrievals) for event in logged.events)
+    return _replay(run, compare_sparc(logged, fresh), encoder, n_embedded)
+
+
+def _searched_again(logged: SparcTrace, event: SparcEvent, retrievals: Retrievals) -> SparcEvent:
+    """The event with what its branch finds today, where it is a search."""
+    if not isinstance(event, Retrieved):
+        return event
+    query = logged.rounds[event.round - 1].branches[event.branch - 1].query
+    before = logged.rounds[event.round - 2].merged if event.round > 1 else None
+    known = before.note.chunk_ids if before is not None else ()
+    return replace(event, found=retrievals.search(query.strategy, query.query, logged.started.config.k, known))
+
+
+def _replay(run: LoggedRun, report: ReplayReport, encoder: DualEncoder, n_embedded: int) -> Replay:
     return Replay(
         run_id=run.record.run_id,
-        report=compare_traces(run.trace, fresh),
+        report=report,
         logged_vectors=run.record.vectors,
         used_vectors=encoder.vector_fingerprint,
-        n_embedded_again=opened.n_embedded,
+        n_embedded_again=n_embedded,
         same_weights=encoder.fingerprint == run.record.checkpoint_fingerprint,
     )
 

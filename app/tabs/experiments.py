@@ -32,7 +32,6 @@ from core.experiments.sql import EXAMPLES, SqlResult
 from core.figures import counts_figure, curves_figure
 from core.opening import Progress
 from core.runs import Replay
-from core.sparc.retriever import SPARC
 
 Update = dict[Any, Any]
 _ID = re.compile(r"[0-9a-f]{32}")
@@ -332,7 +331,7 @@ class ExperimentsTab(ExperimentsLayout):
             self.detail: gr.Column(visible=True),
             self.head: view.run_head(run, looking.asking),
             self.explore: gr.Button("Open in SPARC" if view.has_branches(run) else "Open in Explore"),
-            **{button: gr.Button(visible=run.record.method != SPARC) for button in (self.replay, self.cancel)},
+            **{button: gr.Button(visible=view.can_replay(run)) for button in (self.replay, self.cancel)},
             self.replayed: [],
             self.run_notice: [],
             self.steps: view.run_steps(run),

@@ -120,7 +120,15 @@ class ExploreLayout:
                 stops = gr.Checkbox(spec.stop_threshold is not None, label="Stop early", elem_id="qx-stops", min_width=110)
             with gr.Accordion("More settings", open=False, elem_id="qx-more"), gr.Row():
                 seed = gr.Number(0, label="Seed", info="Of the sampling", precision=0, elem_id="qx-seed")
-                beam = gr.Slider(1, MAX_BEAM_WIDTH, value=1, step=1, label="Beam", info="Paths to plan with; 1 plans nothing", elem_id="qx-beam")
+                beam = gr.Slider(
+                    1,
+                    MAX_BEAM_WIDTH,
+                    value=1,
+                    step=1,
+                    label="Beam",
+                    info="Paths to plan with; 1 plans nothing, more were not measured to find more",
+                    elem_id="qx-beam",
+                )
                 top_k = gr.Number(None, label="Sample among the best", info="Empty: among all chunks", precision=0, elem_id="qx-top-k")
                 positions = gr.Checkbox(True, label="Positions", info="Off: no chunk is turned by where it lies", elem_id="qx-positions")
                 reviews = gr.Checkbox(

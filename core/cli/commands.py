@@ -31,8 +31,8 @@ from core.index import Corpus
 from core.ingest import chunk_document, default_chunker
 from core.qrag.agent import Agent, Episode
 from core.report import trace_json
-from core.retrievers import METHODS, AgentRetriever, retrieve_all
-from core.runs import log_sparc, log_trace, replay_run
+from core.retrievers import METHODS, AgentRetriever, cut_short, retrieve_all
+from core.runs import log_sparc, log_trace, replay_run, replay_sparc
 from core.sparc.retriever import SPARC, SparcRetriever
 from core.train.blend import blend
 from core.types import Workspace
@@ -81,7 +81,7 @@ def add_compare_flags(parser: argparse.ArgumentParser) -> None:
     add_inputs(parser)
     add_episode_flags(parser)
     parser.add_argument("--methods", required=True, metavar="NAME,...", help=f"of {', '.join(COMPARED)}")
-    parser.add_argument("--k", type=int, metavar="N", help="most chunks of every method (default: the step budget)")
+    parser.add_argument("--k", type=int, metavar="N", help="most chunks of every method but threshold (default: the step budget)")
     parser.add_argument("--json", action="store_true", required=True, help="the only output format so far")
     parser.set_defaults(func=run_compare)
 
@@ -168,6 +168,8 @@ def run_compare(args: argparse.Namespace) -> int:
             columns = _answered(reader, question, list(compare(question.query, contestants, _corpora(question))))
             methods = columns_json(columns, question.workspace)
             for one, column in zip(contestants, columns, strict=True):
+                if column.trace is not None and (notice := cut_short(column.trace)):
+                    _say(notice)
                 if isinstance(one.retriever, SparcRetriever) and one.retriever.trace is not None:
                     methods[one.name]["answer"] = one.retriever.trace.answer or None
                     if log is not None:
@@ -206,7 +208,11 @@ def run_replay(args: argparse.Namespace) -> int:
         if reader.notice:
             _say(reader.notice)
     encoder = load_encoder(args.checkpoint or run.record.checkpoint, args.device)
-    replay = replay_run(run, documents, encoder, progress_printer())
+    if run.record.method == SPARC:
+        plain = load_encoder("base", args.device) if encoder.spec.trained else encoder
+        replay = replay_sparc(run, documents, encoder, plain, load_reader(device=args.device), progress_printer())
+    else:
+        replay = replay_run(run, documents, encoder, progress_printer())
     _print_json(replay.to_json())
     return 0 if replay.report.holds else 1
 

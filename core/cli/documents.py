@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import argparse
 import json
-import re
 import sys
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 from core.answer.reader import load_reader
 from core.cli.common import progress_printer
+from core.cli.trec import found_lines, line_file, relevant_lines, run_path
 from core.document_evaluation import METHOD_NAMES, DocumentSetting, Encoders, Judged, evaluate_documents
 from core.errors import BadRequest
 from core.evaluate.documents import DocumentRow, document_line, summarise_documents
@@ -28,7 +28,8 @@ def add_document_flags(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("questions", type=Path, metavar="QUESTIONS.jsonl", help="plain or gzipped")
     parser.add_argument("folder", type=Path, metavar="DOCUMENTS_FOLDER", help="each document as a file under its name, or where documents.tsv says")
     parser.add_argument("--methods", default=chosen, metavar="NAME,...", help=f"of {', '.join(METHOD_NAMES)} (default {chosen})")
-    parser.add_argument("--k", type=int, metavar="N", help="most chunks of every method (default: the budget of the checkpoint that suits the document)")
+    budget = "the budget of the checkpoint that suits the document"
+    parser.add_argument("--k", type=int, metavar="N", help=f"most chunks of every method but threshold (default: {budget})")
     parser.add_argument("--stop", choices=("own", "none"), default="own", help="own (default): agents stop and review by their own thresholds")
     parser.add_argument("--checkpoint", metavar="NAME_OR_DIR", help="for every document, as the app is started with it (default: what suits each)")
     parser.add_argument("--device", metavar="D", help="cpu or cuda (default: cuda when there is one)")
@@ -53,16 +54,16 @@ def run_evaluate_documents(args: argparse.Namespace) -> int:
         print(" ".join(str(fault).split()), file=sys.stderr)
 
     with ExitStack() as files:
-        keep_row = files.enter_context(_lines(args.rows))
-        keep_found = {name: files.enter_context(_lines(_run_path(args.run, name, methods))) for name in methods}
-        keep_relevant = files.enter_context(_lines(args.qrels))
+        keep_row = files.enter_context(line_file(args.rows))
+        keep_found = {name: files.enter_context(line_file(run_path(args.run, name, methods))) for name in methods}
+        keep_relevant = files.enter_context(line_file(args.qrels))
         for judged in evaluate_documents(questions, folder, setting, encoders, reader, left_out, lambda name: progress_printer(name)):
             for notice in judged.notices:
                 print(notice, file=sys.stderr)
             for row in judged.rows:
                 print(json.dumps(row.to_json(), ensure_ascii=False, allow_nan=False), flush=True)
                 keep_row(document_line(row))
-                keep_found[row.method]("".join(_found_lines(row)))
+                keep_found[row.method]("".join(found_lines(row.id, row.document, row.chunk_ids, row.method)))
             keep_relevant("".join(_relevant_lines(judged)))
             rows += judged.rows
     if rows:
@@ -70,40 +71,8 @@ def run_evaluate_documents(args: argparse.Namespace) -> int:
     return 2 if faults else 0
 
 
-def _run_path(path: Path | None, method: str, methods: Sequence[str]) -> Path | None:
-    """Of one method."""
-    return path if path is None or len(methods) == 1 else path.with_name(f"{path.stem}-{method}{path.suffix}")
-
-
-def _found_lines(row: DocumentRow) -> Iterator[str]:
-    """Lines of a TREC run. Its tools sort by score, and an agent's Q need not fall from choice to choice: the score is 1 over the rank."""
-    for rank, chunk_id in enumerate(row.chunk_ids, start=1):
-        yield f"{_word(row.id)} Q0 {_word(row.document)}#{chunk_id} {rank} {1 / rank:.6f} {row.method}\n"
-
-
 def _relevant_lines(judged: Judged) -> Iterator[str]:
     """Lines of TREC qrels."""
     documents = {row.id: row.document for row in judged.rows}
     for question, chunk_ids in judged.relevant.items():
-        for chunk_id in chunk_ids:
-            yield f"{_word(question)} 0 {_word(documents[question])}#{chunk_id} 1\n"
-
-
-def _word(name: str) -> str:
-    """Columns are parted by blanks."""
-    return re.sub(r"\s+", "_", name)
-
-
-@contextmanager
-def _lines(path: Path | None) -> Iterator[Callable[[str], object]]:
-    """A function that writes whole lines at once, so that a killed evaluation leaves what it measured."""
-    if path is None:
-        yield lambda _: None
-        return
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        file = path.open("w", encoding="utf-8", buffering=1)
-    except OSError as error:
-        raise BadRequest(f"{path} can't be written ({error.strerror}); name another file") from error
-    with file:
-        yield file.write
+        yield from relevant_lines(question, documents[question], chunk_ids)

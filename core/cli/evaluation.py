@@ -16,16 +16,19 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from core.answer.reader import load_reader
 from core.cli.common import named_log, progress_printer
 from core.cli.flags import add_episode_flags
+from core.cli.trec import found_lines, line_file, relevant_lines, run_path
 from core.config import EpisodeConfig
 from core.encode.encoder import DualEncoder, load_encoder
-from core.errors import BadRequest
+from core.evaluate.outcomes import own_evidence
 from core.evaluate.rows import EpisodeRow, read_rows, row_line
 from core.evaluate.run import Setting, evaluate, training_set
 from core.evaluate.summary import Comparison, compare, summarise
 from core.experiments import log_evaluation, new_evaluation
 from core.retrievers import METHODS, Retriever, build_retriever
+from core.row_answers import with_answers
 from core.tasks.babilong import parse_length
 from core.tasks.catalog import PARTS, TASKS, TaskSet, load_task
 
@@ -51,6 +54,8 @@ def add_evaluate_flags(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--checkpoint", metavar="NAME_OR_DIR")
     parser.add_argument("--against", metavar="NAME_OR_FILE", help="a checkpoint, or a file of rows: paired test on the same examples")
     parser.add_argument("--rows", type=Path, metavar="FILE.jsonl", help="write a line an example to this file")
+    parser.add_argument("--run", type=Path, metavar="FILE", help="write the evidence as a TREC run; with several tasks FILE-TASK each")
+    parser.add_argument("--qrels", type=Path, metavar="FILE", help="write the support as TREC qrels; with several tasks FILE-TASK each")
     parser.add_argument("--log", nargs="?", const="", metavar="FILE", help="keep the rows in the experiment log")
     parser.add_argument("--json", action="store_true", required=True, help="the only output format so far")
     parser.set_defaults(func=run_evaluate)
@@ -77,7 +82,7 @@ def load_subject(method: str, checkpoint: str | None, device: str | None) -> Sub
 
 def run_evaluate(args: argparse.Namespace) -> int:
     """Prints an object a task."""
-    subject = load_subject(args.method, args.checkpoint, args.device)
+    subject, reader = load_subject(args.method, args.checkpoint, args.device), load_reader(device=args.device)
     rival = Rival(args)
     with row_file(args.rows) as keep, named_log(args.log) as log:
         for name in args.tasks:
@@ -85,9 +90,12 @@ def run_evaluate(args: argparse.Namespace) -> int:
             task = load_task_examples(name, args, subject.encoder)
             config = episode_config(args, subject, task)
             rows = []
-            for row in evaluate_task(task, args, subject, config):
-                rows.append(row)
-                keep(row)
+            with line_file(run_path(args.run, name, args.tasks)) as keep_found, line_file(run_path(args.qrels, name, args.tasks)) as keep_relevant:
+                for row in with_answers(evaluate_task(task, args, subject, config), task.examples, reader):
+                    rows.append(row)
+                    keep(row)
+                    keep_found("".join(found_lines(row.id, row.id, own_evidence(row), row.method)))
+                    keep_relevant("".join(relevant_lines(row.id, row.id, row.support)))
             seconds = time.perf_counter() - began
             against = rival.compare(rows, task, args, config)
             result = _result(name, task, args, subject, config, rows, seconds, against)
@@ -183,13 +191,5 @@ def _rounded(value: float | None) -> float | None:
 @contextmanager
 def row_file(path: Path | None) -> Iterator[Any]:
     """A function that keeps a row, a line at once, so that a killed evaluation leaves what it measured."""
-    if path is None:
-        yield lambda _: None
-        return
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        file = path.open("w", encoding="utf-8", buffering=1)
-    except OSError as error:
-        raise BadRequest(f"rows can't be written to {path} ({error.strerror}); name another file with --rows") from error
-    with file:
-        yield lambda row: file.write(row_line(row))
+    with line_file(path) as write:
+        yield lambda row: write(row_line(row))

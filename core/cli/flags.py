@@ -41,7 +41,7 @@ def add_episode_flags(parser: argparse.ArgumentParser) -> None:
         help=f"then take back what is worth less than this beside the others ({defaults})",
     )
     parser.add_argument("--seed", type=int, default=0, metavar="N")
-    parser.add_argument("--beam-width", type=int, default=1, metavar="N", help="plan with this many paths (default 1: no planning)")
+    parser.add_argument("--beam-width", type=int, default=1, metavar="N", help="paths to plan with (default 1: none; more were not measured to find more)")
     parser.add_argument("--top-k-actions", type=count_or_none, metavar="N|none", help="sample among the N best only (default none)")
 
 

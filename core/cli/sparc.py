@@ -31,7 +31,7 @@ from core.index import Corpus
 from core.llm.protocol import Llm
 from core.opening import index_of, vector_store
 from core.runs import log_sparc
-from core.sparc.build import build_agents
+from core.sparc.build import build_agents, build_retrievals
 from core.sparc.config import MAX_DEPTH, MAX_K, MAX_WIDTH, STRATEGIES, check_sparc_config
 from core.sparc.evaluation import Ground, SparcVariation, evaluate_sparc
 from core.sparc.events import Answered, Judged, Merged, Retrieved, RoundStarted, SparcConfig, SparcEvent, SparcStopped, Strategy
@@ -105,18 +105,11 @@ def _config(args: argparse.Namespace, encoder: DualEncoder) -> SparcConfig:
     )
 
 
-def question_retrievals(question: Question, config: SparcConfig, encoder: DualEncoder, plain: DualEncoder) -> Retrievals:
-    """What the strategies of a configuration need over a question's chunks."""
-    agent = encoder if "qrag" in config.strategies else None
-    dense = "dense" in config.strategies
-    return Retrievals(question.corpus(encoder), agent=agent, plain=plain if dense else None, plain_corpus=question.corpus(plain) if dense else None)
-
-
 def sparc_contestant(question: Question, encoder: DualEncoder, plain: DualEncoder, reader: Reader) -> Contestant:
     """SPARC without a language model as one method of a comparison, with all strategies that the encoder serves."""
     config = SparcConfig(strategies=_served(encoder))
     size = min(question.config.step_budget, MAX_K)
-    retrievals = question_retrievals(question, config, encoder, plain)
+    retrievals = build_retrievals(config, encoder, plain, question.corpus)
     retriever = SparcRetriever(build_agents(None, reader, replace(config, k=size)), lambda: retrievals, encoder.spec.name, config)
     retriever.prepare()
     return Contestant(SPARC, retriever, encoder, question.config)
@@ -127,7 +120,7 @@ def _served(encoder: DualEncoder) -> tuple[Strategy, ...]:
 
 
 def _told(question: Question, config: SparcConfig, encoder: DualEncoder, plain: DualEncoder, reader: Reader, llm: Llm | None) -> SparcTrace:
-    retrievals = question_retrievals(question, config, encoder, plain)
+    retrievals = build_retrievals(config, encoder, plain, question.corpus)
     trace: SparcTrace | None = None
     for event in run_sparc(question.query, question.corpus(encoder), build_agents(llm, reader, config), retrievals, config):
         trace = extended(trace, event)

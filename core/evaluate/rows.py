@@ -1,9 +1,9 @@
 """One row per evaluated example, and its lines of JSON.
 
 A row is what a method did WITHOUT a stop threshold, up to its step budget. Stopping earlier can't change the choices before it, so what any
-threshold or smaller budget would have done is read off the row (see `outcomes`); nothing derived is stored. Self-contained: every row
-names its task, length, budget, agent and what that was trained on. The one exception is planning: a beam looks ahead with the threshold
-of its configuration, so its row is the planned path with that threshold.
+threshold or smaller budget would have done is read off the row (see `outcomes`); nothing derived is stored but how the reader answered.
+Self-contained: every row names its task, length, budget, agent and what that was trained on. The one exception is planning: a beam
+looks ahead with the threshold of its configuration, so its row is the planned path with that threshold.
 Knows nothing of encoders, logs or figures.
 """
 
@@ -64,6 +64,10 @@ class EpisodeRow:
     """Of each chosen chunk, special tokens not counted."""
     kept: tuple[int, ...] | None = None
     """What the review left of the choices under the agent's own threshold, in order of choice; None for an agent that doesn't review."""
+    answer_em: float | None = None
+    """Exact match of the reader's answer from the evidence; None where nobody read it, and where no answer is known."""
+    answer_f1: float | None = None
+    """The same in words shared."""
     milliseconds: float
     """Wall clock of the whole episode without the look after its last choice, chunk vectors being there."""
 

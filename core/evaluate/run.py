@@ -131,7 +131,7 @@ def _rows(corpora: Sequence[ExampleCorpus], setting: Setting, retriever: Retriev
             task=corpus.example.task,
             n_chunks=len(corpus),
             support=corpus.example.support,
-            step_budget=fitted.step_budget,
+            step_budget=max(fitted.step_budget, len(path.chosen)),  # the threshold method takes as many as its rule says
             chosen=path.chosen,
             q_values=path.q_values,
             best_q=path.best_q,

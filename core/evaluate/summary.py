@@ -38,8 +38,8 @@ METRICS: dict[str, Callable[[EpisodeRow], float | None]] = {
     "false_positive_rate": lambda row: false_positive_rate(_own(row), row.support, row.n_chunks),
     "fact_em_no_stop": lambda row: fact_em(row.chosen, row.support),
     "fact_f1_no_stop": lambda row: fact_f1(row.chosen, row.support),
-    "answer_em": lambda _: None,
-    "answer_f1": lambda _: None,
+    "answer_em": lambda row: row.answer_em,
+    "answer_f1": lambda row: row.answer_f1,
     "steps": lambda row: float(own_steps(row)),
     "steps_to_completion": lambda row: None if (earliest := completed_at(row)) is None else float(earliest),
     "evidence_tokens": lambda row: _tokens(row, _own(row)),
@@ -50,7 +50,10 @@ METRICS: dict[str, Callable[[EpisodeRow], float | None]] = {
     "never_complete": lambda row: float(stop_class(row, row.stop_threshold) == "never"),
     "milliseconds": lambda row: row.milliseconds,
 }
-"""Of one row; None where it can't be measured. Shares of stops are over all episodes. Answers are measured by `study answers`."""
+"""Of one row; None where it can't be measured. Shares of stops are over all episodes.
+
+Answers are the reader's, from the evidence under the agent's own stop and review.
+"""
 
 COMPARED = (
     "fact_em",

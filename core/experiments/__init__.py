@@ -26,7 +26,7 @@ from core.experiments.measurements import (
 from core.experiments.queries import RunReader
 from core.experiments.reader import LogReader, open_reader
 from core.experiments.records import DetailName, FinalStatus, LoggedDocument, LoggedRun, RunLog, RunPage, RunRecord, RunRow, new_run_id
-from core.experiments.replay import MAX_Q_DIFFERENCE, ReplayReport, compare_traces
+from core.experiments.replay import MAX_Q_DIFFERENCE, ReplayReport, compare_sparc, compare_traces
 from core.experiments.retention import expire
 from core.experiments.store import ExperimentLog, open_log
 from core.experiments.wire import MalformedRuns
@@ -56,6 +56,7 @@ __all__ = [
     "TrainingEntry",
     "add_log_commands",
     "add_log_option",
+    "compare_sparc",
     "compare_traces",
     "default_log_path",
     "delete_measurement",

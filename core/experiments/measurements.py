@@ -186,6 +186,8 @@ _COLUMNS = {
     "best_q": ["DOUBLE"],
     "tokens": ["BIGINT"],
     "kept": ["BIGINT"],
+    "answer_em": "DOUBLE",
+    "answer_f1": "DOUBLE",
     "milliseconds": "DOUBLE",
 }
 """Of a row, as DuckDB unpacks them from JSON; one insert a row would take a second for 900."""

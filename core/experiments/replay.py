@@ -1,4 +1,4 @@
-"""Whether a run that was made again came out as it was logged. A pure function of two traces.
+"""Whether a run that was made again came out as it was logged: pure functions of two traces.
 
 A run that was cut short is compared as far as it went. Knows nothing of how the fresh trace was made.
 """
@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from core.events import StepScores, Trace
+from core.sparc.trace import SparcBranch, SparcTrace
 
 MAX_Q_DIFFERENCE = 1e-4
 """Largest |dQ| at which a replay from the same vectors still counts as the same."""
@@ -57,6 +58,50 @@ def compare_traces(logged: Trace, fresh: Trace) -> ReplayReport:
             break
     largest_difference = max((largest for largest, _ in differences.values()), default=None)
     return ReplayReport(different_choice is None, largest_difference, n_compared, first[1] if first else None)
+
+
+def compare_sparc(logged: SparcTrace, fresh: SparcTrace) -> ReplayReport:
+    """Compare queries, chunks found, answers and verdicts of all branches, the branch that was chosen, and the end; scores of the chunks that both found."""
+    different: str | None = None
+    differences: list[float] = []
+    for old_round, new_round in zip(logged.rounds, fresh.rounds, strict=False):
+        for old, new in zip(old_round.branches, new_round.branches, strict=False):
+            different = different or _different_branch(old_round.number, old, new)
+            differences += _score_differences(old, new)
+        if len(old_round.branches) != len(new_round.branches):
+            different = different or f"round {old_round.number} has {len(new_round.branches)} branches instead of {len(old_round.branches)}"
+        elif old_round.merged and new_round.merged and old_round.merged.best_branch != new_round.merged.best_branch:
+            different = different or f"round {old_round.number} chose branch {new_round.merged.best_branch} instead of {old_round.merged.best_branch}"
+    if logged.stopped is not None and len(logged.rounds) != len(fresh.rounds):
+        different = different or f"the run took {len(fresh.rounds)} rounds instead of {len(logged.rounds)}"
+    elif logged.stopped is not None and logged.answer != fresh.answer:
+        different = different or f"the answer is {fresh.answer!r} instead of {logged.answer!r}"
+    return ReplayReport(different is None, max(differences, default=None), len(differences), different)
+
+
+def _different_branch(number: int, old: SparcBranch, new: SparcBranch) -> str | None:
+    """The first thing that differs between a branch and the same one made again, as far as the logged one went."""
+    pairs = [
+        ("searched for", old.query.query, new.query.query),
+        ("searched with", old.query.strategy, new.query.strategy),
+        ("retrieved chunks", _found(old), _found(new)),
+        ("answered", old.answered and old.answered.answer, new.answered and new.answered.answer),
+        ("judged", old.judged and old.judged.verdict, new.judged and new.judged.verdict),
+    ]
+    changed = next(((what, before, after) for what, before, after in pairs if before is not None and before != after), None)
+    return None if changed is None else f"branch {number}.{old.number} {changed[0]} {changed[2]!r} instead of {changed[1]!r}"
+
+
+def _found(branch: SparcBranch) -> tuple[int, ...] | None:
+    return None if branch.retrieved is None else tuple(one.chunk_id for one in branch.retrieved.found)
+
+
+def _score_differences(old: SparcBranch, new: SparcBranch) -> list[float]:
+    """|difference| of the scores of chunks that both found."""
+    if old.retrieved is None or new.retrieved is None:
+        return []
+    scores = {one.chunk_id: one.score for one in new.retrieved.found}
+    return [abs(one.score - scores[one.chunk_id]) for one in old.retrieved.found if one.chunk_id in scores]
 
 
 def _different_choice(logged: Trace, fresh: Trace) -> tuple[int, str] | None:

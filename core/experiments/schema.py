@@ -87,6 +87,12 @@ def m008_kept_evidence(connection: duckdb.DuckDBPyConnection) -> None:
     connection.execute("ALTER TABLE episode_rows ADD COLUMN kept BIGINT[]")
 
 
+def m009_answer_scores(connection: duckdb.DuckDBPyConnection) -> None:
+    """What the reader's answers from an evaluation's evidence came to."""
+    connection.execute("ALTER TABLE episode_rows ADD COLUMN answer_em DOUBLE")
+    connection.execute("ALTER TABLE episode_rows ADD COLUMN answer_f1 DOUBLE")
+
+
 MIGRATIONS: tuple[Migration, ...] = (
     m001_runs,
     m002_chunk_tables,
@@ -96,6 +102,7 @@ MIGRATIONS: tuple[Migration, ...] = (
     m006_withheld_texts,
     m007_run_details,
     m008_kept_evidence,
+    m009_answer_scores,
 )
 
 

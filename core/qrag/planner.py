@@ -1,8 +1,9 @@
 """Plan Q-RAG: beam search over Q (Q-RAG appendix D).
 
-The paper does not say what a path is worth. Here: the sum over its steps of (Q - stop threshold), without a threshold the sum of Q.
-At equal length that ranks by summed Q; between lengths, a step counts for exactly what it is worth more than stopping, which is how
-the stop rule defines the threshold. A path that has stopped keeps its worth and competes with those that go on.
+The paper does not say what a path is worth. Q is a return to go, and the one reward comes when all support is in, so each Q on a path estimates
+the same return: a path is worth their mean. Their sum, which counts that return once a step, made longer paths worth more. Of six rankings none
+was better than the greedy agent on validation questions beyond chance, and the last step's Q, the least and the largest were worse (docs/results.md).
+A path that has stopped keeps its worth and competes with those that go on.
 Where the state text is in document order, paths that hold the same set of chunks are one state, and the better one is kept.
 A beam of one is the greedy agent.
 """
@@ -11,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Generator
 from dataclasses import dataclass
+from statistics import fmean as mean
 
 import numpy as np
 
@@ -24,8 +26,12 @@ from core.qrag.policy import Choice, candidates, greedy
 @dataclass(frozen=True)
 class _Path:
     steps: tuple[StepTaken, ...] = ()
-    worth: float = 0.0
     stopped: Stopped | None = None
+
+    @property
+    def worth(self) -> float:
+        """Mean Q of its steps; 0 before the first."""
+        return mean(step.q_value for step in self.steps) if self.steps else 0.0
 
     @property
     def chosen(self) -> tuple[int, ...]:
@@ -56,12 +62,12 @@ def _expand(episode: Episode, path: _Path, look: Look) -> list[_Path]:
     config, q_values = episode.config, look.scores.q_values
     n = len(path.steps)
     if not look.available.any():
-        return [_Path(path.steps, path.worth, Stopped("exhausted", n, milliseconds=look.milliseconds, scores=look.scores))]
+        return [_Path(path.steps, Stopped("exhausted", n, milliseconds=look.milliseconds, scores=look.scores))]
     best, n_tied = greedy(q_values, look.available)
     threshold = config.stop_threshold
     if threshold is not None and q_values[best] < threshold:
         stopped = Stopped("threshold", n, best, float(q_values[best]), look.milliseconds, look.scores)
-        return [_Path(path.steps, path.worth, stopped)]
+        return [_Path(path.steps, stopped)]
     ids = candidates(q_values, look.available, config.beam_width)
     ids = np.concatenate([[best], ids[ids != best]])[: config.beam_width]  # equals by rounding: the first in document order leads, as for the agent
     grown = []
@@ -71,7 +77,7 @@ def _expand(episode: Episode, path: _Path, look: Look) -> list[_Path]:
             break
         choice = Choice(chunk_id, q_value, 1.0, float(q_values[best]), n_tied if chunk_id == best else 1)
         step = step_event(episode, n + 1, choice, look)
-        grown.append(_Path((*path.steps, step), path.worth + q_value - (threshold or 0.0)))
+        grown.append(_Path((*path.steps, step)))
     return grown
 
 

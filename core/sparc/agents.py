@@ -36,8 +36,12 @@ class Sources(Protocol):
         """(len(states), len(chunk_ids)) Q of chunks, a row for each set of chunks that the trained agent has before it; None without an agent."""
         ...
 
+    def needed(self, question: str, chunk_ids: Sequence[int]) -> tuple[int, ...] | None:
+        """What the agent itself would keep of these chunks; None without an agent that knows when to stop."""
+        ...
+
     def left_to_find(self, question: str, known: Sequence[int]) -> Remaining | None:
-        """What the agent would still take; None without an agent that knows when to stop."""
+        """What the agent would still take beside these chunks; None without an agent that knows when to stop."""
         ...
 
 

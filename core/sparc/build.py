@@ -1,18 +1,40 @@
 """A set of agents from what is there: a language model, or rules and the reader.
 
-Decides that a language model, where there is one, fills every role. Knows nothing of where models come from.
+Decides that a language model, where there is one, fills every role, and that rules ask a trained agent even where nothing is searched with it.
+Knows nothing of where models come from.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from core.answer.protocol import Reader
+from core.encode.encoder import DualEncoder
+from core.index import Searchable
 from core.llm.protocol import Llm
 from core.sparc.agents import Agents
 from core.sparc.events import SparcConfig
 from core.sparc.llm_agents import llm_agents
+from core.sparc.retrievals import Retrievals
 from core.sparc.rules import rule_agents
 
 
 def build_agents(llm: Llm | None, reader: Reader, config: SparcConfig | None = None) -> Agents:
     """Agents for runs of a configuration; it decides how many chunks the rules' memory holds."""
     return rule_agents(reader, (config or SparcConfig()).k) if llm is None else llm_agents(llm)
+
+
+def asks_agent(encoder: DualEncoder, config: SparcConfig) -> bool:
+    """Whether an encoder is the agent of a run: where it is searched with, and where it is trained."""
+    return encoder.spec.trained or "qrag" in config.strategies
+
+
+def build_retrievals(config: SparcConfig, encoder: DualEncoder, plain: DualEncoder, corpus_of: Callable[[DualEncoder], Searchable]) -> Retrievals:
+    """What runs of a configuration search. `plain`: the untrained encoder; `corpus_of`: the chunks with the vectors of an encoder."""
+    dense = "dense" in config.strategies
+    return Retrievals(
+        corpus_of(encoder),
+        agent=encoder if asks_agent(encoder, config) else None,
+        plain=plain if dense else None,
+        plain_corpus=corpus_of(plain) if dense else None,
+    )

@@ -16,7 +16,7 @@ import numpy as np
 from core.config import MAX_QUERY_CHARACTERS, EpisodeConfig
 from core.encode.encoder import DualEncoder
 from core.errors import BadRequest
-from core.events import StepTaken
+from core.events import StepTaken, Stopped
 from core.index import Searchable
 from core.qrag.agent import Agent, Episode
 from core.qrag.policy import candidates, greedy
@@ -33,6 +33,8 @@ STEPS = 4
 START = 2
 """Chunks of the memory that the agent starts from: its state has room for some three."""
 
+NEEDS = 256
+"""Memories of which it is kept what the agent needs of them: a branch asks four times."""
 LOOK_BYTES, MIN_LOOKS = 32 * 2**20, 8
 """Memory for Q-values of all chunks that were computed before, and how many of them are kept in any case."""
 
@@ -50,6 +52,7 @@ class Retrievals:
         self._bm25 = Bm25()
         self._preparing, self._looking = Lock(), Lock()
         self._looks: dict[tuple[str, tuple[int, ...]], np.ndarray] = {}
+        self._needs: dict[tuple[str, frozenset[int]], tuple[int, ...]] = {}
         if plain_corpus is not None and len(plain_corpus) != len(corpus):
             raise ValueError(f"{len(corpus)} chunks but {len(plain_corpus)} under the untrained encoder: they must be the same")
 
@@ -117,11 +120,47 @@ class Retrievals:
             return None
         return np.stack([row[list(chunk_ids)] for row in self._q_values(self._agent, question, states)])
 
+    def needed(self, question: str, chunk_ids: Sequence[int]) -> tuple[int, ...] | None:
+        """What the agent takes of these chunks alone, in order of choice, until none reaches its stop threshold, without what its review takes back.
+
+        None without an agent that knows when to stop.
+        """
+        if self._agent is None or self._agent.spec.stop_threshold is None:
+            return None
+        key = (question, frozenset(chunk_ids))
+        with self._looking:
+            known = self._needs.get(key)
+        if known is None:
+            known = self._taken_of(self._agent, question, chunk_ids, self._agent.spec.stop_threshold)
+            with self._looking:
+                self._needs[key] = known
+                while len(self._needs) > NEEDS:
+                    del self._needs[next(iter(self._needs))]
+        return known
+
+    def _taken_of(self, agent: Agent, question: str, chunk_ids: Sequence[int], threshold: float) -> tuple[int, ...]:
+        """An episode that may choose among these chunks only."""
+        spec, offered, taken = agent.spec, np.zeros(len(self._corpus), dtype=bool), list[int]()
+        offered[list(chunk_ids)] = True
+        while offered.any() and len(taken) < spec.step_budget:
+            row = self._q_values(agent, question, [taken])[0]
+            best, _ = greedy(row, offered)
+            if row[best] < threshold:
+                break
+            taken.append(best)
+            offered[best] = False
+        config = EpisodeConfig(step_budget=spec.step_budget, review_threshold=spec.review_threshold)
+        end = agent.review([(Episode(question, self._corpus, config), taken, Stopped("threshold", len(taken)))])[0]
+        return tuple(chunk_id for chunk_id in taken if chunk_id not in end.taken_back)
+
     def left_to_find(self, question: str, known: Sequence[int]) -> Remaining | None:
-        """The best chunk that the agent would still take; None without an agent, without its threshold, or when every chunk is known."""
+        """The best chunk that the agent would still take, `known` being all of its state.
+
+        None without an agent that knows when to stop, and when every chunk is known.
+        """
         if self._agent is None or self._agent.spec.stop_threshold is None or len(known) >= len(self._corpus):
             return None
-        row = self._q_values(self._agent, question, [known[: START + 1]])[0]
+        row = self._q_values(self._agent, question, [known])[0]
         unknown = np.ones(len(self._corpus), dtype=bool)
         unknown[list(known)] = False
         best, _ = greedy(row, unknown)

@@ -1,9 +1,10 @@
-"""Agents without a language model: rules choose queries and keep the memory, a reader answers, its confidence and the agent's Q decide stopping.
+"""Agents without a language model: rules choose queries, keep the memory and judge the evidence, a reader answers.
 
     Rewriter          names that the evidence brings and the question doesn't have, each with the words of the question that its chunk leaves open
-    ContextManager    the chunks worth most to the question, and of these the sentences that bear on it
-    AnswerGenerator   the reader over those chunks
-    AnswerEvaluator   stops when the reader is sure; what the trained agent, where there is one, would still take raises the bar
+    ContextManager    the chunks that the trained agent needs, then those worth most to the question, and of these the sentences that bear on it;
+                      the best branch is the one whose evidence is complete, agrees with the others, holds what is asked and is read with confidence
+    AnswerGenerator   the reader over the chunks that the agent needs; what only repeats the question is no answer
+    AnswerEvaluator   stops when the agent would add nothing and the reader is sure enough
 What a chunk is worth is a weighted sum of what can be measured of it, whatever strategy brought it; the weights are round numbers near those of logistic
 regressions on validation questions (docs/sparc.md). Decides that a memory holds as many chunks as a branch retrieves, so that it stays small and is
 comparable with one retrieval of that size. Knows nothing of rounds, threads and models.
@@ -17,9 +18,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from core.answer.protocol import Answer, Reader
+from core.metrics import plain_answer
 from core.sparc.agents import Agents, Candidate, Reading, Remaining, Rewrite, RewriteTask, Sources, Turn
 from core.sparc.events import Cost, Found, Note, Strategy, Verdict
-from core.sparc.words import mentions, names, plain, sentences, title, words
+from core.sparc.words import mentions, names, plain, repeats, sentences, title, words
 
 STRONG = 4
 """Chunks whose links to others, and whose place in the agent's state, are looked at."""
@@ -27,6 +29,10 @@ SENTENCES = 2
 """Most sentences of a chunk in a note."""
 CONFIDENT = 2 / 3
 """Reader's confidence that it takes to stop: with a wrong stop as bad as two needless rounds (lambda = 2, section 3.4), going on pays below it."""
+CONFIDENT_WHEN_COMPLETE = 0.4
+"""The same where the trained agent would add nothing: going on then finds little, so the bar is lower; chosen on validation questions."""
+COVERED = 0.5
+"""Share of the question's words that chunks must hold to be complete where there is no agent to ask."""
 PREFERRED: tuple[Strategy, ...] = ("qrag", "dense", "bm25")
 """Order in which the question itself is searched with."""
 NAMES = 3
@@ -95,6 +101,30 @@ def ranked(question: str, chunk_ids: Sequence[int], sources: Sources) -> list[in
     return [distinct[i] for i in sorted(range(len(distinct)), key=lambda i: -values[i])]
 
 
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """How far some chunks answer a question, whatever a reader says of them."""
+
+    chunk_ids: tuple[int, ...]
+    """Those that count: what the agent keeps of them, all where there is no agent that knows when to stop or where it keeps none."""
+    covered: float
+    """Share of the question's words that they hold."""
+    left: Remaining | None
+    """What the agent would still take; None where nobody can tell."""
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether the agent would add nothing, or, where nobody can tell, whether the chunks hold all that the question names."""
+        return self.covered >= COVERED if self.left is None else self.left.q_value < self.left.threshold
+
+
+def evidence(question: str, chunk_ids: Sequence[int], sources: Sources) -> Evidence:
+    """What a memory comes to."""
+    kept = sources.needed(question, chunk_ids) or tuple(chunk_ids)
+    covered = coverage(question, "\n".join(map(sources.text, kept)), sources)
+    return Evidence(kept, covered, sources.left_to_find(question, kept))
+
+
 class RuleManager:
     """Keeps the chunks that are worth most. `size`: how many."""
 
@@ -106,22 +136,40 @@ class RuleManager:
         return self._note(question, [*note.chunk_ids, *(one.chunk_id for one in found)], turn.sources), Cost()
 
     def select(self, question: str, candidates: Sequence[Candidate], turn: Turn) -> tuple[int, str, Cost]:
-        """The branch whose answer is surest and whose chunks say most of what is asked; the first of equals."""
-        scores = [(one.confidence or 0.0) * bool(one.answer) + self._covered(question, one.note, turn.sources) for one in candidates]
-        best = max(range(len(candidates)), key=lambda i: scores[i])
-        return candidates[best].branch, f"rules: confidence and coverage {scores[best]:.2f}, the highest of {len(candidates)}", Cost()
+        """The branch that the evidence speaks for; the first of equals.
+
+        A branch without an answer comes last. Four things count one point each: the agent would add nothing to its chunks, the share of the other
+        branches that answer the same, the share of the question's words that its chunks hold, and the reader's confidence.
+        """
+        found = [evidence(question, one.note.chunk_ids, turn.sources) for one in candidates]
+        agreeing = [_agreement(one, candidates) for one in candidates]
+        scores = [
+            bool(one.answer) * (1.0 + held.is_complete + agreed + held.covered + (one.confidence or 0.0))
+            for one, held, agreed in zip(candidates, found, agreeing, strict=True)
+        ]
+        best = max(range(len(candidates)), key=scores.__getitem__)
+        if not candidates[best].answer:
+            return candidates[best].branch, "rules: no branch has an answer, the first is as good as any", Cost()
+        complete = "the agent would add nothing" if found[best].is_complete else "something is left to find"
+        held = f"its chunks hold {found[best].covered:.0%} of what is asked"
+        reason = f"rules: {complete}, {held}, {agreeing[best]:.0%} of the other branches agree, the reader is {candidates[best].confidence or 0.0:.2f} sure"
+        return candidates[best].branch, reason, Cost()
 
     def merge(self, question: str, best: Candidate, others: Sequence[Candidate], turn: Turn) -> tuple[Note, Cost]:
         """The chunks of all branches, the best of them kept."""
         return self._note(question, [chunk_id for one in (best, *others) for chunk_id in one.note.chunk_ids], turn.sources), Cost()
 
     def _note(self, question: str, chunk_ids: Sequence[int], sources: Sources) -> Note:
-        kept = ranked(question, chunk_ids, sources)[: self.size]
+        by_worth = ranked(question, chunk_ids, sources)
+        kept = tuple(dict.fromkeys([*(sources.needed(question, by_worth) or ()), *by_worth]))[: self.size]
         lines = [line for chunk_id in kept for line in [_bearing(question, sources.text(chunk_id), sources)] if line]
-        return Note("\n".join(lines), tuple(kept))
+        return Note("\n".join(lines), kept)
 
-    def _covered(self, question: str, note: Note, sources: Sources) -> float:
-        return coverage(question, "\n".join(map(sources.text, note.chunk_ids)), sources)
+
+def _agreement(one: Candidate, candidates: Sequence[Candidate]) -> float:
+    """Share of the other branches that give the same answer."""
+    others = [other for other in candidates if other is not one]
+    return sum(plain_answer(other.answer) == plain_answer(one.answer) for other in others) / len(others)
 
 
 def _bearing(question: str, text: str, sources: Sources) -> str:
@@ -172,7 +220,7 @@ def _lexical(task: RewriteTask) -> Strategy:
 
 
 class ReaderGenerator:
-    """The reader over the memory's chunks, whole: it was trained on passages."""
+    """The reader over the chunks that count, whole: it was trained on passages, and what is beside the point distracts it."""
 
     def __init__(self, reader: Reader) -> None:
         self.reader = reader
@@ -180,37 +228,47 @@ class ReaderGenerator:
         """What was read before: many rounds and branches end with the same chunks."""
 
     def answer(self, question: str, note: Note, turn: Turn) -> tuple[Reading, Cost]:
-        """The reader's answer; it rests on the chunk of its span, or on all where it has none."""
-        passages = tuple(turn.sources.text(chunk_id) for chunk_id in note.chunk_ids)
+        """The reader's answer; it rests on the chunk of its span, or on all where it has none. One that only repeats the question is none.
+
+        Where the chunks that count give no answer, the whole memory is read.
+        """
+        reading = Reading("", None, ())
+        for chunk_ids in dict.fromkeys([tuple(sorted(evidence(question, note.chunk_ids, turn.sources).chunk_ids)), note.chunk_ids]):
+            answer = self._answer(question, tuple(map(turn.sources.text, chunk_ids)))
+            if answer.text and not repeats(question, answer.text):
+                return Reading(answer.text, answer.confidence, (chunk_ids[answer.span.passage],) if answer.span else chunk_ids), Cost()
+            reading = Reading("", answer.confidence, ())
+        return reading, Cost()
+
+    def _answer(self, question: str, passages: tuple[str, ...]) -> Answer:
         answer = self._read.get((question, *passages))
         if answer is None:
             answer = self._read[question, *passages] = self.reader.read(question, passages)
-        citations = () if not answer.text else (note.chunk_ids[answer.span.passage],) if answer.span else note.chunk_ids
-        return Reading(answer.text, answer.confidence, citations), Cost()
+        return answer
 
 
 class RuleEvaluator:
-    """Stops when the reader is sure enough; the more the agent would still take, the surer it has to be."""
+    """Stops when the evidence is complete and the reader sure enough."""
 
     def judge(self, question: str, query: str, reading: Reading, note: Note, turn: Turn) -> tuple[Verdict, str, Cost]:  # noqa: ARG002 - what counts is the question
         """See the class."""
         if not reading.answer:
-            return "continue", "rules: the reader finds no answer in the evidence", Cost()
-        confidence, left = reading.confidence or 0.0, turn.sources.left_to_find(question, note.chunk_ids)
-        bar, why = _bar(left)
-        if confidence < bar:
-            return "continue", f"rules: the reader's confidence {confidence:.2f} is below {bar:.2f}{why}", Cost()
-        return "stop", f"rules: the reader's confidence {confidence:.2f} reaches {bar:.2f}{why}", Cost()
+            return "continue", "rules: the reader finds no answer in the evidence that the question doesn't hold itself", Cost()
+        held, confidence = evidence(question, note.chunk_ids, turn.sources), reading.confidence or 0.0
+        if not held.is_complete:
+            return "continue", f"rules: {_missing(held)}", Cost()
+        bar = CONFIDENT if held.left is None else CONFIDENT_WHEN_COMPLETE
+        verdict: Verdict = "stop" if confidence >= bar else "continue"
+        how = "reaches" if verdict == "stop" else "is below"
+        return verdict, f"rules: {_missing(held)}; the reader's confidence {confidence:.2f} {how} {bar:.2f}", Cost()
 
 
-def _bar(left: Remaining | None) -> tuple[float, str]:
-    """The confidence that it takes to stop, and in words what raised it: from CONFIDENT, where the agent would take nothing more, to 1 at a Q of 1."""
-    if left is None:
-        return CONFIDENT, ""
-    if left.q_value < left.threshold:
-        return CONFIDENT, f"; the agent would take nothing more (Q {left.q_value:.2f}, threshold {left.threshold:.2f})"
-    share = min(1.0, (left.q_value - left.threshold) / max(1.0 - left.threshold, 1e-6))
-    return CONFIDENT + (1 - CONFIDENT) * share, f", as the agent would still take chunk {left.chunk_id} (Q {left.q_value:.2f}, threshold {left.threshold:.2f})"
+def _missing(held: Evidence) -> str:
+    """In words, what evidence lacks."""
+    if held.left is None:
+        return f"the chunks hold {held.covered:.0%} of what is asked"
+    threshold = f"(Q {held.left.q_value:.2f}, threshold {held.left.threshold:.2f})"
+    return f"the agent would take nothing more {threshold}" if held.is_complete else f"the agent would still take chunk {held.left.chunk_id} {threshold}"
 
 
 def rule_agents(reader: Reader, size: int) -> Agents:

@@ -54,6 +54,19 @@ def without_wh(query: str) -> str:
     return kept if words(kept) else query
 
 
+_CHOICE = _listed("or between both either")
+
+
+def repeats(question: str, answer: str) -> bool:
+    """Whether an answer says nothing that the question doesn't; one of the things that a question lets choose among is an answer all the same.
+
+    >>> repeats("Where was the blanket before the chapel?", "the chapel"), repeats("Which is older, the mill or the chapel?", "the chapel")
+    (True, False)
+    """
+    asked, said = plain(question).split(), words(answer)
+    return bool(said) and {*said} <= {*asked} and not _CHOICE & {*asked}
+
+
 def names(text: str) -> list[str]:
     """Runs of capitalised words, each once, in order; single words that say nothing are none.
 

@@ -465,7 +465,8 @@ def test_without_a_language_model_from_the_question_to_the_log_and_back(tiny_app
     page.get_by_role("tab", name="Experiments", exact=True).click()
     page.locator("#qx-runs-list .qx-query").first.click()
     expect(page.locator("#qx-run-explore")).to_have_text("Open in SPARC", timeout=30_000)
-    expect(page.locator("#qx-run-replay")).to_be_hidden()
+    page.locator("#qx-run-replay").click()
+    expect(page.locator("#qx-run-replayed")).to_contain_text("It came out the same", timeout=60_000)
     page.locator("#qx-run-explore").click()
     expect(page.locator("#qx-sparc-rounds .qx-round").last).to_be_visible(timeout=30_000)
     assert rounds_of(page) == told

@@ -18,7 +18,7 @@ from core.errors import BadRequest
 from core.events import Event, RunStarted, Stopped, Trace, event_from_json, event_to_json, fold
 from core.index import ChunkIndex, Corpus
 from core.qrag.agent import Agent
-from core.retrievers import METHODS, Bm25, Hybrid, Threshold, TopK, build_retriever
+from core.retrievers import METHODS, Bm25, Hybrid, Threshold, TopK, build_retriever, cut_short
 from core.types import workspace_of_chunks
 
 CorpusOf = Callable[[DualEncoder, Sequence[str]], Corpus]
@@ -61,8 +61,10 @@ def test_every_method_keeps_the_protocol(agents: dict[str, Agent], corpus_of: Co
     trace = fold(events)
     assert (trace.started.method, trace.started.query, trace.started.n_chunks) == (method, QUERY, len(CHUNKS))
     assert isinstance(events[-1], Stopped)
-    assert len(set(trace.chosen)) == len(trace.chosen) == trace.stopped.n_steps <= config.step_budget
-    assert (trace.stopped.reason == "budget") == (len(trace.chosen) == config.step_budget)
+    budget = trace.started.config.step_budget
+    assert budget == (len(CHUNKS) if method == "threshold" else config.step_budget)
+    assert len(set(trace.chosen)) == len(trace.chosen) == trace.stopped.n_steps <= budget
+    assert (trace.stopped.reason == "budget") == (len(trace.chosen) == budget)
     assert not set(trace.chosen) & set(config.forbidden)
     assert trace.stopped.chunk_id not in config.forbidden
     for step in trace.steps:
@@ -126,12 +128,21 @@ def test_threshold_keeps_exactly_what_reaches_it(agents: dict[str, Agent], corpu
     assert len(between) > 3
     for threshold in (-1.0, *between, 1.0):
         method.threshold = threshold
-        trace = fold(method.retrieve(QUERY, corpus, EpisodeConfig(step_budget=10)))
+        trace = fold(method.retrieve(QUERY, corpus, EpisodeConfig(step_budget=1)))  # as many as reach it, whatever the other methods may take
         assert set(trace.chosen) == set(np.flatnonzero(expected >= threshold).tolist())
+        assert not cut_short(trace)
         assert [step.q_value for step in trace.steps] == sorted((step.q_value for step in trace.steps), reverse=True)
         np.testing.assert_allclose([step.q_value for step in trace.steps], expected[list(trace.chosen)], atol=1e-6)
         if trace.stopped.reason == "threshold":
             assert trace.stopped.q_value == pytest.approx(max(expected[expected < threshold]), abs=1e-6)
+
+
+def test_threshold_says_so_where_there_is_no_room_for_all(agents: dict[str, Agent], corpus_of: CorpusOf, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Threshold, "MAX_CHUNKS", 3)
+    encoder = agents["none"].encoder
+    trace = fold(Threshold(encoder).retrieve(QUERY, corpus_of(encoder, CHUNKS), EpisodeConfig(step_budget=1, stop_threshold=-1.0, forbidden=(4,))))
+    assert (len(trace.chosen), trace.stopped.reason) == (3, "budget")
+    assert cut_short(trace) == "9 chunks reach the threshold of -1.00 and the best 3 are kept; raise the threshold for fewer"
 
 
 def lucene_bm25(words: list[str], documents: list[list[str]], k1: float = 1.5, b: float = 0.75) -> list[float]:

@@ -11,15 +11,21 @@ import pytest
 
 from core.config import EpisodeConfig
 from core.encode.encoder import DualEncoder
-from core.errors import LogError
+from core.errors import BadRequest, LogError
 from core.events import StepTaken, Stopped, Trace, fold
 from core.experiments import ExperimentLog, LoggedDocument
 from core.index import Corpus
+from core.llm.protocol import Llm
 from core.opening import open_corpus, vector_store
 from core.qrag.agent import Agent
 from core.retrievers import METHODS, build_retriever
-from core.runs import log_trace, replay_run, run_record, workspace_of_run
+from core.runs import log_sparc, log_trace, replay_run, replay_sparc, run_record, workspace_of_run
+from core.sparc.build import build_agents, build_retrievals
+from core.sparc.events import SparcConfig
+from core.sparc.run import run_sparc
+from core.sparc.trace import SparcTrace, fold_sparc
 from core.types import Document
+from tests.core.sparc.conftest import KnowingReader, RoleLlm
 
 QUERY = "where was the apple before the garden ?"
 STORY = Document("Story", " ".join(f"Mary went to the {a}. John left the {b} there." for a in ("garden", "city", "hill") for b in ("apple", "letter")), "text")
@@ -169,3 +175,33 @@ def test_a_cancelled_run_is_logged_as_such(log: ExperimentLog, encoder: DualEnco
     assert (logged.status, logged.n_steps) == ("cancelled", 1)
     assert all(isinstance(event, StepTaken | Stopped) for event in logged.events)
     assert replay_run(logged, log.documents(run_id), encoder).report.holds
+
+
+def run_branches(encoder: DualEncoder, corpus: Corpus, reader: KnowingReader, llm: Llm | None = None) -> SparcTrace:
+    config = SparcConfig(depth=2, k=2)
+    retrievals = build_retrievals(config, encoder, encoder, lambda _: corpus)
+    return fold_sparc(run_sparc(QUERY, corpus, build_agents(llm, reader, config), retrievals, config))
+
+
+def test_a_sparc_run_replays_from_the_log_with_rules_and_reader(log: ExperimentLog, encoder: DualEncoder, corpus: Corpus) -> None:
+    reader = KnowingReader({"city": 0.4})
+    run_id = log_sparc(log, run_branches(encoder, corpus, reader), corpus.workspace, encoder)
+    logged, documents = log.get(run_id), log.documents(run_id)
+    replay = replay_sparc(logged, documents, encoder, encoder, reader)
+    assert replay.report.holds, replay.report.summary
+    assert replay.report.n_compared > 0
+    other = replay_sparc(logged, documents, encoder, encoder, KnowingReader({"hill": 0.4}))
+    assert not other.report.holds
+    assert "answered 'hill' instead of 'city'" in other.report.summary
+    with pytest.raises(BadRequest, match="replay it with replay_sparc"):
+        replay_run(logged, documents, encoder)
+
+
+def test_of_a_sparc_run_with_a_language_model_the_searches_are_made_again(log: ExperimentLog, encoder: DualEncoder, corpus: Corpus) -> None:
+    llm = RoleLlm(answer={"answer": "city"})
+    trace = run_branches(encoder, corpus, KnowingReader({}), llm)
+    run_id, asked = log_sparc(log, trace, corpus.workspace, encoder), len(llm.calls)
+    replay = replay_sparc(log.get(run_id), log.documents(run_id), encoder, encoder, KnowingReader({}))
+    assert replay.report.holds, replay.report.summary
+    assert replay.report.n_compared == sum(len(branch.retrieved.found) for one in trace.rounds for branch in one.branches if branch.retrieved)
+    assert len(llm.calls) == asked

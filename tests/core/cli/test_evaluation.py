@@ -31,7 +31,7 @@ def test_an_object_a_task(core: Output, agent: Path, data: Path, tmp_path: Path,
         assert list(result) == ["task", "checkpoint", "n", "config", "metrics", "intervals", "seconds"]
         assert (result["checkpoint"], result["n"]) == ("relative10", 4)
         assert list(result["metrics"]) == list(result["intervals"]) == list(METRICS)
-        assert result["metrics"]["answer_em"] is result["metrics"]["answer_f1"] is None
+        assert 0 <= result["metrics"]["answer_em"] <= result["metrics"]["answer_f1"] <= 1
         assert result["seconds"] > 0
         assert (result["config"]["seed"], result["config"]["stop_threshold"], result["config"]["trained_on"]) == (3, 0.02, "not stated")
     assert (short["task"], short["config"]["length"], short["config"]["step_budget"]) == ("qa1", 1000, 4)
@@ -53,6 +53,32 @@ def test_own_questions_through_a_baseline(core: Output, tmp_path: Path) -> None:
     path.write_text("".join(json.dumps({"question": "where is the milk ?", "chunks": chunks, "support": [n]}) + "\n" for n in (0, 1)), encoding="utf-8")
     (result,) = objects(core("evaluate", path, "--method", "bm25", "--step-budget", 1, "--json"))
     assert (result["config"]["method"], result["config"]["trained_on"], result["metrics"]["fact_em"]) == ("bm25", None, 0.5)
+
+
+def test_answers_are_the_reader_s_from_the_evidence(core: Output, tmp_path: Path) -> None:
+    """One that is found, one whose evidence is not, and one without a known answer, which leaves the mean alone."""
+    path, rows = tmp_path / "mine.jsonl", tmp_path / "rows.jsonl"
+    chunks = ["Mary travelled to the garden.", "night fell .", "the milk was cold ."]
+    asked = [("Where is Mary?", ["garden"], 0), ("Is the milk cold or warm?", ["a blue bicycle"], 2), ("Where is Mary?", None, 0)]
+    lines = [{"question": question, "chunks": chunks, "support": [at]} | ({"answer": answers} if answers else {}) for question, answers, at in asked]
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
+    (result,) = objects(core("evaluate", path, "--method", "bm25", "--step-budget", 1, "--rows", rows, "--json"))
+    assert [(row.answer_em, row.answer_f1) for row in read_rows(rows)] == [(1.0, 1.0), (0.0, 0.0), (None, None)]
+    assert result["metrics"]["answer_em"] == 0.5
+
+
+def test_evidence_and_support_go_to_trec_files(core: Output, tmp_path: Path) -> None:
+    path, run, qrels = tmp_path / "mine.jsonl", tmp_path / "found.run", tmp_path / "support.qrels"
+    line = {"id": "first one", "question": "where is the milk ?", "chunks": ["the milk is here .", "night fell .", "milk ."], "support": [0, 2]}
+    path.write_text(json.dumps(line) + "\n", encoding="utf-8")
+    core("evaluate", path, "--method", "bm25", "--step-budget", 2, "--run", run, "--qrels", qrels, "--json")
+    assert qrels.read_text().splitlines() == ["first_one 0 first_one#0 1", "first_one 0 first_one#2 1"]
+    ranked = [line.split() for line in run.read_text().splitlines()]
+    assert [(words[0], words[1], words[3], words[4], words[5]) for words in ranked] == [
+        ("first_one", "Q0", "1", "1.000000", "bm25"),
+        ("first_one", "Q0", "2", "0.500000", "bm25"),
+    ]
+    assert {words[2] for words in ranked} == {"first_one#0", "first_one#2"}
 
 
 def test_the_same_seed_gives_the_same_numbers(core: Output, agent: Path, data: Path) -> None:
@@ -85,7 +111,7 @@ def test_against_an_agent_and_against_its_rows(core: Output, agent: Path, tiny_c
         (("qa1", "--step-budget", "0"), "step budget 0"),
         (("qa1", "--checkpoint", "nobody"), "'nobody' not found"),
         (("qa1", "--against", "nobody"), "'nobody' not found"),
-        (("qa1", "--rows", "/proc/none/rows.jsonl"), "rows can't be written"),
+        (("qa1", "--rows", "/proc/none/rows.jsonl"), "rows.jsonl can't be written"),
     ],
 )
 def test_refusals_are_one_sentence(refused: Output, data: Path, arguments: tuple[str, ...], words: str) -> None:

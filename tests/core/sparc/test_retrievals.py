@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from copy import copy
+
+import numpy as np
 import pytest
 
+from core.config import EpisodeConfig
 from core.errors import BadRequest
+from core.events import fold
 from core.index import Corpus
-from core.qrag.agent import Agent
+from core.qrag.agent import Agent, Episode
 from core.sparc.retrievals import START, STEPS, Retrievals
 from tests.core.conftest import CorpusOf
 from tests.core.sparc.conftest import FIRST_HOP, QUESTION, STORY
@@ -27,6 +32,7 @@ def test_what_isn_t_there_is_not_offered_and_refused(retrievals: Retrievals, all
         retrievals.search("qrag", QUESTION, 2)
     assert retrievals.worth(QUESTION, [0], [()]) is None
     assert retrievals.left_to_find(QUESTION, ()) is None
+    assert retrievals.needed(QUESTION, (0, 1)) is None
 
 
 def test_lexical_search_leaves_question_words_out(retrievals: Retrievals) -> None:
@@ -65,6 +71,27 @@ def test_worth_is_the_agent_s_q(all_three: Retrievals) -> None:
     first = all_three.worth(QUESTION, range(len(STORY)), [()])
     assert first is not None
     assert first[0].max() == pytest.approx(found.score, abs=1e-5)
+
+
+def test_what_the_agent_needs_is_what_it_takes_of_some_chunks(agents: dict[str, Agent], corpus_of: CorpusOf) -> None:
+    """With the whole document to choose from, that is its own episode."""
+    encoder = agents["relative10"].encoder
+    corpus = corpus_of(encoder, STORY)
+    q_values = Agent(encoder).look([(Episode(QUESTION, corpus, EpisodeConfig()), [])])[0].scores.q_values
+    for threshold, review in ((-1e6, None), (float(np.median(q_values)), None), (-1e6, float(q_values.mean())), (1e6, None)):
+        spec = encoder.spec.model_copy(update={"stop_threshold": threshold, "review_threshold": review, "step_budget": 3})
+        own = copy(encoder)
+        own.spec = spec
+        retrievals = Retrievals(corpus, agent=own)
+        trace = fold(Agent(own).run(QUESTION, corpus, spec.episode_config()))
+        assert retrievals.needed(QUESTION, range(len(STORY))) == trace.kept
+        if trace.stopped is not None and trace.stopped.reason == "threshold" and not trace.taken_back:
+            left = retrievals.left_to_find(QUESTION, trace.chosen)
+            assert left is not None
+            assert (left.chunk_id, left.threshold) == (trace.stopped.chunk_id, threshold)
+        some = retrievals.needed(QUESTION, (1, 4))
+        assert some is not None
+        assert {*some} <= {1, 4}
 
 
 def test_both_corpora_must_hold_the_same_chunks(story: Corpus, agents: dict[str, Agent], corpus_of: CorpusOf) -> None:

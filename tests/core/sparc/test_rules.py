@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import pytest
@@ -9,9 +10,20 @@ import pytest
 from core.sparc.agents import Candidate, Reading, Remaining, RewriteTask, Turn
 from core.sparc.events import Note
 from core.sparc.retrievals import Retrievals
-from core.sparc.rules import CONFIDENT, RuleEvaluator, RuleManager, RuleRewriter, coverage, ranked
-from core.sparc.words import mentions, names, plain, title, without_wh, words
-from tests.core.sparc.conftest import FIRST_HOP, QUESTION, SECOND_HOP, STORY
+from core.sparc.rules import (
+    CONFIDENT,
+    CONFIDENT_WHEN_COMPLETE,
+    COVERED,
+    ReaderGenerator,
+    RuleEvaluator,
+    RuleManager,
+    RuleRewriter,
+    coverage,
+    evidence,
+    ranked,
+)
+from core.sparc.words import mentions, names, plain, repeats, title, without_wh, words
+from tests.core.sparc.conftest import FIRST_HOP, QUESTION, SECOND_HOP, STORY, KnowingReader
 
 
 def test_names_that_the_evidence_brings_are_looked_for_with_what_is_still_open(retrievals: Retrievals) -> None:
@@ -75,30 +87,96 @@ def test_the_surest_answer_on_the_fuller_note_is_the_best_branch(retrievals: Ret
 
 
 @dataclass
-class Finds:
-    """Sources of which only the agent's stop counts."""
+class Agent:
+    """Sources of which the agent's view counts: it needs the first chunk alone."""
 
     remaining: Remaining | None
+    needs: tuple[int, ...] | None = (FIRST_HOP,)
+
+    def needed(self, *_: object) -> tuple[int, ...] | None:
+        return self.needs
 
     def left_to_find(self, *_: object) -> Remaining | None:
         return self.remaining
+
+    def text(self, chunk_id: int) -> str:
+        return STORY[chunk_id]
+
+    def rarity(self, _: str) -> float:
+        return 1.0
+
+
+NOTHING_LEFT, SOMETHING_LEFT = Remaining(3, 0.1, 0.3), Remaining(3, 0.4, 0.3)
 
 
 @pytest.mark.parametrize(
     ("answer", "confidence", "remaining", "verdict", "why"),
     [
-        ("Quillmarsh", 0.9, None, "stop", "confidence 0.90 reaches 0.67"),
-        ("Quillmarsh", 0.9, Remaining(3, 0.1, 0.3), "stop", "take nothing more"),
-        ("Quillmarsh", 0.9, Remaining(3, 0.4, 0.3), "stop", "would still take chunk 3"),
-        ("Quillmarsh", 0.9, Remaining(3, 0.95, 0.3), "continue", "would still take chunk 3"),
-        ("Quillmarsh", CONFIDENT - 0.01, None, "continue", "is below"),
-        ("", 0.99, None, "continue", "no answer"),
+        ("Quillmarsh", CONFIDENT_WHEN_COMPLETE, NOTHING_LEFT, "stop", "would take nothing more (Q 0.10, threshold 0.30)"),
+        ("Quillmarsh", CONFIDENT_WHEN_COMPLETE - 0.01, NOTHING_LEFT, "continue", "is below"),
+        ("Quillmarsh", 0.99, SOMETHING_LEFT, "continue", "would still take chunk 3"),
+        ("", 0.99, NOTHING_LEFT, "continue", "no answer"),
     ],
 )
-def test_it_stops_when_the_reader_is_sure_and_more_so_where_something_is_left(answer, confidence, remaining, verdict, why) -> None:  # type: ignore[no-untyped-def]
-    judged, reason, _ = RuleEvaluator().judge(QUESTION, "", Reading(answer, confidence, ()), Note("", (1,)), Turn(Finds(remaining)))  # type: ignore[arg-type]
+def test_it_stops_when_the_evidence_is_complete_and_the_reader_sure_enough(answer, confidence, remaining, verdict, why) -> None:  # type: ignore[no-untyped-def]
+    judged, reason, _ = RuleEvaluator().judge(QUESTION, "", Reading(answer, confidence, ()), Note("", (FIRST_HOP,)), Turn(Agent(remaining)))  # type: ignore[arg-type]
     assert judged == verdict
     assert why in reason
+
+
+def test_without_an_agent_it_stops_when_most_of_what_is_asked_is_there(retrievals: Retrievals) -> None:
+    whole, beside = Note("", (FIRST_HOP, SECOND_HOP)), Note("", (7,))
+    assert evidence(QUESTION, whole.chunk_ids, retrievals).covered >= COVERED > evidence(QUESTION, beside.chunk_ids, retrievals).covered
+    for note, sure, wanted in ((whole, CONFIDENT, "stop"), (whole, CONFIDENT - 0.01, "continue"), (beside, 0.99, "continue")):
+        verdict, reason, _ = RuleEvaluator().judge(QUESTION, "", Reading("Quillmarsh", sure, ()), note, Turn(retrievals))
+        assert (verdict, "of what is asked" in reason) == (wanted, True)
+
+
+def test_complete_evidence_wins_over_a_surer_reader() -> None:
+    sure = Candidate(1, "", Note("", (7,)), "hills", 0.97, (7,), "continue")
+    whole = Candidate(2, "", Note("", (FIRST_HOP,)), "Quillmarsh", 0.5, (FIRST_HOP,), "stop")
+
+    class Two(Agent):
+        def needed(self, _: str, chunk_ids: Sequence[int]) -> tuple[int, ...]:  # type: ignore[override]
+            return tuple(chunk_ids)
+
+        def left_to_find(self, _: str, known: Sequence[int]) -> Remaining:  # type: ignore[override]
+            return NOTHING_LEFT if FIRST_HOP in known else SOMETHING_LEFT
+
+    best, reason, _ = RuleManager(2).select(QUESTION, [sure, whole], Turn(Two(None)))  # type: ignore[arg-type]
+    assert best == 2
+    assert reason.startswith("rules: the agent would add nothing, its chunks hold")
+
+
+def test_branches_that_agree_outvote_one_that_does_not(retrievals: Retrievals) -> None:
+    note = Note("", (FIRST_HOP, SECOND_HOP))
+    told = [("Sallowfield", 0.7), ("Quillmarsh", 0.5), ("quillmarsh", 0.5)]
+    candidates = [Candidate(i, "", note, answer, sure, (), "continue") for i, (answer, sure) in enumerate(told, start=1)]
+    assert RuleManager(2).select(QUESTION, candidates, Turn(retrievals))[0] == 2
+
+
+def test_the_reader_reads_what_the_agent_needs_and_never_answers_with_the_question() -> None:
+    turn = Turn(Agent(NOTHING_LEFT, (SECOND_HOP, FIRST_HOP)))  # type: ignore[arg-type]
+    reading, _ = ReaderGenerator(KnowingReader({"Harbour Gate": 0.9, "Quillmarsh": 0.5})).answer(QUESTION, Note("", (0, FIRST_HOP, SECOND_HOP)), turn)
+    assert (reading.answer, reading.citations) == ("Quillmarsh", (SECOND_HOP,))
+    repeated, _ = ReaderGenerator(KnowingReader({"Blue Lantern": 0.97})).answer(QUESTION, Note("", (FIRST_HOP,)), turn)
+    assert (repeated.answer, repeated.citations) == ("", ())
+
+
+@pytest.mark.parametrize(
+    ("question", "answer", "is_repeat"),
+    [
+        ("Where was the blanket before the chapel?", "the chapel", True),
+        ("Where was the blanket before the chapel?", "stable", False),
+        ("Where was the blanket before the chapel?", "Chapel Hill", False),
+        ("Who is older, Ann or Tom?", "Tom", False),
+        ("Between Ann and Tom, who is older?", "Ann", False),
+        ("Is Ann older?", "no", False),
+        ("Where is Ann?", "", False),
+    ],
+)
+def test_an_answer_that_repeats_the_question(question: str, answer: str, *, is_repeat: bool) -> None:
+    assert repeats(question, answer) is is_repeat
 
 
 def test_coverage_is_a_share(retrievals: Retrievals) -> None:

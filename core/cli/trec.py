@@ -1,0 +1,50 @@
+"""Files of lines that other tools read: TREC runs and qrels, a file a method or task since a run has one.
+
+Decides how a chunk is called there, DOCUMENT#CHUNK. Knows nothing of retrieval.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from core.errors import BadRequest
+
+
+def run_path(path: Path | None, name: str, names: Sequence[str]) -> Path | None:
+    """Of one method or task among several: FILE-NAME, without folders and endings of a name that is a path; FILE where there is but one."""
+    return path if path is None or len(names) == 1 else path.with_name(f"{path.stem}-{Path(name).stem}{path.suffix}")
+
+
+def found_lines(question: str, document: str, chunk_ids: Iterable[int], method: str) -> Iterator[str]:
+    """Lines of a TREC run. Its tools sort by score, and an agent's Q need not fall from choice to choice: the score is 1 over the rank."""
+    for rank, chunk_id in enumerate(chunk_ids, start=1):
+        yield f"{_word(question)} Q0 {_word(document)}#{chunk_id} {rank} {1 / rank:.6f} {method}\n"
+
+
+def relevant_lines(question: str, document: str, chunk_ids: Iterable[int]) -> Iterator[str]:
+    """Lines of TREC qrels."""
+    for chunk_id in chunk_ids:
+        yield f"{_word(question)} 0 {_word(document)}#{chunk_id} 1\n"
+
+
+def _word(name: str) -> str:
+    """Columns are parted by blanks."""
+    return re.sub(r"\s+", "_", name)
+
+
+@contextmanager
+def line_file(path: Path | None) -> Iterator[Callable[[str], object]]:
+    """A function that writes whole lines at once, so that a killed evaluation leaves what it measured. Raises BadRequest."""
+    if path is None:
+        yield lambda _: None
+        return
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        file = path.open("w", encoding="utf-8", buffering=1)
+    except OSError as error:
+        raise BadRequest(f"{path} can't be written ({error.strerror}); name another file") from error
+    with file:
+        yield file.write
