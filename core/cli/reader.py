@@ -34,6 +34,7 @@ _HELP = {
     "validate_every": "updates between validations",
     "n_validation": "questions of a validation",
     "seed": "of everything random",
+    "start_from": "folder of a reader to train further instead of beginning with the base encoder",
 }
 
 
@@ -45,8 +46,8 @@ def add_train_reader_flags(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--base", default=MINILM, metavar="DIR_OR_ID", help="base encoder")
     parser.add_argument("--device", metavar="D", help="cpu or cuda (default: cuda when there is one)")
     for field in fields(ReaderConfig):
-        kind = float if field.type == "float" else int
-        flag, unit = f"--{field.name.replace('_', '-')}", "X" if kind is float else "N"
+        kind, unit = {"float": (float, "X"), "int": (int, "N")}.get(str(field.type), (str, "DIR"))
+        flag = f"--{field.name.replace('_', '-')}"
         parser.add_argument(flag, type=kind, default=field.default, metavar=unit, help=f"{_HELP[field.name]} (default {field.default})")
     parser.add_argument("--json", action="store_true", help="print the result as one JSON object")
     parser.set_defaults(func=run_train_reader)
