@@ -52,6 +52,8 @@ class ReaderSpec(BaseModel):
     """Share of answers that are right by their probability: a rising line through these points."""
     no_answer_confidence: Knots = AS_IT_IS
     """The same for "no answer in the evidence"."""
+    least_confidence: float = Field(0.0, ge=0, le=1)
+    """An answer of less confidence is not reliable."""
     training: dict[str, Any] | None = None
     """Data, seed and settings of the training."""
     scores: dict[str, Any] | None = None

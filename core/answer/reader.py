@@ -55,6 +55,11 @@ class Reading:
     total: float
     """Log-odds of all answers together, those beyond the best included."""
 
+    @property
+    def passage(self) -> int | None:
+        """That of the likeliest answer that is a span; None without one."""
+        return next((candidate.span.passage for candidate, _ in self.answers if candidate.span is not None), None)
+
     def best(self, bias: float) -> tuple[Candidate | None, float]:
         """The answer that is expected to share most words (F1) with the right one, None for "no answer", and what is expected of it, 0 to 1.
 
@@ -105,10 +110,12 @@ class ExtractiveReader:
 
     def decide(self, reading: Reading) -> Answer:
         """The answer that a reading comes to."""
-        best, probability = reading.best(self.spec.no_answer_bias)
-        if best is None:
-            return Answer("", confidence(probability, self.spec.no_answer_confidence) if reading.answers else 1.0)
-        return Answer(best.text, confidence(probability, self.spec.confidence), best.span)
+        if not reading.answers:
+            return Answer("", 1.0)
+        best, expected = reading.best(self.spec.no_answer_bias)
+        sure = confidence(expected, self.spec.no_answer_confidence if best is None else self.spec.confidence)
+        text, span = ("", None) if best is None else (best.text, best.span)
+        return Answer(text, sure, span, sure >= self.spec.least_confidence, reading.passage if span is None else span.passage)
 
     def readings(self, questions: Sequence[str], passages: Sequence[Sequence[str]]) -> list[Reading]:
         """What the reader thinks of each question, all windows in common batches."""

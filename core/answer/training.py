@@ -211,5 +211,6 @@ class ReaderTrainer:
 
 def tuned(spec: ReaderSpec, tuning: Tuning) -> ReaderSpec:
     """The spec with what validation set and measured."""
-    changes = {"no_answer_bias": tuning.no_answer_bias, "confidence": tuning.confidence, "no_answer_confidence": tuning.no_answer_confidence}
+    names = ("no_answer_bias", "confidence", "no_answer_confidence", "least_confidence")
+    changes = {name: getattr(tuning, name) for name in names}
     return spec.model_copy(update=changes | {"scores": {"validation": tuning.scores, "sources": tuning.by_source}})
