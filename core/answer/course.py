@@ -17,20 +17,19 @@ from random import Random
 from typing import Any, Protocol
 
 from core.answer.lesson import YES_OR_NO, Lesson, has_answer
-from core.answer.natural import QuestionInChunks, questions_in_chunks, read_natural
+from core.answer.natural import QuestionInChunks, questions_in_chunks, training_questions
 from core.answer.statements import SOURCE as STATEMENTS
 from core.answer.statements import statement_lesson
 from core.encode.tokens import FastTokenizer
 from core.errors import BadRequest
 from core.tasks.babi import BabiQuestion, read_babi
 from core.tasks.babi_world import TASKS, Task, story_key, story_keys, tell_babi
-from core.tasks.data import babi_folder, data_folder
+from core.tasks.data import babi_folder
 from core.tasks.example import Example
 from core.tasks.noise import compose_noise, read_noise
 from core.tasks.qa_sets import read_qa
 from core.tasks.ruler import RANDOM_IDS, VARIANTS, needle_example, needle_hay
 from core.tasks.story import tell_story
-from core.train.general import OWN_QUESTIONS
 
 NATURAL = "natural"
 SETS: dict[str, tuple[str, str]] = {
@@ -72,6 +71,8 @@ _MARGIN = 160
 RETRIEVED = 0.3
 """Share of stories told by the facts that share most words with the question, as retrieval without learning gives them; where a deciding one isn't
 among them, nothing answers the question."""
+RETRIEVED_CHUNKS = 4
+"""Of a question about a document that is validated over what BM25 ranks first, as every other one is: confidence is fitted on that too."""
 HELD_OUT = 12
 """One passage in so many is validation's, and one document in so many."""
 NOISE_TOKENS = 60_000
@@ -120,8 +121,7 @@ class ReadingCourse:
         self._test_keys: set[str] = set()
         for task in TASKS:
             self._test_keys |= story_keys(read_babi(babi_folder(data), task, "test"))
-        folder = data_folder(data)
-        natural = list(questions_in_chunks(*read_natural(folder, "train", sorted(OWN_QUESTIONS.glob("*.jsonl.gz"))), tokenizer))
+        natural = list(questions_in_chunks(*training_questions(data), tokenizer))
         learnable = [one for one in natural if one.spans or not one.support or _yes_or_no(one)]
         self._natural = [one for one in learnable if not _is_held_out_document(one)]
         self._natural_held = [one for one in natural if _is_held_out_document(one)]
@@ -140,7 +140,7 @@ class ReadingCourse:
         n_natural = min(len(self._natural_held), round(_VALIDATION_NATURAL * n))
         asked = self._held_out[: n - n_made - n_natural]
         names = list(self._made)
-        natural = [_asked_of_document(one, rng) for one in self._natural_held[:n_natural]]
+        natural = [_over_nearest(one) if i % 2 else _asked_of_document(one, rng) for i, one in enumerate(self._natural_held[:n_natural])]
         return natural + [_asked(one, rng) for one in asked] + [self._made[names[i % len(names)]](rng) for i in range(n_made)]
 
     def held_out_pairs(self) -> list[tuple[Lesson, list[str]]]:
@@ -255,6 +255,15 @@ def _asked_of_document(one: QuestionInChunks, rng: Random) -> Lesson:
     spans = tuple((rows.index(row), start - cuts[row][0], end - cuts[row][0]) for row, start, end in one.spans)
     answers = ("yes" if _yes_or_no(one) == "yes" else "no",) if not spans and _yes_or_no(one) else one.question.answers
     return Lesson(NATURAL, one.question.question, passages, answers, tuple(rows.index(row) for row in one.support), spans)
+
+
+def _over_nearest(one: QuestionInChunks) -> Lesson:
+    """A question over the chunks that BM25 ranks first, whatever they hold; without an answer where neither its support nor its words are there."""
+    rows = sorted(one.nearest[:RETRIEVED_CHUNKS])
+    texts = tuple(one.texts[row] for row in rows)
+    wanted = [_plain(answer) for answer in one.question.answers if _plain(answer) not in YES_OR_NO]
+    is_there = bool(one.support) and (set(one.support) <= set(rows) or any(answer in _plain(text) for answer in wanted for text in texts))
+    return Lesson(NATURAL, one.question.question, texts, one.question.answers if is_there else ())
 
 
 def _surroundings(one: QuestionInChunks, row: int, rng: Random) -> tuple[int, int]:

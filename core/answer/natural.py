@@ -20,7 +20,9 @@ from core.config import ChunkConfig
 from core.errors import BadRequest
 from core.ingest import Converter, Tokenizer, chunk_document, default_chunker
 from core.metrics import is_covered, plain_answer
+from core.tasks.data import data_folder
 from core.tasks.documents import DocumentFolder, DocumentQuestion, QuoteFinder, TextPlace, places_of, read_document_questions
+from core.train.general import OWN_QUESTIONS
 from core.types import ChunkTable, Document
 from core.words import WordIndex, words_of
 
@@ -140,8 +142,11 @@ def shared_spans(text: str, answer: str) -> list[tuple[float, int, int]]:
     return best
 
 
-def read_natural(folder: Path, part: str, more: Sequence[Path] = ()) -> tuple[list[DocumentQuestion], DocumentFolder]:
-    """The questions of a part of `natural` and of further files, and their documents. Raises BadRequest."""
-    path = folder / "natural" / f"{part}.jsonl.gz"
-    questions = [question for file in (path, *more) for question in read_document_questions(file)]
-    return questions, DocumentFolder(folder, path)
+def training_questions(data: Path | None) -> tuple[list[DocumentQuestion], DocumentFolder]:
+    """The questions of `natural` to train on and the project's own about the same documents, and where those lie. Raises BadRequest."""
+    folder = data_folder(data)
+    path = folder / "natural" / "train.jsonl.gz"
+    questions = read_document_questions(path)
+    known = {question.document for question in questions}
+    own = [question for file in sorted(OWN_QUESTIONS.glob("*.jsonl.gz")) for question in read_document_questions(file)]
+    return [*questions, *(question for question in own if question.document in known)], DocumentFolder(folder, path)
