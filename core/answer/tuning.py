@@ -80,7 +80,9 @@ def tune(reader: ExtractiveReader, lessons: Sequence[Lesson]) -> Tuning:
 
 
 def least_confidence(confidences: Sequence[float], right: Sequence[bool]) -> float:
-    """The confidence from which on answers are shown: the one with the most right answers less wrong ones. At least one answer.
+    """The confidence from which on answers are shown: the one with the most right answers less wrong ones; 1 where no more are right than wrong.
+
+    At least one answer.
 
     >>> least_confidence([0.2, 0.4, 0.6, 0.8], [False, False, True, True])
     0.6
@@ -88,8 +90,8 @@ def least_confidence(confidences: Sequence[float], right: Sequence[bool]) -> flo
     order = np.argsort(confidences)[::-1]
     gained = np.cumsum(np.where(np.asarray(right)[order], 1, -1))
     falls = np.append(np.diff(np.asarray(confidences)[order]) < 0, True)
-    best = int(np.where(falls, gained, -len(order) - 1).argmax())
-    return round(float(np.asarray(confidences)[order][best]), 4)
+    gained = np.where(falls, gained, 0)
+    return round(float(np.asarray(confidences)[order][gained.argmax()]), 4) if gained.max() > 0 else 1.0
 
 
 def _outcome(reading: Reading, bias: float, lesson: Lesson) -> _Outcome:
