@@ -107,7 +107,8 @@ def _within(table: ChunkTable, support: Sequence[int], places: Sequence[TextPlac
 
 def _best_spans(answers: Sequence[str], texts: Mapping[int, str], quotes: Sequence[tuple[int, int, int]]) -> tuple[float, tuple[tuple[int, int, int], ...]]:
     """F1 and every place of the words of quotes that share most with an answer."""
-    best, spans = 0.0, set()
+    best = 0.0
+    spans: set[tuple[int, int, int]] = set()
     for row, first, end in quotes:
         for answer in answers:
             for f1, start, stop in shared_spans(texts[row][first:end], answer):

@@ -11,6 +11,7 @@ import argparse
 import json
 import signal
 import sys
+from collections.abc import Callable
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
@@ -42,6 +43,10 @@ _HELP = {
 }
 
 
+_KINDS: dict[str, tuple[Callable[[str], Any], str]] = {"float": (float, "X"), "int": (int, "N")}
+"""How a setting of a type is read, and what stands for it in the help; others are folders."""
+
+
 def add_train_reader_flags(parser: argparse.ArgumentParser) -> None:
     """The flags of `train-reader`: every setting of `ReaderConfig`, by its name."""
     parser.add_argument("--out", type=Path, required=True, metavar="DIR", help="folder for the reader; an unfinished training there goes on")
@@ -50,7 +55,7 @@ def add_train_reader_flags(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--base", default=MINILM, metavar="DIR_OR_ID", help="base encoder")
     parser.add_argument("--device", metavar="D", help="cpu or cuda (default: cuda when there is one)")
     for field in fields(ReaderConfig):
-        kind, unit = {"float": (float, "X"), "int": (int, "N")}.get(str(field.type), (str, "DIR"))
+        kind, unit = _KINDS.get(str(field.type), (str, "DIR"))
         flag = f"--{field.name.replace('_', '-')}"
         parser.add_argument(flag, type=kind, default=field.default, metavar=unit, help=f"{_HELP[field.name]} (default {field.default})")
     parser.add_argument("--json", action="store_true", help="print the result as one JSON object")

@@ -67,9 +67,9 @@ class DocumentRow:
     def to_json(self) -> dict[str, Any]:
         """The line of `evaluate-documents --json`."""
         names = ("id", "kind", "document", "method", "checkpoint", "covered", "n_chunks", "evidence", "stopped")
-        names += ("answer", "answer_confidence", "answer_reliable")
+        answer = ("answer", "answer_confidence", "answer_reliable")
         values = asdict(self)
-        return {name: values[name] for name in names}
+        return {name: values[name] for name in (*names, *answer)}
 
 
 _ROW = TypeAdapter(DocumentRow)
