@@ -13,8 +13,6 @@ import numpy as np
 
 Knots = tuple[tuple[float, float], ...]
 """(probability, share that is right), both rising."""
-RIGHT_FROM = 0.5
-"""F1 from which on an answer counts as right: people put the answers of documents into words of their own."""
 FEWEST_IN_BLOCK = 20
 """Answers that a point of the line rests on, so that a handful of lucky ones makes no certainty."""
 _BINS = 10

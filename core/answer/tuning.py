@@ -13,10 +13,10 @@ from typing import Any
 
 import numpy as np
 
-from core.answer.confidence import RIGHT_FROM, Knots, confidence, expected_calibration_error, fit_confidence
+from core.answer.confidence import Knots, confidence, expected_calibration_error, fit_confidence
 from core.answer.lesson import Lesson
 from core.answer.reader import ExtractiveReader, Reading
-from core.metrics import answer_em, answer_f1
+from core.metrics import RIGHT_FROM, answer_em, answer_f1
 
 BIASES = tuple(np.arange(-3.0, 3.01, 0.25).tolist())
 """In nats."""

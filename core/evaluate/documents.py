@@ -15,9 +15,8 @@ from typing import Any
 from pydantic import ConfigDict, TypeAdapter
 from pydantic.dataclasses import dataclass
 
-from core.answer.confidence import RIGHT_FROM
 from core.evaluate.rows import read_lines
-from core.metrics import answer_em, answer_f1, interval, mean
+from core.metrics import RIGHT_FROM, answer_em, answer_f1, interval, mean
 
 ALL = "all"
 """Stands for every kind in a summary."""
