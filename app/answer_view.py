@@ -5,22 +5,39 @@ Decides what is said of confidence in words. Knows nothing of Gradio events.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from app.components.tree import Node, h
 from core.answer.cited import SUPPORT_THRESHOLD, Citation, CitedAnswer, CitedSentence
 from core.answer.evidence import EvidenceAnswer
 
-CONFIDENCE = "Of the answers given with this confidence, about so many in a hundred are right word for word; measured on questions kept out of its training"
+CONFIDENCE = (
+    "Of the answers given with this confidence, about so many in a hundred share at least half of their words with the right one; "
+    "measured on questions kept out of its training"
+)
 BY_READER = "The extractive reader that ships with the app: it points at words of the evidence and knows nothing else"
+UNRELIABLE = "The reader is not sure enough of what it would answer; this is the passage of the evidence in which an answer is likeliest"
 LONGEST = 400
 """Characters of an answer that are shown."""
 
 
-def answer(told: EvidenceAnswer | None) -> list[Node]:
-    """The answer with its confidence and the chunk it stands in; nothing before a run has ended."""
+def answer(told: EvidenceAnswer | None, texts: Mapping[int, str]) -> list[Node]:
+    """The answer with its confidence and the chunk it stands in, or the best passage where it isn't reliable; nothing before a run has ended.
+
+    `texts`: of the chunks of the evidence.
+    """
     if told is None:
         return []
     by = h("span", {"class": "qx-mut", "title": BY_READER, "tabindex": "0"}, f"by {told.by}, from the evidence alone")
-    return [h("section", {"class": "qx-answer", "aria-label": "Answer"}, h("h3", None, "Answer"), *_words(told), h("p", {"class": "qx-sm"}, *_facts(told), by))]
+    return [
+        h(
+            "section",
+            {"class": "qx-answer", "aria-label": "Answer"},
+            h("h3", None, "Answer"),
+            *_words(told, texts),
+            h("p", {"class": "qx-sm"}, *_facts(told), by),
+        )
+    ]
 
 
 def working() -> list[Node]:
@@ -96,15 +113,18 @@ def in_column(told: EvidenceAnswer | None, at: int) -> Node | None:
         sure = h("span", {"class": "qx-mut qx-sm", "title": CONFIDENCE, "tabindex": "0"}, f"{100 * told.confidence:.0f} % sure")
     cited = [
         h("button", {"class": "qx-link qx-sm", "data-act": "show", "data-arg": f"{chunk_id} {at}", "data-same": str(chunk_id)}, f"chunk {chunk_id:,}")
-        for chunk_id in told.citations
+        for chunk_id in _shown_chunks(told)
     ]
-    words = h("strong", None, shortened(told.text)) if told.text else h("span", None, "no answer in the evidence")
+    if not told.reliable:
+        words = h("span", {"title": UNRELIABLE, "tabindex": "0"}, "no reliable answer")
+    else:
+        words = h("strong", None, shortened(told.text)) if told.text else h("span", None, "no answer in the evidence")
     return h("p", {"class": "qx-column-answer"}, h("span", {"class": "qx-mut qx-sm"}, "answer"), words, sure, *cited)
 
 
 def marked(text: str, chunk_id: int, told: EvidenceAnswer | None) -> list[Node]:
     """A chunk's text, the answer marked where it stands."""
-    if told is None or told.place is None or told.citations[0] != chunk_id:
+    if told is None or told.place is None or told.citations[0] != chunk_id or not told.reliable:
         return [text]
     start, end = told.place
     if end > len(text):  # behind what is shown of it
@@ -117,10 +137,21 @@ def shortened(text: str) -> str:
     return text if len(text) <= LONGEST else text[:LONGEST].rstrip() + "…"
 
 
-def _words(told: EvidenceAnswer) -> list[Node]:
+def _words(told: EvidenceAnswer, texts: Mapping[int, str]) -> list[Node]:
+    if not told.reliable:
+        said = h("p", {"class": "qx-answer-text qx-answer-none", "title": UNRELIABLE, "tabindex": "0"}, "No reliable answer.")
+        passage = None if told.passage is None else texts.get(told.passage)
+        return [said] if passage is None else [said, h("blockquote", {"class": "qx-answer-passage"}, shortened(passage))]
     if not told.text:
         return [h("p", {"class": "qx-answer-text qx-answer-none"}, "No answer in the evidence.")]
     return [h("p", {"class": "qx-answer-text"}, shortened(told.text))]
+
+
+def _shown_chunks(told: EvidenceAnswer) -> tuple[int, ...]:
+    """Those that the answer rests on, or the one worth reading where it isn't reliable."""
+    if told.reliable or told.passage is None:
+        return told.citations
+    return (told.passage,)
 
 
 def _facts(told: EvidenceAnswer) -> list[Node]:
@@ -128,5 +159,5 @@ def _facts(told: EvidenceAnswer) -> list[Node]:
     if told.confidence is not None:
         shown = h("span", {"class": "qx-mut"}, "confidence "), f"{100 * told.confidence:.0f} %"
         sure = [h("span", {"class": "qx-kv", "title": CONFIDENCE, "tabindex": "0"}, *shown), " · "]
-    cited = [h("button", {"class": "qx-link", "data-act": "open", "data-arg": str(chunk_id)}, f"chunk {chunk_id:,}") for chunk_id in told.citations]
+    cited = [h("button", {"class": "qx-link", "data-act": "open", "data-arg": str(chunk_id)}, f"chunk {chunk_id:,}") for chunk_id in _shown_chunks(told)]
     return [*sure, *(part for button in cited for part in (button, " · "))]

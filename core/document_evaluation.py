@@ -1,9 +1,9 @@
 """Questions about whole documents through several methods: a row a question and method.
 
 A document is read, cut and embedded once for all its questions and methods, and leaves memory before the next. All methods search the chunks of the
-checkpoint that the app would open the document under. Decides whose stop counts (an agent's alone) and that the evidence of every method is read by
-the reader that ships; that quotes of all documents are looked for before anything is embedded; and that a question with a quote that isn't there, or stands
-twice, is left out and told about. Knows nothing of files of rows and of printing.
+checkpoint that the app would open the document under; `gold` retrieves nothing. Decides whose stop counts (an agent's alone) and that the evidence of
+every method is read by the reader that ships; that quotes of all documents are looked for before anything is embedded; and that a question with a
+quote that isn't there, or stands twice, is left out and told about. Knows nothing of files of rows and of printing.
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-
-import numpy as np
+from typing import Any
 
 from core.answer.evidence import EvidenceAnswer, answer_evidence
+from core.answer.natural import holding_chunks
 from core.answer.protocol import Reader
 from core.choice import Choice, choose, method_of
 from core.comparison import Contestant, contestant
@@ -37,7 +37,9 @@ AUTO = "auto"
 """The agent or method that the app would choose for a document by itself."""
 PLAIN = "base"
 """The untrained checkpoint that the methods without an agent search with."""
-METHOD_NAMES = (AUTO, *METHODS)
+GOLD = "gold"
+"""Not a method but its best: the fewest chunks that hold the quotes. What the reader makes of them has no fault of retrieval in it."""
+METHOD_NAMES = (AUTO, *METHODS, GOLD)
 BATCH = 16
 """Questions whose runs, with the scores of all chunks, are in memory together."""
 
@@ -151,14 +153,17 @@ class _Evaluation:
         if not self.setting.stops:
             config = config.with_(stop_threshold=None, review_threshold=None)
         ran = {name: self.choice.method if name == AUTO else name for name in self.setting.methods}
-        contestants = [contestant(name, self.encoder, self.encoders.plain, config) for name in dict.fromkeys(ran.values())]
+        retrieving = [name for name in dict.fromkeys(ran.values()) if name != GOLD]
+        contestants = [contestant(name, self.encoder, self.encoders.plain, config) for name in retrieving]
+        relevant = {question.id: holding_chunks(self.workspace.tables[0], places[question.id]) for question in questions}
         rows: list[DocumentRow] = []
         for first in range(0, len(questions), BATCH):
             part = questions[first : first + BATCH]
             done = {one.name: self._run(one, part, reader) for one in contestants}
+            gold = self._gold_rows(part, places, relevant, reader) if GOLD in ran else []
             for i, question in enumerate(part):
-                rows += [self._row(question, places[question.id], name, method, k, *done[method][i]) for name, method in ran.items()]
-        relevant = {question.id: self._relevant(places[question.id]) for question in questions}
+                found = places[question.id]
+                rows += [gold[i] if name == GOLD else self._row(question, found, name, method, k, *done[method][i]) for name, method in ran.items()]
         return Judged(tuple(rows), relevant, self.choice, tuple(self.notices))
 
     def _run(self, one: Contestant, questions: Sequence[DocumentQuestion], reader: Reader) -> list[tuple[Trace, EvidenceAnswer]]:
@@ -195,21 +200,43 @@ class _Evaluation:
             scores=tuple(round(scores[chunk_id], 7) for chunk_id in trace.kept),
             evidence=evidence,
             stopped=trace.stopped is not None and trace.stopped.reason == "threshold",
-            answer=answer.text or None,
-            answer_confidence=1.0 if answer.confidence is None else answer.confidence,
-            answers=question.answers,
             milliseconds=round(trace.milliseconds, 3),
+            **_answer_fields(question, answer),
         )
 
-    def _relevant(self, places: Sequence[TextPlace]) -> tuple[int, ...]:
-        """The fewest chunks that hold enough of each place."""
-        needed: set[int] = set()
-        for first, end in places:
-            shared = np.minimum(self._end, end) - np.maximum(self._start, first)
-            taken: list[int] = []
-            for chunk_id in np.argsort(-shared, kind="stable").tolist():
-                if shared[chunk_id] <= 0 or is_covered((first, end), [(int(self._start[i]), int(self._end[i])) for i in taken]):
-                    break
-                taken.append(chunk_id)
-            needed.update(taken)
-        return tuple(sorted(needed))
+    def _gold_rows(
+        self, questions: Sequence[DocumentQuestion], places: Mapping[str, Sequence[TextPlace]], relevant: Mapping[str, tuple[int, ...]], reader: Reader
+    ) -> list[DocumentRow]:
+        evidence = [{chunk_id: self.workspace[chunk_id].text for chunk_id in relevant[question.id]} for question in questions]
+        answers = answer_evidence(reader, [question.question for question in questions], evidence)
+        return [self._gold_row(question, places[question.id], relevant[question.id], answer) for question, answer in zip(questions, answers, strict=True)]
+
+    def _gold_row(self, question: DocumentQuestion, places: Sequence[TextPlace], chunk_ids: tuple[int, ...], answer: EvidenceAnswer) -> DocumentRow:
+        evidence = tuple((int(self._start[chunk_id]), int(self._end[chunk_id])) for chunk_id in chunk_ids)
+        return DocumentRow(
+            id=question.id,
+            kind=question.kind,
+            document=question.document,
+            method=GOLD,
+            ran=GOLD,
+            checkpoint="",
+            k=len(chunk_ids),
+            stops=False,
+            covered=tuple(is_covered(place, evidence) for place in places),
+            n_chunks=len(self.workspace),
+            chunk_ids=chunk_ids,
+            scores=(1.0,) * len(chunk_ids),
+            evidence=evidence,
+            stopped=False,
+            milliseconds=0.0,
+            **_answer_fields(question, answer),
+        )
+
+
+def _answer_fields(question: DocumentQuestion, answer: EvidenceAnswer) -> dict[str, Any]:
+    return {
+        "answer": answer.text or None,
+        "answer_confidence": 1.0 if answer.confidence is None else answer.confidence,
+        "answer_reliable": answer.reliable,
+        "answers": question.answers,
+    }

@@ -73,6 +73,8 @@ def _check(support: Collection[int]) -> None:
         raise ValueError("no support is known for this question, so its facts can't be scored")
 
 
+RIGHT_FROM = 0.5
+"""F1 from which on an answer counts as right: people put the answers of documents into words of their own."""
 COVERED = 0.6
 """Share of a quote that evidence must hold to count as having found it."""
 

@@ -54,6 +54,7 @@ def method_json(trace: Trace, workspace: Workspace, milliseconds: float, answer:
         "evidence": list(trace.evidence),
         "ranked": [{"chunk_id": step.chunk_id, "score": step.q_value} for step in trace.steps],
         "answer": None if answer is None else answer.text or None,
+        "answer_reliable": None if answer is None else answer.reliable,
         "n_tokens": sum(workspace[chunk_id].n_tokens for chunk_id in trace.evidence),
         "milliseconds": round(milliseconds, 3),
     }

@@ -421,7 +421,11 @@ class ExploreTab(ExploreLayout):
         if error:
             return {self.answer: present.notice(error)}
         told = present.told(run, session)
-        return {self.answer: answer_view.answer(told), self.evidence: present.evidence(run, session), self.cite: gr.update(visible=told is not None)}
+        return {
+            self.answer: answer_view.answer(told, run.evidence_texts()),
+            self.evidence: present.evidence(run, session),
+            self.cite: gr.update(visible=told is not None),
+        }
 
     def _cite(self, session: Session, *_: Any) -> Iterator[Update]:
         """A language model's answer as it is written. Without a model, or when none comes, a sentence in its place."""
@@ -574,7 +578,7 @@ class ExploreTab(ExploreLayout):
             self.strip: _strip(run, session),
             self.steps: present.steps(run, session),
             self.reading: present.reading(documents, run, session),
-            self.answer: answer_view.answer(present.told(run, session)),
+            self.answer: answer_view.answer(present.told(run, session), {} if run is None else run.evidence_texts()),
             self.cite: gr.update(visible=present.told(run, session) is not None),
             self.cited: answer_view.cited(present.cited(run, session)),
             self.evidence: present.evidence(run, session),

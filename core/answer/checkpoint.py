@@ -52,6 +52,8 @@ class ReaderSpec(BaseModel):
     """Share of answers that are right by their probability: a rising line through these points."""
     no_answer_confidence: Knots = AS_IT_IS
     """The same for "no answer in the evidence"."""
+    least_confidence: float = Field(0.0, ge=0, le=1)
+    """An answer of less confidence is not reliable."""
     training: dict[str, Any] | None = None
     """Data, seed and settings of the training."""
     scores: dict[str, Any] | None = None
@@ -96,6 +98,16 @@ def save_heads(folder: Path, heads: Mapping[str, nn.Linear]) -> None:
     save_file(tensors, folder / HEADS_FILE)
 
 
+def load_heads(folder: Path, heads: Mapping[str, nn.Linear], name: str) -> None:
+    """Inverse of `save_heads`, for a reader of that name. Raises BadCheckpoint."""
+    try:
+        tensors = load_file(folder / HEADS_FILE)
+        for key, head in heads.items():
+            head.load_state_dict({part: tensors[f"{key}.{part}"] for part in head.state_dict()})
+    except (OSError, SafetensorError, KeyError, RuntimeError) as error:
+        raise BadCheckpoint(f"the weights of reader {name} can't be used ({str(error)[:200]}); train or download it again") from error
+
+
 def load_network(folder: Path, spec: ReaderSpec) -> tuple[ReaderNetwork, FastTokenizer]:
     """The network in float32, in evaluation mode, with the adapter merged. Raises BadCheckpoint."""
     base = find_base(spec.base, folder)
@@ -112,10 +124,8 @@ def load_network(folder: Path, spec: ReaderSpec) -> tuple[ReaderNetwork, FastTok
         load_weights(encoder, load_file(weights_file), f"{weights_file.name} of reader {spec.name}")
         merge_adapter(encoder, folder / ADAPTER_FOLDER, f"of reader {spec.name}")
         network = ReaderNetwork(encoder, spec.longest_answer, tokenizer.pad_id)
-        heads = load_file(folder / HEADS_FILE)
-        for name, head in network.heads.items():
-            head.load_state_dict({key: heads[f"{name}.{key}"] for key in head.state_dict()})
     except (OSError, SafetensorError, KeyError, RuntimeError) as error:
         raise BadCheckpoint(f"the weights of reader {spec.name} can't be used ({str(error)[:200]}); train or download it again") from error
+    load_heads(folder, network.heads, spec.name)
     network.eval().requires_grad_(False)
     return network, tokenizer

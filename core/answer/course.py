@@ -16,7 +16,8 @@ from pathlib import Path
 from random import Random
 from typing import Any, Protocol
 
-from core.answer.lesson import Lesson, has_answer
+from core.answer.lesson import YES_OR_NO, Lesson, has_answer
+from core.answer.natural import QuestionInChunks, questions_in_chunks, training_questions
 from core.answer.statements import SOURCE as STATEMENTS
 from core.answer.statements import statement_lesson
 from core.encode.tokens import FastTokenizer
@@ -30,39 +31,56 @@ from core.tasks.qa_sets import read_qa
 from core.tasks.ruler import RANDOM_IDS, VARIANTS, needle_example, needle_hay
 from core.tasks.story import tell_story
 
+NATURAL = "natural"
 SETS: dict[str, tuple[str, str]] = {
     "squad": ("squad", "train"),
     "nq": ("nq", "train"),
     "hotpotqa": ("hotpotqa", "train"),
     "hotpotqa-sentences": ("hotpotqa", "train_sentences"),
+    "hotpotqa-more": ("hotpotqa", "train_more"),
     "2wiki": ("2wiki", "train"),
+    "2wiki-more": ("2wiki", "train_more"),
     "musique": ("musique", "train"),
+    "hybridqa": ("hybridqa", "train"),
 }
 """Data set and part behind each name."""
 SHARES: dict[str, float] = {
-    "squad": 2,
-    "nq": 3.5,
-    "hotpotqa": 3,
-    "hotpotqa-sentences": 3,
-    "2wiki": 1.5,
-    "musique": 2,
-    "babi": 2.5,
+    "squad": 1.5,
+    "nq": 2.5,
+    "hotpotqa": 1.5,
+    "hotpotqa-sentences": 1.5,
+    "hotpotqa-more": 1.5,
+    "2wiki": 1,
+    "2wiki-more": 1,
+    "musique": 1.5,
+    "hybridqa": 1.5,
+    NATURAL: 20,
+    "babi": 3,
     "stories": 1.5,
-    "needles": 0.7,
-    STATEMENTS: 2,
+    "needles": 0.5,
+    STATEMENTS: 1,
 }
 """How often each source is drawn, as weights."""
 ALONE, AMONG = 0.5, 0.3
 """Shares of questions over their support alone and over support among distracting passages; the rest is asked over distracting passages only."""
 MOST_DISTRACTORS = 3
+NARROW = 0.4
+"""Share of questions about documents that are asked over the surroundings of their quotes rather than over whole chunks: more of them in the same time."""
+_MARGIN = 160
+"""Characters before and behind the quotes that surroundings have, at most."""
+RETRIEVED = 0.3
+"""Share of stories told by the facts that share most words with the question, as retrieval without learning gives them; where a deciding one isn't
+among them, nothing answers the question."""
+RETRIEVED_CHUNKS = 4
+"""Of a question about a document that is validated over what BM25 ranks first, as every other one is: confidence is fitted on that too."""
 HELD_OUT = 12
-"""One passage in so many is validation's."""
+"""One passage in so many is validation's, and one document in so many."""
 NOISE_TOKENS = 60_000
 """Of prose that stands between the facts of stories."""
 _MOST_NOISE = 4
 """Sentences of prose or other facts beside a story's deciding facts."""
-_VALIDATION_GENERATED = 0.3
-"""Share of generated questions in validation."""
+_VALIDATION_GENERATED, _VALIDATION_NATURAL = 0.2, 0.4
+"""Shares of generated questions and of questions about documents in validation."""
 
 
 class Course(Protocol):
@@ -103,6 +121,11 @@ class ReadingCourse:
         self._test_keys: set[str] = set()
         for task in TASKS:
             self._test_keys |= story_keys(read_babi(babi_folder(data), task, "test"))
+        natural = list(questions_in_chunks(*training_questions(data), tokenizer))
+        learnable = [one for one in natural if one.spans or not one.support or _yes_or_no(one)]
+        self._natural = [one for one in learnable if not _is_held_out_document(one)]
+        self._natural_held = [one for one in natural if _is_held_out_document(one)]
+        Random("order of the reader's documents").shuffle(self._natural_held)
         self._made: dict[str, Callable[[Random], Lesson]] = {"babi": self._babi, "stories": self._story, "needles": self._needle}
 
     def draw(self, rng: Random, n: int) -> list[Lesson]:
@@ -114,9 +137,11 @@ class ReadingCourse:
         """See `Course`; a part of them generated."""
         rng = Random("validation of the reader")
         n_made = round(_VALIDATION_GENERATED * n)
-        asked = self._held_out[: n - n_made]
+        n_natural = min(len(self._natural_held), round(_VALIDATION_NATURAL * n))
+        asked = self._held_out[: n - n_made - n_natural]
         names = list(self._made)
-        return [_asked(one, rng) for one in asked] + [self._made[names[i % len(names)]](rng) for i in range(n_made)]
+        natural = [_over_nearest(one) if i % 2 else _asked_of_document(one, rng) for i, one in enumerate(self._natural_held[:n_natural])]
+        return natural + [_asked(one, rng) for one in asked] + [self._made[names[i % len(names)]](rng) for i in range(n_made)]
 
     def held_out_pairs(self) -> list[tuple[Lesson, list[str]]]:
         """Each held-out question over its support, and its distracting passages: what support is measured on."""
@@ -124,12 +149,15 @@ class ReadingCourse:
 
     def describe(self) -> dict[str, Any]:
         """See `Course`."""
-        questions = {name: len(several) for name, several in self._train.items()}
-        return {"shares": SHARES, "questions": questions, "held_out": len(self._held_out), "test_stories_left_out": len(self._test_keys)}
+        questions = {name: len(several) for name, several in self._train.items()} | {NATURAL: len(self._natural)}
+        held = len(self._held_out) + len(self._natural_held)
+        return {"shares": SHARES, "questions": questions, "held_out": held, "test_stories_left_out": len(self._test_keys)}
 
     def _lesson(self, name: str, rng: Random) -> Lesson:
         if name in self._made:
             return self._made[name](rng)
+        if name == NATURAL:
+            return _asked_of_document(rng.choice(self._natural), rng)
         if name != STATEMENTS:
             return _asked(rng.choice(self._train[name]), rng)
         while True:
@@ -156,6 +184,14 @@ class ReadingCourse:
         """A story's deciding facts, perhaps among others and prose, in the order of the story; or only facts that name nothing asked about."""
         named = set(story.question.rstrip("?").split()[2:]) - {"the", "is", "was"}
         others = [row for row in range(len(story.facts)) if row not in story.support]
+        if rng.random() < RETRIEVED:
+            asked = set(story.question.rstrip("?").lower().split())
+            alike = [len(asked & set(fact.rstrip(".").lower().split())) for fact in story.facts]
+            rows = sorted(sorted(range(len(alike)), key=lambda row: (-alike[row], rng.random()))[: rng.randint(3, 6)])
+            passages, places = self._with_noise([story.facts[row] for row in rows], rng)
+            if not set(story.support) <= set(rows):
+                return Lesson(source, story.question, passages, ())
+            return Lesson(source, story.question, passages, (story.answer,), tuple(places[rows.index(row)] for row in story.support))
         if rng.random() > ALONE + AMONG:
             silent = [row for row in others if not named & set(story.facts[row].rstrip(".").split())]
             rows = sorted(rng.sample(silent, min(len(silent), rng.randint(1, _MOST_NOISE))))
@@ -202,6 +238,53 @@ def _asked(example: Example, rng: Random) -> Lesson:
     order = rng.sample(range(len(texts)), len(texts))
     places = tuple(now for now, was in enumerate(order) if was in over_support.places)
     return Lesson(example.task, example.question, tuple(texts[row] for row in order), over_support.answers, places)
+
+
+def _asked_of_document(one: QuestionInChunks, rng: Random) -> Lesson:
+    """A question about a document over the chunks that hold its quotes, over their surroundings, among chunks like them, or over others only."""
+    wanted = [_plain(answer) for answer in one.question.answers if _plain(answer) not in YES_OR_NO]
+    others = [row for row in one.nearest if row not in one.support and not any(answer in _plain(one.texts[row]) for answer in wanted)]
+    drawn = rng.sample(others, min(len(others), rng.randint(1, MOST_DISTRACTORS)))
+    kind = rng.random()
+    if not one.support or (kind >= ALONE + AMONG and drawn):
+        return Lesson(NATURAL, one.question.question, tuple(one.texts[row] for row in sorted(drawn)), ())
+    narrow = rng.random() < NARROW
+    rows = sorted({*one.support, *(drawn if kind >= ALONE and not narrow else ())})
+    cuts = {row: _surroundings(one, row, rng) if narrow else (0, len(one.texts[row])) for row in rows}
+    passages = tuple(one.texts[row][cuts[row][0] : cuts[row][1]] for row in rows)
+    spans = tuple((rows.index(row), start - cuts[row][0], end - cuts[row][0]) for row, start, end in one.spans)
+    answers = ("yes" if _yes_or_no(one) == "yes" else "no",) if not spans and _yes_or_no(one) else one.question.answers
+    return Lesson(NATURAL, one.question.question, passages, answers, tuple(rows.index(row) for row in one.support), spans)
+
+
+def _over_nearest(one: QuestionInChunks) -> Lesson:
+    """A question over the chunks that BM25 ranks first, whatever they hold; without an answer where neither its support nor its words are there."""
+    rows = sorted(one.nearest[:RETRIEVED_CHUNKS])
+    texts = tuple(one.texts[row] for row in rows)
+    wanted = [_plain(answer) for answer in one.question.answers if _plain(answer) not in YES_OR_NO]
+    is_there = bool(one.support) and (set(one.support) <= set(rows) or any(answer in _plain(text) for answer in wanted for text in texts))
+    return Lesson(NATURAL, one.question.question, texts, one.question.answers if is_there else ())
+
+
+def _surroundings(one: QuestionInChunks, row: int, rng: Random) -> tuple[int, int]:
+    """Start and end of the quotes in a chunk with some text around them, between words."""
+    text, quotes = one.texts[row], [(start, end) for place, start, end in one.quotes if place == row]
+    first = max(0, min(start for start, _ in quotes) - rng.randrange(_MARGIN))
+    last = max(end for _, end in quotes) + rng.randrange(_MARGIN)
+    while first > 0 and not text[first - 1].isspace():
+        first -= 1
+    while last < len(text) and not text[last].isspace():
+        last += 1
+    return first, min(last, len(text))
+
+
+def _yes_or_no(one: QuestionInChunks) -> str:
+    """The accepted answer that is yes or no; empty without one."""
+    return next((word for answer in one.question.answers if (word := _plain(answer).rstrip(".")) in YES_OR_NO), "")
+
+
+def _is_held_out_document(one: QuestionInChunks) -> bool:
+    return hashlib.sha256(one.question.document.encode()).digest()[0] % HELD_OUT == 0
 
 
 def _over_support(example: Example) -> Lesson:

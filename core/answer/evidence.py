@@ -26,11 +26,23 @@ class EvidenceAnswer:
     """Chunks that the answer rests on; none for "yes", "no" and an empty answer."""
     place: tuple[int, int] | None = None
     """Where the answer stands in the text of the cited chunk."""
+    reliable: bool = True
+    """Whether its confidence reaches what the reader asks for."""
+    passage: int | None = None
+    """Chunk in which an answer is likeliest: what is worth reading where the answer isn't reliable."""
 
     def to_json(self) -> dict[str, Any]:
         """Plain JSON values; `span` is None where no place can be pointed at."""
         span = None if self.place is None else {"chunk_id": self.citations[0], "start": self.place[0], "end": self.place[1]}
-        return {"text": self.text, "confidence": self.confidence, "by": self.by, "citations": list(self.citations), "span": span}
+        return {
+            "text": self.text,
+            "confidence": self.confidence,
+            "reliable": self.reliable,
+            "by": self.by,
+            "citations": list(self.citations),
+            "span": span,
+            "passage": self.passage,
+        }
 
     @classmethod
     def from_json(cls, values: Mapping[str, Any], texts: Mapping[int, str]) -> EvidenceAnswer | None:
@@ -42,14 +54,17 @@ class EvidenceAnswer:
         sure = None if confidence is None else float(confidence)
         if not isinstance(cited, list) or not all(type(chunk_id) is int and chunk_id in texts for chunk_id in cited):
             return None
+        reliable, passage = values.get("reliable", True), values.get("passage")
+        if type(reliable) is not bool or not (passage is None or (type(passage) is int and passage in texts)):
+            return None
         if span is None:
-            return cls(text, sure, by, tuple(cited))
+            return cls(text, sure, by, tuple(cited), reliable=reliable, passage=passage)
         if not isinstance(span, dict) or span.get("chunk_id") not in cited[:1]:
             return None
         start, end = span.get("start"), span.get("end")
         if type(start) is not int or type(end) is not int or start < 0 or texts[cited[0]][start:end] != text:
             return None
-        return cls(text, sure, by, tuple(cited), (start, end))
+        return cls(text, sure, by, tuple(cited), (start, end), reliable, passage)
 
 
 def answer_evidence(reader: Reader, questions: Sequence[str], evidence: Sequence[Mapping[int, str]]) -> list[EvidenceAnswer]:
@@ -58,9 +73,8 @@ def answer_evidence(reader: Reader, questions: Sequence[str], evidence: Sequence
     passages = [[texts[chunk_id] for chunk_id in ids] for ids, texts in zip(chunk_ids, evidence, strict=True)]
     told = []
     for ids, answer in zip(chunk_ids, reader.read_many(questions, passages), strict=True):
-        confidence = round(answer.confidence, 4)
-        if answer.span is None:
-            told.append(EvidenceAnswer(answer.text, confidence, reader.name))
-        else:
-            told.append(EvidenceAnswer(answer.text, confidence, reader.name, (ids[answer.span.passage],), (answer.span.start, answer.span.end)))
+        place = None if answer.span is None else (answer.span.start, answer.span.end)
+        citations = () if answer.span is None else (ids[answer.span.passage],)
+        passage = None if answer.passage is None else ids[answer.passage]
+        told.append(EvidenceAnswer(answer.text, round(answer.confidence, 4), reader.name, citations, place, answer.reliable, passage))
     return told

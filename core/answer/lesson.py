@@ -6,7 +6,7 @@ Decides that an accepted answer counts wherever it stands as whole words, whatev
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -29,10 +29,14 @@ class Lesson:
     """Accepted answers, the main one first; none where the passages hold no answer. A single "yes" or "no" is no span."""
     places: tuple[int, ...] = ()
     """Passages in which an accepted answer counts."""
+    spans: tuple[tuple[int, int, int], ...] = ()
+    """Where the right words stand, as (passage, start, end), if that is known: accepted answers are then only what a given answer is compared with."""
 
     @property
     def label(self) -> str | None:
         """The class that is right; None where a span is."""
+        if self.spans:
+            return None
         if not self.answers:
             return CLASSES[NONE]
         word = self.answers[0].strip().lower().rstrip(".")
@@ -55,7 +59,7 @@ def occurrences(answer: str, text: str) -> Iterator[tuple[int, int]]:
 
 def has_answer(lesson: Lesson) -> bool:
     """Whether what is right can be pointed at."""
-    return lesson.label is not None or any(True for answer in lesson.answers for row in lesson.places for _ in occurrences(answer, lesson.passages[row]))
+    return lesson.label is not None or any(_places(lesson, row) for row in lesson.places)
 
 
 def gold_answers(lesson: Lesson, window: Window, longest: int) -> np.ndarray | None:
@@ -67,7 +71,7 @@ def gold_answers(lesson: Lesson, window: Window, longest: int) -> np.ndarray | N
         return gold
     for row in lesson.places:
         here = np.flatnonzero(window.passages == row)
-        for start, end in _places(lesson.answers, lesson.passages[row]):
+        for start, end in _places(lesson, row):
             first = here[(window.starts[here] == start) & window.may_begin[here]]
             last = here[(window.ends[here] == end) & window.may_end[here]]
             if len(first) and len(last) and 0 <= last[0] - first[0] < longest:
@@ -75,5 +79,7 @@ def gold_answers(lesson: Lesson, window: Window, longest: int) -> np.ndarray | N
     return gold if gold.any() else None
 
 
-def _places(answers: Sequence[str], text: str) -> set[tuple[int, int]]:
-    return {place for answer in answers for place in occurrences(answer, text)}
+def _places(lesson: Lesson, row: int) -> set[tuple[int, int]]:
+    if lesson.spans:
+        return {(start, end) for passage, start, end in lesson.spans if passage == row}
+    return {place for answer in lesson.answers for place in occurrences(answer, lesson.passages[row])}

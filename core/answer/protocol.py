@@ -30,6 +30,10 @@ class Answer:
     """0 to 1, calibrated: of the answers given with 0.8, some 80 in a hundred are right."""
     span: Span | None = None
     """None for an empty answer, and for "yes" and "no"."""
+    reliable: bool = True
+    """Whether the confidence reaches what the reader's record asks for."""
+    passage: int | None = None
+    """The passage in which an answer is likeliest; None where nothing was read."""
 
 
 class Reader(Protocol):

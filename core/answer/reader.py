@@ -16,6 +16,7 @@ import numpy as np
 import torch
 
 from core.answer.agreement import agreement
+from core.answer.borders import whole
 from core.answer.checkpoint import SHIPPED, fingerprint_of, load_network, read_reader_spec
 from core.answer.confidence import confidence
 from core.answer.network import CLASSES, NONE, Logits
@@ -25,12 +26,14 @@ from core.encode.encoder import fast_dtype, find_device
 from core.encode.forward import batches_by_length
 from core.encode.in_use import InUse
 from core.encode.traced import traced
-from core.metrics import plain_answer
+from core.metrics import answer_f1, plain_answer
 
 _BATCH_TOKENS = {"cpu": 4_096, "cuda": 65_536}
 """Padded tokens a batch."""
 _BEST_SPANS = 20
 """Spans of a window that are looked at; the rest only counts against them."""
+_MOST_COMPARED = 20
+"""Answers of a question that are compared with each other, the likeliest."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,20 +48,37 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """What a reader thinks of a question before it decides."""
+    """What a reader makes of a question before it decides."""
 
     answers: tuple[tuple[Candidate, float], ...]
     """The best wording of each answer and the log-odds of all its places together, falling; none where nothing was read."""
     total: float
     """Log-odds of all answers together, those beyond the best included."""
 
+    @property
+    def passage(self) -> int | None:
+        """That of the likeliest answer that is a span; None without one."""
+        return next((candidate.span.passage for candidate, _ in self.answers if candidate.span is not None), None)
+
     def best(self, bias: float) -> tuple[Candidate | None, float]:
-        """The likeliest answer, None for "no answer", and its probability; `bias` is added to the log-odds of "no answer", which are 0."""
+        """The answer that is expected to share most words (F1) with the right one, None for "no answer", and what is expected of it, 0 to 1.
+
+        `bias` is added to the log-odds of "no answer", which are 0.
+        """
         everything = float(np.logaddexp(self.total, bias))
-        if not self.answers or bias >= self.answers[0][1]:
-            return None, float(np.exp(bias - everything))
-        candidate, log_odds = self.answers[0]
-        return candidate, float(np.exp(log_odds - everything))
+        nobody = float(np.exp(bias - everything))
+        answers = self.answers[:_MOST_COMPARED]
+        if not answers:
+            return None, nobody
+        probabilities = np.exp([log_odds - everything for _, log_odds in answers])
+        expected = _shared_words([candidate.text for candidate, _ in answers]) @ probabilities
+        best = int(expected.argmax())
+        return (None, nobody) if nobody >= expected[best] else (answers[best][0], float(expected[best]))
+
+
+def _shared_words(texts: Sequence[str]) -> np.ndarray:
+    """(N, N) F1 of every two texts."""
+    return np.array([[answer_f1(one, [other]) for other in texts] for one in texts])
 
 
 class ExtractiveReader:
@@ -90,10 +110,12 @@ class ExtractiveReader:
 
     def decide(self, reading: Reading) -> Answer:
         """The answer that a reading comes to."""
-        best, probability = reading.best(self.spec.no_answer_bias)
-        if best is None:
-            return Answer("", confidence(probability, self.spec.no_answer_confidence) if reading.answers else 1.0)
-        return Answer(best.text, confidence(probability, self.spec.confidence), best.span)
+        if not reading.answers:
+            return Answer("", 1.0)
+        best, expected = reading.best(self.spec.no_answer_bias)
+        sure = confidence(expected, self.spec.no_answer_confidence if best is None else self.spec.confidence)
+        text, span = ("", None) if best is None else (best.text, best.span)
+        return Answer(text, sure, span, sure >= self.spec.least_confidence, reading.passage if span is None else span.passage)
 
     def readings(self, questions: Sequence[str], passages: Sequence[Sequence[str]]) -> list[Reading]:
         """What the reader thinks of each question, all windows in common batches."""
@@ -139,9 +161,12 @@ def _scored(windows: Sequence[Window], logits: Logits) -> Iterator[_Scored]:
 def _pooled(windows: Sequence[_Scored], passages: Sequence[str]) -> Reading:
     """One distribution over the answers of all windows of a question."""
     groups: dict[str, list[Candidate]] = {}
-    for log_odds, passage, start, end in (one for window in windows for one in window.best):
-        text = CLASSES[start] if passage < 0 else without_halves(passages[passage][start:end])
-        span = None if passage < 0 else Span(passage, start, end)
+    for log_odds, passage, first, last in (one for window in windows for one in window.best):
+        place = (first, last) if passage < 0 else whole(passages[passage], first, last)
+        if place is None:
+            continue
+        text = CLASSES[first] if passage < 0 else without_halves(passages[passage][slice(*place)])
+        span = None if passage < 0 else Span(passage, *place)
         groups.setdefault(plain_answer(text) or text, []).append(Candidate(text, log_odds, span))
     answers = [(max(group, key=lambda one: one.log_odds), float(np.logaddexp.reduce([one.log_odds for one in group]))) for group in groups.values()]
     return Reading(tuple(sorted(answers, key=lambda answer: -answer[1])), float(np.logaddexp.reduce([window.total for window in windows])))

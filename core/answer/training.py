@@ -19,7 +19,7 @@ import torch
 from torch import nn
 from torch.nn.utils import parametrize
 
-from core.answer.checkpoint import ADAPTER_FOLDER, SPEC_FILE, ReaderSpec, save_heads, write_reader_spec
+from core.answer.checkpoint import ADAPTER_FOLDER, SPEC_FILE, ReaderSpec, load_heads, read_reader_spec, save_heads, write_reader_spec
 from core.answer.course import Course
 from core.answer.lesson import Lesson, gold_answers
 from core.answer.network import CLASSES, ReaderNetwork, marginal_loss
@@ -27,12 +27,12 @@ from core.answer.reader import ExtractiveReader
 from core.answer.tuning import Tuning, tune
 from core.answer.windows import Window, read_windows
 from core.config import check_least, words
-from core.encode.adapter import adaptable_layers, save_adapter
+from core.encode.adapter import adaptable_layers, load_adapter, save_adapter
 from core.encode.checkpoint import MINILM, architecture, find_base, load_weights, max_positions_of, sha256_of
 from core.encode.encoder import fast_dtype, find_device
 from core.encode.forward import batches_by_length
 from core.encode.tokens import FastTokenizer
-from core.errors import BadRequest
+from core.errors import BadCheckpoint, BadRequest
 from core.train.sitting import Sitting, TrainEvent
 from core.train.towers import base_weights, changes_of, load_optimizer_state, low_rank_changes, optimizer_state, trainable_tower
 
@@ -65,13 +65,15 @@ class ReaderConfig:
     n_validation: int = 500
     """Lessons of each validation."""
     seed: int = 0
+    start_from: str | None = None
+    """Folder of a reader that is trained further; None: the base encoder is."""
 
     def __post_init__(self) -> None:
         """Raises BadRequest on a value out of range."""
         check_least(self, _LEAST)
         for field in fields(self):
             value = getattr(self, field.name)
-            if not math.isfinite(value) or value < 0:
+            if isinstance(value, int | float) and (not math.isfinite(value) or value < 0):
                 raise BadRequest(f"{words(field.name)} {value} must be a finite number, 0 or more")
 
     def rate(self, update: int) -> float:
@@ -97,6 +99,8 @@ class ReaderTrainer:
         )
         self.tokenizer = FastTokenizer(self._base)
         self.network = self._new_network()
+        if config.start_from is not None:
+            self._start_from(Path(config.start_from))
         parameters = [parameter for parameter in self.network.parameters() if parameter.requires_grad]
         self.optimizer = torch.optim.AdamW(parameters, lr=config.learning_rate, betas=(0.9, 0.98), eps=1e-6, weight_decay=config.weight_decay)
         wanted = {"config": asdict(config), "reader": self.spec.model_dump(mode="json"), "data": course.name}
@@ -177,6 +181,14 @@ class ReaderTrainer:
             encoder.set_attn_implementation("eager")
         return ReaderNetwork(encoder, self.config.longest_answer, self.tokenizer.pad_id).to(self.device)
 
+    def _start_from(self, folder: Path) -> None:
+        """Takes over the adapter and the heads of a reader. Raises BadCheckpoint where they don't fit."""
+        start = read_reader_spec(folder)
+        if start.base_sha256 != self.spec.base_sha256:
+            raise BadCheckpoint(f"reader {start.name} has no adapter of {self.spec.base}; start from a reader that was trained on the same encoder")
+        load_adapter(folder / ADAPTER_FOLDER, low_rank_changes(self.network.encoder), start.name)
+        load_heads(folder, self.network.heads, start.name)
+
     def _save(self, folder: Path, spec: ReaderSpec) -> None:
         """The reader as it would be served, into an empty folder."""
         if spec.base == ".":
@@ -199,5 +211,6 @@ class ReaderTrainer:
 
 def tuned(spec: ReaderSpec, tuning: Tuning) -> ReaderSpec:
     """The spec with what validation set and measured."""
-    changes = {"no_answer_bias": tuning.no_answer_bias, "confidence": tuning.confidence, "no_answer_confidence": tuning.no_answer_confidence}
+    names = ("no_answer_bias", "confidence", "no_answer_confidence", "least_confidence")
+    changes = {name: getattr(tuning, name) for name in names}
     return spec.model_copy(update=changes | {"scores": {"validation": tuning.scores, "sources": tuning.by_source}})

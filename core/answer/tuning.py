@@ -1,8 +1,8 @@
-"""What validation sets and measures: the bias of "no answer", the two confidence lines, scores by source.
+"""What validation sets and measures: the bias of "no answer", the two confidence lines, the least confidence that is shown, scores by source.
 
 The bias is the one of a grid at which the mean F1 of all lessons is largest; an answer to a question without one scores 0, saying so scores 1.
-Confidence is fitted on answers that are right word for word (EM). The reported calibration error is that of a two-fold fit: each half is judged
-by the line of the other. Knows nothing of training.
+Confidence is fitted on answers that are right: that share at least half of their words with an accepted one (F1 of RIGHT_FROM). The reported
+calibration error is that of a two-fold fit: each half is judged by the line of the other. Knows nothing of training.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import numpy as np
 from core.answer.confidence import Knots, confidence, expected_calibration_error, fit_confidence
 from core.answer.lesson import Lesson
 from core.answer.reader import ExtractiveReader, Reading
-from core.metrics import answer_em, answer_f1
+from core.metrics import RIGHT_FROM, answer_em, answer_f1
 
 BIASES = tuple(np.arange(-3.0, 3.01, 0.25).tolist())
 """In nats."""
@@ -29,6 +29,7 @@ class Tuning:
     no_answer_bias: float
     confidence: Knots
     no_answer_confidence: Knots
+    least_confidence: float
     scores: dict[str, Any]
     by_source: dict[str, dict[str, float]]
     standard_error: float
@@ -43,6 +44,10 @@ class _Outcome:
     probability: float
     em: float
     f1: float
+
+    @property
+    def right(self) -> bool:
+        return self.f1 >= RIGHT_FROM
 
 
 def tune(reader: ExtractiveReader, lessons: Sequence[Lesson]) -> Tuning:
@@ -65,10 +70,28 @@ def tune(reader: ExtractiveReader, lessons: Sequence[Lesson]) -> Tuning:
         "em": _mean([one.em for one in outcomes]),
         "no_answer_right": _mean([one.f1 for one in unanswerable]) if unanswerable else None,
         "ece": _cross_fitted_error([answered, empty]),
-        "ece_uncalibrated": _error([one.probability for one in outcomes], [one.em == 1 for one in outcomes]),
+        "ece_uncalibrated": _error([one.probability for one in outcomes], [one.right for one in outcomes]),
     }
+    lines = _fit(answered), _fit(empty)
+    sure = [confidence(one.probability, knots) for kind, knots in zip((answered, empty), lines, strict=True) for one in kind]
+    least = least_confidence(sure, [one.right for one in (*answered, *empty)])
     error = float(np.std(values, ddof=1)) / len(values) ** 0.5 if len(values) > 1 else 0.0
-    return Tuning(bias, _fit(answered), _fit(empty), scores, by_source, error)
+    return Tuning(bias, *lines, least, scores, by_source, error)
+
+
+def least_confidence(confidences: Sequence[float], right: Sequence[bool]) -> float:
+    """The confidence from which on answers are shown: the one with the most right answers less wrong ones; 1 where no more are right than wrong.
+
+    At least one answer.
+
+    >>> least_confidence([0.2, 0.4, 0.6, 0.8], [False, False, True, True])
+    0.6
+    """
+    order = np.argsort(confidences)[::-1]
+    gained = np.cumsum(np.where(np.asarray(right)[order], 1, -1))
+    falls = np.append(np.diff(np.asarray(confidences)[order]) < 0, True)
+    gained = np.where(falls, gained, 0)
+    return round(float(np.asarray(confidences)[order][gained.argmax()]), 4) if gained.max() > 0 else 1.0
 
 
 def _outcome(reading: Reading, bias: float, lesson: Lesson) -> _Outcome:
@@ -80,7 +103,7 @@ def _outcome(reading: Reading, bias: float, lesson: Lesson) -> _Outcome:
 
 
 def _fit(outcomes: Sequence[_Outcome]) -> Knots:
-    return fit_confidence([one.probability for one in outcomes], [one.em == 1 for one in outcomes])
+    return fit_confidence([one.probability for one in outcomes], [one.right for one in outcomes])
 
 
 def _cross_fitted_error(kinds: Sequence[Sequence[_Outcome]]) -> float | None:
@@ -90,7 +113,7 @@ def _cross_fitted_error(kinds: Sequence[Sequence[_Outcome]]) -> float | None:
         for judged, fitted in ((outcomes[::2], outcomes[1::2]), (outcomes[1::2], outcomes[::2])):
             knots = _fit(fitted)
             confidences += [confidence(one.probability, knots) for one in judged]
-            right += [one.em == 1 for one in judged]
+            right += [one.right for one in judged]
     return _error(confidences, right)
 
 

@@ -16,7 +16,7 @@ from pydantic import ConfigDict, TypeAdapter
 from pydantic.dataclasses import dataclass
 
 from core.evaluate.rows import read_lines
-from core.metrics import answer_em, answer_f1, interval, mean
+from core.metrics import RIGHT_FROM, answer_em, answer_f1, interval, mean
 
 ALL = "all"
 """Stands for every kind in a summary."""
@@ -56,6 +56,8 @@ class DocumentRow:
     """From the evidence; None where it holds none."""
     answer_confidence: float
     """That the answer is right, or that there is none."""
+    answer_reliable: bool
+    """The confidence reaches what the reader asks for."""
     answers: tuple[str, ...]
     """Those accepted."""
     milliseconds: float
@@ -63,9 +65,10 @@ class DocumentRow:
 
     def to_json(self) -> dict[str, Any]:
         """The line of `evaluate-documents --json`."""
-        names = ("id", "kind", "document", "method", "checkpoint", "covered", "n_chunks", "evidence", "stopped", "answer", "answer_confidence")
+        names = ("id", "kind", "document", "method", "checkpoint", "covered", "n_chunks", "evidence", "stopped")
+        answer = ("answer", "answer_confidence", "answer_reliable")
         values = asdict(self)
-        return {name: values[name] for name in names}
+        return {name: values[name] for name in (*names, *answer)}
 
 
 _ROW = TypeAdapter(DocumentRow)
@@ -88,12 +91,15 @@ DOCUMENT_METRICS: dict[str, Callable[[DocumentRow], float | None]] = {
     "no_answer": lambda row: float(row.answer is None),
     "answer_em": lambda row: answer_em(row.answer or "", row.answers) if row.answers else None,
     "answer_f1": lambda row: answer_f1(row.answer or "", row.answers) if row.answers else None,
+    "reliable": lambda row: float(row.answer is not None and row.answer_reliable),
+    "reliable_right": lambda row: float(answer_f1(row.answer, row.answers) >= RIGHT_FROM) if row.answers and row.answer and row.answer_reliable else None,
     "chunks": lambda row: float(len(row.evidence)),
     "stopped": lambda row: float(row.stopped),
     "milliseconds": lambda row: row.milliseconds,
 }
 """Of one row; None where it can't be measured. no_answer: ended without evidence, or with evidence that the reader finds no answer in: right for an
-unanswerable question, the cost of that for the others."""
+unanswerable question, the cost of that for the others. reliable: an answer is shown as one; reliable_right: of those of questions with a known
+answer, the share that shares half of its words with it."""
 WITH_INTERVALS = ("passage_recall", "complete", "no_answer")
 
 

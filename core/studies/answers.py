@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from core.answer.confidence import expected_calibration_error
 from core.answer.rows import AnswerRow, group_answers
-from core.metrics import interval, mean
+from core.metrics import RIGHT_FROM, interval, mean
 from core.studies.report import Report, Table, with_interval
 from core.tasks.babilong import name_length
 
@@ -25,7 +25,9 @@ def answers(rows: Sequence[AnswerRow]) -> Report:
     scored = Table("Answers", _SCORED, tuple(map(_scores, groups)))
     trusted = Table("Confidence", _TRUSTED, tuple(map(_trust, groups)))
     first = rows[0]
-    note = f"answered by {first.reader}, {first.split} part, seed {first.seed}; accuracy: the answer contains an accepted one; right: EM."
+    note = (
+        f"answered by {first.reader}, {first.split} part, seed {first.seed}; accuracy: the answer contains an accepted one; right: F1 of {RIGHT_FROM} or more."
+    )
     return Report("answers", (scored, trusted), notes=(note,))
 
 
@@ -54,6 +56,11 @@ def _scores(group: Sequence[AnswerRow]) -> tuple[str | int | float | None, ...]:
 def _trust(group: Sequence[AnswerRow]) -> tuple[str | int | float | None, ...]:
     answered = [row for row in group if not row.empty]
     sure = [row for row in answered if row.confidence >= SURE]
-    shown = None if not sure else f"{mean(row.em for row in sure):.3f} of {len(sure)}"
-    ece = expected_calibration_error([row.confidence for row in answered], [row.em == 1 for row in answered])
-    return _name(group[0]), group[0].evidence, len(answered), mean(row.confidence for row in answered), mean(row.em for row in answered), ece, shown
+    shown = None if not sure else f"{mean(float(_is_right(row)) for row in sure):.3f} of {len(sure)}"
+    right = list(map(_is_right, answered))
+    ece = expected_calibration_error([row.confidence for row in answered], right)
+    return _name(group[0]), group[0].evidence, len(answered), mean(row.confidence for row in answered), mean(map(float, right)), ece, shown
+
+
+def _is_right(row: AnswerRow) -> bool:
+    return row.f1 >= RIGHT_FROM

@@ -34,6 +34,7 @@ FOLDERS = {
     "nq": "nq_gold",
     "squad": "squad_v11_part",
     "clapnq": "clapnq_dev",
+    "hybridqa": "hybridqa",
 }
 """Sets by the name of their task, and their folders among the data sets."""
 

@@ -9,19 +9,33 @@ from core.answer.evidence import EvidenceAnswer
 
 TOLD = EvidenceAnswer("mill", 0.756, "reader", (3,), (17, 21))
 NOBODY = EvidenceAnswer("", 0.9, "reader")
+UNSURE = EvidenceAnswer("p_{ii", 0.18, "reader", (3,), (0, 5), reliable=False, passage=3)
 
 
 def test_an_answer_with_its_chunk() -> None:
-    said = json.dumps(answer(TOLD), ensure_ascii=False)
+    said = json.dumps(answer(TOLD, {}), ensure_ascii=False)
     assert all(words in said for words in ('"mill"', "76 %", "chunk 3", '"data-act": "open"', "by reader"))
-    assert answer(None) == []
+    assert answer(None, {}) == []
 
 
 def test_no_answer_says_so_and_points_nowhere() -> None:
-    said = json.dumps(answer(NOBODY), ensure_ascii=False)
+    said = json.dumps(answer(NOBODY, {}), ensure_ascii=False)
     assert "No answer in the evidence." in said
     assert "data-act" not in said
     assert "no answer in the evidence" in json.dumps(in_column(NOBODY, 0))
+
+
+def test_an_unreliable_answer_is_held_back_for_its_best_passage() -> None:
+    said = json.dumps(answer(UNSURE, {3: "p_{ii} is the weight.", 4: "Nothing."}), ensure_ascii=False)
+    assert all(words in said for words in ("No reliable answer.", "p_{ii} is the weight.", "18 %", "chunk 3", '"data-act": "open"'))
+    assert '"p_{ii"' not in said
+    column = json.dumps(in_column(UNSURE, 0))
+    assert "no reliable answer" in column
+    assert "chunk 3" in column
+    assert '"p_{ii"' not in column
+    assert marked("p_{ii} is", 3, UNSURE) == ["p_{ii} is"]
+    nothing = EvidenceAnswer("", 0.2, "reader", reliable=False, passage=4)
+    assert "Nothing." in strings(answer(nothing, {4: "Nothing."}))
 
 
 def test_the_place_is_marked_in_its_chunk_alone() -> None:
@@ -34,7 +48,7 @@ def test_the_place_is_marked_in_its_chunk_alone() -> None:
 
 def test_markup_stays_text_and_length_is_bounded() -> None:
     evil = EvidenceAnswer("<img src=x onerror=alert(1)>" * 100, 0.5, "<b>", (1,))
-    for tree in (answer(evil), [in_column(evil, 2)]):
+    for tree in (answer(evil, {}), [in_column(evil, 2)]):
         texts = [text for text in strings(tree) if "<img" in text]
         assert texts
         assert max(map(len, texts)) <= LONGEST + 1

@@ -22,6 +22,8 @@ NAMES, PLACES = ("mary", "john", "sandra", "daniel"), ("kitchen", "garden", "off
 NOISE = [f"The {what} came upon the {where}." for what in ("night", "rain", "wind", "king") for where in ("hill", "city", "road", "war")]
 TINY: dict[str, Any] = {"updates": 60, "lessons": 16, "learning_rate": 1e-2, "warmup": 5, "rank": 8, "window": 96, "longest_answer": 4}
 TINY |= {"validate_every": 30, "n_validation": 60}
+DOCUMENTS = tuple(f"harbour{i}" for i in range(20))
+"""Of the generated questions about documents; two of them are held out."""
 N_RECORDS = 24
 """Questions of each generated set."""
 SHORT: dict[str, Any] = TINY | {"updates": 3, "lessons": 4, "validate_every": 2, "n_validation": 6}
@@ -95,9 +97,28 @@ def course_data(data: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:  
             chunks[support[0]]["text"] += f" The Answer {record['id']} came."
             record["answer"] = [f"answer {record['id']}"]
         write_gzip(folder / FOLDERS[name] / f"{part}.jsonl.gz", "".join(json.dumps(record) + "\n" for record in records))
+    write_natural(folder)
     for shared in ("babi", "books"):
         (folder / shared).symlink_to(data / shared)
     return folder
+
+
+def write_natural(folder: Path) -> None:
+    """Four questions about each of DOCUMENTS: with an answer in other words, yes, with a quote that says nothing of the answer, without an answer."""
+    records = []
+    for name in DOCUMENTS:
+        filler = [f"Nobody at {name} spoke of the {i}th lantern, for {name} had many of them and little oil." for i in range(30)]
+        said = f"In the end the keeper of {name} walked two hundred steps down to the old pier."
+        (folder / f"{name}.txt").write_text("\n\n".join([*filler[:15], said, *filler[15:]]))
+        asked = [
+            ("single", f"How far did {name}'s keeper go?", ["about two hundred steps", "200"], [said]),
+            ("single", f"Was there a pier at {name}?", ["yes"], [said]),
+            ("single", f"What did the man of {name} think?", ["nobody can tell"], [said]),
+            ("unanswerable", f"Who sank the boat of {name}?", [], []),
+        ]
+        for i, (kind, question, answer, support) in enumerate(asked):
+            records.append({"id": f"{name}-{i}", "document": f"{name}.txt", "kind": kind, "question": question, "answer": answer, "support": support})
+    write_gzip(folder / "natural" / "train.jsonl.gz", "".join(json.dumps(record) + "\n" for record in records))
 
 
 @pytest.fixture(scope="session")

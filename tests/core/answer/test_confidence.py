@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from core.answer.confidence import check_knots, confidence, expected_calibration_error, fit_confidence
+from core.answer.tuning import least_confidence
 
 
 def test_an_overconfident_model_is_corrected() -> None:
@@ -41,3 +42,17 @@ def test_calibration_error() -> None:
     assert expected_calibration_error([], []) is None
     assert expected_calibration_error([1.0, 1.0, 0.0, 0.0], [True, True, False, False]) == 0
     assert expected_calibration_error([0.95, 0.95, 0.05, 0.05], [False, True, False, False]) == pytest.approx((0.45 + 0.05) / 2)
+
+
+@pytest.mark.parametrize(
+    ("confidences", "right", "least"),
+    [
+        ([0.9, 0.8, 0.3, 0.2], [True, True, False, False], 0.8),
+        ([0.9, 0.8, 0.3, 0.2], [True, True, False, True], 0.8),
+        ([0.9, 0.9, 0.9, 0.2], [True, False, True, False], 0.9),
+        ([0.4, 0.3], [False, False], 1.0),
+        ([0.5], [True], 0.5),
+    ],
+)
+def test_the_least_confidence_shows_most_right_answers_less_wrong_ones(confidences: list[float], right: list[bool], least: float) -> None:
+    assert least_confidence(confidences, right) == least

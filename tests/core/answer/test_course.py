@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter
 from pathlib import Path
 from random import Random
 
 import pytest
 
-from core.answer.course import SETS, SHARES, ReadingCourse
+from core.answer.course import NATURAL, SETS, SHARES, ReadingCourse
 from core.answer.lesson import occurrences
 from core.encode.tokens import FastTokenizer
 from core.errors import BadRequest
 from core.tasks.qa_sets import FOLDERS
-from tests.core.answer.conftest import N_RECORDS
+from tests.core.answer.conftest import DOCUMENTS, N_RECORDS
 from tests.core.tasks.conftest import data, tokenizer  # noqa: F401
 
 
@@ -26,14 +27,46 @@ def course(course_data: Path, tokenizer: FastTokenizer) -> ReadingCourse:  # noq
 def test_every_source_is_drawn_and_every_lesson_is_true(course: ReadingCourse) -> None:
     drawn = course.draw(Random(0), 600)
     sources = Counter(lesson.source for lesson in drawn)
-    assert sources.keys() >= {"squad", "nq", "hotpotqa", "2wiki", "musique", "babi", "stories", "needles", "statements"}
+    assert sources.keys() >= {"squad", "nq", "hotpotqa", "2wiki", "musique", "babi", "stories", "needles", "statements", "hybridqa", NATURAL}
     assert sum(not lesson.answers for lesson in drawn) > 60
-    for lesson in drawn:
+    for lesson in (one for one in drawn if one.source != NATURAL):
         assert all(0 <= place < len(lesson.passages) for place in lesson.places)
         found = [1 for answer in lesson.answers for place in lesson.places for _ in occurrences(answer, lesson.passages[place])]
         assert found or lesson.label is not None, lesson
         if not lesson.answers and lesson.source in FOLDERS:
             assert not any("The Answer" in text and text.split()[-2] in lesson.question for text in lesson.passages)
+
+
+def held_documents(course: ReadingCourse) -> set[str]:
+    """Documents that a long validation asks about."""
+    asked = {lesson.question for lesson in course.validation(2_000) if lesson.source == NATURAL}
+    return {name for name in DOCUMENTS if any(re.search(rf"\b{name}\b", question) for question in asked)}
+
+
+def test_questions_about_documents_are_asked_by_the_words_of_their_quotes(course: ReadingCourse) -> None:
+    drawn = [lesson for lesson in course.draw(Random(2), 900) if lesson.source == NATURAL]
+    assert not any("think" in lesson.question for lesson in drawn), "its quote says nothing of the answer"
+    kinds = Counter((lesson.question.split()[0], lesson.label) for lesson in drawn)
+    assert kinds.keys() == {("How", None), ("How", "none"), ("Was", "yes"), ("Was", "none"), ("Who", "none")}
+    for lesson in drawn:
+        words = [lesson.passages[passage][start:end] for passage, start, end in lesson.spans]
+        assert words == (["two hundred steps"] if lesson.label is None else [])
+        if lesson.question.startswith("How"):
+            assert bool(lesson.answers) == ("two hundred steps" in " ".join(lesson.passages))
+
+
+def test_documents_that_validate_are_not_trained_on(course: ReadingCourse) -> None:
+    held = held_documents(course)
+    assert 0 < len(held) < len(DOCUMENTS) / 2
+    drawn = " ".join(text for lesson in course.draw(Random(3), 900) if lesson.source == NATURAL for text in (lesson.question, *lesson.passages))
+    assert not any(re.search(rf"\b{name}\b", drawn) for name in held)
+
+
+def test_stories_are_told_by_what_retrieval_would_find_too(course: ReadingCourse) -> None:
+    """So some of their passages name who is asked about, and still do not decide the question."""
+    silent = [lesson for lesson in course.draw(Random(4), 1_200) if lesson.source == "babi" and not lesson.answers]
+    naming = [lesson for lesson in silent if any(lesson.question.rstrip("?").split()[-1] in text for text in lesson.passages)]
+    assert len(naming) > len(silent) / 4 > 2
 
 
 def test_validation_asks_about_other_passages(course: ReadingCourse) -> None:
@@ -51,7 +84,8 @@ def test_the_same_seed_draws_the_same(course: ReadingCourse) -> None:
 def test_what_is_said_of_it(course: ReadingCourse) -> None:
     told = course.describe()
     assert told["shares"] == SHARES
-    assert sum(told["questions"].values()) + told["held_out"] == N_RECORDS * len(SETS)
+    n_hopeless = len(DOCUMENTS) - len(held_documents(course))
+    assert sum(told["questions"].values()) + told["held_out"] + n_hopeless == N_RECORDS * len(SETS) + 4 * len(DOCUMENTS)
     json.dumps(told)
 
 

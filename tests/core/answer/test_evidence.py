@@ -11,7 +11,8 @@ from core.answer.evidence import EvidenceAnswer, answer_evidence
 from core.answer.protocol import Answer, Span
 
 TEXTS = {7: "Bo came.", 3: "Ruth went to the mill."}
-TOLD = EvidenceAnswer("mill", 0.75, "pointer", (3,), (17, 21))
+TOLD = EvidenceAnswer("mill", 0.75, "pointer", (3,), (17, 21), passage=3)
+UNSURE = EvidenceAnswer("", 0.2, "r", reliable=False, passage=7)
 
 
 class Pointer:
@@ -22,7 +23,7 @@ class Pointer:
     def read(self, question: str, passages: Sequence[str]) -> Answer:  # noqa: ARG002
         for row, passage in enumerate(passages):
             if (at := passage.find("mill")) >= 0:
-                return Answer("mill", 0.75, Span(row, at, at + 4))
+                return Answer("mill", 0.75, Span(row, at, at + 4), passage=row)
         return Answer("", 0.5)
 
     def read_many(self, questions: Sequence[str], passages: Sequence[Sequence[str]]) -> list[Answer]:
@@ -36,7 +37,7 @@ def test_the_place_is_that_of_the_chunk() -> None:
     assert answer_evidence(Pointer(), ["Where?", "Where?"], [TEXTS, {7: "Bo came."}]) == [TOLD, EvidenceAnswer("", 0.5, "pointer")]
 
 
-@pytest.mark.parametrize("told", [TOLD, EvidenceAnswer("yes", 0.5, "r"), EvidenceAnswer("", 1.0, "r"), EvidenceAnswer("by a model", 0.1, "m", (7, 3))])
+@pytest.mark.parametrize("told", [TOLD, EvidenceAnswer("yes", 0.5, "r"), EvidenceAnswer("", 1.0, "r"), EvidenceAnswer("by a model", 0.1, "m", (7, 3)), UNSURE])
 def test_json_round_trip(told: EvidenceAnswer) -> None:
     assert EvidenceAnswer.from_json(told.to_json(), TEXTS) == told
 
@@ -55,8 +56,18 @@ def test_json_round_trip(told: EvidenceAnswer) -> None:
         {"span": {"chunk_id": 3, "start": 0, "end": 4}},
         {"span": {"chunk_id": 3, "start": -5, "end": -1}},
         {"span": [3, 17, 21]},
+        {"reliable": "yes"},
+        {"passage": 99},
+        {"passage": True},
     ],
 )
 def test_what_does_not_fit_the_evidence_is_no_answer(change: dict[str, Any]) -> None:
     assert EvidenceAnswer.from_json(TOLD.to_json() | change, TEXTS) is None
     assert EvidenceAnswer.from_json({}, TEXTS) is None
+
+
+def test_logs_without_reliability_are_read() -> None:
+    old = {name: value for name, value in TOLD.to_json().items() if name not in ("reliable", "passage")}
+    read = EvidenceAnswer.from_json(old, TEXTS)
+    assert read is not None
+    assert (read.text, read.reliable, read.passage) == ("mill", True, None)

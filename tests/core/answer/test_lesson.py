@@ -53,6 +53,13 @@ def test_an_answer_in_a_passage_that_does_not_count_is_not_right() -> None:
     assert has_answer(Lesson("x", "Who?", ("Ade left.",), ("Ade",), (0,)))
 
 
+def test_known_places_count_instead_of_occurrences() -> None:
+    lesson = Lesson("x", "Where?", ("Ade met Bo at the mill, by the mill race.",), ("no", "a mill race"), (0,), ((0, 31, 40),))
+    assert lesson.label is None
+    assert marked(lesson) == {"mill race"}
+    assert has_answer(lesson)
+
+
 @pytest.mark.parametrize(("answers", "right"), [((), {"none"}), (("Yes",), {"yes"}), (("no.",), {"no"})])
 def test_answers_that_are_no_spans(answers: tuple[str, ...], right: set[str]) -> None:
     assert marked(Lesson("x", "Is it?", ("Yes and no.",), answers, (0,))) == right

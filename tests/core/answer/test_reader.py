@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import math
+import shutil
+from pathlib import Path
 from random import Random
 
 import pytest
 
-from core.answer.protocol import Answer
-from core.answer.reader import Candidate, Reading
+from core.answer.checkpoint import read_reader_spec, write_reader_spec
+from core.answer.protocol import Answer, Span
+from core.answer.reader import Candidate, ExtractiveReader, Reading
 from core.answer.windows import read_windows
 from tests.core.answer.conftest import NAMES, NOISE, PLACES, TrainedReader, WhereCourse
 
@@ -74,3 +77,35 @@ def test_no_answer_is_given_where_it_is_likelier() -> None:
     assert sure > reading.best(1.1)[1]
     probabilities = [reading.best(bias)[1] for bias in (-2.0, -1.0, 0.0)]
     assert probabilities == sorted(probabilities, reverse=True)
+
+
+def test_an_answer_below_the_least_confidence_is_not_reliable(trained: TrainedReader, tmp_path: Path) -> None:
+    questions, passages = asked(20)
+    sure = sorted(answer.confidence for answer in trained.reader.read_many(questions, passages))
+    folder = shutil.copytree(trained.folder, tmp_path / "careful")
+    least = (sure[0] + sure[-1]) / 2
+    write_reader_spec(folder, read_reader_spec(folder).model_copy(update={"least_confidence": least}))
+    answers = ExtractiveReader(folder, "cpu").read_many(questions, passages)
+    assert {answer.reliable for answer in answers} == {True, False}
+    assert all(answer.reliable == (answer.confidence >= least) for answer in answers)
+    assert all(answer.span is None or answer.passage == answer.span.passage for answer in answers)
+    assert all(answer.passage is not None for answer in answers)
+
+
+def test_wordings_that_share_words_stand_by_each_other() -> None:
+    """The likeliest single wording is not the one that is expected to share most words with the right answer."""
+    wordings = {"garden": -0.4, "Bo": -0.1, "old garden": -0.45, "old garden gate": -0.5}
+    candidates = tuple((Candidate(text, value, Span(0, 0, 1)), value) for text, value in sorted(wordings.items(), key=lambda one: -one[1]))
+    best, expected = Reading(candidates, math.log(sum(math.exp(value) for value in wordings.values()))).best(-1.0)
+    assert best is not None
+    assert best.text == "old garden"
+    assert 0 < expected < 1
+
+
+def test_spans_that_become_whole_share_their_probability(trained: TrainedReader) -> None:
+    passages = ["mary-ann went to the (old garden)."]
+    [reading] = trained.reader.readings(["Where is mary?"], [passages])
+    texts = [candidate.text for candidate, _ in reading.answers if candidate.span is not None]
+    assert texts
+    assert all(text.count("(") == text.count(")") for text in texts)
+    assert not any(text == "mary" or text.startswith("ann") for text in texts)

@@ -119,5 +119,22 @@ def test_a_rising_line_is_demanded_of_the_record(trained: TrainedReader, tmp_pat
         ExtractiveReader(folder, "cpu")
 
 
+def test_a_reader_is_trained_further(trained: TrainedReader, base: Path, tmp_path: Path) -> None:
+    further = next(event for event in trainer(tmp_path / "further", base, start_from=str(trained.folder)).run() if event["event"] == "validated")
+    fresh = next(event for event in trainer(tmp_path / "fresh", base).run() if event["event"] == "validated")
+    assert further["update"] == fresh["update"] == 0
+    assert further["score"] > FLOOR > fresh["score"]
+
+
+def test_a_start_of_another_rank_or_encoder_is_refused(trained: TrainedReader, base: Path, tmp_path: Path) -> None:
+    with pytest.raises(BadCheckpoint, match="has no change of rank 4"):
+        trainer(tmp_path / "rank", base, start_from=str(trained.folder), rank=4)
+    folder = shutil.copytree(trained.folder, tmp_path / "copy")
+    values = json.loads((folder / SPEC_FILE).read_text())
+    (folder / SPEC_FILE).write_text(json.dumps(values | {"base_sha256": "0" * 64}))
+    with pytest.raises(BadCheckpoint, match="start from a reader that was trained on the same encoder"):
+        trainer(tmp_path / "encoder", base, start_from=str(folder))
+
+
 def test_short_settings_are_valid() -> None:
     assert ReaderConfig(**SHORT).rate(0) == pytest.approx(SHORT["learning_rate"] / SHORT["warmup"])

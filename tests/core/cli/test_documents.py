@@ -28,7 +28,7 @@ The ferry leaves from the eastern pier. Tickets cost four crowns, and children t
 Fog lasts longest in October. The bell is rung every two minutes while it lasts.
 """
 QUOTES = ["oil lamps are filled at noon", "Tickets cost FOUR crowns -"]
-KEYS = ["id", "kind", "document", "method", "checkpoint", "covered", "n_chunks", "evidence", "stopped", "answer", "answer_confidence"]
+KEYS = ["id", "kind", "document", "method", "checkpoint", "covered", "n_chunks", "evidence", "stopped", "answer", "answer_confidence", "answer_reliable"]
 
 
 def question(name: str, document: str, kind: str, text: str, answer: str, *quotes: str) -> dict[str, Any]:
@@ -162,3 +162,11 @@ def test_what_is_not_there(refused: Output, questions: Path, folder: Path, tmp_p
     assert "can't be read" in refused("evaluate-documents", tmp_path / "none.jsonl", folder, "--json")
     (folder / "manual.md").unlink()
     assert "document 'manual.md' is not in" in refused("evaluate-documents", questions, folder, "--methods", "bm25", "--json")
+
+
+def test_gold_is_what_holds_the_quotes(core: Output, questions: Path, folder: Path) -> None:
+    rows, summary = lines(core("evaluate-documents", questions, folder, "--methods", "gold", "--json"))
+    assert [(row["id"], row["covered"]) for row in rows] == [("m 1", [True, True]), ("m2", []), ("s1", [True])]
+    assert {row["id"]: len(row["evidence"]) for row in rows} == {"m 1": 2, "m2": 0, "s1": 1}
+    assert (summary["gold"]["all"]["passage_recall"], summary["gold"]["all"]["complete"]) == (1.0, 1.0)
+    assert rows[1]["answer"] is None

@@ -28,8 +28,17 @@ def test_training_by_command(base: Path, course_data: Path, tmp_path: Path, caps
     assert main(argv) == 0
     assert capsys.readouterr().err.startswith("finished")
 
+    assert main(["tune-reader", str(tmp_path / "mine"), "--data-folder", str(course_data), "--n", "20", "--device", "cpu"]) == 0
+    told, tuned = json.loads(capsys.readouterr().out), read_reader_spec(tmp_path / "mine")
+    assert tuned.scores is not None
+    assert told["scores"] == tuned.scores["validation"]
+    assert (told["scores"]["n"], told["least_confidence"]) == (20, tuned.least_confidence)
+    assert (tuned.training, tuned.base_sha256) == (spec.training, spec.base_sha256)
+
 
 def test_refusals_are_one_sentence(refused: Output, tmp_path: Path) -> None:
+    assert "n=0 must be at least 1" in refused("tune-reader", tmp_path / "x", "--n", 0)
+    assert "reader.json" in refused("tune-reader", tmp_path)
     assert "updates 0 is below 1" in refused("train-reader", "--out", tmp_path / "x", "--updates", 0)
     assert "the data sets are not in" in refused("train-reader", "--out", tmp_path / "x", "--data-folder", tmp_path / "nowhere")
     assert "reader.json" in refused("study", "answers", "qa1", "--reader", tmp_path)

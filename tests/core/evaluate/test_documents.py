@@ -29,6 +29,7 @@ def row(**changes: Any) -> DocumentRow:
         "stopped": False,
         "answer": "the red barn",
         "answer_confidence": 0.7,
+        "answer_reliable": True,
         "answers": ("a barn",),
         "milliseconds": 2.0,
     }
@@ -60,10 +61,16 @@ def test_means_are_over_what_was_measured() -> None:
     assert summary["topk"]["all"]["complete"] == 0
 
 
+def test_what_is_not_reliable_is_no_answer_shown() -> None:
+    shown = summarise_documents([row(), row(answer="a pier"), row(answer_reliable=False), row(answer=None), row(**UNANSWERABLE)])["auto"]["all"]
+    assert shown["reliable"] == pytest.approx(3 / 5)
+    assert shown["reliable_right"] == pytest.approx(1 / 2)
+
+
 def test_rows_are_read_back_as_they_were(tmp_path: Path) -> None:
     path = tmp_path / "rows.jsonl"
     path.write_text("".join(map(document_line, ROWS)), encoding="utf-8")
     assert read_document_rows(path) == ROWS
     assert list(json.loads(json.dumps(ROWS[0].to_json()))) == [
-        *("id", "kind", "document", "method", "checkpoint", "covered", "n_chunks", "evidence", "stopped", "answer", "answer_confidence")
+        *("id", "kind", "document", "method", "checkpoint", "covered", "n_chunks", "evidence", "stopped", "answer", "answer_confidence", "answer_reliable")
     ]

@@ -69,7 +69,7 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
         for book in ("A", "B"):
             write_gzip(folder / source / f"{book}.txt.gz", "\n\n".join(text.replace(", ", ",\n") for text in paragraphs(rng, 30)))
     write_gzip(folder / "essays" / "essays.jsonl.gz", "".join(json.dumps({"id": str(i), "text": text}) + "\n" for i, text in enumerate(paragraphs(rng, 20))))
-    for name in ("hotpotqa", "musique", "2wikimultihopqa", "nq_gold", "squad_v11_part", "clapnq_dev"):
+    for name in ("hotpotqa", "musique", "2wikimultihopqa", "nq_gold", "squad_v11_part", "clapnq_dev", "hybridqa"):
         for part in ("train", "eval"):
             records = [qa_record(rng, number) for number in range(8)]
             write_gzip(folder / name / f"{part}.jsonl.gz", "".join(json.dumps(record) + "\n" for record in records))

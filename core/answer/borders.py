@@ -1,0 +1,220 @@
+"""Where an answer may begin and end: never within a word, a bracket, a quotation, a name or markup.
+
+A span that a network points at is moved outward to whole words, to the other bracket or quotation mark where that is near, to the surname behind an
+initial, to whole items of a list; where the other half is too far, what remains on the longer side is kept. Of text with markup the longest piece
+without any is kept. What can't be made whole is no answer. Pure functions of texts and places.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+NEAR = 60
+"""Characters that a border moves outward, at most."""
+LEAST_KEPT = 0.5
+"""Share of a span's letters and digits that its answer holds at least: what is left of less was not pointed at."""
+_ROUNDS = 6
+"""One border's move can break another rule; few spans need more than two rounds."""
+
+_TAGS = (
+    "a|abbr|article|aside|b|blockquote|body|br|button|caption|cite|code|dd|del|details|div|dl|dt|em|figcaption|figure|footer|h[1-6]|head|header|hr|html|i|img|"
+    "input|ins|kbd|label|li|main|mark|nav|ol|option|p|pre|q|s|samp|script|section|select|small|span|strong|style|sub|summary|sup|svg|table|tbody|td|tfoot|"
+    "th|thead|tr|u|ul|var|video"
+)
+_MARKUP = re.compile(
+    rf"</?(?:{_TAGS})(?:\s[^<>\n]*)?/?>"  # a tag
+    r"|!?\[(?=[^\]\n]*\]\()"  # [ of a link
+    r"|\]\([^()\s]*(?:\([^()\s]*\)[^()\s]*)*\)"  # ](address)
+    r"|\s*\|\s*(?::?-{2,}:?\s*\|\s*)*"  # borders of cells, and the line below a head
+    r"|(?m:^\s{0,3}(?:#{1,6}|[-*+>])\s+)"  # headings, items, quotations
+    r"|\s*\n\s*\n\s*"  # paragraphs
+    r"|^```.*$",
+    re.MULTILINE,
+)
+_OPENING, _CLOSING = "([{“«", ")]}”»"
+_OTHER = dict(zip(_OPENING + _CLOSING, _CLOSING + _OPENING, strict=True))
+_ALIKE = tuple(map(re.compile, ('"', r"\*\*", r"(?<!\*)(?:\*(?=[^\s*])|(?<=[^\s*])\*)(?!\*)", "`")))
+"""Marks that open and close alike; a star between blanks is none."""
+_LOOSE_LEFT = " \t\r\n\f\v\u00a0*`|>,;:.!?)]}”»–—•·=~’"
+_LOOSE_RIGHT = " \t\r\n\f\v\u00a0*`|<,;:.!?([{“«–—•·=~‘"
+_INITIAL = re.compile(r"(?:^|(?<=[^\w]))(?:[A-Z]\.[\s-]?)+$")
+_SURNAME = re.compile(r"\s?(?:[A-Z]\.\s?)*[A-Z]\w[\w'’-]*")
+_GIVEN = re.compile(r"(?:\b[A-Z][\w'’-]*\s)?(?:\b[A-Z]\.\s?)+$")
+_ITEMS = re.compile(";")
+_ITEM_BORDER = re.compile(r"[;\n(:]|(?<![A-Z])[.!?]\s")
+_ITEM_END = re.compile(r"[;\n)]|(?<![A-Z])[.!?](?=\s|$)|$")
+
+
+def whole(text: str, start: int, end: int) -> tuple[int, int] | None:
+    """The place of the answer that a span of a text stands for; None where there is none.
+
+    >>> text = "the weight p_{ii} (see Linderman, George C.; Steinerberger, Stefan)"
+    >>> [text[slice(*whole(text, text.index(said), text.index(said) + len(said)))] for said in ("p_{ii", "weight p", "eight")]
+    ['p_{ii}', 'weight p_{ii}', 'weight']
+    """
+    place = _without_markup(text, start, end)
+    for _ in range(_ROUNDS):
+        before = place
+        for rule in (_trimmed, _whole_words, _whole_pairs, _whole_marks, _whole_names, _whole_items, _without_markup):
+            place = rule(text, *place)
+            if place[0] >= place[1]:
+                return None
+        if place == before:
+            break
+    else:
+        return None
+    kept = _n_letters(text, max(start, place[0]), min(end, place[1]))
+    return place if kept and kept >= LEAST_KEPT * _n_letters(text, start, end) else None
+
+
+def _trimmed(text: str, start: int, end: int) -> tuple[int, int]:
+    """Without loose marks at the ends. A point stays where it belongs to a number, a file's ending or an initial."""
+    while start < end and text[start] in _LOOSE_LEFT:
+        if text[start] == "." and start + 1 < end and text[start + 1].isalnum() and (start == 0 or not text[start - 1].isalnum()):
+            break
+        start += 1
+    while start < end and text[end - 1] in _LOOSE_RIGHT:
+        if text[end - 1] == "." and re.search(r"(?:^|[^\w])[A-Z]\.$", text[max(start, end - 3) : end]):
+            break
+        end -= 1
+    if start < end and text[start] in _OPENING and _partner(text[start + 1 : end], text[start]) == end - start - 2:
+        return start + 1, end - 1
+    return start, end
+
+
+def _whole_words(text: str, start: int, end: int) -> tuple[int, int]:
+    while start > 0 and _joined(text, start):
+        start -= 1
+    while end < len(text) and _joined(text, end):
+        end += 1
+    return start, end
+
+
+def _joined(text: str, at: int) -> bool:
+    """Whether the characters before and at a place belong to one word, number or identifier."""
+    left, right = text[at - 1], text[at]
+    if left.isspace() or right.isspace():
+        return False
+    if (left.isalnum() or left == "_") and (right.isalnum() or right == "_"):
+        return True
+    if right in "{" and left in "_^":
+        return True
+    before, after = (text[at - 2] if at > 1 else " "), (text[at + 1] if at + 1 < len(text) else " ")
+    return _joins(left, right, after) or _joins(before, left, right)
+
+
+def _joins(before: str, mark: str, after: str) -> bool:
+    """Whether a mark between two characters belongs to the word that they are of: well-known, don't, 3.5, os.path, a@b."""
+    if not before.isalnum() or not after.isalnum():
+        return False
+    digits = before.isdigit() and after.isdigit()
+    if mark in ".,":
+        return digits or (mark == "." and after.islower() and before.islower())
+    return (mark in "-'’" and before.isalpha() and after.isalpha()) or mark in "@_"
+
+
+def _whole_pairs(text: str, start: int, end: int) -> tuple[int, int]:
+    """Half a bracket is completed where its other half is near, and cut off where it isn't."""
+    lonely = _lonely(text, start, end)
+    if lonely is None:
+        return start, end
+    at, mark = lonely
+    if mark in _OPENING:
+        other = _partner(text[end : end + NEAR], mark)
+        return (start, end + other + 1) if other is not None else _longer(text, start, at, end)
+    other = _partner(text[max(0, start - NEAR) : start][::-1], mark)
+    return (start - other - 1, end) if other is not None else _longer(text, start, at, end)
+
+
+def _lonely(text: str, start: int, end: int) -> tuple[int, str] | None:
+    """The first bracket of a span without its other half in it."""
+    open_at: list[int] = []
+    for at in range(start, end):
+        if text[at] in _OPENING:
+            open_at.append(at)
+        elif text[at] in _CLOSING:
+            if not open_at or text[open_at[-1]] != _OTHER[text[at]]:
+                return at, text[at]
+            open_at.pop()
+    return (open_at[0], text[open_at[0]]) if open_at else None
+
+
+def _partner(text: str, mark: str) -> int | None:
+    """Where the other half of a bracket stands in what follows, or precedes read backward; not behind the end of a line."""
+    depth = 1
+    for at, character in enumerate(text):
+        if character == "\n":
+            return None
+        depth += (character == mark) - (character == _OTHER[mark])
+        if depth == 0:
+            return at
+    return None
+
+
+def _whole_marks(text: str, start: int, end: int) -> tuple[int, int]:
+    """The same for marks that open and close alike: one more of them is needed where their number is odd."""
+    for mark in _ALIKE:
+        places = [match.span() for match in mark.finditer(text, start, end)]
+        if len(places) % 2 == 0:
+            continue
+        first, last = places[len(places) // 2]
+        opens = last < len(text) and not text[last].isspace() and (first == 0 or not text[first - 1].isalnum())
+        if opens and (other := mark.search(text, end, end + NEAR)) is not None and "\n" not in text[end : other.start()]:
+            return start, other.end()
+        before = list(mark.finditer(text, max(0, start - NEAR), start))
+        if not opens and before and "\n" not in text[before[-1].end() : start]:
+            return before[-1].start(), end
+        return _longer(text, start, first, end, last - first)
+    return start, end
+
+
+def _whole_names(text: str, start: int, end: int) -> tuple[int, int]:
+    """A surname behind an initial, and initials with a given name before a surname."""
+    if _INITIAL.search(text[start:end]) and (behind := _SURNAME.match(text, end)) is not None and behind.end() - end <= NEAR:
+        end = behind.end()
+    before = text[max(0, start - NEAR) : start]
+    if text[start].isupper() and (given := _GIVEN.search(before)) is not None:
+        start -= len(before) - given.start()
+    return start, end
+
+
+def _whole_items(text: str, start: int, end: int) -> tuple[int, int]:
+    """Items of a list parted by semicolons: whole ones, or the longest that the span has of one."""
+    if ";" not in text[start:end]:
+        return start, end
+    before, behind = text[max(0, start - NEAR) : start], text[end : end + NEAR]
+    firsts = [start - len(before) + border.end() for border in _ITEM_BORDER.finditer(before)] or ([0] if start <= NEAR else [])
+    last = _ITEM_END.search(behind)
+    if firsts and last is not None:
+        return _trimmed(text, firsts[-1], end + last.start())
+    return max(_parts(text, start, end, _ITEMS), key=lambda part: part[1] - part[0])
+
+
+def _without_markup(text: str, start: int, end: int) -> tuple[int, int]:
+    """The longest piece without markup."""
+    return max(_parts(text, start, end, _MARKUP), key=lambda part: part[1] - part[0])
+
+
+def _parts(text: str, start: int, end: int, border: re.Pattern[str]) -> Iterator[tuple[int, int]]:
+    """What lies between the borders in a span; a border that begins before the span counts too."""
+    at = start
+    for match in border.finditer(text, max(0, start - 4 * NEAR), min(len(text), end + 4 * NEAR)):
+        if match.end() <= start:
+            continue
+        if match.start() >= end:
+            break
+        yield at, max(at, match.start())
+        at = min(end, match.end())
+    yield at, end
+
+
+def _longer(text: str, start: int, at: int, end: int, width: int = 1) -> tuple[int, int]:
+    """What is longer of a span, before or behind a mark."""
+    sides = ((start, at), (at + width, end))
+    return max(sides, key=lambda side: len(text[side[0] : side[1]].strip()))
+
+
+def _n_letters(text: str, start: int, end: int) -> int:
+    """Letters and digits in a span."""
+    return sum(character.isalnum() for character in text[start:end])

@@ -1,0 +1,153 @@
+"""Questions over whole real documents as the reader learns them: the chunks that hold their quotes, others that look like those, and where the
+answer stands.
+
+Answers of these questions are free-form: people write "two hundred feet" where the document says "a two hundred foot range". What is learned is
+the words of a quote that share most with an accepted answer (F1); a question whose quotes share less than WORTH_LEARNING with every answer is
+left out. Knows nothing of tokens beyond the length of chunks, and nothing of networks.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from core.config import ChunkConfig
+from core.errors import BadRequest
+from core.ingest import Converter, Tokenizer, chunk_document, default_chunker
+from core.metrics import is_covered, plain_answer
+from core.tasks.data import data_folder
+from core.tasks.documents import DocumentFolder, DocumentQuestion, QuoteFinder, TextPlace, places_of, read_document_questions
+from core.train.general import OWN_QUESTIONS
+from core.types import ChunkTable, Document
+from core.words import WordIndex, words_of
+
+CHUNK_TOKENS = 220
+"""Of a chunk, as the agents that ship read real documents."""
+NEAREST = 24
+"""Chunks of its document that are kept for a question, by BM25."""
+WORTH_LEARNING = 0.5
+"""F1 of the best words of the quotes, from which on a question is learned."""
+LONGEST_SPAN = 40
+"""Words of what is learned as an answer, at most."""
+_WORD = re.compile(r"\w(?:\S*\w)?")
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class QuestionInChunks:
+    """A question with chunks of its document."""
+
+    question: DocumentQuestion
+    texts: Mapping[int, str]
+    """By chunk id: the support and the nearest."""
+    support: tuple[int, ...]
+    """The fewest chunks that hold the quotes, ascending; none for an unanswerable question."""
+    nearest: tuple[int, ...]
+    """Chunk ids by BM25, the likeliest first; the support may be among them."""
+    spans: tuple[tuple[int, int, int], ...]
+    """Best words of the quotes, as (chunk id, start, end); none where they are not worth learning."""
+    f1: float
+    """Of those words."""
+    quotes: tuple[tuple[int, int, int], ...]
+    """What of the quotes stands in a chunk of the support, as (chunk id, start, end)."""
+
+
+def questions_in_chunks(questions: Iterable[DocumentQuestion], documents: DocumentFolder, tokenizer: Tokenizer) -> Iterator[QuestionInChunks]:
+    """Document by document; a question whose quotes do not stand there exactly once is left out. Raises BadRequest, BadDocument."""
+    by_document: dict[str, list[DocumentQuestion]] = {}
+    for question in questions:
+        by_document.setdefault(question.document, []).append(question)
+    with Converter() as converter:
+        for name, asked in by_document.items():
+            yield from _of_document(documents.read(name, converter), name, asked, tokenizer)
+
+
+def _of_document(document: Document, name: str, questions: Iterable[DocumentQuestion], tokenizer: Tokenizer) -> Iterator[QuestionInChunks]:
+    table = chunk_document(document, ChunkConfig(chunker=default_chunker(document.kind), max_tokens=CHUNK_TOKENS), tokenizer)
+    texts = [document.text[start:end] for start, end in zip(table.start.tolist(), table.end.tolist(), strict=True)]
+    words, finder = WordIndex(texts), QuoteFinder(document.text, name)
+    for question in questions:
+        try:
+            places = places_of(question, finder)
+        except BadRequest:
+            continue
+        support = holding_chunks(table, places)
+        nearest = np.argsort(-words.scores(words_of(question.question)), kind="stable")[:NEAREST].tolist()
+        quotes = tuple(sorted(_within(table, support, places)))
+        f1, spans = _best_spans(question.answers, {row: texts[row] for row in support}, quotes)
+        kept = {row: texts[row] for row in sorted({*support, *nearest})}
+        yield QuestionInChunks(question, kept, support, tuple(nearest), spans if f1 >= WORTH_LEARNING else (), f1, quotes)
+
+
+def holding_chunks(table: ChunkTable, places: Sequence[TextPlace]) -> tuple[int, ...]:
+    """The fewest chunks that hold enough of each place, ascending."""
+    needed: set[int] = set()
+    for first, end in places:
+        shared = np.minimum(table.end, end) - np.maximum(table.start, first)
+        taken: list[int] = []
+        for chunk_id in np.argsort(-shared, kind="stable").tolist():
+            if shared[chunk_id] <= 0 or is_covered((first, end), [(int(table.start[i]), int(table.end[i])) for i in taken]):
+                break
+            taken.append(chunk_id)
+        needed.update(taken)
+    return tuple(sorted(needed))
+
+
+def _within(table: ChunkTable, support: Sequence[int], places: Sequence[TextPlace]) -> Iterator[tuple[int, int, int]]:
+    for first, end in places:
+        for row in support:
+            start, stop = int(table.start[row]), int(table.end[row])
+            if max(first, start) < min(end, stop):
+                yield row, max(first, start) - start, min(end, stop) - start
+
+
+def _best_spans(answers: Sequence[str], texts: Mapping[int, str], quotes: Sequence[tuple[int, int, int]]) -> tuple[float, tuple[tuple[int, int, int], ...]]:
+    """F1 and every place of the words of quotes that share most with an answer."""
+    best = 0.0
+    spans: set[tuple[int, int, int]] = set()
+    for row, first, end in quotes:
+        for answer in answers:
+            for f1, start, stop in shared_spans(texts[row][first:end], answer):
+                if f1 > best + 1e-9:
+                    best, spans = f1, set()
+                if f1 > best - 1e-9:
+                    spans.add((row, first + start, first + stop))
+    return best, tuple(sorted(spans))
+
+
+def shared_spans(text: str, answer: str) -> list[tuple[float, int, int]]:
+    """(F1, start, end) of the words of a text that share most with an answer, all places that share as much; none where no word is shared.
+
+    >>> shared_spans("probably a two hundred foot range .", "two hundred feet")
+    [(0.8, 11, 22)]
+    """
+    wanted = Counter(plain_answer(answer).split())
+    words = [(plain_answer(match[0]).split(), *match.span()) for match in _WORD.finditer(text)]
+    best: list[tuple[float, int, int]] = []
+    for first, (said, start, _) in enumerate(words):
+        if not wanted.keys() & set(said):
+            continue
+        left, n_said, n_shared = wanted.copy(), 0, 0
+        for parts, _, end in words[first : first + LONGEST_SPAN]:
+            n_said += len(parts)
+            hit = [part for part in parts if left[part] > 0]
+            left.subtract(hit)
+            n_shared += len(hit)
+            f1 = 2 * n_shared / (n_said + wanted.total())
+            if hit and (not best or f1 >= best[0][0]):
+                best = [(f1, start, end)] if not best or f1 > best[0][0] else [*best, (f1, start, end)]
+    return best
+
+
+def training_questions(data: Path | None) -> tuple[list[DocumentQuestion], DocumentFolder]:
+    """The questions of `natural` to train on and the project's own about the same documents, and where those lie. Raises BadRequest."""
+    folder = data_folder(data)
+    path = folder / "natural" / "train.jsonl.gz"
+    questions = read_document_questions(path)
+    known = {question.document for question in questions}
+    own = [question for file in sorted(OWN_QUESTIONS.glob("*.jsonl.gz")) for question in read_document_questions(file)]
+    return [*questions, *(question for question in own if question.document in known)], DocumentFolder(folder, path)

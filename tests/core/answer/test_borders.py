@@ -1,0 +1,82 @@
+"""Answers are made whole or refused: cases that the reader pointed at in real documents, and whatever else a text may hold."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from core.answer.borders import whole
+
+AUTHORS = "(see Linderman, George C.; Steinerberger, Stefan)"
+REAL = [
+    ("the weight p_{ii} is the share", "p_{ii", "p_{ii}"),
+    (AUTHORS, "George C.; Steinerberger", "see Linderman, George C.; Steinerberger, Stefan"),
+    ("by George C. Linderman today", "George C.", "George C. Linderman"),
+    ("Mr. J. R. Smith came", "Smith", "J. R. Smith"),
+    ("Jean-Paul Sartre wrote it", "Paul Sartre", "Jean-Paul Sartre"),
+    ("because *path operations* are evaluated in order", "path operations* are", "path operations"),
+    ("raise a `WebSocketDisconnect` exception", "`WebSocketDisconnect", "WebSocketDisconnect"),
+    ("see [the docs](https://a.b/c_(d)) now", "the docs", "the docs"),
+    ("see [the docs of it](https://a.b) now", "the docs of it](https", "the docs of it"),
+    ("| 12 | Paris | 3 |", "12 | Paris", "Paris"),
+    ('<b class="x">Bold words</b> move', 'x">Bold words', "Bold words"),
+    ("He said “I will go” and left", "said “I will", "said “I will go”"),
+    ('she said "go on" twice', '"go', '"go on"'),
+    ("it cost 3.5 million", "5 million", "3.5 million"),
+    ("they grow 5,000 apples", "000 apples", "5,000 apples"),
+    ("the well-known man", "known man", "well-known man"),
+    ("I don't go", "don", "don't"),
+    ("calls f(x, g(y)) at the end", "x, g(y", "x, g(y)"),
+    ("accepts a custom tag.\n\nHere is the grammar", "custom tag.\n\nHere is", "custom tag"),
+    ("a) first b) second", "a) first", "first"),
+    ("(foo)", "(foo)", "foo"),
+    ("It is 8 (of 12) in all", "It is 8 (of", "It is 8 (of 12)"),
+]
+WHOLE_ALREADY = ["C++", "x < y", "1907", "use_cache=False", ".github/x.yml", "$3", "100%", "the 'Rose,' Captain Hawkins", "2 * 3 and 4 * 5", "U.S."]
+NONE = [
+    ("** ** text", "** **"),
+    ("see [the docs](https://a.b/c) now", "](https://a.b/c)"),
+    ("a | --- | --- | b", "| --- |"),
+    ("so ... on", "..."),
+    ("<br/> x", "<br/>"),
+]
+
+
+def said(text: str, span: str) -> str | None:
+    place = whole(text, text.index(span), text.index(span) + len(span))
+    return None if place is None else text[slice(*place)]
+
+
+@pytest.mark.parametrize(("text", "span", "answer"), REAL)
+def test_half_an_answer_is_made_whole(text: str, span: str, answer: str) -> None:
+    assert said(text, span) == answer
+
+
+@pytest.mark.parametrize("span", WHOLE_ALREADY)
+def test_what_is_whole_stays(span: str) -> None:
+    assert said(f"so {span} it is", span) == span
+
+
+@pytest.mark.parametrize(("text", "span"), NONE)
+def test_markup_is_no_answer(text: str, span: str) -> None:
+    assert said(text, span) is None
+
+
+def test_a_bracket_that_closes_too_far_away_is_cut_off() -> None:
+    assert said(f"the mill of Bray (which {'very ' * 40}old)", "the mill of Bray (which") == "the mill of Bray"
+
+
+@given(st.text(alphabet="ab1 .,;*`\"'()[]{}<>|\n-_A“”", max_size=60), st.integers(0, 60), st.integers(0, 60))
+def test_never_half_a_bracket_nor_half_a_word(text: str, first: int, last: int) -> None:
+    place = whole(text, min(first, len(text)), min(last, len(text)))
+    if place is None:
+        return
+    start, end = place
+    assert 0 <= start < end <= len(text)
+    answer = text[start:end]
+    assert any(character.isalnum() for character in answer)
+    assert all(answer.count(left) == answer.count(right) for left, right in ("()", "[]", "{}", "“”"))
+    assert answer.count('"') % 2 == answer.count("`") % 2 == 0
+    assert not (start and text[start - 1].isalnum() and text[start].isalnum())
+    assert not (end < len(text) and text[end - 1].isalnum() and text[end].isalnum())
