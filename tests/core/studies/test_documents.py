@@ -28,6 +28,7 @@ def row(document: str, number: int, method: str, covered: tuple[bool, ...], answ
         stopped=False,
         answer=answer,
         answer_confidence=0.5,
+        answer_reliable=True,
         answers=("Anna",) if covered else (),
         milliseconds=1.0,
     )
