@@ -73,6 +73,24 @@ LONGEST = (
 """Tests that begin first, each in whichever worker is free, and not with their files. They have servers of their own or share the least."""
 
 CHROMIUM_NAMES = ("chromium", "chromium-browser", "google-chrome")
+NOT_WANTED = (
+    "WebUIOmniboxPopup",  # suggestions of the address bar: two pages of Chromium's own in each window, a quarter of what a load takes
+    "WebUIOmniboxAimPopup",
+    "AimEnabled",  # this and the following playwright switches off itself; of two such flags Chromium reads the last
+    "AvoidCorsURLLoaderRestartOnRedirect",
+    "AvoidUnnecessaryBeforeUnloadCheckSync",
+    "DestroyProfileOnBrowserClose",
+    "HttpsFirstBalancedModeAutoEnable",
+    "HttpsUpgrades",
+    "LensOverlay",
+    "MediaRouter",
+    "NetworkTimeServiceQuerying",
+    "OptimizationHints",
+    "PaintHolding",
+    "PreconnectToSearch",
+    "ThirdPartyStoragePartitioning",
+)
+"""Features of Chromium that no test uses, or that are in the way of being driven."""
 CHROMIUM_FLAGS = (
     "--no-sandbox",
     "--disable-gpu",
@@ -81,6 +99,7 @@ CHROMIUM_FLAGS = (
     "--disable-background-networking",
     "--disable-component-update",
     "--disable-sync",
+    f"--disable-features={','.join(NOT_WANTED)}",
 )
 
 
