@@ -21,6 +21,7 @@ from hypothesis import settings
 from playwright.sync_api import Browser, BrowserContext, Page, Playwright, sync_playwright
 from xdist.scheduler import LoadFileScheduling
 
+from tests.app.forked import share
 from tests.hub_stand_in import TOKEN, HubStandIn, serve_hub
 from tests.settled import new_context
 
@@ -110,8 +111,9 @@ def pytest_configure(config: pytest.Config) -> None:
     os.environ |= {"QRAG_HOME": home.name, "HF_HUB_OFFLINE": "1", "GRADIO_ANALYTICS_ENABLED": "False", "TOKENIZERS_PARALLELISM": "false"}
     for name in ("SPACE_ID", "GRADIO_SERVER_NAME", "GRADIO_SERVER_PORT", "QRAG_LLM_URL", "QRAG_LLM_MODEL", "QRAG_LLM_KEY", "QRAG_LLM_ALLOW"):
         os.environ.pop(name, None)
-    if "PYTEST_XDIST_WORKER" in os.environ:
+    if config.getvalue("dist") != "no" and "PYTEST_XDIST_WORKER" not in os.environ:
         os.environ["OMP_NUM_THREADS"] = "1"  # workers share the cores; threads of several on one core wait for each other
+        share()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
