@@ -124,6 +124,20 @@ def serve(*flags: str) -> None:
     runpy.run_path("app.py", run_name="__main__")
 
 
+def start_without_serving() -> None:
+    """All that `python app.py` does before it serves: prints the libraries that this imported."""
+    from app.build import build_app
+    from app.services import Services
+    from app.settings import Settings
+
+    services = Services(Settings())
+    services.agent(services.default_checkpoint)
+    build_app(services)
+    print(*sorted({module.partition(".")[0] for module in sys.modules}), sep="\n", flush=True)
+    services.close()
+    os._exit(0)
+
+
 def command(*arguments: str) -> None:
     """`python -m core`."""
     from core.cli import main
