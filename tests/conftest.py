@@ -73,6 +73,9 @@ LONGEST = (
 )
 """Tests that begin first, each in whichever worker is free, and not with their files. They have servers of their own or share the least."""
 
+LONG = ("tests/core/train/", "tests/core/test_shipped_agents.py", "tests/core/tune/", "tests/core/test_cli.py")
+"""Files that come next, for their names would put them last; they compute all the time, while browsers beside them wait."""
+
 CHROMIUM_NAMES = ("chromium", "chromium-browser", "google-chrome")
 NOT_WANTED = (
     "WebUIOmniboxPopup",  # suggestions of the address bar: two pages of Chromium's own in each window, a quarter of what a load takes
@@ -118,7 +121,13 @@ def pytest_configure(config: pytest.Config) -> None:
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """The longest first, so that none is left for the end."""
-    items.sort(key=lambda item: LONGEST.index(item.nodeid) if item.nodeid in LONGEST else len(LONGEST))
+
+    def turn(item: pytest.Item) -> int:
+        if item.nodeid in LONGEST:
+            return LONGEST.index(item.nodeid)
+        return len(LONGEST) + (not item.nodeid.startswith(LONG))
+
+    items.sort(key=turn)
 
 
 @pytest.hookimpl(optionalhook=True)
