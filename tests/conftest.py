@@ -112,6 +112,7 @@ def pytest_configure(config: pytest.Config) -> None:
     home = tempfile.TemporaryDirectory(prefix="qrag-tests-")
     config.add_cleanup(home.cleanup)
     os.environ |= {"QRAG_HOME": home.name, "HF_HUB_OFFLINE": "1", "GRADIO_ANALYTICS_ENABLED": "False", "TOKENIZERS_PARALLELISM": "false"}
+    os.environ.setdefault("QRAG_ENGINE", "torch")  # measuring and compiling in every process and home folder would cost more than it saves
     for name in ("SPACE_ID", "GRADIO_SERVER_NAME", "GRADIO_SERVER_PORT", "QRAG_LLM_URL", "QRAG_LLM_MODEL", "QRAG_LLM_KEY", "QRAG_LLM_ALLOW"):
         os.environ.pop(name, None)
     if config.getvalue("dist") != "no" and "PYTEST_XDIST_WORKER" not in os.environ:
