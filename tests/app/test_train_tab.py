@@ -253,7 +253,7 @@ def make_training(n_updates: int, state: Any = "running", **changes: Any) -> Tra
 def test_agents_to_start_from() -> None:
     own = trained_folder("mine", weights="adapters")
     trained_folder("whole", weights="towers")
-    assert startable_agents() == {"narrative": "narrative", "multi-hop": "multi-hop", "mine": str(own)}
+    assert startable_agents() == {"narrative": "narrative", "general": "general", "multi-hop": "multi-hop", "mine": str(own)}
     order = Order("more", replace(tiny_config(), start_from=startable_agents()["mine"]))
     assert f"--start-from={own}" in command(order, Path("out"), Path("log"))
 
