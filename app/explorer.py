@@ -97,6 +97,7 @@ class Explorer:
             cursor=steps,
             look=max(1, steps),
             chunk_id=run.trace.chosen[-1] if steps else None,
+            reads="evidence" if steps else "text",
             forbidden=run.config.forbidden,
             owner=owner,
         )
@@ -216,10 +217,8 @@ class Explorer:
 
     def _at(self, session: Session, run: RunInView, cursor: int) -> Session:
         """The session with the first `cursor` steps kept, showing the look that chose the last of them."""
-        stopped = run.trace.stopped is not None and cursor == len(run.trace.steps)
-        look = run.trace.n_looks if stopped and run.trace.n_looks > cursor else max(1, cursor)
         chunk_id = run.trace.chosen[cursor - 1] if cursor else None
-        return replace(session, run=run.token, cursor=cursor, look=look, chunk_id=chunk_id, anchor=None)
+        return replace(session, run=run.token, cursor=cursor, look=max(1, cursor), chunk_id=chunk_id, anchor=None, reads="evidence")
 
     def leave(self, session: Session) -> None:
         """Nobody will go on with the run in view."""

@@ -31,7 +31,7 @@ from core.answer.cited import CitedAnswer, cited_answer
 from core.answer.evidence import EvidenceAnswer, answer_evidence
 from core.answer.protocol import Reader
 from core.answer.reader import load_reader
-from core.choice import Choice, choose, method_of
+from core.choice import Choice, choose, is_story, method_of
 from core.config import ChunkConfig, EpisodeConfig
 from core.cuts import TextSpan
 from core.encode.checkpoint import SPEC_FILE, CheckpointSpec, find_checkpoint, read_spec, shipped_checkpoints
@@ -140,6 +140,15 @@ class OpenDocuments:
     def workspace(self) -> Workspace:
         return self.corpus.workspace
 
+    @cached_property
+    def is_story(self) -> bool:
+        """Whether the first of them is one, see `core.choice`."""
+        return is_story(self.workspace.documents[0])
+
+    def known_answer(self, question: str) -> str:
+        """The answer that is known to a question, empty where nobody knows one."""
+        return next((known.answer for known in self.questions if known.question == question), "")
+
     @property
     def n_bytes(self) -> int:
         """Memory of vectors and texts, about."""
@@ -172,6 +181,11 @@ class RunInView:
     def owner(self) -> str | None:
         """The visitor who has it in view."""
         return self.documents.owner
+
+    @property
+    def known_answer(self) -> str:
+        """The answer that is known to its question, empty where nobody knows one."""
+        return self.documents.known_answer(self.trace.started.query)
 
     @property
     def spec(self) -> CheckpointSpec:
@@ -344,6 +358,13 @@ class Services:
             return Choice(self.default_checkpoint, method_of(specs[self.default_checkpoint]))
         return choose(documents[0], specs)
 
+    def trained_for(self, documents: OpenDocuments) -> str:
+        """The trained agent, of those that ship, for documents that are open under an untrained one; empty where there is none, or they are not."""
+        if documents.agent.spec.trained:
+            return ""
+        trained = {name: spec for name in self._given_checkpoints if (spec := self.spec(name)).trained}
+        return next((name for name, spec in trained.items() if ("story" in spec.suits) == documents.is_story), "")
+
     def spec(self, name: str) -> CheckpointSpec:
         """What the folder of an agent that is on offer says, without its weights. Raises BadCheckpoint."""
         return read_spec(self.checkpoints[name])
@@ -435,7 +456,8 @@ class Services:
         check_steps(documents.owner, started.config.step_budget)
         self._make_room(documents.owner)
         parent_run_id = None if parent is None else parent.run_id
-        label = {"support": list(gold)} if gold else None
+        answer = documents.known_answer(started.query)
+        label = ({"support": list(gold)} | ({"answer": answer} if answer else {})) if gold else None
         fork = {"parent_run_id": parent_run_id, "fork_step": fork_step if parent else None}
         record = run_record(started, documents.workspace, documents.agent.encoder, label=label, owner=documents.owner, **fork)
         self.log.start(record, documents.workspace.documents, documents.workspace.tables)
@@ -571,7 +593,9 @@ class Services:
         logged = self.log.get(run_id, owner)
         workspace = workspace_of_run(logged, self.log.documents(run_id, owner))
         gold = tuple((logged.record.label or {}).get("support", ()))
-        questions = (Labelled(logged.record.query, "", 0, gold),) if gold else ()
+        answer = (logged.record.label or {}).get("answer", "")
+        known = answer if isinstance(answer, str) else ""  # logs are brought by strangers
+        questions = (Labelled(logged.record.query, known, 0, gold),) if gold else ()
         documents = self.reopen(workspace, self.agent(logged.record.checkpoint), on_progress, questions, owner)
         run = RunInView(
             token=secrets.token_hex(16),
