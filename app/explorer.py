@@ -143,6 +143,15 @@ class Explorer:
         config.check_against(len(self.documents(session).corpus))
         yield from self._begin(session, query, config, run if kept else None, kept, 1)
 
+    def take(self, session: Session, query: str, config: EpisodeConfig, chunk_id: int) -> Generator[Session]:
+        """The person chooses the next chunk, and the agent goes on from there until it stops."""
+        taken = session
+        for taken in self.force(session, query, config, chunk_id):
+            yield taken
+        run, session = self.run_of(taken), taken
+        if run is not None and run.trace.stopped is None:
+            yield from self.advance(session, query, config, None)
+
     def forbid(self, session: Session, query: str, config: EpisodeConfig, chunk_id: int) -> Generator[Session]:
         """The agent may never choose a chunk; where it has, the run forks before that and shows what it chooses instead."""
         if not 0 <= chunk_id < len(self.documents(session).corpus):

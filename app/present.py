@@ -542,9 +542,9 @@ def _passage(run: RunInView, session: Session, passage: Passage, chosen: Mapping
         parts.append(h("span", {**mark, "data-act": "open", "data-arg": str(chunk_id)}, *words))
         at = max(at, chunk.end)
         link = h("button", {"class": "qx-link", "data-act": "open", "data-arg": str(chunk_id)}, f"chunk {chunk_id:,}")
-        path = " › ".join(chunk.heading_path)
+        where = h("span", {"class": "qx-mut", "title": " › ".join(chunk.heading_path)}, chunk.heading_path[-1]) if chunk.heading_path else None
         missed = h("strong", {"class": "qx-missed-name"}, "missed support ") if step is None else None
-        margin.append(h("div", None, missed, link, h("span", {"class": "qx-mut"}, path) if path else None))
+        margin.append(h("div", None, missed, link, where))
     if end > at:
         parts.append(text[at:end])
     if text[end : end + 1] not in ("\n", ""):

@@ -34,6 +34,7 @@ from core.answer.reader import load_reader
 from core.choice import Choice, choose, is_story, method_of
 from core.config import ChunkConfig, EpisodeConfig
 from core.cuts import TextSpan
+from core.diagnosis import Diagnosis, Remedy, diagnose, n_found_by
 from core.encode.checkpoint import SPEC_FILE, CheckpointSpec, find_checkpoint, read_spec, shipped_checkpoints
 from core.encode.encoder import DualEncoder
 from core.errors import BadCheckpoint, BadRequest, Cancelled, LogError
@@ -59,6 +60,8 @@ MAX_RUNS_BYTES = 2**30
 """Memory for the Q-values of runs in view; older runs are read from the log again."""
 MAX_LEFT_RUNS = 50
 """Runs in memory that no page goes on with: their address may be opened again soon. Older ones are read from the log."""
+MAX_TRIED_TOKENS = 50_000
+"""Of documents that are embedded to see whether a trained agent would have found more."""
 _SNAPSHOT_PAUSE = 5.0
 """Seconds between looks into the inbox."""
 _EXPIRY_PAUSE = 600.0
@@ -131,6 +134,8 @@ class OpenDocuments:
     milliseconds: dict[str, float] = field(default_factory=dict)
     n_embedded: int = 0
     notices: tuple[str, ...] = ()
+    foreign: bool = False
+    """Whether any of them is unlike what the agent was trained on."""
     questions: tuple[Labelled, ...] = ()
     """Known questions about a sample or a generated document."""
     owner: str | None = None
@@ -176,6 +181,8 @@ class RunInView:
     """What the reader says of its evidence, once it has stopped and was read."""
     cited: CitedAnswer | None = None
     """What a language model said of it, once one was asked."""
+    diagnosis: Diagnosis | None = None
+    """Why it lacks support that is known, once that was looked into."""
 
     @property
     def owner(self) -> str | None:
@@ -434,7 +441,17 @@ class Services:
         return self.reopen(documents.workspace, agent, on_progress, documents.questions, documents.owner)
 
     def _register(self, opened: Opened, agent: Agent, questions: tuple[Labelled, ...], owner: str | None) -> OpenDocuments:
-        documents = OpenDocuments(secrets.token_hex(16), opened.corpus, agent, opened.milliseconds, opened.n_embedded, opened.notices, questions, owner)
+        documents = OpenDocuments(
+            token=secrets.token_hex(16),
+            corpus=opened.corpus,
+            agent=agent,
+            milliseconds=opened.milliseconds,
+            n_embedded=opened.n_embedded,
+            notices=opened.notices,
+            foreign=opened.foreign,
+            questions=questions,
+            owner=owner,
+        )
         if owner is not None:
             theirs = [known for known in self.corpora.all() if known.owner == owner]
             for known in theirs[: max(0, len(theirs) - DOCUMENTS_OPEN + 1)]:
@@ -510,6 +527,36 @@ class Services:
         if isinstance(self.log, ExperimentLog):  # a finished run has left for the inbox and takes nothing any more
             self.log.attach(run.run_id, "answer", told.to_json(), run.owner)
             self._unread.set()
+        return run
+
+    def diagnose(self, run: RunInView) -> RunInView:
+        """The run with why it lacks support that is known, where it does."""
+        documents, trace = run.documents, run.trace
+        if run.diagnosis is not None or not run.gold or trace.started.method != documents.agent.name:
+            return run
+        return self._diagnosed(run, diagnose(documents.agent, documents.corpus, trace, run.gold))
+
+    def try_trained(self, run: RunInView) -> RunInView:
+        """The run, its diagnosis with what a trained agent finds where that is more: tried on short documents of the one at home, since it embeds them.
+
+        Raises BadCheckpoint.
+        """
+        documents, found = run.documents, run.diagnosis
+        name = self.trained_for(documents)
+        if found is None or not name or documents.owner is not None or documents.workspace.n_tokens > MAX_TRIED_TOKENS:
+            return run
+        other = self.under(documents, self.agent(name))
+        remedy = Remedy("agent", name, n_found_by(other.agent, other.corpus, run.trace, run.gold))
+        if remedy.n_found <= found.n_found or remedy in found.remedies:
+            return run
+        remedies = sorted((*found.remedies, remedy), key=lambda remedy: -remedy.n_found)
+        return self._diagnosed(run, replace(found, remedies=tuple(remedies)))
+
+    def _diagnosed(self, run: RunInView, found: Diagnosis | None) -> RunInView:
+        if found is None:
+            return run
+        run = replace(self.runs.get(run.token) or run, diagnosis=found)
+        self.runs.put(run.token, run)
         return run
 
     def cite(self, run: RunInView, llm: Llm, report: Callable[[str], None]) -> RunInView:

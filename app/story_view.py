@@ -22,10 +22,9 @@ _WIDTH, _HEIGHT = 44, 16
 
 def story(run: RunInView | None, session: Session) -> list[Node]:
     """The line of the steps that are in view, and whole once their run has ended and was read."""
-    if run is None or not session.cursor:
+    if run is None or (not session.cursor and run.trace.stopped is None):
         return [h("p", {"class": "qx-empty"}, INVITATION)]
-    at_end = session.cursor == len(run.trace.steps)
-    told = run.answer if at_end else None
+    told = run.answer if session.cursor == len(run.trace.steps) else None
     texts = run.documents.workspace
     shown = story_of(kept(run.trace, session.cursor), lambda chunk_id: texts[chunk_id].text, run.gold, told, run.known_answer)
     parts: list[Node] = [_asked(shown)]
@@ -63,7 +62,7 @@ def _missed(part: StoryPart) -> Node:
     button = h(
         "button",
         {"class": "qx-part", "data-act": "open", "data-arg": str(part.chunk_id)},
-        _head(f"missed: chunk {part.chunk_id:,}", badge),
+        _head(f"missed: {part.chunk_id:,}", badge),
         _words(part),
         h("span", {"class": "qx-part-foot", "title": RANKS}, _ranks(part.ranks)),
     )
@@ -125,9 +124,7 @@ def _rise(ranks: Sequence[int], n_chunks: int) -> list[Node]:
 
 def _ranks(ranks: Sequence[int]) -> Node:
     """ "70th → 4th → 1st"; of a longer way, its ends."""
-    shown = [ordinal(rank) for rank in ranks]
-    if len(shown) > 3:
-        shown = [shown[0], "…", *shown[-2:]]
+    shown = [ordinal(rank) for rank in (ranks if len(ranks) <= 3 else (ranks[0], ranks[-1]))]
     return h("span", None, *(f"{words} → " for words in shown[:-1]), h("strong", None, shown[-1])) if shown else h("span", None)
 
 

@@ -141,15 +141,15 @@ def excerpt(text: str, mark: str, most: int = EXCERPT) -> Excerpt:
     if at < 0 or len(line.casefold()) != len(line):
         return Excerpt(_begin(line, most), "", "")
     end = at + len(mark)
-    room = most - min(most // 3, len(line) - end)
-    start = 0 if at <= room else _next_word(line, at - room)
+    whole = len(line) - len(mark) <= most
+    start = 0 if whole or at <= most // 3 else _next_word(line, at - most // 3)
     before = ("… " if start else "") + line[start:at]
-    return Excerpt(before, line[at:end], _begin(line[end:], max(most - (at - start), most // 3)))
+    return Excerpt(before, line[at:end], _begin(line[end:], most - (at - start)))
 
 
 def one_line(text: str) -> str:
     """A chunk as one line to read: its headings, table rules and list marks left out; as it is where nothing else is in it."""
-    kept = re.sub(r"(?m)^#{1,6} .*$|^\|[-:| ]+\|$", " ", text)
+    kept = re.sub(r"(?m)^#{1,6} .*$|^\|[-:| ]+\|$|^\s*[-*+] ", " ", text)
     return " ".join((kept if kept.strip() else text).replace("|", " ").replace("**", "").split())
 
 

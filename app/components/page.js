@@ -58,6 +58,23 @@ function clickAnywhere(event) {
 }
 document.addEventListener("click", clickAnywhere);
 
+// A reload keeps the question that was typed, as long as the same documents and the same run are in view again.
+const TYPED = "qrag-typed";
+const question = () => document.querySelector("#qx-question textarea");
+const openTitle = () => document.querySelector("#qx-header .qx-doc-title")?.textContent;
+addEventListener("pagehide", () => {
+  if (openTitle() && question()) sessionStorage.setItem(TYPED, JSON.stringify([location.search, openTitle(), question().value]));
+});
+function typeAgain([title, words], tries) {
+  if (openTitle() === title && !document.getElementById("qx-run")?.disabled) {
+    if (question().value === words) return;
+    question().value = words;
+    question().dispatchEvent(new Event("input", { bubbles: true }));
+  } else if (tries) setTimeout(() => typeAgain([title, words], tries - 1), 250);
+}
+const [where, ...typed] = JSON.parse(sessionStorage.getItem(TYPED) || "[]");
+if (where === location.search && typed[1]) typeAgain(typed, 120);
+
 const isShown = (part) => part && part.offsetParent !== null;      // keys belong to the tab that is open
 const press = (...ids) => {
   const button = ids.map((id) => document.getElementById(id)).find(isShown);

@@ -11,7 +11,7 @@ from typing import Any
 
 import gradio as gr
 
-from app import answer_view, opening, present, story_view
+from app import answer_view, diagnosis_view, opening, present, story_view
 from app.comparing import FromExplore
 from app.components.page import NO_RUN
 from app.components.strip import strip_loading, strip_value
@@ -82,18 +82,20 @@ class ExploreTab(ExploreLayout):
         """(token, number) of a run that has ended and whose evidence is still to be read."""
         self.read: gr.State = gr.State(("", ""))
         """(token, why there is no answer or nothing) of the run that was read."""
+        self.looked: gr.State = gr.State("")
+        """Token of the run that was looked into."""
         self._packed = {component for component in vars(self).values() if isinstance(component, gr.HTML)} - {self.page}
         self._wire()
 
     def _wire(self) -> None:
         panels = [
             *(self.session, self.page, self.header, self.opening_progress, self.known, self.status, self.notice, self.standing, self.strip),
-            *(self.line, self.story, self.reading_view, self.chunker, self.max_tokens),
+            *(self.line, self.story, self.diagnosis, self.reading_view, self.chunker, self.max_tokens),
             *(self.steps, self.reading, self.decision, self.best, self.distribution_title, self.distribution, self.parts_card, self.parts),
             *(self.evidence, self.back, self.reset, self.cancel, self.run, self.step, self.agent, self.change_panel, self.figures, self.reading_notice),
             *(self.open_sample, self.open_files, self.open_pasted, self.open_generated, *self.controls.list()),
             *(self.answer, self.cite, self.cited, self.trail_card, self.trail, self.to_compare, self.to_sparc, self.ended),
-            *(self.wanted, self.sharing),
+            *(self.wanted, self.sharing, self.read),
         ]
         controls, session = self.controls.list(), self.session
         private = {"outputs": panels, "api_visibility": "private", "show_progress": "hidden"}
@@ -118,13 +120,18 @@ class ExploreTab(ExploreLayout):
         reads = {**private, "outputs": self.read, "concurrency_id": "answer", "concurrency_limit": 1}
         slow.append(self.ended.change(self._read, [session, self.ended], **reads))
         slow[-1].success(self._sends(self._show_answer), [session, self.read], **{**runs, "outputs": [self.answer, self.story, self.evidence, self.cite]})
+        looks_into = {"outputs": self.looked, "concurrency_id": "diagnosis", "concurrency_limit": 1, "api_visibility": "private", "show_progress": "hidden"}
+        slow.append(self.read.change(self._diagnose, [session, self.read], **looks_into))
+        shown = slow[-1].success(self._sends(self._show_diagnosis), [session, self.looked], **{**runs, "outputs": self.diagnosis})
+        slow.append(shown.then(self._try_trained, [session, self.looked], **looks_into))
+        slow[-1].success(self._sends(self._show_diagnosis), [session, self.looked], **{**runs, "outputs": self.diagnosis})
         cancelled = self.cancel.click(self._sends(self._cancelled), [session, *controls], cancels=slow, **private)
         cancelled.then(self._sends(self._settled), session, panels, api_visibility="private", show_progress="hidden")
         self.back.click(self._sends(self._back), [session, *controls], **runs)
         self.reset.click(self._sends(self._reset), [session, *controls], **runs)
         for panel in (self.status, self.sharing):
             panel.select(self._sends(self._on_share), session, **{**private, "outputs": self.sharing})
-        for panel in (self.story, self.steps, self.answer, self.cited, self.evidence, self.trail, self.reading_view, self.line):
+        for panel in (self.story, self.diagnosis, self.steps, self.answer, self.cited, self.evidence, self.trail, self.reading_view, self.line):
             panel.select(self._sends(self._on_tree), [session, *controls], **private)
         for event in (self.strip.select, self.strip.look):
             event(self._sends(self._on_strip), [session, *controls], **private)
@@ -214,10 +221,12 @@ class ExploreTab(ExploreLayout):
         assert run is not None
         query, config = run.trace.started.query, run.config
         shown = {**self._view(session, query, config), **self._figures(run, session)}
-        return {**shown, **self._control_values(run.spec, config), self.controls.query: query}
+        told = {} if run.trace.stopped is None else {self.read: (run.token, "")}  # what it lacks is looked into again
+        return {**shown, **self._control_values(run.spec, config), self.controls.query: query, **told}
 
     def _open_sample(self, session: Session, key: str, agent: str, chunker: str, max_tokens: float | None) -> Iterator[Update]:
-        yield from self._opening(session, lambda report: opening.open_sample(self.explorer, session, key, agent, report, chunker, max_tokens))
+        own = replace(session, agent_chosen=False)  # a sample comes with the agent that it was written for
+        yield from self._opening(session, lambda report: opening.open_sample(self.explorer, own, key, agent, report, chunker, max_tokens))
 
     def _open_files(self, session: Session, paths: list[str] | None, agent: str, chunker: str, max_tokens: float | None) -> Iterator[Update]:
         files = [Path(path) for path in paths or []]
@@ -332,10 +341,30 @@ class ExploreTab(ExploreLayout):
                 yield from self._taking_over(session, run_id, None)
             case ("forbid", int(chunk_id), _):
                 yield from self._acting(session, controls, lambda query, config: self.explorer.forbid(session, query, config, chunk_id))
+            case ("take", int(chunk_id), _):
+                yield from self._remedied(controls, lambda at: {"budget": max(int(at), session.cursor + 1)}, session, chunk_id)
+            case ("longer", int(steps), _) if 1 <= steps <= MAX_BUDGET:
+                yield from self._remedied(controls, lambda _: {"budget": steps, "stops": False, "reviews": False}, session)
+            case ("keep", int(), _):
+                yield from self._remedied(controls, lambda _: {"reviews": False}, session)
             case ("chunk", int(chunk_id), _):
                 yield self._navigated(session, controls, "open", str(chunk_id))
             case ("continue", str(run_id), int(kept), _):
                 yield from self._taking_over(session, run_id, kept)
+
+    def _remedied(
+        self, controls: tuple[Any, ...], changed: Callable[[float], dict[str, Any]], session: Session, chunk_id: int | None = None
+    ) -> Iterator[Update]:
+        """Runs with other settings, which the controls show from then on; with `chunk_id`, takes that chunk as the next."""
+        values = dict(zip(vars(self.controls), controls, strict=True))
+        changes = changed(values["budget"] or 1)
+        values |= changes
+        yield {getattr(self.controls, name): value for name, value in changes.items()}
+        if chunk_id is not None:
+            yield from self._acting(session, tuple(values.values()), lambda query, config: self.explorer.take(session, query, config, chunk_id))
+            return
+        fresh = self.explorer.reset(session)
+        yield from self._acting(fresh, tuple(values.values()), lambda query, config: self.explorer.advance(fresh, query, config, None))
 
     def _taking_over(self, session: Session, run_id: str, kept: int | None) -> Iterator[Update]:
         """A logged run in the place of what is in view."""
@@ -428,6 +457,23 @@ class ExploreTab(ExploreLayout):
             self.cite: gr.update(visible=told is not None),
         }
 
+    def _diagnose(self, session: Session, read: tuple[str, str]) -> str:
+        """Looks into a run that lacks support: runs of its own, so beside the line of those who step."""
+        run = self.explorer.run_of(replace(session, run=read[0]))
+        if run is not None:
+            self.services.diagnose(run)
+        return read[0]
+
+    def _try_trained(self, session: Session, token: str) -> str:
+        run = self.explorer.run_of(replace(session, run=token))
+        if run is not None:
+            self.services.try_trained(run)
+        return token
+
+    def _show_diagnosis(self, session: Session, token: str) -> Update:
+        run = self.explorer.run_of(session)
+        return {} if run is None or run.token != token else {self.diagnosis: diagnosis_view.diagnosis(run, session)}
+
     def _cite(self, session: Session, *_: Any) -> Iterator[Update]:
         """A language model's answer as it is written. Without a model, or when none comes, a sentence in its place."""
         run, llm = self.explorer.run_of(session), self.services.language_models.get(session)
@@ -474,8 +520,8 @@ class ExploreTab(ExploreLayout):
 
     def _on_tree(self, session: Session, event: gr.EventData, *controls: Any) -> Update:
         run, (action, argument) = self.explorer.run_of(session), clicked(event)
-        if action == "forbid" and argument.isdecimal():
-            return {self.wanted: ("forbid", int(argument), new_run_id())}
+        if action in ("forbid", "take", "longer", "keep") and argument.isdecimal():
+            return {self.wanted: (action, int(argument), new_run_id())}
         if action == "agent":
             return {self.wanted: ("agent", argument, new_run_id())}
         if action == "reads":
@@ -597,6 +643,7 @@ class ExploreTab(ExploreLayout):
             self.standing: present.standing(run, session, config, query),
             self.strip: _strip(run, session),
             self.story: story_view.story(run, session),
+            self.diagnosis: diagnosis_view.diagnosis(run, session),
             self.steps: present.steps(run, session),
             self.reading: present.reading(documents, run, session),
             self.reading_view: present.reading_views(session),

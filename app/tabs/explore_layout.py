@@ -154,6 +154,7 @@ class ExploreLayout:
     def _build_views(self, find_strip: Find) -> None:
         with gr.Column(elem_classes="qx-card", elem_id="qx-story-card"):
             self.story = tree(story_view.story(None, Session()), elem_id="qx-story")
+            self.diagnosis = tree(elem_id="qx-diagnosis")
         with gr.Column(elem_classes="qx-card"):
             self.strip = strip(find_strip, elem_id="qx-strip")
         with gr.Row(elem_classes="qx-split"):

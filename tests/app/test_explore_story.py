@@ -227,3 +227,48 @@ def test_a_run_is_shared_beside_its_buttons_and_comes_back(ran: Page) -> None:
     expect(ran.locator(ANSWER)).to_have_text("stable", timeout=60_000)
     expect(ran.locator("#qx-story .qx-right")).to_be_visible()
     assert ran.locator("#qx-story").inner_text() == told
+
+
+def test_a_reload_keeps_what_was_typed(page: Page) -> None:
+    page.locator("#qx-question textarea").fill("Who carried the lantern?")
+    page.reload()
+    wait_ready(page)
+    expect(page.locator("#qx-question textarea")).to_have_value("Who carried the lantern?", timeout=20_000)
+
+
+def test_a_failed_question_says_why_and_what_helps_and_a_sample_brings_its_agent_back(page: Page) -> None:
+    """Last: it opens other documents."""
+    open_sample(page, 1)
+    line = page.locator("#qx-set")
+    expect(line).to_contain_text("general not trained: meaning and words in one search")
+    page.locator("#qx-question textarea").fill("In which village was the engineer of the Tern Rock light born?")
+    run(page)
+    why = page.locator("#qx-diagnosis")
+    expect(why).to_contain_text(re.compile(r"Why it failed: chunk \d+ belongs to the answer. It stood at rank 5, came up to 2 at step 4"), timeout=60_000)
+    expect(page.locator("#qx-story .qx-miss")).to_have_count(1)
+    expect(page.locator("#qx-evidence .qx-missed")).to_have_count(1)
+    expect(page.locator("#qx-answer .qx-wrong")).to_contain_text("known answer: Aldermouth")
+    expect(why.get_by_role("button", name="Compare with BM25")).to_contain_text("is at rank 3 there")
+    assert grave_faults(page) == []
+    longer = why.get_by_role("button", name="Allow 5 steps")
+    expect(longer).to_contain_text("found 1 → 2 of 2")
+    longer.click()
+    expect(page.locator(CARDS)).to_have_count(5, timeout=60_000)
+    expect(page.locator("#qx-evidence")).to_contain_text("2 of 2 support chunks found", timeout=30_000)
+    expect(page.locator("#qx-budget input[type=number]")).to_have_value("5")
+    expect(page.locator("#qx-story .qx-miss")).to_have_count(0)
+
+    line.get_by_role("button", name="Use multi-hop (trained)").click()
+    expect(line).to_contain_text("multi-hop trained for questions of several hops", timeout=120_000)
+    open_sample(page, 0)
+    expect(line).to_contain_text("narrative trained for stories", timeout=60_000)
+    run(page, n_steps=3)
+
+
+def open_sample(page: Page, place: int) -> None:
+    """Opens one of the samples."""
+    page.locator("#qx-change-button").click()
+    page.locator("#qx-sample input").nth(place).click()
+    page.locator("#qx-open-sample").click()
+    expect(page.locator("#qx-change")).to_be_hidden(timeout=120_000)
+    settle(page)
