@@ -44,14 +44,14 @@ def answer(told: EvidenceAnswer | None, texts: Mapping[int, str], known: str = "
     ]
 
 
-def judged(verdict: Verdict | None, known: str) -> Node | None:
+def judged(verdict: Verdict | None, known: str, tag: str = "p") -> Node | None:
     """Whether an answer is right, with the known answer where it is not; None where nobody knows."""
     if verdict is None:
         return None
     if verdict == "right":
-        return h("p", {"class": "qx-sm qx-judged qx-right", "title": COMPARED, "tabindex": "0"}, "✓ right")
+        return h(tag, {"class": "qx-sm qx-judged qx-right", "title": COMPARED, "tabindex": "0"}, "✓ right")
     sign = "✗ wrong" if verdict == "wrong" else "no answer"
-    return h("p", {"class": "qx-sm qx-judged qx-wrong", "title": COMPARED, "tabindex": "0"}, f"{sign} · known answer: {known}")
+    return h(tag, {"class": "qx-sm qx-judged qx-wrong", "title": COMPARED, "tabindex": "0"}, f"{sign} · known answer: {known}")
 
 
 def working() -> list[Node]:
@@ -118,8 +118,8 @@ def _citation(one: Citation) -> Node:
     return h("button", {**attributes, "class": "qx-link qx-sm qx-crossed", "title": title}, f"chunk {one.chunk_id:,}", cross, doubt)
 
 
-def in_column(told: EvidenceAnswer | None, at: int) -> Node | None:
-    """The row "answer" of a column of Compare, the `at`-th; None where nothing was answered."""
+def in_column(told: EvidenceAnswer | None, at: int, known: str = "") -> Node | None:
+    """The row "answer" of a column of Compare, the `at`-th; None where nothing was answered. `known`: the known answer, empty where nobody knows it."""
     if told is None:
         return None
     sure = None
@@ -133,7 +133,8 @@ def in_column(told: EvidenceAnswer | None, at: int) -> Node | None:
         words = h("span", {"title": UNRELIABLE, "tabindex": "0"}, "no reliable answer")
     else:
         words = h("strong", None, shortened(told.text)) if told.text else h("span", None, "no answer in the evidence")
-    return h("p", {"class": "qx-column-answer"}, h("span", {"class": "qx-mut qx-sm"}, "answer"), words, sure, *cited)
+    name, verdict = h("span", {"class": "qx-mut qx-sm"}, "answer"), judged(verdict_on(told, known), known, "span")
+    return h("p", {"class": "qx-column-answer"}, name, words, sure, verdict, *cited)
 
 
 def marked(text: str, chunk_id: int, told: EvidenceAnswer | None) -> list[Node]:

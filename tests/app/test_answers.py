@@ -26,6 +26,7 @@ def test_every_column_has_an_answer(running_app: RunningApp, open_page: OpenPage
     expect(answers).to_have_count(4)
     expect(answers.first).to_contain_text("stable")
     expect(answers.first).to_contain_text(re.compile(r"\d+ % sure"))
+    expect(answers.first.locator(".qx-right")).to_have_text("✓ right")
 
 
 def test_a_language_model_cites_chunks_which_the_reader_checks(running_app: RunningApp, open_page: OpenPage) -> None:
