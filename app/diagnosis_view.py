@@ -13,6 +13,8 @@ from core.diagnosis import Diagnosis, Remedy
 from core.story import verdict_on
 
 MOST_BUTTONS = 3
+GENERAL = "general"
+"""The agent for documents that no other one has learned to read."""
 
 
 def diagnosis(run: RunInView | None, session: Session) -> list[Node]:
@@ -26,7 +28,8 @@ def diagnosis(run: RunInView | None, session: Session) -> list[Node]:
         return _reading_failed(run, session)
     if not run.gold and run.documents.foreign and run.trace.stopped.reason == "threshold":
         words = f"this document reads unlike what {run.spec.name} was trained on, so its Q says little here."
-        return _said("It found nothing more: ", words, [_do("agent", "general", "Use general", "meaning and words in one search")])
+        other = [] if run.spec.name == GENERAL else [_do("agent", GENERAL, f"Use {GENERAL}", "trained over real documents")]
+        return _said("It found nothing more: ", words, other)
     return []
 
 

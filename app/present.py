@@ -156,7 +156,7 @@ def _seconds(value: float) -> str:
     return f"{value:.0f} s" if value < 90 else f"{value / 60:.0f} min"
 
 
-_TRAINED_FOR = {"narrative": "stories", "multi-hop": "questions of several hops"}
+_TRAINED_FOR = {"narrative": "stories", "multi-hop": "questions of several hops", "general": "questions over real documents"}
 
 
 def agent_words(spec: CheckpointSpec) -> str:

@@ -31,7 +31,7 @@ from core.answer.cited import CitedAnswer, cited_answer
 from core.answer.evidence import EvidenceAnswer, answer_evidence
 from core.answer.protocol import Reader
 from core.answer.reader import load_reader
-from core.choice import Choice, choose, is_story, method_of
+from core.choice import Choice, choose, method_of
 from core.config import ChunkConfig, EpisodeConfig
 from core.cuts import TextSpan
 from core.diagnosis import Diagnosis, Remedy, diagnose, n_found_by
@@ -136,6 +136,8 @@ class OpenDocuments:
     notices: tuple[str, ...] = ()
     foreign: bool = False
     """Whether any of them is unlike what the agent was trained on."""
+    trained: str = ""
+    """The trained agent to be had instead of one that is not; empty where there is none."""
     questions: tuple[Labelled, ...] = ()
     """Known questions about a sample or a generated document."""
     owner: str | None = None
@@ -144,11 +146,6 @@ class OpenDocuments:
     @property
     def workspace(self) -> Workspace:
         return self.corpus.workspace
-
-    @cached_property
-    def is_story(self) -> bool:
-        """Whether the first of them is one, see `core.choice`."""
-        return is_story(self.workspace.documents[0])
 
     def known_answer(self, question: str) -> str:
         """The answer that is known to a question, empty where nobody knows one."""
@@ -365,12 +362,12 @@ class Services:
             return Choice(self.default_checkpoint, method_of(specs[self.default_checkpoint]))
         return choose(documents[0], specs)
 
-    def trained_for(self, documents: OpenDocuments) -> str:
-        """The trained agent, of those that ship, for documents that are open under an untrained one; empty where there is none, or they are not."""
-        if documents.agent.spec.trained:
+    def _trained_for(self, documents: Sequence[Document], spec: CheckpointSpec) -> str:
+        """The trained agent, of those that ship, for documents that are opened under another one; empty where that one is trained, too."""
+        if spec.trained:
             return ""
-        trained = {name: spec for name in self._given_checkpoints if (spec := self.spec(name)).trained}
-        return next((name for name, spec in trained.items() if ("story" in spec.suits) == documents.is_story), "")
+        trained = {name: known for name in self._given_checkpoints if (known := self.spec(name)).trained}
+        return choose(documents[0], trained).checkpoint if trained else ""
 
     def spec(self, name: str) -> CheckpointSpec:
         """What the folder of an agent that is on offer says, without its weights. Raises BadCheckpoint."""
@@ -449,6 +446,7 @@ class Services:
             n_embedded=opened.n_embedded,
             notices=opened.notices,
             foreign=opened.foreign,
+            trained=self._trained_for(opened.corpus.workspace.documents, agent.spec),
             questions=questions,
             owner=owner,
         )
@@ -542,7 +540,7 @@ class Services:
         Raises BadCheckpoint.
         """
         documents, found = run.documents, run.diagnosis
-        name = self.trained_for(documents)
+        name = documents.trained
         if found is None or not name or documents.owner is not None or documents.workspace.n_tokens > MAX_TRIED_TOKENS:
             return run
         other = self.under(documents, self.agent(name))

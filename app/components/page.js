@@ -66,7 +66,7 @@ addEventListener("pagehide", () => {
   if (openTitle() && question()) sessionStorage.setItem(TYPED, JSON.stringify([location.search, openTitle(), question().value]));
 });
 function typeAgain([title, words], tries) {
-  if (openTitle() === title && !document.getElementById("qx-run")?.disabled) {
+  if (openTitle() === title && question()?.value) { // the question that they open with comes after their title
     if (question().value === words) return;
     question().value = words;
     question().dispatchEvent(new Event("input", { bubbles: true }));

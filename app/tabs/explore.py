@@ -606,7 +606,7 @@ class ExploreTab(ExploreLayout):
         documents = self.services.corpora.get(session.corpus)
         if documents is None or config is None:
             return {}
-        return {self.line: present.settings_line(documents.agent.spec, config, self.services.trained_for(documents))}
+        return {self.line: present.settings_line(documents.agent.spec, config, documents.trained)}
 
     def _on_known(self, session: Session, event: gr.EventData) -> Any:
         """A known question is filled in. Arguments come from a browser: out of bounds, nothing happens."""
