@@ -65,15 +65,19 @@ const openTitle = () => document.querySelector("#qx-header .qx-doc-title")?.text
 addEventListener("pagehide", () => {
   if (openTitle() && question()) sessionStorage.setItem(TYPED, JSON.stringify([location.search, openTitle(), question().value]));
 });
-function typeAgain([title, words], tries) {
-  if (openTitle() === title && question()?.value) { // the question that they open with comes after their title
-    if (question().value === words) return;
+let touched = false; // whoever has begun to use the page is not written over
+for (const name of ["pointerdown", "keydown"]) addEventListener(name, () => (touched = true), { once: true });
+function typeAgain([title, words], tries) { // what is opened brings its own question, which may come after its title
+  if (touched || !tries) return;
+  if (openTitle() === title && question()?.value && question().value !== words) {
     question().value = words;
     question().dispatchEvent(new Event("input", { bubbles: true }));
-  } else if (tries) setTimeout(() => typeAgain([title, words], tries - 1), 250);
+    tries = Math.min(tries, 12);
+  }
+  setTimeout(() => typeAgain([title, words], tries - 1), 250);
 }
 const [where, ...typed] = JSON.parse(sessionStorage.getItem(TYPED) || "[]");
-if (where === location.search && typed[1]) typeAgain(typed, 120);
+if (where === location.search && typed[1]) typeAgain(typed, 240);
 
 const isShown = (part) => part && part.offsetParent !== null;      // keys belong to the tab that is open
 const press = (...ids) => {
