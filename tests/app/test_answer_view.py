@@ -23,7 +23,7 @@ def test_a_known_answer_is_compared() -> None:
         assert words in json.dumps(answer(TOLD, {}, known), ensure_ascii=False)
         assert words in json.dumps(in_column(TOLD, 0, known), ensure_ascii=False)
     assert "no answer · known answer: the barn" in json.dumps(answer(UNSURE, {}, "the barn"), ensure_ascii=False)
-    assert "right" not in json.dumps(answer(TOLD, {}), ensure_ascii=False)
+    assert "qx-judged" not in json.dumps(answer(TOLD, {}))
 
 
 def test_no_answer_says_so_and_points_nowhere() -> None:
