@@ -10,6 +10,7 @@ from core.encode.checkpoint import find_checkpoint, read_spec
 from tests.app.conftest import RunningApp, wait_ready
 from tests.app.explore_page import CARDS, chosen, run, run_id, set_number, show_settings
 from tests.conftest import COUNTS, OpenPage
+from tests.settled import settle
 
 
 def test_a_review_takes_back_what_a_later_choice_made_superfluous(running_app: RunningApp, open_page: OpenPage) -> None:
@@ -72,7 +73,8 @@ def test_what_streams_in_is_what_a_reload_shows(running_app: RunningApp, open_pa
         page.locator("#qx-run").click()
         page.wait_for_function("old => /run=/.test(location.search) && !location.search.includes(old)", arg=before, timeout=30_000)
         expect(page.locator("#qx-steps .qx-stop")).to_contain_text("Stopped", timeout=60_000)
-        expect(page.locator("#qx-answer .qx-answer-text")).to_be_visible(timeout=30_000)  # a reload before would tear the stream
+        expect(page.locator("#qx-answer .qx-answer-text")).to_be_visible(timeout=30_000)
+        settle(page)  # a reload before would tear the stream
         shown = {panel: page.locator(panel).inner_text() for panel in ("#qx-steps", "#qx-evidence", "#qx-reading")}
         assert len(chosen(page)) == 8
         page.reload()
