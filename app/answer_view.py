@@ -10,21 +10,24 @@ from collections.abc import Mapping
 from app.components.tree import Node, h
 from core.answer.cited import SUPPORT_THRESHOLD, Citation, CitedAnswer, CitedSentence
 from core.answer.evidence import EvidenceAnswer
+from core.story import Verdict, verdict_on
+from core.story import sure as sure_words
 
 CONFIDENCE = (
     "Of the answers given with this confidence, about so many in a hundred share at least half of their words with the right one; "
     "measured on questions kept out of its training"
 )
 BY_READER = "The extractive reader that ships with the app: it points at words of the evidence and knows nothing else"
+COMPARED = "Right: at least half of the words are those of the known answer"
 UNRELIABLE = "The reader is not sure enough of what it would answer; this is the passage of the evidence in which an answer is likeliest"
 LONGEST = 400
 """Characters of an answer that are shown."""
 
 
-def answer(told: EvidenceAnswer | None, texts: Mapping[int, str]) -> list[Node]:
-    """The answer with its confidence and the chunk it stands in, or the best passage where it isn't reliable; nothing before a run has ended.
+def answer(told: EvidenceAnswer | None, texts: Mapping[int, str], known: str = "") -> list[Node]:
+    """The answer with how sure it is and the chunk it stands in, or the best passage where it isn't reliable; nothing before a run has ended.
 
-    `texts`: of the chunks of the evidence.
+    `texts`: of the chunks of the evidence. `known`: the known answer, empty where nobody knows it.
     """
     if told is None:
         return []
@@ -35,9 +38,20 @@ def answer(told: EvidenceAnswer | None, texts: Mapping[int, str]) -> list[Node]:
             {"class": "qx-answer", "aria-label": "Answer"},
             h("h3", None, "Answer"),
             *_words(told, texts),
+            judged(verdict_on(told, known), known),
             h("p", {"class": "qx-sm"}, *_facts(told), by),
         )
     ]
+
+
+def judged(verdict: Verdict | None, known: str, tag: str = "p") -> Node | None:
+    """Whether an answer is right, with the known answer where it is not; None where nobody knows."""
+    if verdict is None:
+        return None
+    if verdict == "right":
+        return h(tag, {"class": "qx-sm qx-judged qx-right", "title": COMPARED, "tabindex": "0"}, "✓ right")
+    sign = "✗ wrong" if verdict == "wrong" else "no answer"
+    return h(tag, {"class": "qx-sm qx-judged qx-wrong", "title": COMPARED, "tabindex": "0"}, f"{sign} · known answer: {known}")
 
 
 def working() -> list[Node]:
@@ -104,13 +118,13 @@ def _citation(one: Citation) -> Node:
     return h("button", {**attributes, "class": "qx-link qx-sm qx-crossed", "title": title}, f"chunk {one.chunk_id:,}", cross, doubt)
 
 
-def in_column(told: EvidenceAnswer | None, at: int) -> Node | None:
-    """The row "answer" of a column of Compare, the `at`-th; None where nothing was answered."""
+def in_column(told: EvidenceAnswer | None, at: int, known: str = "") -> Node | None:
+    """The row "answer" of a column of Compare, the `at`-th; None where nothing was answered. `known`: the known answer, empty where nobody knows it."""
     if told is None:
         return None
     sure = None
     if told.confidence is not None:
-        sure = h("span", {"class": "qx-mut qx-sm", "title": CONFIDENCE, "tabindex": "0"}, f"{100 * told.confidence:.0f} % sure")
+        sure = h("span", {"class": "qx-mut qx-sm", "title": CONFIDENCE, "tabindex": "0"}, sure_words(told.confidence))
     cited = [
         h("button", {"class": "qx-link qx-sm", "data-act": "show", "data-arg": f"{chunk_id} {at}", "data-same": str(chunk_id)}, f"chunk {chunk_id:,}")
         for chunk_id in _shown_chunks(told)
@@ -119,7 +133,8 @@ def in_column(told: EvidenceAnswer | None, at: int) -> Node | None:
         words = h("span", {"title": UNRELIABLE, "tabindex": "0"}, "no reliable answer")
     else:
         words = h("strong", None, shortened(told.text)) if told.text else h("span", None, "no answer in the evidence")
-    return h("p", {"class": "qx-column-answer"}, h("span", {"class": "qx-mut qx-sm"}, "answer"), words, sure, *cited)
+    name, verdict = h("span", {"class": "qx-mut qx-sm"}, "answer"), judged(verdict_on(told, known), known, "span")
+    return h("p", {"class": "qx-column-answer"}, name, words, sure, verdict, *cited)
 
 
 def marked(text: str, chunk_id: int, told: EvidenceAnswer | None) -> list[Node]:
@@ -157,7 +172,6 @@ def _shown_chunks(told: EvidenceAnswer) -> tuple[int, ...]:
 def _facts(told: EvidenceAnswer) -> list[Node]:
     sure: list[Node] = []
     if told.confidence is not None:
-        shown = h("span", {"class": "qx-mut"}, "confidence "), f"{100 * told.confidence:.0f} %"
-        sure = [h("span", {"class": "qx-kv", "title": CONFIDENCE, "tabindex": "0"}, *shown), " · "]
+        sure = [h("span", {"class": "qx-kv", "title": CONFIDENCE, "tabindex": "0"}, sure_words(told.confidence)), " · "]
     cited = [h("button", {"class": "qx-link", "data-act": "open", "data-arg": str(chunk_id)}, f"chunk {chunk_id:,}") for chunk_id in _shown_chunks(told)]
     return [*sure, *(part for button in cited for part in (button, " · "))]

@@ -40,10 +40,7 @@ def build_app(services: Services) -> gr.Blocks:
     """The pages over shared services."""
     evaluations, sparc_runs = Evaluations(services), SparcRuns(services)
     with LeanBlocks(title="Q-RAG Explorer", analytics_enabled=False, delete_cache=(3600, 86400), fill_width=True) as blocks:
-        words = "Watch an agent answer a question by picking one chunk after another. Press ? for keys."
-        if services.settings.public:
-            words += f" What you open and run is yours alone until you share it, and deleted after {RETENTION.total_seconds() / 3600:.0f} hours."
-        gr.Markdown(f"# Q-RAG Explorer\n{words}", elem_id="qx-title")
+        gr.Markdown("# Q-RAG Explorer", elem_id="qx-title")
         if services.settings.hub_sign_in and find_spec("authlib") is not None:  # Spaces install gradio with it
             gr.LoginButton(size="sm", elem_id="qx-sign-in")
         with gr.Tabs(selected="explore", elem_id="qx-tabs") as tabs:
@@ -70,6 +67,10 @@ def build_app(services: Services) -> gr.Blocks:
                 for other in (explore_tab, compare_tab, sparc_tab, experiments_tab, evaluate_tab):
                     train.on_hide(other.select)
                 train.explore.click(lambda name: (gr.Tabs(selected="explore"), ("agent", name, new_run_id())), train.chosen, [tabs, explore.wanted], **_QUIET)
+        words = "Watch an agent answer a question by picking one chunk after another. Press ? for keys."
+        if services.settings.public:
+            words += f" What you open and run is yours alone until you share it, and deleted after {RETENTION.total_seconds() / 3600:.0f} hours."
+        gr.Markdown(words, elem_id="qx-about")
         endpoints.register(api.Operations(services, compare.comparisons, sparc_runs, endpoints.call_at_hand))
         explore.on_load(blocks)
         closed_by(blocks)

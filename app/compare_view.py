@@ -262,7 +262,7 @@ def _head(at: int, column: ShownColumn, run: RunInView, *, explained: bool) -> N
             *opens,
         ),
         h("div", {"class": "qx-row qx-sm qx-mut"}, *facts),
-        in_column(run.answer, at),
+        in_column(run.answer, at, run.known_answer),
     )
 
 

@@ -97,6 +97,7 @@ class Explorer:
             cursor=steps,
             look=max(1, steps),
             chunk_id=run.trace.chosen[-1] if steps else None,
+            reads="evidence" if steps else "text",
             forbidden=run.config.forbidden,
             owner=owner,
         )
@@ -141,6 +142,15 @@ class Explorer:
         config = config.with_(forced=((kept + 1, chunk_id),), forbidden=forbidden, temperature=config.temperature)
         config.check_against(len(self.documents(session).corpus))
         yield from self._begin(session, query, config, run if kept else None, kept, 1)
+
+    def take(self, session: Session, query: str, config: EpisodeConfig, chunk_id: int) -> Generator[Session]:
+        """The person chooses the next chunk, and the agent goes on from there until it stops."""
+        taken = session
+        for taken in self.force(session, query, config, chunk_id):
+            yield taken
+        run, session = self.run_of(taken), taken
+        if run is not None and run.trace.stopped is None:
+            yield from self.advance(session, query, config, None)
 
     def forbid(self, session: Session, query: str, config: EpisodeConfig, chunk_id: int) -> Generator[Session]:
         """The agent may never choose a chunk; where it has, the run forks before that and shows what it chooses instead."""
@@ -216,10 +226,8 @@ class Explorer:
 
     def _at(self, session: Session, run: RunInView, cursor: int) -> Session:
         """The session with the first `cursor` steps kept, showing the look that chose the last of them."""
-        stopped = run.trace.stopped is not None and cursor == len(run.trace.steps)
-        look = run.trace.n_looks if stopped and run.trace.n_looks > cursor else max(1, cursor)
         chunk_id = run.trace.chosen[cursor - 1] if cursor else None
-        return replace(session, run=run.token, cursor=cursor, look=look, chunk_id=chunk_id, anchor=None)
+        return replace(session, run=run.token, cursor=cursor, look=max(1, cursor), chunk_id=chunk_id, anchor=None, reads="evidence")
 
     def leave(self, session: Session) -> None:
         """Nobody will go on with the run in view."""

@@ -8,8 +8,9 @@ from __future__ import annotations
 import json
 import logging
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import plotly.graph_objects as go
@@ -21,7 +22,6 @@ from app.comparing import EPISODES
 from app.components.tree import Node, act, h
 from app.services import Labelled, OpenDocuments, RunInView
 from app.session import Session
-from app.strip_source import RunStrip, shown_temperature
 from core.answer.cited import CitedAnswer
 from core.answer.evidence import EvidenceAnswer
 from core.config import ChunkConfig, EpisodeConfig
@@ -36,8 +36,7 @@ from core.types import Workspace
 EXPLAIN = {
     "q": "Q: the value the agent expects from adding this chunk now (Q-RAG eq. 1); for a trained agent not a similarity",
     "p": "p: probability of this choice under the Boltzmann policy (Q-RAG eq. 3)",
-    "first": "Place of this chunk at the first look, when only the question was known: where one-step retrieval would have ranked it",
-    "rho": "rho: relative position of the chunk between those already chosen (Q-RAG eq. 6)",
+    "rho": "Place of the chunk among those already chosen: 10 more with each of them that lies before it, and up to 9 on the way to the next (Q-RAG eq. 6)",
     "tied": "Chunks with the same Q; the first in document order was taken",
     "review": "Q of this choice in the state of the others, once the run had stopped; below the review threshold it is taken back",
     "ms": "Wall clock of the step: embedding the state, scoring all chunks, choosing",
@@ -79,6 +78,11 @@ def notice(text: str, kind: str = "error", *buttons: Node) -> list[Node]:
     return [h("div", {"class": f"qx-notice qx-{kind}", "role": role}, h("span", None, text), *buttons)]
 
 
+def passing(text: str, kind: str = "error") -> list[Node]:
+    """A notice that lies over the page until it is closed, or something else happens."""
+    return notice(text, kind, h("button", {"class": "qx-btn qx-close", "data-dismiss": "", "aria-label": "Close this notice"}, "×"))
+
+
 def document_header(documents: OpenDocuments | None) -> list[Node]:
     """Title, size, chunking and state of what is open."""
     if documents is None:
@@ -99,20 +103,12 @@ def document_header(documents: OpenDocuments | None) -> list[Node]:
         facts.append(UNTRAINED if documents.agent.spec.reads_choices else ONE_SEARCH)
     n_json_ld = sum(len(document.json_ld) for document in workspace.documents)
     shares = ", ".join(f"{stage} {value:,.0f} ms" for stage, value in documents.milliseconds.items())
-    nodes = [
-        h(
-            "div",
-            {"class": "qx-row"},
-            h("strong", {"class": "qx-doc-title"}, title),
-            h("span", {"class": "qx-mut qx-sm"}, size),
-            h("span", {"class": "qx-chip", "title": shares}, f"ready · {seconds:.1f} s · {came}"),
-        )
-    ]
-    if facts:
-        nodes.append(h("div", {"class": "qx-mut qx-sm"}, " ".join(facts)))
+    chip = f"{counted(len(workspace), 'chunk')}" + (f" · {counted(len(facts), 'note')}" if facts else "")
+    about = [h("p", None, size), h("p", {"title": shares}, f"Ready after {seconds:.1f} s, {came}."), *(h("p", None, fact) for fact in facts)]
     if n_json_ld:
-        nodes.append(_json_ld(workspace, n_json_ld))
-    return nodes
+        about.append(_json_ld(workspace, n_json_ld))
+    menu = h("details", {"class": "qx-menu"}, h("summary", {"class": "qx-chip"}, chip), h("div", {"class": "qx-menu-panel qx-sm"}, *about))
+    return [h("strong", {"class": "qx-doc-title", "title": title}, title), menu]
 
 
 def _cut(config: ChunkConfig) -> str:
@@ -160,11 +156,60 @@ def _seconds(value: float) -> str:
     return f"{value:.0f} s" if value < 90 else f"{value / 60:.0f} min"
 
 
+_TRAINED_FOR = {"narrative": "stories", "multi-hop": "questions of several hops", "general": "questions over real documents"}
+
+
+def agent_words(spec: CheckpointSpec) -> str:
+    """What an agent has learned, in words of somebody who has read nothing of it."""
+    if not spec.trained:
+        return "not trained: meaning and words in one search" if spec.word_weight else "not trained: plain embeddings"
+    data = (spec.training or {}).get("data")
+    purpose = _TRAINED_FOR.get(data) if isinstance(data, str) else None
+    return f"trained for {purpose}" if purpose else "trained"
+
+
 def agent_note(spec: CheckpointSpec) -> str:
     """What stands under an agent's name."""
-    trained = "trained" if spec.trained else "not trained"
+    trained = agent_words(spec)
     positions = "no positions" if spec.position_kind == "none" else f"{spec.position_kind} positions"
     return f"{trained} · {positions}"
+
+
+def settings_line(spec: CheckpointSpec, config: EpisodeConfig, trained: str = "") -> list[Node]:
+    """What is set, as one sentence that opens the settings. `trained`: name of an agent that has learned something, to be had instead."""
+    words = [f"up to {counted(config.step_budget, 'step')}", f"temperature {config.temperature:g}"]
+    if config.temperature:
+        words.append(f"seed {config.seed}")
+    if config.top_k_actions is not None:
+        words.append(f"among the {config.top_k_actions} best")
+    words.append("never stops early" if config.stop_threshold is None else f"stops below Q {config.stop_threshold:.2f}")
+    if config.review_threshold is not None:
+        words.append("review on")
+    if config.beam_width > 1:
+        words.append(f"beam {config.beam_width}")
+    if spec.position_kind != "none" and not config.use_positions:
+        words.append("positions off")
+    agent = h("span", None, h("strong", None, spec.name), " ", h("span", {"class": None if spec.trained else "qx-untrained"}, agent_words(spec)))
+    toggle = h(
+        "button",
+        {"class": "qx-set-line", "data-toggle": "qx-settings", "aria-expanded": "false", "aria-controls": "qx-settings"},
+        agent,
+        *(h("span", None, word) for word in words),
+        h("span", {"class": "qx-set-more"}, "Settings ▾"),
+    )
+    return [toggle] + ([act("agent", trained, f"Use {trained} (trained)", title="The same chunks, chosen by an agent that has learned to")] if trained else [])
+
+
+def known_questions(questions: Sequence[Labelled]) -> list[Node]:
+    """The questions whose support is known, to be filled in; nothing where there are none."""
+    if not questions:
+        return []
+    rows = [
+        h("li", None, h("button", {"class": "qx-menu-row", "data-act": "known", "data-arg": str(place)}, question_label(known)))
+        for place, known in enumerate(questions)
+    ]
+    summary = h("summary", {"class": "qx-menu-button", "title": "Questions whose support is known: it is marked, and the answer compared"}, "Known questions ▾")
+    return [h("details", {"class": "qx-menu"}, summary, h("div", {"class": "qx-menu-panel"}, h("ul", None, *rows)))]
 
 
 def question_label(known: Labelled) -> str:
@@ -219,8 +264,8 @@ def steps(run: RunInView | None, session: Session, without: Sequence[float] = ()
     """One card a step, and the decision. `without`: Q of the choice that is looked at without each choice before it, where that was asked for."""
     if run is None:
         return [h("p", {"class": "qx-empty"}, "Press Run: the agent chooses one chunk after another, and each choice gets a card here.")]
-    first = RunStrip(run).values(1, "rank") if run.trace.n_looks else None
-    cards = [_step_card(run, step, first, session, without) for step in run.trace.steps[: session.cursor]]
+    cards: list[Node] = [h("h3", None, counted(session.cursor, "choice"))] if session.cursor else []
+    cards += [_step_card(run, step, session, without) for step in run.trace.steps[: session.cursor]]
     words = decision(run.trace, session.cursor)
     tokens = sum(run.documents.workspace[chunk_id].n_tokens for chunk_id in run.trace.chosen[: session.cursor])
     total = f" {session.cursor} chunk{'s' if session.cursor != 1 else ''}, {tokens:,} tokens." if session.cursor else ""
@@ -230,12 +275,7 @@ def steps(run: RunInView | None, session: Session, without: Sequence[float] = ()
     return cards
 
 
-def _step_card(run: RunInView, step: StepTaken, first: np.ndarray | None, session: Session, without: Sequence[float]) -> Node:
-    run_is_greedy = run.config.temperature == 0
-    temperature = shown_temperature(run)
-    p = step.probability
-    if run_is_greedy:
-        p = float(RunStrip(run).values(step.step, "p")[step.chunk_id])
+def _step_card(run: RunInView, step: StepTaken, session: Session, without: Sequence[float]) -> Node:
     marks = []
     if step.chosen_by == "person":
         marks.append(h("span", {"class": "qx-mark", "title": "A person chose this chunk, not the agent"}, "forced"))
@@ -248,37 +288,46 @@ def _step_card(run: RunInView, step: StepTaken, first: np.ndarray | None, sessio
     if step.n_state_tokens_dropped:
         cut = f"{step.n_state_tokens_dropped} tokens of question and chosen chunks did not fit the encoder's window and were cut"
         marks.append(h("span", {"class": "qx-mark qx-warn", "title": cut}, "state cut"))
-    place = "" if first is None or np.isnan(first[step.chunk_id]) else f"{int(first[step.chunk_id]):,}"
-    at = f" at T = {temperature:g}" if run_is_greedy else ""
     explained = bool(without) and session.look == step.step
+    acts = []
     if run.trace.started.method in EPISODES:
-        pressed = {"aria-pressed": str(explained).lower(), "title": "What this choice owes to those before it: its Q without each of them"}
-        why = [act("fold" if explained else "why", step.step, "Why", **pressed)] if step.step > 1 else []
-        marks += [h("span", {"class": "qx-grow"}), *why, _forbidding(step.chunk_id, session)]
+        pressed: dict[str, Any] = {"aria-pressed": str(explained).lower(), "title": "What this choice owes to those before it: its Q without each of them"}
+        acts = [act("fold" if explained else "why", step.step, "Why", **pressed)] if step.step > 1 else []
+        acts.append(_forbidding(step.chunk_id, session, short=True))
+    lo, hi = run.scale()
+    share = min(1.0, max(0.0, (step.q_value - min(lo, 0.0)) / (hi - min(lo, 0.0))))
     return h(
         "div",
         {"class": f"qx-step {step_class(step.step)}" + (" qx-on" if session.look == step.step else "")},
         h(
             "div",
-            {"class": "qx-step-head"},
+            {"class": "qx-step-top"},
             h("button", {"class": "qx-badge", "data-act": "look", "data-arg": str(step.step), "aria-label": f"Show step {step.step}"}, str(step.step)),
-            h("button", {"class": "qx-link", "data-act": "open", "data-arg": str(step.chunk_id)}, f"chunk {step.chunk_id:,}"),
-            *marks,
+            h("p", {"class": "qx-quote"}, shorten(plain(step.text), 260)),
+            h("span", {"class": "qx-worth"}, number("Q", f"{step.q_value:.2f}", "q"), h("span", {"class": "qx-bar", "--x": f"{100 * share:.1f}%"})),
         ),
-        h("p", {"class": "qx-quote"}, shorten(plain(step.text), 260)),
         h(
             "div",
-            {"class": "qx-kvs qx-sm"},
-            number("Q", f"{step.q_value:.3f}", "q"),
-            number("p", f"{p:.2f}{at}", "p"),
-            number("rank at step 1", place, "first") if place else None,
-            number("ρ", f"{step.position:.2f}", "rho") if step.position is not None else None,
-            number("beside the others", f"{ended.stopped.review[step.step - 1]:.3f}", "review") if ended.stopped and ended.stopped.review else None,
+            {"class": "qx-step-head qx-sm"},
+            h("button", {"class": "qx-link", "data-act": "open", "data-arg": str(step.chunk_id)}, f"chunk {step.chunk_id:,}"),
+            *marks,
+            number("p", f"{step.probability:.2f}", "p") if run.config.temperature else None,
+            number("place ρ", f"{step.position:.2f}", "rho") if step.position is not None else None,
+            _reviewed(ended, step),
             number("tied", str(step.n_tied), "tied") if step.n_tied > 1 else None,
-            number("ms", f"{step.milliseconds:.0f}", "ms"),
+            h("span", {"class": "qx-grow"}),
+            *acts,
         ),
         _why(run, step, without) if explained else None,
     )
+
+
+def _reviewed(trace: Trace, step: StepTaken) -> Node | None:
+    """What a choice was worth beside the others, where that took it back."""
+    stopped = trace.stopped
+    if stopped is None or step.chunk_id not in stopped.taken_back:
+        return None
+    return number("beside the others Q", f"{stopped.review[step.step - 1]:.2f}", "review")
 
 
 def _why(run: RunInView, step: StepTaken, without: Sequence[float]) -> Node:
@@ -289,6 +338,13 @@ def _why(run: RunInView, step: StepTaken, without: Sequence[float]) -> Node:
         words = f"chunk {chunk_id:,}: Q {q_value:.3f} instead of {step.q_value:.3f}"
         lines.append(h("li", None, "without ", pin, words, h("strong", None, f" ({step.q_value - q_value:+.3f})")))
     return h("ul", {"class": "qx-why qx-sm"}, *lines)
+
+
+def reading_views(session: Session) -> list[Node]:
+    """What the reading pane can show, and which of it."""
+    names = {"evidence": "Evidence in place", "text": "Whole text"}
+    buttons = [act("reads", key, words, **{"aria-pressed": str(session.reads == key).lower()}) for key, words in names.items()]
+    return [h("div", {"class": "qx-seg", "role": "group", "aria-label": "What is read"}, *buttons)]
 
 
 def reading(documents: OpenDocuments | None, run: RunInView | None, session: Session) -> list[Node]:
@@ -368,11 +424,14 @@ def _reading_head(workspace: Workspace, session: Session, centre: int, page: Pag
     )
 
 
-def _forbidding(chunk_id: int, session: Session) -> Node:
-    """The button that forbids a chunk, or takes that back."""
+def _forbidding(chunk_id: int, session: Session, *, short: bool = False) -> Node:
+    """The button that forbids a chunk, or takes that back; `short` where the chunk is named beside it."""
     if chunk_id in session.forbidden:
-        return act("allow", chunk_id, "Allow this chunk again")
-    return act("forbid", chunk_id, "Never this chunk", title="The agent may not choose this chunk; the run forks where it did")
+        words = "Allow this chunk again"
+        return act("allow", chunk_id, "Allow" if short else words, **{"aria-label": words})
+    words = "Never this chunk"
+    why = "The agent may not choose this chunk; the run forks where it did"
+    return act("forbid", chunk_id, "Never" if short else words, title=why, **{"aria-label": words})
 
 
 def page_around(workspace: Workspace, chunk_id: int) -> Page:
@@ -397,34 +456,100 @@ def evidence(run: RunInView | None, session: Session) -> list[Node]:
     tokens = sum(chunk.n_tokens for chunk in chunks)
     body = "\n\n".join(chunk.text for chunk in chunks)
     record = json.dumps(run.to_json(), ensure_ascii=False, indent=1)
-    return [
-        h(
-            "div",
-            {"class": "qx-row"},
-            h("strong", None, "Evidence in document order"),
-            h("span", {"class": "qx-mut qx-sm"}, f"{len(chunks)} chunk{'s' if len(chunks) > 1 else ''} · {tokens:,} tokens{found}"),
-            h("span", {"class": "qx-grow"}),
-            act("copy", body, "Copy"),
-            act("compare", "", "Open in Compare", title="The same question and settings beside other methods"),
-            act("copy-link", f"?run={run.run_id}", "Copy link"),
-            h("button", {"class": "qx-btn", "data-act": "download", "data-arg": record, "data-name": f"run-{run.run_id[:8]}.json"}, "Download run"),
-        ),
-        h(
-            "ol",
-            {"class": "qx-evidence"},
-            *(
-                h(
-                    "li",
-                    {"class": step_class(chosen[chunk.chunk_id])},
-                    h("span", {"class": "qx-pin"}, str(chosen[chunk.chunk_id])),
-                    h("button", {"class": "qx-link", "data-act": "open", "data-arg": str(chunk.chunk_id)}, f"chunk {chunk.chunk_id:,}"),
-                    h("span", {"class": "qx-mut qx-sm"}, " › ".join(chunk.heading_path)) if chunk.heading_path else None,
-                    h("p", {"class": "qx-quote"}, *marked(shorten(chunk.text, MAX_SHOWN), chunk.chunk_id, told(run, session))),
-                )
-                for chunk in chunks
-            ),
-        ),
-    ]
+    head = h(
+        "div",
+        {"class": "qx-row qx-sm qx-evidence-head"},
+        h("span", {"class": "qx-mut"}, f"{len(chunks)} chunk{'s' if len(chunks) > 1 else ''} · {tokens:,} tokens{found}"),
+        h("span", {"class": "qx-grow"}),
+        act("copy", body, "Copy"),
+        act("compare", "", "Compare", title="The same question and settings beside other methods", **{"aria-label": "Open in Compare"}),
+        act("copy-link", f"?run={run.run_id}", "Link", title="The address of this run", **{"aria-label": "Copy link"}),
+        act("download", record, "Download", title="The run as JSON", **{"aria-label": "Download run", "data-name": f"run-{run.run_id[:8]}.json"}),
+    )
+    missed = [chunk_id for chunk_id in run.gold if chunk_id not in shown.chosen] if shown.stopped is not None else []
+    places = _passages(workspace, sorted([*chosen, *missed]))
+    rows: list[Node] = []
+    for i, passage in enumerate(places):
+        if i:
+            rows.append(h("li", {"class": "qx-gap"}, _distance(workspace, places[i - 1], passage)))
+        rows.append(_passage(run, session, passage, chosen))
+    key = f"{run.token} {session.cursor} {session.look}"
+    keep = {"class": "qx-evidence", "data-keep-scroll": key, "tabindex": "0", "aria-label": "Evidence in document order"}
+    return [head, h("ol", keep, *rows)]
+
+
+CONTEXT = 240
+"""Characters of a paragraph that are shown on either side of a chosen chunk."""
+Passage = tuple[int, int, int, list[int]]
+"""(document, first character, behind the last, its chunks in order)."""
+
+
+def _passages(workspace: Workspace, chunk_ids: Sequence[int]) -> list[Passage]:
+    """Each chunk in its paragraph; those whose paragraphs meet together."""
+    found: list[Passage] = []
+    for chunk_id in chunk_ids:
+        chunk = workspace[chunk_id]
+        text = workspace.documents[chunk.document].text
+        before, behind = text[max(0, chunk.start - CONTEXT) : chunk.start], text[chunk.end : chunk.end + CONTEXT]
+        start = chunk.start - len(_last_words(before.rpartition("\n\n")[2], whole=len(before) < CONTEXT))
+        end = chunk.end + len(_first_words(behind.partition("\n\n")[0], whole=len(behind) < CONTEXT))
+        if found and found[-1][0] == chunk.document and start <= found[-1][2]:
+            document, first, last, ids = found.pop()
+            found.append((document, first, max(last, end), [*ids, chunk_id]))
+        else:
+            found.append((chunk.document, start, end, [chunk_id]))
+    return found
+
+
+def _last_words(text: str, *, whole: bool) -> str:
+    """The end of a piece of text, from its first sentence on, or its first word where no sentence begins; all of it where nothing was cut off."""
+    if whole or len(text) < CONTEXT:
+        return text
+    sentence = re.search(r"[.!?]\s+(?=\S)", text[: CONTEXT // 2])
+    word = re.search(r"\s+", text)
+    return text[sentence.end() :] if sentence else text[word.end() :] if word else text
+
+
+def _first_words(text: str, *, whole: bool) -> str:
+    """The beginning of a piece of text, up to its last whole word."""
+    return text if whole or len(text) < CONTEXT else text.rpartition(" ")[0]
+
+
+def _distance(workspace: Workspace, before: Passage, after: Passage) -> str:
+    if before[0] != after[0]:
+        return f"in {workspace.documents[after[0]].title}"
+    return f"{counted(after[3][0] - before[3][-1], 'chunk')} further on"
+
+
+def _passage(run: RunInView, session: Session, passage: Passage, chosen: Mapping[int, int]) -> Node:
+    """A paragraph with its chunks marked, and in its margin which they are and where."""
+    workspace = run.documents.workspace
+    document, at, end, chunk_ids = passage
+    text = workspace.documents[document].text
+    parts: list[Node] = ["… "] if at > 0 and text[at - 1 : at] not in ("\n", "") else []
+    margin: list[Node] = []
+    for chunk_id in chunk_ids:
+        chunk, step = workspace[chunk_id], chosen.get(chunk_id)
+        if chunk.start > at:
+            parts.append(text[at : chunk.start])
+        if step is None:
+            mark: dict[str, Any] = {"class": "qx-chunk qx-missed"}
+            words: list[Node] = [shorten(chunk.text, MAX_SHOWN)]
+        else:
+            on = session.look == step
+            mark = {"class": f"qx-chunk qx-chosen {step_class(step)}" + (" qx-marked" if on else ""), "data-show": on}
+            words = [h("span", {"class": "qx-pin"}, str(step)), *marked(shorten(chunk.text, MAX_SHOWN), chunk_id, told(run, session))]
+        parts.append(h("span", {**mark, "data-act": "open", "data-arg": str(chunk_id)}, *words))
+        at = max(at, chunk.end)
+        link = h("button", {"class": "qx-link", "data-act": "open", "data-arg": str(chunk_id)}, f"chunk {chunk_id:,}")
+        where = h("span", {"class": "qx-mut", "title": " › ".join(chunk.heading_path)}, chunk.heading_path[-1]) if chunk.heading_path else None
+        missed = h("strong", {"class": "qx-missed-name"}, "missed support ") if step is None else None
+        margin.append(h("div", None, missed, link, where))
+    if end > at:
+        parts.append(text[at:end])
+    if text[end : end + 1] not in ("\n", ""):
+        parts.append(" …")
+    return h("li", {"class": "qx-passage"}, h("p", {"class": "qx-quote", "dir": "auto"}, *parts), h("div", {"class": "qx-margin qx-sm"}, *margin))
 
 
 def told(run: RunInView | None, session: Session) -> EvidenceAnswer | None:
@@ -443,13 +568,17 @@ def standing(run: RunInView | None, session: Session, config: EpisodeConfig | No
     if run is not None and config is not None:
         changed = changes(run, config.with_(forbidden=session.forbidden), query)
         if changed:
-            nodes += notice(f"This run was made with other settings ({', '.join(changed)}).", "outdated", act("again", "", "Run again"))
+            nodes += notice(f"Changed since this run: {', '.join(changed)}", "outdated", act("again", "", "Run again"))
     if session.forbidden:
-        chips = [act("allow", chunk_id, f"chunk {chunk_id:,} ×", title="Allow this chunk again") for chunk_id in session.forbidden]
-        nodes.append(h("div", {"class": "qx-row qx-sm"}, h("span", {"class": "qx-mut"}, "Never chosen:"), *chips))
+        last = session.forbidden[-MOST_NAMED:]
+        more = f" and {len(session.forbidden) - len(last)} more" if len(session.forbidden) > len(last) else None
+        chips = [act("allow", chunk_id, f"chunk {chunk_id:,} ×", title="Allow this chunk again") for chunk_id in last]
+        nodes.append(h("div", {"class": "qx-never"}, h("span", {"class": "qx-mut"}, "Never chosen:"), *chips, more))
     return nodes
 
 
+MOST_NAMED = 3
+"""Forbidden chunks that are named where there is one line for them; the text marks all."""
 _SETTINGS = {
     "step_budget": "budget",
     "temperature": "temperature",

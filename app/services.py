@@ -34,6 +34,7 @@ from core.answer.reader import load_reader
 from core.choice import Choice, choose, method_of
 from core.config import ChunkConfig, EpisodeConfig
 from core.cuts import TextSpan
+from core.diagnosis import Diagnosis, Remedy, diagnose, n_found_by
 from core.encode.checkpoint import SPEC_FILE, CheckpointSpec, find_checkpoint, read_spec, shipped_checkpoints
 from core.encode.encoder import DualEncoder
 from core.errors import BadCheckpoint, BadRequest, Cancelled, LogError
@@ -59,6 +60,8 @@ MAX_RUNS_BYTES = 2**30
 """Memory for the Q-values of runs in view; older runs are read from the log again."""
 MAX_LEFT_RUNS = 50
 """Runs in memory that no page goes on with: their address may be opened again soon. Older ones are read from the log."""
+MAX_TRIED_TOKENS = 50_000
+"""Of documents that are embedded to see whether a trained agent would have found more."""
 _SNAPSHOT_PAUSE = 5.0
 """Seconds between looks into the inbox."""
 _EXPIRY_PAUSE = 600.0
@@ -131,6 +134,10 @@ class OpenDocuments:
     milliseconds: dict[str, float] = field(default_factory=dict)
     n_embedded: int = 0
     notices: tuple[str, ...] = ()
+    foreign: bool = False
+    """Whether any of them is unlike what the agent was trained on."""
+    trained: str = ""
+    """The trained agent to be had instead of one that is not; empty where there is none."""
     questions: tuple[Labelled, ...] = ()
     """Known questions about a sample or a generated document."""
     owner: str | None = None
@@ -139,6 +146,10 @@ class OpenDocuments:
     @property
     def workspace(self) -> Workspace:
         return self.corpus.workspace
+
+    def known_answer(self, question: str) -> str:
+        """The answer that is known to a question, empty where nobody knows one."""
+        return next((known.answer for known in self.questions if known.question == question), "")
 
     @property
     def n_bytes(self) -> int:
@@ -167,11 +178,18 @@ class RunInView:
     """What the reader says of its evidence, once it has stopped and was read."""
     cited: CitedAnswer | None = None
     """What a language model said of it, once one was asked."""
+    diagnosis: Diagnosis | None = None
+    """Why it lacks support that is known, once that was looked into."""
 
     @property
     def owner(self) -> str | None:
         """The visitor who has it in view."""
         return self.documents.owner
+
+    @property
+    def known_answer(self) -> str:
+        """The answer that is known to its question, empty where nobody knows one."""
+        return self.documents.known_answer(self.trace.started.query)
 
     @property
     def spec(self) -> CheckpointSpec:
@@ -344,6 +362,13 @@ class Services:
             return Choice(self.default_checkpoint, method_of(specs[self.default_checkpoint]))
         return choose(documents[0], specs)
 
+    def _trained_for(self, documents: Sequence[Document], spec: CheckpointSpec) -> str:
+        """The trained agent, of those that ship, for documents that are opened under another one; empty where that one is trained, too."""
+        if spec.trained:
+            return ""
+        trained = {name: known for name in self._given_checkpoints if (known := self.spec(name)).trained}
+        return choose(documents[0], trained).checkpoint if trained else ""
+
     def spec(self, name: str) -> CheckpointSpec:
         """What the folder of an agent that is on offer says, without its weights. Raises BadCheckpoint."""
         return read_spec(self.checkpoints[name])
@@ -413,7 +438,18 @@ class Services:
         return self.reopen(documents.workspace, agent, on_progress, documents.questions, documents.owner)
 
     def _register(self, opened: Opened, agent: Agent, questions: tuple[Labelled, ...], owner: str | None) -> OpenDocuments:
-        documents = OpenDocuments(secrets.token_hex(16), opened.corpus, agent, opened.milliseconds, opened.n_embedded, opened.notices, questions, owner)
+        documents = OpenDocuments(
+            token=secrets.token_hex(16),
+            corpus=opened.corpus,
+            agent=agent,
+            milliseconds=opened.milliseconds,
+            n_embedded=opened.n_embedded,
+            notices=opened.notices,
+            foreign=opened.foreign,
+            trained=self._trained_for(opened.corpus.workspace.documents, agent.spec),
+            questions=questions,
+            owner=owner,
+        )
         if owner is not None:
             theirs = [known for known in self.corpora.all() if known.owner == owner]
             for known in theirs[: max(0, len(theirs) - DOCUMENTS_OPEN + 1)]:
@@ -435,7 +471,8 @@ class Services:
         check_steps(documents.owner, started.config.step_budget)
         self._make_room(documents.owner)
         parent_run_id = None if parent is None else parent.run_id
-        label = {"support": list(gold)} if gold else None
+        answer = documents.known_answer(started.query)
+        label = ({"support": list(gold)} | ({"answer": answer} if answer else {})) if gold else None
         fork = {"parent_run_id": parent_run_id, "fork_step": fork_step if parent else None}
         record = run_record(started, documents.workspace, documents.agent.encoder, label=label, owner=documents.owner, **fork)
         self.log.start(record, documents.workspace.documents, documents.workspace.tables)
@@ -488,6 +525,36 @@ class Services:
         if isinstance(self.log, ExperimentLog):  # a finished run has left for the inbox and takes nothing any more
             self.log.attach(run.run_id, "answer", told.to_json(), run.owner)
             self._unread.set()
+        return run
+
+    def diagnose(self, run: RunInView) -> RunInView:
+        """The run with why it lacks support that is known, where it does."""
+        documents, trace = run.documents, run.trace
+        if run.diagnosis is not None or not run.gold or trace.started.method != documents.agent.name:
+            return run
+        return self._diagnosed(run, diagnose(documents.agent, documents.corpus, trace, run.gold))
+
+    def try_trained(self, run: RunInView) -> RunInView:
+        """The run, its diagnosis with what a trained agent finds where that is more: tried on short documents of the one at home, since it embeds them.
+
+        Raises BadCheckpoint.
+        """
+        documents, found = run.documents, run.diagnosis
+        name = documents.trained
+        if found is None or not name or documents.owner is not None or documents.workspace.n_tokens > MAX_TRIED_TOKENS:
+            return run
+        other = self.under(documents, self.agent(name))
+        remedy = Remedy("agent", name, n_found_by(other.agent, other.corpus, run.trace, run.gold))
+        if remedy.n_found <= found.n_found or remedy in found.remedies:
+            return run
+        remedies = sorted((*found.remedies, remedy), key=lambda remedy: -remedy.n_found)
+        return self._diagnosed(run, replace(found, remedies=tuple(remedies)))
+
+    def _diagnosed(self, run: RunInView, found: Diagnosis | None) -> RunInView:
+        if found is None:
+            return run
+        run = replace(self.runs.get(run.token) or run, diagnosis=found)
+        self.runs.put(run.token, run)
         return run
 
     def cite(self, run: RunInView, llm: Llm, report: Callable[[str], None]) -> RunInView:
@@ -571,7 +638,9 @@ class Services:
         logged = self.log.get(run_id, owner)
         workspace = workspace_of_run(logged, self.log.documents(run_id, owner))
         gold = tuple((logged.record.label or {}).get("support", ()))
-        questions = (Labelled(logged.record.query, "", 0, gold),) if gold else ()
+        answer = (logged.record.label or {}).get("answer", "")
+        known = answer if isinstance(answer, str) else ""  # logs are brought by strangers
+        questions = (Labelled(logged.record.query, known, 0, gold),) if gold else ()
         documents = self.reopen(workspace, self.agent(logged.record.checkpoint), on_progress, questions, owner)
         run = RunInView(
             token=secrets.token_hex(16),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
 
 @dataclass(frozen=True)
@@ -21,6 +22,8 @@ class Session:
     """Chunk marked in the reading pane."""
     anchor: int | None = None
     """Chunk around which the reading pane's page lies, where that is not the marked one."""
+    reads: Literal["evidence", "text"] = "text"
+    """What the reading pane shows: the evidence in its places, or the whole text around the marked chunk."""
     forbidden: tuple[int, ...] = ()
     """Chunks that the next run must not choose."""
     opening: str = ""

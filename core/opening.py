@@ -14,7 +14,7 @@ import os
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal
 
@@ -57,6 +57,8 @@ class Opened:
     """Distinct chunks that had to be embedded; the others came from the cache."""
     notices: tuple[str, ...] = ()
     """Sentences about documents unlike the agent's training, and about the vector cache."""
+    foreign: bool = False
+    """Whether any of the documents is unlike the agent's training."""
 
 
 Progress = Callable[[OpenProgress], None]
@@ -74,7 +76,7 @@ def open_corpus(
     workspace = chunk_documents(documents, encoder, chunk_configs, on_progress, part)
     chunking = 1000 * (time.perf_counter() - started)
     opened = index_workspace(workspace, encoder, on_progress, part)
-    return Opened(opened.corpus, {"chunking": chunking, **opened.milliseconds}, opened.n_embedded, opened.notices)
+    return replace(opened, milliseconds={"chunking": chunking, **opened.milliseconds})
 
 
 def chunk_documents(
@@ -116,7 +118,8 @@ def index_workspace(workspace: Workspace, encoder: DualEncoder, on_progress: Pro
         on_progress(OpenProgress("indexing", 0, len(workspace)))
     corpus = Corpus(workspace, index_of(encoder, vectors))
     milliseconds = {"embedding": 1000 * (embedded - started), "indexing": 1000 * (time.perf_counter() - embedded)}
-    return Opened(corpus, milliseconds, n_missing, (*_foreign(workspace, encoder), *_notices(store)))
+    foreign = tuple(_foreign(workspace, encoder))
+    return Opened(corpus, milliseconds, n_missing, (*foreign, *_notices(store)), bool(foreign))
 
 
 def _foreign(workspace: Workspace, encoder: DualEncoder) -> Iterator[str]:
@@ -128,10 +131,7 @@ def _foreign(workspace: Workspace, encoder: DualEncoder) -> Iterator[str]:
     for document, first, last in zip(workspace.documents, workspace.borders.tolist(), workspace.borders[1:].tolist(), strict=False):
         bits = familiarity.surprise(texts[first:last], encoder.tokenizer)
         if bits is not None and familiarity.is_foreign(bits):
-            yield (
-                f"{document.title} reads unlike what {encoder.spec.name} was trained on ({bits:.1f} bits a word piece, there {familiarity.own:.1f}): "
-                "its Q may mislead, so compare with another agent or with top-k"
-            )
+            yield (f"{document.title} reads unlike what {encoder.spec.name} was trained on: its Q may mislead, so compare with another agent or with top-k")
 
 
 def _notices(store: VectorStore) -> tuple[str, ...]:

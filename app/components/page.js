@@ -16,7 +16,7 @@ function address() {
 watch("value", address);
 address();
 
-// A narrow screen begins with the settings folded, so that the strip is near the buttons.
+// A narrow screen begins with SPARC's settings folded, so that its rounds are near the buttons.
 const folded = new Set(); // who opens them again wants them open
 function fold(id, tries) {
   if (innerWidth >= 640 || folded.has(id)) return;
@@ -26,17 +26,68 @@ function fold(id, tries) {
     open.click();
   } else if (tries) setTimeout(() => fold(id, tries - 1), 200);
 }
-fold("qx-settings", 20);
+
+// What opens over the page: panels with a button of their own, and menus. A click elsewhere or Escape closes them.
+const panelOf = (button) => document.getElementById(button.dataset.toggle);
+function toggle(button, open) {
+  panelOf(button)?.classList.toggle("qx-open", open);
+  button.setAttribute("aria-expanded", String(open));
+}
+function closeOthers(target) {
+  let closed = null;
+  for (const button of document.querySelectorAll('[data-toggle][aria-expanded="true"]')) {
+    if (button.contains(target) || panelOf(button)?.contains(target)) continue;
+    toggle(button, false);
+    closed = button;
+  }
+  for (const menu of document.querySelectorAll("details.qx-menu[open]")) {
+    if (menu.contains(target)) continue;
+    menu.open = false;
+    closed = menu.querySelector("summary");
+  }
+  return closed;
+}
+function clickAnywhere(event) {
+  if (!element.isConnected) return document.removeEventListener("click", clickAnywhere);
+  if (!event.target.isConnected) return undefined; // a redraw has taken it away
+  const button = event.target.closest("[data-toggle]");
+  if (button) toggle(button, button.getAttribute("aria-expanded") !== "true");
+  if (event.target.closest("[data-dismiss]")) event.target.closest(".qx-notice").hidden = true;
+  closeOthers(event.target);
+  return undefined;
+}
+document.addEventListener("click", clickAnywhere);
+
+// A reload keeps the question that was typed, as long as the same documents and the same run are in view again.
+const TYPED = "qrag-typed";
+const question = () => document.querySelector("#qx-question textarea");
+const openTitle = () => document.querySelector("#qx-header .qx-doc-title")?.textContent;
+addEventListener("pagehide", () => {
+  if (openTitle() && question()) sessionStorage.setItem(TYPED, JSON.stringify([location.search, openTitle(), question().value]));
+});
+let touched = false; // whoever has begun to use the page is not written over
+for (const name of ["pointerdown", "keydown"]) addEventListener(name, () => (touched = true), { once: true });
+function typeAgain([title, words], tries) { // what is opened brings its own question, which may come after its title
+  if (touched || !tries) return;
+  if (openTitle() === title && question()?.value && question().value !== words) {
+    question().value = words;
+    question().dispatchEvent(new Event("input", { bubbles: true }));
+    tries = Math.min(tries, 12);
+  }
+  setTimeout(() => typeAgain([title, words], tries - 1), 250);
+}
+const [where, ...typed] = JSON.parse(sessionStorage.getItem(TYPED) || "[]");
+if (where === location.search && typed[1]) typeAgain(typed, 240);
 
 const isShown = (part) => part && part.offsetParent !== null;      // keys belong to the tab that is open
 const press = (...ids) => {
   const button = ids.map((id) => document.getElementById(id)).find(isShown);
   if (button && !button.disabled) button.click();
 };
-function look(by) {
-  const cards = [...document.querySelectorAll("#qx-steps [data-act=look]")].filter(isShown);
-  const now = cards.findIndex((card) => card.closest(".qx-on"));
-  const next = cards[Math.min(Math.max((now < 0 ? 0 : now) + by, 0), cards.length - 1)];
+function look(by) {              // through the story, the stop at its end included
+  const parts = [...document.querySelectorAll("#qx-story [data-act=look]")].filter(isShown);
+  const now = parts.findIndex((part) => part.closest(".qx-on"));
+  const next = parts[Math.min(Math.max((now < 0 ? 0 : now) + by, 0), parts.length - 1)];
   if (next) next.click();
 }
 const KEYS = {
@@ -47,6 +98,7 @@ const KEYS = {
 };
 function key(event) {
   if (!element.isConnected) return document.removeEventListener("keydown", key);
+  if (event.key === "Escape" && !event.defaultPrevented) closeOthers(null)?.focus();
   if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey || !KEYS[event.key]) return;
   if (event.target.closest("input, textarea, select, [contenteditable=true]") || (!off.checked && event.key !== "?")) return;
   event.preventDefault();

@@ -202,7 +202,7 @@ function refresh() {
   part("lens").setAttribute("aria-label", `${value.score_name} of ${whole(value.n_chunks)} chunks at ${lookName(value, value.look)}. ` +
     "Arrow keys move the cursor, Enter opens the chunk, plus and minus zoom.");
   part("ruler").setAttribute("aria-label", `Positions in ${value.intervals.length} intervals`);
-  part("map").setAttribute("aria-label", `Run map: ${value.score_name} along the document, ${value.n_looks} looks`);
+  part("map").setAttribute("aria-label", `Run map: ${value.score_name} along the document, a row for each of ${value.n_looks} steps`);
   load();
   loadTable();
   paint();

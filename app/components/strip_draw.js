@@ -3,8 +3,8 @@
 
 const GUTTER = 40;
 const EDGE = 10;
-const OVERVIEW_HEIGHT = 48;
-const LENS = { pins: 26, plot: 140, marks: 14, axis: 18 };
+const OVERVIEW_HEIGHT = 40;
+const LENS = { pins: 26, plot: 116, marks: 14, axis: 18 };
 const LENS_HEIGHT = LENS.pins + LENS.plot + LENS.marks + LENS.axis;
 
 function surface(canvas, height) {
@@ -157,7 +157,7 @@ function drawLens(canvas, view, colours) {
     label(s, "stop below " + shown(value.threshold), s.left + 4, y(value.threshold) - 8, colours.warn, colours.panel);
   }
   if (!extent(seen.overview)) {
-    const why = seen.mode === "dq" ? "Nothing was chosen before step 1, so there is no change to show" : "There are no values to show at this look";
+    const why = seen.mode === "dq" ? "Nothing was chosen before step 1, so there is no change to show" : "There are no values to show here";
     text(s, why, (s.left + s.right) / 2, top + height / 3, colours.mut, "center");
   }
   drawMarks(s, view, at, colours);

@@ -1,7 +1,7 @@
 // What is laid over the numbers and below them: pins, support, forbidden chunks, cursor, the ruler of positions, the run map.
 
 const PIN_RADIUS = 9;
-const RULER_HEIGHT = 40;
+const RULER_HEIGHT = 34;
 
 const pinsInOrder = (value) => [...value.chosen].sort((a, b) => a.chunk_id - b.chunk_id);
 
@@ -140,7 +140,7 @@ function drawRuler(canvas, view, colours) {
   });
 }
 
-const rowHeight = (n_rows) => Math.max(6, Math.min(24, Math.floor(240 / Math.max(1, n_rows))));
+const rowHeight = (n_rows) => Math.max(6, Math.min(18, Math.floor(240 / Math.max(1, n_rows))));
 
 function drawMap(canvas, view, colours) {
   const { value, map } = view;

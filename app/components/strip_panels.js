@@ -20,7 +20,7 @@ function modeSentence(view) {
     rank: `place of every chunk when sorted by ${value.score_name}, 1 is best; the scale is logarithmic`,
     p: `${value.probability_name}: chance that the policy picks the chunk now`,
   };
-  const where = isStop(value, value.look) ? "the look at which the agent stopped" : "step " + value.look;
+  const where = isStop(value, value.look) ? "where the agent stopped" : "step " + value.look;
   return `${where}: ${sentences[mode]}`;
 }
 
@@ -49,7 +49,7 @@ function fillHeader(part, view, actions) {
   part("what").textContent = modeSentence(view);
   fillButtons(part("looks"), Array.from({ length: value.n_looks }, (_, i) => ({
     words: isStop(value, i + 1) ? "stop" : String(i + 1),
-    name: isStop(value, i + 1) ? "The look at which the agent stopped" : "Step " + (i + 1),
+    name: isStop(value, i + 1) ? "The values at which the agent stopped" : "Step " + (i + 1),
     on: i + 1 === value.look,
     colour: isStop(value, i + 1) ? "var(--qx-good)" : `var(--qx-s${(i % 8) + 1})`,
     press: () => actions.look(i + 1),
@@ -93,8 +93,8 @@ function fillKey(key, { value }) {
 function factsOf(view, facts) {
   const numbers = [`${view.value.score_name} ${shown(facts.q)}`];
   if (facts.rank !== null) numbers.push("rank " + whole(facts.rank));
-  if (facts.p !== null) numbers.push(`${view.value.probability_name}${view.value.probability_name.includes(" ") ? ":" : ""} ${shown(facts.p)}`);
-  if (facts.rho !== null) numbers.push("ρ " + shown(facts.rho));
+  if (facts.p !== null && view.value.modes.includes("p")) numbers.push(`${view.value.probability_name}${view.value.probability_name.includes(" ") ? ":" : ""} ${shown(facts.p)}`);
+  if (facts.rho !== null) numbers.push("place ρ " + facts.rho.toFixed(2));
   const pin = view.value.chosen.find((one) => one.chunk_id === facts.chunk_id);
   const notes = [];
   if (pin) notes.push(`chosen at step ${pin.step}` + (pin.by === "person" ? " by you" : ""));
@@ -105,7 +105,8 @@ function factsOf(view, facts) {
 
 function sentenceOf(view, facts) {
   const { numbers, notes } = factsOf(view, facts);
-  return [`chunk ${whole(facts.chunk_id)}`, ...numbers.slice(0, 2), ...notes].join(", ");
+  const told = numbers.filter((words) => !words.startsWith(view.value.probability_name));
+  return [`chunk ${whole(facts.chunk_id)}`, ...told, ...notes].join(", ");
 }
 
 function fillReadout(readout, view, facts) {
@@ -141,7 +142,8 @@ function placeTip(tip, plot, event) {
 
 function fillTable(part, view, page, actions) {
   const { value, mode } = view;
-  const columns = ["chunk", value.score_name, "rank", value.probability_name, "text"];
+  const chances = value.modes.includes("p"); // of a greedy agent there are none
+  const columns = ["chunk", value.score_name, "rank", ...(chances ? [value.probability_name] : []), "text"];
   const of = { q: "highest " + value.score_name, dq: `largest change of ${value.score_name}`, rank: "best rank", p: "highest probability" }[mode];
   part("table-caption").textContent = `Chunks by ${of}, ${lookName(value, value.look)}`;
   part("table-head").replaceChildren(...columns.map((name) => {
@@ -159,7 +161,7 @@ function fillTable(part, view, page, actions) {
     first.append(open);
     const { notes } = factsOf(view, facts);
     const words = (notes.length ? `(${notes.join(", ")}) ` : "") + facts.text;
-    row.append(first, ...[shown(facts.q), facts.rank === null ? "–" : whole(facts.rank), shown(facts.p), words].map((cell) => made("td", cell)));
+    row.append(first, ...[shown(facts.q), facts.rank === null ? "–" : whole(facts.rank), ...(chances ? [shown(facts.p)] : []), words].map((cell) => made("td", cell)));
     return row;
   }));
   part("table-range").textContent = `${whole(page.offset + 1)} – ${whole(page.offset + page.rows.length)} of ${whole(page.total)}`;

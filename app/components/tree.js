@@ -1,7 +1,7 @@
 // Draws a tree of plain data as DOM. Text only ever becomes text nodes and whitelisted attributes: nothing in it can turn into
 // markup, template or script. A node is a string or [tag, attributes, children]. Clicks on [data-act] are sent to Python.
 const TAGS = new Set(("div span p b strong em mark small code pre h2 h3 h4 ul ol li table thead tbody tr th td button details summary " +
-  "progress section header nav a label hr dl dt dd").split(" "));
+  "progress section header nav a label hr dl dt dd blockquote").split(" "));
 const SHAPES = new Set(["svg", "path"]); // in a namespace of their own, with attributes that load and run nothing
 const ATTRIBUTES = new Set(("class title role tabindex value max disabled hidden open id lang dir scope colspan " +
   "viewBox preserveAspectRatio height d").split(" "));
@@ -25,6 +25,8 @@ function build(node) {
 }
 
 function path(target) {           // where the focus is, so that a redraw can put it back
+  const toggle = target && target.closest && target.closest("[data-toggle]");
+  if (toggle && root.contains(toggle)) return `[data-toggle="${CSS.escape(toggle.dataset.toggle)}"]`;
   const act = target && target.closest && target.closest("[data-act]");
   return act && root.contains(act) ? `[data-act="${CSS.escape(act.dataset.act)}"][data-arg="${CSS.escape(act.dataset.arg || "")}"]` : null;
 }
@@ -36,6 +38,9 @@ function draw() {
   const kept = scroller ? [scroller.dataset.keepScroll, scroller.scrollTop] : null;
   root.replaceChildren(...value.map(build));
   if (focus) root.querySelector(focus)?.focus({ preventScroll: true });
+  for (const toggle of root.querySelectorAll("[data-toggle]")) { // what it opens has not changed, see page.js
+    toggle.setAttribute("aria-expanded", String(Boolean(document.getElementById(toggle.dataset.toggle)?.classList.contains("qx-open"))));
+  }
   const next = root.querySelector("[data-keep-scroll]");
   const shown = root.querySelector("[data-show]");
   if (next && kept && next.dataset.keepScroll === kept[0]) next.scrollTop = kept[1];
@@ -59,6 +64,7 @@ function download(name, text) {
 root.addEventListener("click", (event) => {
   const target = event.target.closest("[data-act]");
   if (!target || target.disabled) return;
+  target.closest("details.qx-menu")?.removeAttribute("open");
   const argument = target.dataset.arg || "";
   if (target.dataset.act === "copy") copy(target, argument);
   else if (target.dataset.act === "copy-link") copy(target, new URL(argument, location.origin + location.pathname).href);

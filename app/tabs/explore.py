@@ -11,9 +11,8 @@ from typing import Any
 
 import gradio as gr
 
-from app import answer_view, opening, present
+from app import answer_view, diagnosis_view, opening, present, story_view
 from app.comparing import FromExplore
-from app.components.known import fills_in
 from app.components.page import NO_RUN
 from app.components.strip import strip_loading, strip_value
 from app.components.tree import Node, clicked, packs
@@ -25,7 +24,7 @@ from app.jobs import Finished, stream
 from app.language_models import new_token
 from app.services import RunInView, Services
 from app.session import Session
-from app.strip_source import RunStrip, shown_temperature
+from app.strip_source import RunStrip
 from app.tabs.explore_layout import MAX_BUDGET, ExploreLayout
 from app.trail_view import gold_trail
 from app.visitors import KEY_SCRIPT, newcomer, owner_of, owner_of_user
@@ -37,6 +36,7 @@ from core.figures import Drawing, best_q_figure, distribution_figure, parts_figu
 from core.opening import OpenProgress, Progress
 from core.sparc.retriever import SPARC
 from core.tasks.samples import list_samples
+from core.tiles import MODES
 
 Update = dict[Any, Any]
 
@@ -78,22 +78,24 @@ class ExploreTab(ExploreLayout):
         """A FromExplore when the run in view is to be compared."""
         self.to_sparc: gr.State = gr.State(None)
         """(run id, number) when the run of the page's address is one of SPARC."""
-        self.known_taken: gr.State = gr.State(None)
         self.ended: gr.State = gr.State(None)
         """(token, number) of a run that has ended and whose evidence is still to be read."""
         self.read: gr.State = gr.State(("", ""))
         """(token, why there is no answer or nothing) of the run that was read."""
+        self.looked: gr.State = gr.State("")
+        """Token of the run that was looked into."""
         self._packed = {component for component in vars(self).values() if isinstance(component, gr.HTML)} - {self.page}
         self._wire()
 
     def _wire(self) -> None:
         panels = [
             *(self.session, self.page, self.header, self.opening_progress, self.known, self.status, self.notice, self.standing, self.strip),
+            *(self.line, self.story, self.diagnosis, self.reading_view, self.chunker, self.max_tokens),
             *(self.steps, self.reading, self.decision, self.best, self.distribution_title, self.distribution, self.parts_card, self.parts),
             *(self.evidence, self.back, self.reset, self.cancel, self.run, self.step, self.agent, self.change_panel, self.figures, self.reading_notice),
             *(self.open_sample, self.open_files, self.open_pasted, self.open_generated, *self.controls.list()),
-            *(self.answer, self.cite, self.cited, self.trail_card, self.trail, self.to_compare, self.to_sparc, self.known_taken, self.ended),
-            *(self.wanted, self.sharing),
+            *(self.answer, self.cite, self.cited, self.trail_card, self.trail, self.to_compare, self.to_sparc, self.ended),
+            *(self.wanted, self.sharing, self.read),
         ]
         controls, session = self.controls.list(), self.session
         private = {"outputs": panels, "api_visibility": "private", "show_progress": "hidden"}
@@ -117,14 +119,19 @@ class ExploreTab(ExploreLayout):
         slow.append(self.cite.click(self._sends(self._cite), [session, *controls], **asks))
         reads = {**private, "outputs": self.read, "concurrency_id": "answer", "concurrency_limit": 1}
         slow.append(self.ended.change(self._read, [session, self.ended], **reads))
-        slow[-1].success(self._sends(self._show_answer), [session, self.read], **{**runs, "outputs": [self.answer, self.evidence, self.cite]})
+        slow[-1].success(self._sends(self._show_answer), [session, self.read], **{**runs, "outputs": [self.answer, self.story, self.evidence, self.cite]})
+        looks_into = {"outputs": self.looked, "concurrency_id": "diagnosis", "concurrency_limit": 1, "api_visibility": "private", "show_progress": "hidden"}
+        slow.append(self.read.change(self._diagnose, [session, self.read], **looks_into))
+        shown = slow[-1].success(self._sends(self._show_diagnosis), [session, self.looked], **{**runs, "outputs": self.diagnosis})
+        slow.append(shown.then(self._try_trained, [session, self.looked], **looks_into))
+        slow[-1].success(self._sends(self._show_diagnosis), [session, self.looked], **{**runs, "outputs": self.diagnosis})
         cancelled = self.cancel.click(self._sends(self._cancelled), [session, *controls], cancels=slow, **private)
         cancelled.then(self._sends(self._settled), session, panels, api_visibility="private", show_progress="hidden")
         self.back.click(self._sends(self._back), [session, *controls], **runs)
         self.reset.click(self._sends(self._reset), [session, *controls], **runs)
         for panel in (self.status, self.sharing):
             panel.select(self._sends(self._on_share), session, **{**private, "outputs": self.sharing})
-        for panel in (self.steps, self.answer, self.cited, self.evidence, self.trail):
+        for panel in (self.story, self.diagnosis, self.steps, self.answer, self.cited, self.evidence, self.trail, self.reading_view, self.line):
             panel.select(self._sends(self._on_tree), [session, *controls], **private)
         for event in (self.strip.select, self.strip.look):
             event(self._sends(self._on_strip), [session, *controls], **private)
@@ -132,14 +139,14 @@ class ExploreTab(ExploreLayout):
             event(self._sends(self._find), [session, self.find], **private)
         self.change.click(lambda: gr.Column(visible=True), None, self.change_panel, api_visibility="private", show_progress="hidden")
         self.keep.click(lambda: gr.Column(visible=False), None, self.change_panel, api_visibility="private", show_progress="hidden")
-        fills_in(self.known, self.controls.query, self.known_taken, api_visibility="private", show_progress="hidden")
+        self.known.select(self._on_known, session, self.controls.query, api_visibility="private", show_progress="hidden")
         for switch, slider in ((self.controls.stops, self.controls.threshold), (self.controls.reviews, self.controls.review)):
             switch.input(lambda on: gr.Slider(interactive=on), switch, slider, api_visibility="private", show_progress="hidden")
         gr.on(
             [control.change for control in controls],
             self._sends(self._on_controls),
             [session, *controls],
-            [self.standing],
+            [self.standing, self.line],
             api_visibility="private",
             show_progress="hidden",
             trigger_mode="always_last",
@@ -170,7 +177,7 @@ class ExploreTab(ExploreLayout):
         try:
             owner = owner_of_user(self.services.settings, name) if name else owner_of(self.services.settings, key or "")
         except UserError as error:
-            yield {self.notice: present.notice(str(error))}
+            yield {self.notice: present.passing(str(error))}
             return
         session = replace(session, owner=owner, llm=new_token())
         run_id = str(request.query_params.get("run", ""))[:64]
@@ -185,7 +192,7 @@ class ExploreTab(ExploreLayout):
                     return
                 refused = update.get(self.notice) or refused
         sample = list_samples()[0]
-        refused = refused or present.notice(self.services.log_notice)
+        refused = refused or present.passing(self.services.log_notice)
         for update in self._opening(session, lambda report: opening.open_sample(self.explorer, session, sample.key, self.services.default_checkpoint, report)):
             yield update | ({self.notice: refused} if refused else {})
 
@@ -214,10 +221,12 @@ class ExploreTab(ExploreLayout):
         assert run is not None
         query, config = run.trace.started.query, run.config
         shown = {**self._view(session, query, config), **self._figures(run, session)}
-        return {**shown, **self._control_values(run.spec, config), self.controls.query: query}
+        told = {} if run.trace.stopped is None else {self.read: (run.token, "")}  # what it lacks is looked into again
+        return {**shown, **self._control_values(run.spec, config), self.controls.query: query, **told}
 
     def _open_sample(self, session: Session, key: str, agent: str, chunker: str, max_tokens: float | None) -> Iterator[Update]:
-        yield from self._opening(session, lambda report: opening.open_sample(self.explorer, session, key, agent, report, chunker, max_tokens))
+        own = replace(session, agent_chosen=False)  # a sample comes with the agent that it was written for
+        yield from self._opening(session, lambda report: opening.open_sample(self.explorer, own, key, agent, report, chunker, max_tokens))
 
     def _open_files(self, session: Session, paths: list[str] | None, agent: str, chunker: str, max_tokens: float | None) -> Iterator[Update]:
         files = [Path(path) for path in paths or []]
@@ -245,10 +254,10 @@ class ExploreTab(ExploreLayout):
                     else:
                         yield {self.opening_progress: present.progress(item)}
         except UserError as error:
-            yield {**settled, self.notice: present.notice(str(error))}
+            yield {**settled, self.notice: present.passing(str(error))}
         except Exception:
             logging.getLogger(__name__).exception("documents could not be opened")
-            yield {**settled, self.notice: present.notice("something failed while opening; what was open is still there, and the server's log says why")}
+            yield {**settled, self.notice: present.passing("something failed while opening; what was open is still there, and the server's log says why")}
         finally:
             self._wanted_openings.discard(token)
 
@@ -262,7 +271,6 @@ class ExploreTab(ExploreLayout):
         """Everything that changes with the documents: known questions, controls at the agent's defaults, empty views."""
         documents = self.explorer.documents(session)
         spec = self.services.served(documents.agent.spec)
-        known = [(present.question_label(q), q.question) for q in documents.questions]
         query = max(documents.questions, key=lambda known: known.hops).question if documents.questions else ""  # the first of the most hops
         config = self.explorer.usual_config(documents)
         return {
@@ -271,8 +279,9 @@ class ExploreTab(ExploreLayout):
             **self._control_values(spec, config),
             self.page: NO_RUN,
             self.controls.query: query,
-            self.known: gr.Dropdown(known, value=query or None, visible=bool(known)),
-            self.known_taken: query or None,
+            self.known: present.known_questions(documents.questions),
+            self.chunker: "",
+            self.max_tokens: None,
             self.opening_progress: [],
             self.change_panel: gr.update(visible=False),
             self.agent: self.agents(spec),
@@ -332,10 +341,30 @@ class ExploreTab(ExploreLayout):
                 yield from self._taking_over(session, run_id, None)
             case ("forbid", int(chunk_id), _):
                 yield from self._acting(session, controls, lambda query, config: self.explorer.forbid(session, query, config, chunk_id))
+            case ("take", int(chunk_id), _):
+                yield from self._remedied(controls, lambda at: {"budget": max(int(at), session.cursor + 1)}, session, chunk_id)
+            case ("longer", int(steps), _) if 1 <= steps <= MAX_BUDGET:
+                yield from self._remedied(controls, lambda _: {"budget": steps, "stops": False, "reviews": False}, session)
+            case ("keep", int(), _):
+                yield from self._remedied(controls, lambda _: {"reviews": False}, session)
             case ("chunk", int(chunk_id), _):
                 yield self._navigated(session, controls, "open", str(chunk_id))
             case ("continue", str(run_id), int(kept), _):
                 yield from self._taking_over(session, run_id, kept)
+
+    def _remedied(
+        self, controls: tuple[Any, ...], changed: Callable[[float], dict[str, Any]], session: Session, chunk_id: int | None = None
+    ) -> Iterator[Update]:
+        """Runs with other settings, which the controls show from then on; with `chunk_id`, takes that chunk as the next."""
+        values = dict(zip(vars(self.controls), controls, strict=True))
+        changes = changed(values["budget"] or 1)
+        values |= changes
+        yield {getattr(self.controls, name): value for name, value in changes.items()}
+        if chunk_id is not None:
+            yield from self._acting(session, tuple(values.values()), lambda query, config: self.explorer.take(session, query, config, chunk_id))
+            return
+        fresh = self.explorer.reset(session)
+        yield from self._acting(fresh, tuple(values.values()), lambda query, config: self.explorer.advance(fresh, query, config, None))
 
     def _taking_over(self, session: Session, run_id: str, kept: int | None) -> Iterator[Update]:
         """A logged run in the place of what is in view."""
@@ -384,7 +413,7 @@ class ExploreTab(ExploreLayout):
         An error becomes a sentence in `notice`, beside the buttons by default, and changes nothing else.
         """
         if session.opening:
-            yield {notice or self.notice: present.notice("a document is being opened; wait until it is there, or cancel")}
+            yield {notice or self.notice: present.passing("a document is being opened; wait until it is there, or cancel")}
             return
         try:
             query, config = read_controls(controls)
@@ -395,7 +424,7 @@ class ExploreTab(ExploreLayout):
             yield {**self._figures(run, session), **self._to_read(run), self.cancel: gr.update(interactive=False)}
             self.services.log.flush()
         except UserError as error:
-            yield {notice or self.notice: present.notice(str(error)), self.cancel: gr.update(interactive=False)}
+            yield {notice or self.notice: present.passing(str(error)), self.cancel: gr.update(interactive=False)}
 
     def _to_read(self, run: RunInView | None) -> Update:
         """Asks for the answer that a run ends in; nothing while a run goes on, or was read before."""
@@ -422,10 +451,28 @@ class ExploreTab(ExploreLayout):
             return {self.answer: present.notice(error)}
         told = present.told(run, session)
         return {
-            self.answer: answer_view.answer(told, run.evidence_texts()),
+            self.answer: answer_view.answer(told, run.evidence_texts(), run.known_answer),
+            self.story: story_view.story(run, session),
             self.evidence: present.evidence(run, session),
             self.cite: gr.update(visible=told is not None),
         }
+
+    def _diagnose(self, session: Session, read: tuple[str, str]) -> str:
+        """Looks into a run that lacks support: runs of its own, so beside the line of those who step."""
+        run = self.explorer.run_of(replace(session, run=read[0]))
+        if run is not None:
+            self.services.diagnose(run)
+        return read[0]
+
+    def _try_trained(self, session: Session, token: str) -> str:
+        run = self.explorer.run_of(replace(session, run=token))
+        if run is not None:
+            self.services.try_trained(run)
+        return token
+
+    def _show_diagnosis(self, session: Session, token: str) -> Update:
+        run = self.explorer.run_of(session)
+        return {} if run is None or run.token != token else {self.diagnosis: diagnosis_view.diagnosis(run, session)}
 
     def _cite(self, session: Session, *_: Any) -> Iterator[Update]:
         """A language model's answer as it is written. Without a model, or when none comes, a sentence in its place."""
@@ -461,7 +508,7 @@ class ExploreTab(ExploreLayout):
         return {**self._shown(self.explorer.reset(session), controls), self.page: NO_RUN}
 
     def _cancelled(self, session: Session, *controls: Any) -> Update:
-        words = present.notice("Cancelled; what was done so far is kept.", "info")
+        words = present.passing("Cancelled; what was done so far is kept.", "info")
         update = {self.opening_progress: [], self.notice: words, **self._busy(False)}
         self._wanted_openings.discard(session.opening)
         session = replace(session, opening="")
@@ -473,8 +520,12 @@ class ExploreTab(ExploreLayout):
 
     def _on_tree(self, session: Session, event: gr.EventData, *controls: Any) -> Update:
         run, (action, argument) = self.explorer.run_of(session), clicked(event)
-        if action == "forbid" and argument.isdecimal():
-            return {self.wanted: ("forbid", int(argument), new_run_id())}
+        if action in ("forbid", "take", "longer", "keep") and argument.isdecimal():
+            return {self.wanted: (action, int(argument), new_run_id())}
+        if action == "agent":
+            return {self.wanted: ("agent", argument, new_run_id())}
+        if action == "reads":
+            return self._reading_only(replace(session, reads="evidence" if argument == "evidence" else "text"))
         if action == "compare" and run is not None:
             return {self.to_compare: FromExplore(session.corpus, run.trace.started.query, run.config, new_run_id())}
         return self._navigated(session, controls, action, argument)
@@ -529,9 +580,9 @@ class ExploreTab(ExploreLayout):
             return {**shown, self.steps: present.steps(run, shown[self.session], self.explorer.without_each(run, value))}
         if value < len(documents.corpus):
             if action == "open":
-                return self._reading_only(replace(session, chunk_id=value, anchor=None))
+                return self._reading_only(replace(session, chunk_id=value, anchor=None, reads="text"))
             if action == "page":
-                return self._reading_only(replace(session, anchor=value))
+                return self._reading_only(replace(session, anchor=value, reads="text"))
             if action == "allow":
                 return self._shown(self.explorer.allow(session, value), controls)
         return {}
@@ -541,14 +592,28 @@ class ExploreTab(ExploreLayout):
             chunk_id, words = opening.find_chunk(self.explorer.documents(session).workspace, wanted or "", session.chunk_id)
         except UserError as error:
             return {self.reading_notice: present.notice(str(error))}
-        return {**self._reading_only(replace(session, chunk_id=chunk_id, anchor=None)), self.reading_notice: present.notice(words, "info")}
+        return {**self._reading_only(replace(session, chunk_id=chunk_id, anchor=None, reads="text")), self.reading_notice: present.notice(words, "info")}
 
     def _on_controls(self, session: Session, *controls: Any) -> Update:
         try:
             query, config = read_controls(controls)
         except UserError as error:
             return {self.standing: present.notice(str(error))}
-        return {self.standing: present.standing(self.explorer.run_of(session), session, config, query)}
+        return {self.standing: present.standing(self.explorer.run_of(session), session, config, query), **self._line(session, config)}
+
+    def _line(self, session: Session, config: EpisodeConfig | None) -> Update:
+        """What is set, as long as it can be told."""
+        documents = self.services.corpora.get(session.corpus)
+        if documents is None or config is None:
+            return {}
+        return {self.line: present.settings_line(documents.agent.spec, config, documents.trained)}
+
+    def _on_known(self, session: Session, event: gr.EventData) -> Any:
+        """A known question is filled in. Arguments come from a browser: out of bounds, nothing happens."""
+        documents, (_, argument) = self.services.corpora.get(session.corpus), clicked(event)
+        if documents is None or not argument.isdecimal() or int(argument) >= len(documents.questions):
+            return gr.skip()
+        return documents.questions[int(argument)].question
 
     # Views
 
@@ -561,7 +626,8 @@ class ExploreTab(ExploreLayout):
 
     def _reading_only(self, session: Session) -> Update:
         documents, run = self.services.corpora.get(session.corpus), self.explorer.run_of(session)
-        return {self.session: session, self.reading: present.reading(documents, run, session), self.reading_notice: []}
+        shown = {self.reading: present.reading(documents, run, session), self.reading_view: present.reading_views(session)}
+        return {self.session: session, **shown, self.reading_notice: []}
 
     def _view(self, session: Session, query: str, config: EpisodeConfig | None) -> Update:
         """Every panel for a session."""
@@ -576,14 +642,18 @@ class ExploreTab(ExploreLayout):
             self.reading_notice: [],
             self.standing: present.standing(run, session, config, query),
             self.strip: _strip(run, session),
+            self.story: story_view.story(run, session),
+            self.diagnosis: diagnosis_view.diagnosis(run, session),
             self.steps: present.steps(run, session),
             self.reading: present.reading(documents, run, session),
-            self.answer: answer_view.answer(present.told(run, session), {} if run is None else run.evidence_texts()),
+            self.reading_view: present.reading_views(session),
+            self.answer: [] if run is None else answer_view.answer(present.told(run, session), run.evidence_texts(), run.known_answer),
             self.cite: gr.update(visible=present.told(run, session) is not None),
             self.cited: answer_view.cited(present.cited(run, session)),
             self.evidence: present.evidence(run, session),
             self.back: gr.update(interactive=session.cursor > 0),
             self.reset: gr.update(interactive=run is not None),
+            **self._line(session, config),
         }
 
     def _figures(self, run: RunInView | None, session: Session) -> Update:
@@ -633,5 +703,6 @@ def _strip(run: RunInView | None, session: Session) -> dict[str, Any] | None:
         documents=[{"title": document.title, "first_chunk": int(first)} for document, first in zip(workspace.documents, workspace.borders[:-1], strict=True)],
         intervals=[{"lo": part.lo, "hi": part.hi, "rho_lo": part.rho_lo, "rho_hi": part.rho_hi} for part in run.ruler(session.look)],
         stopped=at_end and trace.n_looks > len(trace.steps),
-        probability_name=f"p at T = {shown_temperature(run):g}",
+        modes=MODES if run.config.temperature else tuple(mode for mode in MODES if mode != "p"),
+        probability_name=f"p at T = {run.config.temperature:g}",
     )

@@ -259,8 +259,8 @@ def _map(trace: Trace, support: Sequence[int], borders: Sequence[int]) -> list[H
         shapes += _shapes(_levels(best, lo, hi), np.full(len(best), _ROW * row), _ROW * (row + 1) - 1)
     lines = "".join(f'<path d="M{1000 * first / n:.1f} 0V{height}" stroke="currentColor" stroke-dasharray="2 2"/>' for first in borders[1:-1])
     pins = [_pin(step.chunk_id, n, str(step.step), support) for step in trace.steps[:MAX_PICTURES]]
-    more = f"; the first {MAX_PICTURES} looks of {trace.n_looks}" if trace.n_looks > MAX_PICTURES else ""
-    words = f"Q of {n:,} chunks along the documents, a row a look, the stronger the more, from {lo:.2f} to {hi:.2f}; pins are the choices{more}."
+    more = f"; the first {MAX_PICTURES} steps of {trace.n_looks}" if trace.n_looks > MAX_PICTURES else ""
+    words = f"Q of {n:,} chunks along the documents, a row a step, the stronger the more, from {lo:.2f} to {hi:.2f}; pins are the choices{more}."
     return [el("h2", "The run"), el("div", _drawing(shapes + lines, height, words), *pins, class_="picture"), el("p", words, class_="mut")]
 
 

@@ -27,7 +27,15 @@ def run(page: Page, n_steps: int = 4) -> None:
     expect(page.locator("#qx-steps .qx-stop")).to_contain_text("Stopped", timeout=30_000)
 
 
+def show_settings(page: Page) -> None:
+    """Opens them over the page, if they are not."""
+    if not page.locator("#qx-settings").is_visible():
+        page.locator(".qx-set-line").click()
+
+
 def set_number(page: Page, control: str, value: float) -> None:
+    """A setting of Explore."""
+    show_settings(page)
     field = page.locator(f"{control} input[type=number]")
     field.fill(str(value))
     field.press("Tab")

@@ -18,6 +18,14 @@ def test_an_answer_with_its_chunk() -> None:
     assert answer(None, {}) == []
 
 
+def test_a_known_answer_is_compared() -> None:
+    for known, words in (("the mill", "right"), ("the barn", "wrong · known answer: the barn")):
+        assert words in json.dumps(answer(TOLD, {}, known), ensure_ascii=False)
+        assert words in json.dumps(in_column(TOLD, 0, known), ensure_ascii=False)
+    assert "no answer · known answer: the barn" in json.dumps(answer(UNSURE, {}, "the barn"), ensure_ascii=False)
+    assert "qx-judged" not in json.dumps(answer(TOLD, {}))
+
+
 def test_no_answer_says_so_and_points_nowhere() -> None:
     said = json.dumps(answer(NOBODY, {}), ensure_ascii=False)
     assert "No answer in the evidence." in said

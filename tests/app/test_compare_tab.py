@@ -32,6 +32,7 @@ from core.events import fold
 from core.experiments import ExperimentLog
 from core.variant import Change
 from tests.app.conftest import RunningApp, wait_ready
+from tests.app.explore_page import set_number
 from tests.conftest import OpenPage
 from tests.settled import new_context
 
@@ -525,8 +526,7 @@ def test_a_run_is_opened_from_explore_changed_and_cut_anew(tiny_app: RunningApp,
     errors: list[str] = []
     page.on("console", lambda message: errors.append(message.text) if message.type == "error" else None)
     wait_ready(page, 120)
-    page.locator("#qx-budget input[type=number]").fill("3")
-    page.locator("#qx-budget input[type=number]").press("Tab")
+    set_number(page, "#qx-budget", 3)
     page.locator("#qx-run").click()
     expect(page.locator("#qx-steps .qx-step")).to_have_count(3, timeout=60_000)
     n_support = int(page.locator("#qx-evidence").inner_text().partition(" support chunks found")[0].split()[-1])

@@ -27,6 +27,7 @@ from core.errors import BadRequest, LogError, RunNotFound
 from core.experiments import MalformedRuns, RunPage
 from core.experiments.records import RunCurve, RunRow
 from tests.app.conftest import RunningApp, StartApp, wait_ready
+from tests.app.explore_page import set_number
 from tests.conftest import OpenPage
 
 QUERY = "where was the apple before the hallway ?"
@@ -335,8 +336,7 @@ def test_find_open_replay_share_export_delete_import_and_continue(start_app: Sta
     page.get_by_role("button", name="Continue from here").nth(1).click()
     expect(page.locator("#qx-status")).to_contain_text("step 2 of 4", timeout=60_000)
     page.get_by_role("tab", name="Explore").click()
-    page.locator("#qx-budget input[type=number]").fill("3")
-    page.locator("#qx-budget input[type=number]").press("Tab")
+    set_number(page, "#qx-budget", 3)
     page.locator("#qx-step").click()
     expect(page.locator("#qx-status")).to_contain_text("child run from step 2", timeout=60_000)
     open_experiments(page)

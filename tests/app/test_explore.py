@@ -9,19 +9,8 @@ from pathlib import Path
 from playwright.sync_api import expect
 
 from tests.app.conftest import RunningApp, StartApp, upload, wait_ready
-from tests.app.explore_page import CARDS, chosen, run, run_id
+from tests.app.explore_page import CARDS, chosen, run, run_id, show_settings
 from tests.conftest import OpenPage
-
-
-def test_first_visit_shows_three_hops_after_one_click(running_app: RunningApp, open_page: OpenPage) -> None:
-    page = open_page(running_app.url)
-    wait_ready(page)
-    expect(page.locator("#qx-question textarea")).to_have_value("Where was the blanket before the chapel?")
-    run(page, n_steps=3)
-    expect(page.locator(f"{CARDS} .qx-hit")).to_have_count(3)
-    expect(page.locator("#qx-evidence")).to_contain_text("3 of 3 support chunks found")
-    expect(page.locator("#qx-best .js-plotly-plot")).to_be_visible(timeout=30_000)
-    assert run_id(page)
 
 
 def test_a_book_goes_through_upload_run_step_back_force_reload_replay(start_app: StartApp, open_page: OpenPage, book: Path) -> None:
@@ -69,7 +58,7 @@ def test_a_book_goes_through_upload_run_step_back_force_reload_replay(start_app:
     wait_ready(page, seconds=120)
     expect(page.locator(CARDS)).to_have_count(4, timeout=60_000)
     assert chosen(page) == first_choice, "the run came back out of the log after a kill"
-    expect(page.locator("#qx-header .qx-chip")).to_contain_text("from cache")
+    expect(page.locator("#qx-header")).to_contain_text("from cache")
 
     for logged in (first_run, child_run):  # the command line, while the app owns the log
         replay = _eventually(lambda logged=logged: app.command("runs", "replay", logged))
@@ -147,7 +136,7 @@ def test_an_agent_with_positions_shows_ruler_and_parts_of_q(tiny_app: RunningApp
     expect(page.locator("#qx-strip [data-part='ruler']")).to_be_visible()
     expect(page.locator("#qx-parts .js-plotly-plot")).to_be_visible(timeout=30_000)
     expect(page.locator(f"{CARDS} .qx-kv:has-text('ρ')")).to_have_count(4)
-    page.get_by_role("button", name="More settings").click()
+    show_settings(page)
     page.locator("#qx-positions input").uncheck()
     page.get_by_role("button", name="Run again").click()
     expect(page.locator("#qx-strip [data-part='ruler']")).to_be_hidden(timeout=20_000)

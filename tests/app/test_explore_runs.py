@@ -3,32 +3,14 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
 
 from playwright.sync_api import expect
 
 from core.encode.checkpoint import find_checkpoint, read_spec
 from tests.app.conftest import RunningApp, wait_ready
-from tests.app.explore_page import CARDS, chosen, run, run_id, set_number
+from tests.app.explore_page import CARDS, chosen, run, run_id, set_number, show_settings
 from tests.conftest import COUNTS, OpenPage
-
-
-def test_settings_mark_the_run_as_outdated_and_rerun_without_embedding(running_app: RunningApp, open_page: OpenPage) -> None:
-    page = open_page(running_app.url)
-    wait_ready(page)
-    run(page, n_steps=3)
-    size = _size_of_vectors(running_app.home)
-    page.locator("#qx-stops input").check()
-    page.locator("#qx-threshold input[type=number]").fill("0.6")
-    page.locator("#qx-threshold input[type=number]").press("Tab")
-    expect(page.locator("#qx-standing")).to_contain_text("threshold", timeout=10_000)
-    page.get_by_role("button", name="Run again").click()
-    expect(page.locator("#qx-steps .qx-stop")).to_contain_text("is below 0.60", timeout=30_000)
-    assert _size_of_vectors(running_app.home) == size
-
-
-def _size_of_vectors(home: Path) -> int:
-    return sum(path.stat().st_size for path in (home / "vectors").iterdir())
+from tests.settled import settle
 
 
 def test_a_review_takes_back_what_a_later_choice_made_superfluous(running_app: RunningApp, open_page: OpenPage) -> None:
@@ -51,24 +33,13 @@ def test_a_review_takes_back_what_a_later_choice_made_superfluous(running_app: R
     expect(page.locator(CARDS)).not_to_contain_text("taken back")
     expect(evidence).to_have_text([f"chunk {first:,}"])
 
-    page.locator("#qx-more > button").click()
+    show_settings(page)
     page.locator("#qx-reviews input").uncheck()
     expect(page.locator("#qx-standing")).to_contain_text("review", timeout=10_000)
     page.get_by_role("button", name="Run again").click()
     expect(stop).to_contain_text("Stopped", timeout=30_000)
     expect(stop).not_to_contain_text("Review")
     expect(evidence).to_have_text([f"chunk {chunk_id:,}" for chunk_id in sorted((first, last))], timeout=20_000)
-
-
-def test_a_run_is_shared_beside_its_buttons(running_app: RunningApp, open_page: OpenPage) -> None:
-    page = open_page(running_app.url)
-    wait_ready(page)
-    run(page, n_steps=3)
-    share = page.locator("#qx-status").get_by_role("button", name="Share")
-    share.click()
-    expect(page.locator("#qx-sharing a")).to_have_text(f"{running_app.url}/?run={run_id(page)}", timeout=20_000)
-    page.locator("#qx-back").click()
-    expect(page.locator("#qx-sharing a")).to_have_count(0, timeout=20_000)
 
 
 def test_a_visitor_s_run_is_others_only_once_it_is_shared(public_app: RunningApp, open_page: OpenPage) -> None:
@@ -97,14 +68,13 @@ def test_what_streams_in_is_what_a_reload_shows(running_app: RunningApp, open_pa
         set_number(page, "#qx-budget", 8)
         set_number(page, "#qx-temperature", 0.1)
         page.locator("#qx-stops input").uncheck()
-        if not page.locator("#qx-seed input").is_visible():
-            page.get_by_role("button", name="More settings").click()
         set_number(page, "#qx-seed", seed)
         before = page.url.partition("run=")[2] or "none"
         page.locator("#qx-run").click()
         page.wait_for_function("old => /run=/.test(location.search) && !location.search.includes(old)", arg=before, timeout=30_000)
         expect(page.locator("#qx-steps .qx-stop")).to_contain_text("Stopped", timeout=60_000)
-        expect(page.locator("#qx-answer .qx-answer-text")).to_be_visible(timeout=30_000)  # a reload before would tear the stream
+        expect(page.locator("#qx-answer .qx-answer-text")).to_be_visible(timeout=30_000)
+        settle(page)  # a reload before would tear the stream
         shown = {panel: page.locator(panel).inner_text() for panel in ("#qx-steps", "#qx-evidence", "#qx-reading")}
         assert len(chosen(page)) == 8
         page.reload()

@@ -14,6 +14,7 @@ from app.visitors import ACTIONS_WAITING, owner_of_user
 from core.experiments import ExperimentLog, export_runs, new_run_id
 from tests.app.axe import grave_faults
 from tests.app.conftest import RunningApp, served, wait_ready
+from tests.app.explore_page import show_settings
 from tests.app.raw_page import RawPage, named
 from tests.conftest import OpenPage
 from tests.settled import settle
@@ -142,7 +143,7 @@ def test_two_browsers_share_what_its_owner_shares_and_nothing_else(public_app: R
     expect(b.locator(STEPS)).to_have_count(n_steps, timeout=60_000)
     b.locator("#qx-back").click()
     expect(b.locator(STEPS)).to_have_count(n_steps - 1)
-    b.get_by_text("More settings").click()
+    show_settings(b)
     b.locator("#qx-seed input").fill("7")
     b.locator("#qx-step").click()
     expect(b.locator(STEPS)).to_have_count(n_steps, timeout=30_000)

@@ -398,7 +398,7 @@ def test_brush_zooms_and_a_new_value_keeps_it(large: Shown) -> None:
 
 
 def test_a_row_of_the_run_map_selects_its_look(small: Shown) -> None:
-    small.part("map").click(position=small.at("map", 0.5, y=60))
+    small.part("map").click(position=small.at("map", 0.5, y=45))
     expect(small.part("what")).to_contain_text("step 3")
 
 

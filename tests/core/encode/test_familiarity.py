@@ -51,7 +51,9 @@ def test_a_checkpoint_carries_it_and_opening_tells_of_foreign_documents(familiar
     familiarity.save(folder)
     encoder = DualEncoder(folder, "cpu")
     documents = [Document("Tales", " ".join(prose(4)[:40]), "text"), Document("Program", PROGRAM, "text")]
-    notices = open_corpus(documents, encoder).notices
+    opened = open_corpus(documents, encoder)
+    notices = opened.notices
+    assert opened.foreign
     assert len(notices) == 1
     assert notices[0].startswith("Program reads unlike what base was trained on")
 

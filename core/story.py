@@ -1,0 +1,244 @@
+"""The story of a run as one line: what was asked, what each choice brought and how far up it had come, what was answered, why it ended.
+
+Decides which words of a chunk stand for it, and that a rank counts the chunks that could still be chosen, as in the gold trail.
+Knows nothing of pages: `Story.sentence` says the whole line, `app.story_view` draws it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from core.answer.evidence import EvidenceAnswer
+from core.events import ChosenBy, Trace
+from core.metrics import RIGHT_FROM, answer_f1
+from core.trail import Trail, gold_trails
+from core.words import words_of
+
+EXCERPT = 64
+"""Characters of a chunk that stand for it, the marked words not counted."""
+Verdict = Literal["right", "wrong", "no answer"]
+_ORDINALS = ("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth", "eleventh", "twelfth")
+
+
+@dataclass(frozen=True, slots=True)
+class Excerpt:
+    """What is shown of a chunk: its telling words with what stands around them."""
+
+    before: str
+    mark: str
+    """Empty where no words stand out."""
+    after: str
+
+    def __str__(self) -> str:
+        return f"{self.before}{self.mark}{self.after}"
+
+
+@dataclass(frozen=True, slots=True)
+class StoryPart:
+    """A choice, or support that was never chosen."""
+
+    chunk_id: int
+    excerpt: Excerpt
+    ranks: tuple[int, ...]
+    """Its place among the chunks that could be chosen, at each look up to its own; empty where the looks were not kept."""
+    step: int | None
+    """1-based; None for support that was missed."""
+    chosen_by: ChosenBy = "agent"
+    taken_back: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class StoryAnswer:
+    """What the run ends in."""
+
+    text: str
+    """Empty where there is no answer to rely on."""
+    confidence: float | None
+    chunk_id: int | None
+    """The chunk that it stands in, or that is worth reading."""
+    verdict: Verdict | None
+    """Against the known answer; None where nobody knows it."""
+    known: str
+    """The known answer, empty where nobody knows it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Story:
+    """One run, or as much of it as there is."""
+
+    query: str
+    n_chunks: int
+    steps: tuple[StoryPart, ...]
+    missed: tuple[StoryPart, ...]
+    answer: StoryAnswer | None
+    end: str
+    """Why it stopped, in a sentence; empty while it goes on."""
+
+    def sentence(self) -> str:
+        """The whole line, to be read aloud."""
+        told = [f"{_nth(part.step or 0)} choice, chunk {part.chunk_id:,}: {str(part.excerpt).rstrip('.')}{_aloud(part, self.n_chunks)}" for part in self.steps]
+        told += [f"missed, chunk {part.chunk_id:,}: {str(part.excerpt).rstrip('.')}" for part in self.missed]
+        if self.answer is not None:
+            told.append(f"answer: {answer_words(self.answer)}")
+        asked = f"Asked: {self.query}"
+        return " ".join([asked, "; ".join(told) + "." if told else "", self.end]).strip()
+
+
+def story_of(trace: Trace, text: Callable[[int], str], gold: Sequence[int], told: EvidenceAnswer | None, known: str) -> Story:
+    """The story of the steps that a trace holds.
+
+    text: of a chunk, by its id. gold: support of a labelled question. told: what was read from the evidence, once it was. known: the known answer.
+    """
+    query = trace.started.query
+    missed = [chunk_id for chunk_id in gold if chunk_id not in trace.chosen] if trace.stopped is not None else []
+    trails = {trail.chunk_id: trail for trail in gold_trails(trace, [*trace.chosen, *missed])}
+    spoken: set[str] = set()
+    asked = words_of(query)
+
+    def part(chunk_id: int, step: int | None) -> StoryPart:
+        words = text(chunk_id)
+        mark = _telling(words, chunk_id, told, asked, spoken)
+        spoken.update(words_of(mark))
+        by = trace.steps[step - 1].chosen_by if step else "agent"
+        return StoryPart(chunk_id, excerpt(words, mark), _ranks(trails[chunk_id], step), step, by, chunk_id in trace.taken_back)
+
+    steps = tuple(part(step.chunk_id, step.step) for step in trace.steps)
+    answer = None if told is None else _answer(told, known)
+    return Story(query, trace.started.n_chunks, steps, tuple(part(chunk_id, None) for chunk_id in missed), answer, end_sentence(trace))
+
+
+def end_sentence(trace: Trace) -> str:
+    """Why a run stopped; empty for one that has not.
+
+    Read after its parts: "Nothing left is worth 0.30: best Q is 0.11."
+    """
+    stopped, config = trace.stopped, trace.started.config
+    if stopped is None:
+        return ""
+    n = len(trace.steps)
+    match stopped.reason:
+        case "threshold" if stopped.q_value is not None and config.stop_threshold is not None:
+            return f"Nothing left is worth {config.stop_threshold:.2f}: best Q is {stopped.q_value:.2f}."
+        case "budget":
+            return f"The budget of {n} step{'s' if n != 1 else ''} is used up."
+        case "exhausted":
+            return "No chunk is left that may be chosen."
+    return f"Stopped by its {stopped.reason}."
+
+
+def excerpt(text: str, mark: str, most: int = EXCERPT) -> Excerpt:
+    """Words of a text around `mark`, or its beginning where it holds none; whole words, in one line.
+
+    >>> str(excerpt("# Title\\nRuth set down the blanket.", "blanket"))
+    'Ruth set down the blanket.'
+    """
+    line = one_line(text)
+    mark = " ".join(mark.split())
+    at = line.casefold().find(mark.casefold()) if mark else -1
+    if at < 0 or len(line.casefold()) != len(line):
+        return Excerpt(_begin(line, most), "", "")
+    end = at + len(mark)
+    whole = len(line) - len(mark) <= most
+    start = 0 if whole or at <= most // 3 else _next_word(line, at - most // 3)
+    before = ("… " if start else "") + line[start:at]
+    return Excerpt(before, line[at:end], _begin(line[end:], most - (at - start)))
+
+
+def one_line(text: str) -> str:
+    """A chunk as one line to read: its headings, table rules and list marks left out; as it is where nothing else is in it."""
+    kept = re.sub(r"(?m)^#{1,6} .*$|^\|[-:| ]+\|$|^\s*[-*+] ", " ", text)
+    return " ".join((kept if kept.strip() else text).replace("|", " ").replace("**", "").split())
+
+
+def answer_words(answer: StoryAnswer) -> str:
+    """An answer with how sure it is, and whether it is right: "stable, 97 % sure, right"."""
+    words = [answer.text or "no reliable answer"]
+    if answer.text and answer.confidence is not None:
+        words.append(sure(answer.confidence))
+    if answer.verdict is not None and answer.text:
+        words.append(answer.verdict)
+    if answer.verdict not in (None, "right"):
+        words.append(f"known answer {answer.known}")
+    return ", ".join(words)
+
+
+def sure(confidence: float) -> str:
+    """The one way to write a confidence.
+
+    >>> sure(0.967)
+    '97 % sure'
+    """
+    return f"{100 * confidence:.0f} % sure"
+
+
+def ordinal(rank: int) -> str:
+    """A rank in figures.
+
+    >>> [ordinal(rank) for rank in (1, 2, 3, 11, 34, 102)]
+    ['1st', '2nd', '3rd', '11th', '34th', '102nd']
+    """
+    teen = 10 < rank % 100 < 14
+    return f"{rank:,}{'th' if teen else {1: 'st', 2: 'nd', 3: 'rd'}.get(rank % 10, 'th')}"
+
+
+def verdict_on(told: EvidenceAnswer, known: str) -> Verdict | None:
+    """What an answer is against the known one: right where they share at least half of their words; None where nobody knows it."""
+    if not known:
+        return None
+    if not told.reliable or not told.text:
+        return "no answer"
+    return "right" if answer_f1(told.text, [known]) >= RIGHT_FROM else "wrong"
+
+
+def _answer(told: EvidenceAnswer, known: str) -> StoryAnswer:
+    cited = told.citations[0] if told.citations else None
+    text = told.text if told.reliable else ""
+    return StoryAnswer(text, told.confidence, cited if text else told.passage, verdict_on(told, known), known)
+
+
+def _telling(text: str, chunk_id: int, told: EvidenceAnswer | None, asked: Sequence[str], spoken: set[str]) -> str:
+    """The words that stand for a chunk: the answer where it stands here, else the longest word of the question that no earlier part has told."""
+    if told is not None and told.reliable and told.place is not None and told.citations[0] == chunk_id:
+        return text[told.place[0] : told.place[1]]
+    line = one_line(text)
+    new = sorted({word for word in asked if word not in spoken}, key=len, reverse=True)
+    for word in new:
+        found = re.search(rf"\b{re.escape(word)}\b", line, re.IGNORECASE)
+        if found is not None:
+            return found[0]
+    return ""
+
+
+def _ranks(trail: Trail, step: int | None) -> tuple[int, ...]:
+    standings = trail.standings[: len(trail.standings) if step is None else step]
+    return () if any(standing is None for standing in standings) else tuple(standing.rank for standing in standings if standing is not None)
+
+
+def _aloud(part: StoryPart, n_chunks: int) -> str:
+    by = ", chosen by you" if part.chosen_by == "person" else ""
+    back = ", taken back" if part.taken_back else ""
+    if not part.ranks:
+        return by + back
+    if len(part.ranks) == 1:
+        return f", {_nth(part.ranks[0]).lower()} of {n_chunks:,}{by}{back}"
+    return f", from rank {part.ranks[0]:,} to {part.ranks[-1]:,}{by}{back}"
+
+
+def _nth(number: int) -> str:
+    return _ORDINALS[number - 1].capitalize() if 1 <= number <= len(_ORDINALS) else ordinal(number)
+
+
+def _begin(line: str, most: int) -> str:
+    """The beginning of a line, whole words where it is cut."""
+    if len(line) <= most:
+        return line
+    cut = line.rfind(" ", 0, most)
+    return line[: cut if cut > most // 2 else most].rstrip() + " …"
+
+
+def _next_word(line: str, at: int) -> int:
+    found = line.find(" ", at)
+    return at if found < 0 or found > at + 20 else found + 1

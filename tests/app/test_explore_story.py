@@ -1,0 +1,280 @@
+"""Explore on the first sample, as a visitor meets it: the story of a run, settings over the page, keys, the strip. One page for all tests."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, Locator, Page, expect
+
+from tests.app.axe import grave_faults
+from tests.app.conftest import RunningApp, wait_ready
+from tests.app.explore_page import CARDS, chosen, run, run_id, set_number, show_settings
+from tests.settled import new_context, settle
+
+WIDE, PHONE = {"width": 1440, "height": 900}, {"width": 390, "height": 844}
+QUESTION = "Where was the blanket before the chapel?"
+ANSWER = "#qx-answer .qx-answer-text"
+BOXES = "ids => Object.fromEntries(ids.map((id) => [id, document.getElementById(id).getBoundingClientRect().top]))"
+PANELS = ["qx-controls", "qx-story-card", "qx-strip", "qx-steps"]
+
+
+@pytest.fixture(scope="module")
+def shared(running_app: RunningApp, browser: Browser) -> Iterator[Page]:
+    """The sample that a first visit opens."""
+    context = new_context(browser, viewport=WIDE)
+    page = context.new_page()
+    page.goto(running_app.url)
+    wait_ready(page)
+    yield page
+    context.close()
+
+
+@pytest.fixture
+def page(shared: Page) -> Iterator[Page]:
+    """The same, without a run, its question as it was and wide."""
+    shared.set_viewport_size(WIDE)  # type: ignore[arg-type]
+    if shared.locator("#qx-reset").is_enabled():
+        shared.locator("#qx-reset").click()
+        expect(shared.locator(CARDS)).to_have_count(0, timeout=20_000)
+    shared.locator("#qx-question textarea").fill(QUESTION)
+    settle(shared)
+    yield shared
+    shared.keyboard.press("Escape")
+
+
+@pytest.fixture
+def ran(page: Page) -> Page:
+    """With the run of the three hops, read."""
+    run(page, n_steps=3)
+    expect(page.locator(ANSWER)).to_have_text("stable", timeout=60_000)
+    return page
+
+
+def parts(page: Page) -> Locator:
+    """Parts of the story that are buttons to a step."""
+    return page.locator("#qx-story [data-act=look]")
+
+
+def test_one_click_tells_the_story_above_the_fold(ran: Page) -> None:
+    story = ran.locator("#qx-story")
+    expect(story.locator(".qx-told .qx-part-words")).to_have_text(["Ruth set down the blanket.", "Ruth headed to the chapel.", "Ruth travelled to the stable."])
+    expect(story.locator(".qx-told .qx-part-foot")).to_have_text(["first of 1,145", "34th → 1st", "70th → 3rd → 1st"])
+    expect(story.locator(".qx-right")).to_contain_text("stable")
+    expect(story.locator(".qx-right")).to_contain_text(re.compile(r"\d+ % sure · right"))
+    expect(story.locator("li").last).to_contain_text("Nothing left is worth 0.30: best Q is 0.11.")
+    aloud = story.locator("p.qx-unseen").inner_text()
+    assert aloud.startswith(f"Asked: {QUESTION} First choice, chunk 542: Ruth set down the blanket, first of 1,145; Second choice"), aloud
+    assert aloud.endswith("sure, right. Nothing left is worth 0.30: best Q is 0.11."), aloud
+    for size in (WIDE, PHONE):
+        ran.set_viewport_size(size)  # type: ignore[arg-type]
+        settle(ran)
+        box = story.bounding_box()
+        assert box is not None
+        assert box["y"] + box["height"] <= size["height"], size
+    expect(ran.locator(f"{CARDS} .qx-hit")).to_have_count(3)
+    expect(ran.locator("#qx-evidence")).to_contain_text("3 of 3 support chunks found")
+    expect(ran.locator("#qx-best .js-plotly-plot")).to_be_visible(timeout=30_000)
+    assert run_id(ran)
+
+
+def test_a_run_ends_on_its_last_choice_and_each_part_is_a_way_to_its_step(ran: Page) -> None:
+    what = ran.locator("#qx-strip [data-part=what]")
+    expect(what).to_contain_text("step 3")
+    parts(ran).nth(1).click()
+    expect(what).to_contain_text("step 2", timeout=20_000)
+    expect(parts(ran).nth(1)).to_have_attribute("aria-current", "step")
+    expect(ran.locator(CARDS).nth(1)).to_have_class(re.compile("qx-on"))
+    parts(ran).last.click()
+    expect(what).to_contain_text("stopped", timeout=20_000)
+    expect(parts(ran).last).to_have_attribute("aria-current", "step")
+
+
+def test_brackets_walk_the_steps_and_the_stop(ran: Page) -> None:
+    what = ran.locator("#qx-strip [data-part=what]")
+    ran.locator("#qx-title").click()
+    ran.keyboard.press("]")
+    expect(what).to_contain_text("stopped", timeout=20_000)
+    for words in ("step 3", "step 2", "step 1"):
+        settle(ran)
+        ran.keyboard.press("[")
+        expect(what).to_contain_text(words, timeout=20_000)
+
+
+def test_the_answer_stands_beside_the_evidence_in_its_place(ran: Page) -> None:
+    expect(ran.locator("#qx-answer")).to_contain_text(re.compile(r"\d+ % sure"))
+    expect(ran.locator("#qx-answer .qx-judged")).to_have_text("✓ right")
+    expect(ran.locator("#qx-evidence mark")).to_have_text("stable")
+    expect(ran.locator("#qx-evidence .qx-gap")).to_have_text(["61 chunks further on", "40 chunks further on"])
+    expect(ran.locator("#qx-reading")).to_be_hidden()
+    ran.locator("#qx-answer .qx-link").click()
+    expect(ran.locator("#qx-reading .qx-marked")).to_contain_text("stable", timeout=20_000)
+    expect(ran.locator("#qx-evidence")).to_be_hidden()
+    ran.get_by_role("button", name="Evidence in place").click()
+    expect(ran.locator("#qx-evidence")).to_be_visible(timeout=20_000)
+
+    ran.locator("#qx-back").click()
+    expect(ran.locator(ANSWER)).to_have_count(0, timeout=20_000)  # another evidence is in view
+    expect(ran.locator("#qx-story .qx-ends")).to_have_count(0)
+
+
+def test_settings_are_one_line_and_open_over_the_page(ran: Page, running_app: RunningApp) -> None:
+    line = ran.locator("#qx-set")
+    expect(line).to_contain_text("narrative trained for stories")
+    for words in ("up to 6 steps", "temperature 0", "stops below Q 0.30", "review on"):
+        expect(line).to_contain_text(words)
+    before = ran.evaluate(BOXES, PANELS)
+    show_settings(ran)
+    assert ran.evaluate(BOXES, PANELS) == before
+    size = _size_of_vectors(running_app.home)
+    set_number(ran, "#qx-threshold", 0.6)
+    expect(line).to_contain_text("stops below Q 0.60", timeout=10_000)
+    expect(ran.locator("#qx-standing")).to_contain_text("Changed since this run: threshold", timeout=10_000)
+    assert ran.evaluate(BOXES, PANELS) == before, "a notice has a place of its own"
+    assert grave_faults(ran) == []
+    ran.get_by_role("button", name="Run again").click()
+    expect(ran.locator("#qx-settings")).to_be_hidden()
+    expect(ran.locator("#qx-steps .qx-stop")).to_contain_text("is below 0.60", timeout=30_000)
+    assert _size_of_vectors(running_app.home) == size, "nothing is embedded again"
+    set_number(ran, "#qx-threshold", 0.3)
+    ran.keyboard.press("Escape")
+    expect(ran.locator("#qx-settings")).to_be_hidden()
+    expect(line.locator(".qx-set-line")).to_be_focused()
+
+
+def _size_of_vectors(home: Path) -> int:
+    return sum(path.stat().st_size for path in (home / "vectors").iterdir())
+
+
+def test_an_error_moves_nothing_and_can_be_closed(page: Page) -> None:
+    before = page.evaluate(BOXES, PANELS)
+    page.locator("#qx-question textarea").fill("   ")
+    page.locator("#qx-step").click()
+    notice = page.locator("#qx-notice .qx-error")
+    expect(notice).to_contain_text("question is empty", timeout=20_000)
+    assert page.evaluate(BOXES, PANELS) == before
+    notice.get_by_role("button", name="Close this notice").click()
+    expect(notice).to_be_hidden()
+
+
+def test_a_known_question_is_filled_in_and_says_whether_its_answer_is_right(page: Page) -> None:
+    menu = page.locator("#qx-known details")
+    menu.locator("summary").click()
+    row = menu.get_by_role("button").nth(0)
+    asked = row.inner_text().partition("·")[0].strip()
+    row.click()
+    expect(page.locator("#qx-question textarea")).to_have_value(asked, timeout=20_000)
+    expect(menu).not_to_have_attribute("open", "")
+    page.locator("#qx-run").click()
+    expect(page.locator("#qx-answer .qx-judged")).to_be_visible(timeout=60_000)
+
+
+def test_keys_run_steps_back_and_can_be_switched_off(page: Page) -> None:
+    page.locator("#qx-title").click()
+    page.keyboard.press("s")
+    expect(page.locator(CARDS)).to_have_count(1, timeout=20_000)
+    page.keyboard.press("s")
+    expect(page.locator(CARDS)).to_have_count(2, timeout=20_000)
+    page.keyboard.press("[")
+    expect(page.locator(CARDS).first).to_have_class(re.compile("qx-on"))
+    page.keyboard.press("b")
+    expect(page.locator(CARDS)).to_have_count(1)
+    page.locator("#qx-question textarea").press_sequentially("s")
+    settle(page)
+    expect(page.locator(CARDS)).to_have_count(1)
+    page.locator("#qx-title").click()
+    page.keyboard.press("?")
+    page.locator(".qx-keys input").uncheck()
+    page.locator(".qx-keys button").click()
+    page.keyboard.press("s")
+    settle(page)
+    expect(page.locator(CARDS)).to_have_count(1)
+    page.keyboard.press("?")
+    page.locator(".qx-keys input").check()
+    page.locator(".qx-keys button").click()
+
+
+def test_five_quick_clicks_on_step_make_five_steps(page: Page) -> None:
+    set_number(page, "#qx-budget", 7)
+    page.locator("#qx-stops input").uncheck()
+    for _ in range(5):
+        page.locator("#qx-step").click()
+    expect(page.locator(CARDS)).to_have_count(5, timeout=30_000)
+    settle(page)
+    assert len(chosen(page)) == 5 == len(set(chosen(page)))
+    set_number(page, "#qx-budget", 6)
+    page.locator("#qx-stops input").check()
+
+
+def test_a_key_of_the_strip_opens_the_chunk_it_points_at(ran: Page) -> None:
+    ran.locator("#qx-strip canvas[tabindex='0']").first.focus()
+    for key in ("Home", "ArrowRight", "Enter"):
+        ran.keyboard.press(key)
+    expect(ran.locator("#qx-reading .qx-crumb")).to_contain_text("chunk 1 of", timeout=10_000)
+
+
+def test_a_run_is_shared_beside_its_buttons_and_comes_back(ran: Page) -> None:
+    address = ran.url.partition("?")[0].rstrip("/")
+    ran.locator("#qx-status").get_by_role("button", name="Share").click()
+    expect(ran.locator("#qx-sharing a")).to_have_text(f"{address}/?run={run_id(ran)}", timeout=20_000)
+    told = ran.locator("#qx-story").inner_text()
+    ran.locator("#qx-back").click()
+    expect(ran.locator("#qx-sharing a")).to_have_count(0, timeout=20_000)
+    ran.reload()
+    wait_ready(ran)
+    expect(ran.locator(ANSWER)).to_have_text("stable", timeout=60_000)
+    expect(ran.locator("#qx-story .qx-right")).to_be_visible()
+    assert ran.locator("#qx-story").inner_text() == told
+
+
+def test_a_reload_keeps_what_was_typed(page: Page) -> None:
+    page.locator("#qx-question textarea").fill("Who carried the lantern?")
+    page.reload()
+    wait_ready(page)
+    expect(page.locator("#qx-question textarea")).to_have_value("Who carried the lantern?", timeout=20_000)
+
+
+def test_a_failed_question_says_why_and_what_helps_and_a_sample_brings_its_agent_back(page: Page) -> None:
+    """Last: it opens other documents."""
+    open_sample(page, 1)
+    line = page.locator("#qx-set")
+    expect(line).to_contain_text("general trained for questions over real documents")
+    page.locator("#qx-question textarea").fill("In which town are the makers of the vaporiser kit?")
+    run(page)
+    why = page.locator("#qx-diagnosis")
+    expect(why).to_contain_text(re.compile(r"Why it failed: chunk \d+ belongs to the answer. It stood at rank 5, came up to 2 at step 4"), timeout=60_000)
+    expect(page.locator("#qx-story .qx-miss")).to_have_count(1)
+    expect(page.locator("#qx-evidence .qx-missed")).to_have_count(1)
+    expect(page.locator("#qx-answer .qx-judged")).to_be_visible()
+    expect(why.get_by_role("button", name="Compare with BM25")).to_contain_text("is at rank 3 there")
+    assert grave_faults(page) == []
+    longer = why.get_by_role("button", name="Allow 5 steps")
+    expect(longer).to_contain_text("found 2 → 3 of 3")
+    longer.click()
+    expect(page.locator(CARDS)).to_have_count(5, timeout=60_000)
+    expect(page.locator("#qx-evidence")).to_contain_text("3 of 3 support chunks found", timeout=30_000)
+    expect(page.locator("#qx-budget input[type=number]")).to_have_value("5")
+    expect(page.locator("#qx-story .qx-miss")).to_have_count(0)
+
+    show_settings(page)
+    page.locator("#qx-agent input").click()
+    page.get_by_role("option", name="base").click()
+    expect(line).to_contain_text("base not trained: plain embeddings", timeout=120_000)
+    settle(page)
+    line.get_by_role("button", name="Use general (trained)").click()
+    expect(line).to_contain_text("general trained for questions over real documents", timeout=60_000)
+    settle(page)
+    open_sample(page, 0)
+    expect(line).to_contain_text("narrative trained for stories", timeout=60_000)
+    run(page, n_steps=3)
+
+
+def open_sample(page: Page, place: int) -> None:
+    """Opens one of the samples."""
+    page.locator("#qx-change-button").click()
+    page.locator("#qx-sample input").nth(place).click()
+    page.locator("#qx-open-sample").click()
+    expect(page.locator("#qx-change")).to_be_hidden(timeout=120_000)
+    settle(page)

@@ -1,0 +1,73 @@
+"""The story of a run, in words."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from core.answer.evidence import EvidenceAnswer
+from core.config import EpisodeConfig
+from core.events import RunStarted, StepScores, StepTaken, Stopped, Trace
+from core.story import EXCERPT, excerpt, story_of, verdict_on
+
+TEXTS = ("It rained.", "Anna put the key into the drawer.", "The drawer stands in the attic.", "The attic is locked.")
+Q = ([0.1, 0.9, 0.2, 0.3], [0.2, 0.0, 0.8, 0.4], [0.1, 0.0, 0.0, 0.2])
+
+
+def looked(row: list[float]) -> StepScores:
+    return StepScores(np.array(row, np.float32), None)
+
+
+def traced(*, reason: str = "threshold", steps: int = 2) -> Trace:
+    taken = tuple(
+        StepTaken(step, chunk_id, Q[step - 1][chunk_id], 1.0, Q[step - 1][chunk_id], None, TEXTS[chunk_id], 0.0, scores=looked(Q[step - 1]))
+        for step, chunk_id in ((1, 1), (2, 2))
+    )
+    started = RunStarted("Where is the key?", "qrag", "", 4, EpisodeConfig(step_budget=2, stop_threshold=0.5))
+    stopped = Stopped(reason, 2, 3, 0.2, scores=looked(Q[2]) if reason == "threshold" else None)  # type: ignore[arg-type]
+    return Trace(started, taken[:steps], stopped if steps == 2 else None)
+
+
+def test_a_found_answer_is_told_with_the_way_to_it() -> None:
+    told = EvidenceAnswer("the attic", 0.913, "reader", (2,), (21, 30))
+    story = story_of(traced(), TEXTS.__getitem__, [1, 2], told, "attic")
+    assert [part.excerpt.mark for part in story.steps] == ["key", "the attic"]
+    assert [part.ranks for part in story.steps] == [(1,), (3, 1)]
+    assert story.missed == ()
+    assert story.sentence() == (
+        "Asked: Where is the key? First choice, chunk 1: Anna put the key into the drawer, first of 4; "
+        "Second choice, chunk 2: The drawer stands in the attic, from rank 3 to 1; "
+        "answer: the attic, 91 % sure, right. Nothing left is worth 0.50: best Q is 0.20."
+    )
+
+
+def test_what_was_missed_and_not_answered_is_told() -> None:
+    told = EvidenceAnswer("rain", 0.2, "reader", (1,), None, reliable=False, passage=1)
+    story = story_of(traced(reason="budget"), TEXTS.__getitem__, [3], told, "the attic")
+    assert [(part.chunk_id, part.ranks) for part in story.missed] == [(3, (2, 2))]
+    assert story.answer is not None
+    assert (story.answer.text, story.answer.verdict, story.answer.chunk_id) == ("", "no answer", 1)
+    assert story.sentence().endswith(
+        "missed, chunk 3: The attic is locked; answer: no reliable answer, known answer the attic. The budget of 2 steps is used up."
+    )
+
+
+def test_while_a_run_goes_on_nothing_is_missed_and_nothing_has_ended() -> None:
+    story = story_of(traced(steps=1), TEXTS.__getitem__, [3], None, "the attic")
+    assert (story.missed, story.answer, story.end) == ((), None, "")
+
+
+@pytest.mark.parametrize(("text", "verdict"), [("The Attic.", "right"), ("the cellar", "wrong"), ("", "no answer")])
+def test_an_answer_is_compared_with_the_known_one(text: str, verdict: str) -> None:
+    assert verdict_on(EvidenceAnswer(text, 0.9, "reader"), "attic") == verdict
+    assert verdict_on(EvidenceAnswer(text, 0.9, "reader"), "") is None
+
+
+@given(st.text(alphabet="ab #|\n*ß.İ", max_size=400), st.text(alphabet="abß İ", max_size=12))
+def test_an_excerpt_is_short_and_of_the_text(text: str, mark: str) -> None:
+    cut = excerpt(text, mark)
+    assert len(str(cut)) <= 2 * EXCERPT + len(cut.mark)
+    assert cut.mark.casefold() in ("", " ".join(mark.split()).casefold())
+    assert all(word in text or word == "…" for word in str(cut).split())
