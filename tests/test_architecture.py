@@ -27,7 +27,7 @@ FLOW = (
     {"studies"},
     {"figures", "svg", "tiles"},
     {"experiments"},
-    {"runs", "report", "reproduce", "hub", "comparison", "cuts", "document_evaluation", "row_answers", "trail", "variant", "tune"},
+    {"runs", "report", "reproduce", "hub", "comparison", "cuts", "frontier", "document_evaluation", "row_answers", "trail", "variant", "tune"},
     {"cli", "__main__"},
 )
 """Parts of core from left to right. A part may import its neighbours in one set and everything to the left of it."""
