@@ -27,9 +27,9 @@ from core.train.set_questions import SetQuestion, document_questions, indexed, s
 
 NATURAL = "natural"
 """The pages and essays of `natural`'s validation part, searched together."""
-SIZES = (1, 2, 3, 4, 6, 8, 12)
+SIZES = (1, 2, 3, 4, 6, 8)
 """Most chunks of a set."""
-THRESHOLDS = (0.7, 0.65, 0.6, 0.55, 0.5, 0.45, 0.41)
+THRESHOLDS = (0.7, 0.6, 0.55, 0.5, 0.45, 0.41)
 """Least cosines; the last is the encoder's own."""
 BATCH = 16
 """Questions whose sets are read together."""
@@ -37,13 +37,12 @@ BATCH = 16
 
 def frontier_questions(name: str, n: int, tokenizer: Tokenizer, data: Path | None = None) -> list[SetQuestion]:
     """At most n questions of a test part, the same at every call; `name`: natural, or a set with such a part. Raises BadRequest."""
-    if name == NATURAL:
-        path = data_folder(data) / NATURAL / "validation.jsonl.gz"
-        names = dict.fromkeys(question.document for question in read_document_questions(path))
-        questions = document_questions(path, [[one for one in names if one.endswith(".html") or one.startswith("essay")]], tokenizer, data)
-    else:
-        questions = set_questions(name, "test", tokenizer, data)
-    Random(f"{name} eval").shuffle(questions)
+    if name != NATURAL:
+        return set_questions(name, "test", n, tokenizer, data)
+    path = data_folder(data) / NATURAL / "validation.jsonl.gz"
+    names = dict.fromkeys(question.document for question in read_document_questions(path))
+    questions = document_questions(path, [[one for one in names if one.endswith(".html") or one.startswith("essay")]], tokenizer, data)
+    Random("order of natural").shuffle(questions)
     return questions[:n]
 
 
@@ -92,7 +91,7 @@ def _sets(method: Retriever, asked: SetQuestion, corpus: Corpus) -> list[tuple[i
     if isinstance(method, EvidenceSet):
         return [_kept(method, asked, corpus, EpisodeConfig(step_budget=min(size, len(corpus)))) for size in SIZES]
     if isinstance(method, Threshold):
-        trace = fold(method.retrieve(asked.question, corpus, EpisodeConfig(stop_threshold=min(THRESHOLDS))))
+        trace = fold(method.retrieve(asked.question, corpus, EpisodeConfig(step_budget=1, stop_threshold=min(THRESHOLDS))))
         return [tuple(step.chunk_id for step in trace.steps if step.q_value >= least) for least in THRESHOLDS]
     most = _kept(method, asked, corpus, EpisodeConfig(step_budget=min(max(SIZES), len(corpus))))
     return [most[:size] for size in SIZES]

@@ -198,7 +198,7 @@ STUDIES: dict[str, RowStudy | TrainingStudy | AnswerStudy | DocumentStudy | Spar
         summary="answers and support against evidence tokens: top-k, hybrid, threshold and RES-RAG at every size (RES-RAG table 3, figure 4)",
         report=frontier,
         tasks=("hotpotqa", "nq", "conditionalqa", "natural"),
-        n=120,
+        n=100,
     ),
     "curves": TrainingStudy(summary="learning curves (figure 6)", report=trainings.curves),
     "ablations": TrainingStudy(summary="parts of the method left out (table 3)", report=trainings.ablations),

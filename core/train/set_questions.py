@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from random import Random
 from typing import Literal
 
 import numpy as np
@@ -73,13 +74,14 @@ class SetQuestion:
     answers: tuple[str, ...]
 
 
-def set_questions(name: str, part: Literal["train", "test"], tokenizer: Tokenizer, data: Path | None = None) -> list[SetQuestion]:
-    """The answered questions of a set by name. Raises BadRequest where it isn't there."""
+def set_questions(name: str, part: Literal["train", "test"], n: int, tokenizer: Tokenizer, data: Path | None = None) -> list[SetQuestion]:
+    """At most n answered questions of a set by name, drawn at random, the same at every call. Raises BadRequest where it isn't there."""
     files = {one: file for one, source in SETS.items() if (file := source.train if part == "train" else source.test) is not None}
     if name not in files:
         raise BadRequest(f"question set {name!r} has no part {part}; choose among {', '.join(files)}")
-    path = data_folder(data) / SETS[name].folder / f"{files[name]}.jsonl.gz"
-    return [asked for example in read_qa(path) if example.answers and (asked := in_sentences(example, name, tokenizer, cut=SETS[name].cut)).support]
+    examples = [example for example in read_qa(data_folder(data) / SETS[name].folder / f"{files[name]}.jsonl.gz") if example.answers]
+    Random(f"{name} {part}").shuffle(examples)
+    return [in_sentences(example, name, tokenizer, cut=SETS[name].cut) for example in examples[:n]]
 
 
 def in_sentences(example: Example, task: str, tokenizer: Tokenizer, *, cut: bool) -> SetQuestion:

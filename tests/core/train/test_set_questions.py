@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
-import json
 from pathlib import Path
 
 import numpy as np
@@ -15,13 +13,9 @@ from core.qrag.agent import Agent
 from core.tasks.example import Example
 from core.train.set_course import COUNTS, course_questions
 from core.train.set_questions import SETS, SetQuestion, document_questions, in_sentences, indexed, set_questions
+from tests.core.train.set_data import CHUNKS, QUESTION, write_sets
 
-CHUNKS = (
-    "Anna Bell: Anna Bell was a painter. She was born in Oslo. She knew Carl Dahl.",
-    "Rain: It rained. It went on raining.",
-    "Carl Dahl (poet): Carl Dahl was a poet. He lived in Turku. He wrote.",
-)
-EXAMPLE = Example("1", "made", "Where did the poet live whom the painter Anna Bell knew?", CHUNKS, (0, 2), ("Turku",), "bridge")
+EXAMPLE = Example("1", "made", QUESTION, CHUNKS, (0, 2), ("Turku",), "bridge")
 
 
 def chunks_of(question: SetQuestion) -> list[list[str]]:
@@ -63,37 +57,11 @@ def test_every_text_is_embedded_once_and_belongs_to_its_chunk(agents: dict[str, 
         assert np.abs(corpus.index.vectors[rows].numpy() - expected).max() < 2e-2
 
 
-def write(path: Path, records: list[dict[str, object]]) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(gzip.compress("".join(json.dumps(record) + "\n" for record in records).encode()))
-
-
 @pytest.fixture(scope="module")
 def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Every set with 14 questions in its training part and two in its test part; `natural` with two pages, an essay, a novel and a meeting."""
+    """See `write_sets`."""
     folder = tmp_path_factory.mktemp("data")
-    chunks = [{"title": title, "text": text} for title, _, text in (chunk.partition(": ") for chunk in CHUNKS)]
-    for name, source in SETS.items():
-        for part, n in ((source.train, 14), (source.test, 2)):
-            asked = [{"id": f"{name}-{part}-{i}", "question": f"{EXAMPLE.question} {name} {part} {i}", "answer": "Turku", "support": [0, 2]} for i in range(n)]
-            write(folder / source.folder / f"{part}.jsonl.gz", [one | {"chunks": chunks} for one in asked])
-    texts = {
-        "a.html": "<h1>Boats</h1><p>The red boat was built in Bergen by two brothers.</p><p>It sank in a storm near the cape.</p>",
-        "b.html": "<h1>Bread</h1><p>Rye bread is baked for twelve hours in a slow oven.</p>",
-        "essay-x.txt": "Writing well takes many drafts. Nobody sees the first of them.",
-        "Doyle_Hound_1902.txt": "The hound was kept on an island in the mire. Nobody went there at night.",
-        "meeting_product_val1.txt": "Ann: the remote control should cost twelve euros. Bo: agreed by all of us.",
-    }
-    quotes = {"a.html": "built in Bergen by two brothers", "b.html": "baked for twelve hours in a slow oven", "essay-x.txt": "Nobody sees the first of them"}
-    quotes |= {"Doyle_Hound_1902.txt": "kept on an island in the mire", "meeting_product_val1.txt": "should cost twelve euros"}
-    for name, text in texts.items():
-        (folder / name).write_text(text, encoding="utf-8")
-    records = [
-        {"id": name, "document": name, "kind": "single", "question": f"What of {name}?", "answer": quote, "support": [quote]} for name, quote in quotes.items()
-    ]
-    lost = {"id": "lost", "document": "a.html", "kind": "single", "question": "What?", "answer": "x", "support": ["a quote that stands nowhere"]}
-    for part in ("train", "validation"):
-        write(folder / "natural" / f"{part}.jsonl.gz", [*records, lost])
+    write_sets(folder)
     return folder
 
 
@@ -121,6 +89,6 @@ def test_validation_and_test_share_no_question_with_training(agents: dict[str, A
 def test_unknown_sets(agents: dict[str, Agent], data: Path) -> None:
     tokenizer = agents["none"].encoder.tokenizer
     with pytest.raises(BadRequest, match="'clapnq' has no part train; choose among hotpotqa"):
-        set_questions("clapnq", "train", tokenizer, data)
+        set_questions("clapnq", "train", 1, tokenizer, data)
     with pytest.raises(BadRequest, match="'hotpotqa-sentences' has no part test"):
         frontier_questions("hotpotqa-sentences", 1, tokenizer, data)
