@@ -19,7 +19,7 @@ from core.errors import BadRequest, UserError
 COMMANDS = {
     "ingest": ("cut documents into chunks", "commands", "add_ingest_flags"),
     "import-checkpoint": ("convert a checkpoint of the Q-RAG authors", "commands", "add_import_flags"),
-    "blend": ("an agent between two, of which one was trained further from the other", "commands", "add_blend_flags"),
+    "blend": ("an agent from several: part of the way of a further training, or the mean of seeds", "commands", "add_blend_flags"),
     "trace": ("run the agent and print what it saw and chose", "commands", "add_trace_flags"),
     "compare": ("the same question through several methods", "commands", "add_compare_flags"),
     "sparc": ("rounds of parallel searches that end in an answer, with or without a language model", "sparc", "add_sparc_flags"),

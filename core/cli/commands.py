@@ -60,9 +60,8 @@ def add_import_flags(parser: argparse.ArgumentParser) -> None:
 
 def add_blend_flags(parser: argparse.ArgumentParser) -> None:
     """The flags of `blend`."""
-    parser.add_argument("first", metavar="NAME_OR_DIR")
-    parser.add_argument("second", metavar="NAME_OR_DIR", help="trained further from the first")
-    parser.add_argument("--share", type=float, default=0.5, metavar="X", help="of the second, between 0 and 1 (default 0.5)")
+    parser.add_argument("agents", nargs="+", metavar="NAME_OR_DIR", help="served as the last of them")
+    parser.add_argument("--shares", type=_shares, metavar="X,...", help="one for each agent; what they leave to 1 stays the base encoder's (default: equal)")
     parser.add_argument("--out", type=Path, required=True, metavar="DIR", help="a new folder for the agent; calibrate it afterwards")
     parser.set_defaults(func=run_blend)
 
@@ -123,9 +122,11 @@ def run_import(args: argparse.Namespace) -> int:
 
 
 def run_blend(args: argparse.Namespace) -> int:
-    """Writes the agent between two."""
-    spec = blend(find_checkpoint(args.first), find_checkpoint(args.second), args.share, args.out)
-    _say(f"{args.out} is {1 - args.share:g} of {args.first} and {args.share:g} of {args.second}, served as {spec.name}; calibrate it")
+    """Writes the agent between others."""
+    shares = args.shares or [1 / len(args.agents)] * len(args.agents)
+    spec = blend([find_checkpoint(agent) for agent in args.agents], shares, args.out)
+    parts = " and ".join(f"{share:.3g} of {agent}" for share, agent in zip(shares, args.agents, strict=True))
+    _say(f"{args.out} is {parts}, served as {spec.name}; calibrate it")
     return 0
 
 
@@ -239,6 +240,10 @@ def _keep(log: RunLog | None, trace: Trace, workspace: Workspace, encoder: DualE
 
 def _print_json(value: Any) -> None:
     print(json.dumps(value, ensure_ascii=False, allow_nan=False))
+
+
+def _shares(text: str) -> list[float]:
+    return [float(part) for part in text.split(",")]
 
 
 def _say(text: str) -> None:

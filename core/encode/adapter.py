@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -101,21 +101,24 @@ def merge_adapter(model: Encoder, folder: Path, origin: str) -> None:
 
 
 @torch.no_grad()
-def blend_adapters(folder: Path, first: Path, second: Path, share: float, origin: str) -> None:
-    """Puts the change (1 - share) of the first adapter and `share` of the second into `folder`, which holds a copy of the second.
+def blend_adapters(folder: Path, adapters: Sequence[Path], shares: Sequence[float], origin: str) -> None:
+    """Puts the sum of the adapters' changes, each times its share, into `folder`, which holds a copy of the last of them.
 
-    Each layer's change is cut back to the second's rank by its largest singular values. Raises BadCheckpoint where the two don't belong together.
+    Each layer's change is cut back to the last one's rank by its largest singular values. Raises BadCheckpoint where they don't belong together.
     """
-    ours, theirs = _read(first, origin), _read(second, origin)
+    parts = [_read(adapter, origin) for adapter in adapters]
+    last, last_factor = parts[-1]
     blended = {}
-    for name in sorted({key.rpartition(".lora_")[0] for key in theirs[0]}):
+    for name in sorted({key.rpartition(".lora_")[0] for key in last}):
         key_a, key_b = f"{name}.lora_A.weight", f"{name}.lora_B.weight"
-        pairs = [(factor, weights.get(key_b), weights.get(key_a)) for weights, factor in (ours, theirs)]
+        pairs = [(factor, weights.get(key_b), weights.get(key_a)) for weights, factor in parts]
         changes = [factor * b.float() @ a.float() for factor, b, a in pairs if a is not None and b is not None and a.shape[0] == b.shape[1]]
-        if len(changes) < 2 or changes[0].shape != changes[1].shape or len(ours[0]) != len(theirs[0]):
-            raise BadCheckpoint(f"the adapters {origin} do not change the same layers; blend an agent and what further training made of it")
-        left, values, right = torch.linalg.svd(((1 - share) * changes[0] + share * changes[1]) / theirs[1], full_matrices=False)
-        rank = len(theirs[0][key_a])
+        alike = len(changes) == len(parts) and len({change.shape for change in changes}) == 1 and len({len(weights) for weights, _ in parts}) == 1
+        if not alike:
+            raise BadCheckpoint(f"the adapters {origin} do not change the same layers; blend agents that were trained from one base encoder")
+        total = sum(share * change for share, change in zip(shares, changes, strict=True))
+        left, values, right = torch.linalg.svd(total / last_factor, full_matrices=False)
+        rank = len(last[key_a])
         roots = values[:rank].sqrt()
         blended[key_a] = (roots[:, None] * right[:rank]).to(torch.bfloat16).contiguous()
         blended[key_b] = (left[:, :rank] * roots).to(torch.bfloat16).contiguous()

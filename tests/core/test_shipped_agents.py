@@ -35,7 +35,7 @@ LEAST_RIGHT = {"river-chronicle.txt": 8, "harbour-almanac.html": 5, "beacon-hand
 """Questions of each sample, of nine or ten, whose whole support is found: the handbook's chains are beyond multi-hop so far."""
 
 
-LEAST_FOUND = {"river-chronicle.txt": 10, "harbour-almanac.html": 7, "beacon-handbook.md": 5}
+LEAST_FOUND = {"river-chronicle.txt": 10, "harbour-almanac.html": 7, "beacon-handbook.md": 8}
 """The same with what the app opens a document under by itself, of ten, nine and ten; what is missing are second and third passages, which share no word
 with the question, and *general* looks once."""
 
