@@ -46,12 +46,20 @@ def frontier_questions(name: str, n: int, tokenizer: Tokenizer, data: Path | Non
     return questions[:n]
 
 
-def frontier_rows(
-    questions: Sequence[SetQuestion], encoder: DualEncoder, reader: Reader, on_progress: Callable[[int, int], None], policies: Sequence[Path] = (SHIPPED,)
-) -> Iterator[FrontierRow]:
-    """Rows question by question, of all methods and of RES-RAG under each policy. Raises BadCheckpoint where a folder holds none."""
+def frontier_methods(encoder: DualEncoder, policies: Sequence[Path] = (SHIPPED,)) -> list[tuple[str, Retriever]]:
+    """(name of its policy, method): top-k, hybrid, threshold, and RES-RAG under each policy. Raises BadCheckpoint where a folder holds none."""
     sets = {read_card(folder).name: EvidenceSet(encoder, load_policy(folder)) for folder in policies}
-    methods: list[tuple[str, Retriever]] = [("", TopK(encoder)), ("", Hybrid(encoder)), ("", Threshold(encoder)), *sets.items()]
+    return [("", TopK(encoder)), ("", Hybrid(encoder)), ("", Threshold(encoder)), *sets.items()]
+
+
+def frontier_rows(
+    questions: Sequence[SetQuestion],
+    encoder: DualEncoder,
+    reader: Reader,
+    methods: Sequence[tuple[str, Retriever]],
+    on_progress: Callable[[int, int], None],
+) -> Iterator[FrontierRow]:
+    """Rows question by question, of every method at all of its settings."""
     pairs = list(indexed(questions, encoder))
     for first in range(0, len(pairs), BATCH):
         part = pairs[first : first + BATCH]

@@ -24,7 +24,7 @@ from core.train.sitting import TrainEvent
 
 _HELP = {
     "updates": "gradient steps, the warm-up's included",
-    "warmup_updates": "of these, the first that imitate similarity labels",
+    "warmup_updates": "of these, the first that imitate labels",
     "questions": "of one update",
     "group": "sets drawn for each question",
     "passes": "gradient steps on the same sets",
@@ -41,7 +41,10 @@ _HELP = {
     "penalty_weight": "of taking too much of a document",
     "bad_answer": "reward of an empty answer, 0 or less",
 }
-_CHOICES = {"labels": (get_args(Labels), "what the agreement is with"), "penalty": (get_args(PenaltyKind), "how taking too much counts")}
+_CHOICES = {
+    "labels": (get_args(Labels), "what is imitated and agreed with"),
+    "penalty": (get_args(PenaltyKind), "how taking too much counts"),
+}
 
 
 def add_train_resrag_flags(parser: argparse.ArgumentParser) -> None:

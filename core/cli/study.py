@@ -29,7 +29,7 @@ from core.evaluate.joining import join_chunks
 from core.evaluate.rows import EpisodeRow, read_rows, row_line
 from core.evaluate.run import BATCH, Setting, evaluate
 from core.experiments.atomic import write_whole
-from core.frontier import frontier_questions, frontier_rows
+from core.frontier import frontier_methods, frontier_questions, frontier_rows
 from core.resrag.policy import SHIPPED
 from core.sparc.rows import SparcRow, read_sparc_rows, sparc_line
 from core.studies.registry import STUDIES, AnswerStudy, DocumentStudy, FrontierStudy, RowStudy, SparcStudy, TrainingStudy, Variation
@@ -129,10 +129,11 @@ def _frontier_rows(study: FrontierStudy, args: argparse.Namespace) -> list[Front
         return read_frontier(args.rows)
     encoder = load_encoder("base", args.device)
     reader = load_reader(args.reader, args.device) if args.reader else load_reader(device=args.device)
+    methods = frontier_methods(encoder, args.policy)
     rows: list[FrontierRow] = []
     for name in args.tasks or study.tasks:
         questions = frontier_questions(name, args.n or study.n, encoder.tokenizer, args.data)
-        rows += frontier_rows(questions, encoder, reader, told_by(progress_printer(name)), args.policy)
+        rows += frontier_rows(questions, encoder, reader, methods, told_by(progress_printer(name)))
     _keep(args.rows, map(frontier_line, rows))
     return rows
 

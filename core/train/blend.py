@@ -40,9 +40,7 @@ def blend(agents: Sequence[Path], shares: Sequence[float], out: Path) -> Checkpo
         if spec.weights != "adapters":
             raise BadCheckpoint(f"{spec.name} has whole towers, not adapters; blend agents that were trained with a rank above 0")
         if differing := sorted(name for name, value in _served(spec).items() if _served(last)[name] != value):
-            raise BadCheckpoint(
-                f"{spec.name} and {last.name} differ in {differing[0]}; blend agents of one recipe"
-            )
+            raise BadCheckpoint(f"{spec.name} and {last.name} differ in {differing[0]}; blend agents of one recipe")
     parts = [{"share": round(share, 6), **(spec.training or {})} for share, spec in zip(shares, specs, strict=True)]
     training: dict[str, Any] = {"data": (last.training or {}).get("data", "not stated"), "blend": parts}
     spec = last.model_copy(update={"training": training, "scores": None})
