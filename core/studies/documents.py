@@ -18,7 +18,10 @@ CHOSEN = "auto"
 """The method that the others are tested against."""
 NOVELS, MANUALS, PAGES = "novels", "manuals, meetings", "pages, essays, lists"
 _FOUND = ("documents", "method", "n", "passages found", "all of them", "all of two or more", f"{CHOSEN} minus this: found", "all")
-_ANSWERED = ("documents", "method", "n", "answer F1", "answer EM", "no answer though there is one", "no answer where there is none")
+_ANSWERED = (
+    *("documents", "method", "n", "answer F1", "answer EM", "no answer though there is one"),
+    *("shown as reliable", "right of these", "none shown where there is none"),
+)
 
 
 def kind_of(name: str) -> str:
@@ -69,6 +72,5 @@ def _against(group: Sequence[DocumentRow], method: str, metric: str) -> str | No
 def _answered(kind: str, method: str, group: Sequence[DocumentRow]) -> tuple[Cell, ...]:
     own = [row for row in group if row.method == method]
     asked, hopeless = ([row for row in own if bool(row.covered) is known] for known in (True, False))
-    f1, em = (mean(DOCUMENT_METRICS[name](row) for row in asked) for name in ("answer_f1", "answer_em"))
-    silent = [mean(float(row.answer is None) for row in part) for part in (asked, hopeless)]
-    return (kind, method, len(own), f1, em, *silent)
+    of_asked = (mean(DOCUMENT_METRICS[name](row) for row in asked) for name in ("answer_f1", "answer_em", "no_answer", "reliable", "reliable_right"))
+    return (kind, method, len(own), *of_asked, mean(1.0 - float(row.answer is not None and row.answer_reliable) for row in hopeless))
