@@ -23,10 +23,10 @@ help:
 run: setup
 	@.venv/bin/python app.py $(ARGS)
 
-# Three workers, a file to each at a time: the files with a browser or a server keep theirs to themselves, and wait more than they compute.
-# In the order of their names, after the longest tests (LONGEST in tests/conftest.py): so that none is left for the end.
+# Four workers, a file to each at a time: the files with a browser or a server keep theirs to themselves, and wait more than they compute.
+# In the order of their names, after the longest (LONGEST and LONG in tests/conftest.py): so that none is left for the end.
 # What is compiled once is kept, whatever the environment says: each worker, server and command would do it again.
-PYTEST := PYTHONDONTWRITEBYTECODE= .venv/bin/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder
+PYTEST := PYTHONDONTWRITEBYTECODE= .venv/bin/python -m pytest -n 4 --dist loadfile --no-loadscope-reorder
 
 # mypy takes half a minute of one core without its cache, in which browsers and servers leave time to spare.
 test: setup

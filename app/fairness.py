@@ -124,8 +124,8 @@ class FairQueue(PageQueue):
 
 
 def queue_up(blocks: gr.Blocks, settings: Settings, max_size: int) -> gr.Blocks:
-    """`blocks.queue(max_size=...)` with these lines, fair ones in public mode."""
-    blocks.queue(max_size=max_size, api_open=False)  # open, it would answer calls that take no turn
+    """`blocks.queue(max_size=...)` with these lines, fair ones in public mode, and without the server that it makes for `launch` to make anew."""
+    blocks.api_open = False  # open, it would answer calls that take no turn
     plain = blocks._queue
     queue: Callable[..., PageQueue] = partial(FairQueue, settings=settings) if settings.public else PageQueue
     blocks._queue = queue(

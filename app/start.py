@@ -32,7 +32,8 @@ def start(settings: Settings) -> None:
         from app.build import build_app, serve  # Gradio: half of what there is to import
 
         blocks = build_app(services)
-        agent.result()  # a checkpoint that can't be used ends the start
+        engine = agent.result().encoder.engine  # a checkpoint that can't be used ends the start
+        print(f"Chunks are embedded by {engine}.", flush=True)
         beside.submit(_freeze)
         serve(blocks, services)
     finally:

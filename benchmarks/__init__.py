@@ -35,22 +35,16 @@ def machine() -> dict[str, Any]:
     """What the figures were measured on."""
     import torch
 
+    from core.encode.engine import processor
+
     return {
-        "processor": _processor(),
+        "processor": processor(),
         "cores": os.cpu_count(),
         "threads": torch.get_num_threads(),
         "gpu": torch.cuda.get_device_name() if torch.cuda.is_available() else None,
         "python": platform.python_version(),
         "torch": torch.__version__,
     }
-
-
-def _processor() -> str:
-    try:
-        lines = Path("/proc/cpuinfo").read_text(encoding="ascii", errors="replace").splitlines()
-    except OSError:
-        return platform.processor()
-    return next((line.partition(":")[2].strip() for line in lines if line.startswith("model name")), platform.processor())
 
 
 def median_seconds(works: dict[str, Callable[[], object]], repeats: int) -> dict[str, float]:

@@ -1,4 +1,5 @@
 """`python -m benchmarks NAME [--json]`: runs one benchmark and prints its rows, as a table or as one JSON object.
+With `--rows FILE` it runs nothing, and prints such an object as Markdown.
 
 Exit status 2, with one line on stderr, where the data or a package that the benchmark compares with is missing.
 """
@@ -12,12 +13,15 @@ import json
 import sys
 from collections.abc import Sequence
 from dataclasses import asdict
+from pathlib import Path
+from typing import Any
 
 from benchmarks import Row, machine
 
 BENCHMARKS = {
     "scoring": "one step over 160,000 and 400,000 chunks: turned query, turned chunks, FAISS",
     "encoding": "tokens a second, against sentence-transformers",
+    "intake": "opening a novel against encoding its chunks with sentence-transformers in its defaults (--n tokens)",
     "cosine_threshold": "the cosine from which a chunk counts as support, on three QA training sets",
     "first_step": "seconds from opening a 1 MB book to the first step, cold and cached",
     "babi_rules": "whether the generator's rules of support are bAbI's",
@@ -42,7 +46,11 @@ def main(argv: Sequence[str]) -> int:
     parser.add_argument("name", choices=BENCHMARKS, metavar="NAME")
     parser.add_argument("--json", action="store_true", help="one JSON object")
     parser.add_argument("--n", type=int, help="how much to measure, where a benchmark says what it counts")
+    parser.add_argument("--rows", type=Path, metavar="FILE", help="print what --json gave before, as a table in Markdown; nothing is measured")
     args = parser.parse_args(argv)
+    if args.rows is not None:
+        print(markdown(json.loads(args.rows.read_text(encoding="utf-8"))), end="")
+        return 0
     try:
         measure = importlib.import_module(f"benchmarks.{args.name}").rows
         if args.n is not None and ("n" not in inspect.signature(measure).parameters or args.n < 1):
@@ -61,6 +69,16 @@ def main(argv: Sequence[str]) -> int:
         against = "" if row.against is None else f"  against {row.against}" + ("" if row.ratio is None else f": {row.ratio:.3f}")
         print(f"{row.measure:<60}{row.value:>14.6g} {row.unit}{against}")
     return 0
+
+
+def markdown(result: dict[str, Any]) -> str:
+    """What was measured, and on what."""
+    machine = ", ".join(f"{name} {value}" for name, value in result["machine"].items() if value is not None)
+    lines = ["| measure | value | against | ratio |", "|---|---|---|---|"]
+    for row in result["rows"]:
+        ratio = "" if row["ratio"] is None else f"{row['ratio']:.2f}"
+        lines.append(f"| {row['measure']} | {row['value']:,.6g} {row['unit']} | {row['against'] or ''} | {ratio} |")
+    return "\n".join([*lines, "", f"Measured on: {machine}.", ""])
 
 
 if __name__ == "__main__":

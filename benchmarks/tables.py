@@ -1,4 +1,5 @@
 """`python -m benchmarks.tables`: runs the `study` commands of the documents with results and puts what they print, and the figures they draw, in their places.
+So it does with commands that print what a benchmark measured before (`benchmarks NAME --rows FILE`).
 
 A command stands in the document as it would be typed; what it prints follows between two comments. From what each table was made stands in
 `results/made.json` as a hash, so that a test makes those anew of which that is not true any more.
@@ -17,6 +18,7 @@ from contextlib import redirect_stdout
 from functools import cache
 from pathlib import Path
 
+from benchmarks.__main__ import main as benchmarks
 from core.cli import main as core
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -24,15 +26,21 @@ DOCUMENTS = tuple(ROOT / "docs" / name for name in ("results.md", "answers.md", 
 MADE = ROOT / "results" / "made.json"
 """Hash of each command, see `fingerprint`; written by `python -m benchmarks.tables`."""
 _STARTS = (*(ROOT / "core" / "studies").glob("*.py"), *(ROOT / "core").glob("*/rows.py"), ROOT / "core" / "svg.py")
-_ALONE = (ROOT / "core" / "studies" / "registry.py", ROOT / "core" / "cli" / "study.py", ROOT / "benchmarks" / "tables.py")
+_ALONE = (
+    ROOT / "core" / "studies" / "registry.py",
+    ROOT / "core" / "cli" / "study.py",
+    ROOT / "benchmarks" / "tables.py",
+    ROOT / "benchmarks" / "__main__.py",
+)
 """Whose imports don't count: they are there to make rows."""
 BEGIN, END = "<!-- printed -->\n", "<!-- end -->"
-_COMMAND = r"^    \.venv/bin/python -m core (?P<command>study [^\n]*)\n\n"
+PROGRAM = "    .venv/bin/python -m "
+_COMMAND = rf"^{re.escape(PROGRAM)}(?:core )?(?P<command>study [^\n]*|benchmarks \w+ --rows [^\n]*)\n\n"
 _PLACE = re.compile(f"{_COMMAND}{re.escape(BEGIN)}(?P<printed>.*?){re.escape(END)}", re.MULTILINE | re.DOTALL)
 
 
 def commands(document: str) -> list[tuple[list[str], str]]:
-    """The arguments of each command, and what stands after it."""
+    """The arguments of each command, those of a benchmark behind that word, and what stands after it."""
     return [(match["command"].split(), match["printed"]) for match in _PLACE.finditer(document)]
 
 
@@ -40,7 +48,7 @@ def printed(arguments: list[str]) -> str:
     """What a command prints, its paths being relative to the repository. Raises RuntimeError when it fails."""
     absolute = [str(ROOT / argument) if "/" in argument else argument for argument in arguments]
     with redirect_stdout(io.StringIO()) as out:
-        status = core(absolute)
+        status = benchmarks(absolute[1:]) if absolute[0] == "benchmarks" else core(absolute)
     if status:
         raise RuntimeError(f"{' '.join(arguments)} ended with status {status}")
     return out.getvalue()
@@ -91,7 +99,8 @@ def main() -> int:
         document = path.read_text(encoding="utf-8")
         for arguments, before in commands(document):
             print(" ".join(arguments), file=sys.stderr)
-            command = f"    .venv/bin/python -m core {' '.join(arguments)}\n\n{BEGIN}"
+            module = "" if arguments[0] == "benchmarks" else "core "
+            command = f"{PROGRAM}{module}{' '.join(arguments)}\n\n{BEGIN}"
             document = document.replace(f"{command}{before}{END}", f"{command}{printed(arguments)}{END}")
         path.write_text(document, encoding="utf-8")
     made = {" ".join(arguments): fingerprint(arguments, stated) for arguments, stated in in_documents()}

@@ -10,7 +10,6 @@ import threading
 from collections.abc import Callable, Iterable, Sequence
 from weakref import WeakKeyDictionary
 
-import bm25s
 import numpy as np
 
 
@@ -20,6 +19,8 @@ def words_of(text: str) -> list[str]:
     >>> words_of("Where was the letter of Anna, the letter?")
     ['where', 'letter', 'anna', 'letter']
     """
+    import bm25s  # brings scipy: when words are first asked for
+
     words: list[str] = bm25s.tokenize(text, stopwords="en", return_ids=False, show_progress=False)[0]
     return words
 
@@ -28,6 +29,8 @@ class WordIndex:
     """Words of N texts. Texts without a single word have scores of 0."""
 
     def __init__(self, texts: Sequence[str]) -> None:
+        import bm25s
+
         self._n = len(texts)
         tokens = bm25s.tokenize(texts, stopwords="en", show_progress=False)
         self._index = bm25s.BM25() if tokens.vocab else None

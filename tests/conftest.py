@@ -21,6 +21,7 @@ from hypothesis import settings
 from playwright.sync_api import Browser, BrowserContext, Page, Playwright, sync_playwright
 from xdist.scheduler import LoadFileScheduling
 
+from tests.app.forked import share
 from tests.hub_stand_in import TOKEN, HubStandIn, serve_hub
 from tests.settled import new_context
 
@@ -66,13 +67,34 @@ LONGEST = (
     "tests/app/test_evaluate_tab.py::test_evaluate_compare_calibrate_and_open_an_episode",
     "tests/app/test_experiments_tab.py::test_find_open_replay_share_export_delete_import_and_continue",
     "tests/app/test_train_tab.py::test_a_training_is_stopped_goes_on_and_ends_in_the_log",
-    "tests/app/test_explore.py::test_what_streams_in_is_what_a_reload_shows",
+    "tests/app/test_explore_runs.py::test_what_streams_in_is_what_a_reload_shows",
     "tests/app/test_train_tab.py::test_a_killed_training_is_told_from_a_failed_one",
     "tests/app/test_sparc_calls.py::test_the_model_of_the_app_answers_and_its_key_is_in_its_requests_alone",
 )
 """Tests that begin first, each in whichever worker is free, and not with their files. They have servers of their own or share the least."""
 
+LONG = ("tests/core/train/", "tests/core/test_shipped_agents.py", "tests/core/tune/", "tests/core/test_cli.py")
+"""Files that come next, for their names would put them last; they compute all the time, while browsers beside them wait."""
+
 CHROMIUM_NAMES = ("chromium", "chromium-browser", "google-chrome")
+NOT_WANTED = (
+    "WebUIOmniboxPopup",  # suggestions of the address bar: two pages of Chromium's own in each window, a quarter of what a load takes
+    "WebUIOmniboxAimPopup",
+    "AimEnabled",  # this and the following playwright switches off itself; of two such flags Chromium reads the last
+    "AvoidCorsURLLoaderRestartOnRedirect",
+    "AvoidUnnecessaryBeforeUnloadCheckSync",
+    "DestroyProfileOnBrowserClose",
+    "HttpsFirstBalancedModeAutoEnable",
+    "HttpsUpgrades",
+    "LensOverlay",
+    "MediaRouter",
+    "NetworkTimeServiceQuerying",
+    "OptimizationHints",
+    "PaintHolding",
+    "PreconnectToSearch",
+    "ThirdPartyStoragePartitioning",
+)
+"""Features of Chromium that no test uses, or that are in the way of being driven."""
 CHROMIUM_FLAGS = (
     "--no-sandbox",
     "--disable-gpu",
@@ -81,6 +103,7 @@ CHROMIUM_FLAGS = (
     "--disable-background-networking",
     "--disable-component-update",
     "--disable-sync",
+    f"--disable-features={','.join(NOT_WANTED)}",
 )
 
 
@@ -89,15 +112,23 @@ def pytest_configure(config: pytest.Config) -> None:
     home = tempfile.TemporaryDirectory(prefix="qrag-tests-")
     config.add_cleanup(home.cleanup)
     os.environ |= {"QRAG_HOME": home.name, "HF_HUB_OFFLINE": "1", "GRADIO_ANALYTICS_ENABLED": "False", "TOKENIZERS_PARALLELISM": "false"}
+    os.environ.setdefault("QRAG_ENGINE", "torch")  # measuring and compiling in every process and home folder would cost more than it saves
     for name in ("SPACE_ID", "GRADIO_SERVER_NAME", "GRADIO_SERVER_PORT", "QRAG_LLM_URL", "QRAG_LLM_MODEL", "QRAG_LLM_KEY", "QRAG_LLM_ALLOW"):
         os.environ.pop(name, None)
-    if "PYTEST_XDIST_WORKER" in os.environ:
+    if config.getvalue("dist") != "no" and "PYTEST_XDIST_WORKER" not in os.environ:
         os.environ["OMP_NUM_THREADS"] = "1"  # workers share the cores; threads of several on one core wait for each other
+        share()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """The longest first, so that none is left for the end."""
-    items.sort(key=lambda item: LONGEST.index(item.nodeid) if item.nodeid in LONGEST else len(LONGEST))
+
+    def turn(item: pytest.Item) -> int:
+        if item.nodeid in LONGEST:
+            return LONGEST.index(item.nodeid)
+        return len(LONGEST) + (not item.nodeid.startswith(LONG))
+
+    items.sort(key=turn)
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -1,7 +1,7 @@
 """The dual encoder of one checkpoint: states and chunks -> vectors (Q-RAG section 3.2).
 
-Decides batching and precision. Distinct texts are embedded once, in batches
-sorted by token count. bfloat16 where the processor has it, float32 for checkpoints whose vectors must equal the reference's.
+Decides batching and precision: batches are sorted by token count, and computed in bfloat16 where the processor has it, in float32 for checkpoints whose
+vectors must equal the reference's. What computes chunks is `core.encode.engine`'s to say; states are torch's.
 Knows nothing of caches and positions.
 """
 
@@ -16,20 +16,20 @@ import numpy as np
 import torch
 
 from core.encode.checkpoint import SPEC_FILE, CheckpointSpec, find_base, find_checkpoint, load_towers, read_spec
+from core.encode.engine import Batch, Engine, TorchEngine, openvino_engine
 from core.encode.familiarity import load_familiarity
-from core.encode.forward import StateTokens, batches_by_length, chunk_row, join_state, padded_rows, pooled_vectors
+from core.encode.forward import StateTokens, batches_by_length, chunk_row, join_state, pooled_vectors
 from core.encode.in_use import InUse
 from core.encode.tokens import FastTokenizer
-from core.encode.traced import Pass, traced
+from core.encode.traced import traced
 from core.errors import BadCheckpoint, BadRequest
 
 if TYPE_CHECKING:
     from core.encode.bert import Encoder
 
-_TOKENIZE_BLOCK = 16_384
-"""Texts tokenized at once: the memory of their ids, and the horizon of the sort by length."""
-_BATCH_TOKENS = {"cpu": 4_096, "cuda": 131_072}
-"""Padded tokens a batch."""
+_TOKENIZE_BLOCK = 4_096
+"""Texts tokenized at once: how long the first batch waits, and the horizon of the sort by length."""
+_DEVICES = ("cpu", "cuda")
 
 
 @cache
@@ -64,10 +64,9 @@ class DualEncoder:
         self.tokenizer = FastTokenizer(find_base(self.spec.base, folder))
         towers = load_towers(folder, self.spec)
         self.dtype = compute_dtype(self.spec, self.device)
-        self._state_tower = towers.state.to(self.device, self.dtype)
-        self._action_tower = self._state_tower if towers.action is towers.state else towers.action.to(self.device, self.dtype)
-        self._state_pass = self._pass(self._state_tower)
-        self._action_pass = self._state_pass if self._action_tower is self._state_tower else self._pass(self._action_tower)
+        openvino = openvino_engine(towers.action, self.spec, self.dtype, self.tokenizer.pad_id) if self.device.type == "cpu" else None
+        self._states = self._torch_engine(towers.state)
+        self._chunks: Engine = openvino or (self._states if towers.action is towers.state else self._torch_engine(towers.action))
         self.familiarity = load_familiarity(folder, self.tokenizer)
         self.fingerprint = towers.fingerprint
         self.max_positions = towers.max_positions
@@ -77,8 +76,13 @@ class DualEncoder:
                 f"halves={self.spec.halves} of {self.spec.name} don't split its {self.dim} dimensions into parts of even size; correct {SPEC_FILE}"
             )
         embedding = f"{towers.action_sha256[:16]}-{self.spec.max_chunk_tokens}-{self.spec.scale:g}-{int(self.spec.normalize)}"
-        self.vector_fingerprint = f"{embedding}-{str(self.dtype).removeprefix('torch.')}-{self.spec.vectors}"
+        self.vector_fingerprint = f"{embedding}-{self._chunks.vectors_name}-{self.spec.vectors}"
         """Names the chunk vectors: everything they depend on but the text. Key of the cache."""
+
+    @property
+    def engine(self) -> str:
+        """What embeds chunks, in which precision."""
+        return self._chunks.name
 
     @property
     def max_state_chunks(self) -> int:
@@ -91,16 +95,20 @@ class DualEncoder:
 
     def encode_states(self, states: Sequence[StateTokens]) -> np.ndarray:
         """(B, D) float32."""
-        return self._embed(self._state_pass, [state.ids for state in states])
+        return self._states.vectors([state.ids for state in states])
 
     def iter_encode_chunks(self, texts: Sequence[str]) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         """Yields (indices (b,), vectors (b, D) float32) batch by batch until every text has its vector once; not in order."""
-        budget = _BATCH_TOKENS[self.device.type]
+        for places, vectors in self._chunks.run(self._batches(texts)):
+            yield np.array(places), vectors
+
+    def _batches(self, texts: Sequence[str]) -> Iterator[Batch]:
+        """Token rows of one length together, and the places of their texts."""
         for block in range(0, len(texts), _TOKENIZE_BLOCK):
             parts = self.tokenizer.ids(texts[block : block + _TOKENIZE_BLOCK])
             rows = [chunk_row(part, self.spec, self.tokenizer, self.max_positions) for part in parts]
-            for batch in batches_by_length([len(row) for row in rows], budget):
-                yield np.array(batch) + block, self._embed(self._action_pass, [rows[i] for i in batch])
+            for batch in batches_by_length([len(row) for row in rows], self._chunks.batch_tokens):
+                yield [block + i for i in batch], [rows[i] for i in batch]
 
     def encode_chunks(self, texts: Sequence[str]) -> np.ndarray:
         """(N, D) float32, in the order of `texts`."""
@@ -109,13 +117,9 @@ class DualEncoder:
             out[indices] = vectors
         return out
 
-    def _pass(self, tower: Encoder) -> Pass:
-        return traced(partial(pooled_vectors, tower, self.spec), tower)
-
-    @torch.inference_mode()
-    def _embed(self, pass_: Pass, rows: Sequence[list[int]]) -> np.ndarray:
-        vectors: np.ndarray = pass_(*padded_rows(rows, self._state_tower, self.tokenizer.pad_id)).cpu().numpy()
-        return vectors
+    def _torch_engine(self, tower: Encoder) -> TorchEngine:
+        served = tower.to(self.device, self.dtype)
+        return TorchEngine(traced(partial(pooled_vectors, served, self.spec), served), served, self.tokenizer.pad_id)
 
 
 def find_device(name: str | None) -> torch.device:
@@ -125,8 +129,8 @@ def find_device(name: str | None) -> torch.device:
         torch.empty(0, device=device)
     except (RuntimeError, AssertionError) as error:  # the latter where torch was built without CUDA
         raise BadRequest(f"device {name!r} is not on this machine; choose cpu, or cuda where there is a GPU") from error
-    if device.type not in _BATCH_TOKENS:
-        raise BadRequest(f"device {name!r} is not supported; choose {' or '.join(_BATCH_TOKENS)}")
+    if device.type not in _DEVICES:
+        raise BadRequest(f"device {name!r} is not supported; choose {' or '.join(_DEVICES)}")
     return device
 
 

@@ -66,17 +66,31 @@ def padded_width(n_tokens: int, tower: Encoder, step: int) -> int:
     """Tokens of a row after padding, a multiple of `step`. Float32 rows, whose vectors must equal the reference's, are as wide as the longest of them."""
     if tower.dtype == torch.float32:
         return n_tokens
-    return max(n_tokens, min(-(-n_tokens // step) * step, max_positions_of(tower)))
+    return rounded_width(n_tokens, step, max_positions_of(tower))
 
 
-def padded_rows(rows: Sequence[list[int]], tower: Encoder, pad_id: int, width_step: int = SERVED_WIDTH_STEP) -> tuple[torch.Tensor, torch.Tensor]:
-    """Token ids and attention mask (B, T) on the tower's device."""
-    width = padded_width(max(len(row) for row in rows), tower, width_step)
+def rounded_width(n_tokens: int, step: int, most: int) -> int:
+    """The next multiple of `step`, but no more than the `most` that an encoder reads.
+
+    >>> rounded_width(17, 16, 512), rounded_width(500, 16, 501)
+    (32, 501)
+    """
+    return max(n_tokens, min(-(-n_tokens // step) * step, most))
+
+
+def padded(rows: Sequence[list[int]], width: int, pad_id: int) -> tuple[np.ndarray, np.ndarray]:
+    """Token ids and attention mask (B, `width`) int64."""
     tokens = np.full((len(rows), width), pad_id, dtype=np.int64)
     mask = np.zeros((len(rows), width), dtype=np.int64)
     for i, row in enumerate(rows):
         tokens[i, : len(row)] = row
         mask[i, : len(row)] = 1
+    return tokens, mask
+
+
+def padded_rows(rows: Sequence[list[int]], tower: Encoder, pad_id: int, width_step: int = SERVED_WIDTH_STEP) -> tuple[torch.Tensor, torch.Tensor]:
+    """Token ids and attention mask (B, T) on the tower's device."""
+    tokens, mask = padded(rows, padded_width(max(map(len, rows)), tower, width_step), pad_id)
     return torch.from_numpy(tokens).to(tower.device), torch.from_numpy(mask).to(tower.device)
 
 

@@ -48,15 +48,22 @@ def traced(plain: Pass, encoder: Encoder, n_inputs: int = 2) -> Pass:
     if encoder.device.type != "cpu":
         return plain
     try:
-        with torch.no_grad(), warnings.catch_warnings(), _quiet(encoder):
-            warnings.simplefilter("ignore")  # of constants, which the comparison finds out, and of newer ways, which come back to Python
-            trace: Callable[..., Pass] = torch.jit.trace
-            quick = trace(_Module(plain, encoder), _batch(encoder, _TRACED)[:n_inputs], check_trace=False)
+        quick, _ = trace(plain, encoder, n_inputs)
+        with torch.no_grad():
             same = all(torch.equal(plain(*batch), quick(*batch)) for batch in (_batch(encoder, shape)[:n_inputs] for shape in _COMPARED))
     except Exception:
         logging.getLogger(__name__).info("an encoder can't be traced", exc_info=True)
         return plain
     return quick if same else plain
+
+
+def trace(plain: Pass, encoder: Encoder, n_inputs: int = 2) -> tuple[Pass, tuple[torch.Tensor, ...]]:
+    """A pass of `n_inputs` tensors as a script module, not compared with anything yet, and the batch that it was traced with. Raises what tracing raises."""
+    example = _batch(encoder, _TRACED)[:n_inputs]
+    with torch.no_grad(), warnings.catch_warnings(), _quiet(encoder):
+        warnings.simplefilter("ignore")  # of constants, which a comparison finds out, and of newer ways, which come back to Python
+        jit: Callable[..., Pass] = torch.jit.trace
+        return jit(_Module(plain, encoder), example, check_trace=False), example
 
 
 @contextmanager

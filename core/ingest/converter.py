@@ -23,7 +23,6 @@ from typing import IO, Any
 from core.errors import BadDocument
 from core.ingest.bounds import BeyondBounds
 from core.ingest.converted import Converted, Format
-from core.ingest.html import check_size, read_html
 from core.ingest.limits import (
     BASE_CONVERSION_SECONDS,
     CONVERSION_SECONDS_PER_MEGABYTE,
@@ -99,6 +98,8 @@ class Converter:
 
     def read_page(self, html: str, name: str, waiting: Waiting | None = None) -> Converted:
         """Markdown of a page, read in this process while what was read so is little. Raises as `convert` does."""
+        from core.ingest.html import check_size, read_html  # when the first page is read, as its libraries take a moment
+
         self.check_time(name)
         n_tags = check_size(html, name)
         if self._child is not None or n_tags > self._tags_left or len(html) > self._characters_left:

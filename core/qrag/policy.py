@@ -8,7 +8,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import logsumexp, softmax
 
 TIE = 1e-6
 """Q-values this close count as equal: identical sentences on one grid point differ by rounding only."""
@@ -43,10 +42,10 @@ def probabilities(q_values: np.ndarray, available: np.ndarray, temperature: floa
     out = np.zeros(len(q_values))
     if temperature == 0:
         out[greedy(q_values, available)[0]] = 1.0
-    elif top_k is None:
-        out[available] = softmax(_scaled(q_values[available], temperature))
     else:
-        ids = candidates(q_values, available, top_k)
+        from scipy.special import softmax  # takes a moment, and a greedy agent does without
+
+        ids = available if top_k is None else candidates(q_values, available, top_k)
         out[ids] = softmax(_scaled(q_values[ids], temperature))
     return out
 
@@ -62,6 +61,8 @@ def state_value(q_values: np.ndarray, available: np.ndarray, temperature: float,
     values = q_values[available] if top_k is None else q_values[candidates(q_values, available, top_k)]
     if temperature == 0:
         return float(values.max())
+    from scipy.special import logsumexp
+
     return float(values.max() + temperature * logsumexp(_scaled(values, temperature)))
 
 

@@ -18,7 +18,6 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-import bm25s
 import numpy as np
 
 from core.config import check_query
@@ -26,6 +25,7 @@ from core.errors import BadRequest
 from core.tasks.data import data_folder, is_text, json_lines
 from core.tasks.example import Example
 from core.tasks.own_questions import checked_support
+from core.words import words_of
 
 FOLDERS = {
     "hotpotqa": "hotpotqa",
@@ -237,6 +237,8 @@ class DistractorPool:
         self.texts = list(dict.fromkeys(text for example in examples for text in example.chunks))
         self._lowered = [text.casefold() for text in self.texts]
         self._titles = [_title(text) for text in self.texts]
+        import bm25s  # brings scipy: for whoever trains
+
         self._index = bm25s.BM25()
         self._index.index(bm25s.tokenize(self.texts, stopwords="en", show_progress=False), show_progress=False)
 
@@ -262,8 +264,7 @@ class DistractorPool:
 
     def _near(self, example: Example) -> list[int]:
         """Rows by falling BM25 score, those that share no word left out."""
-        words = bm25s.tokenize(example.question, stopwords="en", return_ids=False, show_progress=False)[0]
-        known = [word for word in words if word in self._index.vocab_dict]
+        known = [word for word in words_of(example.question) if word in self._index.vocab_dict]
         if not known:
             return []
         scores = self._index.get_scores(known)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import fcntl
 import gzip
 import os
+import shutil
 import socket
 import subprocess
 import sys
@@ -20,6 +22,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from core.tasks.narrative import generate_narrative
+from core.tasks.samples import list_samples
 from tests.app import forked
 from tests.app.forked import ROOT, Forked
 
@@ -42,10 +45,15 @@ class RunningApp:
 
     def command(self, *arguments: str) -> subprocess.CompletedProcess[str]:
         """`python -m core ...` beside the app."""
-        with tempfile.TemporaryDirectory() as folder:
-            output, errors = Path(folder) / "output", Path(folder) / "errors"
-            process = Forked(forked.command, arguments, self.environment, output, errors)
-            return subprocess.CompletedProcess(arguments, process.wait(300), output.read_text(), errors.read_text())
+        return forked_command(self.environment, *arguments)
+
+
+def forked_command(environment: dict[str, str], *arguments: str) -> subprocess.CompletedProcess[str]:
+    """`python -m core ...`."""
+    with tempfile.TemporaryDirectory() as folder:
+        output, errors = Path(folder) / "output", Path(folder) / "errors"
+        process = Forked(forked.command, arguments, environment, output, errors)
+        return subprocess.CompletedProcess(arguments, process.wait(300), output.read_text(), errors.read_text())
 
 
 StartApp = Callable[..., RunningApp]
@@ -81,12 +89,29 @@ def start_process(home: Path, *flags: str, imported: bool = True) -> tuple[Runni
     raise AssertionError("the app did not answer within two minutes: " + output.read_text())
 
 
+@pytest.fixture(scope="session")
+def visited_home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A home folder where the sample of a first visit was open once: embedding it takes 8 seconds of a core. Made by one worker for all; to be copied."""
+    own = tmp_path_factory.getbasetemp()
+    home = (own.parent if "PYTEST_XDIST_WORKER" in os.environ else own) / "visited-home"
+    home.mkdir(exist_ok=True)
+    with (home.with_suffix(".lock")).open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not any(home.iterdir()):
+            words = ("trace", "--document", str(list_samples()[0].path), "--query", "Where was the blanket?", "--step-budget", "1", "--json")
+            made = forked_command({**os.environ, "QRAG_HOME": str(home)}, *words)
+            assert made.returncode == 0, made.stderr
+    return home
+
+
 @pytest.fixture
-def start_app(tmp_path: Path) -> Iterator[StartApp]:
+def start_app(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[StartApp]:
     """Starts the app on the test's home folder; again after a stop, as after a restart."""
     processes: list[Server] = []
 
     def start(*flags: str, kill_last: bool = False, imported: bool = True) -> RunningApp:
+        if "--checkpoint" not in flags and not processes:
+            shutil.copytree(request.getfixturevalue("visited_home"), tmp_path, dirs_exist_ok=True)
         for process in processes:
             process.kill() if kill_last else process.terminate()
             process.wait(20)
@@ -113,12 +138,14 @@ def served(home: Path, *flags: str, imported: bool = True) -> Iterator[RunningAp
 
 
 @pytest.fixture(scope="session")
-def running_app(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningApp]:
+def running_app(tmp_path_factory: pytest.TempPathFactory, visited_home: Path) -> Iterator[RunningApp]:
     """One app as it starts without flags, for all tests that neither restart it nor count what its log holds.
 
     Its tests share a log. What they open, run and choose is their page's own.
     """
-    with served(tmp_path_factory.mktemp("home")) as app:
+    home = tmp_path_factory.mktemp("home")
+    shutil.copytree(visited_home, home, dirs_exist_ok=True)
+    with served(home) as app:
         yield app
 
 

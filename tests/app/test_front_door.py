@@ -278,6 +278,14 @@ ATTACK = """async (app) => {
 }"""
 
 
+FRAME = """(app) => new Promise((loaded) => {
+  const frame = document.createElement("iframe");
+  frame.addEventListener("load", loaded);  // Chromium says so of a page that it refuses to show, too
+  frame.src = app;
+  document.body.append(frame);
+})"""
+
+
 def test_a_foreign_page_in_chromium_reads_and_does_nothing(tiny_app: RunningApp, playwright_driver: Playwright, chromium_path: str, tmp_path: Path) -> None:
     port = port_of(tiny_app.url)
     flags = [*CHROMIUM_FLAGS, "--host-resolver-rules=MAP evil.example 127.0.0.2, MAP led-astray.example 127.0.0.1"]
@@ -290,8 +298,7 @@ def test_a_foreign_page_in_chromium_reads_and_does_nothing(tiny_app: RunningApp,
                 for app in (tiny_app.url, f"http://localhost:{port}", f"http://led-astray.example:{port}"):
                     page.goto(site)
                     assert {name: came for name, came in page.evaluate(ATTACK, app).items() if came} == {}, (site, app)
-                    page.evaluate("(app) => { const frame = document.createElement('iframe'); frame.src = app; document.body.append(frame); }", app)
-                    page.wait_for_timeout(300)
+                    page.evaluate(FRAME, app)
                     assert not [frame for frame in page.frames[1:] if frame.locator("gradio-app").count()]
             page.goto(f"http://led-astray.example:{port}/")
             assert "does not answer to the name 'led-astray.example'" in page.content()

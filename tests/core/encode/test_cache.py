@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -244,6 +246,33 @@ def test_cancel_keeps_what_was_embedded(encoder: CountingEncoder, store: VectorS
     encoder.texts.clear()
     embed_chunks(encoder, texts, store)
     assert len(encoder.texts) == len(texts) - kept
+
+
+def test_what_was_embedded_before_a_kill_is_not_embedded_again(encoder: CountingEncoder, store: VectorStore, tiny_checkpoints: dict[str, Path]) -> None:
+    """A process that takes a twentieth of a second a batch is killed after its first write, which comes after two seconds; another one goes on."""
+    texts = [f"john said {i} and the man said {i} to the ship in the rain ." for i in range(20_000)]
+    script = f"""
+import time
+from pathlib import Path
+import numpy as np
+from core.encode.cache import VectorStore, embed_chunks
+from core.encode.encoder import DualEncoder
+encoder = DualEncoder(Path({str(tiny_checkpoints["none"])!r}), "cpu")
+store = VectorStore(Path({str(store.path)!r}), encoder.dim, np.dtype(encoder.spec.vectors))
+texts = [f"john said {{i}} and the man said {{i}} to the ship in the rain ." for i in range(20_000)]
+embed_chunks(encoder, texts, store, lambda _: time.sleep(0.05))
+"""
+    embedding = subprocess.Popen([sys.executable, "-c", script])
+    keys, until = text_keys(texts), time.monotonic() + 120
+    while not store.read(keys)[0].any() and embedding.poll() is None and time.monotonic() < until:
+        time.sleep(0.05)
+    embedding.kill()
+    assert embedding.wait(20) == -signal.SIGKILL
+    kept = int(store.read(keys)[0].sum())
+    assert 0 < kept < len(texts)
+    embed_chunks(encoder, texts, store)
+    assert len(encoder.texts) == len(texts) - kept
+    assert store.read(keys)[0].all()
 
 
 def test_damaged_vectors_are_embedded_again(encoder: CountingEncoder, store: VectorStore) -> None:

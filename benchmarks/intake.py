@@ -1,0 +1,84 @@
+"""Opening a novel against sentence-transformers, which is given the chunks and encodes them in its defaults; --n tokens, 100,000 by default.
+
+Ours is all of opening: reading, cutting, tokenizing, embedding, keeping the vectors, indexing; each time into an empty home folder. They take turns, and the
+medians of five are compared, in seconds on the wall and of the processors: the latter say something on a busy machine, too. What encoding alone takes of our
+seconds is measured by encoding the same chunks once more. sentence-transformers is no requirement of this project: install it for this comparison.
+"""
+
+from __future__ import annotations
+
+import gzip
+import os
+import statistics
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from unittest.mock import patch
+
+from sentence_transformers import SentenceTransformer
+
+from benchmarks import DATA, Row
+from core.encode.checkpoint import MINILM, find_base
+from core.encode.encoder import DualEncoder, load_encoder
+from core.ingest import read_document
+from core.opening import chunk_documents, open_corpus
+from core.tasks.narrative import generate_narrative
+
+BOOK = DATA / "books" / "eval" / "Trollope_Angel_1881.txt.gz"
+CHECKPOINTS = {"general": "chunks of 220 tokens", "narrative": "a sentence a chunk"}
+"""Of the base encoder's size, and how each cuts."""
+BYTES_A_TOKEN = 4.1
+"""Of the novel."""
+REPEATS = 5
+
+
+def rows(n: int = 100_000) -> list[Row]:
+    """For each way of cutting: rates, ratios, and encoding's share of opening."""
+    n_bytes = int(n * BYTES_A_TOKEN)
+    data = gzip.decompress(BOOK.read_bytes()) if BOOK.exists() else generate_narrative(n).text.encode()
+    theirs = SentenceTransformer(str(find_base(MINILM)), device="cpu")
+    return [row for name, cut in CHECKPOINTS.items() for row in _compare(data[:n_bytes], cut, load_encoder(name, "cpu"), theirs)]
+
+
+def _compare(data: bytes, cut: str, encoder: DualEncoder, theirs: SentenceTransformer) -> list[Row]:
+    with _empty_home():
+        texts = chunk_documents([read_document(data, "book.txt")], encoder).texts()
+    n_tokens = int(encoder.tokenizer.count(texts).sum()) + 2 * len(texts)
+
+    def ingest() -> None:
+        with _empty_home():
+            open_corpus([read_document(data, "book.txt")], encoder)
+
+    works: dict[str, Callable[[], object]] = {
+        "ours": ingest,
+        "encoding": lambda: encoder.encode_chunks(texts),
+        "theirs": lambda: theirs.encode(texts, show_progress_bar=False),
+    }
+    wall, processors = _medians(works)
+    out = []
+    for clock, seconds in (("s", wall), ("CPU s", processors)):
+        ratio = seconds["theirs"] / seconds["ours"]
+        out.append(Row(f"{cut}: opening with {encoder.engine.split(', ')[0]}", n_tokens / seconds["ours"], f"tokens/{clock}", "sentence-transformers", ratio))
+        share = seconds["encoding"] / seconds["ours"]
+        out.append(Row(f"{cut}: encoding alone", seconds["encoding"], clock, "opening", share))
+    return out
+
+
+@contextmanager
+def _empty_home() -> Iterator[None]:
+    with tempfile.TemporaryDirectory() as home, patch.dict(os.environ, {"QRAG_HOME": home}):
+        yield
+
+
+def _medians(works: dict[str, Callable[[], object]]) -> tuple[dict[str, float], dict[str, float]]:
+    """Seconds on the wall and of the processors."""
+    measured: dict[str, list[tuple[float, float]]] = {name: [] for name in works}
+    for repeat in range(REPEATS + 1):
+        for name, work in works.items():
+            began, used = time.perf_counter(), time.process_time()
+            work()
+            if repeat:
+                measured[name].append((time.perf_counter() - began, time.process_time() - used))
+    wall, processors = ({name: statistics.median(pair[i] for pair in pairs) for name, pairs in measured.items()} for i in (0, 1))
+    return wall, processors

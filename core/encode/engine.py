@@ -1,0 +1,295 @@
+"""What makes vectors of chunks on a processor: OpenVINO where it is installed and quicker, torch otherwise.
+
+OpenVINO takes the tower as torch traced it, adapters merged, in float32, and computes in the precision that torch would have. It is imported and its graph
+is made when the first chunks come, 0.8 CPU seconds a process; so nothing of it lies on the disk. One batch a thread is under way, and while they are computed
+the next ones are tokenized and padded. In float32 its vectors are torch's within 1e-6; in bfloat16 the two engines round in other places, so each has a name
+for its vectors. Which one is quicker is measured once for each processor, version and shape of tower, and kept in the home folder.
+States are torch's: a state is one row, and logged Q stays what it was. Knows nothing of checkpoints' folders and of caches.
+"""
+
+from __future__ import annotations
+
+import copy
+import logging
+import os
+import platform
+import sys
+import threading
+import time
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
+from functools import cache, partial
+from importlib.metadata import version
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+import torch
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
+
+from core.encode.checkpoint import CheckpointSpec, max_positions_of
+from core.encode.forward import padded, padded_rows, pooled_vectors, rounded_width
+from core.encode.traced import Pass, trace, traced
+from core.errors import BadRequest
+from core.home import home
+
+if TYPE_CHECKING:
+    from core.encode.bert import Encoder
+
+ENGINE_VARIABLE = "QRAG_ENGINE"
+"""torch or openvino: nothing is measured."""
+MEASURED_FILE = "engines.json"
+LEAST_GAIN = 1.1
+"""Times torch's rate from which OpenVINO is taken: less is not worth another library in memory."""
+LEAST_COSINE = 0.999
+"""Between the two engines' vectors of a text; in bfloat16 0.9998 was the least on a novel."""
+
+Batch = tuple[list[int], Sequence[list[int]]]
+"""Places of some chunks, and the token row of each."""
+
+_TORCH_TOKENS = {"cpu": 4_096, "cuda": 131_072}
+_OPENVINO_TOKENS = 1_024
+"""Padded tokens a batch: several are under way at once."""
+_OPENVINO_WIDTH_STEP = 4
+"""Each width keeps 0.6 MB of kernels; every other step pads sentences by a third less than torch's."""
+_PROBE = (40, 48)
+"""Rows and tokens of what is timed."""
+_ROUNDS = 3
+
+
+class Engine(Protocol):
+    """Makes vectors of chunks."""
+
+    name: str
+    """As it is told to people."""
+    vectors_name: str
+    """Names what the values of its vectors depend on."""
+    batch_tokens: int
+    """Most padded tokens a batch."""
+
+    def run(self, batches: Iterable[Batch]) -> Iterator[tuple[list[int], np.ndarray]]:
+        """(places, (b, D) float32) of each batch, in order. Batches are drawn while earlier ones are computed."""
+
+
+class TorchEngine:
+    """One batch after the other, on any device."""
+
+    def __init__(self, torch_pass: Pass, tower: Encoder, pad_id: int) -> None:
+        self._pass, self._tower, self._pad_id = torch_pass, tower, pad_id
+        self.vectors_name = _precision(tower.dtype)
+        self.name = f"torch, {self.vectors_name}"
+        self.batch_tokens = _TORCH_TOKENS[tower.device.type]
+
+    def run(self, batches: Iterable[Batch]) -> Iterator[tuple[list[int], np.ndarray]]:
+        """See Engine."""
+        for places, rows in batches:
+            yield places, self.vectors(rows)
+
+    @torch.inference_mode()
+    def vectors(self, rows: Sequence[list[int]]) -> np.ndarray:
+        """(b, D) float32."""
+        vectors: np.ndarray = self._pass(*padded_rows(rows, self._tower, self._pad_id)).cpu().numpy()
+        return vectors
+
+
+class OpenVinoEngine:
+    """As many batches at once as torch has threads. Thread-safe."""
+
+    batch_tokens = _OPENVINO_TOKENS
+
+    def __init__(self, tower: Encoder, spec: CheckpointSpec, dtype: torch.dtype, pad_id: int) -> None:
+        """`tower` in float32, not to be changed from now on; `dtype` is what to compute in."""
+        self._pass: Pass | None = partial(pooled_vectors, tower, spec)
+        self._tower: Encoder | None = tower
+        self._dtype, self._pad_id, self._most = dtype, pad_id, max_positions_of(tower)
+        self._compiled: Any = None
+        self._compiling = threading.Lock()
+        self.vectors_name = "float32" if dtype == torch.float32 else f"openvino-{_precision(dtype)}"
+        self.name = f"OpenVINO, {_precision(dtype)}"
+
+    def run(self, batches: Iterable[Batch]) -> Iterator[tuple[list[int], np.ndarray]]:
+        """See Engine."""
+        idle: list[Any] = []
+        under_way: deque[tuple[list[int], Any, tuple[np.ndarray, np.ndarray]]] = deque()
+        try:
+            for places, rows in batches:
+                if not idle and not under_way:  # one more than there are threads, so that none waits for Python
+                    compiled = self._ready()
+                    idle = [compiled.create_infer_request() for _ in range(torch.get_num_threads() + 1)]
+                if not idle:
+                    yield self._finished(under_way, idle)
+                inputs = padded(rows, rounded_width(max(map(len, rows)), _OPENVINO_WIDTH_STEP, self._most), self._pad_id)
+                request = idle.pop()
+                request.start_async(inputs, share_inputs=True)
+                under_way.append((places, request, inputs))
+            while under_way:
+                yield self._finished(under_way, idle)
+        finally:
+            for _, request, _ in under_way:  # it reads arrays that would be gone
+                request.wait()
+
+    @staticmethod
+    def _finished(under_way: deque[tuple[list[int], Any, tuple[np.ndarray, np.ndarray]]], idle: list[Any]) -> tuple[list[int], np.ndarray]:
+        """The oldest batch, once it is done; its request is free for the next."""
+        places, request, _ = under_way[0]
+        request.wait()
+        vectors = np.array(request.get_output_tensor(0).data, dtype=np.float32)
+        under_way.popleft()
+        idle.append(request)
+        return places, vectors
+
+    def _ready(self) -> Any:
+        """The compiled tower; its float32 weights go as soon as there is one."""
+        with self._compiling:
+            if self._compiled is None:
+                assert self._pass is not None
+                assert self._tower is not None
+                self._compiled = _compile(self._pass, self._tower, self._dtype)
+                self._pass = self._tower = None
+            return self._compiled
+
+
+class Measured(BaseModel):
+    """Both engines on the same batch."""
+
+    model_config = ConfigDict(frozen=True, strict=True, allow_inf_nan=False)
+
+    torch_rate: float = Field(gt=0)
+    """Tokens a second."""
+    openvino_rate: float = Field(gt=0)
+    cosine: float
+    """The least between the two vectors of a row."""
+
+    @property
+    def gain(self) -> float:
+        """OpenVINO's rate over torch's."""
+        return self.openvino_rate / self.torch_rate
+
+    @property
+    def openvino_wins(self) -> bool:
+        """Whether it is quicker and says the same."""
+        return self.gain >= LEAST_GAIN and self.cosine >= LEAST_COSINE
+
+
+_MEASURED = TypeAdapter(dict[str, Measured])
+
+
+def openvino_engine(tower: Encoder, spec: CheckpointSpec, dtype: torch.dtype, pad_id: int) -> OpenVinoEngine | None:
+    """The engine for a float32 tower on a CPU; None where torch does it: where OpenVINO is missing or slower, and where vectors must equal the reference's.
+
+    Measures where it was not measured here before, some two seconds. Raises BadRequest where $QRAG_ENGINE asks for what there is not.
+    """
+    wanted = os.environ.get(ENGINE_VARIABLE, "")
+    if wanted not in ("", "torch", "openvino"):
+        raise BadRequest(f"{ENGINE_VARIABLE}={wanted!r} is no engine; choose torch or openvino, or leave it out")
+    installed = find_spec("openvino") is not None
+    if wanted == "openvino" and not installed:
+        raise BadRequest(f"{ENGINE_VARIABLE}=openvino, which is not installed; pip install openvino, or leave the variable out")
+    if wanted == "torch" or not installed or spec.vectors == "float32":
+        return None
+    engine = OpenVinoEngine(tower if dtype == torch.float32 else copy.deepcopy(tower), spec, dtype, pad_id)
+    if wanted == "openvino":
+        return engine
+    key = f"{processor()} | torch {torch.__version__} | openvino {version('openvino')} | {_precision(dtype)} | {_shape(tower)}"
+    measured = known_measurements().get(key)
+    if measured is None:
+        measured = _measure_and_keep(key, engine, tower, spec, dtype, pad_id)
+    if measured is None or not measured.openvino_wins:
+        return None
+    engine.name = f"{engine.name}, {measured.gain:.1f} times torch when it was measured here"
+    return engine
+
+
+def known_measurements() -> dict[str, Measured]:
+    """What was measured with this home folder; nothing where the file is missing or damaged."""
+    try:
+        return _MEASURED.validate_json((home() / MEASURED_FILE).read_bytes())
+    except (OSError, ValidationError):
+        return {}
+
+
+def _measure_and_keep(key: str, engine: OpenVinoEngine, tower: Encoder, spec: CheckpointSpec, dtype: torch.dtype, pad_id: int) -> Measured | None:
+    """None where OpenVINO can't compute this tower."""
+    ours = tower if dtype == torch.float32 else copy.deepcopy(tower).to(dtype)
+    theirs = TorchEngine(traced(partial(pooled_vectors, ours, spec), ours), ours, pad_id)
+    try:
+        measured = measure(theirs, engine, max_positions_of(tower), tower.config.vocab_size)
+    except Exception:  # whatever a foreign library makes of a foreign architecture
+        logging.getLogger(__name__).warning("OpenVINO can't compute this encoder, so torch does", exc_info=True)
+        return None
+    path = home() / MEASURED_FILE
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    with suppress(OSError):  # it would only be measured again
+        path.parent.mkdir(parents=True, exist_ok=True)
+        temporary.write_bytes(_MEASURED.dump_json({**known_measurements(), key: measured}, indent=1))
+        temporary.replace(path)
+    return measured
+
+
+def measure(torch_engine: Engine, openvino: Engine, max_positions: int, vocabulary: int) -> Measured:
+    """Both on the same rows, in turns; the best of some rounds, since what else a machine does only makes a round longer."""
+    n_rows, n_tokens = _PROBE[0], min(_PROBE[1], max_positions)
+    rows = ((np.arange(n_rows * n_tokens) * 7919) % vocabulary).reshape(n_rows, n_tokens).tolist()
+    seconds: dict[str, list[float]] = {"torch": [], "openvino": []}
+    vectors = {}
+    for _ in range(_ROUNDS + 1):
+        for name, engine in (("torch", torch_engine), ("openvino", openvino)):
+            began = time.perf_counter()
+            vectors[name] = np.concatenate([batch for _, batch in engine.run(_batches(rows, engine.batch_tokens // n_tokens))])
+            seconds[name].append(time.perf_counter() - began)
+    rates = {name: n_rows * n_tokens / min(rounds[1:]) for name, rounds in seconds.items()}  # the first one also compiles
+    cosines = (vectors["torch"] * vectors["openvino"]).sum(1) / np.linalg.norm(vectors["torch"], axis=1) / np.linalg.norm(vectors["openvino"], axis=1)
+    return Measured(torch_rate=rates["torch"], openvino_rate=rates["openvino"], cosine=float(cosines.min()))
+
+
+def _batches(rows: list[list[int]], size: int) -> Iterator[Batch]:
+    for lo in range(0, len(rows), size):
+        yield list(range(lo, min(lo + size, len(rows)))), rows[lo : lo + size]
+
+
+def _compile(plain: Pass, tower: Encoder, dtype: torch.dtype) -> Any:
+    """One stream a thread. Threads are not bound to cores: other processes may be on them."""
+    openvino = _quiet_openvino()
+    module, example = trace(plain, tower)
+    with torch.no_grad():
+        graph = openvino.convert_model(module, example_input=example, input=[openvino.PartialShape([-1, -1])] * len(example))
+    settings: dict[str, Any] = {
+        "INFERENCE_PRECISION_HINT": "bf16" if dtype == torch.bfloat16 else "f32",
+        "INFERENCE_NUM_THREADS": torch.get_num_threads(),
+        "NUM_STREAMS": torch.get_num_threads(),
+        "ENABLE_CPU_PINNING": False,
+    }
+    return openvino.Core().compile_model(graph, "CPU", settings)
+
+
+def _quiet_openvino() -> Any:
+    """The library without its telemetry: when imported, it would send its version and a number of this machine to its makers.
+
+    It does without the package that sends, so that package counts as missing.
+    """
+    sys.modules.setdefault("openvino_telemetry", None)  # type: ignore[arg-type]  # how the interpreter marks a module that must not be imported
+    import openvino
+
+    return openvino
+
+
+def _precision(dtype: torch.dtype) -> str:
+    return str(dtype).removeprefix("torch.")
+
+
+def _shape(tower: Encoder) -> str:
+    """What decides how long a tower takes."""
+    config = tower.config
+    return f"{config.model_type}, {config.num_hidden_layers} layers of {config.hidden_size}"
+
+
+@cache
+def processor() -> str:
+    """The processor's name."""
+    with suppress(OSError):
+        for line in Path("/proc/cpuinfo").read_text(encoding="ascii", errors="replace").splitlines():
+            if line.startswith("model name"):
+                return line.partition(":")[2].strip()
+    return platform.processor() or platform.machine()

@@ -1,0 +1,33 @@
+"""What tests of the Explore page read there and do there."""
+
+from __future__ import annotations
+
+import re
+
+from playwright.sync_api import Page, expect
+
+CARDS = "#qx-steps .qx-step"
+
+
+def run_id(page: Page) -> str:
+    """The run in the address."""
+    page.wait_for_url(re.compile(r"run=[0-9a-f]{32}"), timeout=20_000)
+    return re.search(r"run=([0-9a-f]{32})", page.url).group(1)
+
+
+def chosen(page: Page) -> list[int]:
+    """Chunk ids of the step cards."""
+    return [int(text.split()[1].replace(",", "")) for text in page.locator(f"{CARDS} .qx-step-head .qx-link").all_inner_texts()]
+
+
+def run(page: Page, n_steps: int = 4) -> None:
+    """Presses Run and waits for the end."""
+    page.locator("#qx-run").click()
+    expect(page.locator(CARDS)).to_have_count(n_steps, timeout=60_000)
+    expect(page.locator("#qx-steps .qx-stop")).to_contain_text("Stopped", timeout=30_000)
+
+
+def set_number(page: Page, control: str, value: float) -> None:
+    field = page.locator(f"{control} input[type=number]")
+    field.fill(str(value))
+    field.press("Tab")

@@ -1,0 +1,114 @@
+"""Explore, whole runs: other settings, the review, who sees a run, what a reload shows."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from playwright.sync_api import expect
+
+from core.encode.checkpoint import find_checkpoint, read_spec
+from tests.app.conftest import RunningApp, wait_ready
+from tests.app.explore_page import CARDS, chosen, run, run_id, set_number
+from tests.conftest import COUNTS, OpenPage
+
+
+def test_settings_mark_the_run_as_outdated_and_rerun_without_embedding(running_app: RunningApp, open_page: OpenPage) -> None:
+    page = open_page(running_app.url)
+    wait_ready(page)
+    run(page, n_steps=3)
+    size = _size_of_vectors(running_app.home)
+    page.locator("#qx-stops input").check()
+    page.locator("#qx-threshold input[type=number]").fill("0.6")
+    page.locator("#qx-threshold input[type=number]").press("Tab")
+    expect(page.locator("#qx-standing")).to_contain_text("threshold", timeout=10_000)
+    page.get_by_role("button", name="Run again").click()
+    expect(page.locator("#qx-steps .qx-stop")).to_contain_text("is below 0.60", timeout=30_000)
+    assert _size_of_vectors(running_app.home) == size
+
+
+def _size_of_vectors(home: Path) -> int:
+    return sum(path.stat().st_size for path in (home / "vectors").iterdir())
+
+
+def test_a_review_takes_back_what_a_later_choice_made_superfluous(running_app: RunningApp, open_page: OpenPage) -> None:
+    """Clara is told of twice and more: an earlier place is found first, then the last one, beside which the earlier is worth nothing."""
+    page = open_page(running_app.url)
+    wait_ready(page)
+    page.locator("#qx-question textarea").fill("Where is Clara?")
+    run(page, n_steps=2)
+    first, last = chosen(page)
+    stop, evidence = page.locator("#qx-steps .qx-stop"), page.locator("#qx-evidence .qx-link")
+    threshold = read_spec(find_checkpoint("narrative")).review_threshold
+    expect(stop).to_contain_text(f"Review: chunk {first:,} taken back, worth less than {threshold:.2f} beside the others.")
+    expect(page.locator(CARDS).first).to_contain_text("taken back")
+    expect(page.locator(CARDS).last).not_to_contain_text("taken back")
+    expect(evidence).to_have_text([f"chunk {last:,}"])
+    expect(page.locator("#qx-evidence")).to_contain_text("1 chunk taken back")
+
+    page.locator("#qx-back").click()  # before the end nothing was reviewed
+    expect(page.locator(CARDS)).to_have_count(1, timeout=20_000)
+    expect(page.locator(CARDS)).not_to_contain_text("taken back")
+    expect(evidence).to_have_text([f"chunk {first:,}"])
+
+    page.locator("#qx-more > button").click()
+    page.locator("#qx-reviews input").uncheck()
+    expect(page.locator("#qx-standing")).to_contain_text("review", timeout=10_000)
+    page.get_by_role("button", name="Run again").click()
+    expect(stop).to_contain_text("Stopped", timeout=30_000)
+    expect(stop).not_to_contain_text("Review")
+    expect(evidence).to_have_text([f"chunk {chunk_id:,}" for chunk_id in sorted((first, last))], timeout=20_000)
+
+
+def test_a_run_is_shared_beside_its_buttons(running_app: RunningApp, open_page: OpenPage) -> None:
+    page = open_page(running_app.url)
+    wait_ready(page)
+    run(page, n_steps=3)
+    share = page.locator("#qx-status").get_by_role("button", name="Share")
+    share.click()
+    expect(page.locator("#qx-sharing a")).to_have_text(f"{running_app.url}/?run={run_id(page)}", timeout=20_000)
+    page.locator("#qx-back").click()
+    expect(page.locator("#qx-sharing a")).to_have_count(0, timeout=20_000)
+
+
+def test_a_visitor_s_run_is_others_only_once_it_is_shared(public_app: RunningApp, open_page: OpenPage) -> None:
+    page, other = open_page(public_app.url), open_page(public_app.url)
+    wait_ready(page)
+    page.locator("#qx-run").click()
+    expect(page.locator("#qx-steps .qx-stop")).to_contain_text("Stopped", timeout=60_000)
+    sharing = page.locator("#qx-sharing")
+    page.locator("#qx-status").get_by_role("button", name="Share").click()
+    expect(sharing).to_contain_text("Whoever has the link", timeout=20_000)
+    other.goto(f"{public_app.url}/?run={run_id(page)}")
+    expect(other.locator("#qx-notice")).to_contain_text("there is no run", timeout=60_000)
+    sharing.get_by_role("button", name="Share it").click()
+    expect(sharing.locator("a")).to_have_text(re.compile(r"\?run=[0-9a-f]{32}$"), timeout=20_000)
+    other.goto(sharing.locator("a").inner_text())
+    expect(other.locator(CARDS)).to_have_count(page.locator(CARDS).count(), timeout=60_000)
+
+
+def test_what_streams_in_is_what_a_reload_shows(running_app: RunningApp, open_page: OpenPage) -> None:
+    """Panels that grow and shrink while a run streams end up as the log has them."""
+    page = open_page(running_app.url)
+    errors: list[str] = []
+    page.on("console", lambda message: errors.append(message.text) if message.type == "error" else None)
+    wait_ready(page)
+    for seed in range(10, 10 + COUNTS.streams):
+        set_number(page, "#qx-budget", 8)
+        set_number(page, "#qx-temperature", 0.1)
+        page.locator("#qx-stops input").uncheck()
+        if not page.locator("#qx-seed input").is_visible():
+            page.get_by_role("button", name="More settings").click()
+        set_number(page, "#qx-seed", seed)
+        before = page.url.partition("run=")[2] or "none"
+        page.locator("#qx-run").click()
+        page.wait_for_function("old => /run=/.test(location.search) && !location.search.includes(old)", arg=before, timeout=30_000)
+        expect(page.locator("#qx-steps .qx-stop")).to_contain_text("Stopped", timeout=60_000)
+        expect(page.locator("#qx-answer .qx-answer-text")).to_be_visible(timeout=30_000)  # a reload before would tear the stream
+        shown = {panel: page.locator(panel).inner_text() for panel in ("#qx-steps", "#qx-evidence", "#qx-reading")}
+        assert len(chosen(page)) == 8
+        page.reload()
+        wait_ready(page)
+        expect(page.locator(CARDS)).to_have_count(8, timeout=30_000)
+        assert {panel: page.locator(panel).inner_text() for panel in shown} == shown
+    assert errors == []

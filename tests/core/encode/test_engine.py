@@ -1,0 +1,178 @@
+"""OpenVINO beside torch: the same vectors, chosen where it was measured to be quicker, silent, and not there where it is not needed."""
+
+from __future__ import annotations
+
+import gc
+import os
+import shutil
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from core.encode.checkpoint import find_checkpoint, load_towers, max_positions_of, read_spec, write_spec
+from core.encode.encoder import DualEncoder, compute_dtype
+from core.encode.engine import ENGINE_VARIABLE, MEASURED_FILE, Batch, OpenVinoEngine, TorchEngine, known_measurements
+from core.encode.forward import pooled_vectors
+from core.errors import BadRequest
+
+TEXTS = [" ".join(["mary", "went", "to", "the", "garden", "."][: 1 + i % 6] * (1 + i % 11)) for i in range(300)]
+
+
+@pytest.fixture(autouse=True)
+def own_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A home folder in which nothing was measured, and nothing asked for."""
+    monkeypatch.setenv("QRAG_HOME", str(tmp_path / "home"))
+    monkeypatch.delenv(ENGINE_VARIABLE, raising=False)
+    return tmp_path / "home"
+
+
+@pytest.fixture
+def served(tiny_checkpoints: dict[str, Path], tmp_path: Path) -> Path:
+    """A tiny checkpoint with a tower a side, whose vectors are stored in half precision, as ours are."""
+    folder = Path(shutil.copytree(tiny_checkpoints["none"], tmp_path / "served"))
+    write_spec(folder, read_spec(folder).model_copy(update={"vectors": "float16"}))
+    return folder
+
+
+def engines(folder: Path, dtype: torch.dtype) -> tuple[TorchEngine, OpenVinoEngine]:
+    """Both, over towers of their own."""
+    spec = read_spec(folder)
+    ours, theirs = (load_towers(folder, spec).action for _ in range(2))
+    ours = ours.to(dtype)
+    return TorchEngine(partial(pooled_vectors, ours, spec), ours, 0), OpenVinoEngine(theirs, spec, dtype, 0)
+
+
+def rows(n_batches: int, most: int) -> list[Batch]:
+    """Batches of four rows of any length."""
+    rng = np.random.default_rng(0)
+    lengths = rng.integers(1, most + 1, size=(n_batches, 4))
+    return [(list(range(4 * i, 4 * i + 4)), [rng.integers(5, 30, size=n).tolist() for n in batch]) for i, batch in enumerate(lengths)]
+
+
+def cosines(ours: np.ndarray, theirs: np.ndarray) -> np.ndarray:
+    return np.asarray((ours * theirs).sum(1) / np.linalg.norm(ours, axis=1) / np.linalg.norm(theirs, axis=1))
+
+
+@pytest.mark.parametrize(("dtype", "tolerance"), [(torch.float32, 1e-6), (torch.bfloat16, 1e-2)])
+def test_both_engines_give_the_same_vectors_in_the_same_order(served: Path, dtype: torch.dtype, tolerance: float) -> None:
+    """More batches than are under way at once, up to the whole window; the float32 weights that were handed over are gone by then."""
+    ours, theirs = engines(served, dtype)
+    batches = rows(40, max_positions_of(load_towers(served, read_spec(served)).action))
+    next(theirs.run(batches))
+    gc.collect()
+    expected, got = list(ours.run(batches)), list(theirs.run(batches))
+    assert [places for places, _ in got] == [places for places, _ in batches]
+    for (_, one), (_, other) in zip(expected, got, strict=True):
+        np.testing.assert_allclose(other, one, atol=tolerance * np.abs(one).max())
+    assert ours.vectors_name == ("float32" if dtype == torch.float32 else "bfloat16")
+    assert theirs.vectors_name == ("float32" if dtype == torch.float32 else "openvino-bfloat16")
+
+
+def test_a_run_that_is_left_disturbs_no_other(served: Path) -> None:
+    """Somebody cancels while batches are under way, and two threads embed at once."""
+    _, engine = engines(served, torch.float32)
+    batches = rows(30, 40)
+    expected = np.concatenate([vectors for _, vectors in engine.run(batches)])
+    for n in (0, 1, 5):
+        left = engine.run(batches)
+        for _ in range(n):
+            next(left)
+        left.close()
+    with ThreadPoolExecutor(2) as threads:
+        runs = list(threads.map(lambda _: np.concatenate([vectors for _, vectors in engine.run(batches)]), range(4)))
+    for vectors in runs:
+        np.testing.assert_allclose(vectors, expected, atol=1e-6)
+    assert list(engine.run([])) == []
+
+
+def test_what_ships_keeps_its_vectors_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Vectors of two engines share a file only where they are the same; states are torch's in any case."""
+    encoders = []
+    for asked in ("torch", "openvino"):
+        monkeypatch.setenv(ENGINE_VARIABLE, asked)
+        encoders.append(DualEncoder(find_checkpoint("base"), "cpu"))
+    ours, theirs = encoders
+    assert cosines(ours.encode_chunks(TEXTS), theirs.encode_chunks(TEXTS)).min() > (0.999999 if ours.dtype == torch.float32 else 0.999)
+    assert (ours.vector_fingerprint == theirs.vector_fingerprint) == (ours.dtype == torch.float32)
+    assert ours.fingerprint == theirs.fingerprint
+    assert (ours.engine.split(",")[0], theirs.engine.split(",")[0]) == ("torch", "OpenVINO")
+    states = [ours.state_tokens("where is mary?", ["mary went to the garden."])]
+    np.testing.assert_array_equal(ours.encode_states(states), theirs.encode_states(states))
+
+
+def test_it_is_measured_once_and_the_quicker_one_is_taken(served: Path, own_home: Path) -> None:
+    first = DualEncoder(served, "cpu")
+    (key,), path = known_measurements(), own_home / MEASURED_FILE
+    measured = known_measurements()[key]
+    assert measured.cosine > 0.999
+    assert first.engine.startswith("OpenVINO" if measured.openvino_wins else "torch")
+    assert "2 layers of 32" in key
+    for openvino_rate, cosine, engine in ((300, 1.0, "OpenVINO"), (105, 1.0, "torch"), (300, 0.99, "torch")):
+        kept = f'{{"{key}": {{"torch_rate": 100.0, "openvino_rate": {openvino_rate}.0, "cosine": {cosine}}}}}'
+        path.write_text(kept)
+        encoder = DualEncoder(served, "cpu")
+        assert encoder.engine.startswith(engine)
+        assert ("3.0 times torch" in encoder.engine) == (engine == "OpenVINO")
+        assert path.read_text() == kept
+        assert np.isfinite(encoder.encode_chunks(TEXTS[:3])).all()
+
+
+@pytest.mark.parametrize("damage", ["", "{", "[]", '{"a": {"torch_rate": -1.0, "openvino_rate": 1.0, "cosine": 1.0}}', "\x00"])
+def test_a_damaged_file_is_measured_anew(served: Path, own_home: Path, damage: str) -> None:
+    own_home.mkdir()
+    (own_home / MEASURED_FILE).write_text(damage)
+    DualEncoder(served, "cpu")
+    assert len(known_measurements()) == 1
+    assert [path.name for path in own_home.iterdir()] == [MEASURED_FILE]
+
+
+def test_a_home_that_can_not_be_written_costs_a_measurement_only(served: Path, own_home: Path) -> None:
+    own_home.touch()
+    assert np.isfinite(DualEncoder(served, "cpu").encode_chunks(["mary"])).all()
+
+
+@pytest.mark.parametrize("asked", ["", "openvino", "torch"])
+def test_imported_checkpoints_stay_with_torch_in_float32(
+    tiny_checkpoints: dict[str, Path], own_home: Path, monkeypatch: pytest.MonkeyPatch, asked: str
+) -> None:
+    monkeypatch.setenv(ENGINE_VARIABLE, asked)
+    encoder = DualEncoder(tiny_checkpoints["relative10"], "cpu")
+    assert encoder.engine == "torch, float32"
+    assert not own_home.exists()
+
+
+def test_the_engine_may_be_named(served: Path, own_home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    precision = str(compute_dtype(read_spec(served), torch.device("cpu"))).removeprefix("torch.")
+    for asked, name in (("torch", "torch"), ("openvino", "OpenVINO")):
+        monkeypatch.setenv(ENGINE_VARIABLE, asked)
+        assert DualEncoder(served, "cpu").engine == f"{name}, {precision}"
+    monkeypatch.setenv(ENGINE_VARIABLE, "abacus")
+    with pytest.raises(BadRequest, match=r"QRAG_ENGINE='abacus' is no engine; choose torch or openvino"):
+        DualEncoder(served, "cpu")
+    assert not own_home.exists()
+
+
+def test_the_library_is_loaded_with_the_first_chunks_and_reports_to_nobody(served: Path) -> None:
+    """A process of its own, whose home would hold the identity that the library's telemetry makes for a machine."""
+    script = f"""
+import sys
+from pathlib import Path
+from core.encode.encoder import DualEncoder
+encoder = DualEncoder(Path({str(served)!r}), "cpu")
+encoder.encode_states([encoder.state_tokens("where?", [])])
+print("openvino" in sys.modules)
+encoder.encode_chunks(["mary"])
+print("openvino" in sys.modules, "openvino_telemetry.main" in sys.modules)
+"""
+    person = served.parent / "person"
+    person.mkdir()
+    environment = {**os.environ, ENGINE_VARIABLE: "openvino", "HOME": str(person)}
+    done = subprocess.run([sys.executable, "-c", script], env=environment, capture_output=True, text=True, check=True, timeout=300)
+    assert done.stdout.split() == ["False", "True", "False"]
+    assert not list(person.iterdir())
