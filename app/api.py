@@ -368,8 +368,8 @@ class Operations:
         Args:
             document_id: Of an open document, see open_document.
             query: The question.
-            methods: Any of qrag (the document's own agent), qrag:NAME (another agent), hybrid, topk, bm25, threshold, multistep, sparc; null for the usual
-                ones.
+            methods: Any of qrag (the document's own agent), qrag:NAME (another agent), hybrid, topk, bm25, threshold, multistep, resrag, sparc; null for
+                the usual ones.
             k: Chunks of every method; null for the agent's budget.
             own_stop: true lets agents stop by their own threshold, at k at the latest; the others take as many as the first agent.
             visitor: Your key of 32 hex digits where the app is public; else empty.
@@ -418,7 +418,7 @@ class Operations:
 
         Args:
             text: Part of the question.
-            method: qrag, hybrid, topk, bm25, threshold, multistep or sparc.
+            method: qrag, hybrid, topk, bm25, threshold, multistep, resrag or sparc.
             checkpoint: Name of the agent.
             document: The document's SHA-256, or part of its title.
             status: running, complete, cancelled or failed.

@@ -24,12 +24,12 @@ from core.config import EpisodeConfig
 from core.events import Trace
 from core.experiments.page import review_words
 from core.qrag.influence import Influence
-from core.retrievers import Bm25, Hybrid, Threshold, TopK, cut_short
+from core.retrievers import Bm25, EvidenceSet, Hybrid, Threshold, TopK, cut_short
 from core.sparc.retriever import SPARC, SparcRetriever
 from core.tiles import tile
 from core.types import Workspace
 
-SCORE_NAMES = {method.name: method.score_name for method in (TopK, Threshold, Bm25, Hybrid, SparcRetriever)}
+SCORE_NAMES = {method.name: method.score_name for method in (TopK, Threshold, Bm25, Hybrid, EvidenceSet, SparcRetriever)}
 """What the scores of a method are; agents have Q."""
 SENTENCES = {
     "qrag": "A trained agent: after each choice it reads question and chosen chunks again and values every chunk anew (Q-RAG section 3)",
@@ -37,6 +37,7 @@ SENTENCES = {
     "hybrid": "Top-k and BM25 in one sum, all at once: the cosine with the question, and a bonus for sharing its rare words",
     "bm25": "The chunks that share the rarest words with the question, all at once; no encoder",
     "threshold": "Every chunk whose cosine with the question reaches the encoder's threshold, best first, however many",
+    "resrag": "The smallest set over all documents that should answer, chosen at once by a small policy trained for answer and cost; it may take fewer",
     SPARC: "Branches look for different things at once, round after round, and share a note (SPARC-RAG section 3); these are the chunks of its final note",
     "multistep": "The untrained encoder step by step, as the agent goes: shows what steps alone bring, without training",
 }

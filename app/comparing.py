@@ -39,7 +39,15 @@ from core.variant import Change, TryOut, try_out
 
 AGENT = "qrag:"
 """Begins the key of an agent's method; the checkpoint's name follows."""
-METHOD_NAMES = {"hybrid": "hybrid", "topk": "top-k", "bm25": "BM25", "threshold": "threshold", "multistep": "multi-step", SPARC: "SPARC-RAG"}
+METHOD_NAMES = {
+    "hybrid": "hybrid",
+    "topk": "top-k",
+    "bm25": "BM25",
+    "threshold": "threshold",
+    "multistep": "multi-step",
+    "resrag": "RES-RAG",
+    SPARC: "SPARC-RAG",
+}
 """Methods besides the agents, as they are called on the page."""
 EPISODES = ("qrag", "multistep")
 """Methods that look again after each choice, as runs call them."""

@@ -22,7 +22,7 @@ from benchmarks.__main__ import main as benchmarks
 from core.cli import main as core
 
 ROOT = Path(__file__).resolve().parents[1]
-DOCUMENTS = (ROOT / "docs" / "results.md", ROOT / "docs" / "answers.md", ROOT / "docs" / "sparc.md")
+DOCUMENTS = tuple(ROOT / "docs" / name for name in ("results.md", "answers.md", "sparc.md", "resrag.md"))
 MADE = ROOT / "results" / "made.json"
 """Hash of each command, see `fingerprint`; written by `python -m benchmarks.tables`."""
 _STARTS = (*(ROOT / "core" / "studies").glob("*.py"), *(ROOT / "core").glob("*/rows.py"), ROOT / "core" / "svg.py")

@@ -10,6 +10,8 @@ from typing import Any
 
 from core.answer.evidence import EvidenceAnswer
 from core.events import StepTaken, Trace
+from core.resrag.action import action_json, action_of
+from core.retrievers import EvidenceSet
 from core.types import Workspace
 
 
@@ -49,7 +51,8 @@ def _step_json(step: StepTaken, full: bool) -> dict[str, Any]:
 
 
 def method_json(trace: Trace, workspace: Workspace, milliseconds: float, answer: EvidenceAnswer | None = None) -> dict[str, Any]:
-    """One method's entry of `compare --json`; `answer` is its text, null where the evidence holds none or nobody read it."""
+    """One method's entry of `compare --json`; `answer` is its text, null where the evidence holds none or nobody read it. A set has its action, too."""
+    action = {"action": action_json(action_of(trace.chosen, workspace.borders))} if trace.started.method == EvidenceSet.name else {}
     return {
         "evidence": list(trace.evidence),
         "ranked": [{"chunk_id": step.chunk_id, "score": step.q_value} for step in trace.steps],
@@ -57,4 +60,5 @@ def method_json(trace: Trace, workspace: Workspace, milliseconds: float, answer:
         "answer_reliable": None if answer is None else answer.reliable,
         "n_tokens": sum(workspace[chunk_id].n_tokens for chunk_id in trace.evidence),
         "milliseconds": round(milliseconds, 3),
+        **action,
     }

@@ -1,4 +1,4 @@
-"""The one protocol of all retrieval methods, and the simple ones: dense top-k, cosine threshold, BM25, and hybrid of the first and last.
+"""The one protocol of all retrieval methods, and the simple ones: dense top-k, cosine threshold, BM25, hybrid of the first and last, and RES-RAG's sets.
 
 Every method turns (query, corpus, config) into the same events, scores of all chunks included, so that one view, one log and one
 comparison serve them all. A method that looks once shows the same scores at each of its steps.
@@ -21,6 +21,8 @@ from core.events import Event, RunStarted, StepScores, StepTaken, Stopped, Trace
 from core.index import Searchable
 from core.qrag.agent import Agent, Episode
 from core.qrag.planner import plan
+from core.resrag.features import WORD_WEIGHT, cosines_of, look
+from core.resrag.policy import LEAST_CHANCE, EvidencePolicy, load_policy, most_probable_set
 from core.words import words_of
 
 
@@ -127,14 +129,12 @@ class Bm25:
 
 
 class Hybrid:
-    """Cosine and words in one sum: cosine + WORD_WEIGHT * BM25 / (largest BM25 of the query over the corpus).
+    """Cosine and words in one sum: cosine + WORD_WEIGHT * BM25 / (largest BM25 of the query over the corpus), one weight for all documents.
 
     The words' part is 0 for all chunks where none shares a word with the query.
     """
 
     name, score_name = "hybrid", "cosine + words"
-    WORD_WEIGHT = 0.3
-    """One weight for all documents."""
 
     def __init__(self, encoder: DualEncoder) -> None:
         self.encoder = encoder
@@ -144,16 +144,39 @@ class Hybrid:
         _check(query, corpus, config)
         words = corpus.words  # counting them is no part of a search's time
         started = time.perf_counter()
-        scores = _cosines(self.encoder, query, corpus) + np.float32(self.WORD_WEIGHT) * words.shares(words_of(query))
+        scores = _cosines(self.encoder, query, corpus) + np.float32(WORD_WEIGHT) * words.shares(words_of(query))
         yield from one_look_events(self.name, self.encoder.spec.name, query, corpus, config, scores, _ranked(scores, config), started)
+
+
+class EvidenceSet:
+    """RES-RAG's light policy: the most probable set of chunks over all documents, at most as many as the budget, see `core.resrag`.
+
+    `config.stop_threshold` is the chance above which a chunk is taken, by default that of being likelier taken than not; the run's own configuration says
+    so. A set may be empty.
+    """
+
+    name, score_name = "resrag", "chance"
+
+    def __init__(self, encoder: DualEncoder, policy: EvidencePolicy | None = None) -> None:
+        """policy: the one that ships by default. Raises BadCheckpoint."""
+        self.encoder, self.policy = encoder, policy or load_policy()
+
+    def retrieve(self, query: str, corpus: Searchable, config: EpisodeConfig) -> Iterator[Event]:
+        """See `Retriever`."""
+        _check(query, corpus, config)
+        least = LEAST_CHANCE if config.stop_threshold is None else config.stop_threshold
+        config = config.with_(stop_threshold=least)
+        _ = corpus.words  # counting them is no part of a search's time
+        started = time.perf_counter()
+        chances = self.policy.chances(look(query, corpus, self.encoder).with_budget(config.step_budget))
+        taken = most_probable_set(chances, config.step_budget, least, config.forbidden)
+        left = most_probable_set(chances, len(taken) + 1, -1.0, config.forbidden)[len(taken) :] if len(taken) < config.step_budget else []
+        yield from one_look_events(self.name, self.encoder.spec.name, query, corpus, config, chances, taken, started, left[0] if left else None)
 
 
 def _cosines(encoder: DualEncoder, query: str, corpus: Searchable) -> np.ndarray:
     """(N,) float32 cosine of the query with every chunk."""
-    vector = encoder.encode_states([encoder.state_tokens(query, [])])[0]
-    norms = np.maximum(corpus.index.norms * float(np.linalg.norm(vector)), 1e-12)
-    cosines: np.ndarray = (corpus.index.q_values(vector, np.zeros(len(corpus))) / norms).astype(np.float32)
-    return cosines
+    return cosines_of(encoder.encode_states([encoder.state_tokens(query, [])])[0], corpus)
 
 
 def _check(query: str, corpus: Searchable, config: EpisodeConfig) -> None:
@@ -213,7 +236,7 @@ def retrieve_all(retriever: Retriever, episodes: Sequence[Episode]) -> list[Trac
     return [fold(own) for own in events]
 
 
-METHODS = ("qrag", "topk", "bm25", "hybrid", "threshold", "multistep")
+METHODS = ("qrag", "topk", "bm25", "hybrid", "threshold", "multistep", "resrag")
 
 
 def build_retriever(name: str, agent: DualEncoder, plain: DualEncoder) -> tuple[Retriever, DualEncoder]:
@@ -231,4 +254,6 @@ def build_retriever(name: str, agent: DualEncoder, plain: DualEncoder) -> tuple[
             return Bm25(), plain
         case "hybrid":
             return Hybrid(plain), plain
+        case "resrag":
+            return EvidenceSet(plain), plain
     raise BadRequest(f"method {name!r} does not exist; choose among {', '.join(METHODS)}")

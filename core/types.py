@@ -159,3 +159,12 @@ def workspace_of_chunks(chunks: Sequence[str], n_tokens: np.ndarray, title: str 
         heading_paths=((),),
     )
     return Workspace((Document(title, separator.join(chunks), "chunks"),), (table,))
+
+
+def join_workspaces(parts: Sequence[Workspace]) -> Workspace:
+    """The documents of several workspaces as one list, in order."""
+    return Workspace(
+        tuple(document for part in parts for document in part.documents),
+        tuple(table for part in parts for table in part.tables),
+        tuple(config for part in parts for config in (part.configs or (None,) * len(part.tables))),
+    )

@@ -34,7 +34,7 @@ def answer_rows(names: Sequence[str], study: AnswerStudy, args: argparse.Namespa
         about = {"split": args.split, "length": task_length(name, args.length), "seed": args.seed}
         for kind in study.evidence:
             called, evidence_of = (GOLD, gold_evidence) if kind == GOLD else _retrieved(kind, task, subjects.of(kind, name), args)
-            yield from evaluate_answers(reader, task.examples, evidence_of, _told_by(progress_printer(f"{name} from {called}")), evidence=called, **about)
+            yield from evaluate_answers(reader, task.examples, evidence_of, told_by(progress_printer(f"{name} from {called}")), evidence=called, **about)
 
 
 class _Subjects:
@@ -64,5 +64,6 @@ def _retrieved(kind: str, task: TaskSet, subject: Subject, args: argparse.Namesp
     return spec.name if kind == "qrag" else kind, lambda example: chosen[example.id]
 
 
-def _told_by(report: Progress) -> Callable[[int, int], None]:
+def told_by(report: Progress) -> Callable[[int, int], None]:
+    """What reports questions done, of how many, as progress."""
     return lambda done, total: report(EvaluationProgress("retrieving", done, total, None))

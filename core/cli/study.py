@@ -13,21 +13,26 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
+from core.answer.reader import load_reader
 from core.answer.rows import AnswerRow, answer_line, read_answers
-from core.cli.answers import answer_rows
+from core.cli.answers import answer_rows, told_by
 from core.cli.common import progress_printer
 from core.cli.evaluation import add_data_flags, load_subject, load_task_examples, task_length
 from core.cli.flags import add_llm_flags
 from core.cli.sparc import sparc_rows
 from core.config import EpisodeConfig
+from core.encode.encoder import load_encoder
 from core.errors import BadRequest
 from core.evaluate.documents import DocumentRow, read_document_rows
+from core.evaluate.frontier import FrontierRow, frontier_line, read_frontier
 from core.evaluate.joining import join_chunks
 from core.evaluate.rows import EpisodeRow, read_rows, row_line
 from core.evaluate.run import BATCH, Setting, evaluate
 from core.experiments.atomic import write_whole
+from core.frontier import frontier_methods, frontier_questions, frontier_rows
+from core.resrag.policy import SHIPPED
 from core.sparc.rows import SparcRow, read_sparc_rows, sparc_line
-from core.studies.registry import STUDIES, AnswerStudy, DocumentStudy, RowStudy, SparcStudy, TrainingStudy, Variation
+from core.studies.registry import STUDIES, AnswerStudy, DocumentStudy, FrontierStudy, RowStudy, SparcStudy, TrainingStudy, Variation
 from core.studies.report import Report, markdown
 from core.studies.trainings import read_training, trainings_in
 from core.svg import svg
@@ -45,6 +50,7 @@ def add_study_flags(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--lengths", metavar="TOKENS,...", help="only these of the study's lengths")
     parser.add_argument("--checkpoint", metavar="NAME_OR_DIR")
     parser.add_argument("--reader", type=Path, metavar="DIR", help="who answers (default: the reader that ships)")
+    parser.add_argument("--policy", type=Path, nargs="+", default=[SHIPPED], metavar="DIR", help="policies of RES-RAG (default: the one that ships)")
     add_llm_flags(parser)
     parser.add_argument("--step-budget", type=int, metavar="N", help="T (default: the study's, or the task's)")
     parser.add_argument("--seed", type=int, default=0, metavar="N")
@@ -65,6 +71,8 @@ def run_study(args: argparse.Namespace) -> int:
             report = study.report(_document_rows(args))
         case SparcStudy():
             report = study.report(_sparc_rows(study, args))
+        case FrontierStudy():
+            report = study.report(_frontier_rows(study, args))
         case _:
             report = study.report(_rows(study, args))
     sys.stdout.write(markdown(report))
@@ -113,6 +121,20 @@ def _sparc_rows(study: SparcStudy, args: argparse.Namespace) -> list[SparcRow]:
         return read_sparc_rows(args.rows)
     rows = sparc_rows(study, args)
     _keep(args.rows, map(sparc_line, rows))
+    return rows
+
+
+def _frontier_rows(study: FrontierStudy, args: argparse.Namespace) -> list[FrontierRow]:
+    if args.rows is not None and args.rows.exists():
+        return read_frontier(args.rows)
+    encoder = load_encoder("base", args.device)
+    reader = load_reader(args.reader, args.device) if args.reader else load_reader(device=args.device)
+    methods = frontier_methods(encoder, args.policy)
+    rows: list[FrontierRow] = []
+    for name in args.tasks or study.tasks:
+        questions = frontier_questions(name, args.n or study.n, encoder.tokenizer, args.data)
+        rows += frontier_rows(questions, encoder, reader, methods, told_by(progress_printer(name)))
+    _keep(args.rows, map(frontier_line, rows))
     return rows
 
 

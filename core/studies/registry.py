@@ -11,6 +11,7 @@ from typing import Any
 
 from core.answer.rows import AnswerRow
 from core.evaluate.documents import DocumentRow
+from core.evaluate.frontier import FrontierRow
 from core.evaluate.rows import EpisodeRow
 from core.sparc.evaluation import SparcVariation
 from core.sparc.events import SparcConfig, Strategy
@@ -18,6 +19,7 @@ from core.sparc.rows import SparcRow
 from core.studies import stopping, sweeps, trainings
 from core.studies.answers import answers
 from core.studies.documents import documents
+from core.studies.frontier import frontier
 from core.studies.report import Report
 from core.studies.scores import scores
 from core.studies.sparc import sparc
@@ -97,13 +99,25 @@ class SparcStudy:
     """Questions of each set by default; all of its paragraphs are searched."""
 
 
+@dataclass(frozen=True, kw_only=True)
+class FrontierStudy:
+    """A study of what evidence costs and brings."""
+
+    summary: str
+    report: Callable[[Sequence[FrontierRow]], Report]
+    tasks: tuple[str, ...]
+    """By default."""
+    n: int
+    """Questions of each set by default."""
+
+
 def _baseline(method: str, *strategies: Strategy, width: int = 3) -> SparcVariation:
     return SparcVariation(method=method, config=SparcConfig(strategies=strategies, width=width))
 
 
 _VANILLA = (_baseline("vanilla", "dense"), _baseline("vanilla", "bm25"), _baseline("vanilla", "qrag"))
 
-STUDIES: dict[str, RowStudy | TrainingStudy | AnswerStudy | DocumentStudy | SparcStudy] = {
+STUDIES: dict[str, RowStudy | TrainingStudy | AnswerStudy | DocumentStudy | SparcStudy | FrontierStudy] = {
     "documents": DocumentStudy(summary="methods side by side on questions about whole documents, rows by evaluate-documents", report=documents),
     "scores": RowStudy(summary="every evaluation in one line", report=scores, tasks=("qa1", "qa2", "qa3", "qa4", "qa5"), step_budget=4),
     "methods": RowStudy(
@@ -179,6 +193,12 @@ STUDIES: dict[str, RowStudy | TrainingStudy | AnswerStudy | DocumentStudy | Spar
         summary="the plain question in round 1 against rewrites",
         report=sparc,
         variations=tuple(SparcVariation(config=SparcConfig(width=2, first_round=first), depths=(1, 2, 4)) for first in ("question", "rewrite")),
+    ),
+    "frontier": FrontierStudy(
+        summary="answers and support against evidence tokens: top-k, hybrid, threshold and RES-RAG at every size (RES-RAG table 3, figure 4)",
+        report=frontier,
+        tasks=("hotpotqa", "nq", "conditionalqa", "natural"),
+        n=100,
     ),
     "curves": TrainingStudy(summary="learning curves (figure 6)", report=trainings.curves),
     "ablations": TrainingStudy(summary="parts of the method left out (table 3)", report=trainings.ablations),

@@ -149,8 +149,8 @@ def test_a_comparison_gives_the_columns_and_their_runs(operations: Operations, d
             row["chunk_id"] for row in reply["methods"][name]["ranked"]
         ]
     assert len(operations.compare(document, QUERY)["run_ids"]) == 4
-    with pytest.raises(BadRequest, match=r"'resrag' is not on offer; choose among qrag:tiny"):
-        operations.compare(document, QUERY, ["resrag"])
+    with pytest.raises(BadRequest, match=r"'dense' is not on offer; choose among qrag:tiny"):
+        operations.compare(document, QUERY, ["dense"])
 
 
 def test_runs_are_found_read_and_exported(operations: Operations, document: str, tmp_path: Path) -> None:

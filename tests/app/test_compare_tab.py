@@ -24,6 +24,7 @@ from app.services import Labelled, OpenDocuments, Services
 from app.session import Session
 from app.settings import Settings
 from app.tabs.compare import CompareTab
+from core.comparison import comparison_json
 from core.config import CHUNKERS
 from core.cuts import chunks_of, share_found, sizes_for, spans_of
 from core.encode.checkpoint import read_spec
@@ -89,6 +90,22 @@ def test_columns_are_logged_runs_that_explore_opens(comparisons: Comparisons, se
     assert len(services.corpora.all()) == before + 1, "the base encoder's vectors were opened once"
 
 
+def test_an_evidence_set_is_a_column_like_the_others(comparisons: Comparisons, services: Services, documents: OpenDocuments) -> None:
+    place, columns = compared(comparisons, documents, ComparisonOrder(QUERY, ("topk", "resrag"), 3))
+    assert [column.name for column in columns] == ["top-k", "RES-RAG"]
+    run = columns[1].run
+    assert run is not None
+    assert len(run.trace.chosen) <= 3
+    session = Explorer(services).attach(run.run_id)
+    again = services.runs.get(session.run)
+    assert again is not None
+    assert (again.trace.started.method, again.trace.chosen) == ("resrag", run.trace.chosen)
+    exported = comparison_json(QUERY, [column.column for column in columns], documents.workspace)["methods"]
+    assert sorted(exported["RES-RAG"]["action"]["Document_1"]) == [chunk_id + 1 for chunk_id in run.trace.evidence]
+    assert "action" not in exported["top-k"]
+    assert "chance" in json.dumps(view.results(place, columns))
+
+
 def test_agents_stop_by_themselves_only_when_asked_to(comparisons: Comparisons, services: Services, documents: OpenDocuments) -> None:
     free = fold(documents.agent.run(QUERY, documents.corpus, documents.agent.spec.episode_config(step_budget=4, stop_threshold=None)))
     worth = sorted((step.state_value for step in free.steps), reverse=True)
@@ -122,7 +139,7 @@ def test_a_cancel_keeps_the_columns_that_were_there(comparisons: Comparisons, se
     [
         (ComparisonOrder("  ", EVERY), "the question is empty"),
         (ComparisonOrder(QUERY, ()), "no method is chosen"),
-        (ComparisonOrder(QUERY, ("topk", "resrag")), "'resrag' is not on offer"),
+        (ComparisonOrder(QUERY, ("topk", "dense")), "'dense' is not on offer"),
         (ComparisonOrder(QUERY, ("qrag:nobody",)), "'nobody' is not on offer"),
         (ComparisonOrder(QUERY, EVERY, 0), "0 chunks each must be between 1 and 12"),
         (ComparisonOrder(QUERY, EVERY, 13), "13 chunks each must be between 1 and 12"),

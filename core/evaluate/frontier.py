@@ -1,0 +1,62 @@
+"""What evidence costs and what it brings: a row a question and method, over all sizes of evidence that the method was given.
+
+A row holds scores by setting, not texts. Pure functions of rows.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+
+from pydantic import ConfigDict, TypeAdapter
+from pydantic.dataclasses import dataclass
+
+from core.evaluate.rows import read_lines
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, config=ConfigDict(extra="forbid", allow_inf_nan=False))
+class FrontierRow:
+    """One question through one method at every setting; the tuples after `settings` have a value for each of these."""
+
+    task: str
+    id: str
+    method: str
+    policy: str
+    """Name of the RES-RAG policy; empty for other methods."""
+    reader: str
+    n_documents: int
+    n_chunks: int
+    settings: tuple[float, ...]
+    """Largest number of chunks; for the threshold its cosine."""
+    tokens: tuple[int, ...]
+    """Of the evidence, counted by the encoder's tokenizer."""
+    chunks: tuple[int, ...]
+    f1: tuple[float, ...]
+    """Of the answer read from it; an empty one has 0."""
+    em: tuple[float, ...]
+    recall: tuple[float, ...]
+    """Share of the support among the evidence."""
+    support_f1: tuple[float, ...]
+
+
+_ROW = TypeAdapter(FrontierRow)
+
+
+def frontier_line(row: FrontierRow) -> str:
+    """One line of JSON, newline included."""
+    return json.dumps(asdict(row), ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def read_frontier(path: Path) -> list[FrontierRow]:
+    """The rows of a file, gzipped if its name ends in .gz. Raises BadRequest, naming the line that is none."""
+    return read_lines(path, _ROW, "row of a frontier", "study frontier --rows")
+
+
+def group_frontier(rows: Sequence[FrontierRow]) -> list[tuple[FrontierRow, ...]]:
+    """Rows of one task, method and policy, in order of their first rows."""
+    groups: dict[tuple[str, ...], list[FrontierRow]] = {}
+    for row in rows:
+        groups.setdefault((row.task, row.method, row.policy, row.reader), []).append(row)
+    return [tuple(members) for members in groups.values()]

@@ -1,0 +1,109 @@
+"""Questions over several documents through methods of one look, at every size of evidence: the rows of the quality-cost frontier.
+
+What top-k, hybrid and threshold choose under a smaller bound is the beginning of what they choose under a larger one, so each looks once a question;
+the policy of RES-RAG sees its budget and looks once a budget. Every distinct set of a question is read once. Decides the settings and the questions.
+Knows nothing of tables.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from random import Random
+
+from core.answer.protocol import Reader
+from core.config import EpisodeConfig
+from core.encode.encoder import DualEncoder
+from core.evaluate.frontier import FrontierRow
+from core.events import fold
+from core.index import Corpus
+from core.ingest.tokenizer import Tokenizer
+from core.metrics import answer_em, answer_f1, fact_f1, fact_recall
+from core.resrag.policy import SHIPPED, load_policy, read_card
+from core.retrievers import EvidenceSet, Hybrid, Retriever, Threshold, TopK
+from core.tasks.data import data_folder
+from core.tasks.documents import read_document_questions
+from core.train.set_questions import SetQuestion, document_questions, indexed, set_questions
+
+NATURAL = "natural"
+"""The pages and essays of `natural`'s validation part, searched together."""
+SIZES = (1, 2, 3, 4, 6, 8)
+"""Most chunks of a set."""
+THRESHOLDS = (0.7, 0.6, 0.55, 0.5, 0.45, 0.41)
+"""Least cosines; the last is the encoder's own."""
+BATCH = 16
+"""Questions whose sets are read together."""
+
+
+def frontier_questions(name: str, n: int, tokenizer: Tokenizer, data: Path | None = None) -> list[SetQuestion]:
+    """At most n questions of a test part, the same at every call; `name`: natural, or a set with such a part. Raises BadRequest."""
+    if name != NATURAL:
+        return set_questions(name, "test", n, tokenizer, data)
+    path = data_folder(data) / NATURAL / "validation.jsonl.gz"
+    names = dict.fromkeys(question.document for question in read_document_questions(path))
+    questions = document_questions(path, [[one for one in names if one.endswith(".html") or one.startswith("essay")]], tokenizer, data)
+    Random("order of natural").shuffle(questions)
+    return questions[:n]
+
+
+def frontier_methods(encoder: DualEncoder, policies: Sequence[Path] = (SHIPPED,)) -> list[tuple[str, Retriever]]:
+    """(name of its policy, method): top-k, hybrid, threshold, and RES-RAG under each policy. Raises BadCheckpoint where a folder holds none."""
+    sets = {read_card(folder).name: EvidenceSet(encoder, load_policy(folder)) for folder in policies}
+    return [("", TopK(encoder)), ("", Hybrid(encoder)), ("", Threshold(encoder)), *sets.items()]
+
+
+def frontier_rows(
+    questions: Sequence[SetQuestion],
+    encoder: DualEncoder,
+    reader: Reader,
+    methods: Sequence[tuple[str, Retriever]],
+    on_progress: Callable[[int, int], None],
+) -> Iterator[FrontierRow]:
+    """Rows question by question, of every method at all of its settings."""
+    pairs = list(indexed(questions, encoder))
+    for first in range(0, len(pairs), BATCH):
+        part = pairs[first : first + BATCH]
+        chosen = [[_sets(method, asked, corpus) for _, method in methods] for asked, corpus in part]
+        wanted = {(i, tuple(sorted(ids))): None for i, sets in enumerate(chosen) for own in sets for ids in own}
+        passages = [[part[i][0].workspace[chunk_id].text for chunk_id in ids] for i, ids in wanted]
+        answers = reader.read_many([part[i][0].question for i, _ in wanted], passages)
+        texts = {key: answer.text for key, answer in zip(wanted, answers, strict=True)}
+        for i, (asked, _) in enumerate(part):
+            for (policy, method), own in zip(methods, chosen[i], strict=True):
+                said = [texts[i, tuple(sorted(ids))] for ids in own]
+                yield FrontierRow(
+                    task=asked.task,
+                    id=asked.id,
+                    method=method.name,
+                    policy=policy,
+                    reader=reader.name,
+                    n_documents=len(asked.workspace.tables),
+                    n_chunks=len(asked.workspace),
+                    settings=tuple(map(float, _settings(method))),
+                    tokens=tuple(sum(asked.workspace[chunk_id].n_tokens for chunk_id in ids) for ids in own),
+                    chunks=tuple(map(len, own)),
+                    f1=tuple(round(answer_f1(text, asked.answers), 4) for text in said),
+                    em=tuple(answer_em(text, asked.answers) for text in said),
+                    recall=tuple(round(fact_recall(ids, asked.support), 4) for ids in own),
+                    support_f1=tuple(round(fact_f1(ids, asked.support), 4) for ids in own),
+                )
+        on_progress(first + len(part), len(pairs))
+
+
+def _settings(method: Retriever) -> tuple[float, ...]:
+    return THRESHOLDS if isinstance(method, Threshold) else SIZES
+
+
+def _sets(method: Retriever, asked: SetQuestion, corpus: Corpus) -> list[tuple[int, ...]]:
+    """What a method takes at each of its settings, best first."""
+    if isinstance(method, EvidenceSet):
+        return [_kept(method, asked, corpus, EpisodeConfig(step_budget=min(size, len(corpus)))) for size in SIZES]
+    if isinstance(method, Threshold):
+        trace = fold(method.retrieve(asked.question, corpus, EpisodeConfig(step_budget=1, stop_threshold=min(THRESHOLDS))))
+        return [tuple(step.chunk_id for step in trace.steps if step.q_value >= least) for least in THRESHOLDS]
+    most = _kept(method, asked, corpus, EpisodeConfig(step_budget=min(max(SIZES), len(corpus))))
+    return [most[:size] for size in SIZES]
+
+
+def _kept(method: Retriever, asked: SetQuestion, corpus: Corpus, config: EpisodeConfig) -> tuple[int, ...]:
+    return fold(method.retrieve(asked.question, corpus, config)).kept

@@ -1,0 +1,113 @@
+"""The light policy of RES-RAG: a small network that gives every chunk a chance of being taken, and the set that follows from the chances.
+
+Decides what the most probable set is: the chunks that are likelier taken than not, the likeliest first, at most as many as the budget. It may be smaller
+than the budget. Ships as a folder of a card and safetensors. Knows nothing of training and of who asks.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from pydantic import BaseModel, ConfigDict, ValidationError
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save_file
+from torch import nn
+
+from core.errors import BadCheckpoint
+from core.resrag.features import NAMES
+
+SHIPPED = Path(__file__).resolve().parents[2] / "assets" / "resrag"
+"""The policy that ships."""
+CARD_FILE, WEIGHTS_FILE = "resrag.json", "head.safetensors"
+LEAST_CHANCE = 0.5
+"""From which a chunk belongs to the most probable set."""
+_BLOCK = 65_536
+"""Chunks whose chances are computed at once."""
+
+
+class PolicyCard(BaseModel):
+    """What a policy is and how it came about."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    format: int = 1
+    name: str
+    features: tuple[str, ...] = NAMES
+    """Columns that it reads; those of this version, or it can't be used."""
+    hidden: int
+    """Width of both hidden layers."""
+    encoder: str
+    """Checkpoint whose vectors it was trained on."""
+    training: dict[str, Any] | None = None
+    scores: dict[str, Any] | None = None
+
+
+class EvidencePolicy(nn.Module):
+    """Features (N, F) -> log-odds (N,) of being taken. The features are standardised by buffers that training sets once."""
+
+    mean: torch.Tensor
+    spread: torch.Tensor
+
+    def __init__(self, hidden: int, n_features: int = len(NAMES)) -> None:
+        super().__init__()
+        self.register_buffer("mean", torch.zeros(n_features))
+        self.register_buffer("spread", torch.ones(n_features))
+        self.layers = nn.Sequential(nn.Linear(n_features, hidden), nn.SiLU(), nn.Linear(hidden, hidden), nn.SiLU(), nn.Linear(hidden, 1))
+
+    def forward(self, features: torch.Tensor) -> torch.Tensor:
+        """See the class."""
+        log_odds: torch.Tensor = self.layers((features - self.mean) / self.spread).squeeze(-1)
+        return log_odds
+
+    @torch.inference_mode()
+    def chances(self, features: np.ndarray) -> np.ndarray:
+        """(N, F) float32 -> (N,) float32, 0 to 1."""
+        parts = [torch.sigmoid(self(torch.from_numpy(features[first : first + _BLOCK]))) for first in range(0, len(features), _BLOCK)]
+        chances: np.ndarray = torch.cat(parts).numpy() if parts else np.zeros(0, np.float32)
+        return chances
+
+
+def most_probable_set(chances: np.ndarray, budget: int, least: float = LEAST_CHANCE, forbidden: Collection[int] = ()) -> list[int]:
+    """Chunk ids, the likeliest first, equals in document order: those with a chance above `least`, at most `budget`. chances: (N,).
+
+    >>> most_probable_set(np.array([0.2, 0.9, 0.6, 0.7]), budget=2)
+    [1, 3]
+    """
+    ids = np.flatnonzero(chances > least)
+    ranked = ids[np.argsort(-chances[ids], kind="stable")].tolist()
+    barred = set(forbidden)
+    return [chunk_id for chunk_id in ranked if chunk_id not in barred][:budget]
+
+
+def save_policy(folder: Path, policy: EvidencePolicy, card: PolicyCard) -> None:
+    """Writes card and weights into a folder."""
+    save_file({name: tensor.contiguous() for name, tensor in policy.state_dict().items()}, folder / WEIGHTS_FILE)
+    (folder / CARD_FILE).write_text(json.dumps(card.model_dump(mode="json"), indent=2) + "\n", encoding="utf-8")
+
+
+def read_card(folder: Path) -> PolicyCard:
+    """The card of a policy. Raises BadCheckpoint when the folder holds none, or one of another version."""
+    try:
+        card = PolicyCard.model_validate_json((folder / CARD_FILE).read_text(encoding="utf-8"))
+    except (OSError, ValidationError, ValueError) as error:
+        raise BadCheckpoint(f"{folder} holds no policy with a readable {CARD_FILE}; name the folder that train-resrag wrote") from error
+    if card.format != 1 or card.features != NAMES or not 1 <= card.hidden <= 4096:
+        raise BadCheckpoint(f"the policy {card.name} in {folder} reads other features than this version has; train it anew")
+    return card
+
+
+@lru_cache(maxsize=4)
+def load_policy(folder: Path = SHIPPED) -> EvidencePolicy:
+    """A policy, read once a process. Raises BadCheckpoint."""
+    policy = EvidencePolicy(read_card(folder).hidden)
+    try:
+        policy.load_state_dict(load_file(folder / WEIGHTS_FILE))
+    except (OSError, SafetensorError, RuntimeError) as error:
+        raise BadCheckpoint(f"{WEIGHTS_FILE} of {folder} can't be read or doesn't fit its card; fetch the policy again") from error
+    return policy.eval()
