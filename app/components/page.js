@@ -69,10 +69,12 @@ let touched = false; // whoever has begun to use the page is not written over
 for (const name of ["pointerdown", "keydown"]) addEventListener(name, () => (touched = true), { once: true });
 function typeAgain([title, words], tries) { // what is opened brings its own question, which may come after its title
   if (touched || !tries) return;
-  if (openTitle() === title && question()?.value && question().value !== words) {
-    question().value = words;
-    question().dispatchEvent(new Event("input", { bubbles: true }));
-    tries = Math.min(tries, 12);
+  if (openTitle() === title && question()?.value) {
+    tries = Math.min(tries, 8);
+    if (question().value !== words) {
+      question().value = words;
+      question().dispatchEvent(new Event("input", { bubbles: true }));
+    }
   }
   setTimeout(() => typeAgain([title, words], tries - 1), 250);
 }

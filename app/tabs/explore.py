@@ -244,7 +244,8 @@ class ExploreTab(ExploreLayout):
         token = new_run_id()
         self._wanted_openings.add(token)
         try:
-            yield {self.session: replace(session, opening=token), self.opening_progress: present.preparing(), self.notice: [], **self._busy(True)}
+            began = {self.session: replace(session, opening=token), self.opening_progress: present.preparing(), self.notice: []}
+            yield {**began, self.change_panel: gr.update(visible=False), **self._busy(True)}  # it would lie over progress, Cancel and errors
             with closing(stream(work)) as items:
                 for item in items:
                     if token not in self._wanted_openings:
@@ -283,7 +284,6 @@ class ExploreTab(ExploreLayout):
             self.chunker: "",
             self.max_tokens: None,
             self.opening_progress: [],
-            self.change_panel: gr.update(visible=False),
             self.agent: self.agents(spec),
         }
 
@@ -326,7 +326,6 @@ class ExploreTab(ExploreLayout):
             return self.explorer.change_agent(session, agent, report)
 
         for update in self._opening(session, work):
-            update.pop(self.change_panel, None)
             if self.controls.query in update:
                 update[self.controls.query] = query
             yield update

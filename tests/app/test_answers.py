@@ -73,6 +73,7 @@ def test_a_language_model_cites_chunks_which_the_reader_checks(running_app: Runn
         assert page.evaluate("document.documentElement.scrollWidth") <= 360
         page.set_viewport_size({"width": 1280, "height": 900})
 
+        page.get_by_role("button", name="Evidence in place").click()
         server.answer(Answers(429, headers={"Retry-After": "3600"}))
         page.locator("#qx-cite").click()
         expect(cited).to_contain_text("no answer came: scripted-7b at", timeout=20_000)

@@ -209,6 +209,7 @@ def test_pasted_text_opens_and_cancel_keeps_what_was_open(running_app: RunningAp
     expect(page.locator("#qx-notice")).to_contain_text("Cancelled", timeout=30_000)
     expect(page.locator("#qx-opening progress")).to_have_count(0, timeout=30_000)
     assert page.locator("#qx-header .qx-doc-title").inner_text() == title
+    page.get_by_text("Change document").click()
     page.get_by_role("tab", name="Paste").click()
     page.locator("#qx-pasted textarea").fill("The lamp stands in the attic. Anna carried the lamp there on Monday. On Tuesday it rained.")
     page.locator("#qx-open-pasted").click()
@@ -249,6 +250,7 @@ def test_a_conversion_is_cancelled_and_an_encrypted_file_is_one_sentence(running
     expect(page.locator("#qx-opening")).to_contain_text("Reading", timeout=30_000)
     page.locator("#qx-cancel").click()
     expect(page.locator("#qx-notice")).to_contain_text("Cancelled", timeout=30_000)
+    page.get_by_text("Change document").click()
     page.locator("#qx-files button[aria-label*='lear'], #qx-files button[aria-label*='emove']").first.click()
     page.locator("#qx-files input[type=file]").set_input_files(str(secret))
     expect(page.locator("#qx-files")).to_contain_text("secret", timeout=30_000)

@@ -141,7 +141,7 @@ def test_a_long_run_and_a_long_document_stay_readable(log: ExperimentLog) -> Non
     assert told.count("<mark>") == len({step.chunk_id for step in run.trace.steps})
     assert "[…]" in told
     many = tuple(replace(run.trace.steps[0], step=step) for step in range(1, MAX_PICTURES + 9))
-    assert f"the first {MAX_PICTURES} looks" in run_page(replace(run, trace=replace(run.trace, steps=many)), [logged])
+    assert f"the first {MAX_PICTURES} steps" in run_page(replace(run, trace=replace(run.trace, steps=many)), [logged])
 
 
 def test_pages_are_exported_one_a_run(log: ExperimentLog, tmp_path: Path) -> None:
