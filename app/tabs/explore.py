@@ -92,7 +92,7 @@ class ExploreTab(ExploreLayout):
             *(self.session, self.page, self.header, self.opening_progress, self.known, self.status, self.notice, self.standing, self.strip),
             *(self.line, self.story, self.diagnosis, self.reading_view, self.chunker, self.max_tokens),
             *(self.steps, self.reading, self.decision, self.best, self.distribution_title, self.distribution, self.parts_card, self.parts),
-            *(self.evidence, self.back, self.reset, self.cancel, self.run, self.step, self.agent, self.change_panel, self.figures, self.reading_notice),
+            *(self.evidence, self.back, self.reset, self.cancel, self.run, self.step, self.agent, self.figures, self.reading_notice),
             *(self.open_sample, self.open_files, self.open_pasted, self.open_generated, *self.controls.list()),
             *(self.answer, self.cite, self.cited, self.trail_card, self.trail, self.to_compare, self.to_sparc, self.ended),
             *(self.wanted, self.sharing, self.read),
@@ -138,7 +138,9 @@ class ExploreTab(ExploreLayout):
         for event in (self.find.submit, self.find_next.click):
             event(self._sends(self._find), [session, self.find], **private)
         self.change.click(lambda: gr.Column(visible=True), None, self.change_panel, api_visibility="private", show_progress="hidden")
-        self.keep.click(lambda: gr.Column(visible=False), None, self.change_panel, api_visibility="private", show_progress="hidden")
+        closes = (self.keep, self.open_sample, self.open_files, self.open_pasted, self.open_generated)  # it would lie over progress, Cancel and errors
+        for button in closes:
+            button.click(lambda: gr.Column(visible=False), None, self.change_panel, api_visibility="private", show_progress="hidden")
         self.known.select(self._on_known, session, self.controls.query, api_visibility="private", show_progress="hidden")
         for switch, slider in ((self.controls.stops, self.controls.threshold), (self.controls.reviews, self.controls.review)):
             switch.input(lambda on: gr.Slider(interactive=on), switch, slider, api_visibility="private", show_progress="hidden")
@@ -244,8 +246,7 @@ class ExploreTab(ExploreLayout):
         token = new_run_id()
         self._wanted_openings.add(token)
         try:
-            began = {self.session: replace(session, opening=token), self.opening_progress: present.preparing(), self.notice: []}
-            yield {**began, self.change_panel: gr.update(visible=False), **self._busy(True)}  # it would lie over progress, Cancel and errors
+            yield {self.session: replace(session, opening=token), self.opening_progress: present.preparing(), self.notice: [], **self._busy(True)}
             with closing(stream(work)) as items:
                 for item in items:
                     if token not in self._wanted_openings:

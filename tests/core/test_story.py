@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from core.answer.evidence import EvidenceAnswer
@@ -65,9 +65,10 @@ def test_an_answer_is_compared_with_the_known_one(text: str, verdict: str) -> No
     assert verdict_on(EvidenceAnswer(text, 0.9, "reader"), "") is None
 
 
+@example("a**a", "")
 @given(st.text(alphabet="ab #|\n*ß.İ", max_size=400), st.text(alphabet="abß İ", max_size=12))
 def test_an_excerpt_is_short_and_of_the_text(text: str, mark: str) -> None:
     cut = excerpt(text, mark)
     assert len(str(cut)) <= 2 * EXCERPT + len(cut.mark)
     assert cut.mark.casefold() in ("", " ".join(mark.split()).casefold())
-    assert all(word in text or word == "…" for word in str(cut).split())
+    assert all(word in text.replace("|", " ").replace("**", "") or word == "…" for word in str(cut).split())
