@@ -102,11 +102,17 @@ class ExploreTab(ExploreLayout):
         opens = {**private, "concurrency_id": "open", "concurrency_limit": 2}
         runs = {**private, "concurrency_id": "agent", "concurrency_limit": RUNS_AT_ONCE, "trigger_mode": "multiple"}
         chunking = [self.agent, self.chunker, self.max_tokens]
-        slow = [
-            self.open_sample.click(self._sends(self._open_sample), [session, self.sample, *chunking], **opens),
-            self.open_files.click(self._sends(self._open_files), [session, self.files, *chunking], **opens),
-            self.open_pasted.click(self._sends(self._open_pasted), [session, self.pasted, *chunking], **opens),
-            self.open_generated.click(self._sends(self._open_generated), [session, self.length, *chunking], **opens),
+
+        def closes(button: gr.Button) -> gr.events.Dependency:
+            hides = {"outputs": self.change_panel, "api_visibility": "private", "show_progress": "hidden"}
+            return button.click(lambda: gr.Column(visible=False), None, **hides)
+
+        closes(self.keep)
+        slow = [  # an open panel would lie over progress, Cancel and errors
+            closes(self.open_sample).then(self._sends(self._open_sample), [session, self.sample, *chunking], **opens),
+            closes(self.open_files).then(self._sends(self._open_files), [session, self.files, *chunking], **opens),
+            closes(self.open_pasted).then(self._sends(self._open_pasted), [session, self.pasted, *chunking], **opens),
+            closes(self.open_generated).then(self._sends(self._open_generated), [session, self.length, *chunking], **opens),
             self.agent.input(self._sends(self._on_agent), [session, self.agent, *controls], **opens),
             self.run.click(self._sends(self._run), [session, *controls], **runs),
             self.controls.query.submit(self._sends(self._run), [session, *controls], **runs),
@@ -138,9 +144,6 @@ class ExploreTab(ExploreLayout):
         for event in (self.find.submit, self.find_next.click):
             event(self._sends(self._find), [session, self.find], **private)
         self.change.click(lambda: gr.Column(visible=True), None, self.change_panel, api_visibility="private", show_progress="hidden")
-        closes = (self.keep, self.open_sample, self.open_files, self.open_pasted, self.open_generated)  # it would lie over progress, Cancel and errors
-        for button in closes:
-            button.click(lambda: gr.Column(visible=False), None, self.change_panel, api_visibility="private", show_progress="hidden")
         self.known.select(self._on_known, session, self.controls.query, api_visibility="private", show_progress="hidden")
         for switch, slider in ((self.controls.stops, self.controls.threshold), (self.controls.reviews, self.controls.review)):
             switch.input(lambda on: gr.Slider(interactive=on), switch, slider, api_visibility="private", show_progress="hidden")
