@@ -53,9 +53,11 @@ class RawPage:
         return followed
 
     def queue(self, elem_id: str, event: str = "click", **values: Any) -> httpx.Response:
-        """The server's answer to the event itself."""
+        """The server's answer to the event itself, or to what follows it where it only hides something (it has no inputs then)."""
         given = {name.replace("_", "-"): value for name, value in values.items()}
         listener = next(found for found in self._config["dependencies"] if [self._id(elem_id), event] in found["targets"] and found["backend_fn"])
+        if not listener["inputs"]:
+            listener = next((found for found in self._config["dependencies"] if found["trigger_after"] == listener["id"]), listener)
         data = [given.get(props.get("elem_id"), props.get("value")) for props in (self._components[place] for place in listener["inputs"])]
         return self._join(listener, data, {})
 
