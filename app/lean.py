@@ -4,15 +4,19 @@ Gradio makes a component anew for every output that an event leaves as it is or 
 and back: with dozens of panels a page, several times what the step behind them takes, in the loop that all visitors share. Decides that outputs
 of which nothing was said cost nothing, and that values which Gradio would only hand through are handed through at once. What calls by name take
 and give is never a file: in it Gradio would take whatever looks like one for one, and offer a file of the server's that a visitor named in a text.
-Leans on Gradio's `preprocess_data` and `postprocess_data` (6.31). Knows nothing of pages.
+Nor is a web server made before there is something to serve. Leans on Gradio's `preprocess_data`, `postprocess_data` and the name `App` in its
+`blocks` (6.31). Knows nothing of pages.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from copy import copy
 from typing import Any
 
 import gradio as gr
+from gradio import blocks as gradio_blocks
 from gradio.blocks import Block, BlockFunction
 from gradio.components.api_component import Api
 from gradio.exceptions import ComponentProcessingError
@@ -24,8 +28,50 @@ _SWITCHES = {"visible", "interactive"}
 """Properties that the server need not remember: nothing that it does depends on them."""
 
 
+class _NoServer:
+    create_app = staticmethod(lambda *_, **__: None)
+
+
+@contextmanager
+def _unserved() -> Iterator[None]:
+    """In this block, Gradio makes no web server of pages. It would make one when they begin and one when they are complete, and `launch` makes its own."""
+    kept = gradio_blocks.App
+    gradio_blocks.App = _NoServer
+    try:
+        yield
+    finally:
+        gradio_blocks.App = kept
+
+
 class LeanBlocks(gr.Blocks):
-    """Pages whose handlers return or yield updates by component."""
+    """Pages whose handlers return or yield updates by component. They are served by `launch` alone: `app` is None before."""
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        with _unserved():
+            super().__init__(*args, **options)
+
+    def __exit__(self, *raised: Any) -> None:
+        with _unserved():
+            super().__exit__(*raised)
+
+    def get_config_file(self) -> Any:
+        """What Gradio tells callers of its pages; operations that have no button are left out of what its own page gets.
+
+        With each word on how far an event is, the page copies all that any output of it holds, to draw progress there, even where none is to be
+        drawn. Of events that hide it, the page hears as if it were to be drawn on a state, of which it holds nothing.
+        """
+        config = super().get_config_file()
+        states = [block["id"] for block in config["components"] if block["type"] == "state"][:1]
+        for fn in config["dependencies"]:
+            if fn["show_progress"] == "hidden":
+                fn["show_progress_on"] = fn["show_progress_on"] or states or None
+        calls = {block["id"] for block in config["components"] if block["type"] == "api"}
+        wanted = {fn["id"] for fn in config["dependencies"] if calls.isdisjoint((*fn["inputs"], *fn["outputs"]))}
+        for page in config["page"].values():
+            page["components"] = [block for block in page["components"] if block not in calls]
+            page["dependencies"] = [fn for fn in page["dependencies"] if fn in wanted]
+            page["layout"]["children"] = [node for node in page["layout"]["children"] if node["id"] not in calls]
+        return config
 
     async def preprocess_data(self, block_fn: BlockFunction, inputs: list[Any], state: SessionState | None, explicit_call: bool = False) -> list[Any]:
         """What the handler gets, an entry an input."""

@@ -10,6 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 from app import opening
 from app.explorer import Explorer
+from app.quick_start import import_gradio
 from app.services import Services
 from app.session import Session
 from app.settings import USERS_VARIABLE, Settings
@@ -29,11 +30,13 @@ def start(settings: Settings) -> None:
     try:
         agent = beside.submit(services.agent, services.default_checkpoint)
         beside.submit(_open_sample, services)
-        from app.build import build_app, serve  # Gradio: half of what there is to import
+        import_gradio()  # half of what there is to import
+        from app.build import build_app, serve
 
         blocks = build_app(services)
-        engine = agent.result().encoder.engine  # a checkpoint that can't be used ends the start
-        print(f"Chunks are embedded by {engine}.", flush=True)
+        encoder = agent.result().encoder  # a checkpoint that can't be used ends the start
+        print(f"Chunks are embedded by {encoder.engine}.", flush=True)
+        beside.submit(encoder.encode_states, [encoder.state_tokens("", [])])  # the first state waits a second for its pass to be traced
         beside.submit(_freeze)
         serve(blocks, services)
     finally:

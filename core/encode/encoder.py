@@ -8,7 +8,7 @@ Knows nothing of caches and positions.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from functools import cache, partial
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,10 +18,9 @@ import torch
 from core.encode.checkpoint import SPEC_FILE, CheckpointSpec, find_base, find_checkpoint, load_towers, read_spec
 from core.encode.engine import Batch, Engine, TorchEngine, openvino_engine
 from core.encode.familiarity import load_familiarity
-from core.encode.forward import StateTokens, batches_by_length, chunk_row, join_state, pooled_vectors
+from core.encode.forward import StateTokens, batches_by_length, chunk_row, join_state
 from core.encode.in_use import InUse
 from core.encode.tokens import FastTokenizer
-from core.encode.traced import traced
 from core.errors import BadCheckpoint, BadRequest
 
 if TYPE_CHECKING:
@@ -118,8 +117,7 @@ class DualEncoder:
         return out
 
     def _torch_engine(self, tower: Encoder) -> TorchEngine:
-        served = tower.to(self.device, self.dtype)
-        return TorchEngine(traced(partial(pooled_vectors, served, self.spec), served), served, self.tokenizer.pad_id)
+        return TorchEngine(tower.to(self.device, self.dtype), self.spec, self.tokenizer.pad_id)
 
 
 def find_device(name: str | None) -> torch.device:

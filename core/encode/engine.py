@@ -19,7 +19,7 @@ import time
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
-from functools import cache, partial
+from functools import cache, cached_property, partial
 from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
@@ -74,10 +74,11 @@ class Engine(Protocol):
 
 
 class TorchEngine:
-    """One batch after the other, on any device."""
+    """One batch after the other, on any device. Its pass is traced when the first one comes."""
 
-    def __init__(self, torch_pass: Pass, tower: Encoder, pad_id: int) -> None:
-        self._pass, self._tower, self._pad_id = torch_pass, tower, pad_id
+    def __init__(self, tower: Encoder, spec: CheckpointSpec, pad_id: int) -> None:
+        """`tower` on its device, in its precision, not to be changed from now on."""
+        self._tower, self._spec, self._pad_id = tower, spec, pad_id
         self.vectors_name = _precision(tower.dtype)
         self.name = f"torch, {self.vectors_name}"
         self.batch_tokens = _TORCH_TOKENS[tower.device.type]
@@ -87,10 +88,15 @@ class TorchEngine:
         for places, rows in batches:
             yield places, self.vectors(rows)
 
-    @torch.inference_mode()
+    @cached_property
+    def _pass(self) -> Pass:
+        return traced(partial(pooled_vectors, self._tower, self._spec), self._tower)
+
     def vectors(self, rows: Sequence[list[int]]) -> np.ndarray:
         """(b, D) float32."""
-        vectors: np.ndarray = self._pass(*padded_rows(rows, self._tower, self._pad_id)).cpu().numpy()
+        forward = self._pass
+        with torch.inference_mode():
+            vectors: np.ndarray = forward(*padded_rows(rows, self._tower, self._pad_id)).cpu().numpy()
         return vectors
 
 
@@ -213,7 +219,7 @@ def known_measurements() -> dict[str, Measured]:
 def _measure_and_keep(key: str, engine: OpenVinoEngine, tower: Encoder, spec: CheckpointSpec, dtype: torch.dtype, pad_id: int) -> Measured | None:
     """None where OpenVINO can't compute this tower."""
     ours = tower if dtype == torch.float32 else copy.deepcopy(tower).to(dtype)
-    theirs = TorchEngine(traced(partial(pooled_vectors, ours, spec), ours), ours, pad_id)
+    theirs = TorchEngine(ours, spec, pad_id)
     try:
         measured = measure(theirs, engine, max_positions_of(tower), tower.config.vocab_size)
     except Exception:  # whatever a foreign library makes of a foreign architecture

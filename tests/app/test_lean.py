@@ -57,3 +57,30 @@ def test_values_that_a_page_would_not_send_are_refused_as_before(given: list[Any
         return str(refusal.value)
 
     assert refused(LeanBlocks) == refused(gr.Blocks)
+
+
+def test_the_page_gets_what_its_own_events_need_and_callers_get_all() -> None:
+    def echo(words: str) -> str:
+        return words
+
+    with LeanBlocks() as page:
+        shown, count, button = gr.HTML("old"), gr.State(0), gr.Button("Go")
+        button.click(lambda: "new", None, shown, show_progress="hidden")
+        button.click(lambda: "newer", None, shown)
+        gr.api(echo, api_name="echo")
+    config, plain = page.get_config_file(), gr.Blocks.get_config_file(page)
+    hidden, full, call = config["dependencies"]
+    assert (hidden["show_progress_on"], full["show_progress_on"]) == ([count._id], None)
+    own = config["page"][""]
+    assert own["dependencies"] == [hidden["id"], full["id"]]
+    assert own["components"] == [shown._id, count._id, button._id] == [node["id"] for node in own["layout"]["children"]]
+    assert call["api_name"] == "echo"
+    assert config["components"] == plain["components"]
+    assert config["layout"] == plain["layout"]
+
+
+def test_pages_have_no_server_before_they_are_launched() -> None:
+    assert blocks.app is None
+    with gr.Blocks() as plain:
+        pass
+    assert plain.app is not None

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+from importlib.util import module_from_spec
 from pathlib import Path
 
+from app.quick_start import WithoutStubs
 from tests.app import forked
 from tests.app.forked import Forked
 
@@ -34,3 +36,20 @@ def test_a_start_imports_no_library_that_only_some_actions_need(tmp_path: Path) 
     libraries = set(output.read_text().split())
     assert {"gradio", "torch"} <= libraries
     assert libraries & LATER == set()
+
+
+def test_gradio_is_imported_as_it_is_but_for_the_function_that_writes_stubs() -> None:
+    import gradio
+    from gradio import component_meta
+
+    spec = WithoutStubs().find_spec("gradio.component_meta", gradio.__path__)
+    assert spec is not None
+    assert spec.loader is not None
+    module = module_from_spec(spec)
+    spec.loader.exec_module(module)
+    assert set(vars(component_meta)) <= set(vars(module))
+    changed = {name for name, ours in vars(module).items() if hasattr(ours, "__code__") and ours.__code__ != vars(component_meta)[name].__code__}
+    assert changed == {"create_or_modify_pyi"}
+    assert module.create_or_modify_pyi(None, "", []) is None
+    assert module.ComponentMeta.__new__.__code__ == component_meta.ComponentMeta.__new__.__code__
+    assert WithoutStubs().find_spec("gradio.blocks", gradio.__path__) is None

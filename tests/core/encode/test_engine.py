@@ -8,7 +8,6 @@ import shutil
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
-from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -18,7 +17,6 @@ import torch
 from core.encode.checkpoint import find_checkpoint, load_towers, max_positions_of, read_spec, write_spec
 from core.encode.encoder import DualEncoder, compute_dtype
 from core.encode.engine import ENGINE_VARIABLE, MEASURED_FILE, Batch, OpenVinoEngine, TorchEngine, known_measurements
-from core.encode.forward import pooled_vectors
 from core.errors import BadRequest
 
 TEXTS = [" ".join(["mary", "went", "to", "the", "garden", "."][: 1 + i % 6] * (1 + i % 11)) for i in range(300)]
@@ -45,7 +43,7 @@ def engines(folder: Path, dtype: torch.dtype) -> tuple[TorchEngine, OpenVinoEngi
     spec = read_spec(folder)
     ours, theirs = (load_towers(folder, spec).action for _ in range(2))
     ours = ours.to(dtype)
-    return TorchEngine(partial(pooled_vectors, ours, spec), ours, 0), OpenVinoEngine(theirs, spec, dtype, 0)
+    return TorchEngine(ours, spec, 0), OpenVinoEngine(theirs, spec, dtype, 0)
 
 
 def rows(n_batches: int, most: int) -> list[Batch]:
