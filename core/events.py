@@ -61,6 +61,8 @@ class StepTaken:
     """What the content of the chosen chunk contributes to Q, no vector turned; the rest is its position's and its words'. None for Q of one part."""
     words_q: float | None = None
     """What the words of the question contribute to Q of the chosen chunk; None for an agent that counts no words."""
+    reranked_q: float | None = None
+    """What the reranker contributes to Q of the chosen chunk; None for an agent without one."""
     chosen_by: ChosenBy = "agent"
     n_tied: int = 1
     """Available chunks whose Q equals the largest; the first in document order won."""

@@ -22,6 +22,7 @@ LINE = "rgba(128, 132, 140, 0.28)"
 ACCENT = "#4a7de0"
 POSITION = "#c2578f"
 WORDS = "#3f8f4f"
+RERANKED = "#7a6ad8"
 WARN = "#c27a1f"
 SEQUENTIAL = ("#9ccbcf", "#6db5bf", "#4399b0", "#2e7ba1", "#3a68a8")
 """The middle of the strip's scale for Q, which both themes carry."""
@@ -119,19 +120,22 @@ def distribution_figure(values: np.ndarray, threshold: float | None, score_name:
 
 
 def parts_figure(trace: Trace) -> Drawing:
-    """Q of each choice split into what its content, its position and its words contribute. Raises ValueError where Q is of one part."""
+    """Q of each choice split into what its content, its position, its words and the reranker contribute. Raises ValueError where Q is of one part."""
     steps = [step for step in trace.steps if step.content_q is not None]
     if not steps:
         raise ValueError("Q of no step has more than one part")
     labels = [f"step {step.step}" for step in steps]
     content = [step.content_q or 0.0 for step in steps]
     words = [step.words_q or 0.0 for step in steps]
-    position = [step.q_value - part - word for step, part, word in zip(steps, content, words, strict=True)]
+    reranked = [step.reranked_q or 0.0 for step in steps]
+    position = [step.q_value - sum(others) for step, *others in zip(steps, content, words, reranked, strict=True)]
     parts = [("content", content, ACCENT)]
     if any(step.position is not None for step in steps):
         parts.append(("position", position, POSITION))
     if any(step.words_q is not None for step in steps):
         parts.append(("words", words, WORDS))
+    if any(step.reranked_q is not None for step in steps):
+        parts.append(("reranker", reranked, RERANKED))
     bars = [
         {"type": "bar", "x": labels, "y": part, "name": name, "marker": {"color": colour}, "hovertemplate": f"%{{x}}: {name} %{{y:.3f}}<extra></extra>"}
         for name, part, colour in parts

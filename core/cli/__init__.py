@@ -30,6 +30,7 @@ COMMANDS = {
     "train": ("train an agent, or go on with an unfinished training", "training", "add_train_flags"),
     "train-reader": ("train the reader that answers from evidence, or go on with an unfinished training", "reader", "add_train_reader_flags"),
     "tune-reader": ("set anew when a reader says that there is no answer, and how sure it is", "reader", "add_tune_reader_flags"),
+    "train-reranker": ("give an agent a reranker, or go on with an unfinished training", "reranking", "add_train_reranker_flags"),
     "train-resrag": ("train the policy that chooses evidence sets, or go on with an unfinished training", "resrag", "add_train_resrag_flags"),
     "preferences": ("preference pairs from logged SPARC runs", "tune", "add_preferences_flags"),
     "tune": ("tune a language model on preference pairs", "tune", "add_tune_flags"),

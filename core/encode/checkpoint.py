@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import torch
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, field_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 from safetensors.torch import load_file
 
 from core.config import CHUNKERS, ChunkConfig, Chunker, EpisodeConfig
@@ -84,6 +84,10 @@ class CheckpointSpec(BaseModel):
     rope_theta: float = Field(10000.0, gt=1)
     word_weight: float = Field(0.0, ge=0)
     """Factor on the words' part of Q: BM25 of the question over a chunk, divided by its largest over all chunks. 0: Q has no such part."""
+    rerank_weight: float = Field(0.0, ge=0)
+    """Factor on the reranker's part of Q, which lies between 0 and 1. 0: the agent has no reranker."""
+    rerank_pool: int = Field(16, ge=1, le=64)
+    """Chunks that the reranker reads, the best by the rest of Q."""
     reads_choices: bool = True
     """False: a state is the question alone, so that what was chosen changes Q of nothing else: one search, taken chunk by chunk."""
     state_order: Literal["document", "choice"] = "document"
@@ -123,6 +127,12 @@ class CheckpointSpec(BaseModel):
                 raise ValueError(f"must give a size for {chunker}")
             ChunkConfig(chunker=chunker, max_tokens=sizes[chunker])
         return sizes
+
+    @model_validator(mode="after")
+    def _reranks_one_search(self) -> CheckpointSpec:
+        if self.rerank_weight and (self.reads_choices or self.position_kind != "none"):
+            raise ValueError("rerank_weight is for agents whose Q no choice changes: set reads_choices to false and position_kind to none, or leave it out")
+        return self
 
     def episode_config(self, **changes: Any) -> EpisodeConfig:
         """The checkpoint's own defaults of a run."""
@@ -305,7 +315,8 @@ def load_towers(folder: Path, spec: CheckpointSpec) -> Towers:
         if tower in adapters:
             merge_adapter(towers[tower], adapters[tower], f"{tower} of checkpoint {spec.name}")
         towers[tower].eval().requires_grad_(False)
-    newer = {"review_threshold": None, "word_weight": 0.0, "reads_choices": True}  # an agent from before there were these keeps its name
+    # an agent from before there were these keeps its name
+    newer = {"review_threshold": None, "word_weight": 0.0, "reads_choices": True, "rerank_weight": 0.0, "rerank_pool": 16}
     unused = {name for name, value in newer.items() if getattr(spec, name) == value}
     decides = spec.model_dump_json(exclude={"scores", "description", "suits"} | unused)
     return Towers(

@@ -7,8 +7,9 @@ Knows nothing of caches and positions.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator, Sequence
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,6 +21,7 @@ from core.encode.engine import Batch, Engine, TorchEngine, openvino_engine
 from core.encode.familiarity import load_familiarity
 from core.encode.forward import StateTokens, batches_by_length, chunk_row, join_state
 from core.encode.in_use import InUse
+from core.encode.reranker import Reranker, hash_of
 from core.encode.tokens import FastTokenizer
 from core.errors import BadCheckpoint, BadRequest
 
@@ -67,7 +69,8 @@ class DualEncoder:
         self._states = self._torch_engine(towers.state)
         self._chunks: Engine = openvino or (self._states if towers.action is towers.state else self._torch_engine(towers.action))
         self.familiarity = load_familiarity(folder, self.tokenizer)
-        self.fingerprint = towers.fingerprint
+        self._folder, reranker = folder, hash_of(folder, self.spec)
+        self.fingerprint = hashlib.sha256((towers.fingerprint + reranker).encode()).hexdigest()[:32] if reranker else towers.fingerprint
         self.max_positions = towers.max_positions
         self.dim = int(towers.state.config.hidden_size)
         if self.dim % (2 * self.spec.halves):
@@ -87,6 +90,11 @@ class DualEncoder:
     def max_state_chunks(self) -> int:
         """Most chunks a state may hold: the query and each of them need a token and a separator within the encoder's window."""
         return (self.max_positions - 1) // 2 - 1
+
+    @cached_property
+    def reranker(self) -> Reranker | None:
+        """What reads the best chunks of a first look, loaded when it is first asked for; None for an agent without one. Raises BadCheckpoint."""
+        return Reranker(self._folder, self.spec, self.tokenizer, self.device, self.dtype) if self.spec.rerank_weight else None
 
     def state_tokens(self, query: str, chunks: Sequence[str]) -> StateTokens:
         """The state's token row, see `join_state`; at most `max_state_chunks` chunks."""

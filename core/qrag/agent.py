@@ -27,6 +27,7 @@ from core.events import Event, RunStarted, StepScores, StepTaken, Stopped
 from core.index import Searchable
 from core.qrag.policy import Choice, choose, greedy
 from core.qrag.positions import chunk_positions
+from core.qrag.reranked import Reranked, Reranks
 from core.words import words_of
 
 
@@ -50,6 +51,8 @@ class Look:
     """(D,) float32."""
     words: np.ndarray | None
     """(N,) float32, the words' part of Q; None for an agent that counts none."""
+    reranked: Reranked | None
+    """The reranker's part of Q; None for an agent without one."""
     scores: StepScores
     available: np.ndarray
     tokens: StateTokens
@@ -98,12 +101,13 @@ class _Review:
 
 
 class Agent:
-    """A dual encoder that acts. Stateless but for its weights. `name` is the method's name in events."""
+    """A dual encoder that acts. Stateless but for its weights, and for what a reranker said of the last questions. `name` is the method's name in events."""
 
     def __init__(self, encoder: DualEncoder, name: str = "qrag") -> None:
         self.name = name
         self.encoder = encoder
         self.spec = encoder.spec
+        self._reranks = Reranks()
 
     def run(self, query: str, corpus: Searchable, config: EpisodeConfig, prefix: Sequence[int] = ()) -> Generator[Event]:
         """One episode. Raises BadRequest before the first event."""
@@ -154,12 +158,15 @@ class Agent:
             q_values, words = corpus.index.q_values(vector, positions), self._words_part(episode)
             if words is not None:
                 q_values += words
+            reranked = self._reranked(episode, q_values)
+            if reranked is not None:
+                q_values[reranked.chunk_ids] += reranked.parts
             available = np.ones(len(corpus), dtype=bool)
             available[list(chosen)] = False
             available[list(config.forbidden)] = False
             turned = self.spec.position_kind != "none" and config.use_positions
             scores = StepScores(q_values, positions if turned else None)
-            looks.append(Look(vector, words, scores, available, state_tokens, 1000 * (shared + time.perf_counter() - started)))
+            looks.append(Look(vector, words, reranked, scores, available, state_tokens, 1000 * (shared + time.perf_counter() - started)))
         return looks
 
     def review(self, ends: Sequence[tuple[Episode, Sequence[int], Stopped]]) -> list[Stopped]:
@@ -182,7 +189,8 @@ class Agent:
         positions = chunk_positions(self.spec, episode.corpus.borders, chosen, use_positions=episode.config.use_positions)
         words = self._words_part(episode)
         q_value = episode.corpus.index.q_value(state_vector, chunk_id, float(positions[chunk_id]))
-        return q_value if words is None else q_value + float(words[chunk_id])
+        reranked = self._reranks.known(episode.corpus, episode.query)
+        return q_value + (0.0 if words is None else float(words[chunk_id])) + (0.0 if reranked is None else reranked.part_of(chunk_id))
 
     def _words_part(self, episode: Episode) -> np.ndarray | None:
         """(N,) float32: what the words of the query add to Q, the same in every state. An inner product over all chunks, as the rest of Q is."""
@@ -190,6 +198,18 @@ class Agent:
             return None
         part: np.ndarray = np.float32(self.spec.word_weight) * episode.corpus.words.shares(words_of(episode.query))
         return part
+
+    def _reranked(self, episode: Episode, q_values: np.ndarray) -> Reranked | None:
+        """What the reranker adds to Q of the best chunks by `q_values`, the rest of Q. It is the same in every state, as those are."""
+        reranker = self.encoder.reranker
+        if reranker is None:
+            return None
+        known = self._reranks.known(episode.corpus, episode.query)
+        if known is None:
+            best = np.argsort(-q_values, kind="stable")[: self.spec.rerank_pool]
+            belongs = reranker.belongs(episode.query, [episode.corpus.text(chunk_id) for chunk_id in best.tolist()])
+            known = self._reranks.keep(episode.corpus, episode.query, Reranked(best, np.float32(self.spec.rerank_weight) * belongs))
+        return known
 
     def _state_parts(self, episode: Episode, chosen: Sequence[int]) -> tuple[str, list[str]]:
         if not self.spec.reads_choices:
@@ -220,7 +240,8 @@ class Agent:
 def step_event(episode: Episode, step: int, choice: Choice, look: Look, *, by_person: bool = False) -> StepTaken:
     """The event of one action."""
     positions, words = look.scores.positions, look.words
-    is_plain = positions is None and words is None
+    reranked = look.reranked
+    is_plain = positions is None and words is None and reranked is None
     return StepTaken(
         step=step,
         chunk_id=choice.chunk_id,
@@ -232,6 +253,7 @@ def step_event(episode: Episode, step: int, choice: Choice, look: Look, *, by_pe
         milliseconds=look.milliseconds,
         content_q=None if is_plain else episode.corpus.index.q_value(look.state_vector, choice.chunk_id),
         words_q=None if words is None else float(words[choice.chunk_id]),
+        reranked_q=None if reranked is None else reranked.part_of(choice.chunk_id),
         chosen_by="person" if by_person else "agent",
         n_tied=choice.n_tied,
         n_state_tokens=len(look.tokens.ids),

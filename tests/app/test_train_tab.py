@@ -335,10 +335,6 @@ def test_own_questions_become_an_agent_in_explore(start_app: StartApp, open_page
     expect(page.locator("#qx-train-header")).to_contain_text(re.compile(r"Update [\d,]+ of 5,000"), timeout=1000 * PATIENCE)
     expect(page.locator("#qx-train-success-figure .js-plotly-plot")).to_be_visible(timeout=60_000)
     expect(page.locator("#qx-train-q-figure .js-plotly-plot")).to_be_visible(timeout=60_000)
-    for scheme in ("dark", "light"):
-        page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]
-        settle(page)  # colours fade into each other
-        assert grave_faults(page) == []
     shown = page.locator("#qx-train-header progress").get_attribute("value")
     page.wait_for_function("before => +document.querySelector('#qx-train-header progress').value > +before", arg=shown, timeout=60_000)
 
@@ -351,6 +347,10 @@ def test_own_questions_become_an_agent_in_explore(start_app: StartApp, open_page
     page.locator("#qx-train-stop").click()
     expect(page.locator("#qx-train-header")).to_contain_text("Stopped after update", timeout=1000 * PATIENCE)
     expect(page.locator("#qx-train-resume")).to_be_visible()
+    for scheme in ("dark", "light"):
+        page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]
+        settle(page)  # colours fade into each other
+        assert grave_faults(page) == []
     page.locator("#qx-train-updates-toggle button").first.click()
     expect(page.locator("#qx-train-updates tbody tr")).to_have_count(20)
     newest = page.locator("#qx-train-updates tbody tr td").first.inner_text()

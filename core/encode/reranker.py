@@ -1,0 +1,131 @@
+"""The reranker of an agent: a cross-encoder that reads question and chunk together and says whether the chunk belongs to the evidence.
+
+Two vectors meet in one number; here every word of the question meets every word of the chunk, at the cost of a pass for each chunk. So it reads
+only the best chunks of a first look (see `core.qrag.agent`). It is the agent's base encoder with a LoRA adapter of its own and one linear output on the
+first token, in the agent's folder under `reranker/`. Knows nothing of episodes and of training.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save_file
+from torch import nn
+
+from core.encode.adapter import adapter_file, merge_adapter
+from core.encode.checkpoint import CheckpointSpec, find_base, load_weights, max_positions_of, served_architecture, sha256_of
+from core.encode.forward import SERVED_WIDTH_STEP, batches_by_length, padded_width
+from core.encode.tokens import FastTokenizer
+from core.encode.traced import Pass, traced
+from core.errors import BadCheckpoint
+
+if TYPE_CHECKING:
+    from core.encode.bert import Encoder
+
+RERANKER_FOLDER, HEAD_FILE = "reranker", "head.safetensors"
+WINDOW = 320
+"""Tokens read at once; a longer chunk is cut."""
+QUESTION_TOKENS = 64
+"""Of a question, at most."""
+_BATCH_TOKENS = {"cpu": 4_096, "cuda": 65_536}
+"""Padded tokens a batch."""
+
+Pair = tuple[list[int], int]
+"""Token ids of a question and a chunk with the marks around them, and how many of them are the question's."""
+
+
+def pair(tokenizer: FastTokenizer, question: list[int], chunk: list[int], window: int = WINDOW) -> Pair:
+    """[CLS] question [SEP] chunk [SEP] from token ids."""
+    first = [tokenizer.cls_id, *question[:QUESTION_TOKENS], tokenizer.sep_id]
+    return [*first, *chunk[: window - len(first) - 1], tokenizer.sep_id], len(first)
+
+
+def padded_pairs(pairs: Sequence[Pair], encoder: Encoder, pad_id: int) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    """(B, T) integers each: ids, mask, and segments, which are 1 for the chunk."""
+    ids = torch.full((len(pairs), padded_width(max(len(tokens) for tokens, _ in pairs), encoder, SERVED_WIDTH_STEP)), pad_id)
+    mask, segments = torch.zeros_like(ids), torch.zeros_like(ids)
+    for row, (tokens, n_first) in enumerate(pairs):
+        ids[row, : len(tokens)], mask[row, : len(tokens)], segments[row, n_first : len(tokens)] = torch.tensor(tokens), 1, 1
+    return ids, mask, segments
+
+
+class RerankerNetwork(nn.Module):
+    """(B, T) ids, mask and segments -> (B,) float32: log-odds that the chunk belongs to the evidence."""
+
+    def __init__(self, encoder: Encoder) -> None:
+        super().__init__()
+        self.encoder = encoder
+        self.head = nn.Linear(int(encoder.config.hidden_size), 1)
+        nn.init.zeros_(self.head.weight)
+        nn.init.zeros_(self.head.bias)
+
+    def forward(self, ids: torch.Tensor, mask: torch.Tensor, segments: torch.Tensor) -> torch.Tensor:
+        """See the class."""
+        states = self.encoder(input_ids=ids, attention_mask=mask, token_type_ids=segments).last_hidden_state
+        logits: torch.Tensor = self.head(states[:, 0].float())[:, 0]
+        return logits
+
+
+class Reranker:
+    """A trained reranker on one device. Thread-safe."""
+
+    def __init__(self, folder: Path, spec: CheckpointSpec, tokenizer: FastTokenizer, device: torch.device, dtype: torch.dtype) -> None:
+        """`folder` is the agent's. Raises BadCheckpoint."""
+        base = find_base(spec.base, folder)
+        encoder = served_architecture(base)
+        try:
+            load_weights(encoder, load_file(base / "model.safetensors"), f"the base encoder {base.name}")
+            merge_adapter(encoder, folder / RERANKER_FOLDER, f"reranker of checkpoint {spec.name}")
+            network = RerankerNetwork(encoder)
+            load_head(network, folder / RERANKER_FOLDER)
+        except (OSError, SafetensorError, KeyError, RuntimeError) as error:
+            raise BadCheckpoint(f"the reranker of checkpoint {spec.name} can't be used ({str(error)[:200]}); train or download it again") from error
+        self._network = network.eval().requires_grad_(False).to(device)
+        encoder.to(dtype)
+        self._tokenizer, self._device = tokenizer, device
+        self._window = min(WINDOW, max_positions_of(encoder))
+
+    @cached_property
+    def _pass(self) -> Pass:
+        return traced(self._network.forward, self._network.encoder, 3)
+
+    def belongs(self, question: str, texts: Sequence[str]) -> np.ndarray:
+        """(n,) float32 between 0 and 1: how surely each text belongs to the evidence for the question."""
+        if not texts:
+            return np.zeros(0, np.float32)
+        asked, *chunks = self._tokenizer.ids([question, *texts])
+        pairs = [pair(self._tokenizer, asked, chunk, self._window) for chunk in chunks]
+        forward, logits = self._pass, torch.empty(len(pairs))
+        for batch in batches_by_length([len(tokens) for tokens, _ in pairs], _BATCH_TOKENS[self._device.type]):
+            inputs = padded_pairs([pairs[i] for i in batch], self._network.encoder, self._tokenizer.pad_id)
+            with torch.inference_mode():
+                logits[torch.as_tensor(batch)] = forward(*(tensor.to(self._device) for tensor in inputs)).cpu()
+        shares: np.ndarray = torch.sigmoid(logits).numpy()
+        return shares
+
+
+def save_head(network: RerankerNetwork, folder: Path) -> None:
+    """Writes the output layer into an existing folder."""
+    save_file({name: value.detach().cpu().contiguous() for name, value in network.head.state_dict().items()}, folder / HEAD_FILE)
+
+
+def load_head(network: RerankerNetwork, folder: Path) -> None:
+    """Inverse of `save_head`. Raises what reading and fitting raise."""
+    network.head.load_state_dict(load_file(folder / HEAD_FILE))
+
+
+def hash_of(folder: Path, spec: CheckpointSpec) -> str:
+    """Hash of the weights of an agent's reranker; "" for an agent without one. Raises BadCheckpoint where a file is missing."""
+    if not spec.rerank_weight:
+        return ""
+    files = [adapter_file(folder / RERANKER_FOLDER), folder / RERANKER_FOLDER / HEAD_FILE]
+    for path in files:
+        if not path.is_file():
+            raise BadCheckpoint(f"{path.name} of the reranker is missing in checkpoint {spec.name}; train or download it again")
+    return "".join(map(sha256_of, files))

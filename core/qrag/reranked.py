@@ -1,0 +1,51 @@
+"""What a reranker adds to Q of the best chunks of a look, and the last of it that was computed."""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from dataclasses import dataclass
+from weakref import WeakKeyDictionary
+
+import numpy as np
+
+from core.index import Searchable
+
+_MOST_KEPT = 64
+"""Questions of a corpus whose parts are kept: some hundred bytes each."""
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Reranked:
+    """A part of Q that only some chunks have."""
+
+    chunk_ids: np.ndarray
+    """(n,) the chunks that were read, best first by the rest of Q."""
+    parts: np.ndarray
+    """(n,) float32, what is added to Q of each."""
+
+    def part_of(self, chunk_id: int) -> float:
+        """What is added to Q of a chunk; 0 for one that was not read."""
+        return float(self.parts[self.chunk_ids == chunk_id].sum())
+
+
+class Reranks:
+    """Parts by corpus and question: every step of an episode asks for the same. Thread-safe."""
+
+    def __init__(self) -> None:
+        self._by_corpus: WeakKeyDictionary[Searchable, OrderedDict[str, Reranked]] = WeakKeyDictionary()
+        self._changing = threading.Lock()
+
+    def known(self, corpus: Searchable, question: str) -> Reranked | None:
+        """What was kept."""
+        with self._changing:
+            return self._by_corpus.get(corpus, OrderedDict()).get(question)
+
+    def keep(self, corpus: Searchable, question: str, reranked: Reranked) -> Reranked:
+        """Keeps it for the next steps, and gives it back."""
+        with self._changing:
+            of_corpus = self._by_corpus.setdefault(corpus, OrderedDict())
+            of_corpus[question] = reranked
+            while len(of_corpus) > _MOST_KEPT:
+                of_corpus.popitem(last=False)
+        return reranked

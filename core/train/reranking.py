@@ -1,0 +1,276 @@
+"""Training of an agent's reranker: question and chunk read together, a chunk of the evidence against what the agent itself puts near the top.
+
+Questions about whole documents (`core.answer.natural.training_questions`); the agent's first look at each gives its candidates, which are computed once and
+kept in the folder. Of a question one chunk that holds a quote competes with some of the best others, in one softmax. LoRA on the agent's base
+encoder, beginning with the reader's where it fits, which has learned to find answers. A validation reranks the candidates of held-back documents for each of
+some weights: the share of quotes among the first four decides which reranker and which weight are kept. Knows nothing of flags.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import shutil
+from collections.abc import Generator, Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import numpy as np
+import torch
+from torch import nn
+from torch.nn.utils import parametrize
+
+from core.answer.checkpoint import ADAPTER_FOLDER, SHIPPED, read_reader_spec
+from core.answer.natural import CHUNK_TOKENS, holding_chunks, training_questions
+from core.config import ChunkConfig, check_least
+from core.encode.adapter import adaptable_layers, load_adapter, save_adapter
+from core.encode.checkpoint import SPEC_FILE, CheckpointSpec, architecture, find_base, load_weights, read_spec, write_spec
+from core.encode.encoder import DualEncoder, fast_dtype, find_device
+from core.encode.reranker import RERANKER_FOLDER, Reranker, RerankerNetwork, padded_pairs, pair, save_head
+from core.errors import BadRequest
+from core.ingest import Converter, chunk_document, default_chunker
+from core.tasks.data import data_folder
+from core.tasks.documents import DocumentFolder, DocumentQuestion, QuoteFinder, places_of, read_document_questions
+from core.train.sitting import CONFIG_FILE, Sitting, TrainEvent
+from core.train.towers import base_weights, changes_of, load_optimizer_state, low_rank_changes, optimizer_state, trainable_tower
+from core.words import WordIndex, words_of
+
+WEIGHTS = (0.0, 0.05, 0.1, 0.2, 0.3, 0.5, 1.0)
+"""Of the reranker's part of Q, tried by each validation."""
+K = 4
+"""Chunks of the evidence in a validation, as people get them."""
+NEAREST = 32
+"""Candidates of a question: the best chunks by the agent's Q."""
+FARTHEST = 60
+"""A chunk of the support ranked below that is not learned: no reranker would ever read it."""
+_COMPETE = 20
+"""The best candidates, of which those that compete are drawn."""
+_TOGETHER = 2
+"""Questions whose gradients are computed at once on a CPU."""
+_FILES = {"train": "train-candidates.jsonl.gz", "validation": "validation-candidates.jsonl.gz"}
+_LEAST = {"updates": 1, "questions": 1, "others": 1, "rank": 1, "warmup": 0, "validate_every": 1, "n_validation": 1}
+
+
+@dataclass(frozen=True, kw_only=True)
+class RerankConfig:
+    """One training of a reranker."""
+
+    updates: int = 240
+    questions: int = 16
+    """Of one gradient step."""
+    others: int = 4
+    """Candidates that a chunk of the evidence competes with."""
+    rank: int = 32
+    """Of the LoRA changes."""
+    learning_rate: float = 6e-4
+    warmup: int = 30
+    """Updates over which the rate rises from 0; then it falls linearly."""
+    weight_decay: float = 1e-3
+    validate_every: int = 120
+    n_validation: int = 426
+    """Questions of each validation."""
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        """Raises BadRequest on a value out of range."""
+        check_least(self, _LEAST)
+
+    def rate(self, update: int) -> float:
+        """Learning rate of a 0-based update."""
+        return self.learning_rate * min(1.0, (update + 1) / max(1, self.warmup)) * (1 - update / self.updates)
+
+
+@dataclass(frozen=True, slots=True)
+class Candidates:
+    """A question and what the agent's first look puts first, with the chunks that hold its quotes."""
+
+    question: str
+    texts: tuple[str, ...]
+    """Q falling."""
+    q_values: tuple[float, ...]
+    quotes: tuple[tuple[int, ...], ...]
+    """Of each quote the candidates that hold it together; -1 stands for one that is none."""
+
+    @property
+    def support(self) -> list[int]:
+        """Candidates that hold a quote."""
+        return sorted({i for quote in self.quotes for i in quote if i >= 0})
+
+
+def candidates_of(encoder: DualEncoder, questions: Iterable[DocumentQuestion], documents: DocumentFolder) -> Iterator[Candidates]:
+    """Document by document; a question whose quotes are not found is left out. Chunks that hold a part of a quote only are no candidates."""
+    by_document: dict[str, list[DocumentQuestion]] = {}
+    for question in questions:
+        if question.quotes:
+            by_document.setdefault(question.document, []).append(question)
+    with Converter() as converter:
+        for name, asked in by_document.items():
+            document = documents.read(name, converter)
+            table = chunk_document(document, ChunkConfig(chunker=default_chunker(document.kind), max_tokens=CHUNK_TOKENS), encoder.tokenizer)
+            texts = [document.text[start:end] for start, end in zip(table.start.tolist(), table.end.tolist(), strict=True)]
+            vectors, words, finder = encoder.encode_chunks(texts), WordIndex(texts), QuoteFinder(document.text, name)
+            for question in asked:
+                try:
+                    places = places_of(question, finder)
+                except BadRequest:
+                    continue
+                (state,) = encoder.encode_states([encoder.state_tokens(question.question, [])])
+                q_values = vectors @ state + encoder.spec.word_weight * words.shares(words_of(question.question))
+                holding = [holding_chunks(table, [place]) for place in places]
+                support = {chunk_id for quote in holding for chunk_id in quote}
+                touched = {i for start, end in places for i in np.flatnonzero((table.end > start) & (table.start < end)).tolist()} - support
+                ranked = [i for i in np.argsort(-q_values, kind="stable").tolist() if i not in touched]
+                kept = [i for rank, i in enumerate(ranked[:FARTHEST]) if rank < NEAREST or i in support]
+                quotes = tuple(tuple(kept.index(i) if i in kept else -1 for i in quote) for quote in holding)
+                yield Candidates(question.question, tuple(texts[i] for i in kept), tuple(float(q_values[i]) for i in kept), quotes)
+
+
+def recall_by_weight(asked: Sequence[Candidates], belongs: Sequence[np.ndarray], pool: int) -> np.ndarray:
+    """(WEIGHTS, questions): share of the quotes of each question whose chunks are all among the first K."""
+    recall = np.zeros((len(WEIGHTS), len(asked)))
+    for column, (one, shares) in enumerate(zip(asked, belongs, strict=True)):
+        for row, weight in enumerate(WEIGHTS):
+            q_values = np.array(one.q_values)
+            q_values[:pool] += weight * shares
+            first = set(np.argsort(-q_values, kind="stable")[:K].tolist())
+            recall[row, column] = np.mean([first.issuperset(quote) for quote in one.quotes])
+    return recall
+
+
+class RerankTrainer:
+    """One training run; `run` is a generator of its events, and closing it stops between two updates. A `Learner`."""
+
+    def __init__(self, config: RerankConfig, agent: Path, folder: Path, *, data: Path | None = None, device: str | None = None) -> None:
+        """`agent` stays as it is; `folder` becomes one like it with a reranker. Raises BadCheckpoint, and BadRequest when `folder` holds another training."""
+        self.config, self.agent, self.device = config, agent, find_device(device)
+        spec = read_spec(agent)
+        if spec.reads_choices or spec.position_kind != "none":
+            raise BadRequest(f"Q of {spec.name} changes with each choice; a reranker is for agents with reads_choices false and position_kind none")
+        self.spec: CheckpointSpec = spec.model_copy(update={"rerank_weight": 0.0})
+        self._data = data
+        self._base = find_base(spec.base, agent)
+        self.network = self._new_network()
+        parameters = [parameter for parameter in self.network.parameters() if parameter.requires_grad]
+        self.optimizer = torch.optim.AdamW(parameters, lr=config.learning_rate, betas=(0.9, 0.98), eps=1e-6, weight_decay=config.weight_decay)
+        self.sitting = Sitting(folder, {"config": asdict(config), "agent": self.spec.model_dump(mode="json", exclude={"scores"})})
+        self.sitting.resume(self._restore)
+
+    def run(self) -> Generator[TrainEvent]:
+        """Trains to the end, or until closed; yields each event after it was written."""
+        self._encoder = DualEncoder(self.agent, str(self.device))
+        self.tokenizer = self._encoder.tokenizer
+        self._train = [one for one in self._candidates("train") if one.support and len(one.texts) - len(one.support) >= self.config.others]
+        self._validation = self._candidates("validation")
+        Random("order of validation").shuffle(self._validation)
+        self._validation = self._validation[: self.config.n_validation]
+        if not self._train or not self._validation:
+            raise BadRequest("there is no question to train on, or none to validate with; name the folder of the data sets")
+        n_parameters = sum(parameter.numel() for parameter in self.network.parameters() if parameter.requires_grad)
+        started = {"config": asdict(self.config), "questions": len(self._train), "n_parameters": n_parameters, "device": str(self.device)}
+        yield from self.sitting.run(self, self.config.updates, self.config.validate_every, **started)
+
+    def step(self, update: int) -> TrainEvent:
+        """See `Learner`."""
+        for group in self.optimizer.param_groups:
+            group["lr"] = self.config.rate(update)
+        rng = Random(f"reranker {self.config.seed} {update}")
+        drawn = [self._drawn(one, rng) for one in rng.sample(self._train, min(self.config.questions, len(self._train)))]
+        together = _TOGETHER if self.device.type == "cpu" else len(drawn)
+        parts = [drawn[i : i + together] for i in range(0, len(drawn), together)]
+        self.optimizer.zero_grad()
+        total, n_right = 0.0, 0
+        with parametrize.cached():
+            for layer in adaptable_layers(self.network.encoder).values():
+                _ = layer.weight  # formed once, with its graph
+            for part in parts:
+                logits = self._logits([one for texts in part for one in texts]).view(len(part), -1)
+                right = torch.zeros(len(part), dtype=torch.long, device=logits.device)
+                loss = nn.functional.cross_entropy(logits, right) * (len(part) / len(drawn))
+                loss.backward(retain_graph=part is not parts[-1])  # type: ignore[no-untyped-call]
+                total, n_right = total + float(loss.detach()), n_right + int((logits.argmax(1) == 0).sum())
+        nn.utils.clip_grad_norm_([parameter for group in self.optimizer.param_groups for parameter in group["params"]], 1.0)
+        self.optimizer.step()
+        return {"rate": self.config.rate(update), "loss": round(total, 4), "right": round(n_right / len(drawn), 3)}
+
+    def validate(self, *, is_last: bool) -> TrainEvent:
+        """See `Learner`."""
+        candidate = self.sitting.new_candidate()
+        shutil.copytree(self.agent, candidate, dirs_exist_ok=True, ignore=shutil.ignore_patterns(CONFIG_FILE, RERANKER_FOLDER, "*.jsonl", "resume.safetensors"))
+        (candidate / RERANKER_FOLDER).mkdir()
+        save_adapter(candidate / RERANKER_FOLDER, low_rank_changes(self.network.encoder), self.spec.base)
+        save_head(self.network, candidate / RERANKER_FOLDER)
+        reranker = Reranker(candidate, self.spec, self.tokenizer, self.device, fast_dtype(self.device))
+        pool = self.spec.rerank_pool
+        recall = recall_by_weight(self._validation, [reranker.belongs(one.question, one.texts[:pool]) for one in self._validation], pool)
+        best = max(range(1, len(WEIGHTS)), key=lambda row: recall[row].mean())
+        record = {"updates": self.sitting.update, "seconds": round(self.sitting.seconds), "config": asdict(self.config), "questions": len(self._train)}
+        training = (self.spec.training or {}) | {"reranker": record}
+        write_spec(candidate, self.spec.model_copy(update={"rerank_weight": WEIGHTS[best], "training": training, "scores": None}))
+        gain = recall[best] - recall[0]
+        error = float(gain.std() / np.sqrt(len(gain)))
+        score = float(gain.mean())
+        kept = self.sitting.offer(candidate, score, error, is_last=is_last, last_file=SPEC_FILE)
+        by_weight = {str(weight): round(float(row.mean()), 5) for weight, row in zip(WEIGHTS, recall, strict=True)}
+        return {"score": round(score, 5), "weight": WEIGHTS[best], "recall": by_weight} | ({"kept": True} if kept else {})
+
+    def tensors(self) -> dict[str, torch.Tensor]:
+        """See `Learner`."""
+        return self._trained() | optimizer_state(self.optimizer)
+
+    def _drawn(self, one: Candidates, rng: Random) -> list[tuple[str, str]]:
+        """(question, text): a chunk of the evidence, then the others."""
+        support = set(one.support)
+        others = [i for i in range(len(one.texts)) if i not in support][:_COMPETE]
+        chosen = [rng.choice(one.support), *rng.sample(others, self.config.others)]
+        return [(one.question, one.texts[i]) for i in chosen]
+
+    def _logits(self, asked: Sequence[tuple[str, str]]) -> torch.Tensor:
+        ids = self.tokenizer.ids([text for one in asked for text in one])
+        pairs = [pair(self.tokenizer, ids[i], ids[i + 1]) for i in range(0, len(ids), 2)]
+        inputs = padded_pairs(pairs, self.network.encoder, self.tokenizer.pad_id)
+        logits: torch.Tensor = self.network(*(tensor.to(self.device) for tensor in inputs))
+        return logits
+
+    def _candidates(self, part: str) -> list[Candidates]:
+        """Those of the folder, or made and kept there: embedding the documents takes many minutes."""
+        path = self.sitting.folder / _FILES[part]
+        if not path.exists():
+            questions, documents = training_questions(self._data)
+            if part == "validation":
+                questions = read_document_questions(data_folder(self._data) / "natural" / "validation.jsonl.gz")
+            temporary = path.with_suffix(".tmp")
+            with gzip.open(temporary, "wt", encoding="utf-8") as file:
+                file.writelines(json.dumps(asdict(one)) + "\n" for one in candidates_of(self._encoder, questions, documents))
+            temporary.replace(path)
+        with gzip.open(path, "rt", encoding="utf-8") as file:
+            return [_candidates_from(json.loads(line)) for line in file]
+
+    def _new_network(self) -> RerankerNetwork:
+        torch.manual_seed(self.config.seed)
+        encoder = architecture(self._base)
+        load_weights(encoder, base_weights(self._base), self._base.name)
+        encoder = trainable_tower(encoder, self.config.rank, fast_dtype(self.device))
+        if self.device.type == "cpu":  # see TrainableTowers
+            encoder.set_attn_implementation("eager")
+        reader = read_reader_spec(SHIPPED)
+        if reader.base == self.spec.base and reader.base_sha256 == self.spec.base_sha256 and self.config.rank == RerankConfig.rank:
+            load_adapter(SHIPPED / ADAPTER_FOLDER, low_rank_changes(encoder), reader.name)
+        return RerankerNetwork(encoder).to(self.device)
+
+    def _trained(self) -> dict[str, torch.Tensor]:
+        """Everything that training changes, by name."""
+        head = {f"head.{key}": value for key, value in self.network.head.state_dict().items()}
+        return {name: value.detach() for name, value in changes_of(self.network.encoder)} | head
+
+    @torch.no_grad()
+    def _restore(self, saved: dict[str, torch.Tensor]) -> None:
+        for name, value in self._trained().items():
+            value.copy_(saved[name])
+        load_optimizer_state(self.optimizer, {name: tensor for name, tensor in saved.items() if name.startswith("adam.")})
+
+
+def _candidates_from(record: dict[str, Any]) -> Candidates:
+    quotes = tuple(tuple(quote) for quote in record["quotes"])
+    return Candidates(record["question"], tuple(record["texts"]), tuple(record["q_values"]), quotes)

@@ -1,0 +1,107 @@
+"""A reranker's part of Q: only the best chunks have it, it is the same in every step, and it is shown as a part."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from pydantic import ValidationError
+
+from core.config import EpisodeConfig
+from core.encode.adapter import save_adapter
+from core.encode.checkpoint import CheckpointSpec, architecture, find_base, load_weights, read_spec, write_spec
+from core.encode.encoder import DualEncoder
+from core.encode.reranker import HEAD_FILE, QUESTION_TOKENS, RERANKER_FOLDER, RerankerNetwork, pair, save_head
+from core.errors import BadCheckpoint
+from core.events import fold
+from core.figures import parts_figure
+from core.qrag.agent import Agent
+from core.train.towers import base_weights, low_rank_changes, trainable_tower
+from tests.core.conftest import CorpusOf
+
+CHUNKS = [f"The {thing} was left in the {place}." for thing, place in zip(["milk", "apple", "football", "lamp", "letter"], "abcde", strict=True)]
+QUERY = "Where is the milk?"
+
+
+@pytest.fixture(scope="module")
+def folder(tiny_checkpoints: dict[str, Path], reference: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A tiny agent with a reranker of random weights that reads three chunks."""
+    made = Path(shutil.copytree(tiny_checkpoints["none"], tmp_path_factory.mktemp("reranked") / "agent"))
+    shutil.copy(reference / "tiny-bert" / "model.safetensors", made / "base")
+    spec = read_spec(made)
+    write_spec(made, spec.model_copy(update={"reads_choices": False, "rerank_weight": 0.5, "rerank_pool": 3}))
+    base = find_base(spec.base, made)
+    torch.manual_seed(0)
+    encoder = architecture(base)
+    load_weights(encoder, base_weights(base), base.name)
+    network = RerankerNetwork(trainable_tower(encoder, 2, torch.float32))
+    with torch.no_grad():
+        for parameter in network.parameters():
+            if parameter.requires_grad:
+                parameter.normal_()
+    (made / RERANKER_FOLDER).mkdir()
+    save_adapter(made / RERANKER_FOLDER, low_rank_changes(encoder), spec.base)
+    save_head(network, made / RERANKER_FOLDER)
+    return made
+
+
+def test_the_best_chunks_are_read_again_and_all_steps_agree(folder: Path, tiny_checkpoints: dict[str, Path], corpus_of: CorpusOf) -> None:
+    encoder, plain = DualEncoder(folder, "cpu"), DualEncoder(tiny_checkpoints["none"], "cpu")
+    plain.spec = plain.spec.model_copy(update={"reads_choices": False})
+    corpus, config = corpus_of(encoder, CHUNKS), EpisodeConfig(step_budget=4)
+    trace, without = (fold(Agent(one).run(QUERY, corpus, config)) for one in (encoder, plain))
+    best = np.argsort(-without.steps[0].scores.q_values, kind="stable")[:3]
+    assert encoder.reranker is not None
+    wanted = np.zeros(len(CHUNKS), np.float32)
+    wanted[best] = 0.5 * encoder.reranker.belongs(QUERY, [CHUNKS[i] for i in best])
+    assert len({round(float(part), 6) for part in wanted[best]}) > 1, "they are told apart"
+    for step in trace.steps:
+        np.testing.assert_allclose(step.scores.q_values - without.steps[0].scores.q_values, wanted, atol=1e-5)
+        assert step.reranked_q == pytest.approx(float(wanted[step.chunk_id]), abs=1e-6)
+        assert step.content_q + step.reranked_q == pytest.approx(step.q_value, abs=1e-5)
+    assert [bar["name"] for bar in parts_figure(trace)["data"]] == ["content", "reranker"]
+    assert encoder.fingerprint != plain.fingerprint
+    assert encoder.vector_fingerprint == plain.vector_fingerprint, "chunks are embedded as before"
+
+
+def test_a_review_counts_it_too(folder: Path, corpus_of: CorpusOf) -> None:
+    encoder = DualEncoder(folder, "cpu")
+    trace = fold(Agent(encoder).run(QUERY, corpus_of(encoder, CHUNKS), EpisodeConfig(step_budget=2, review_threshold=-10.0)))
+    assert trace.stopped.review == pytest.approx([step.q_value for step in trace.steps], abs=1e-5)
+
+
+def test_a_text_has_the_same_part_beside_others_and_alone(folder: Path) -> None:
+    reranker = DualEncoder(folder, "cpu").reranker
+    assert reranker is not None
+    together = reranker.belongs(QUERY, [*CHUNKS, "word " * 900])
+    alone = [float(reranker.belongs(QUERY, [text])[0]) for text in CHUNKS]
+    np.testing.assert_allclose(together[:-1], alone, atol=1e-5)
+    assert ((together > 0) & (together < 1)).all()
+    assert reranker.belongs(QUERY, []).shape == (0,)
+
+
+def test_a_pair_is_cut_to_the_window(folder: Path) -> None:
+    tokenizer = DualEncoder(folder, "cpu").tokenizer
+    tokens, n_question = pair(tokenizer, [7] * 100, [8] * 100, window=96)
+    assert (len(tokens), n_question) == (96, QUESTION_TOKENS + 2)
+    assert (tokens[0], tokens[n_question - 1], tokens[-1]) == (tokenizer.cls_id, tokenizer.sep_id, tokenizer.sep_id)
+    assert pair(tokenizer, [7], [8]) == ([tokenizer.cls_id, 7, tokenizer.sep_id, 8, tokenizer.sep_id], 3)
+
+
+def test_a_reranker_that_can_t_be_used_is_one_sentence(folder: Path, tmp_path: Path) -> None:
+    broken = Path(shutil.copytree(folder, tmp_path / "broken"))
+    (broken / RERANKER_FOLDER / HEAD_FILE).write_bytes(b"nothing")
+    with pytest.raises(BadCheckpoint, match=r"the reranker of checkpoint .* can't be used"):
+        _ = DualEncoder(broken, "cpu").reranker
+    (broken / RERANKER_FOLDER / HEAD_FILE).unlink()
+    with pytest.raises(BadCheckpoint, match=r"head\.safetensors of the reranker is missing"):
+        DualEncoder(broken, "cpu")
+
+
+def test_only_agents_whose_q_no_choice_changes_may_have_one() -> None:
+    with pytest.raises(ValidationError, match="no choice changes"):
+        CheckpointSpec(name="x", trained=True, rerank_weight=0.2)
+    assert CheckpointSpec(name="x", trained=True, rerank_weight=0.2, reads_choices=False).rerank_pool == 16

@@ -1,0 +1,108 @@
+"""A reranker is trained on what its agent puts first: candidates and their labels, going on after a cut, and an agent that serves with it."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from core.answer import natural
+from core.cli import main
+from core.config import EpisodeConfig
+from core.encode.checkpoint import read_spec, write_spec
+from core.encode.encoder import DualEncoder
+from core.encode.reranker import RERANKER_FOLDER
+from core.errors import BadRequest
+from core.events import fold
+from core.qrag.agent import Agent
+from core.train import reranking
+from core.train.reranking import WEIGHTS, Candidates, K, RerankConfig, RerankTrainer, candidates_of, recall_by_weight
+from tests.core.conftest import CorpusOf
+from tests.core.train.whole_documents import PLACES, sentence, write_whole_documents
+
+SMALL = RerankConfig(updates=4, questions=4, others=2, rank=2, validate_every=2, n_validation=4, warmup=1)
+
+
+@pytest.fixture
+def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setattr(natural, "OWN_QUESTIONS", tmp_path / "none")
+    return write_whole_documents(tmp_path)
+
+
+@pytest.fixture
+def agent(tiny_checkpoints: dict[str, Path], reference: Path, tmp_path: Path) -> Path:
+    """One whose state is the question alone."""
+    folder = Path(shutil.copytree(tiny_checkpoints["none"], tmp_path / "agent"))
+    shutil.copy(reference / "tiny-bert" / "model.safetensors", folder / "base")
+    write_spec(folder, read_spec(folder).model_copy(update={"reads_choices": False, "word_weight": 0.2}))
+    return folder
+
+
+def test_recall_is_of_whole_quotes_among_the_first_four_by_weight() -> None:
+    q_values = tuple(1 - 0.04 * i for i in range(6))
+    asked = Candidates("Who?", tuple("abcdef"), q_values, ((0,), (4, 1), (-1,)))
+    shares = np.array([0.0, 0.0, 0.0, 0.0, 1.0])  # of the five that are read, the last belongs
+    recall = recall_by_weight([asked], [shares], 5)
+    rows = {weight: float(recall[row, 0]) for row, weight in enumerate(WEIGHTS)}
+    assert rows[0.0] == pytest.approx(1 / 3)
+    assert rows[0.2] == pytest.approx(2 / 3), "0.84 + 0.2 is first, 0.96 stays among four"
+    assert K == 4
+
+
+def test_candidates_are_the_agent_s_first_chunks_and_those_that_hold_quotes(agent: Path, data: Path) -> None:
+    questions, documents = natural.training_questions(data)
+    made = list(candidates_of(DualEncoder(agent, "cpu"), questions, documents))
+    assert len(made) == 2 * len(PLACES), "the unanswerable ones have nothing to learn"
+    for one in made:
+        assert list(one.q_values) == sorted(one.q_values, reverse=True)
+        place = next(place for place in PLACES if place in one.question)
+        held = [any(sentence(name, place) in one.texts[i] for i in one.support for name in ("anna", "boris"))]
+        assert all(held)
+
+
+def test_a_training_goes_on_and_its_agent_reranks(agent: Path, data: Path, tmp_path: Path, corpus_of: CorpusOf, monkeypatch: pytest.MonkeyPatch) -> None:
+    through = list(RerankTrainer(SMALL, agent, tmp_path / "through", data=data, device="cpu").run())
+    assert [event["event"] for event in through] == ["started", "validated", "update", "update", "validated", "update", "update", "validated", "finished"]
+    cut = RerankTrainer(SMALL, agent, tmp_path / "cut", data=data, device="cpu").run()
+    while next(cut)["event"] != "validated" or not (tmp_path / "cut" / "resume.safetensors").exists():
+        pass
+    cut.close()
+
+    def no_more(*_: object) -> None:
+        raise AssertionError("candidates are made once")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(reranking, "candidates_of", no_more)
+        rest = list(RerankTrainer(SMALL, agent, tmp_path / "cut", data=data, device="cpu").run())
+    updates = [[event["loss"] for event in told if event["event"] == "update"] for told in (through, rest)]
+    assert updates[0][-len(updates[1]) :] == updates[1]
+    assert 0 < len(updates[1]) < 4
+
+    spec = read_spec(tmp_path / "through")
+    assert spec.rerank_weight in WEIGHTS[1:]
+    assert (spec.training or {})["reranker"]["questions"] == 2 * len(PLACES)
+    assert read_spec(agent).rerank_weight == 0, "the agent itself stays as it is"
+    encoder = DualEncoder(tmp_path / "through", "cpu")
+    texts = [sentence("anna", place) for place in PLACES]
+    trace = fold(Agent(encoder).run("Who took the mill lantern?", corpus_of(encoder, texts), EpisodeConfig(step_budget=2)))
+    assert all(step.reranked_q is not None for step in trace.steps)
+    with pytest.raises(BadRequest, match="other settings"):
+        RerankTrainer(RerankConfig(updates=5), agent, tmp_path / "through", data=data, device="cpu")
+
+
+def test_the_command_trains_and_agents_that_read_their_choices_are_refused(
+    agent: Path, data: Path, tmp_path: Path, tiny_checkpoints: dict[str, Path], capsys: pytest.CaptureFixture[str]
+) -> None:
+    flags = ["--data-folder", str(data), "--updates", "1", "--questions", "2", "--others", "2", "--rank", "2", "--n-validation", "2", "--device", "cpu"]
+    assert main(["train-reranker", str(agent), "--out", str(tmp_path / "made"), *flags, "--json"]) == 0
+    said = capsys.readouterr()
+    assert json.loads(said.out)["updates"] == 1
+    assert "recall by weight 0.0:" in said.err
+    assert (tmp_path / "made" / RERANKER_FOLDER / "head.safetensors").exists()
+    assert main(["train-reranker", str(tiny_checkpoints["none"]), "--out", str(tmp_path / "no"), *flags]) == 2
+    assert "changes with each choice" in capsys.readouterr().err
+    assert torch.is_grad_enabled()
