@@ -41,6 +41,10 @@ def line_file(path: Path | None) -> Iterator[Callable[[str], object]]:
     if path is None:
         yield lambda _: None
         return
+    if path.suffix == ".gz":
+        raise BadRequest(
+            f"{path.name} would be no gzip file: lines are written one by one, so that a killed evaluation leaves them; leave out .gz, and gzip it then"
+        )
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         file = path.open("w", encoding="utf-8", buffering=1)

@@ -112,6 +112,7 @@ def test_against_an_agent_and_against_its_rows(core: Output, agent: Path, tiny_c
         (("qa1", "--checkpoint", "nobody"), "'nobody' not found"),
         (("qa1", "--against", "nobody"), "'nobody' not found"),
         (("qa1", "--rows", "/proc/none/rows.jsonl"), "rows.jsonl can't be written"),
+        (("qa1", "--rows", "rows.jsonl.gz"), "rows.jsonl.gz would be no gzip file"),
     ],
 )
 def test_refusals_are_one_sentence(refused: Output, data: Path, arguments: tuple[str, ...], words: str) -> None:
