@@ -9,6 +9,7 @@ from typing import Any
 import gradio as gr
 
 from app import api, endpoints
+from app.components.clocks import slow_clocks
 from app.evaluating import Evaluations
 from app.fairness import queue_up
 from app.lean import LeanBlocks
@@ -95,6 +96,7 @@ def _heading(tab: str) -> None:
 def serve(blocks: gr.Blocks, services: Services) -> None:
     """Serves the pages until stopped. Raises UserError for a port that is taken."""
     settings = services.settings
+    slow_clocks()
     try:
         queue_up(blocks, settings, QUEUE_SIZE).launch(
             auth=sign_in(settings.users, Guesses()) if settings.users else None,

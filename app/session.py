@@ -30,6 +30,8 @@ class Session:
     """Names the opening of other documents that are on their way, if any: a run started now would be over those that are about to go."""
     agent_chosen: bool = False
     """The person chose the agent themselves: opening a document of another kind keeps it."""
+    draws: bool = False
+    """Figures below the text are drawn: the person came near them. They bring a megabyte of script along, and few scroll so far."""
     owner: str | None = None
     """Hash of the visitor's key; None in local mode, where there is one person."""
     llm: str = ""

@@ -20,7 +20,7 @@ from core.answer.protocol import Reader
 from core.choice import Choice, choose, method_of
 from core.comparison import Contestant, contestant
 from core.encode.checkpoint import find_checkpoint, read_spec, shipped_checkpoints
-from core.encode.encoder import DualEncoder
+from core.encode.encoder import DualEncoder, load_encoder
 from core.errors import BadRequest
 from core.evaluate.documents import DocumentRow
 from core.events import Trace
@@ -87,7 +87,7 @@ class Encoders:
 
     def _load(self, folder: Path) -> DualEncoder:
         if folder not in self._loaded:
-            self._loaded[folder] = DualEncoder(folder, self._device)
+            self._loaded[folder] = load_encoder(str(folder), self._device)
         return self._loaded[folder]
 
 

@@ -11,7 +11,7 @@ from playwright.sync_api import Browser, BrowserContext, Page
 
 _COUNT = r"""() => {
   const due = window.qxDue = new Map();
-  const { fetch, setTimeout, clearTimeout } = window;
+  const { fetch, setTimeout, clearTimeout, requestAnimationFrame } = window;
   const answered = new Set();
   const joined = async (reply) => {
     const { event_id } = await reply.clone().json();
@@ -29,6 +29,11 @@ _COUNT = r"""() => {
         due.delete(event_id);
       }
     }
+  };
+  window.qxFrames = 0;
+  window.requestAnimationFrame = (run) => {
+    window.qxFrames++;
+    return requestAnimationFrame(run);
   };
   window.fetch = (...given) => {
     const key = {}, url = String(given[0]?.url ?? given[0]), over = () => due.delete(key);
@@ -65,6 +70,12 @@ def new_context(browser: Browser, **options: Any) -> BrowserContext:
     context = browser.new_context(**options)
     context.add_init_script(f"({_COUNT})()")
     return context
+
+
+def frames_asked_for(page: Page, milliseconds: int = 500) -> int:
+    """By the page's scripts, in this time."""
+    count = "async (time) => { const before = qxFrames; await new Promise((over) => setTimeout(over, time)); return qxFrames - before; }"
+    return int(page.evaluate(count, milliseconds))
 
 
 def settle(page: Page, seconds: float = 30) -> None:

@@ -1,4 +1,7 @@
-"""What the Evaluate tab consists of: components only, no events. Texts of labels and hints are here, those of results in app.evaluation_view."""
+"""What the Evaluate tab consists of. Texts of labels and hints are here, those of results in app.evaluation_view.
+
+Components only, no events; the card of whole documents is a part of its own.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +11,7 @@ from app import evaluation_view as view
 from app.components.tree import tree
 from app.evaluating import MAX_N, OWN, available_tasks
 from app.services import Services
+from app.tabs.whole_documents import WholeDocuments
 from core.tasks.catalog import PARTS, TASKS
 
 LENGTHS = ("1K", "4K", "32K", "128K", "1M", "10M")
@@ -33,6 +37,8 @@ class EvaluateLayout:
 
     def __init__(self, services: Services) -> None:
         self._build_form(services)
+        if not services.settings.public:  # it reads and embeds whole folders
+            WholeDocuments(services)
         with gr.Column(elem_classes="qx-card"):
             gr.Markdown("### Evaluations in the log")
             self.list = tree(view.evaluation_list((), {}, "", "", 0), elem_id="qx-evaluate-list")

@@ -84,7 +84,7 @@ class ExploreTab(ExploreLayout):
         """(token, why there is no answer or nothing) of the run that was read."""
         self.looked: gr.State = gr.State("")
         """Token of the run that was looked into."""
-        self._packed = {component for component in vars(self).values() if isinstance(component, gr.HTML)} - {self.page}
+        self._packed = {component for component in vars(self).values() if isinstance(component, gr.HTML)} - {self.page, self.near}
         self._wire()
 
     def _wire(self) -> None:
@@ -92,7 +92,7 @@ class ExploreTab(ExploreLayout):
             *(self.session, self.page, self.header, self.opening_progress, self.known, self.status, self.notice, self.standing, self.strip),
             *(self.line, self.story, self.diagnosis, self.reading_view, self.chunker, self.max_tokens),
             *(self.steps, self.reading, self.decision, self.best, self.distribution_title, self.distribution, self.parts_card, self.parts),
-            *(self.evidence, self.back, self.reset, self.cancel, self.run, self.step, self.agent, self.figures, self.reading_notice),
+            *(self.evidence, self.back, self.reset, self.cancel, self.run, self.step, self.agent, self.near, self.figures, self.reading_notice),
             *(self.open_sample, self.open_files, self.open_pasted, self.open_generated, *self.controls.list()),
             *(self.answer, self.cite, self.cited, self.trail_card, self.trail, self.to_compare, self.to_sparc, self.ended),
             *(self.wanted, self.sharing, self.read),
@@ -139,6 +139,7 @@ class ExploreTab(ExploreLayout):
             panel.select(self._sends(self._on_share), session, **{**private, "outputs": self.sharing})
         for panel in (self.story, self.diagnosis, self.steps, self.answer, self.cited, self.evidence, self.trail, self.reading_view, self.line):
             panel.select(self._sends(self._on_tree), [session, *controls], **private)
+        self.near.select(self._sends(self._on_near), session, **private)
         for event in (self.strip.select, self.strip.look):
             event(self._sends(self._on_strip), [session, *controls], **private)
         for event in (self.find.submit, self.find_next.click):
@@ -661,11 +662,14 @@ class ExploreTab(ExploreLayout):
 
     def _figures(self, run: RunInView | None, session: Session) -> Update:
         if run is None or not run.trace.n_looks:
-            return {self.figures: gr.update(visible=False)}
+            return {self.figures: gr.update(visible=False), self.near: ""}
+        if not session.draws:
+            return {self.figures: gr.update(visible=False), self.near: run.token}
         look = session.look
         has_parts = any(step.content_q is not None for step in run.trace.steps)
         return {
             self.figures: gr.update(visible=True),
+            self.near: "",
             self.decision: present.figure_title("Best Q per step and the threshold", present.decision(run.trace, session.cursor)),
             self.best: present.drawn(lambda: best_q_figure(run.trace)),
             self.trail_card: gr.update(visible=bool(run.gold)),
@@ -675,6 +679,10 @@ class ExploreTab(ExploreLayout):
             self.parts_card: gr.update(visible=has_parts),
             self.parts: present.drawn(lambda: parts_figure(run.trace)) if has_parts else None,
         }
+
+    def _on_near(self, session: Session) -> Update:
+        session = replace(session, draws=True)
+        return {self.session: session, **self._figures(self.explorer.run_of(session), session)}
 
     def _find_strip(self, token: str) -> RunStrip | None:
         run = self.services.runs.get(token)

@@ -8,6 +8,7 @@ from typing import Any
 import gradio as gr
 
 from app import opening, present, story_view
+from app.components.near import near
 from app.components.page import page
 from app.components.strip import Find, strip
 from app.components.tree import tree
@@ -173,6 +174,7 @@ class ExploreLayout:
                         self.cite = gr.Button("Ask the language model, with citations", size="sm", visible=False, elem_id="qx-cite")
                     self.cited = tree(elem_id="qx-cited")
                 self.reading = tree(present.reading(None, None, Session()), elem_id="qx-reading")
+        self.near = near(elem_id="qx-near")
         with gr.Row(elem_classes="qx-split", visible=False) as self.figures:
             with gr.Column(elem_classes="qx-card", min_width=320, visible=False) as self.trail_card:
                 self.trail = tree(elem_id="qx-trail")

@@ -20,7 +20,7 @@ from pydantic import ValidationError
 from safetensors import SafetensorError
 from safetensors.torch import save_file
 
-from core.encode.checkpoint import SPEC_FILE, WEIGHTS, CheckpointSpec, architecture, find_base, load_weights, write_spec
+from core.encode.checkpoint import SPEC_FILE, WEIGHTS, CheckpointSpec, find_base, load_weights, served_architecture, write_spec
 from core.encode.hub import fetch
 from core.encode.tokens import FastTokenizer
 from core.errors import BadCheckpoint
@@ -46,7 +46,7 @@ def import_checkpoint(source: str, destination: Path, base: str | None = None) -
     for tower, prefix in _PREFIXES.items():
         weights = {name.removeprefix(prefix): tensor.float().contiguous() for name, tensor in critic.items() if name.startswith(prefix)}
         towers[tower] = {name: tensor for name, tensor in weights.items() if not name.startswith("pooler.")}
-        load_weights(architecture(base_folder), towers[tower], f"the {tower} tower of {source}")
+        load_weights(served_architecture(base_folder), towers[tower], f"the {tower} tower of {source}")
     FastTokenizer(base_folder)
     try:
         _write(destination, spec, towers, base_folder)

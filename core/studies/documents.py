@@ -35,11 +35,11 @@ def kind_of(name: str) -> str:
     return MANUALS if name.startswith("meeting") or PurePosixPath(name).suffix == ".md" else PAGES
 
 
-def documents(rows: Sequence[DocumentRow]) -> Report:
-    """A line a kind of document and method. Raises BadRequest for no rows."""
+def documents(rows: Sequence[DocumentRow], kinds: Sequence[str] = (NOVELS, MANUALS, PAGES)) -> Report:
+    """A line a kind of document and method, then a line a method over all. Raises BadRequest for no rows."""
     if not rows:
         raise BadRequest("there are no rows to study; make some with evaluate-documents --rows FILE")
-    groups = [(kind, [row for row in rows if kind_of(row.document) == kind]) for kind in (NOVELS, MANUALS, PAGES)] + [("all", list(rows))]
+    groups = [(kind, [row for row in rows if kind_of(row.document) == kind]) for kind in kinds] + [("all", list(rows))]
     methods = tuple(dict.fromkeys(row.method for row in rows))
     found = [_found(kind, method, group) for kind, group in groups if group for method in methods]
     answered = [_answered(kind, method, group) for kind, group in groups if group for method in methods]

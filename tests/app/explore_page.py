@@ -27,6 +27,12 @@ def run(page: Page, n_steps: int = 4) -> None:
     expect(page.locator("#qx-steps .qx-stop")).to_contain_text("Stopped", timeout=30_000)
 
 
+def show_figures(page: Page) -> None:
+    """Comes near them, as a reader does who scrolls down."""
+    page.locator("#qx-near").evaluate("mark => mark.scrollIntoView()")
+    expect(page.locator("#qx-best .js-plotly-plot")).to_be_visible(timeout=30_000)
+
+
 def show_settings(page: Page) -> None:
     """Opens them over the page, if they are not."""
     if not page.locator("#qx-settings").is_visible():

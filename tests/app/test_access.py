@@ -12,6 +12,7 @@ from playwright.sync_api import Browser, Page, expect
 
 from tests.app.axe import grave_faults
 from tests.app.conftest import RunningApp, wait_ready
+from tests.app.explore_page import show_figures
 from tests.settled import new_context, settle
 
 TABS = ("Explore", "Compare", "SPARC", "Experiments", "Evaluate", "Train")
@@ -50,6 +51,7 @@ def page(tiny_app: RunningApp, browser: Browser) -> Iterator[Page]:
     page.locator("#qx-steps .qx-link").first.click()
     expect(page.locator("#qx-reading .qx-marked")).to_be_visible(timeout=30_000)
     page.get_by_role("button", name="Show as table").click()
+    show_figures(page)
 
     show(page, "Compare")
     expect(page.locator("#qx-compare-question textarea")).not_to_have_value("", timeout=30_000)

@@ -33,7 +33,7 @@ from core.events import fold
 from core.experiments import ExperimentLog
 from core.variant import Change
 from tests.app.conftest import RunningApp, wait_ready
-from tests.app.explore_page import set_number
+from tests.app.explore_page import set_number, show_figures
 from tests.conftest import OpenPage
 from tests.settled import new_context
 
@@ -547,6 +547,7 @@ def test_a_run_is_opened_from_explore_changed_and_cut_anew(tiny_app: RunningApp,
     page.locator("#qx-run").click()
     expect(page.locator("#qx-steps .qx-step")).to_have_count(3, timeout=60_000)
     n_support = int(page.locator("#qx-evidence").inner_text().partition(" support chunks found")[0].split()[-1])
+    show_figures(page)
     expect(page.locator("#qx-trail tbody tr")).to_have_count(n_support, timeout=30_000)
     unwanted = chosen_in_explore(page)[0]
     page.locator("#qx-steps .qx-step-head .qx-link").first.click()

@@ -9,7 +9,7 @@ from pathlib import Path
 from playwright.sync_api import expect
 
 from tests.app.conftest import RunningApp, StartApp, upload, wait_ready
-from tests.app.explore_page import CARDS, chosen, run, run_id, show_settings
+from tests.app.explore_page import CARDS, chosen, run, run_id, show_figures, show_settings
 from tests.conftest import OpenPage
 
 
@@ -134,6 +134,7 @@ def test_an_agent_with_positions_shows_ruler_and_parts_of_q(tiny_app: RunningApp
     expect(page.locator("#qx-agent")).to_contain_text("relative positions")
     run(page)
     expect(page.locator("#qx-strip [data-part='ruler']")).to_be_visible()
+    show_figures(page)
     expect(page.locator("#qx-parts .js-plotly-plot")).to_be_visible(timeout=30_000)
     expect(page.locator(f"{CARDS} .qx-kv:has-text('ρ')")).to_have_count(4)
     show_settings(page)

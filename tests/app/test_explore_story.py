@@ -11,8 +11,8 @@ from playwright.sync_api import Browser, Locator, Page, expect
 
 from tests.app.axe import grave_faults
 from tests.app.conftest import RunningApp, wait_ready
-from tests.app.explore_page import CARDS, chosen, run, run_id, set_number, show_settings
-from tests.settled import new_context, settle
+from tests.app.explore_page import CARDS, chosen, run, run_id, set_number, show_figures, show_settings
+from tests.settled import frames_asked_for, new_context, settle
 
 WIDE, PHONE = {"width": 1440, "height": 900}, {"width": 390, "height": 844}
 QUESTION = "Where was the blanket before the chapel?"
@@ -76,8 +76,18 @@ def test_one_click_tells_the_story_above_the_fold(ran: Page) -> None:
         assert box["y"] + box["height"] <= size["height"], size
     expect(ran.locator(f"{CARDS} .qx-hit")).to_have_count(3)
     expect(ran.locator("#qx-evidence")).to_contain_text("3 of 3 support chunks found")
-    expect(ran.locator("#qx-best .js-plotly-plot")).to_be_visible(timeout=30_000)
     assert run_id(ran)
+
+
+def test_figures_are_drawn_for_those_who_come_near_them(ran: Page) -> None:
+    expect(ran.locator("#qx-decision")).to_have_count(0)
+    show_figures(ran)
+    expect(ran.locator("#qx-trail")).to_be_visible()
+
+
+def test_a_page_at_rest_asks_for_no_frames(ran: Page) -> None:
+    settle(ran)
+    assert frames_asked_for(ran) <= 2
 
 
 def test_a_run_ends_on_its_last_choice_and_each_part_is_a_way_to_its_step(ran: Page) -> None:

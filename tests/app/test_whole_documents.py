@@ -1,0 +1,131 @@
+"""Questions about whole documents on the Evaluate tab: files as a person drops them, through methods, on a real page."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from app import documents_view as view
+from app.documents_evaluating import DocumentOrder, Measured, evaluate_files
+from app.services import Services
+from core.errors import BadRequest, Cancelled
+from core.evaluate.documents import read_document_rows
+from core.tasks.samples import list_samples
+from tests.app.conftest import RunningApp, wait_ready
+from tests.conftest import OpenPage
+
+MANUAL = """# Lamps
+
+The keeper's manual says that oil lamps are filled at noon. Wicks are trimmed every third day, before the lamps are lit.
+
+# Ferry
+
+The ferry leaves from the eastern pier. Tickets cost four crowns, and children travel free of charge.
+"""
+METHODS = ("auto", "bm25")
+
+
+def question(name: str, kind: str, text: str, *quotes: str) -> str:
+    return json.dumps({"id": name, "document": "manual.md", "kind": kind, "question": text, "answer": "noon" if quotes else "", "support": quotes})
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> tuple[Path, ...]:
+    """A manual, and three questions, one of which quotes what isn't there."""
+    manual, asked = tmp_path / "manual.md", tmp_path / "questions.jsonl"
+    manual.write_text(MANUAL, encoding="utf-8")
+    lines = [
+        question("1", "bridge", "When are lamps filled, and what does a ticket cost?", "oil lamps are filled at noon", "Tickets cost four crowns"),
+        question("2", "unanswerable", "Who founded the <b>university</b>?"),
+        question("3", "single", "Who painted the pier?", "The pier was painted by Ruth."),
+    ]
+    asked.write_text("\n".join(lines), encoding="utf-8")
+    return manual, asked
+
+
+def test_rows_come_document_by_document_and_faults_are_told(services: Services, files: tuple[Path, ...], tmp_path: Path) -> None:
+    heard: list[Measured] = []
+    ended = evaluate_files(services, DocumentOrder(files, METHODS, k=2), heard.append)
+    assert [(row.id, row.method) for row in ended.rows] == [(name, method) for name in "12" for method in METHODS]
+    assert [one.id for one in ended.questions] == ["1", "2"]
+    assert all(row.covered == (True, True) for row in ended.rows if row.id == "1"), "two chunks are all of the manual"
+    assert (ended.n_done, ended.n_documents, ended.ended) == (1, 1, True)
+    (fault,) = ended.left_out
+    assert "question 3" in fault
+    assert heard[-1].rows == ended.rows
+    assert any(state.document == "manual.md" and state.now is not None for state in heard)
+    told = json.dumps(view.methods(ended))
+    assert "painted by Ruth" in told
+    (tmp_path / view.ROWS_FILE).write_text(_download(view.methods(ended)), encoding="utf-8")
+    assert read_document_rows(tmp_path / view.ROWS_FILE) == list(ended.rows)
+    assert "2 of 2" in json.dumps(view.questions(ended, page=7)), "the last page stands for those behind it"
+
+
+def test_a_cancel_ends_it_before_the_next_document(services: Services, files: tuple[Path, ...]) -> None:
+    def cancelled(_: Measured) -> None:
+        raise Cancelled
+
+    with pytest.raises(Cancelled):
+        evaluate_files(services, DocumentOrder(files, METHODS), cancelled)
+
+
+@pytest.mark.parametrize(
+    ("names", "methods", "words"),
+    [
+        (["manual.md"], METHODS, "0 files end in .jsonl; drop one"),
+        (["a.jsonl", "b.jsonl", "manual.md"], METHODS, "2 files end in .jsonl"),
+        (["a.jsonl"], METHODS, "no document is chosen"),
+        (["a.jsonl", "x/manual.md", "y/manual.md"], METHODS, "two files are called manual.md"),
+        (["a.jsonl", *(f"{i}.md" for i in range(51))], METHODS, "51 documents are more than 50"),
+        (["a.jsonl", "manual.md"], (), "no method is chosen"),
+    ],
+)
+def test_files_that_can_not_be_evaluated(services: Services, tmp_path: Path, names: Sequence[str], methods: tuple[str, ...], words: str) -> None:
+    with pytest.raises(BadRequest, match=words):
+        evaluate_files(services, DocumentOrder(tuple(tmp_path / name for name in names), methods), lambda _: None)
+
+
+def test_a_folder_is_dropped_asked_and_read_off(tiny_app: RunningApp, open_page: OpenPage, files: tuple[Path, ...]) -> None:
+    page = open_page(tiny_app.url)
+    wait_ready(page, 120)
+    page.get_by_role("tab", name="Evaluate", exact=True).click()
+    page.locator("#qx-whole-files input[type=file]").set_input_files([str(files[0])])
+    expect(page.locator("#qx-whole-files")).to_contain_text("manual", timeout=30_000)
+    ask(page)
+    expect(page.locator("#qx-whole-notice")).to_contain_text("0 files end in .jsonl", timeout=30_000)
+    page.locator("#qx-whole-files input[type=file]").set_input_files([str(files[1])])
+    expect(page.locator("#qx-whole-files")).to_contain_text("questions", timeout=30_000)
+    ask(page)
+    expect(page.locator("#qx-whole-scores tbody tr").first).to_contain_text("auto", timeout=120_000)
+    expect(page.locator("#qx-whole-questions tbody tr")).to_have_count(2)
+    expect(page.locator("#qx-whole-questions")).to_contain_text("Who founded the <b>university</b>?")
+    with page.expect_download() as download:
+        page.get_by_role("button", name="Download all rows").click()
+    assert len(read_document_rows(download.value.path())) == 8
+
+    page.locator("#qx-whole-files").get_by_role("button", name="Clear").first.click()
+    ask(page)  # the samples, then
+    expect(page.locator("#qx-whole-progress")).to_contain_text(list_samples()[0].key, timeout=60_000)
+    page.locator("#qx-whole-cancel").click()
+    expect(page.locator("#qx-whole-notice")).to_contain_text("Cancelled", timeout=30_000)
+    expect(page.locator("#qx-whole-run")).to_be_enabled(timeout=60_000)
+
+
+def ask(page: Page) -> None:
+    page.locator("#qx-whole-run").click()
+
+
+def _download(nodes: list) -> str:  # type: ignore[type-arg]
+    """The argument of the download button, wherever it is."""
+    for node in nodes:
+        if isinstance(node, list):
+            tag, attributes, children = node
+            if tag == "button" and attributes.get("data-act") == "download":
+                return str(attributes["data-arg"])
+            if found := _download(children):
+                return found
+    return ""
