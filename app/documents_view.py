@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from app.comparing import METHOD_NAMES
 from app.components.tree import Node, h
 from app.documents_evaluating import Measured
 from app.evaluation_view import report_table
@@ -16,6 +17,11 @@ from core.studies.report import Table
 ROWS_FILE = "rows.jsonl"
 _MOST_LEFT_OUT = 5
 """Sentences on questions that were left out."""
+
+
+def method_label(name: str) -> str:
+    """What a method is called on the page."""
+    return METHOD_NAMES.get(name, name)
 
 
 def following(state: Measured) -> list[Node]:
@@ -42,7 +48,7 @@ def methods(state: Measured) -> list[Node]:
 
 def _of_all(told: Table) -> Table:
     """Without the kind of document: it is all of them."""
-    return Table(told.title, told.columns[1:], tuple(row[1:] for row in told.rows))
+    return Table(told.title, told.columns[1:], tuple((method_label(str(row[1])), *row[2:]) for row in told.rows))
 
 
 def questions(state: Measured, page: int) -> list[Node]:
@@ -59,7 +65,7 @@ def questions(state: Measured, page: int) -> list[Node]:
         h("tr", None, h("td", None, one.question), h("td", None, one.document), *map(_found, by_question[one.id]), _answer(by_question[one.id][0]))
         for one in shown
     ]
-    found = [(name, "Of the needed passages, how many its chunks hold") for name in names]
+    found = [(method_label(name), "Of the needed passages, how many its chunks hold") for name in names]
     head: list[str | tuple[str, str]] = ["Question", "Document", *found, f"Answer, {names[0]}"]
     return [table(head, lines, "Questions one by one"), *pager("questions-page", page, len(state.questions))]
 
@@ -67,7 +73,7 @@ def questions(state: Measured, page: int) -> list[Node]:
 def _found(row: DocumentRow) -> Node:
     if not row.covered:
         return h("td", {"title": "nobody can answer it from this document"}, "–")
-    hit = "qx-hit" if all(row.covered) else "qx-mut"
+    hit = "qx-share qx-hit" if all(row.covered) else "qx-share"
     return h("td", None, h("span", {"class": hit}, f"{sum(row.covered)} of {len(row.covered)}"))
 
 

@@ -33,8 +33,10 @@ class WholeDocuments:
         with gr.Column(elem_classes="qx-card", elem_id="qx-whole"):
             gr.Markdown(_WORDS)
             self.files = gr.File(file_count="multiple", type="filepath", label="Documents, and their questions", height=140, elem_id="qx-whole-files")
+            self.methods = gr.CheckboxGroup(
+                [(view.method_label(name), name) for name in METHODS], value=list(DocumentOrder(()).methods), label="Methods", elem_id="qx-whole-methods"
+            )
             with gr.Row(elem_classes="qx-settings-grid"):
-                self.methods = gr.CheckboxGroup(list(METHODS), value=list(DocumentOrder(()).methods), label="Methods", elem_id="qx-whole-methods")
                 self.k = gr.Number(0, label="Most chunks", info="0: what suits each document", precision=0, elem_id="qx-whole-k", min_width=150)
                 self.stops = gr.Checkbox(True, label="Agents stop by themselves", elem_id="qx-whole-stops")
             with gr.Row(elem_classes="qx-buttons"):
