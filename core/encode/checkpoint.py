@@ -85,7 +85,7 @@ class CheckpointSpec(BaseModel):
     word_weight: float = Field(0.0, ge=0)
     """Factor on the words' part of Q: BM25 of the question over a chunk, divided by its largest over all chunks. 0: Q has no such part."""
     rerank_weight: float = Field(0.0, ge=0)
-    """Factor on the reranker's part of Q, which lies between 0 and 1. 0: the agent has no reranker."""
+    """Factor on the reranker's log-odds in Q. 0: the agent has no reranker."""
     rerank_pool: int = Field(16, ge=1, le=64)
     """Chunks that the reranker reads, the best by the rest of Q."""
     reads_choices: bool = True

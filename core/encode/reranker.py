@@ -33,6 +33,8 @@ WINDOW = 320
 """Tokens read at once; a longer chunk is cut."""
 QUESTION_TOKENS = 64
 """Of a question, at most."""
+LARGEST_ODDS = 8.0
+"""Log-odds beyond are no surer."""
 _BATCH_TOKENS = {"cpu": 4_096, "cuda": 65_536}
 """Padded tokens a batch."""
 
@@ -95,8 +97,8 @@ class Reranker:
     def _pass(self) -> Pass:
         return traced(self._network.forward, self._network.encoder, 3)
 
-    def belongs(self, question: str, texts: Sequence[str]) -> np.ndarray:
-        """(n,) float32 between 0 and 1: how surely each text belongs to the evidence for the question."""
+    def log_odds(self, question: str, texts: Sequence[str]) -> np.ndarray:
+        """(n,) float32 between -8 and 8: how surely each text belongs to the evidence for the question."""
         if not texts:
             return np.zeros(0, np.float32)
         asked, *chunks = self._tokenizer.ids([question, *texts])
@@ -106,8 +108,8 @@ class Reranker:
             inputs = padded_pairs([pairs[i] for i in batch], self._network.encoder, self._tokenizer.pad_id)
             with torch.inference_mode():
                 logits[torch.as_tensor(batch)] = forward(*(tensor.to(self._device) for tensor in inputs)).cpu()
-        shares: np.ndarray = torch.sigmoid(logits).numpy()
-        return shares
+        bounded: np.ndarray = logits.clamp(-LARGEST_ODDS, LARGEST_ODDS).numpy()
+        return bounded
 
 
 def save_head(network: RerankerNetwork, folder: Path) -> None:

@@ -27,7 +27,7 @@ from core.events import Event, RunStarted, StepScores, StepTaken, Stopped
 from core.index import Searchable
 from core.qrag.policy import Choice, choose, greedy
 from core.qrag.positions import chunk_positions
-from core.qrag.reranked import Reranked, Reranks
+from core.qrag.reranked import Reranked, Reranks, rerank_parts
 from core.words import words_of
 
 
@@ -207,8 +207,8 @@ class Agent:
         known = self._reranks.known(episode.corpus, episode.query)
         if known is None:
             best = np.argsort(-q_values, kind="stable")[: self.spec.rerank_pool]
-            belongs = reranker.belongs(episode.query, [episode.corpus.text(chunk_id) for chunk_id in best.tolist()])
-            known = self._reranks.keep(episode.corpus, episode.query, Reranked(best, np.float32(self.spec.rerank_weight) * belongs))
+            odds = reranker.log_odds(episode.query, [episode.corpus.text(chunk_id) for chunk_id in best.tolist()])
+            known = self._reranks.keep(episode.corpus, episode.query, Reranked(best, rerank_parts(odds, self.spec.rerank_weight)))
         return known
 
     def _state_parts(self, episode: Episode, chosen: Sequence[int]) -> tuple[str, list[str]]:

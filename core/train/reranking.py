@@ -2,8 +2,9 @@
 
 Questions about whole documents (`core.answer.natural.training_questions`); the agent's first look at each gives its candidates, which are computed once and
 kept in the folder. Of a question one chunk that holds a quote competes with some of the best others, in one softmax. LoRA on the agent's base
-encoder, beginning with the reader's where it fits, which has learned to find answers. A validation reranks the candidates of held-back documents for each of
-some weights: the share of quotes among the first four decides which reranker and which weight are kept. Knows nothing of flags.
+encoder: the agent's own reranker goes on, else training begins with the reader's where it fits, which has learned to find answers. A validation
+reranks the candidates of held-back documents for each of some weights: the share of quotes among the first four decides which reranker and which
+weight are kept. Knows nothing of flags.
 """
 
 from __future__ import annotations
@@ -28,17 +29,18 @@ from core.config import ChunkConfig, check_least
 from core.encode.adapter import adaptable_layers, load_adapter, save_adapter
 from core.encode.checkpoint import SPEC_FILE, CheckpointSpec, architecture, find_base, load_weights, read_spec, write_spec
 from core.encode.encoder import DualEncoder, fast_dtype, find_device
-from core.encode.reranker import RERANKER_FOLDER, Reranker, RerankerNetwork, padded_pairs, pair, save_head
+from core.encode.reranker import RERANKER_FOLDER, Reranker, RerankerNetwork, hash_of, load_head, padded_pairs, pair, save_head
 from core.errors import BadRequest
 from core.ingest import Converter, chunk_document, default_chunker
+from core.qrag.reranked import rerank_parts
 from core.tasks.data import data_folder
 from core.tasks.documents import DocumentFolder, DocumentQuestion, QuoteFinder, places_of, read_document_questions
 from core.train.sitting import CONFIG_FILE, Sitting, TrainEvent
 from core.train.towers import base_weights, changes_of, load_optimizer_state, low_rank_changes, optimizer_state, trainable_tower
 from core.words import WordIndex, words_of
 
-WEIGHTS = (0.0, 0.05, 0.1, 0.2, 0.3, 0.5, 1.0)
-"""Of the reranker's part of Q, tried by each validation."""
+WEIGHTS = (0.0, 0.01, 0.02, 0.03, 0.05, 0.1, 1.0)
+"""Of the reranker's log-odds in Q, tried by each validation."""
 K = 4
 """Chunks of the evidence in a validation, as people get them."""
 NEAREST = 32
@@ -127,13 +129,13 @@ def candidates_of(encoder: DualEncoder, questions: Iterable[DocumentQuestion], d
                 yield Candidates(question.question, tuple(texts[i] for i in kept), tuple(float(q_values[i]) for i in kept), quotes)
 
 
-def recall_by_weight(asked: Sequence[Candidates], belongs: Sequence[np.ndarray], pool: int) -> np.ndarray:
+def recall_by_weight(asked: Sequence[Candidates], log_odds: Sequence[np.ndarray], pool: int) -> np.ndarray:
     """(WEIGHTS, questions): share of the quotes of each question whose chunks are all among the first K."""
     recall = np.zeros((len(WEIGHTS), len(asked)))
-    for column, (one, shares) in enumerate(zip(asked, belongs, strict=True)):
+    for column, (one, odds) in enumerate(zip(asked, log_odds, strict=True)):
         for row, weight in enumerate(WEIGHTS):
             q_values = np.array(one.q_values)
-            q_values[:pool] += weight * shares
+            q_values[:pool] += rerank_parts(odds, weight)
             first = set(np.argsort(-q_values, kind="stable")[:K].tolist())
             recall[row, column] = np.mean([first.issuperset(quote) for quote in one.quotes])
     return recall
@@ -148,13 +150,16 @@ class RerankTrainer:
         spec = read_spec(agent)
         if spec.reads_choices or spec.position_kind != "none":
             raise BadRequest(f"Q of {spec.name} changes with each choice; a reranker is for agents with reads_choices false and position_kind none")
+        own = hash_of(agent, spec)
+        self._goes_on = bool(own)
         self.spec: CheckpointSpec = spec.model_copy(update={"rerank_weight": 0.0})
         self._data = data
         self._base = find_base(spec.base, agent)
         self.network = self._new_network()
         parameters = [parameter for parameter in self.network.parameters() if parameter.requires_grad]
         self.optimizer = torch.optim.AdamW(parameters, lr=config.learning_rate, betas=(0.9, 0.98), eps=1e-6, weight_decay=config.weight_decay)
-        self.sitting = Sitting(folder, {"config": asdict(config), "agent": self.spec.model_dump(mode="json", exclude={"scores"})})
+        about = {"config": asdict(config), "agent": self.spec.model_dump(mode="json", exclude={"scores"}), "reranker": own}
+        self.sitting = Sitting(folder, about)
         self.sitting.resume(self._restore)
 
     def run(self) -> Generator[TrainEvent]:
@@ -203,7 +208,7 @@ class RerankTrainer:
         save_head(self.network, candidate / RERANKER_FOLDER)
         reranker = Reranker(candidate, self.spec, self.tokenizer, self.device, fast_dtype(self.device))
         pool = self.spec.rerank_pool
-        recall = recall_by_weight(self._validation, [reranker.belongs(one.question, one.texts[:pool]) for one in self._validation], pool)
+        recall = recall_by_weight(self._validation, [reranker.log_odds(one.question, one.texts[:pool]) for one in self._validation], pool)
         best = max(range(1, len(WEIGHTS)), key=lambda row: recall[row].mean())
         record = {"updates": self.sitting.update, "seconds": round(self.sitting.seconds), "config": asdict(self.config), "questions": len(self._train)}
         training = (self.spec.training or {}) | {"reranker": record}
@@ -254,10 +259,14 @@ class RerankTrainer:
         encoder = trainable_tower(encoder, self.config.rank, fast_dtype(self.device))
         if self.device.type == "cpu":  # see TrainableTowers
             encoder.set_attn_implementation("eager")
+        network = RerankerNetwork(encoder)
         reader = read_reader_spec(SHIPPED)
-        if reader.base == self.spec.base and reader.base_sha256 == self.spec.base_sha256 and self.config.rank == RerankConfig.rank:
+        if self._goes_on:
+            load_adapter(self.agent / RERANKER_FOLDER, low_rank_changes(encoder), f"the reranker of {self.spec.name}")
+            load_head(network, self.agent / RERANKER_FOLDER)
+        elif reader.base == self.spec.base and reader.base_sha256 == self.spec.base_sha256 and self.config.rank == RerankConfig.rank:
             load_adapter(SHIPPED / ADAPTER_FOLDER, low_rank_changes(encoder), reader.name)
-        return RerankerNetwork(encoder).to(self.device)
+        return network.to(self.device)
 
     def _trained(self) -> dict[str, torch.Tensor]:
         """Everything that training changes, by name."""

@@ -14,11 +14,12 @@ from core.config import EpisodeConfig
 from core.encode.adapter import save_adapter
 from core.encode.checkpoint import CheckpointSpec, architecture, find_base, load_weights, read_spec, write_spec
 from core.encode.encoder import DualEncoder
-from core.encode.reranker import HEAD_FILE, QUESTION_TOKENS, RERANKER_FOLDER, RerankerNetwork, pair, save_head
+from core.encode.reranker import HEAD_FILE, LARGEST_ODDS, QUESTION_TOKENS, RERANKER_FOLDER, RerankerNetwork, pair, save_head
 from core.errors import BadCheckpoint
 from core.events import fold
 from core.figures import parts_figure
 from core.qrag.agent import Agent
+from core.qrag.reranked import rerank_parts
 from core.train.towers import base_weights, low_rank_changes, trainable_tower
 from tests.core.conftest import CorpusOf
 
@@ -56,7 +57,8 @@ def test_the_best_chunks_are_read_again_and_all_steps_agree(folder: Path, tiny_c
     best = np.argsort(-without.steps[0].scores.q_values, kind="stable")[:3]
     assert encoder.reranker is not None
     wanted = np.zeros(len(CHUNKS), np.float32)
-    wanted[best] = 0.5 * encoder.reranker.belongs(QUERY, [CHUNKS[i] for i in best])
+    odds = encoder.reranker.log_odds(QUERY, [CHUNKS[i] for i in best])
+    wanted[best] = 0.5 * (odds - odds.min())
     assert len({round(float(part), 6) for part in wanted[best]}) > 1, "they are told apart"
     for step in trace.steps:
         np.testing.assert_allclose(step.scores.q_values - without.steps[0].scores.q_values, wanted, atol=1e-5)
@@ -76,11 +78,12 @@ def test_a_review_counts_it_too(folder: Path, corpus_of: CorpusOf) -> None:
 def test_a_text_has_the_same_part_beside_others_and_alone(folder: Path) -> None:
     reranker = DualEncoder(folder, "cpu").reranker
     assert reranker is not None
-    together = reranker.belongs(QUERY, [*CHUNKS, "word " * 900])
-    alone = [float(reranker.belongs(QUERY, [text])[0]) for text in CHUNKS]
+    together = reranker.log_odds(QUERY, [*CHUNKS, "word " * 900])
+    alone = [float(reranker.log_odds(QUERY, [text])[0]) for text in CHUNKS]
     np.testing.assert_allclose(together[:-1], alone, atol=1e-5)
-    assert ((together > 0) & (together < 1)).all()
-    assert reranker.belongs(QUERY, []).shape == (0,)
+    assert (np.abs(together) <= LARGEST_ODDS).all()
+    assert reranker.log_odds(QUERY, []).shape == (0,)
+    assert rerank_parts(reranker.log_odds(QUERY, []), 0.5).shape == (0,)
 
 
 def test_a_pair_is_cut_to_the_window(folder: Path) -> None:

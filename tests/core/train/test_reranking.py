@@ -9,13 +9,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from safetensors.torch import load_file
 
 from core.answer import natural
 from core.cli import main
 from core.config import EpisodeConfig
 from core.encode.checkpoint import read_spec, write_spec
 from core.encode.encoder import DualEncoder
-from core.encode.reranker import RERANKER_FOLDER
+from core.encode.reranker import HEAD_FILE, RERANKER_FOLDER
 from core.errors import BadRequest
 from core.events import fold
 from core.qrag.agent import Agent
@@ -45,11 +46,11 @@ def agent(tiny_checkpoints: dict[str, Path], reference: Path, tmp_path: Path) ->
 def test_recall_is_of_whole_quotes_among_the_first_four_by_weight() -> None:
     q_values = tuple(1 - 0.04 * i for i in range(6))
     asked = Candidates("Who?", tuple("abcdef"), q_values, ((0,), (4, 1), (-1,)))
-    shares = np.array([0.0, 0.0, 0.0, 0.0, 1.0])  # of the five that are read, the last belongs
-    recall = recall_by_weight([asked], [shares], 5)
+    odds = np.array([-3.0, -3.0, -3.0, -3.0, 7.0])  # of the five that are read, the last belongs
+    recall = recall_by_weight([asked], [odds], 5)
     rows = {weight: float(recall[row, 0]) for row, weight in enumerate(WEIGHTS)}
     assert rows[0.0] == pytest.approx(1 / 3)
-    assert rows[0.2] == pytest.approx(2 / 3), "0.84 + 0.2 is first, 0.96 stays among four"
+    assert rows[0.02] == pytest.approx(2 / 3), "0.84 + 0.2 is first, 0.96 stays among four"
     assert K == 4
 
 
@@ -92,6 +93,9 @@ def test_a_training_goes_on_and_its_agent_reranks(agent: Path, data: Path, tmp_p
     assert all(step.reranked_q is not None for step in trace.steps)
     with pytest.raises(BadRequest, match="other settings"):
         RerankTrainer(RerankConfig(updates=5), agent, tmp_path / "through", data=data, device="cpu")
+    further = RerankTrainer(SMALL, tmp_path / "through", tmp_path / "further", data=data, device="cpu")
+    own, begins = load_file(tmp_path / "through" / RERANKER_FOLDER / HEAD_FILE), further.network.head.state_dict()
+    assert all(torch.equal(own[name], begins[name]) for name in own), "its own reranker goes on"
 
 
 def test_the_command_trains_and_agents_that_read_their_choices_are_refused(
