@@ -14,7 +14,7 @@ from core.answer.evaluation import evaluate_answers, gold_evidence
 from core.answer.reader import load_reader
 from core.answer.rows import AnswerRow
 from core.cli.common import progress_printer
-from core.cli.evaluation import Subject, load_subject, load_task_examples, task_length
+from core.cli.evaluate import Subject, load_subject, load_task_examples, task_length
 from core.config import EpisodeConfig
 from core.evaluate.outcomes import own_evidence
 from core.evaluate.run import EvaluationProgress, Progress, Setting, evaluate

@@ -1,13 +1,15 @@
-"""What commands share besides their flags: the log that --log names, and progress where somebody watches. Knows nothing of what they do."""
+"""What commands share besides their flags: the log that --log names, what goes to stdout and to stderr, and progress where somebody
+watches. Knows nothing of what they do."""
 
 from __future__ import annotations
 
+import json
 import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import Protocol, TextIO
+from typing import Any, Protocol, TextIO
 
 from core.experiments import ExperimentLog, InboxLog, default_log_path, open_log
 
@@ -50,3 +52,13 @@ def progress_printer(label: str = "", stream: TextIO | None = None) -> Callable[
             last = now
 
     return report
+
+
+def print_json(value: Any) -> None:
+    """One line of the result."""
+    print(json.dumps(value, ensure_ascii=False, allow_nan=False))
+
+
+def say(text: str) -> None:
+    """A notice, beside the result."""
+    print(text, file=sys.stderr)

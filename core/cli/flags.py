@@ -27,6 +27,11 @@ def add_inputs(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--log", nargs="?", const="", metavar="FILE", help="keep the run in the experiment log")
 
 
+def add_log_option(parser: argparse.ArgumentParser) -> None:
+    """The option of commands that read or write logged runs."""
+    parser.add_argument("--log", type=Path, default=None, metavar="FILE", help="the log (default: log.duckdb in $QRAG_HOME or ~/.local/share/qrag-explorer)")
+
+
 def add_episode_flags(parser: argparse.ArgumentParser) -> None:
     """How the agent goes about it."""
     defaults = "default: the checkpoint's"

@@ -17,15 +17,19 @@ from typing import Any
 
 import numpy as np
 
-from core.cli.common import progress_printer
+from core.answer.evidence import EvidenceAnswer
+from core.cli.common import progress_printer, say
 from core.config import SEEDS_OF_MODELS, EpisodeConfig, check_query
 from core.encode.cache import embed_chunks
 from core.encode.checkpoint import CheckpointSpec
 from core.encode.encoder import DualEncoder
 from core.errors import BadDocument, BadRequest
+from core.events import Trace
+from core.experiments import RunLog
 from core.index import Corpus
 from core.ingest import MAX_FILE_BYTES, Converter, OnPart, read_documents
 from core.opening import OpenProgress, chunk_documents, index_of, index_workspace
+from core.runs import log_trace
 from core.types import Document, Workspace, workspace_of_chunks
 
 
@@ -60,8 +64,18 @@ class Question:
                     self._spend(stage, milliseconds)
         return self._corpora[encoder.fingerprint]
 
+    def evidence(self, trace: Trace) -> dict[int, str]:
+        """Texts of what was chosen, by chunk id."""
+        return {chunk_id: self.workspace[chunk_id].text for chunk_id in trace.evidence}
+
     def _spend(self, stage: str, milliseconds: float) -> None:
         self.timings[stage] = self.timings.get(stage, 0.0) + milliseconds
+
+
+def keep_run(log: RunLog | None, trace: Trace, workspace: Workspace, encoder: DualEncoder, answer: EvidenceAnswer | None) -> None:
+    """Leaves a run in the log, if one is named, and says under which id."""
+    if log is not None:
+        say(f"logged as {log_trace(log, trace, workspace, encoder, answer)}")
 
 
 def questions(args: argparse.Namespace, encoder: DualEncoder) -> Iterator[Question]:

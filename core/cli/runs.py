@@ -1,26 +1,250 @@
-"""`python -m core runs`: the log's own commands, those that speak with the hub, and `replay`, which needs the agent."""
+"""`python -m core runs`: the log from the command line: list, show, export, import, delete, push, pull, replay.
+
+Each command takes the parsed arguments, prints its result to stdout and notices to stderr, and returns the exit status; errors a person
+can put right are raised as `UserError` for the caller to print. The command line is local mode: it sees the runs without an owner.
+"""
 
 from __future__ import annotations
 
 import argparse
+import json
+import os
+import shutil
+from pathlib import Path
+from typing import Any, get_args
 
-from core.cli.hub import add_copy_commands
-from core.experiments import add_log_commands, add_log_option
+from core.cli.common import progress_printer, say
+from core.cli.flags import add_log_option
+from core.errors import LogError
+from core.experiments.exchange import FORMATS, export_runs, import_runs
+from core.experiments.inbox import inbox_of
+from core.experiments.lock import LogOwned
+from core.experiments.reader import LogReader, open_reader
+from core.experiments.records import RunRow, Status, moment, new_run_id
+from core.experiments.store import ExperimentLog, default_log_path
+from core.experiments.wire import read_runs
+from core.hub.client import check_repository, connect
+from core.hub.export import LogCopy
 
 
-def add_runs_commands(parser: argparse.ArgumentParser) -> None:
+def add_flags(runs: argparse.ArgumentParser) -> None:
     """The commands of `runs`."""
-    runs = add_log_commands(parser)
-    add_copy_commands(runs)
-    replay = runs.add_parser("replay", help="make a logged run again and compare")
+    commands = runs.add_subparsers(dest="runs_command", required=True, metavar="COMMAND")
+    _add_list_parser(commands)
+    show = commands.add_parser("show", help="print one run")
+    show.add_argument("run_id", metavar="RUN_ID")
+    show.set_defaults(func=show_command)
+    export = commands.add_parser("export", help="write runs to files")
+    export.add_argument("run_ids", nargs="*", metavar="RUN_ID", help="default: all runs that have ended")
+    export.add_argument("--format", choices=FORMATS, default="json")
+    export.add_argument("--to", type=Path, required=True, metavar="PATH", help="a folder, or for json and the page of one run also a file")
+    texts = export.add_mutually_exclusive_group()
+    texts.add_argument("--no-text", dest="text", action="store_false", default=None, help="leave out the texts of documents and chunks (default for html)")
+    texts.add_argument("--text", action="store_true", default=None, help="take them along (default for the other formats)")
+    export.set_defaults(func=export_command)
+    import_ = commands.add_parser("import", help="read a file written by export --format json")
+    import_.add_argument("file", type=Path, metavar="FILE")
+    import_.set_defaults(func=import_command)
+    delete = commands.add_parser("delete", help="remove a run for good")
+    delete.add_argument("run_id", metavar="RUN_ID")
+    delete.set_defaults(func=delete_command)
+    for parser in (show, export, import_, delete):
+        parser.add_argument("--json", action="store_true", help="print JSON")
+        add_log_option(parser)
+    _add_copy_commands(commands)
+    replay = commands.add_parser("replay", help="make a logged run again and compare")
     replay.add_argument("run_id")
     add_log_option(replay)
     replay.add_argument("--checkpoint", metavar="NAME_OR_DIR", help="default: the one that the run names")
     replay.add_argument("--device", metavar="D", help="cpu or cuda (default: cuda when there is one)")
-    replay.set_defaults(func=_replay)
+    replay.set_defaults(func=replay_command)
 
 
-def _replay(args: argparse.Namespace) -> int:
-    from core.cli.commands import run_replay  # takes seconds: the other commands do without
+def _add_list_parser(commands: Any) -> None:
+    """Register `runs list`."""
+    parser = commands.add_parser("list", help="print the runs, newest first")
+    for name, meaning in (
+        ("text", "part of the question"),
+        ("method", "qrag, topk, ..."),
+        ("checkpoint", "its name"),
+        ("document", "a hash, or part of a title"),
+    ):
+        parser.add_argument(f"--{name}", help=meaning)
+    parser.add_argument("--status", choices=get_args(Status))
+    parser.add_argument("--since", metavar="DATE", help="made on that day or later: 2026-03-31, or with a time")
+    parser.add_argument("--until", metavar="DATE", help="made on that day or earlier")
+    parser.add_argument("--outcome", choices=("hit", "miss"), help="labelled runs that chose all support, or that did not")
+    parser.add_argument("--limit", type=int, default=50, metavar="N")
+    parser.add_argument("--offset", type=int, default=0, metavar="N")
+    parser.add_argument("--json", action="store_true", help="print JSON")
+    add_log_option(parser)
+    parser.set_defaults(func=list_command)
 
-    return run_replay(args)
+
+def _add_copy_commands(runs: Any) -> None:
+    """`runs push` and `runs pull`."""
+    push = runs.add_parser("push", help="bring a data set on the hub up to the log, with documents, owners and all")
+    push.add_argument("--to", required=True, metavar="OWNER/NAME", help="the data set; it is made, and private, if it is missing")
+    push.set_defaults(func=push_command)
+    pull = runs.add_parser("pull", help="take in the runs that push put into a data set")
+    pull.add_argument("--from", required=True, dest="source", metavar="OWNER/NAME", help="the data set")
+    pull.set_defaults(func=pull_command)
+    for parser in (push, pull):
+        parser.add_argument("--json", action="store_true", help="print JSON")
+        add_log_option(parser)
+
+
+def list_command(arguments: argparse.Namespace) -> int:
+    """A line a run, or with --json {"total", "runs"}."""
+    filters = {name: getattr(arguments, name) for name in ("text", "method", "checkpoint", "document", "status")}
+    filters["since"] = moment(arguments.since) if arguments.since else None
+    filters["until"] = moment(arguments.until, end=True) if arguments.until else None
+    filters["hit"] = arguments.outcome and arguments.outcome == "hit"
+    with _reader(arguments) as reader:
+        page = reader.search(owner=None, **filters, limit=arguments.limit, offset=arguments.offset)
+    if arguments.json:
+        _print_json(page.to_json())
+        return 0
+    for row in page.rows:
+        print(_line(row))
+    say(f"{len(page.rows)} of {page.total} runs")
+    return 0
+
+
+def show_command(arguments: argparse.Namespace) -> int:
+    """The run with its steps; with --json everything but the arrays."""
+    with _reader(arguments) as reader:
+        run = reader.get(arguments.run_id)
+    if arguments.json:
+        _print_json(run.to_json())
+        return 0
+    record = run.record
+    print(f"{record.run_id}  {run.status}  {run.created_at:%Y-%m-%d %H:%M:%S}  {record.method}  {_printable(record.checkpoint)}")
+    print(_printable(record.query))
+    for step in run.trace.steps:
+        print(f"{step.step:>4}  chunk {step.chunk_id}  Q {step.q_value:.4f}  {_printable(step.text)}")
+    if run.trace.stopped is not None:
+        print(f"stopped: {run.trace.stopped.reason}")
+    if run.message is not None:
+        print(_printable(run.message))
+    return 0
+
+
+def export_command(arguments: argparse.Namespace) -> int:
+    """Prints the path written."""
+    include_text = arguments.format != "html" if arguments.text is None else arguments.text
+    with _reader(arguments) as reader:
+        path = export_runs(reader, arguments.run_ids or None, arguments.format, arguments.to, include_text=include_text)
+    _print_json({"path": str(path)}) if arguments.json else print(path)
+    return 0
+
+
+def import_command(arguments: argparse.Namespace) -> int:
+    """Prints how many runs were new; through the inbox, and then without a number, when another process owns the log."""
+    path = _log_path(arguments)
+    try:
+        with ExperimentLog.open(path) as log:
+            count: int | None = import_runs(log, arguments.file)
+    except LogOwned:
+        count = None
+        _leave_in_inbox(arguments.file, path)
+        say(f"another process owns the log {path}: the runs wait in its inbox and will be taken in by it")
+    if arguments.json:
+        _print_json({"imported": count})
+    elif count is not None:
+        print(count)
+    return 0
+
+
+def delete_command(arguments: argparse.Namespace) -> int:
+    """Prints the id deleted."""
+    path = _log_path(arguments)
+    if not path.exists():
+        raise LogError(f"there is no log at {path}; pass another file with --log")
+    try:
+        with ExperimentLog.open(path) as log:
+            log.delete(arguments.run_id, None)
+    except LogOwned as error:
+        raise LogOwned(f"run {arguments.run_id[:64]!r} was not deleted: {error}") from error
+    _print_json({"deleted": arguments.run_id}) if arguments.json else print(arguments.run_id)
+    return 0
+
+
+def push_command(arguments: argparse.Namespace) -> int:
+    """Prints how many runs were new to the data set."""
+    copy = LogCopy(connect(), check_repository(arguments.to))
+    with ExperimentLog.open(arguments.log or default_log_path()) as log:
+        pushed = copy.push(log)
+    if pushed.n_removed:
+        say(f"{pushed.n_removed} runs that were deleted here are gone from {arguments.to}")
+    print(json.dumps({"pushed": pushed.n_new, "removed": pushed.n_removed}) if arguments.json else pushed.n_new)
+    return 0
+
+
+def pull_command(arguments: argparse.Namespace) -> int:
+    """Prints how many runs were new to the log. Exit status 1 when a file of the data set could not be taken in."""
+    copy = LogCopy(connect(), check_repository(arguments.source))
+    with ExperimentLog.open(arguments.log or default_log_path()) as log:
+        pulled = copy.pull(log)
+    for sentence in pulled.damaged:
+        say(sentence)
+    if pulled.n_visitors:
+        say(f"{pulled.n_visitors} of them belong to visitors, who see them in public mode; 'runs list' shows those without an owner")
+    print(json.dumps({"pulled": pulled.n_new, "visitors": pulled.n_visitors}) if arguments.json else pulled.n_new)
+    return 1 if pulled.damaged else 0
+
+
+def replay_command(arguments: argparse.Namespace) -> int:
+    """Makes a logged run again. Exit status 1 when the choices differ or Q moved by more than 1e-4."""
+    from core.answer.reader import load_reader  # takes seconds, with the next: the other commands do without
+    from core.encode.encoder import load_encoder
+    from core.runs import replay_run, replay_sparc
+    from core.sparc.retriever import SPARC
+
+    with _reader(arguments) as reader:
+        run, documents = reader.get(arguments.run_id), reader.documents(arguments.run_id)
+    encoder = load_encoder(arguments.checkpoint or run.record.checkpoint, arguments.device)
+    if run.record.method == SPARC:
+        plain = load_encoder("base", arguments.device) if encoder.spec.trained else encoder
+        replay = replay_sparc(run, documents, encoder, plain, load_reader(device=arguments.device), progress_printer())
+    else:
+        replay = replay_run(run, documents, encoder, progress_printer())
+    _print_json(replay.to_json())
+    return 0 if replay.report.holds else 1
+
+
+def _log_path(arguments: argparse.Namespace) -> Path:
+    path: Path = arguments.log or default_log_path()
+    return path.absolute()
+
+
+def _reader(arguments: argparse.Namespace) -> LogReader:
+    reader = open_reader(_log_path(arguments))
+    if reader.notice is not None:
+        say(reader.notice)
+    return reader
+
+
+def _leave_in_inbox(file: Path, log: Path) -> None:
+    for _ in read_runs(file):  # whoever wrote the file hears now what is wrong with it
+        pass
+    inbox = inbox_of(log)
+    inbox.mkdir(parents=True, exist_ok=True)
+    temporary = inbox / f".{new_run_id()}.tmp"
+    shutil.copyfile(file, temporary)
+    os.replace(temporary, inbox / f"import-{new_run_id()}.jsonl")
+
+
+def _line(row: RunRow) -> str:
+    titles = _printable(", ".join(row.titles))
+    return f"{row.run_id}  {row.created_at:%Y-%m-%d %H:%M:%S}  {row.status:<9}  {row.method:<9}  {row.n_steps:>3} steps  {_printable(row.query)}  [{titles}]"
+
+
+def _printable(text: str, longest: int = 160) -> str:
+    """One line without control characters, so that a document can't steer the terminal."""
+    shown = "".join(character if character.isprintable() else " " for character in text)
+    return shown if len(shown) <= longest else shown[: longest - 1] + "…"
+
+
+def _print_json(value: Any) -> None:
+    print(json.dumps(value, ensure_ascii=True))

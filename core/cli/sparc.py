@@ -50,7 +50,7 @@ PAGES = "multi-hop"
 """The agent that was trained on paragraphs of an encyclopedia, which the pooled corpora consist of."""
 
 
-def add_sparc_flags(parser: argparse.ArgumentParser) -> None:
+def add_flags(parser: argparse.ArgumentParser) -> None:
     """The flags of `sparc`."""
     defaults = SparcConfig()
     add_inputs(parser)

@@ -17,7 +17,7 @@ from core.answer.reader import load_reader
 from core.answer.rows import AnswerRow, answer_line, read_answers
 from core.cli.answers import answer_rows, told_by
 from core.cli.common import progress_printer
-from core.cli.evaluation import add_data_flags, load_subject, load_task_examples, task_length
+from core.cli.evaluate import add_data_flags, load_subject, load_task_examples, task_length
 from core.cli.flags import add_llm_flags
 from core.cli.sparc import sparc_rows
 from core.config import EpisodeConfig
@@ -38,7 +38,7 @@ from core.studies.trainings import read_training, trainings_in
 from core.svg import svg
 
 
-def add_study_flags(parser: argparse.ArgumentParser) -> None:
+def add_flags(parser: argparse.ArgumentParser) -> None:
     """The flags of `study`."""
     listed = "; ".join(f"{name}: {study.summary}" for name, study in STUDIES.items())
     parser.add_argument("name", choices=STUDIES, metavar="NAME", help=listed.replace("%", "%%"))

@@ -1,4 +1,4 @@
-"""`python -m core preferences` and `python -m core tune`: from logged SPARC runs to preference pairs, and from pairs to a tuned language model.
+"""`python -m core tune`: from preference pairs to a tuned language model.
 
 Progress goes to stderr. Ctrl-C ends a tuning after the step under way; the same command goes on from there.
 """
@@ -8,7 +8,6 @@ from __future__ import annotations
 import argparse
 import json
 import signal
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import fields
@@ -17,12 +16,10 @@ from pathlib import Path
 from threading import Event
 from typing import Any
 
+from core.cli.common import say
 from core.errors import BadRequest, Cancelled
-from core.experiments import add_log_option, default_log_path, open_reader
-from core.experiments.atomic import write_whole
-from core.tune.collect import collect_pairs
 from core.tune.config import TuneConfig
-from core.tune.pairs import pair_lines, read_pairs
+from core.tune.pairs import read_pairs
 
 _HELP = {
     "weight_lambda": "weight of the pairs in which going on is preferred to stopping",
@@ -37,15 +34,7 @@ _HELP = {
 }
 
 
-def add_preferences_flags(parser: argparse.ArgumentParser) -> None:
-    """The flags of `preferences`."""
-    add_log_option(parser)
-    parser.add_argument("--to", type=Path, required=True, metavar="FILE.jsonl", help="file for the pairs")
-    parser.add_argument("--json", action="store_true", help="print the counts as one JSON object")
-    parser.set_defaults(func=run_preferences)
-
-
-def add_tune_flags(parser: argparse.ArgumentParser) -> None:
+def add_flags(parser: argparse.ArgumentParser) -> None:
     """The flags of `tune`: every setting of `TuneConfig`, by its name."""
     parser.add_argument("--pairs", type=Path, required=True, metavar="FILE.jsonl", help="pairs that `preferences` wrote")
     parser.add_argument("--model", required=True, metavar="DIR_OR_ID", help="a causal language model: a folder, or an id of the hub")
@@ -61,21 +50,6 @@ def add_tune_flags(parser: argparse.ArgumentParser) -> None:
     parser.set_defaults(func=run_tune)
 
 
-def run_preferences(args: argparse.Namespace) -> int:
-    """Prints what the log gave."""
-    with open_reader(args.log or default_log_path()) as reader:
-        if reader.notice:
-            _say(reader.notice)
-        pairs, report = collect_pairs(reader)
-    try:
-        write_whole(args.to, pair_lines(pairs))
-    except OSError as error:
-        raise BadRequest(f"{args.to} can't be written ({error.strerror}); name another file") from error
-    counts = ", ".join(f"{count:,} {kind.replace('_', ' ')}" for kind, count in report.pairs.items())
-    print(json.dumps({"path": str(args.to), **report.to_json()}) if args.json else f"{args.to}: {counts}, from {report.runs:,} runs")
-    return 0
-
-
 def run_tune(args: argparse.Namespace) -> int:
     """Prints what came of it. Exit status 130 where Ctrl-C ended it before its end."""
     if find_spec("trl") is None:
@@ -86,9 +60,9 @@ def run_tune(args: argparse.Namespace) -> int:
 
     with _interruption() as interrupted:
         try:
-            result = tune(pairs, args.model, args.out, config, device=args.device, tell=lambda event: _say(_line(event)), cancelled=interrupted.is_set)
+            result = tune(pairs, args.model, args.out, config, device=args.device, tell=lambda event: say(_line(event)), cancelled=interrupted.is_set)
         except Cancelled as stop:
-            _say(str(stop))
+            say(str(stop))
             return 130
     figures = {name: result[name] for name in ("n_pairs", "n_held_out", "held_out", "seconds")}
     print(json.dumps({"out": str(args.out), "steps": result["step"], **figures}) if args.json else f"{args.out}: {_outcome(result)}")
@@ -129,7 +103,3 @@ def _outcome(result: dict[str, Any]) -> str:
     if ends is None:
         return f"tuned on {result['n_pairs']:,} pairs in {result['seconds']:.0f} s"
     return f"margin on pairs held out {ends['before']['margin']:.3f} before, {ends['after']['margin']:.3f} after {result['seconds']:.0f} s"
-
-
-def _say(text: str) -> None:
-    print(text, file=sys.stderr)

@@ -5,7 +5,6 @@ evaluations and trainings come and go whole (`log_evaluation`, `log_training`).
 Callers pass an owner and nothing else: who may see what is decided here, in SQL.
 """
 
-from core.experiments.commands import add_log_commands, add_log_option, default_log_path
 from core.experiments.exchange import FORMATS, ExportFormat, export_runs, import_runs
 from core.experiments.inbox import InboxLog
 from core.experiments.lock import LogOwned
@@ -28,7 +27,7 @@ from core.experiments.reader import LogReader, open_reader
 from core.experiments.records import DetailName, FinalStatus, LoggedDocument, LoggedRun, RunLog, RunPage, RunRecord, RunRow, new_run_id
 from core.experiments.replay import MAX_Q_DIFFERENCE, ReplayReport, compare_sparc, compare_traces
 from core.experiments.retention import expire
-from core.experiments.store import ExperimentLog, open_log
+from core.experiments.store import ExperimentLog, default_log_path, open_log
 from core.experiments.wire import MalformedRuns
 
 __all__ = [
@@ -54,8 +53,6 @@ __all__ = [
     "RunRow",
     "Training",
     "TrainingEntry",
-    "add_log_commands",
-    "add_log_option",
     "compare_sparc",
     "compare_traces",
     "default_log_path",

@@ -29,6 +29,7 @@ from core.experiments.records import DetailName, FinalStatus, RunRecord, detail_
 from core.experiments.schema import migrate
 from core.experiments.wire import FinishedRun, MalformedRuns
 from core.experiments.writer import Work, Writer
+from core.home import home
 from core.types import ChunkTable, Document
 
 T = TypeVar("T")
@@ -47,6 +48,11 @@ def open_log(path: Path) -> ExperimentLog | InboxLog:
         return ExperimentLog.open(path)
     except LogOwned:
         return InboxLog(path)
+
+
+def default_log_path() -> Path:
+    """`log.duckdb` in $QRAG_HOME, or in ~/.local/share/qrag-explorer."""
+    return home() / "log.duckdb"
 
 
 class ExperimentLog(RunReader):

@@ -33,7 +33,7 @@ from app.training import (
     setting_help,
     startable_agents,
 )
-from core.cli.training import add_train_flags
+from core.cli.train import add_flags
 from core.encode.checkpoint import MINILM, find_checkpoint, read_spec, write_spec
 from core.errors import BadRequest
 from core.experiments import InboxLog, default_log_path, list_trainings, open_log
@@ -209,7 +209,7 @@ def test_a_base_encoder_that_is_none(text: str) -> None:
 )
 def test_the_command_line_says_every_setting(config: TrainConfig, tmp_path: Path) -> None:
     parser = argparse.ArgumentParser()
-    add_train_flags(parser)
+    add_flags(parser)
     order = Order("mine", config, "some/encoder")
     _, *flags = command(order, tmp_path / "mine", tmp_path / "log.duckdb", tmp_path / "q.jsonl" if config.data == "own" else None)
     told = parser.parse_args(flags)

@@ -13,8 +13,9 @@ from typing import Any
 
 import pytest
 
+from core.cli.runs import add_flags
 from core.errors import UserError
-from core.experiments import ExperimentLog, add_log_commands, default_log_path, open_reader
+from core.experiments import ExperimentLog, default_log_path, open_reader
 from tests.core.experiments.conftest import Owner
 from tests.core.experiments.recording import DOCUMENT, log_run, make_record, step_taken
 
@@ -32,7 +33,7 @@ class Outcome:
 def runs(capsys: pytest.CaptureFixture[str]) -> Callable[..., Outcome]:
     """`runs ARGUMENTS`, with errors printed as the command line prints them."""
     parser = argparse.ArgumentParser()
-    add_log_commands(parser.add_subparsers(required=True).add_parser("runs"))
+    add_flags(parser.add_subparsers(required=True).add_parser("runs"))
 
     def run(*arguments: object) -> Outcome:
         capsys.readouterr()

@@ -22,7 +22,7 @@ from core.evaluate.documents import DocumentRow, document_line, summarise_docume
 from core.tasks.documents import DocumentFolder, read_document_questions
 
 
-def add_document_flags(parser: argparse.ArgumentParser) -> None:
+def add_flags(parser: argparse.ArgumentParser) -> None:
     """The flags of `evaluate-documents`."""
     chosen = ",".join(DocumentSetting().methods)
     parser.add_argument("questions", type=Path, metavar="QUESTIONS.jsonl", help="plain or gzipped")

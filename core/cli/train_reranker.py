@@ -31,7 +31,7 @@ _HELP = {
 }
 
 
-def add_train_reranker_flags(parser: argparse.ArgumentParser) -> None:
+def add_flags(parser: argparse.ArgumentParser) -> None:
     """The flags of `train-reranker`: every setting of `RerankConfig`, by its name."""
     parser.add_argument("agent", metavar="NAME_OR_DIR", help="agent that gets the reranker; it stays as it is")
     parser.add_argument("--out", type=Path, required=True, metavar="DIR", help="folder for the agent with it; an unfinished training there goes on")

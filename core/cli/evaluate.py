@@ -45,7 +45,7 @@ def add_data_flags(parser: argparse.ArgumentParser, split: str) -> None:
     parser.add_argument("--device", metavar="D", help="cpu or cuda (default: cuda when there is one)")
 
 
-def add_evaluate_flags(parser: argparse.ArgumentParser) -> None:
+def add_flags(parser: argparse.ArgumentParser) -> None:
     """The flags of `evaluate`."""
     add_episode_flags(parser)
     parser.add_argument("tasks", nargs="+", metavar="TASK", help="qa1, hotpotqa, ...; an unknown name lists them all")

@@ -47,7 +47,7 @@ _CHOICES = {
 }
 
 
-def add_train_resrag_flags(parser: argparse.ArgumentParser) -> None:
+def add_flags(parser: argparse.ArgumentParser) -> None:
     """The flags of `train-resrag`: every setting of `SetTrainConfig` and `RewardConfig` by its name, but for the bounds of the reward."""
     parser.add_argument("--out", type=Path, required=True, metavar="DIR", help="folder for the policy; an unfinished training there goes on")
     parser.add_argument("--data-folder", type=Path, metavar="DIR", help="folder of the data sets (default: $QRAG_DATA, else ../shared/data)")

@@ -1,5 +1,4 @@
-"""`python -m core train-reader`: trains a reader into a folder, and prints what came of it; `tune-reader` sets anew when a reader says "no answer",
-how sure it is, and from which confidence on its answers are shown.
+"""`python -m core train-reader`: trains a reader into a folder, and prints what came of it.
 
 Progress goes to stderr; the events, one a line, are in the folder's `progress.jsonl`. Started again with the same arguments, it goes on
 where it was cut off. Ctrl-C stops between two updates; the best reader so far is in the folder.
@@ -16,11 +15,8 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
-from core.answer.checkpoint import write_reader_spec
 from core.answer.course import ReadingCourse
-from core.answer.reader import ExtractiveReader
-from core.answer.training import ReaderConfig, ReaderTrainer, tuned
-from core.answer.tuning import tune
+from core.answer.training import ReaderConfig, ReaderTrainer
 from core.encode.checkpoint import MINILM, find_base
 from core.encode.tokens import FastTokenizer
 from core.errors import BadRequest
@@ -47,7 +43,7 @@ _KINDS: dict[str, tuple[Callable[[str], Any], str]] = {"float": (float, "X"), "i
 """How a setting of a type is read, and what stands for it in the help; others are folders."""
 
 
-def add_train_reader_flags(parser: argparse.ArgumentParser) -> None:
+def add_flags(parser: argparse.ArgumentParser) -> None:
     """The flags of `train-reader`: every setting of `ReaderConfig`, by its name."""
     parser.add_argument("--out", type=Path, required=True, metavar="DIR", help="folder for the reader; an unfinished training there goes on")
     parser.add_argument("--data-folder", type=Path, metavar="DIR", help="folder of the data sets (default: $QRAG_DATA, else ../shared/data)")
@@ -76,27 +72,6 @@ def run_train_reader(args: argparse.Namespace) -> int:
         print(_line(event), file=sys.stderr, flush=True)
     result = {"reader": str(args.out), "updates": config.updates, "seconds": last["finished"]["seconds"], "best": last["finished"]["best"]}
     print(json.dumps(result) if args.json else f"{args.out}: validation F1 {result['best']} after {result['seconds']:.0f} s")
-    return 0
-
-
-def add_tune_reader_flags(parser: argparse.ArgumentParser) -> None:
-    """The flags of `tune-reader`."""
-    parser.add_argument("folder", type=Path, metavar="DIR", help="folder of a trained reader; its reader.json is written anew")
-    parser.add_argument("--data-folder", type=Path, metavar="DIR", help="folder of the data sets (default: $QRAG_DATA, else ../shared/data)")
-    parser.add_argument("--device", metavar="D", help="cpu or cuda (default: cuda when there is one)")
-    parser.add_argument("--n", type=int, default=600, metavar="N", help="held-out questions to read (default 600)")
-    parser.set_defaults(func=run_tune_reader)
-
-
-def run_tune_reader(args: argparse.Namespace) -> int:
-    """The command; prints what the questions came to as one JSON object, and returns the exit status."""
-    if args.n < 1:
-        raise BadRequest(f"n={args.n} must be at least 1; choose how many questions are read")
-    reader = ExtractiveReader(args.folder, args.device)
-    tuning = tune(reader, ReadingCourse(args.data_folder, reader.tokenizer).validation(args.n))
-    spec = tuned(reader.spec, tuning)
-    write_reader_spec(args.folder, spec)
-    print(json.dumps({"reader": str(args.folder), "least_confidence": spec.least_confidence, "scores": tuning.scores, "sources": tuning.by_source}))
     return 0
 
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from core.cli.common import progress_printer
-from core.cli.evaluation import Subject, add_data_flags, load_subject, load_task_examples, row_file, task_length
+from core.cli.evaluate import Subject, add_data_flags, load_subject, load_task_examples, row_file, task_length
 from core.config import EpisodeConfig
 from core.encode.checkpoint import find_checkpoint, write_spec
 from core.errors import BadCheckpoint, BadRequest
@@ -35,7 +35,7 @@ N_VALIDATION = 700
 _VALIDATION = "validation"
 
 
-def add_calibrate_flags(parser: argparse.ArgumentParser) -> None:
+def add_flags(parser: argparse.ArgumentParser) -> None:
     """The flags of `calibrate`."""
     parser.add_argument("checkpoint", metavar="NAME_OR_DIR", help="whose qrag.json gets the defaults")
     parser.add_argument("tasks", nargs="*", metavar="TASK[@LENGTH]", help="each counts once (default: validation, the validation examples of its own training)")

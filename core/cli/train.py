@@ -50,7 +50,7 @@ _HELP = {
 }
 
 
-def add_train_flags(parser: argparse.ArgumentParser) -> None:
+def add_flags(parser: argparse.ArgumentParser) -> None:
     """The flags of `train`: every setting of `TrainConfig`, by its name."""
     parser.add_argument("--out", type=Path, required=True, metavar="DIR", help="folder for the agent; an unfinished training there goes on")
     parser.add_argument("--data", choices=[name for name in RECIPES if name != "own"], help="what to train on")

@@ -1,0 +1,77 @@
+"""`python -m core compare`: the same questions through several methods, at equal size of evidence."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from core.answer.evidence import answer_evidence
+from core.answer.protocol import Reader
+from core.answer.reader import load_reader
+from core.cli.common import named_log, print_json, say
+from core.cli.flags import add_episode_flags, add_inputs
+from core.cli.inputs import Question, keep_run, questions
+from core.cli.sparc import sparc_contestant
+from core.comparison import Column, Contestant, columns_json, compare, contestant
+from core.encode.encoder import load_encoder
+from core.errors import BadRequest
+from core.index import Corpus
+from core.retrievers import METHODS, cut_short
+from core.runs import log_sparc
+from core.sparc.retriever import SPARC, SparcRetriever
+
+
+def add_flags(parser: argparse.ArgumentParser) -> None:
+    """The flags of `compare`."""
+    add_inputs(parser)
+    add_episode_flags(parser)
+    parser.add_argument("--methods", required=True, metavar="NAME,...", help=f"of {', '.join(COMPARED)}")
+    parser.add_argument("--k", type=int, metavar="N", help="most chunks of every method but threshold (default: the step budget)")
+    parser.add_argument("--json", action="store_true", required=True, help="the only output format so far")
+    parser.set_defaults(func=run_compare)
+
+
+COMPARED = (*METHODS, SPARC)
+"""What `compare` knows."""
+
+
+def run_compare(args: argparse.Namespace) -> int:
+    """The same questions through several methods, at equal size of evidence."""
+    names = list(dict.fromkeys(name.strip() for name in args.methods.split(",")))
+    unknown = [name for name in names if name not in COMPARED]
+    if unknown:
+        raise BadRequest(f"method {unknown[0]!r} does not exist (yet); choose among {', '.join(COMPARED)}")
+    encoder = load_encoder(args.checkpoint, args.device)
+    plain = load_encoder("base", args.device) if encoder.spec.trained else encoder
+    reader = load_reader(device=args.device)
+    with named_log(args.log) as log:
+        for question in questions(args, encoder):
+            contestants = [
+                sparc_contestant(question, encoder, plain, reader) if name == SPARC else contestant(name, encoder, plain, question.config) for name in names
+            ]
+            columns = _answered(reader, question, list(compare(question.query, contestants, _corpora(question))))
+            methods = columns_json(columns, question.workspace)
+            for one, column in zip(contestants, columns, strict=True):
+                if column.trace is not None and (notice := cut_short(column.trace)):
+                    say(notice)
+                if isinstance(one.retriever, SparcRetriever) and one.retriever.trace is not None:
+                    methods[one.name]["answer"] = one.retriever.trace.answer or None
+                    if log is not None:
+                        say(f"logged as {log_sparc(log, one.retriever.trace, question.workspace, one.encoder)}")
+                elif column.trace is not None:
+                    keep_run(log, column.trace, question.workspace, one.encoder, column.answer)
+            result = {"query": question.query, "methods": methods}
+            print_json({"id": question.id, **result} if args.episodes else result)
+    return 0
+
+
+def _answered(reader: Reader, question: Question, columns: Sequence[Column]) -> list[Column]:
+    """The columns that found something, or refused, with what the reader says of their evidence."""
+    evidence = [{} if column.trace is None else question.evidence(column.trace) for column in columns]
+    answers = answer_evidence(reader, [question.query] * len(columns), evidence)
+    return [column if column.trace is None else replace(column, answer=answer) for column, answer in zip(columns, answers, strict=True)]
+
+
+def _corpora(question: Question) -> Callable[[Contestant], Corpus]:
+    return lambda one: question.corpus(one.encoder)

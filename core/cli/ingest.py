@@ -1,0 +1,57 @@
+"""`python -m core ingest`: documents cut into chunks, as JSON lines, or the text that their offsets refer to."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+from core.cli.common import print_json
+from core.cli.inputs import read_files
+from core.config import CHUNKERS
+from core.encode.checkpoint import find_base, find_checkpoint, read_spec
+from core.encode.tokens import FastTokenizer
+from core.errors import BadRequest
+from core.ingest import chunk_document, default_chunker
+from core.types import Workspace
+
+
+def add_flags(parser: argparse.ArgumentParser) -> None:
+    """The flags of `ingest`."""
+    parser.add_argument("files", nargs="+", type=Path, metavar="FILE")
+    parser.add_argument("--chunker", choices=CHUNKERS, help="default: structure for HTML and Markdown, sentences for plain text")
+    parser.add_argument("--max-tokens", type=int, metavar="N", help="most tokens of a chunk (default: the checkpoint's)")
+    parser.add_argument("--checkpoint", metavar="NAME_OR_DIR", help="whose tokenizer and chunking to use")
+    shape = parser.add_mutually_exclusive_group(required=True)
+    shape.add_argument("--json", action="store_true", help="one JSON object a chunk, a line each")
+    shape.add_argument("--text", action="store_true", help="the text that offsets refer to; one file only")
+    parser.set_defaults(func=run_ingest)
+
+
+def run_ingest(args: argparse.Namespace) -> int:
+    """Prints chunks, or the text their offsets refer to."""
+    names, documents = zip(*read_files(args.files), strict=True)
+    if args.text:
+        if len(documents) > 1:
+            raise BadRequest(f"--text prints one document and got {len(documents)}; name one file")
+        sys.stdout.write(documents[0].text)
+        return 0
+    folder = find_checkpoint(args.checkpoint)
+    spec = read_spec(folder)
+    tokenizer = FastTokenizer(find_base(spec.base, folder))
+    configs = [spec.chunk_config(args.chunker or default_chunker(document.kind), args.max_tokens) for document in documents]
+    tables = [chunk_document(document, config, tokenizer) for document, config in zip(documents, configs, strict=True)]
+    for chunk in Workspace(tuple(documents), tuple(tables)):
+        print_json(
+            {
+                "document": names[chunk.document],
+                "chunk_id": chunk.chunk_id,
+                "type": chunk.type,
+                "heading_path": list(chunk.heading_path),
+                "text": chunk.text,
+                "start": chunk.start,
+                "end": chunk.end,
+                "n_tokens": chunk.n_tokens,
+            }
+        )
+    return 0

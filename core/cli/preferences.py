@@ -1,0 +1,38 @@
+"""`python -m core preferences`: preference pairs from logged SPARC runs."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+
+from core.cli.common import say
+from core.cli.flags import add_log_option
+from core.errors import BadRequest
+from core.experiments import default_log_path, open_reader
+from core.experiments.atomic import write_whole
+from core.tune.collect import collect_pairs
+from core.tune.pairs import pair_lines
+
+
+def add_flags(parser: argparse.ArgumentParser) -> None:
+    """The flags of `preferences`."""
+    add_log_option(parser)
+    parser.add_argument("--to", type=Path, required=True, metavar="FILE.jsonl", help="file for the pairs")
+    parser.add_argument("--json", action="store_true", help="print the counts as one JSON object")
+    parser.set_defaults(func=run_preferences)
+
+
+def run_preferences(args: argparse.Namespace) -> int:
+    """Prints what the log gave."""
+    with open_reader(args.log or default_log_path()) as reader:
+        if reader.notice:
+            say(reader.notice)
+        pairs, report = collect_pairs(reader)
+    try:
+        write_whole(args.to, pair_lines(pairs))
+    except OSError as error:
+        raise BadRequest(f"{args.to} can't be written ({error.strerror}); name another file") from error
+    counts = ", ".join(f"{count:,} {kind.replace('_', ' ')}" for kind, count in report.pairs.items())
+    print(json.dumps({"path": str(args.to), **report.to_json()}) if args.json else f"{args.to}: {counts}, from {report.runs:,} runs")
+    return 0

@@ -1,0 +1,63 @@
+"""`python -m core trace`: runs of the agent, one question or a batch, as JSON lines."""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Iterable, Iterator
+
+from core.answer.evidence import answer_evidence
+from core.answer.reader import load_reader
+from core.cli.common import named_log, print_json
+from core.cli.flags import add_episode_flags, add_inputs
+from core.cli.inputs import Question, keep_run, questions
+from core.encode.encoder import load_encoder
+from core.qrag.agent import Agent, Episode
+from core.report import trace_json
+from core.retrievers import AgentRetriever, retrieve_all
+
+
+def add_flags(parser: argparse.ArgumentParser) -> None:
+    """The flags of `trace`."""
+    add_inputs(parser)
+    add_episode_flags(parser)
+    parser.add_argument("--full", action="store_true", help="Q and position of all chunks at every step")
+    parser.add_argument("--json", action="store_true", required=True, help="the only output format so far")
+    parser.set_defaults(func=run_trace)
+
+
+def run_trace(args: argparse.Namespace) -> int:
+    """Runs the agent, one query or a batch."""
+    began = time.perf_counter()
+    encoder = load_encoder(args.checkpoint, args.device)
+    loading = 1000 * (time.perf_counter() - began)
+    retriever = AgentRetriever(Agent(encoder))
+    reader = load_reader(device=args.device)
+    with named_log(args.log) as log:
+        for batch in _batches(questions(args, encoder)):
+            episodes = [Episode(question.query, question.corpus(encoder), question.config) for question in batch]
+            ran = list(zip(batch, retrieve_all(retriever, episodes), strict=True))
+            began = time.perf_counter()
+            answers = answer_evidence(reader, [question.query for question, _ in ran], [question.evidence(trace) for question, trace in ran])
+            answering = 1000 * (time.perf_counter() - began) / len(ran)
+            for (question, trace), answer in zip(ran, answers, strict=True):
+                timings = {"loading": loading, **question.timings, "steps": trace.milliseconds, "answer": answering}
+                result = trace_json(trace, timings=timings, full=args.full, answer=answer)
+                print_json({"id": question.id, **result} if args.episodes else result)
+                keep_run(log, trace, question.workspace, encoder, answer)
+    return 0
+
+
+_BATCH = 16
+"""Episodes whose states are embedded together."""
+
+
+def _batches(items: Iterable[Question]) -> Iterator[list[Question]]:
+    batch: list[Question] = []
+    for item in items:
+        batch.append(item)
+        if len(batch) == _BATCH:
+            yield batch
+            batch = []
+    if batch:
+        yield batch
