@@ -65,7 +65,7 @@ class Archive:
             self._zip = zipfile.ZipFile(io.BytesIO(data))
         except Exception as error:  # zipfile fails on damaged bytes in more ways than it names
             raise BadDocument(f"{name} is damaged: its list of contents can't be read; make or download it again") from error
-        self.entries = [info for info in self._zip.infolist() if not info.is_dir()]
+        self.entries = [info for info in self._zip.infolist() if info.filename and not info.is_dir()]  # damaged ones may have lost their names
         self.allowance.enter(len(self.entries))
         if any(info.flag_bits & _ENCRYPTED for info in self.entries):
             raise BadDocument(f"{name} is encrypted; unpack it with its password and open the files in it")

@@ -190,6 +190,12 @@ def test_two_entries_of_one_name_are_two_documents():
     assert {name: document.text for name, document in read_documents(packed.getvalue(), "z.zip").items()} == {"z.zip/a.txt": "one", "z.zip/a.txt (2)": "two"}
 
 
+def test_an_entry_that_lost_its_name_is_left_out(converter):
+    packed = make_zip({"a.txt": "Mary took the apple.", "b.txt": "John took the milk."})
+    documents = read_documents(packed.replace(b"b.txt", b"\0.txt"), "two.zip", converter)
+    assert [document.text for document in documents.values()] == ["Mary took the apple."]
+
+
 def test_sizes_that_headers_claim_count_for_nothing():
     data = make_zip({"a.txt": "a" * 3_000_000})
     (document,) = read_documents(with_declared_size(data, 4_000_000_000), "a.zip").values()
