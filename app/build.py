@@ -8,26 +8,27 @@ from typing import Any
 
 import gradio as gr
 
-from app import api, endpoints
-from app.components.clocks import slow_clocks
-from app.evaluating import Evaluations
-from app.fairness import queue_up
-from app.lean import LeanBlocks
+from app.calls import endpoints
+from app.calls import operations as api
+from app.gradio_internals.blocks import LeanBlocks
+from app.gradio_internals.clocks import slow_clocks
+from app.gradio_internals.queue import queue_up
+from app.gradio_internals.sessions import MAX_SESSIONS, closed_by, keep_lean
+from app.pages.compare.tab import CompareTab
+from app.pages.evaluate.actions import Evaluations
+from app.pages.evaluate.tab import EvaluateTab
+from app.pages.experiments.tab import ExperimentsTab
+from app.pages.explore.tab import ExploreTab
+from app.pages.sparc.actions import SparcRuns
+from app.pages.sparc.tab import SparcTab
+from app.pages.train.tab import TrainTab
 from app.services import Services
-from app.sessions import MAX_SESSIONS, closed_by, keep_lean
 from app.signing_in import SIGN_IN_HINT, Guesses, sign_in
-from app.sparcing import SparcRuns
-from app.tabs.compare import CompareTab
-from app.tabs.evaluate import EvaluateTab
-from app.tabs.experiments import ExperimentsTab
-from app.tabs.explore import ExploreTab
-from app.tabs.sparc import SparcTab
-from app.tabs.train import TrainTab
 from app.theme import build_theme
 from app.visitors import RETENTION
 from core.errors import BadRequest
-from core.experiments import new_run_id
 from core.ingest.limits import MAX_FILE_BYTES
+from core.log import new_run_id
 
 QUEUE_SIZE = 64
 """Events that may wait in all."""

@@ -22,10 +22,10 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 
 from app import freed
-from app.export_upkeep import ExportUpkeep, copy_named
 from app.language_models import MAX_GIVEN, LanguageModels
+from app.pages.experiments.export_upkeep import ExportUpkeep, copy_named
+from app.pages.train.actions import own_agents
 from app.settings import Settings
-from app.training import own_agents
 from app.visitors import DOCUMENTS_OPEN, RETENTION, RUNS_IN_FLIGHT, Allowance, check_known, check_steps, n_values
 from core.answer.cited import CitedAnswer, cited_answer
 from core.answer.evidence import EvidenceAnswer, answer_evidence
@@ -39,11 +39,11 @@ from core.encode.checkpoint import SPEC_FILE, CheckpointSpec, find_checkpoint, r
 from core.encode.encoder import DualEncoder
 from core.errors import BadCheckpoint, BadRequest, Cancelled, LogError
 from core.events import RunStarted, StepScores, StepTaken, Stopped, Trace
-from core.experiments import Evaluation, ExperimentLog, InboxLog, default_log_path, expire, log_evaluation, open_log
-from core.experiments.records import FinalStatus, now
 from core.home import cache_bytes, trim_caches
 from core.index import Corpus
 from core.llm.protocol import Llm
+from core.log import Evaluation, ExperimentLog, InboxLog, default_log_path, expire, log_evaluation, open_log
+from core.log.records import FinalStatus, now
 from core.opening import Opened, Progress, index_workspace, open_corpus
 from core.qrag.agent import Agent
 from core.qrag.positions import Interval, chunk_positions, intervals

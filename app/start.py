@@ -8,9 +8,9 @@ import signal
 import sys
 from concurrent.futures import ThreadPoolExecutor
 
-from app import opening
-from app.explorer import Explorer
-from app.quick_start import import_gradio
+from app.gradio_internals.imports import import_gradio
+from app.pages.explore import opening
+from app.pages.explore.actions import Explorer
 from app.services import Services
 from app.session import Session
 from app.settings import USERS_VARIABLE, Settings

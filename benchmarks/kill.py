@@ -12,7 +12,7 @@ import tempfile
 from pathlib import Path
 
 from benchmarks import Row
-from tests.core.experiments.killing import kill_at_random_moments
+from tests.core.log.killing import kill_at_random_moments
 
 
 def rows(n: int = 200) -> list[Row]:

@@ -106,8 +106,8 @@ def _of_core(part: str, n: int) -> tuple[float, float]:
     """In this process; what it logs goes to a folder that is gone afterwards."""
     from core.encode.encoder import load_encoder
     from core.events import fold
-    from core.experiments import ExperimentLog
     from core.ingest import read_document
+    from core.log import ExperimentLog
     from core.opening import open_corpus
     from core.qrag.agent import Agent
     from core.runs import log_trace

@@ -12,12 +12,12 @@ from typing import Literal
 
 import numpy as np
 
+from core.bm25 import words_of
 from core.events import StepTaken, Trace
 from core.index import Corpus
 from core.metrics import fact_recall
 from core.qrag.agent import Agent
 from core.trail import gold_trails
-from core.words import words_of
 
 MOST_STEPS = 12
 """Steps that a longer run is tried with."""

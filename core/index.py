@@ -18,9 +18,9 @@ from typing import Protocol
 import numpy as np
 import torch
 
+from core.bm25 import WordIndex, word_index
 from core.encode.rope import on_grid, turn
 from core.types import Workspace
-from core.words import WordIndex, word_index
 
 _TURN_BLOCK = 8_192
 """Distinct positions whose turned states are held at once."""

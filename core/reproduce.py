@@ -1,4 +1,4 @@
-"""How a logged run is made again: a command line and a Python program, as text to copy. `app.api` has the HTTP call.
+"""How a logged run is made again: a command line and a Python program, as text to copy. `app.calls.operations` has the HTTP call.
 
 Decides that a run's documents and their cuts come out of the log, since nobody knows where their files lie or whether they are still the
 same; from the log where it is, or, for whoever has only the run's JSON export, from that file. Pure: knows nothing of what is on the machine.
@@ -11,7 +11,7 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 
 from core.config import EpisodeConfig
-from core.experiments import LoggedRun
+from core.log import LoggedRun
 from core.runs import config_again
 
 
@@ -55,7 +55,7 @@ def python_of(run: LoggedRun, source: Source) -> str:
         "from core.config import EpisodeConfig",
         "from core.encode.encoder import load_encoder",
         "from core.events import fold",
-        f"from core.experiments import {', '.join(sorted(names, key=str.lower))}",
+        f"from core.log import {', '.join(sorted(names, key=str.lower))}",
         "from core.opening import index_workspace",
         "from core.retrievers import build_retriever",
         "from core.runs import workspace_of_run",

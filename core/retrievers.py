@@ -14,6 +14,7 @@ from typing import Protocol
 
 import numpy as np
 
+from core.bm25 import words_of
 from core.config import EpisodeConfig, check_query
 from core.encode.encoder import DualEncoder
 from core.errors import BadRequest
@@ -23,7 +24,6 @@ from core.qrag.agent import Agent, Episode
 from core.qrag.planner import plan
 from core.resrag.features import WORD_WEIGHT, cosines_of, look
 from core.resrag.policy import LEAST_CHANCE, EvidencePolicy, load_policy, most_probable_set
-from core.words import words_of
 
 
 class Retriever(Protocol):
@@ -113,7 +113,7 @@ def cut_short(trace: Trace) -> str:
 
 
 class Bm25:
-    """Lexical BM25 over the chunks' texts, see `core.words`."""
+    """Lexical BM25 over the chunks' texts, see `core.bm25`."""
 
     name, score_name = "bm25", "BM25"
 

@@ -19,10 +19,10 @@ from core.config import ChunkConfig, EpisodeConfig
 from core.encode.encoder import DualEncoder
 from core.errors import BadRequest, LogError
 from core.events import RunStarted, Trace, fold
-from core.experiments import FinalStatus, LoggedDocument, LoggedRun, ReplayReport, RunLog, RunRecord, Training, compare_sparc, compare_traces, new_run_id
-from core.experiments.branches import decided_by_rules, sparc_trace_of
-from core.experiments.records import detail_json
 from core.index import Corpus
+from core.log import FinalStatus, LoggedDocument, LoggedRun, ReplayReport, RunLog, RunRecord, Training, compare_sparc, compare_traces, new_run_id
+from core.log.branches import decided_by_rules, sparc_trace_of
+from core.log.records import detail_json
 from core.opening import Progress, index_workspace
 from core.retrievers import build_retriever
 from core.sparc.build import build_agents, build_retrievals

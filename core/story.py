@@ -1,7 +1,7 @@
 """The story of a run as one line: what was asked, what each choice brought and how far up it had come, what was answered, why it ended.
 
 Decides which words of a chunk stand for it, and that a rank counts the chunks that could still be chosen, as in the gold trail.
-Knows nothing of pages: `Story.sentence` says the whole line, `app.story_view` draws it.
+Knows nothing of pages: `Story.sentence` says the whole line, `app.pages.explore.story` draws it.
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from typing import Literal
 
 from core.answer.evidence import EvidenceAnswer
+from core.bm25 import words_of
 from core.events import ChosenBy, Trace
 from core.metrics import RIGHT_FROM, answer_f1
 from core.trail import Trail, gold_trails
-from core.words import words_of
 
 EXCERPT = 64
 """Characters of a chunk that stand for it, the marked words not counted."""

@@ -16,6 +16,7 @@ from itertools import zip_longest
 import numpy as np
 import torch
 
+from core.bm25 import WordIndex, word_index
 from core.config import EpisodeConfig
 from core.encode.cache import embed_chunks
 from core.encode.encoder import DualEncoder
@@ -24,7 +25,6 @@ from core.events import StepTaken, Trace, fold
 from core.index import ChunkIndex, Corpus
 from core.qrag.agent import Agent
 from core.retrievers import AgentRetriever
-from core.words import WordIndex, word_index
 
 MAX_TEXT = 10_000
 """Characters of a changed chunk: several times what an encoder reads of one."""

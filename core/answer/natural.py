@@ -16,6 +16,7 @@ from pathlib import Path
 
 import numpy as np
 
+from core.bm25 import WordIndex, words_of
 from core.config import ChunkConfig
 from core.errors import BadRequest
 from core.ingest import Converter, Tokenizer, chunk_document, default_chunker
@@ -24,7 +25,6 @@ from core.tasks.data import data_folder
 from core.tasks.documents import DocumentFolder, DocumentQuestion, QuoteFinder, TextPlace, places_of, read_document_questions
 from core.train.general import OWN_QUESTIONS
 from core.types import ChunkTable, Document
-from core.words import WordIndex, words_of
 
 CHUNK_TOKENS = 220
 """Of a chunk, as the agents that ship read real documents."""

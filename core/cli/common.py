@@ -11,7 +11,7 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any, Protocol, TextIO
 
-from core.experiments import ExperimentLog, InboxLog, default_log_path, open_log
+from core.log import ExperimentLog, InboxLog, default_log_path, open_log
 
 
 class Told(Protocol):

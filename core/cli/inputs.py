@@ -25,9 +25,9 @@ from core.encode.checkpoint import CheckpointSpec
 from core.encode.encoder import DualEncoder
 from core.errors import BadDocument, BadRequest
 from core.events import Trace
-from core.experiments import RunLog
 from core.index import Corpus
 from core.ingest import MAX_FILE_BYTES, Converter, OnPart, read_documents
+from core.log import RunLog
 from core.opening import OpenProgress, chunk_documents, index_of, index_workspace
 from core.runs import log_trace
 from core.types import Document, Workspace, workspace_of_chunks

@@ -9,8 +9,8 @@ from pathlib import Path
 from core.cli.common import say
 from core.cli.flags import add_log_option
 from core.errors import BadRequest
-from core.experiments import default_log_path, open_reader
-from core.experiments.atomic import write_whole
+from core.log import default_log_path, open_reader
+from core.log.atomic import write_whole
 from core.tune.collect import collect_pairs
 from core.tune.pairs import pair_lines
 

@@ -16,15 +16,15 @@ from typing import Any, get_args
 from core.cli.common import progress_printer, say
 from core.cli.flags import add_log_option
 from core.errors import LogError
-from core.experiments.exchange import FORMATS, export_runs, import_runs
-from core.experiments.inbox import inbox_of
-from core.experiments.lock import LogOwned
-from core.experiments.reader import LogReader, open_reader
-from core.experiments.records import RunRow, Status, moment, new_run_id
-from core.experiments.store import ExperimentLog, default_log_path
-from core.experiments.wire import read_runs
 from core.hub.client import check_repository, connect
 from core.hub.export import LogCopy
+from core.log.export import FORMATS, export_runs, import_runs
+from core.log.inbox import inbox_of
+from core.log.lock import LogOwned
+from core.log.reader import LogReader, open_reader
+from core.log.records import RunRow, Status, moment, new_run_id
+from core.log.store import ExperimentLog, default_log_path
+from core.log.wire import read_runs
 
 
 def add_flags(runs: argparse.ArgumentParser) -> None:

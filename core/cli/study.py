@@ -28,8 +28,8 @@ from core.evaluate.frontier import FrontierRow, frontier_line, read_frontier
 from core.evaluate.joining import join_chunks
 from core.evaluate.rows import EpisodeRow, read_rows, row_line
 from core.evaluate.run import BATCH, Setting, evaluate
-from core.experiments.atomic import write_whole
 from core.frontier import frontier_methods, frontier_questions, frontier_rows
+from core.log.atomic import write_whole
 from core.resrag.policy import SHIPPED
 from core.sparc.rows import SparcRow, read_sparc_rows, sparc_line
 from core.studies.registry import STUDIES, AnswerStudy, DocumentStudy, FrontierStudy, RowStudy, SparcStudy, TrainingStudy, Variation

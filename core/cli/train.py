@@ -18,7 +18,7 @@ from core.cli.common import named_log
 from core.cli.flags import count_or_none
 from core.encode.checkpoint import MINILM
 from core.errors import BadRequest
-from core.experiments import log_training
+from core.log import log_training
 from core.runs import training_record
 from core.train.config import OBJECTIVES, POSITION_KINDS, TrainConfig
 from core.train.recipes import RECIPES, plan_training

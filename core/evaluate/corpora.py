@@ -13,12 +13,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from core.bm25 import WordIndex, word_index
 from core.encode.cache import EmbedProgress, VectorStore, embed_chunks
 from core.encode.encoder import DualEncoder
 from core.index import ChunkIndex
 from core.opening import index_of, vector_store
 from core.tasks.example import Example, Noise, Woven
-from core.words import WordIndex, word_index
 
 MOST_OWN_TEXTS = 100_000
 """Distinct texts beside the noise from which a new matrix is begun: 150 MB of 384 dimensions."""

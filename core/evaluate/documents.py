@@ -16,7 +16,8 @@ from pydantic import ConfigDict, TypeAdapter
 from pydantic.dataclasses import dataclass
 
 from core.evaluate.rows import read_lines
-from core.metrics import RIGHT_FROM, answer_em, answer_f1, interval, mean
+from core.metrics import RIGHT_FROM, answer_em, answer_f1
+from core.statistics import interval, mean
 
 ALL = "all"
 """Stands for every kind in a summary."""

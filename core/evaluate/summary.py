@@ -14,7 +14,8 @@ from typing import Any
 from core.errors import BadRequest
 from core.evaluate.outcomes import completed_at, oracle_steps, own_steps, stop_class
 from core.evaluate.rows import EpisodeRow
-from core.metrics import PairedTest, fact_em, fact_f1, fact_precision, fact_recall, false_positive_rate, interval, mean, paired_test
+from core.metrics import fact_em, fact_f1, fact_precision, fact_recall, false_positive_rate
+from core.statistics import PairedTest, interval, mean, paired_test
 
 
 def _own(row: EpisodeRow) -> tuple[int, ...]:
@@ -77,7 +78,7 @@ class Summary:
     n: int
     metrics: dict[str, float | None]
     intervals: dict[str, tuple[float, float] | None]
-    """95 % confidence intervals of the means, see `core.metrics.interval`."""
+    """95 % confidence intervals of the means, see `core.statistics.interval`."""
 
 
 def summarise(rows: Sequence[EpisodeRow]) -> Summary:

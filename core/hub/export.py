@@ -1,7 +1,7 @@
 """The log's copy in a data set of the hub: pushed by token, pulled again where the disk did not last.
 
 A data set holds `index.json` (which runs lie in which file, and which are shared), `runs/*.jsonl` (whole runs with their owners, see
-core.experiments.mirror), and two Parquet tables for the hub's viewer. A file of runs never changes; runs that were deleted here leave by
+core.log.mirror), and two Parquet tables for the hub's viewer. A file of runs never changes; runs that were deleted here leave by
 writing their file anew without them, and then the history is squashed and stored files that nothing refers to are removed, so
 that deleted means deleted. What this log never knew was put there by another log and stays. Each commit names the one it builds on, so
 two that push at once don't overwrite each other: the second is refused and tries again later.
@@ -22,11 +22,11 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from core.errors import LogError
-from core.experiments.mirror import EndedRun, ended_runs, known_to_copy, remember_copied, take_in_shard, write_shard, write_tables
-from core.experiments.records import now
-from core.experiments.store import ExperimentLog
-from core.experiments.wire import MalformedRuns
 from core.hub.client import Hub, HubError, HubMissing
+from core.log.mirror import EndedRun, ended_runs, known_to_copy, remember_copied, take_in_shard, write_shard, write_tables
+from core.log.records import now
+from core.log.store import ExperimentLog
+from core.log.wire import MalformedRuns
 
 _INDEX = "index.json"
 _MAX_INDEX_BYTES = 64 << 20

@@ -19,16 +19,17 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from core.bm25 import words_of
 from core.config import EpisodeConfig, check_query
 from core.encode.encoder import DualEncoder
 from core.encode.forward import StateTokens
 from core.errors import BadRequest
 from core.events import Event, RunStarted, StepScores, StepTaken, Stopped
 from core.index import Searchable
-from core.qrag.policy import Choice, choose, greedy
+from core.qrag.policy import Choice, choose
 from core.qrag.positions import chunk_positions
 from core.qrag.reranked import Reranked, Reranks, rerank_parts
-from core.words import words_of
+from core.qrag.stop import stop_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -223,12 +224,8 @@ class Agent:
         forced = dict(config.forced).get(step)
         if forced is not None and not look.available[forced]:
             forced = None  # the agent took it by itself at an earlier step
-        if forced is None and not look.available.any():
-            return Stopped("exhausted", len(run.chosen), milliseconds=look.milliseconds, scores=look.scores)
-        if forced is None and config.stop_threshold is not None:
-            best, _ = greedy(q_values, look.available)
-            if q_values[best] < config.stop_threshold:
-                return Stopped("threshold", len(run.chosen), best, float(q_values[best]), look.milliseconds, look.scores)
+        if forced is None and (end := stop_of(look, len(run.chosen), config.stop_threshold)) is not None:
+            return end
         rng = np.random.default_rng([config.seed, zlib.crc32(run.episode.id.encode()), step])
         choice = choose(q_values, look.available, config.temperature, config.top_k_actions, rng)
         if forced is not None:

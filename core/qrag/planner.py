@@ -21,6 +21,7 @@ from core.events import Event, RunStarted, StepTaken, Stopped
 from core.index import Searchable
 from core.qrag.agent import Agent, Episode, Look, step_event
 from core.qrag.policy import Choice, candidates, greedy
+from core.qrag.stop import stop_of
 
 
 @dataclass(frozen=True)
@@ -60,14 +61,10 @@ def plan(agent: Agent, query: str, corpus: Searchable, config: EpisodeConfig) ->
 def _expand(episode: Episode, path: _Path, look: Look) -> list[_Path]:
     """The path's successors: stopped, or with each of its best `beam_width` chunks."""
     config, q_values = episode.config, look.scores.q_values
-    n = len(path.steps)
-    if not look.available.any():
-        return [_Path(path.steps, Stopped("exhausted", n, milliseconds=look.milliseconds, scores=look.scores))]
+    n, threshold = len(path.steps), config.stop_threshold
+    if (end := stop_of(look, n, threshold)) is not None:
+        return [_Path(path.steps, end)]
     best, n_tied = greedy(q_values, look.available)
-    threshold = config.stop_threshold
-    if threshold is not None and q_values[best] < threshold:
-        stopped = Stopped("threshold", n, best, float(q_values[best]), look.milliseconds, look.scores)
-        return [_Path(path.steps, stopped)]
     ids = candidates(q_values, look.available, config.beam_width)
     ids = np.concatenate([[best], ids[ids != best]])[: config.beam_width]  # equals by rounding: the first in document order leads, as for the agent
     grown = []

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from core.bm25 import words_of
 from core.encode.encoder import DualEncoder
 from core.index import Searchable
-from core.words import words_of
 
 WORD_WEIGHT = 0.3
 """Of BM25's share beside the cosine, as in the method `hybrid`."""

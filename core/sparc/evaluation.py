@@ -12,7 +12,7 @@ from typing import Any
 
 from core.index import Searchable
 from core.llm.protocol import Llm
-from core.metrics import answer_accuracy, answer_em, answer_f1, mean
+from core.metrics import answer_accuracy, answer_em, answer_f1
 from core.sparc.agents import Agents
 from core.sparc.baselines import run_baseline
 from core.sparc.events import Cost, Merged, SparcConfig
@@ -21,6 +21,7 @@ from core.sparc.retriever import SPARC
 from core.sparc.rows import SparcRow
 from core.sparc.run import run_sparc
 from core.sparc.trace import SparcTrace, extended
+from core.statistics import mean
 from core.tasks.example import Example
 
 

@@ -24,7 +24,7 @@ from core.config import check_query
 from core.errors import BadRequest
 from core.index import Searchable
 from core.llm.protocol import LlmCancelled, LlmError
-from core.metrics import jaccard, mean
+from core.metrics import jaccard
 from core.sparc.agents import Agents, Candidate, RewriteTask, Turn
 from core.sparc.budget import Budget, OutOfBudget, cost_of
 from core.sparc.config import check_sparc_config
@@ -49,6 +49,7 @@ from core.sparc.events import (
     Strategy,
 )
 from core.sparc.retrievals import Retrievals
+from core.statistics import mean
 
 FIRST_STRATEGIES: tuple[Strategy, ...] = ("qrag", "dense", "bm25")
 """Which strategy gets the plain question first, where round 1 asks it."""

@@ -9,7 +9,8 @@ from collections.abc import Sequence
 
 from core.answer.confidence import expected_calibration_error
 from core.answer.rows import AnswerRow, group_answers
-from core.metrics import RIGHT_FROM, interval, mean
+from core.metrics import RIGHT_FROM
+from core.statistics import interval, mean
 from core.studies.report import Report, Table, with_interval
 from core.tasks.babilong import name_length
 

@@ -11,7 +11,7 @@ from pathlib import PurePosixPath
 
 from core.errors import BadRequest
 from core.evaluate.documents import DOCUMENT_METRICS, DocumentRow
-from core.metrics import interval, mean, paired_test
+from core.statistics import interval, mean, paired_test
 from core.studies.report import Cell, Report, Table, with_interval
 
 CHOSEN = "auto"

@@ -11,7 +11,7 @@ from itertools import pairwise
 
 from core.errors import BadRequest
 from core.evaluate.frontier import FrontierRow, group_frontier
-from core.metrics import interval, mean, paired_test
+from core.statistics import interval, mean, paired_test
 from core.studies.report import Cell, Chart, Line, Report, Table, with_interval
 
 RESRAG = "resrag"

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from core.errors import BadRequest
 from core.evaluate.rows import EpisodeRow, group_rows
 from core.evaluate.summary import compare, summarise
-from core.metrics import interval, mean
+from core.statistics import interval, mean
 from core.studies.report import Cell, Report, Table, with_interval
 from core.studies.subjects import agent_name, conditions, subject_name, task_name
 

@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from core.errors import BadRequest
-from core.metrics import fact_recall, interval, mean, paired_test
+from core.metrics import fact_recall
 from core.sparc.rows import SparcRow, group_sparc
+from core.statistics import interval, mean, paired_test
 from core.studies.report import Cell, Chart, Line, Report, Table, with_interval
 
 Group = tuple[SparcRow, ...]

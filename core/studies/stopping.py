@@ -15,7 +15,8 @@ import numpy as np
 from core.errors import BadRequest
 from core.evaluate.outcomes import completed_at, discounted_gains, oracle_steps, steps_taken, stop_class
 from core.evaluate.rows import EpisodeRow, group_rows
-from core.metrics import fact_em, fact_f1, fact_recall, false_positive_rate, mean
+from core.metrics import fact_em, fact_f1, fact_recall, false_positive_rate
+from core.statistics import mean
 from core.studies.report import Chart, Line, Report, Table
 from core.studies.subjects import check_greedy, conditions, subject_name
 

@@ -12,7 +12,8 @@ import numpy as np
 from core.errors import BadRequest
 from core.evaluate.rows import EpisodeRow, group_rows
 from core.evaluate.summary import compare, summarise
-from core.metrics import fact_em, fact_f1, fact_recall, interval, mean
+from core.metrics import fact_em, fact_f1, fact_recall
+from core.statistics import interval, mean
 from core.studies.report import Cell, Chart, Line, Report, Table, with_interval
 from core.studies.subjects import agent_name, conditions, subject_name
 from core.tasks.babilong import name_length

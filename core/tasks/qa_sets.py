@@ -20,12 +20,12 @@ from typing import Any
 
 import numpy as np
 
+from core.bm25 import words_of
 from core.config import check_query
 from core.errors import BadRequest
 from core.tasks.data import data_folder, is_text, json_lines
 from core.tasks.example import Example
 from core.tasks.own_questions import checked_support
-from core.words import words_of
 
 FOLDERS = {
     "hotpotqa": "hotpotqa",

@@ -24,13 +24,14 @@ from core.answer.protocol import Reader
 from core.config import check_least, words
 from core.encode.encoder import DualEncoder
 from core.errors import BadRequest
-from core.metrics import answer_f1, fact_recall, mean
+from core.metrics import answer_f1, fact_recall
 from core.resrag.action import Action, action_of, chunk_ids_of
 from core.resrag.features import Look, look
 from core.resrag.labels import similarity_labels
 from core.resrag.objective import CLIP_RANGE, STABILISER, clipped_objective, divergence, group_advantages, set_log_probability
 from core.resrag.policy import CARD_FILE, EvidencePolicy, PolicyCard, most_probable_set, save_policy
 from core.resrag.reward import Reward, RewardConfig, joint_reward
+from core.statistics import mean
 from core.train.set_questions import SetQuestion, indexed
 from core.train.sitting import Sitting, TrainEvent
 

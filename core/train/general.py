@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from core.bm25 import WordIndex, words_of
 from core.config import ChunkConfig
 from core.encode.tokens import FastTokenizer
 from core.errors import BadRequest
@@ -23,7 +24,6 @@ from core.tasks.data import data_folder
 from core.tasks.documents import DocumentFolder, DocumentQuestion, QuoteFinder, places_of, read_document_questions
 from core.tasks.example import Example
 from core.types import Document
-from core.words import WordIndex, words_of
 
 TASK = "natural"
 CHUNK_TOKENS = 220

@@ -25,6 +25,7 @@ from torch.nn.utils import parametrize
 
 from core.answer.checkpoint import ADAPTER_FOLDER, SHIPPED, read_reader_spec
 from core.answer.natural import CHUNK_TOKENS, holding_chunks, training_questions
+from core.bm25 import WordIndex, words_of
 from core.config import ChunkConfig, check_least
 from core.encode.adapter import adaptable_layers, load_adapter, save_adapter
 from core.encode.checkpoint import SPEC_FILE, CheckpointSpec, architecture, find_base, load_weights, read_spec, write_spec
@@ -37,7 +38,6 @@ from core.tasks.data import data_folder
 from core.tasks.documents import DocumentFolder, DocumentQuestion, QuoteFinder, places_of, read_document_questions
 from core.train.sitting import CONFIG_FILE, Sitting, TrainEvent
 from core.train.towers import base_weights, changes_of, load_optimizer_state, low_rank_changes, optimizer_state, trainable_tower
-from core.words import WordIndex, words_of
 
 WEIGHTS = (0.0, 0.01, 0.02, 0.03, 0.05, 0.1, 1.0)
 """Of the reranker's log-odds in Q, tried by each validation."""

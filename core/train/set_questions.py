@@ -17,6 +17,7 @@ from typing import Literal
 import numpy as np
 
 from core.answer.natural import holding_chunks
+from core.bm25 import words_of
 from core.config import ChunkConfig
 from core.encode.cache import EmbedProgress, embed_chunks
 from core.encode.encoder import DualEncoder
@@ -31,7 +32,6 @@ from core.tasks.documents import DocumentFolder, DocumentQuestion, QuoteFinder, 
 from core.tasks.example import Example
 from core.tasks.qa_sets import read_qa
 from core.types import Document, Workspace, join_workspaces, workspace_of_chunks
-from core.words import words_of
 
 CHUNK_TOKENS = 220
 """Of a chunk of a whole document, as the agents that ship read it."""

@@ -18,11 +18,11 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from core.errors import BadRequest, LogError
-from core.experiments import LoggedRun, RunReader
-from core.experiments.branches import sparc_trace_of
-from core.experiments.records import MAX_PAGE
 from core.llm.client import with_words
 from core.llm.protocol import Message
+from core.log import LoggedRun, RunReader
+from core.log.branches import sparc_trace_of
+from core.log.records import MAX_PAGE
 from core.metrics import answer_accuracy, answer_em, fact_recall, plain_answer
 from core.sparc.events import Cost, Verdict
 from core.sparc.llm_agents import Judgement, WantedQueries, WantedQuery, evaluator_prompt, rewriter_prompt

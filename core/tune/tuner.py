@@ -28,9 +28,9 @@ from trl import DPOConfig
 from core.encode.encoder import find_device
 from core.encode.hub import fetch
 from core.errors import BadCheckpoint, BadRequest, Cancelled, quoted
-from core.experiments.atomic import write_whole
 from core.llm.local import MODEL_FILES, load_causal, without_system
 from core.llm.protocol import never
+from core.log.atomic import write_whole
 from core.train.sitting import PROGRESS_FILE, SAVE_EVERY, TrainEvent, read_progress
 from core.tune.card import card
 from core.tune.config import TuneConfig

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from app.answer_view import LONGEST, answer, in_column, marked
+from app.pages.widgets.answers import LONGEST, answer, in_column, marked
 from core.answer.evidence import EvidenceAnswer
 
 TOLD = EvidenceAnswer("mill", 0.756, "reader", (3,), (17, 21))

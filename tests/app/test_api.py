@@ -21,19 +21,19 @@ from gradio_client.exceptions import AppError
 from mcp import ClientSession
 from mcp.client.streamable_http import streamable_http_client
 
-from app.api import Operations, http_of
-from app.comparing import Comparisons
-from app.endpoints import MAX_BODY_BYTES, MAX_UPLOAD_BYTES
-from app.explorer import Explorer
+from app.calls.endpoints import MAX_BODY_BYTES, MAX_UPLOAD_BYTES
+from app.calls.operations import Operations, http_of
+from app.pages.compare.actions import Comparisons
+from app.pages.explore.actions import Explorer
+from app.pages.sparc.actions import SparcRuns
 from app.services import Services
 from app.session import Session
 from app.settings import Settings
-from app.sparcing import SparcRuns
 from app.visitors import owner_of_user
 from core.cli import main
 from core.errors import BadDocument, BadRequest, LogError, RunNotFound, UserError
 from core.events import StepTaken
-from core.experiments import ExperimentLog, import_runs
+from core.log import ExperimentLog, import_runs
 from tests.app.conftest import ROOT, RunningApp
 from tests.coroutines import run as run_coroutine
 

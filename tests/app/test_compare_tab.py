@@ -15,22 +15,22 @@ from hypothesis import given
 from hypothesis import strategies as st
 from playwright.sync_api import Browser, Page, expect
 
-from app import compare_view as view
-from app import difference_view
-from app.comparing import AS_OPEN, ColumnRef, Compared, Comparing, ComparisonOrder, Comparisons, CutRow, FromExplore, ShownColumn, own_key
-from app.explorer import Explorer
-from app.opening import open_pasted
+from app.pages.compare import difference as difference_view
+from app.pages.compare import view
+from app.pages.compare.actions import AS_OPEN, ColumnRef, Compared, Comparing, ComparisonOrder, Comparisons, CutRow, FromExplore, ShownColumn, own_key
+from app.pages.compare.tab import CompareTab
+from app.pages.explore.actions import Explorer
+from app.pages.explore.opening import open_pasted
 from app.services import Labelled, OpenDocuments, Services
 from app.session import Session
 from app.settings import Settings
-from app.tabs.compare import CompareTab
 from core.comparison import comparison_json
 from core.config import CHUNKERS
 from core.cuts import chunks_of, share_found, sizes_for, spans_of
 from core.encode.checkpoint import read_spec
 from core.errors import BadRequest, Cancelled
 from core.events import fold
-from core.experiments import ExperimentLog
+from core.log import ExperimentLog
 from core.variant import Change
 from tests.app.conftest import RunningApp, wait_ready
 from tests.app.explore_page import set_number, show_figures

@@ -10,10 +10,10 @@ import pytest
 from gradio.queueing import Queue
 
 from app.build import QUEUE_SIZE, build_app
-from app.fairness import queue_up
+from app.gradio_internals.queue import queue_up
 from app.services import Services
 from app.settings import Settings
-from core.experiments import ExperimentLog
+from core.log import ExperimentLog
 from core.tasks.narrative import generate_narrative
 
 TEXT = "\n\n".join(f"mary travelled to the garden on day {day} ." for day in range(60))

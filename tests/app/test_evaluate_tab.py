@@ -14,9 +14,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from playwright.sync_api import Page, expect
 
-from app import evaluation_view as view
-from app.evaluating import LONG, OWN, EvaluationOrder, Evaluations, Measuring, at_threshold, failures, open_episode, stop_curve
-from app.explorer import Explorer
+from app.pages.evaluate import view
+from app.pages.evaluate.actions import LONG, OWN, EvaluationOrder, Evaluations, Measuring, at_threshold, failures, open_episode, stop_curve
+from app.pages.explore.actions import Explorer
 from app.services import Services
 from app.session import Session
 from app.settings import Settings
@@ -26,8 +26,8 @@ from core.errors import BadRequest, Cancelled, RunNotFound
 from core.evaluate.outcomes import failure_class
 from core.evaluate.rows import EpisodeRow
 from core.evaluate.summary import METRICS, compare, summarise
-from core.experiments import list_evaluations, read_evaluation
-from core.metrics import mean
+from core.log import list_evaluations, read_evaluation
+from core.statistics import mean
 from tests.app.conftest import StartApp, wait_ready
 from tests.app.test_train_tab import write_questions
 from tests.conftest import OpenPage

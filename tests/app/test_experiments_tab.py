@@ -14,18 +14,18 @@ import pytest
 from bs4 import BeautifulSoup
 from playwright.sync_api import Page, expect
 
-from app import experiments_view as view
-from app.experimenting import MAX_IMPORT_BYTES, Experiments, RunFilters
-from app.explorer import Explorer
-from app.opening import open_pasted
+from app.pages.experiments import view
+from app.pages.experiments.actions import MAX_IMPORT_BYTES, Experiments, RunFilters
+from app.pages.experiments.tab import read_filters
+from app.pages.explore.actions import Explorer
+from app.pages.explore.opening import open_pasted
 from app.services import Labelled, Services
 from app.session import Session
 from app.settings import Settings
-from app.tabs.experiments import read_filters
 from core.config import EpisodeConfig
 from core.errors import BadRequest, LogError, RunNotFound
-from core.experiments import MalformedRuns, RunPage
-from core.experiments.records import RunCurve, RunRow
+from core.log import MalformedRuns, RunPage
+from core.log.records import RunCurve, RunRow
 from tests.app.conftest import RunningApp, StartApp, wait_ready
 from tests.app.explore_page import set_number
 from tests.conftest import OpenPage
@@ -154,7 +154,7 @@ def test_what_can_not_come_in_says_why_without_a_path(visited: Experiments, tmp_
     bad.write_text("{}\n")
     with pytest.raises(MalformedRuns, match=r"^bad\.jsonl, line 1"):
         visited.take_in(bad, A)
-    monkeypatch.setattr("app.experimenting.MAX_IMPORT_BYTES", 2)
+    monkeypatch.setattr("app.pages.experiments.actions.MAX_IMPORT_BYTES", 2)
     with pytest.raises(BadRequest, match="3 bytes, more than 2"):
         visited.take_in(bad, A)
     assert MAX_IMPORT_BYTES <= 64 * 2**20

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from app import present
-from app.explorer import Explorer
-from app.opening import find_chunk, open_pasted, open_sample
+from app.pages.explore import view as present
+from app.pages.explore.actions import Explorer
+from app.pages.explore.opening import find_chunk, open_pasted, open_sample
 from app.services import Services
 from app.session import Session
 from app.settings import Settings
@@ -304,7 +304,7 @@ def test_find_looks_across_its_pieces_whatever_the_case(explorer: Explorer, monk
     opened = open_pasted(explorer, Session(), text, explorer.services.default_checkpoint, lambda _: None, "sentences", 8)
     workspace = explorer.documents(opened).workspace
     for piece in (1, 2, 7, 1_000):
-        monkeypatch.setattr("app.opening._PIECE", piece)
+        monkeypatch.setattr("app.pages.explore.opening._PIECE", piece)
         for wanted, where in {"istanbul FOUR": "İSTANBUL", "οδοσ": "ΟΔΟΣ", "οδος six": "ΟΔΟΣ", "EIGHT": "eig"}.items():
             found, _ = find_chunk(workspace, wanted, None)
             assert where in workspace[found].text

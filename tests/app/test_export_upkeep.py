@@ -11,13 +11,13 @@ from pathlib import Path
 import pytest
 from huggingface_hub import constants
 
-from app.export_upkeep import ExportUpkeep
+from app.pages.experiments.export_upkeep import ExportUpkeep
 from app.services import Services
 from app.settings import Settings
-from core.experiments import ExperimentLog
 from core.hub.client import HubError, connect
 from core.hub.export import LogCopy
-from tests.core.experiments.recording import log_run, make_record
+from core.log import ExperimentLog
+from tests.core.log.recording import log_run, make_record
 from tests.hub_stand_in import TOKEN, HubStandIn, Refused
 
 NAME = "team/runs"

@@ -18,9 +18,9 @@ import httpx
 import pytest
 from playwright.sync_api import Browser, Playwright
 
-from app.endpoints import server_options
+from app.calls.endpoints import server_options
 from app.front_door import Addresses, OwnPages
-from app.lean import LeanBlocks
+from app.gradio_internals.blocks import LeanBlocks
 from app.settings import Settings
 from tests import coroutines
 from tests.app.conftest import RunningApp, wait_ready

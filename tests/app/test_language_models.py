@@ -14,10 +14,10 @@ from pydantic import SecretStr
 
 from app.build import STYLES
 from app.language_models import Given, LanguageModels, Metered, new_token
+from app.pages.sparc.llm_panel import LlmPanel, standing
 from app.services import Recent, Services
 from app.session import Session
 from app.settings import Settings
-from app.tabs.llm_panel import LlmPanel, standing
 from app.theme import build_theme
 from app.visitors import LLM_TOKENS_PER_HOUR, LlmAllowance
 from core.errors import BadRequest

@@ -8,7 +8,7 @@ import gradio as gr
 import pytest
 from gradio.state_holder import SessionState
 
-from app.lean import LeanBlocks
+from app.gradio_internals.blocks import LeanBlocks
 from tests.coroutines import run as run_coroutine
 
 with LeanBlocks() as blocks:

@@ -22,12 +22,12 @@ from gradio.queueing import Event, Queue
 from gradio.state_holder import SessionState, StateHolder
 from packaging.requirements import Requirement
 
-from app import endpoints
-from app.api import Operations
-from app.fairness import FairQueue, PageQueue, queue_up
-from app.lean import LeanBlocks
+from app.calls import endpoints
+from app.calls.operations import Operations
+from app.gradio_internals.blocks import LeanBlocks
+from app.gradio_internals.queue import FairQueue, PageQueue, queue_up
+from app.gradio_internals.sessions import OwnValues, Sessions, keep_lean
 from app.services import Services
-from app.sessions import OwnValues, Sessions, keep_lean
 from app.settings import Settings
 from tests.app.conftest import ROOT
 from tests.app.raw_page import RawPage

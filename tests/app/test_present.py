@@ -6,7 +6,8 @@ import json
 
 import pytest
 
-from app import present
+from app.pages.explore import view as present
+from app.pages.widgets.notices import progress
 from core.config import EpisodeConfig
 from core.events import RunStarted, StepTaken, Stopped, Trace
 from core.opening import OpenProgress
@@ -22,7 +23,7 @@ from core.opening import OpenProgress
     ],
 )
 def test_progress_counts_what_a_stage_works_on(stage: str, words: str) -> None:
-    assert f'"{words}"' in json.dumps(present.progress(OpenProgress(stage, 3, 1_200)))  # type: ignore[arg-type]
+    assert f'"{words}"' in json.dumps(progress(OpenProgress(stage, 3, 1_200)))  # type: ignore[arg-type]
 
 
 def test_what_back_takes_away_takes_the_end_with_it() -> None:

@@ -10,14 +10,14 @@ from contextlib import ExitStack
 import gradio as gr
 import pytest
 
-from app import sessions as held
 from app.build import QUEUE_SIZE, build_app
-from app.explorer import Explorer
-from app.fairness import queue_up
-from app.opening import open_pasted
+from app.gradio_internals import sessions as held
+from app.gradio_internals.queue import queue_up
+from app.gradio_internals.sessions import MAX_EMPTY, Sessions, keep_lean
+from app.pages.explore.actions import Explorer
+from app.pages.explore.opening import open_pasted
 from app.services import MAX_LEFT_RUNS, Services
 from app.session import Session
-from app.sessions import MAX_EMPTY, Sessions, keep_lean
 from core.config import EpisodeConfig
 from tests.app.raw_page import RawPage
 

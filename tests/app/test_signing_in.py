@@ -12,7 +12,7 @@ import httpx
 import pytest
 from pydantic import SecretStr
 
-from app.endpoints import server_options
+from app.calls.endpoints import server_options
 from app.settings import Settings
 from app.signing_in import FORGET_SECONDS, FREE_GUESSES, GUESSES_AN_HOUR, LONGEST_WAIT, MOST_KEPT, Guesses, sign_in
 from tests.app.conftest import ROOT

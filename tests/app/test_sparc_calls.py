@@ -11,13 +11,13 @@ import pytest
 from playwright.sync_api import expect
 from pydantic import SecretStr
 
-from app.api import Operations
-from app.comparing import Comparisons
+from app.calls.operations import Operations
 from app.language_models import new_token
+from app.pages.compare.actions import Comparisons
+from app.pages.sparc.actions import SparcRuns
 from app.services import Services
 from app.session import Session
 from app.settings import Settings
-from app.sparcing import SparcRuns
 from app.visitors import owner_of
 from core.errors import BadRequest
 from tests.app.conftest import RunningApp, StartApp

@@ -12,22 +12,22 @@ from typing import Any
 import pytest
 from playwright.sync_api import Page, expect
 
-from app import compare_view
-from app.api import Operations
-from app.comparing import ColumnRef, Compared, Comparing, ComparisonOrder, Comparisons
-from app.explorer import Explorer
-from app.opening import open_pasted
+from app.calls.operations import Operations
+from app.pages.compare import view as compare_view
+from app.pages.compare.actions import ColumnRef, Compared, Comparing, ComparisonOrder, Comparisons
+from app.pages.explore.actions import Explorer
+from app.pages.explore.opening import open_pasted
+from app.pages.sparc.actions import SparcOrder, SparcRun, SparcRuns
+from app.pages.sparc.tab import read_order
 from app.services import Labelled, OpenDocuments, Services
 from app.session import Session
-from app.sparcing import SparcOrder, SparcRun, SparcRuns
-from app.tabs.sparc import read_order
 from core.errors import BadRequest, Cancelled, LogError, RunNotFound
-from core.experiments import ExperimentLog, LoggedRun, export_runs, import_runs
-from core.experiments.page import run_page
 from core.llm.endpoint import connect
 from core.llm.protocol import LlmCancelled, LlmError, Message
 from core.llm.scripted import ScriptedLlm
 from core.llm.wire import Patience
+from core.log import ExperimentLog, LoggedRun, export_runs, import_runs
+from core.log.page import run_page
 from core.sparc.events import Merged, SparcConfig
 from tests.app.axe import grave_faults
 from tests.app.conftest import RunningApp, wait_ready

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from app import sparc_view as view
 from app.components.tree import Node
-from app.sparcing import SparcRun
+from app.pages.sparc import view
+from app.pages.sparc.actions import SparcRun
 from core.sparc.events import Answered, BranchQuery, BrokenOff, Cost, Merged, Note, Retrieved, RoundStarted, SparcEvent, SparcStopped
 from core.sparc.trace import fold_sparc
 from core.types import workspace_of_chunks

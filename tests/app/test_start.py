@@ -6,7 +6,7 @@ import os
 from importlib.util import module_from_spec
 from pathlib import Path
 
-from app.quick_start import WithoutStubs
+from app.gradio_internals.imports import WithoutStubs
 from tests.app import forked
 from tests.app.forked import Forked
 

@@ -7,7 +7,7 @@ import json
 import numpy as np
 import pytest
 
-from app.trail_view import gold_trail
+from app.pages.widgets.trail import gold_trail
 from core.config import EpisodeConfig
 from core.events import RunStarted, StepScores, StepTaken, Stopped, StopReason, Trace
 

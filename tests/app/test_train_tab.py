@@ -19,8 +19,8 @@ from typing import Any
 import pytest
 from playwright.sync_api import Page, expect
 
-from app import training_view as view
-from app.training import (
+from app.pages.train import view
+from app.pages.train.actions import (
     Order,
     Training,
     Trainings,
@@ -36,8 +36,8 @@ from app.training import (
 from core.cli.train import add_flags
 from core.encode.checkpoint import MINILM, find_checkpoint, read_spec, write_spec
 from core.errors import BadRequest
-from core.experiments import InboxLog, default_log_path, list_trainings, open_log
 from core.home import home
+from core.log import InboxLog, default_log_path, list_trainings, open_log
 from core.tasks.own_questions import read_own_questions
 from core.train.config import TrainConfig
 from core.train.recipes import RECIPES

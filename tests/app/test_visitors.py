@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 
 from app import visitors
-from app.comparing import ComparisonOrder, Comparisons, CutRow
-from app.evaluating import OWN, EvaluationOrder, Evaluations, available_tasks
-from app.experimenting import Experiments
-from app.explorer import Explorer
-from app.fairness import FairLine, place
-from app.opening import open_content, open_pasted, open_sample
+from app.gradio_internals.queue import FairLine, place
+from app.pages.compare.actions import ComparisonOrder, Comparisons, CutRow
+from app.pages.evaluate.actions import OWN, EvaluationOrder, Evaluations, available_tasks
+from app.pages.experiments.actions import Experiments
+from app.pages.explore.actions import Explorer
+from app.pages.explore.opening import open_content, open_pasted, open_sample
 from app.services import PLAIN, RunInView, Services
 from app.session import Session
 from app.settings import Settings
@@ -34,8 +34,8 @@ from app.visitors import (
 )
 from core.config import EpisodeConfig
 from core.errors import BadRequest, RunNotFound
-from core.experiments import ExperimentLog, export_runs, new_evaluation, new_run_id
 from core.ingest import read_pasted
+from core.log import ExperimentLog, export_runs, new_evaluation, new_run_id
 from core.opening import OpenProgress
 from core.tasks.samples import list_samples
 from tests.core.evaluate.rows import make_row

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Page, expect
 
-from app import documents_view as view
-from app.documents_evaluating import DocumentOrder, Measured, evaluate_files
+from app.pages.evaluate.documents import view
+from app.pages.evaluate.documents.actions import DocumentOrder, Measured, evaluate_files
 from app.services import Services
 from core.errors import BadRequest, Cancelled
 from core.evaluate.documents import read_document_rows

@@ -10,22 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.metrics import (
-    answer_accuracy,
-    answer_em,
-    answer_f1,
-    fact_em,
-    fact_f1,
-    fact_precision,
-    fact_recall,
-    false_positive_rate,
-    interval,
-    is_covered,
-    mean,
-    paired_test,
-    share_covered,
-    wilson,
-)
+from core.metrics import answer_accuracy, answer_em, answer_f1, fact_em, fact_f1, fact_precision, fact_recall, false_positive_rate, is_covered, share_covered
+from core.statistics import interval, mean, paired_test, wilson
 
 IDS = st.sets(st.integers(0, 9), max_size=6)
 

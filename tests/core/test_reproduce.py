@@ -14,8 +14,8 @@ from core.cli import main
 from core.config import EpisodeConfig
 from core.encode.encoder import DualEncoder
 from core.events import Trace, fold
-from core.experiments import ExperimentLog, export_runs
 from core.index import Corpus
+from core.log import ExperimentLog, export_runs
 from core.opening import open_corpus
 from core.qrag.agent import Agent
 from core.reproduce import Source, command_of, of_export, python_of

@@ -13,9 +13,9 @@ from core.config import EpisodeConfig
 from core.encode.encoder import DualEncoder
 from core.errors import BadRequest, LogError
 from core.events import StepTaken, Stopped, Trace, fold
-from core.experiments import ExperimentLog, LoggedDocument
 from core.index import Corpus
 from core.llm.protocol import Llm
+from core.log import ExperimentLog, LoggedDocument
 from core.opening import open_corpus, vector_store
 from core.qrag.agent import Agent
 from core.retrievers import METHODS, build_retriever

@@ -10,7 +10,7 @@ import pytest
 
 from core.evaluate.rows import read_rows
 from core.evaluate.summary import METRICS, summarise
-from core.experiments import list_evaluations, open_reader, read_evaluation
+from core.log import list_evaluations, open_reader, read_evaluation
 from tests.core.cli.conftest import Output
 
 

@@ -16,10 +16,10 @@ import yaml
 
 from core.cli import main
 from core.errors import RunNotFound
-from core.experiments import ExperimentLog, MalformedRuns, RunRecord, import_runs, mirror
 from core.hub.client import HubError, HubMissing, connect
 from core.hub.export import LogCopy, Pulled, Pushed
-from tests.core.experiments.recording import DOCUMENT, log_run, make_record
+from core.log import ExperimentLog, MalformedRuns, RunRecord, import_runs, mirror
+from tests.core.log.recording import DOCUMENT, log_run, make_record
 from tests.hub_stand_in import TOKEN, HubStandIn, Refused, Repository
 
 NAME = "someone/runs"

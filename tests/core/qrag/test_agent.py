@@ -14,13 +14,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from core.bm25 import words_of
 from core.config import EpisodeConfig
 from core.encode.encoder import DualEncoder
 from core.errors import BadRequest
 from core.events import Event, RunStarted, StepTaken, Stopped, Trace, event_from_json, event_to_json, fold
 from core.index import Corpus
 from core.qrag.agent import Agent, Episode
-from core.words import words_of
 
 CHUNKS = [
     "mary went to the kitchen .",

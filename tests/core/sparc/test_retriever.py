@@ -10,8 +10,8 @@ import pytest
 from core.config import EpisodeConfig
 from core.errors import LogError
 from core.events import RunStarted, StepTaken, Stopped, fold
-from core.experiments.records import MAX_DETAIL_BYTES, detail_json
 from core.index import Corpus
+from core.log.records import MAX_DETAIL_BYTES, detail_json
 from core.runs import sparc_answer, sparc_detail
 from core.sparc.build import build_agents
 from core.sparc.events import Merged, NoteUpdated, Retrieved, SparcConfig

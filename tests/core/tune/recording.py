@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from core.experiments import ExperimentLog, RunRecord
+from core.log import ExperimentLog, RunRecord
 from core.sparc.events import BranchQuery, Cost, Merged, Note, RoundStarted, SparcConfig, SparcEvent, SparcStarted, SparcStopped, Verdict
 from core.sparc.trace import SparcTrace, fold_sparc
-from tests.core.experiments.recording import DOCUMENT, N_CHUNKS, chunk_table, make_record
+from tests.core.log.recording import DOCUMENT, N_CHUNKS, chunk_table, make_record
 from tests.sparc_branch import branch_events
 
 QUESTION = "Who wrote the book that the film is based on?"

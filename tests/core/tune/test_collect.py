@@ -11,8 +11,8 @@ from typing import Any, cast
 import pytest
 
 from core.errors import BadRequest
-from core.experiments import ExperimentLog
 from core.llm.scripted import ScriptedLlm
+from core.log import ExperimentLog
 from core.sparc.agents import Reading, Sources, Turn
 from core.sparc.events import Cost
 from core.sparc.llm_agents import llm_agents

@@ -13,7 +13,7 @@ import pytest
 
 from core.cli import main
 from core.cli.tune import _interruption
-from core.experiments import ExperimentLog
+from core.log import ExperimentLog
 from core.tune.pairs import pair_lines, read_pairs
 from tests.core.cli.conftest import core, home, refused  # noqa: F401
 from tests.core.tune.conftest import stop_pairs, stopping_runs

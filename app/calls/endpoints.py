@@ -1,0 +1,142 @@
+"""How the operations are offered to callers without a page: Gradio's HTTP calls, and MCP on top of them.
+
+Decides that they wait in the same lines as the page's buttons, that work stops whose caller has hung up while waiting for its result, that a
+mistake of the caller comes back as its one sentence, and that anything else says nothing of the inside, which the server's log keeps. A caller
+who has not yet asked for a result has not hung up. Knows nothing of what the operations do.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Callable
+from functools import wraps
+from typing import Any
+
+import gradio as gr
+from gradio.context import LocalContext
+from gradio.routes import ORJSONResponse
+from pydantic import ConfigDict, ValidationError, validate_call
+
+from app.calls.operations import Operations
+from app.front_door import Addresses, OwnPages, without_cors
+from app.pages.explore.actions import RUNS_AT_ONCE
+from app.settings import Settings
+from core.errors import Cancelled, UserError
+from core.ingest.limits import MAX_FILE_BYTES
+
+_logger = logging.getLogger(__name__)
+
+MAX_BODY_BYTES = 2 * MAX_FILE_BYTES
+"""Of one call: the largest file in base64, and room for the rest."""
+MAX_UPLOAD_BYTES = 4 * MAX_FILE_BYTES
+"""Of one upload, all its files together."""
+
+
+def register(operations: Operations) -> None:
+    """Offers the operations over HTTP and, where it is on, MCP; inside a `gr.Blocks`. They wait in the same lines as the page's buttons."""
+    offered: tuple[tuple[Callable[..., Any], str, int], ...] = (
+        (operations.open_document, "open", 2),
+        (operations.run_agent, "agent", RUNS_AT_ONCE),
+        (operations.step_run, "agent", RUNS_AT_ONCE),
+        (operations.run_sparc, "sparc", 2),
+        (operations.compare, "compare", 1),
+        (operations.search_runs, "log", 4),
+        (operations.get_run, "log", 4),
+        (operations.export_run, "log", 4),
+    )
+    for operation, line, most_at_once in offered:
+        gr.api(_answering(operation), api_name=operation.__name__, concurrency_id=line, concurrency_limit=most_at_once)
+
+
+def call_at_hand() -> Callable[[], bool]:
+    """Whether the caller whom this thread works for has hung up, to be asked from any thread. Leans on Gradio's private queue (6.31)."""
+    blocks, event_id = LocalContext.blocks.get(None), LocalContext.event_id.get(None)
+    event = None if blocks is None or event_id is None else blocks._queue.event_ids_to_events.get(event_id)
+    return lambda: event is not None and not event.alive
+
+
+def _answering(operation: Callable[..., Any]) -> Callable[..., Any]:
+    """The operation with its arguments checked and its errors in one sentence each."""
+    checked = validate_call(config=ConfigDict(arbitrary_types_allowed=True))(operation)
+
+    @wraps(operation)
+    def answer(*arguments: Any, **named: Any) -> Any:
+        try:
+            return checked(*arguments, **named)
+        except Cancelled:
+            sentence = "stopped, since nobody waits for it any more"
+        except UserError as error:
+            sentence = " ".join(str(error).split())
+        except ValidationError as error:
+            sentence = _first(error, operation)
+        except Exception:
+            _logger.exception("%s failed", operation.__name__)
+            sentence = "something failed on the server; its log says why"
+        raise gr.Error(sentence, print_exception=False)
+
+    return answer
+
+
+def _first(error: ValidationError, operation: Callable[..., Any]) -> str:
+    """What is wrong with the first argument that is."""
+    problem = error.errors(include_url=False)[0]
+    place, *_ = problem["loc"]
+    names = list(operation.__annotations__)
+    name = names[place] if isinstance(place, int) and place < len(names) else str(place)[:80]
+    return f"{name}={str(problem['input'])[:80]!r} can't be used: {problem['msg'][:200]}"
+
+
+async def refuse_call(request: Any, error: Exception) -> ORJSONResponse:
+    """Answers a call by name that fits no function: Gradio raises KeyError for an unknown one, TypeError for unknown or missing arguments."""
+    if "/call/v2/" not in request.url.path:
+        raise error
+    wrong = f"there is no function {error.args[0]!s:.80}" if isinstance(error, KeyError) else str(error).partition(". ")[0][:200]
+    return ORJSONResponse({"detail": f"{wrong}; /gradio_api/info lists the functions and what each takes"}, status_code=422)
+
+
+class BoundedBodies:
+    """Middleware that refuses calls whose body would fill the memory, where Gradio reads it whole, and uploads that would fill the disk.
+
+    The files of an upload are bounded one by one where they are written, but not what else its form holds.
+    """
+
+    def __init__(self, app: Any) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        most = MAX_UPLOAD_BYTES if scope["path"].endswith("/gradio_api/upload") else MAX_BODY_BYTES
+        announced = dict(scope["headers"]).get(b"content-length", b"")
+        if announced.isdigit() and int(announced) > most:
+            detail = f"the call has {int(announced):,} bytes, more than {most:,}; send less at once"
+            await ORJSONResponse({"detail": detail}, status_code=413)(scope, receive, send)
+            return
+        n_read = 0
+
+        async def bounded() -> Any:
+            nonlocal n_read
+            message = await receive()
+            n_read += len(message.get("body", b""))
+            return message if n_read <= most else {"type": "http.disconnect"}
+
+        await self._app(scope, bounded, send)
+
+
+def server_options(settings: Settings) -> dict[str, Any]:
+    """What the server under Gradio is made with; new for each, since Gradio adds to it."""
+    return {
+        "exception_handlers": {KeyError: refuse_call, TypeError: refuse_call},
+        "middleware": [(OwnPages, (Addresses.of(settings),), {}), (BoundedBodies, (), {})],
+        "lifespan": without_cors,
+    }
+
+
+def answer_in_json(blocks: gr.Blocks) -> None:
+    """Makes the tools of a running MCP server answer in JSON; Gradio sends Python's way of writing a dictionary, which only Python reads."""
+    server = blocks.mcp_server_obj
+    if server is not None:
+        text = server.types.TextContent
+        server.postprocess_output_data = lambda data, _: [text(type="text", text=json.dumps(output, ensure_ascii=False)) for output in data]

@@ -1,0 +1,633 @@
+"""The explorer for callers without a page: HTTP, MCP and Python call the functions that the tabs call, with explicit ids.
+
+Decides what a caller may name: documents by the id that opening them gave, runs by their id in the log, never a path or an address. Whose
+they are is the visitor key's, which every function takes and only public mode reads. Hints stay real types here, not strings: Gradio reads
+the schema of HTTP and MCP off them, and off the docstrings. Knows nothing of components, nor of how a call arrives: see app.calls.endpoints.
+"""
+
+import base64
+import binascii
+import json
+import shlex
+import time
+from collections.abc import Callable, Collection
+from contextlib import closing
+from dataclasses import asdict, replace
+from typing import Any, Literal, TypedDict, cast
+
+import gradio as gr
+
+from app.language_models import NO_MODEL
+from app.pages.compare.actions import Compared, ComparisonOrder, Comparisons, own_key
+from app.pages.explore import opening
+from app.pages.explore.actions import Explorer
+from app.pages.sparc.actions import SparcOrder, SparcRuns
+from app.services import OpenDocuments, Services
+from app.session import Session
+from app.visitors import owner_of, owner_of_user
+from core.comparison import comparison_json
+from core.config import EpisodeConfig
+from core.errors import BadRequest, Cancelled, LogError
+from core.log import ExperimentLog, InboxLog, LoggedRun
+from core.log.branches import sparc_trace_of
+from core.log.export import finished_run
+from core.log.records import Status, moment
+from core.log.wire import run_lines
+from core.runs import config_again, sparc_answer
+from core.sparc.config import config_from_json
+from core.sparc.retriever import SPARC
+
+Chunker = Literal["", "structure", "sentences"]
+Threshold = float | Literal["none"] | None
+Count = int | Literal["none"] | None
+Timings = dict[str, float]
+"""Milliseconds by stage."""
+
+
+class OpenReply(TypedDict):
+    """Documents that are open now."""
+
+    document_id: str
+    agent: str
+    titles: list[str]
+    n_chunks: int
+    n_tokens: int
+    n_embedded: int
+    questions: list[dict[str, Any]]
+    notices: list[str]
+    timings: Timings
+
+
+class RunReply(TypedDict):
+    """A run as far as it went: the object of `trace --json` with its ids."""
+
+    run_id: str
+    parent_run_id: str | None
+    fork_step: int | None
+    document_id: str
+    status: Status
+    query: str
+    checkpoint: str
+    config: dict[str, Any]
+    n_chunks: int
+    stop_reason: str | None
+    steps: list[dict[str, Any]]
+    stop: dict[str, Any] | None
+    evidence: list[int]
+    answer: dict[str, Any] | None
+    timings: Timings
+
+
+class SparcReply(TypedDict):
+    """A SPARC run: its answer, its evidence, and the trace that the SPARC tab draws."""
+
+    run_id: str
+    document_id: str
+    status: Status
+    text: str
+    confidence: float | None
+    by: str
+    citations: list[int]
+    stop_reason: str | None
+    evidence: list[int]
+    cost: dict[str, int]
+    trace: dict[str, Any]
+    timings: Timings
+
+
+class CompareReply(TypedDict):
+    """A comparison: what the Compare tab's JSON holds, with the ids of its runs."""
+
+    run_ids: dict[str, str]
+    query: str
+    documents: list[dict[str, Any]]
+    methods: dict[str, Any]
+    refused: dict[str, str]
+    chunks: list[dict[str, Any]]
+    sets: dict[str, list[int]]
+    overlap: dict[str, Any]
+    support: dict[str, Any]
+    timings: Timings
+
+
+class SearchReply(TypedDict):
+    """A page of runs, as `runs list --json`."""
+
+    total: int
+    runs: list[dict[str, Any]]
+    timings: Timings
+
+
+class GetReply(TypedDict):
+    """A logged run: `run` as `runs show --json`."""
+
+    run: dict[str, Any]
+    timings: Timings
+
+
+class ExportReply(TypedDict):
+    """A logged run as the lines of `runs export --format json`."""
+
+    run_id: str
+    jsonl: str
+    timings: Timings
+
+
+class Operations:
+    """What callers can do, over shared services. Every public method is an endpoint; its docstring is what callers read."""
+
+    def __init__(self, services: Services, comparisons: Comparisons, sparc: SparcRuns, call: Callable[[], Callable[[], bool]] = lambda: lambda: False) -> None:
+        """call: of the call at hand, whether its caller has hung up, to be asked again and again and from any thread; by default none ever does."""
+        self.services, self.comparisons, self.sparc, self._call = services, comparisons, sparc, call
+        self.explorer = Explorer(services)
+
+    def open_document(
+        self,
+        text: str = "",
+        content: str = "",
+        name: str = "",
+        sample: str = "",
+        run_id: str = "",
+        agent: str = "",
+        chunker: Chunker = "",
+        max_tokens: int | None = None,
+        visitor: str = "",
+        request: gr.Request | None = None,
+    ) -> OpenReply:
+        """Opens a document: cuts it into chunks and embeds them. Give one of text, content, sample and run_id. What was opened before opens at once.
+
+        Args:
+            text: Plain text or HTML.
+            content: The bytes of a file in base64: PDF, DOCX, EPUB, HTML, Markdown, text, or a zip of them.
+            name: File name of the content; its extension tells the kind of a text.
+            sample: File name of a document that ships with the app, for example river-chronicle.txt.
+            run_id: A logged run whose documents are opened again as they were, under its agent.
+            agent: Name of the agent that will search; empty for the one that suits the document.
+            chunker: structure or sentences; empty for the one that suits the document.
+            max_tokens: Most tokens of a chunk, 8 or more; null for the agent's own.
+            visitor: Your key of 32 hex digits where the app is public; else empty.
+
+        Returns:
+            document_id for the other functions, agent, titles, n_chunks, n_tokens, n_embedded (chunks that were not known before)
+            known questions with their support, notices, and timings in milliseconds.
+        """
+        owner = self._owner(visitor, request)
+        given = [key for key, value in (("text", text), ("content", content), ("sample", sample), ("run_id", run_id)) if value]
+        if len(given) != 1:
+            raise BadRequest(f"{' and '.join(given) or 'nothing'} is given to open; give one of text, content, sample and run_id")
+        if run_id:
+            if agent or chunker or max_tokens:
+                raise BadRequest("a run's documents open as the run had them; leave agent, chunker and max_tokens out")
+            session = self.explorer.attach(run_id, self._while_wanted(), owner)
+        else:
+            place, how = Session(owner=owner, agent_chosen=bool(agent)), (agent, self._while_wanted(), chunker, max_tokens)
+            if text:
+                session = opening.open_pasted(self.explorer, place, text, *how)
+            elif sample:
+                session = opening.open_sample(self.explorer, place, sample, *how)
+            else:
+                session = opening.open_content(self.explorer, place, _bytes(content), _file_name(name), *how)
+        return _open_reply(self.explorer.documents(session))
+
+    def run_agent(
+        self,
+        document_id: str,
+        query: str,
+        step_budget: int | None = None,
+        temperature: float | None = None,
+        stop_threshold: Threshold = None,
+        review_threshold: Threshold = None,
+        seed: int | None = None,
+        beam_width: int | None = None,
+        top_k_actions: Count = None,
+        use_positions: bool | None = None,
+        forced: list[list[int]] | None = None,
+        forbidden: list[int] | None = None,
+        visitor: str = "",
+        request: gr.Request | None = None,
+    ) -> RunReply:
+        """Runs the agent over an open document until it stops: a whole run, logged. What is null is as the agent has it.
+
+        Args:
+            document_id: Of an open document, see open_document.
+            query: The question.
+            step_budget: Most chunks to choose.
+            temperature: Boltzmann temperature in units of Q; 0 chooses the best.
+            stop_threshold: Stop when the best Q is below this; "none" never stops early.
+            review_threshold: Then take back chunks that are worth less than this beside the others; "none" keeps all.
+            seed: Of the sampling, where the temperature is above 0.
+            beam_width: Paths of the planner; 1 plans nothing.
+            top_k_actions: Sample among this many best chunks; "none" samples among all.
+            use_positions: false leaves out what positions contribute to Q.
+            forced: Choices to make for the agent, as pairs of step and chunk id.
+            forbidden: Ids of chunks that must not be chosen.
+            visitor: Your key of 32 hex digits where the app is public; else empty.
+
+        Returns:
+            The run as trace --json prints it: run_id, steps with chunk_id, q_value and text, evidence (chunk ids in document order), stop_reason
+            timings in milliseconds.
+        """
+        session = Session(corpus=document_id, forbidden=tuple(forbidden or ()), owner=self._owner(visitor, request))
+        config = self.explorer.usual_config(self.explorer.documents(session)).with_(
+            **_given(step_budget, temperature, stop_threshold, review_threshold, seed, beam_width, top_k_actions, use_positions),
+            forced=tuple(_pair(choice) for choice in forced or ()),
+            forbidden=session.forbidden,
+        )
+        return self._advance(session, query, config, None)
+
+    def step_run(
+        self,
+        run_id: str = "",
+        document_id: str = "",
+        query: str = "",
+        step_budget: int | None = None,
+        temperature: float | None = None,
+        stop_threshold: Threshold = None,
+        review_threshold: Threshold = None,
+        seed: int | None = None,
+        beam_width: int | None = None,
+        top_k_actions: Count = None,
+        use_positions: bool | None = None,
+        forbidden: list[int] | None = None,
+        visitor: str = "",
+        request: gr.Request | None = None,
+    ) -> RunReply:
+        """Takes one step: of the run named, or of a new one over a document. A run that has ended, and one whose settings are changed, goes on as a child
+        run that keeps its steps; the reply names it. What is null is as the run has it, or the agent.
+
+        Args:
+            run_id: The run to go on with; empty to begin one.
+            document_id: Of an open document, to begin a run over it; empty to go on.
+            query: The question; empty to go on with the run's.
+            step_budget: Most chunks to choose.
+            temperature: Boltzmann temperature in units of Q; 0 chooses the best.
+            stop_threshold: Stop when the best Q is below this; "none" never stops early.
+            review_threshold: Then take back chunks that are worth less than this beside the others; "none" keeps all.
+            seed: Of the sampling, where the temperature is above 0.
+            beam_width: Paths of the planner, which makes all steps at once; 1 plans nothing.
+            top_k_actions: Sample among this many best chunks; "none" samples among all.
+            use_positions: false leaves out what positions contribute to Q.
+            forbidden: Ids of chunks that must not be chosen from now on.
+            visitor: Your key of 32 hex digits where the app is public; else empty.
+
+        Returns:
+            The run as run_agent gives it; stop_reason is null while it can go on.
+        """
+        owner = self._owner(visitor, request)
+        if bool(run_id) == bool(document_id):
+            raise BadRequest(f"{'both' if run_id else 'neither'} of run_id and document_id {'are' if run_id else 'is'} given; give the one to go on with")
+        if run_id:
+            session = self.explorer.attach(run_id, self._while_wanted(), owner)
+            run = self.explorer.run_of(session)
+            assert run is not None  # attaching puts it in view
+            query, config = query or run.trace.started.query, run.config
+        else:
+            session = Session(corpus=document_id, owner=owner)
+            config = self.explorer.usual_config(self.explorer.documents(session))
+        if forbidden is not None:
+            session = replace(session, forbidden=tuple(forbidden))
+        changes = _given(step_budget, temperature, stop_threshold, review_threshold, seed, beam_width, top_k_actions, use_positions)
+        return self._advance(session, query, config.with_(**changes, forbidden=session.forbidden), 1)
+
+    def run_sparc(
+        self,
+        document_id: str,
+        query: str,
+        width: int | None = None,
+        depth: int | None = None,
+        k: int | None = None,
+        strategies: list[str] | None = None,
+        first_round: Literal["", "question", "rewrite"] = "",
+        max_tokens: int | None = None,
+        max_calls: int | None = None,
+        temperature: float | None = None,
+        seed: int | None = None,
+        llm: str = "",
+        visitor: str = "",
+        request: gr.Request | None = None,
+    ) -> SparcReply:
+        """Runs SPARC-RAG over an open document: rounds of branches that search at the same time, until an answer is accepted; a whole run, logged.
+
+        A language model rewrites, answers and judges where there is one, else rules and the reader that ships. What is null is as the SPARC tab begins with.
+
+        Args:
+            document_id: Of an open document, see open_document.
+            query: The question.
+            width: Branches of a round, 1 to 4.
+            depth: Most rounds, 1 to 8.
+            k: Chunks that a branch retrieves each round, 1 to 20.
+            strategies: Any of bm25, dense, qrag (the document's own agent); null for all that there are.
+            first_round: question retrieves with the question as it is in round 1, rewrite with rewrites of it; empty for the usual one.
+            max_tokens: Most tokens of a language model.
+            max_calls: Most calls of a language model.
+            temperature: Of generation by a language model.
+            seed: Of its sampling.
+            llm: Empty asks the language model that the app has for all, if any; none asks none; else the name that your page gave it. Never a key or address.
+            visitor: Your key of 32 hex digits where the app is public; else empty.
+
+        Returns:
+            run_id, status, text (the answer) with confidence, by (who decided) and citations (chunk ids), stop_reason, evidence (chunk ids), cost
+            trace with every event of every branch, and timings in milliseconds.
+        """
+        owner = self._owner(visitor, request)
+        documents, model = self.explorer.documents(Session(corpus=document_id, owner=owner)), self.services.language_models.named(llm, owner)
+        given: dict[str, Any] = {"width": width, "depth": depth, "k": k, "first_round": first_round or None, "max_tokens": max_tokens, "max_calls": max_calls}
+        given |= {"temperature": temperature, "seed": seed}
+        chosen = list(self.sparc.strategies(documents)) if strategies is None else strategies
+        config = config_from_json({"strategies": chosen, **{name: value for name, value in given.items() if value is not None}})
+        run = self.sparc.run(documents, SparcOrder(query, config), model, self._while_wanted())
+        self.services.log.flush()
+        cost = run.trace.cost
+        return cast(
+            SparcReply,
+            {
+                "run_id": run.run_id,
+                "document_id": documents.token,
+                "status": run.status,
+                **sparc_answer(run.trace),
+                "stop_reason": None if run.trace.stopped is None else run.trace.stopped.reason,
+                "evidence": list(run.evidence),
+                "cost": {"calls": cost.calls, "prompt_tokens": cost.prompt_tokens, "completion_tokens": cost.completion_tokens},
+                "trace": run.trace.to_json(),
+                "timings": {**documents.milliseconds, "agents": cost.milliseconds},
+            },
+        )
+
+    def compare(
+        self,
+        document_id: str,
+        query: str,
+        methods: list[str] | None = None,
+        k: int | None = None,
+        own_stop: bool = False,
+        visitor: str = "",
+        request: gr.Request | None = None,
+    ) -> CompareReply:
+        """Asks several methods the same question over the same chunks, at equal size of evidence. Each column is a logged run.
+
+        Args:
+            document_id: Of an open document, see open_document.
+            query: The question.
+            methods: Any of qrag (the document's own agent), qrag:NAME (another agent), hybrid, topk, bm25, threshold, multistep, resrag, sparc; null for
+                the usual ones.
+            k: Chunks of every method; null for the agent's budget.
+            own_stop: true lets agents stop by their own threshold, at k at the latest; the others take as many as the first agent.
+            visitor: Your key of 32 hex digits where the app is public; else empty.
+
+        Returns:
+            By method its evidence, ranked choices, n_tokens and milliseconds; run_ids; sets (found by all, some, one), overlap, chunks with who found them
+            support where it is known, and timings in milliseconds.
+        """
+        documents = self.explorer.documents(Session(corpus=document_id, owner=self._owner(visitor, request)))
+        agent = documents.agent.spec.name
+        keys = self.comparisons.usual(agent) if methods is None else [own_key(agent) if key == "qrag" else key for key in methods]
+        order = ComparisonOrder(query.strip(), tuple(keys), self.comparisons.usual_k(documents) if k is None else k, own_stop)
+        refs = self.comparisons.run(documents, order, self._while_wanted())
+        self.services.log.flush()
+        columns = self.comparisons.shown(Compared(documents.token, order, refs))
+        runs = {column.name: column.run for column in columns if column.run is not None}
+        for ref in refs:
+            self.services.leave_run(ref.run)
+        support = next((run.gold for run in runs.values()), ())
+        return cast(
+            CompareReply,
+            {
+                "run_ids": {name: run.run_id for name, run in runs.items()},
+                "support": {},
+                **comparison_json(order.query, [column.column for column in columns], documents.workspace, support),
+                "timings": {**_summed([documents, *(run.documents for run in runs.values())]), "steps": sum(column.milliseconds for column in columns)},
+            },
+        )
+
+    def search_runs(
+        self,
+        text: str = "",
+        method: str = "",
+        checkpoint: str = "",
+        document: str = "",
+        status: Status | Literal[""] = "",
+        since: str = "",
+        until: str = "",
+        hit: bool | None = None,
+        limit: int = 50,
+        offset: int = 0,
+        visitor: str = "",
+        request: gr.Request | None = None,
+    ) -> SearchReply:
+        """Your logged runs, newest first. Filters that are empty don't filter.
+
+        Args:
+            text: Part of the question.
+            method: qrag, hybrid, topk, bm25, threshold, multistep, resrag or sparc.
+            checkpoint: Name of the agent.
+            document: The document's SHA-256, or part of its title.
+            status: running, complete, cancelled or failed.
+            since: Begun on this day or later, as 2026-03-31, or at this time, as 2026-03-31 14:30.
+            until: Begun on this day or earlier, or before this time.
+            hit: true for runs that chose all support of their question, false for those that did not; null for all runs.
+            limit: Most runs in the reply, 1 to 1000.
+            offset: Runs to pass over, to turn pages.
+            visitor: Your key of 32 hex digits where the app is public; else empty.
+
+        Returns:
+            total (how many runs match), runs as runs list --json prints them, and timings in milliseconds.
+        """
+        owner = self._owner(visitor, request)
+        began = time.perf_counter()
+        page = self._log.search(
+            owner=owner,
+            text=text or None,
+            method=method or None,
+            checkpoint=checkpoint or None,
+            document=document or None,
+            status=status or None,
+            since=moment(since) if since else None,
+            until=moment(until, end=True) if until else None,
+            hit=hit,
+            limit=limit,
+            offset=offset,
+        )
+        return cast(SearchReply, {**page.to_json(), "timings": _reading(began)})
+
+    def get_run(self, run_id: str, visitor: str = "", request: gr.Request | None = None) -> GetReply:
+        """A logged run with its record and all its events, yours or one that was shared.
+
+        Args:
+            run_id: 32 hex digits, as run_agent and search_runs give it.
+            visitor: Your key of 32 hex digits where the app is public; else empty.
+
+        Returns:
+            run as runs show --json prints it, and timings in milliseconds.
+        """
+        owner = self._owner(visitor, request)
+        began = time.perf_counter()
+        run = self._log.get(run_id, owner)
+        return {"run": run.to_json(), "timings": {**_reading(began), "steps": run.trace.milliseconds}}
+
+    def export_run(self, run_id: str, include_text: bool = False, visitor: str = "", request: gr.Request | None = None) -> ExportReply:
+        """A logged run that has ended, with Q of all chunks, in the lines that runs import takes back in.
+
+        Args:
+            run_id: 32 hex digits, as run_agent and search_runs give it.
+            include_text: true brings the texts of documents and chunks along; else titles and the question are all the text in it.
+            visitor: Your key of 32 hex digits where the app is public; else empty.
+
+        Returns:
+            jsonl, the lines as one text, and timings in milliseconds.
+        """
+        owner = self._owner(visitor, request)
+        began = time.perf_counter()
+        run = finished_run(self._log, run_id, owner)
+        lines = "".join(run_lines(run if include_text else run.without_text(), set()))
+        return {"run_id": run_id, "jsonl": lines, "timings": _reading(began)}
+
+    def _while_wanted(self) -> Callable[[Any], None]:
+        """Takes the progress of the call at hand, to which nobody listens. Raises Cancelled once its caller has hung up."""
+        hung_up = self._call()
+
+        def report(_: Any) -> None:
+            if hung_up():
+                raise Cancelled
+
+        return report
+
+    def _owner(self, visitor: str, request: gr.Request | None) -> str | None:
+        """Whoever signed in, else the holder of the key."""
+        name = request.username if request is not None else None
+        return owner_of_user(self.services.settings, name) if name else owner_of(self.services.settings, visitor)
+
+    @property
+    def _log(self) -> ExperimentLog:
+        if isinstance(self.services.log, InboxLog):
+            raise LogError(self.services.log_notice)
+        return self.services.log
+
+    def _advance(self, session: Session, query: str, config: EpisodeConfig, steps: int | None) -> RunReply:
+        report = self._while_wanted()
+        with closing(self.explorer.advance(session, query, config, steps)) as sessions:
+            for at in sessions:
+                session = at
+                report(at)
+        self.services.log.flush()
+        run = self.explorer.run_of(session)
+        assert run is not None  # it is the newest, and the newest is never forgotten
+        run = self.services.answer(run)
+        if run.ended:
+            self.services.leave_run(run.token)
+        return cast(
+            RunReply,
+            {
+                **run.to_json(),
+                "parent_run_id": run.parent_run_id,
+                "fork_step": run.fork_step if run.parent_run_id else None,
+                "document_id": session.corpus,
+                "status": "complete" if run.trace.stopped else "running",
+            },
+        )
+
+
+def http_of(run: LoggedRun, url: str, *, public: bool = False) -> str:
+    """Shell commands that make a logged run again over HTTP, with curl, on the app at `url`; in public mode they take the visitor's key from $VISITOR."""
+    key = {"visitor": "$VISITOR"} if public else {}
+    config, query = config_again(run), run.record.query
+    if run.record.method == SPARC:
+        branches = sparc_trace_of(run)
+        config_then = {} if branches is None else asdict(branches.started.config)
+        name, again = "run_sparc", {"query": query, "llm": NO_MODEL, **{key: value for key, value in config_then.items() if value is not None}}
+    elif run.record.method in ("qrag", "multistep"):
+        unset = ("stop_threshold", "review_threshold", "top_k_actions")
+        settings = config.to_json() | {name: _or_none(getattr(config, name)) for name in unset}
+        name, again = "run_agent", {"query": query, **settings}
+    else:
+        name, again = "compare", {"query": query, "methods": [run.record.method], "k": config.step_budget}
+    return "\n".join(
+        [
+            f"api={shlex.quote(url.rstrip('/') + '/gradio_api/call/v2')}",
+            """ask() { curl -sN "$api/$1/$(curl -s "$api/$1" -H 'Content-Type: application/json' -d "$2" | cut -d '"' -f 4)"; }""",
+            f"""document=$(ask open_document {_body({"run_id": run.record.run_id, **key})} | grep -o '"document_id": "[0-9a-f]*"' | cut -d '"' -f 4)""",
+            f"ask {name} {_body({'document_id': '$document', **again, **key})}",
+        ]
+    )
+
+
+def _or_none(value: float | None) -> float | str:
+    return "none" if value is None else value
+
+
+def _body(values: dict[str, Any]) -> str:
+    """JSON as one word of a shell, with the values that are variables of it filled in by it."""
+    word = shlex.quote(json.dumps(values))
+    for variable in ("$document", "$VISITOR"):
+        word = word.replace(f'"{variable}"', f"""\"'"{variable}"'\"""", 1) if variable in values.values() else word
+    return word
+
+
+def _given(
+    step_budget: int | None,
+    temperature: float | None,
+    stop_threshold: Threshold,
+    review_threshold: Threshold,
+    seed: int | None,
+    beam_width: int | None,
+    top_k_actions: Count,
+    use_positions: bool | None,
+) -> dict[str, Any]:
+    """The settings that a caller gave."""
+    values = {
+        "step_budget": step_budget,
+        "temperature": temperature,
+        "stop_threshold": stop_threshold,
+        "review_threshold": review_threshold,
+        "seed": seed,
+        "beam_width": beam_width,
+        "top_k_actions": top_k_actions,
+        "use_positions": use_positions,
+    }
+    return {name: None if value == "none" else value for name, value in values.items() if value is not None}
+
+
+def _pair(choice: list[int]) -> tuple[int, int]:
+    if len(choice) != 2:
+        raise BadRequest(f"forced choice {choice[:5]} must be a pair: the step, from 1 on, and the id of the chunk to choose at it")
+    return choice[0], choice[1]
+
+
+def _bytes(content: str) -> bytes:
+    try:
+        return base64.b64decode("".join(content.split()), validate=True)
+    except (binascii.Error, ValueError) as error:
+        raise BadRequest(f"content is no base64 ({error}); encode the bytes of the file, or give its text as text") from error
+
+
+def _file_name(name: str) -> str:
+    if not name.strip():
+        raise BadRequest("content came without a name; give the file's name, whose extension tells its kind")
+    return name
+
+
+def _open_reply(documents: OpenDocuments) -> OpenReply:
+    workspace = documents.workspace
+    return {
+        "document_id": documents.token,
+        "agent": documents.agent.spec.name,
+        "titles": [document.title for document in workspace.documents],
+        "n_chunks": len(workspace),
+        "n_tokens": workspace.n_tokens,
+        "n_embedded": documents.n_embedded,
+        "questions": [asdict(question) for question in documents.questions],
+        "notices": [*(f"{document.title}: {notice}" for document in workspace.documents for notice in document.notices), *documents.notices],
+        "timings": documents.milliseconds,
+    }
+
+
+def _summed(opened: Collection[OpenDocuments]) -> Timings:
+    """What opening took, the same documents counted once."""
+    timings: Timings = {}
+    for documents in {documents.token: documents for documents in opened}.values():
+        for stage, milliseconds in documents.milliseconds.items():
+            timings[stage] = timings.get(stage, 0.0) + milliseconds
+    return timings
+
+
+def _reading(began: float) -> Timings:
+    return {"log": 1000 * (time.perf_counter() - began)}

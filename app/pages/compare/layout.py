@@ -1,0 +1,102 @@
+"""What the Compare tab consists of: components only, no events. Texts of labels and hints are here, those of results in app.pages.compare.view."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import gradio as gr
+
+from app.components.tree import h, tree
+from app.pages.compare import view
+from app.pages.compare.actions import MAX_K, Compared, Comparisons
+from app.pages.compare.difference import CUTS
+from app.pages.widgets.text import open_documents
+from core.variant import MAX_TEXT
+
+SAME, OWN_STOP = "same", "own stop"
+"""Values of the size control."""
+
+
+@dataclass
+class Work:
+    """What starts, stops and tells of something that takes long."""
+
+    run: gr.Button
+    cancel: gr.Button
+    progress: gr.HTML
+    notice: gr.HTML
+
+
+class CompareLayout:
+    """Builds the components inside the Blocks that is being made; each is an attribute."""
+
+    def __init__(self, comparisons: Comparisons) -> None:
+        self._build_form(comparisons)
+        with gr.Column(elem_classes="qx-card", elem_id="qx-compare-results"):
+            self.heading = tree(view.heading(Compared(), (), None), elem_id="qx-compare-heading")
+            self.result_notice = tree(elem_id="qx-compare-result-notice")
+            self.columns = tree(view.results(Compared(), ()), elem_id="qx-compare-columns")
+        with gr.Column(elem_classes="qx-card qx-drawer", elem_id="qx-compare-drawer"):
+            self.reading = tree(elem_id="qx-compare-reading")
+            self._build_change()
+        with gr.Column(elem_classes="qx-card qx-only-filled"):
+            self.tried = tree(elem_id="qx-compare-tried")
+        with gr.Column(elem_classes="qx-card qx-only-filled"):
+            self.support = tree(elem_id="qx-compare-support")
+        with gr.Column(elem_classes="qx-card qx-only-filled"):
+            self.common = tree(elem_id="qx-compare-common")
+        self._build_cuts()
+
+    def _build_change(self) -> None:
+        with gr.Column(visible=False, elem_id="qx-compare-change") as self.change_panel:
+            self.changed = gr.Textbox(label="The chunk reads", lines=2, max_lines=6, max_length=MAX_TEXT, elem_id="qx-compare-changed")
+            self.change_notice = tree(elem_id="qx-compare-change-notice")
+            with gr.Row(elem_classes="qx-buttons"):
+                self.try_text = gr.Button("Ask again with this text", variant="primary", elem_id="qx-compare-try-text", min_width=120)
+                self.try_without = gr.Button("Ask again without the chunk", elem_id="qx-compare-try-without", min_width=120)
+
+    def _build_cuts(self) -> None:
+        with gr.Column(elem_classes="qx-card", elem_id="qx-compare-cuts"):
+            tree([h("h3", None, "The same question across chunk sizes"), h("p", {"class": "qx-sm qx-mut"}, CUTS)])
+            with gr.Row(elem_classes="qx-buttons"):
+                run = gr.Button("Try all chunk sizes", elem_id="qx-compare-cuts-run", min_width=140)
+                cancel = gr.Button("Cancel", variant="stop", elem_id="qx-compare-cuts-cancel", interactive=False, min_width=80)
+            progress, notice = tree(elem_id="qx-compare-cuts-progress"), tree(elem_id="qx-compare-cuts-notice")
+            self.cuts = tree(elem_id="qx-compare-cuts-table")
+        self.cutting = Work(run, cancel, progress, notice)
+
+    def _build_form(self, comparisons: Comparisons) -> None:
+        methods = [(view.method_label(key), key) for key in comparisons.methods()]
+        with gr.Column(elem_classes="qx-card", elem_id="qx-compare-form"):
+            self.header = tree(open_documents(None), elem_id="qx-compare-header")
+            with gr.Row(elem_classes="qx-question-row"):
+                self.question = gr.Textbox(
+                    label="Question", lines=1, max_lines=4, placeholder="Ask something about the document", scale=6, elem_id="qx-compare-question"
+                )
+                self.run = gr.Button("Compare", variant="primary", elem_id="qx-compare-run", min_width=110)
+                self.cancel = gr.Button("Cancel", variant="stop", elem_id="qx-compare-cancel", interactive=False, min_width=80)
+            self.known = gr.Dropdown([], label="Known questions (support is marked)", elem_id="qx-compare-known", visible=False)
+            with gr.Row(elem_classes="qx-compare-controls"):
+                self.methods = gr.CheckboxGroup(
+                    methods,
+                    value=comparisons.usual(comparisons.services.default_checkpoint),
+                    label="Methods",
+                    info="A column each, over the same chunks",
+                    scale=6,
+                    min_width=260,
+                    elem_id="qx-compare-methods",
+                )
+                self.size = gr.Radio(
+                    [("the same for all", SAME), ("where the agent stops", OWN_STOP)],
+                    value=SAME,
+                    label="Evidence",
+                    info="The others take as many as the agent",
+                    scale=3,
+                    min_width=240,
+                    elem_id="qx-compare-size",
+                )
+                self.k = gr.Slider(
+                    1, MAX_K, value=4, step=1, label="Chunks", info="At most, where the agent stops", scale=3, min_width=200, elem_id="qx-compare-k"
+                )
+            self.comparing = Work(self.run, self.cancel, tree(elem_id="qx-compare-progress"), tree(elem_id="qx-compare-notice"))
+            self.standing = tree(elem_id="qx-compare-standing")

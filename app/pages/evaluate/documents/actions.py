@@ -1,0 +1,142 @@
+"""Questions about whole documents, for the page: files as a person has them at hand, through several methods.
+
+Decides that the one file of JSON lines among them holds the questions, how much is taken at once, and that what was measured before a cancel is kept.
+Knows nothing of components.
+"""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from app.pages.explore.opening import MAX_FILES
+from app.services import Services
+from core.document_evaluation import AUTO, DocumentSetting, Encoders, evaluate_documents
+from core.errors import BadRequest
+from core.evaluate.documents import DocumentRow
+from core.ingest import read_document
+from core.opening import OpenProgress, Progress
+from core.tasks.documents import DocumentFolder, DocumentQuestion, QuoteFinder, read_document_questions
+from core.tasks.narrative import Span
+from core.tasks.samples import find_quote, list_samples
+
+METHODS = (AUTO, "hybrid", "bm25", "topk", "threshold", "multistep")
+"""On offer, what the app would choose first."""
+QUESTION_FILES = (".jsonl", ".jsonl.gz")
+MAX_QUESTIONS = 1_000
+"""Of one evaluation."""
+
+
+@dataclass(frozen=True)
+class DocumentOrder:
+    """What a person asks for."""
+
+    files: tuple[Path, ...]
+    """Documents, and one file of questions; none: the documents that ship with the app."""
+    methods: tuple[str, ...] = METHODS[:4]
+    k: int | None = None
+    """Most chunks; None: what suits each document."""
+    stops: bool = True
+    """Agents stop by themselves."""
+
+
+@dataclass(frozen=True)
+class Measured:
+    """How far an evaluation is, and what it has found."""
+
+    n_documents: int
+    document: str = ""
+    """Under way."""
+    n_done: int = 0
+    """Documents whose rows are there."""
+    now: OpenProgress | None = None
+    """Of the document under way."""
+    questions: tuple[DocumentQuestion, ...] = ()
+    """That have rows."""
+    rows: tuple[DocumentRow, ...] = ()
+    left_out: tuple[str, ...] = ()
+    """Why, a sentence a question."""
+    ended: bool = False
+
+
+def evaluate_files(services: Services, order: DocumentOrder, report: Callable[[Measured], None]) -> Measured:
+    """All rows. `report` hears of each step, and may raise Cancelled. Raises BadRequest and BadDocument."""
+    if not order.methods:
+        raise BadRequest("no method is chosen; choose one or more")
+    setting = DocumentSetting(methods=order.methods, k=order.k, stops=order.stops)
+    with tempfile.TemporaryDirectory() as folder:
+        asked, documents = _sorted(order.files) if order.files else _samples(Path(folder))
+        questions = read_document_questions(asked)
+        if len(questions) > MAX_QUESTIONS:
+            raise BadRequest(f"{asked.name} has {len(questions):,} questions, more than {MAX_QUESTIONS:,}; use the command evaluate-documents, or fewer")
+        by_id = {question.id: question for question in questions}
+        for path in documents:
+            (Path(folder) / path.name).symlink_to(path)
+        state = Measured(n_documents=len({question.document for question in questions}))
+
+        def following(name: str) -> Progress:
+            def on_progress(now: OpenProgress) -> None:
+                report(replace(state, document=name, now=now))
+
+            return on_progress
+
+        faults: list[str] = []
+        encoders = Encoders(None, None)
+        report(state)
+        folder_of_names = DocumentFolder(Path(folder), asked)
+        for judged in evaluate_documents(questions, folder_of_names, setting, encoders, services.reader, lambda fault: faults.append(str(fault)), following):
+            known = dict.fromkeys(row.id for row in judged.rows)
+            state = replace(
+                state,
+                n_done=state.n_done + 1,
+                questions=state.questions + tuple(by_id[name] for name in known),
+                rows=state.rows + judged.rows,
+                left_out=tuple(faults),
+            )
+            report(state)
+    return replace(state, left_out=tuple(faults), ended=True)
+
+
+def _samples(folder: Path) -> tuple[Path, list[Path]]:
+    """(questions, documents) of the samples; the questions are written down in the folder."""
+    records: list[dict[str, Any]] = []
+    for sample in list_samples():
+        text = read_document(sample.path.read_bytes(), sample.key).text
+        finder = QuoteFinder(text, sample.key)
+        for known in sample.questions:
+            quotes = [_told_apart(text, find_quote(text, quote), finder) for quote in known.support]
+            record = {"id": f"{sample.key} {known.id}", "document": sample.key, "kind": "single" if len(quotes) == 1 else "bridge"}
+            records.append(record | {"question": known.question, "answer": known.answer, "support": quotes})
+    asked = folder / "questions.jsonl"
+    asked.write_text("".join(json.dumps(record) + "\n" for record in records), encoding="utf-8")
+    return asked, [sample.path for sample in list_samples()]
+
+
+def _told_apart(text: str, place: Span, finder: QuoteFinder) -> str:
+    """A passage with as many of the letters behind it as it takes to stand once, punctuation aside."""
+    for end in range(place.end, min(place.end + 100, len(text))):
+        with suppress(BadRequest):
+            finder.find(text[place.start : end])
+            return text[place.start : end]
+    return text[place.start : place.end]
+
+
+def _sorted(files: Sequence[Path]) -> tuple[Path, list[Path]]:
+    """(questions, documents). Raises BadRequest."""
+    asked = [path for path in files if path.name.lower().endswith(QUESTION_FILES)]
+    documents = [path for path in files if path not in asked]
+    if len(asked) != 1:
+        raise BadRequest(f"{len(asked)} files end in .jsonl; drop one, with the questions, beside the documents that they are about")
+    if not documents:
+        raise BadRequest("no document is chosen; drop the files that the questions are about, under the names that stand there")
+    if len(documents) > MAX_FILES:
+        raise BadRequest(f"{len(documents)} documents are more than {MAX_FILES}; use the command evaluate-documents, or fewer")
+    names = [path.name for path in documents]
+    if twice := next((name for name in names if names.count(name) > 1), None):
+        raise BadRequest(f"two files are called {twice}; rename one of them, in the questions too")
+    return asked[0], documents

@@ -1,0 +1,88 @@
+"""An evaluation over whole documents as trees of plain data (see components.tree): progress, methods side by side, questions one by one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from app.components.tree import Node, h
+from app.pages.compare.actions import METHOD_NAMES
+from app.pages.evaluate.documents.actions import Measured
+from app.pages.widgets.notices import notice, progress
+from app.pages.widgets.tables import PAGE, pager, report_table, table
+from core.evaluate.documents import DocumentRow, document_line
+from core.studies.documents import documents
+from core.studies.report import Table
+
+ROWS_FILE = "rows.jsonl"
+_MOST_LEFT_OUT = 5
+"""Sentences on questions that were left out."""
+
+
+def method_label(name: str) -> str:
+    """What a method is called on the page."""
+    return METHOD_NAMES.get(name, name)
+
+
+def following(state: Measured) -> list[Node]:
+    """How far it is."""
+    if state.ended:
+        return []
+    words = f"Document {state.n_done + 1} of {state.n_documents}: {state.document}" if state.document else "Reading documents and questions…"
+    bar = progress(state.now) if state.now is not None else [h("div", {"class": "qx-progress", "role": "status"}, h("progress", {"aria-label": words}))]
+    return [h("p", {"class": "qx-mut"}, words), *bar]
+
+
+def methods(state: Measured) -> list[Node]:
+    """A line a method, over all documents so far."""
+    if not state.rows:
+        return notice("No question could be asked.") + _left_out(state) if state.ended else []
+    found, answered = documents(state.rows, kinds=()).tables
+    done = h("p", {"class": "qx-mut"}, f"{len(state.questions):,} questions about {state.n_done:,} of {state.n_documents:,} documents.")
+    keep: list[Node] = []
+    if state.ended:
+        lines = "".join(map(document_line, state.rows))
+        keep = [h("p", None, h("button", {"class": "qx-btn", "data-act": "download", "data-name": ROWS_FILE, "data-arg": lines}, "Download all rows"))]
+    return [done, *report_table(_of_all(found)), *report_table(_of_all(answered)), *keep, *_left_out(state)]
+
+
+def _of_all(told: Table) -> Table:
+    """Without the kind of document: it is all of them."""
+    return Table(told.title, told.columns[1:], tuple((method_label(str(row[1])), *row[2:]) for row in told.rows))
+
+
+def questions(state: Measured, page: int) -> list[Node]:
+    """What each method found for each question; the last page for one behind it."""
+    if not state.questions:
+        return []
+    page = min(page, (len(state.questions) - 1) // PAGE)
+    by_question: dict[str, list[DocumentRow]] = {}
+    for row in state.rows:
+        by_question.setdefault(row.id, []).append(row)
+    shown = state.questions[page * PAGE : (page + 1) * PAGE]
+    names = [row.method for row in by_question[shown[0].id]]
+    lines = [
+        h("tr", None, h("td", None, one.question), h("td", None, one.document), *map(_found, by_question[one.id]), _answer(by_question[one.id][0]))
+        for one in shown
+    ]
+    found = [(method_label(name), "Of the needed passages, how many its chunks hold") for name in names]
+    head: list[str | tuple[str, str]] = ["Question", "Document", *found, f"Answer, {names[0]}"]
+    return [table(head, lines, "Questions one by one"), *pager("questions-page", page, len(state.questions))]
+
+
+def _found(row: DocumentRow) -> Node:
+    if not row.covered:
+        return h("td", {"title": "nobody can answer it from this document"}, "–")
+    hit = "qx-share qx-hit" if all(row.covered) else "qx-share"
+    return h("td", None, h("span", {"class": hit}, f"{sum(row.covered)} of {len(row.covered)}"))
+
+
+def _answer(row: DocumentRow) -> Node:
+    if row.answer is None or not row.answer_reliable:
+        return h("td", {"class": "qx-mut"}, "no reliable answer")
+    return h("td", None, row.answer)
+
+
+def _left_out(state: Measured) -> list[Node]:
+    more = len(state.left_out) - _MOST_LEFT_OUT
+    sentences: Sequence[str] = [*state.left_out[:_MOST_LEFT_OUT], *([f"{more} more were left out."] if more > 0 else [])]
+    return [node for sentence in sentences for node in notice(sentence, "info")]

@@ -1,0 +1,365 @@
+"""The Evaluate tab: which component starts which action, and what is shown then."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import gradio as gr
+
+from app.components.tree import Node, clicked, packs
+from app.jobs import Finished, stream
+from app.pages.evaluate import view
+from app.pages.evaluate.actions import OWN, EvaluationOrder, Evaluations, Measuring, StopCurve, at_threshold, failures
+from app.pages.evaluate.layout import NOBODY, EvaluateLayout
+from app.pages.widgets.figures import drawn
+from app.pages.widgets.notices import notice
+from app.pages.widgets.tables import report_table
+from app.services import Services
+from app.session import Session
+from app.visitors import newcomer
+from core.errors import BadRequest, UserError
+from core.evaluate.outcomes import FAILURES, Stop
+from core.evaluate.rows import EpisodeRow
+from core.figures import card_figure, stops_figure
+from core.log import new_run_id
+from core.tasks.catalog import PARTS, TASKS
+
+Update = dict[Any, Any]
+
+
+@dataclass(frozen=True)
+class Looking:
+    """What of the log is on the page; ids and numbers come from a browser and are checked where they are used."""
+
+    owner: str | None = None
+    """Whose evaluations: the visitor's who has the page open; None in local mode."""
+    first: str = ""
+    second: str = ""
+    page: int = 0
+    kind: str = ""
+    """Class of the episodes that are listed; empty is all."""
+    episode_page: int = 0
+    episode: int | None = None
+    """Position of the row that is open."""
+
+
+class EvaluateTab(EvaluateLayout):
+    """Built once; handlers are methods."""
+
+    def __init__(self, services: Services, evaluations: Evaluations, session: gr.State) -> None:
+        """session: the visitor's place in Explore, which knows who they are."""
+        super().__init__(services)
+        self.services, self.evaluations, self.session = services, evaluations, session
+        self.looking = gr.State(Looking(owner=newcomer(services.settings)))
+        self.to_explore: gr.State = gr.State(None)
+        """("episode", evaluation id, row, number) when one is to be opened in Explore."""
+        self._packed = {component for component in vars(self).values() if isinstance(component, gr.HTML)}
+        self._wire()
+
+    def _wire(self) -> None:
+        results = [
+            *(self.looking, self.to_explore, self.list, self.list_notice, self.results, self.score_heading, self.scores, self.filter, self.failures),
+            *(self.episode, self.episode_notice, self.calibrator, self.calibrator_notice, self.threshold, self.stops, self.stops_figure),
+            *(self.make_default, self.default_words, self.default_notice, self.reliability_card, self.reliability_heading),
+            *(self.reliability, self.reliability_table, self.run, self.cancel, self.progress, self.notice, self.agent, self.second),
+        ]
+        looking = self.looking
+        quick: dict[str, Any] = {"api_visibility": "private", "show_progress": "hidden", "concurrency_id": "evaluate-look", "concurrency_limit": 4}
+        order = [self.task, self.questions, self.part, self.length, self.n, self.step_budget, self.seed, self.agent, self.second]
+        running = self.run.click(
+            self._sends(self._run), [looking, *order], results, api_visibility="private", show_progress="hidden", concurrency_id="evaluate", concurrency_limit=1
+        )
+        self.cancel.click(self._sends(self._cancelled), looking, results, cancels=[running], **quick)
+        self.task.change(self._on_task, self.task, [self.length, self.part, self.questions], **quick)
+        for panel in (self.list, self.filter, self.failures, self.episode, self.episode_notice):
+            panel.select(self._sends(self._on_click), looking, results, **quick)
+        threshold = [self.stops, self.stops_figure, self.default_notice]
+        self.threshold.input(self._sends(self._on_threshold), [looking, self.threshold], threshold, trigger_mode="always_last", **quick)
+        self.best.click(self._sends(self._to_best), looking, [self.threshold, *threshold], **quick)
+        for button, action in ((self.make_default, self.evaluations.make_default), (self.use_for_now, self.evaluations.use_for_now)):
+            button.click(self._sends(self._settled(action)), [looking, self.threshold], self.default_notice, **quick)
+        self._results = results
+
+    def on_show(self, show: Callable[..., Any]) -> None:
+        """`show`: the listener of the tab's being opened."""
+        show(self._sends(self._shown), [self.looking, self.session, self.threshold], self._results, api_visibility="private", show_progress="hidden")
+
+    def _sends(self, handler: Callable[..., Any]) -> Callable[..., Any]:
+        """The handler with trees packed into strings on their way out (see components.tree)."""
+        return packs(handler, self._packed)
+
+    # Handlers; each returns or yields updates by component
+
+    def _shown(self, looking: Looking, session: Session, threshold: float) -> Update:
+        """The list as the log has it now, the agents that there are now, and figures: those that came while the tab was hidden were not drawn."""
+        looking = replace(looking, owner=session.owner)
+        agents = list(self.services.checkpoints)
+        listed = self._listed(looking)
+        return {**listed, **self._figures(looking, threshold), self.agent: gr.Dropdown(agents), self.second: gr.Dropdown([("none", NOBODY), *agents])}
+
+    def _figures(self, looking: Looking, threshold: float) -> Update:
+        """Of the evaluation in view; none without one, and none where no threshold can be read off its rows."""
+        if not looking.first:
+            return {}
+        try:
+            curve = self.evaluations.stop_curve(looking.first, looking.owner)
+            charts = self.evaluations.reliability(looking.first, looking.owner).charts
+            return {**self._stops(looking, threshold, curve), self.reliability: drawn(lambda: card_figure(charts[0]))}
+        except UserError:
+            return {}
+
+    def _run(
+        self,
+        looking: Looking,
+        task: str,
+        questions: str | None,
+        part: str,
+        length: str | None,
+        n: float | None,
+        step_budget: float | None,
+        seed: float | None,
+        agent: str,
+        second: str,
+    ) -> Iterator[Update]:
+        busy = {self.run: gr.Button(interactive=False), self.cancel: gr.Button(interactive=True)}
+        free = {self.run: gr.Button(interactive=True), self.cancel: gr.Button(interactive=False), self.progress: []}
+        try:
+            order = EvaluationOrder(
+                task=task,
+                agents=tuple(name for name in (agent, second) if name),
+                part=next(name for name in PARTS if name == part),
+                length=length if task in TASKS and TASKS[task].length is not None else None,
+                n=int(n or 0) or None,
+                step_budget=int(step_budget or 0) or None,
+                seed=int(seed or 0),
+                questions=Path(questions) if task == OWN and questions else None,
+                owner=looking.owner,
+            )
+            yield {**busy, self.notice: []}
+
+            def work(report: Callable[[Measuring], None]) -> list[str]:
+                return self.evaluations.run(order, report)
+
+            with closing(stream(work)) as items:
+                for item in items:
+                    if isinstance(item, Finished):
+                        first, *others = item.result
+                        looking = Looking(owner=looking.owner, first=first, second=others[0] if others else "")
+                        yield {**free, **self._listed(looking)}
+                        yield from self._results_of(looking)
+                    else:
+                        yield {self.progress: view.measuring(item)}
+        except UserError as error:
+            yield {**free, self.notice: notice(str(error))}
+        except Exception:
+            logging.getLogger(__name__).exception("an evaluation failed")
+            yield {**free, self.notice: notice("something failed while evaluating; the server's log says why")}
+
+    def _cancelled(self, looking: Looking) -> Update:
+        settled = self.evaluations.wait_idle(10)
+        words = (
+            "Cancelled; what was measured so far is kept."
+            if settled
+            else "Cancelling: what is measured by then is kept, and listed when this tab is opened again."
+        )
+        free = {self.run: gr.Button(interactive=True), self.cancel: gr.Button(interactive=False), self.progress: []}
+        return {**free, **self._listed(looking), self.notice: notice(words, "info")}
+
+    def _on_task(self, task: str) -> Update:
+        known = TASKS.get(task)
+        length, parted = (known.length, known.has_training_part) if known else (None, False)
+        return {
+            self.length: gr.Dropdown(value=length, interactive=length is not None, info="Tokens of each haystack" if length else "Its chunks are given"),
+            self.part: gr.Dropdown(value="test", interactive=parted, info="Thresholds are chosen on train" if parted else "There is only this one"),
+            self.questions: gr.File(visible=task == OWN),
+        }
+
+    def _on_click(self, looking: Looking, event: gr.EventData) -> Iterator[Update]:
+        """Clicks in any of the trees."""
+        action, argument = clicked(event)
+        number = int(argument) if argument.isdecimal() else None
+        match action:
+            case "first":
+                yield from self._choose(Looking(owner=looking.owner, page=looking.page, second=looking.second, first=argument))
+            case "second" if looking.first:
+                second = "" if argument in (looking.first, looking.second) else argument
+                yield from self._choose(replace(looking, second=second))
+            case "second":
+                yield from self._choose(Looking(owner=looking.owner, page=looking.page, first=argument))
+            case "evaluations-page" if number is not None:
+                yield self._listed(replace(looking, page=number))
+            case "class" if argument in ("", *FAILURES):
+                yield from self._episodes(replace(looking, kind=argument, episode_page=0, episode=None))
+            case "episodes-page" if number is not None:
+                yield from self._episodes(replace(looking, episode_page=number, episode=None))
+            case "episode" if number is not None:
+                yield from self._episodes(replace(looking, episode=None if number == looking.episode else number))
+            case "close":
+                yield from self._episodes(replace(looking, episode=None))
+            case "explore" | "explore-anyway" if looking.episode is not None:
+                yield self._explore(looking, looking.episode, announced=action == "explore-anyway")
+
+    def _explore(self, looking: Looking, position: int, *, announced: bool) -> Update:
+        """Asks for the episode in Explore, after saying what a long one costs."""
+        try:
+            row = self._rows(looking, looking.first)[position]
+            if view.is_long(row) and not announced:
+                return {self.episode_notice: view.cost(row, self.services.agent(row.checkpoint).encoder.dim)}
+        except UserError as error:
+            return {self.episode_notice: notice(str(error))}
+        return {self.to_explore: ("episode", looking.first, position, new_run_id()), self.episode_notice: []}
+
+    def _on_threshold(self, looking: Looking, threshold: float | None) -> Update:
+        try:
+            curve = self.evaluations.stop_curve(looking.first, looking.owner)
+            return {**self._stops(looking, float(threshold or 0), curve), self.default_notice: []}
+        except UserError as error:
+            return {self.default_notice: notice(str(error))}
+
+    def _to_best(self, looking: Looking) -> Update:
+        try:
+            curve = self.evaluations.stop_curve(looking.first, looking.owner)
+        except UserError as error:
+            return {self.default_notice: notice(str(error))}
+        return {**self._stops(looking, curve.best, curve), self.threshold: curve.best, self.default_notice: []}
+
+    def _settled(self, action: Callable[[str, float], str]) -> Callable[..., Update]:
+        """A handler that does something lasting with the threshold, and says what was done."""
+
+        def handler(looking: Looking, threshold: float | None) -> Update:
+            try:
+                if threshold is None:
+                    raise BadRequest("the threshold is empty; give a number")
+                return {self.default_notice: notice(action(looking.first, round(float(threshold), 4)), "info")}
+            except UserError as error:
+                return {self.default_notice: notice(str(error))}
+
+        return handler
+
+    # Views
+
+    def _rows(self, looking: Looking, evaluation_id: str) -> tuple[EpisodeRow, ...]:
+        return self.evaluations.get(evaluation_id, looking.owner).rows
+
+    def _listed(self, looking: Looking) -> Update:
+        """A page of the log's evaluations."""
+        try:
+            entries = self.evaluations.all(looking.owner)
+            first = looking.page * view.PAGE
+            shown = entries[first : first + view.PAGE]
+            scores = {entry.evaluation_id: view.mean_f1(self._rows(looking, entry.evaluation_id)) for entry in shown}
+        except UserError as error:
+            return {self.list_notice: notice(str(error))}
+        return {
+            self.looking: looking,
+            self.list: view.evaluation_list(entries, scores, looking.first, looking.second, looking.page),
+            self.list_notice: notice(self.services.log_notice, "info"),
+        }
+
+    def _choose(self, looking: Looking) -> Iterator[Update]:
+        yield self._listed(looking)
+        yield from self._results_of(looking)
+
+    def _results_of(self, looking: Looking) -> Iterator[Update]:
+        """Everything below the list: what is quick first, then the intervals."""
+        try:
+            first = self._rows(looking, looking.first)
+            second = self._rows(looking, looking.second) if looking.second else None
+            yield {
+                self.results: gr.Column(visible=True),
+                self.score_heading: view.score_heading(first, second),
+                self.scores: notice("Making intervals and tests…", "info"),
+                **self._calibrator(looking, first),
+            }
+            yield from self._episodes(looking)
+            yield {self.scores: self._score_table(looking)}
+        except UserError as error:
+            yield {self.list_notice: notice(str(error)), self.scores: []}
+
+    def _score_table(self, looking: Looking) -> list[Node]:
+        first = self.evaluations.summary(looking.first, looking.owner)
+        if not looking.second:
+            return view.score_table(first, None, None)
+        refused: list[Node] = []
+        comparison = None
+        try:
+            comparison = self.evaluations.comparison(looking.first, looking.second, looking.owner)
+        except BadRequest as error:
+            refused = notice(str(error), "info")
+        return [*refused, *view.score_table(first, self.evaluations.summary(looking.second, looking.owner), comparison)]
+
+    def _calibrator(self, looking: Looking, rows: tuple[EpisodeRow, ...]) -> Update:
+        """Slider, curve and reliability; a sentence instead where no threshold can be read off the rows."""
+        try:
+            curve = self.evaluations.stop_curve(looking.first, looking.owner)
+            report = self.evaluations.reliability(looking.first, looking.owner)
+        except BadRequest as error:
+            return {
+                self.calibrator: gr.Column(visible=False),
+                self.calibrator_notice: notice(str(error), "info"),
+                self.reliability_card: gr.Column(visible=False),
+            }
+        own = rows[0].stop_threshold
+        threshold = curve.best if own is None else own
+        lo, hi = min(curve.points[0].threshold, threshold), max(curve.points[-1].threshold, threshold)
+        is_own, public = self.services.is_own(rows[0].checkpoint), self.services.settings.public
+        return {
+            self.calibrator: gr.Column(visible=True),
+            self.calibrator_notice: [],
+            self.threshold: gr.Slider(lo, hi, value=threshold, step=round((hi - lo) / 400, 4)),
+            **self._stops(looking, threshold, curve),
+            self.make_default: gr.Button(visible=is_own and not public),
+            self.default_words: [] if public else view.default_words(rows[0], is_own),
+            self.default_notice: [],
+            self.reliability_card: gr.Column(visible=True),
+            self.reliability_heading: view.reliability_heading(report.notes[0]),
+            self.reliability: drawn(lambda: card_figure(report.charts[0])),
+            self.reliability_table: report_table(report.tables[0]),
+        }
+
+    def _stops(self, looking: Looking, threshold: float, curve: StopCurve) -> Update:
+        rows = self._rows(looking, looking.first)
+        order: tuple[Stop, ...] = ("perfect", "late", "early", "never")
+        shares: dict[str, list[float]] = {name: [point.shares[name] for point in curve.points] for name in order}
+        at, f1 = [point.threshold for point in curve.points], [point.fact_f1 for point in curve.points]
+        return {
+            self.stops: view.stops(at_threshold(rows, threshold), curve, rows[0].stop_threshold),
+            self.stops_figure: drawn(lambda: stops_figure(at, shares, threshold, f1)),
+        }
+
+    def _episodes(self, looking: Looking) -> Iterator[Update]:
+        """The failure browser; the texts of an open episode come after its numbers, since its task may have to be loaded."""
+        try:
+            rows = self._rows(looking, looking.first)
+            others: dict[tuple[object, ...], EpisodeRow] = {row.key: row for row in self._rows(looking, looking.second)} if looking.second else {}
+        except UserError as error:
+            yield {self.episode_notice: notice(str(error))}
+            return
+        found = failures(rows)
+        positions = [position for name, found_here in found.items() if looking.kind in ("", name) for position in found_here]
+        if looking.episode is not None and looking.episode >= len(rows):
+            looking = replace(looking, episode=None)
+        listed = {
+            self.looking: looking,
+            self.filter: view.failure_filter(found, looking.kind),
+            self.failures: view.failure_table(rows, sorted(positions), others, looking.episode, looking.episode_page),
+            self.episode_notice: [],
+        }
+        if looking.episode is None:
+            yield {**listed, self.episode: []}
+            return
+        row = rows[looking.episode]
+        other = others.get(row.key)
+        waits = "" if view.is_long(row) else "Reading the task…"
+        yield {**listed, self.episode: view.episode(row, other, None, waits)}
+        if waits:
+            try:
+                example, refused = self.evaluations.example(looking.first, looking.episode, looking.owner), ""
+            except UserError as error:
+                example, refused = None, str(error)
+            yield {self.episode: view.episode(row, other, example, refused)}

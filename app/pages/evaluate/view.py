@@ -1,0 +1,387 @@
+"""Evaluations as trees of plain data for the page: pure functions, one per panel (see components.tree).
+
+Decides wording, which numbers stand together, and what a number's tooltip says. Knows nothing of agents and Gradio events.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from app.components.tree import Node, act, h
+from app.pages.evaluate.actions import LONG, Measuring, StopCurve, Stops
+from app.pages.widgets.notices import notice
+from app.pages.widgets.tables import pager, table
+from app.pages.widgets.words import duration
+from core.evaluate.outcomes import Failure, completed_at, failure_class, own_evidence, own_steps
+from core.evaluate.rows import EpisodeRow
+from core.evaluate.summary import METRICS, Comparison, Summary
+from core.log import EvaluationEntry
+from core.metrics import fact_f1
+from core.statistics import PairedTest, mean
+from core.studies.subjects import agent_name, conditions, task_name
+from core.tasks.example import Example
+
+PAGE = 20
+"""Rows of a table shown at once."""
+TOKENS_A_SECOND = 4e5
+"""At which a haystack is read and counted twice, on a machine with two cores."""
+
+METRIC_WORDS = {
+    "fact_f1": ("Fact F1", "Harmonic mean of precision and recall of the chosen chunks, under the agent's own stop threshold (Q-RAG tables 4 and 5)"),
+    "fact_em": ("Fact EM", "Share of questions with all support among the chosen chunks, whatever else is (Q-RAG appendix H), own threshold"),
+    "fact_f1_reviewed": ("Fact F1, reviewed", "Fact F1 of what the agent's review left of its choices"),
+    "fact_em_reviewed": ("Fact EM, reviewed", "Share of questions with all support in what the agent's review left"),
+    "exact": ("Exact", "Share of questions whose choices are the support and nothing else, own threshold"),
+    "exact_reviewed": ("Exact, reviewed", "The same of what the agent's review left"),
+    "fact_f1_oracle_stop": ("Fact F1, oracle stop", "Fact F1 when retrieval is cut as soon as all support is in, else at the budget (Q-RAG table 3)"),
+    "fact_f1_no_stop": ("Fact F1, no stop", "Fact F1 of all T chunks (Q-RAG table 2, where T is fixed)"),
+    "fact_em_no_stop": ("Fact EM, no stop", "Share of questions with all support among all T chunks"),
+    "fact_recall": ("Recall", "Share of the support that was chosen, own threshold"),
+    "fact_precision": ("Precision", "Share of the chosen chunks that are support, own threshold"),
+    "false_positive_rate": ("False positive rate", "Share of the other chunks that were chosen (Q-RAG appendix B)"),
+    "stopped_perfectly": ("Stopped perfectly", "Share of questions where the agent stopped just when all support was in"),
+    "stopped_early": ("Stopped early", "Share where it stopped before all support was in, though going on would have found it"),
+    "stopped_late": ("Stopped late", "Share where it went on after all support was in"),
+    "never_complete": ("Never complete", "Share where the support is not all in even after T chunks; the paper leaves these out"),
+    "steps": ("Chunks chosen", "Mean length of an episode, own threshold"),
+    "steps_to_completion": ("Steps to completion", "Mean step at which all support was in, where it ever was"),
+    "evidence_tokens": ("Evidence tokens", "Mean length of what was chosen, own threshold"),
+    "evidence_tokens_reviewed": ("Evidence tokens, reviewed", "Mean length of what the agent's review left"),
+    "milliseconds": ("Milliseconds", "Mean time of an episode, chunk vectors being there"),
+    "answer_em": ("Answer EM", "Share of questions that the reader answers right from the evidence; measured by the command evaluate"),
+    "answer_f1": ("Answer F1", "Words that the reader's answers share with the right ones; measured by the command evaluate"),
+}
+"""Label and sentence of each metric, the most telling first."""
+FAILURE_WORDS: dict[Failure, str] = {
+    "wrong twin": "All support was found, but a chunk that is none was chosen before it was complete: often one that reads like the right one",
+    "stopped early": "The threshold refused a chunk that was support",
+    "right chunk too late": "A support chunk stood behind others that were chosen, and the stop or the budget came first",
+    "taken back": "All support was found, but the review took some of it back",
+    "complete and stopped late": "All support was found at once, then more was chosen",
+    "perfect": "Exactly the support was chosen",
+}
+"""Classes of episodes, failures first."""
+_STOP_SENTENCES = {
+    "perfect": METRIC_WORDS["stopped_perfectly"][1],
+    "late": METRIC_WORDS["stopped_late"][1],
+    "early": METRIC_WORDS["stopped_early"][1],
+    "never": METRIC_WORDS["never_complete"][1],
+}
+
+
+def number(label: str, value: str, sentence: str) -> Node:
+    """A large number over its label, with its sentence."""
+    return h("div", {"class": "qx-number", "title": sentence, "tabindex": "0"}, h("strong", None, value), h("span", {"class": "qx-mut qx-sm"}, label))
+
+
+def measuring(now: Measuring) -> list[Node]:
+    """Progress of an evaluation, and its means so far."""
+    words = {"loading": f"{now.agent}: reading the task", "embedding": f"{now.agent}: embedding chunks", "retrieving": f"{now.agent}: asking questions"}[
+        now.stage
+    ]
+    left = "" if now.seconds_left is None else f" · about {duration(now.seconds_left)} left"
+    counted = f" · {now.done:,} of {now.total:,}{left}" if now.total else "…"
+    bar = h("progress", {"value": now.done, "max": now.total, "aria-label": words} if now.total else {"aria-label": words})
+    found = [number(f"{METRIC_WORDS[name][0]} so far", _short(name, value), METRIC_WORDS[name][1]) for name, value in now.found]
+    nodes: list[Node] = [h("div", {"class": "qx-progress", "role": "status"}, h("span", None, words + counted), bar)]
+    return [*nodes, h("div", {"class": "qx-numbers"}, *found)] if found else nodes
+
+
+def evaluation_list(entries: Sequence[EvaluationEntry], scores: Mapping[str, float | None], first: str, second: str, page: int) -> list[Node]:
+    """A page of the log's evaluations; `scores` has Fact F1 of those on it."""
+    if not entries:
+        return [h("p", {"class": "qx-empty"}, "No evaluation is in the log yet. Run one above, or with python -m core evaluate --log.")]
+    head = (
+        "show",
+        "task",
+        "agent",
+        ("n", "Questions"),
+        ("T", "Step budget: the most chunks of an episode"),
+        ("stop below", "The agent's stop threshold when it was evaluated"),
+        ("Fact F1", METRIC_WORDS["fact_f1"][1]),
+        "part",
+        "made",
+    )
+    rows = [_evaluation_row(entry, scores.get(entry.evaluation_id), first, second) for entry in entries[page * PAGE : (page + 1) * PAGE]]
+    return [table(head, rows, "Evaluations"), *pager("evaluations-page", page, len(entries))]
+
+
+def _evaluation_row(entry: EvaluationEntry, score: float | None, first: str, second: str) -> Node:
+    config, key = entry.config, entry.evaluation_id
+    threshold = config.get("stop_threshold")
+    choose = h(
+        "div",
+        {"class": "qx-choose"},
+        _toggle("first", key, "A", key == first, f"Show the evaluation of {entry.task} by {entry.checkpoint}"),
+        _toggle("second", key, "B", key == second, "Compare A with this one; press again to take it back"),
+    )
+    length = f" at {entry.length:,} tokens" if entry.length else ""
+    cut = " (cancelled)" if config.get("cancelled") else ""
+    cells: list[Node] = [
+        choose,
+        f"{entry.task}{length}",
+        entry.checkpoint if entry.method == "qrag" else entry.method,
+        f"{entry.n:,}{cut}",
+        str(config.get("step_budget", "")),
+        "never" if threshold is None else f"{threshold:.2f}",
+        "" if score is None else f"{score:.3f}",
+        str(config.get("split", "")),
+        f"{entry.created_at.astimezone():%Y-%m-%d %H:%M}",
+    ]
+    return h("tr", {"class": "qx-on"} if key in (first, second) else None, *(h("td", None, cell) for cell in cells))
+
+
+def _toggle(action: str, key: str, label: str, pressed: bool, sentence: str) -> Node:
+    pressed_class = " qx-pressed" if pressed else ""
+    attributes = {
+        "class": "qx-btn" + pressed_class,
+        "data-act": action,
+        "data-arg": key,
+        "aria-pressed": str(pressed).lower(),
+        "aria-label": f"{label}: {sentence}",
+    }
+    return h("button", {**attributes, "title": sentence}, label)
+
+
+def subject(rows: Sequence[EpisodeRow]) -> str:
+    """Task and agent of an evaluation."""
+    return f"{task_name(rows[0])}, {agent_name(rows[0])}"
+
+
+def score_heading(first: Sequence[EpisodeRow], second: Sequence[EpisodeRow] | None) -> list[Node]:
+    """What is compared, and the conditions without which the numbers mislead."""
+    lines = [_condition("A", first)] + ([_condition("B", second)] if second else [])
+    return [h("h3", None, "Scores"), *lines]
+
+
+def _condition(letter: str, rows: Sequence[EpisodeRow]) -> Node:
+    return h("p", {"class": "qx-sm"}, h("strong", None, f"{letter}  {subject(rows)}. "), h("span", {"class": "qx-mut"}, conditions(rows)))
+
+
+def score_table(first: Summary, second: Summary | None, comparison: Comparison | None) -> list[Node]:
+    """Means with 95 % intervals, and the paired test between two."""
+    head: list[str | tuple[str, str]] = ["metric", ("A", "Mean, and its 95 % confidence interval")]
+    if second is not None:
+        head += [
+            ("B", "Mean, and its 95 % confidence interval"),
+            ("A minus B", "Mean difference over the questions that both answered, with its 95 % bootstrap interval"),
+            ("p", "Two-sided sign-flip permutation test, question by question: how often chance alone would differ as much"),
+        ]
+    rows = []
+    for name in METRIC_WORDS:
+        if first.metrics[name] is None and (second is None or second.metrics[name] is None):
+            continue
+        label, sentence = METRIC_WORDS[name]
+        cells = [_with_interval(name, first)]
+        if second is not None:
+            test = comparison.tests.get(name) if comparison else None
+            cells += [_with_interval(name, second), "" if test is None else _difference(test), "" if test is None else f"{test.p_value:.3g}"]
+        told = h("th", {"scope": "row", "title": sentence, "tabindex": "0"}, label)
+        rows.append(h("tr", None, told, *(h("td", None, cell) for cell in cells)))
+    nodes = [table(head, rows, "Scores")]
+    if comparison is not None and comparison.n_left_out:
+        nodes += notice(f"{comparison.n_left_out:,} questions that only one of the two has are left out of the test; it rests on {comparison.n:,}.", "info")
+    return nodes
+
+
+def _short(name: str, value: float | None) -> str:
+    if value is None:
+        return "–"
+    return f"{value:,.0f}" if name in ("evidence_tokens", "evidence_tokens_reviewed", "milliseconds") else f"{value:.2f}" if "steps" in name else f"{value:.3f}"
+
+
+def _with_interval(name: str, summary: Summary) -> str:
+    value, ends = summary.metrics[name], summary.intervals[name]
+    return _short(name, value) if ends is None else f"{_short(name, value)} [{_short(name, ends[0])}, {_short(name, ends[1])}]"
+
+
+def _difference(test: PairedTest) -> str:
+    around = "" if test.interval is None else f" [{test.interval[0]:+.3f}, {test.interval[1]:+.3f}]"
+    return f"{test.difference:+.3f}{around}"
+
+
+def stops(now: Stops, curve: StopCurve, own: float | None) -> list[Node]:
+    """What the threshold that is looked at would do."""
+    shares = [number(f"{name} stops" if name != "never" else "never complete", f"{now.shares[name]:.1%}", _STOP_SENTENCES[name]) for name in now.shares]
+    own_words = "The agent has no threshold: it never stops early." if own is None else f"The agent's own is {own:.3f}."
+    lo, hi = curve.plateau
+    advice = f"Fact F1 is best at {curve.best:.3f}, and nearly as good from {lo:.3f} to {hi:.3f}. {own_words}"
+    return [
+        h(
+            "div",
+            {"class": "qx-numbers"},
+            *shares,
+            number("Fact F1", f"{now.fact_f1:.3f}", METRIC_WORDS["fact_f1"][1]),
+            number("Fact EM", f"{now.fact_em:.3f}", METRIC_WORDS["fact_em"][1]),
+            number("chunks chosen", f"{now.steps:.2f}", METRIC_WORDS["steps"][1]),
+        ),
+        h("p", {"class": "qx-mut qx-sm"}, advice),
+    ]
+
+
+def default_words(row: EpisodeRow, is_own: bool) -> list[Node]:
+    """What choosing a default here means."""
+    nodes: list[Node] = []
+    if row.split == "test":
+        nodes += notice("These are test questions: a threshold chosen here is fitted to them. Evaluate the training part to choose a default.", "outdated")
+    if not is_own:
+        nodes.append(
+            h(
+                "p",
+                {"class": "qx-mut qx-sm"},
+                f"{row.checkpoint} was not trained here, so its own default stays; a threshold can be used until the app is closed.",
+            )
+        )
+    return nodes
+
+
+def reliability_heading(note: str) -> list[Node]:
+    """What the reliability diagram shows, and its error."""
+    sentence = "Q of each choice, in ten bins, against the discounted reward that was really still gained from there; on the diagonal Q says what it is worth"
+    error = note.partition("expected calibration error ")[2].partition(" ")[0]
+    words = f"Expected calibration error {error}: the mean distance from the diagonal" if error else ""
+    return [h("h3", {"title": sentence, "tabindex": "0", "class": "qx-help"}, "Does Q say what is still to gain?"), h("p", {"class": "qx-mut qx-sm"}, words)]
+
+
+def failure_filter(found: Mapping[Failure, Sequence[int]], chosen: str) -> list[Node]:
+    """How many episodes are of each class, as buttons."""
+    total = sum(map(len, found.values()))
+    every = _filter("", "all", total, chosen == "", "Every episode")
+    return [h("div", {"class": "qx-row"}, every, *(_filter(name, name, len(found[name]), chosen == name, words) for name, words in FAILURE_WORDS.items()))]
+
+
+def _filter(key: str, label: str, count: int, pressed: bool, sentence: str) -> Node:
+    attributes = {"class": "qx-btn" + " qx-pressed" * pressed, "data-act": "class", "data-arg": key, "aria-pressed": str(pressed).lower(), "title": sentence}
+    return h("button", attributes, f"{label} ", h("span", {"class": "qx-mut"}, f"{count:,}"))
+
+
+def failure_table(
+    rows: Sequence[EpisodeRow], positions: Sequence[int], others: Mapping[tuple[object, ...], EpisodeRow], opened: int | None, page: int
+) -> list[Node]:
+    """A page of episodes; `others` are the rows of a second agent, by the key of their question."""
+    if not positions:
+        return [h("p", {"class": "qx-empty"}, "No episode is of this class.")]
+    head: list[str | tuple[str, str]] = [
+        "question",
+        "outcome",
+        ("support", "Support chunks among those chosen under the agent's own threshold"),
+        ("A chose", "Chunks in order of choice; a tick marks support, faded ones come after the agent's stop"),
+    ]
+    if others:
+        head.append(("B chose", "The same question through the second agent"))
+    lines = []
+    for position in positions[page * PAGE : (page + 1) * PAGE]:
+        row = rows[position]
+        other = others.get(row.key)
+        name = h(
+            "button", {"class": "qx-link", "data-act": "episode", "data-arg": str(position), "aria-expanded": str(position == opened).lower()}, row.id[:60]
+        )
+        kind = failure_class(row)
+        cells: list[Node] = [name, h("span", {"title": FAILURE_WORDS[kind]}, kind), _found(row), _choices(row)]
+        if others:
+            cells.append("not asked" if other is None else _choices(other))
+        lines.append(h("tr", {"class": "qx-on"} if position == opened else None, *(h("td", None, cell) for cell in cells)))
+    return [table(head, lines, "Episodes"), *pager("episodes-page", page, len(positions))]
+
+
+def _found(row: EpisodeRow) -> str:
+    return f"{len(set(own_evidence(row)) & set(row.support))} of {len(row.support)}"
+
+
+def _choices(row: EpisodeRow) -> Node:
+    taken = own_steps(row)
+    return h("div", {"class": "qx-choices"}, *(_choice(row, i, i < taken) for i in range(len(row.chosen))))
+
+
+def _choice(row: EpisodeRow, i: int, taken: bool) -> Node:
+    chunk_id = row.chosen[i]
+    hit = chunk_id in row.support
+    back = taken and chunk_id not in own_evidence(row)
+    after = ", taken back by the review" if back else "" if taken else ", after the stop"
+    sentence = f"Step {i + 1}: chunk {chunk_id:,}, Q {row.q_values[i]:.3f}, {'support' if hit else 'not support'}{after}"
+    return h("span", {"class": "qx-mark" + " qx-hit" * hit + " qx-after" * (back or not taken), "title": sentence}, f"{chunk_id:,}{' ✓' * hit}")
+
+
+def episode(row: EpisodeRow, other: EpisodeRow | None, example: Example | None, refused: str) -> list[Node]:
+    """One question: what was asked, what supports it, and what each agent chose, text beside text."""
+    head = h(
+        "div",
+        {"class": "qx-row"},
+        h("strong", None, row.id),
+        h("span", {"class": "qx-mut qx-sm"}, f"{failure_class(row)} · {row.n_chunks:,} chunks · T = {row.step_budget}"),
+        h("span", {"class": "qx-grow"}),
+        act("explore", "", "Open in Explore"),
+        act("close", "", "Close"),
+    )
+    nodes: list[Node] = [head, *notice(refused, "info")]
+    if example is not None:
+        answer = f"  Answer: {', '.join(example.answers[:3])}." if example.answers else ""
+        nodes.append(h("p", {"class": "qx-quote"}, h("strong", None, example.question), h("span", {"class": "qx-mut"}, answer)))
+    columns = [_episode_column("A", row, example)] + ([] if other is None else [_episode_column("B", other, example)])
+    nodes.append(h("div", {"class": "qx-beside"}, *columns))
+    missed = [chunk_id for chunk_id in row.support if chunk_id not in own_evidence(row)]
+    if missed:
+        found = [_quote(example, chunk_id, f"chunk {chunk_id:,}, {_when(row, chunk_id)}") for chunk_id in missed]
+        nodes.append(h("div", None, h("h4", None, "Support that A's evidence lacks"), *found))
+    return nodes
+
+
+def _when(row: EpisodeRow, chunk_id: int) -> str:
+    if chunk_id in row.chosen[: own_steps(row)]:
+        return "taken back by the review"
+    return f"step {row.chosen.index(chunk_id) + 1} had it stopped later" if chunk_id in row.chosen else "not within the budget"
+
+
+def _episode_column(letter: str, row: EpisodeRow, example: Example | None) -> Node:
+    taken = own_steps(row)
+    earliest = completed_at(row)
+    rows = []
+    for i, chunk_id in enumerate(row.chosen):
+        if i == taken:
+            rows.append(_stop_line(row, taken))
+        step = h("span", {"class": "qx-mut"}, f"{i + 1} · Q {row.q_values[i]:.3f} ")
+        text = "" if example is None else _cut(example.chunks[chunk_id])
+        rows.append(
+            h("li", {"class": "qx-after"} if i >= taken else None, step, _choice(row, i, i < taken), h("p", {"class": "qx-quote"}, text) if text else None)
+        )
+    if taken == len(row.chosen):
+        rows.append(_stop_line(row, taken))
+    complete = "never complete" if earliest is None else f"complete after step {earliest}"
+    f1 = fact_f1(own_evidence(row), row.support)
+    heading = h("h4", None, f"{letter}  {agent_name(row)}: Fact F1 {f1:.2f}, {complete}")
+    return h("div", None, heading, h("ol", {"class": "qx-steps-list"}, *rows))
+
+
+def _stop_line(row: EpisodeRow, taken: int) -> Node:
+    if taken < len(row.best_q) and row.stop_threshold is not None and row.best_q[taken] < row.stop_threshold:
+        return h("li", {"class": "qx-stop qx-sm"}, f"stops: best Q {row.best_q[taken]:.3f} is below {row.stop_threshold:.3f}")
+    return h("li", {"class": "qx-stop qx-sm"}, f"stops: the budget of {row.step_budget} is used up")
+
+
+def _quote(example: Example | None, chunk_id: int, label: str) -> Node:
+    text = "" if example is None else _cut(example.chunks[chunk_id])
+    return h("div", {"class": "qx-sm"}, h("span", {"class": "qx-mut"}, label), h("p", {"class": "qx-quote"}, text) if text else None)
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= 300 else text[:299].rstrip() + "…"
+
+
+def cost(row: EpisodeRow, dim: int) -> list[Node]:
+    """What opening a long haystack takes, before it is taken."""
+    length, memory = row.length or 0, row.n_chunks * dim * 4 / 2**20
+    words = (
+        f"This haystack has {length:,} tokens in {row.n_chunks:,} chunks. Composing it takes about {duration(length / TOKENS_A_SECOND)}, its vectors "
+        f"take {memory:,.0f} MB of memory, and those that the cache does not hold any more are embedded anew, which takes minutes."
+    )
+    return notice(words, "info", act("explore-anyway", "", "Open it all the same"))
+
+
+def is_long(row: EpisodeRow) -> bool:
+    """Whether opening its haystack is announced first."""
+    return (row.length or 0) > LONG
+
+
+def mean_f1(rows: Sequence[EpisodeRow]) -> float | None:
+    """Fact F1 under the agent's own threshold."""
+    return mean(METRICS["fact_f1"](row) for row in rows)

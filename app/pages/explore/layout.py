@@ -1,0 +1,191 @@
+"""What the Explore tab consists of: components only, no events. Texts of labels and hints are here, those of results in app.pages.explore.view."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import gradio as gr
+
+from app.components.near import near
+from app.components.page import page
+from app.components.strip import Find, strip
+from app.components.tree import tree
+from app.pages.explore import opening
+from app.pages.explore import story as story_view
+from app.pages.explore import view as present
+from app.services import Services
+from app.session import Session
+from core.config import CHUNKERS, MAX_BEAM_WIDTH
+from core.ingest.limits import MAX_FILE_BYTES
+from core.tasks.samples import list_samples
+
+MAX_BUDGET = 12
+"""Right end of the budget slider: more chunks than encoders of this size can hold in a state."""
+
+
+@dataclass
+class Controls:
+    """The inputs that make an EpisodeConfig, in the order in which handlers get their values."""
+
+    query: gr.Textbox
+    budget: gr.Slider
+    temperature: gr.Slider
+    stops: gr.Checkbox
+    threshold: gr.Slider
+    seed: gr.Number
+    beam: gr.Slider
+    positions: gr.Checkbox
+    top_k: gr.Number
+    reviews: gr.Checkbox
+    review: gr.Slider
+
+    def list(self) -> list[Any]:
+        """For `inputs=`."""
+        return list(vars(self).values())
+
+
+class ExploreLayout:
+    """Builds the components inside the Blocks that is being made; each is an attribute."""
+
+    def __init__(self, services: Services, find_strip: Find) -> None:
+        self.page = page(elem_id="qx-page")
+        self.visitor_key = gr.Textbox(visible=False)
+        """Holds nothing: the browser puts the key in its place when it sends the load event."""
+        self._build_document()
+        self._build_controls(services)
+        self._build_views(find_strip)
+
+    def _build_document(self) -> None:
+        """What is open, in the line of the tabs; the panel that changes it opens over the page."""
+        with gr.Row(elem_id="qx-document"):
+            self.header = tree(present.document_header(None), elem_id="qx-header")
+            self.change = gr.Button("Change document", elem_id="qx-change-button", min_width=60)
+        with gr.Column(visible=False, elem_id="qx-change", elem_classes="qx-card") as self.change_panel:
+            samples = [(f"{sample.title}: {sample.description}", sample.key) for sample in list_samples()]
+            with gr.Tabs():
+                with gr.Tab("Samples"):
+                    self.sample = gr.Radio(
+                        samples, value=samples[0][1], label="Written for this app, with questions whose answers are known", elem_id="qx-sample"
+                    )
+                    self.open_sample = gr.Button("Open sample", variant="primary", elem_id="qx-open-sample")
+                with gr.Tab("Upload"):
+                    self.files = gr.File(
+                        file_count="multiple",
+                        type="filepath",
+                        label="PDF, DOCX, EPUB, HTML, Markdown, plain text, or a zip of them, "
+                        f"up to {MAX_FILE_BYTES // 2**20} MB each; several are searched as one list, in this order",
+                        height=160,
+                        elem_id="qx-files",
+                    )
+                    self.open_files = gr.Button("Open files", variant="primary", elem_id="qx-open-files")
+                with gr.Tab("Paste"):
+                    self.pasted = gr.Textbox(lines=6, max_lines=12, label="Text, Markdown or HTML", elem_id="qx-pasted")
+                    self.open_pasted = gr.Button("Open text", variant="primary", elem_id="qx-open-pasted")
+                with gr.Tab("Generate"):
+                    lengths = [(f"{n:,} tokens", n) for n in opening.GENERATED_LENGTHS]
+                    self.length = gr.Dropdown(
+                        lengths, value=lengths[1][1], label="A story of any length, with questions whose support is known", elem_id="qx-length"
+                    )
+                    self.open_generated = gr.Button("Generate and open", variant="primary", elem_id="qx-open-generated")
+            with gr.Accordion("Chunking", open=False), gr.Row():
+                choices = [("by kind of document", ""), *((name, name) for name in CHUNKERS)]
+                self.chunker = gr.Dropdown(
+                    choices, value="", label="Chunker", info="structure: tables and lists alone, headings open chunks; sentences: packed whole"
+                )
+                self.max_tokens = gr.Number(None, label="Most tokens of a chunk", info="Empty: what the agent was made for", precision=0)
+            self.keep = gr.Button("Keep the document that is open", elem_id="qx-keep")
+
+    def _build_controls(self, services: Services) -> None:
+        spec = services.spec(services.default_checkpoint)
+        with gr.Column(elem_classes="qx-card", elem_id="qx-controls"):
+            with gr.Row(elem_classes="qx-question-row"):
+                with gr.Column(elem_id="qx-asking", scale=6, min_width=240):
+                    query = gr.Textbox(
+                        label="Question",
+                        show_label=False,
+                        container=False,
+                        lines=1,
+                        max_lines=4,
+                        placeholder="Ask something about the document",
+                        elem_id="qx-question",
+                        submit_btn=False,
+                    )
+                    self.known = tree(elem_id="qx-known")
+                self.run = gr.Button("Run", variant="primary", elem_id="qx-run", min_width=60)
+                self.step = gr.Button("Step", elem_id="qx-step", min_width=60)
+                self.back = gr.Button("Back", elem_id="qx-back", interactive=False, min_width=60)
+                self.reset = gr.Button("Reset", elem_id="qx-reset", interactive=False, min_width=60)
+                self.cancel = gr.Button("Cancel", elem_id="qx-cancel", variant="stop", interactive=False, min_width=60)
+            with gr.Row(elem_id="qx-line"):
+                self.line = tree(elem_id="qx-set")
+                with gr.Row(elem_id="qx-slot"):
+                    self.standing = tree(elem_id="qx-standing")
+                    self.opening_progress = tree(elem_id="qx-opening")
+                    self.status = tree(present.standing_at(None, Session()), elem_id="qx-status")
+            self.notice = tree(elem_id="qx-notice", elem_classes="qx-over")
+            self.sharing = tree(elem_id="qx-sharing", elem_classes="qx-over")
+            with gr.Column(elem_id="qx-settings", elem_classes="qx-pop"), gr.Row(elem_classes="qx-sliders"):
+                self.agent = gr.Dropdown(list(services.checkpoints), value=spec.name, label="Agent", info=present.agent_note(spec), elem_id="qx-agent")
+                budget = gr.Slider(1, MAX_BUDGET, value=spec.step_budget, step=1, label="Step budget", elem_id="qx-budget")
+                temperature = gr.Slider(0, 1, value=0, step=0.005, label="Temperature", elem_id="qx-temperature")
+                stops = gr.Checkbox(
+                    spec.stop_threshold is not None, label="Stop early", info="Once the best Q is below a value", elem_id="qx-stops", min_width=110
+                )
+                threshold = gr.Slider(-1, 1, value=0, step=0.01, label="Stop below Q", elem_id="qx-threshold")
+                reviews = gr.Checkbox(
+                    spec.review_threshold is not None,
+                    label="Review",
+                    info="At the end, take back what the others made superfluous",
+                    elem_id="qx-reviews",
+                )
+                review = gr.Slider(-1, 1, value=0, step=0.01, label="Take back below Q", elem_id="qx-review")
+                positions = gr.Checkbox(True, label="Positions", info="Off: no chunk is turned by where it lies", elem_id="qx-positions")
+                beam = gr.Slider(
+                    1,
+                    MAX_BEAM_WIDTH,
+                    value=1,
+                    step=1,
+                    label="Beam",
+                    info="Paths to plan with; 1 plans nothing, more were not measured to find more",
+                    elem_id="qx-beam",
+                )
+                seed = gr.Number(0, label="Seed", info="Of the sampling", precision=0, elem_id="qx-seed")
+                top_k = gr.Number(None, label="Sample among the best", info="Empty: among all chunks", precision=0, elem_id="qx-top-k")
+        self.controls = Controls(query, budget, temperature, stops, threshold, seed, beam, positions, top_k, reviews, review)
+
+    def _build_views(self, find_strip: Find) -> None:
+        with gr.Column(elem_classes="qx-card", elem_id="qx-story-card"):
+            self.story = tree(story_view.story(None, Session()), elem_id="qx-story")
+            self.diagnosis = tree(elem_id="qx-diagnosis")
+        with gr.Column(elem_classes="qx-card"):
+            self.strip = strip(find_strip, elem_id="qx-strip")
+        with gr.Row(elem_classes="qx-split"):
+            with gr.Column(scale=5, min_width=280, elem_classes="qx-card"):
+                self.steps = tree(present.steps(None, Session()), elem_id="qx-steps")
+            with gr.Column(scale=8, min_width=300, elem_classes="qx-card", elem_id="qx-reading-card"):
+                with gr.Row(elem_classes="qx-find"):
+                    self.reading_view = tree(present.reading_views(Session()), elem_id="qx-reading-view")
+                    self.find = gr.Textbox(show_label=False, container=False, max_lines=1, placeholder="Find text, or #1203", elem_id="qx-find", scale=5)
+                    self.find_next = gr.Button("Find next", elem_id="qx-find-next", scale=1, min_width=90)
+                self.reading_notice = tree(elem_id="qx-reading-notice")
+                with gr.Row(elem_id="qx-in-place"):
+                    self.evidence = tree(present.evidence(None, Session()), elem_id="qx-evidence")
+                    with gr.Column(elem_id="qx-said", min_width=160):
+                        self.answer = tree(elem_id="qx-answer")
+                        self.cite = gr.Button("Ask the language model, with citations", size="sm", visible=False, elem_id="qx-cite")
+                    self.cited = tree(elem_id="qx-cited")
+                self.reading = tree(present.reading(None, None, Session()), elem_id="qx-reading")
+        self.near = near(elem_id="qx-near")
+        with gr.Row(elem_classes="qx-split", visible=False) as self.figures:
+            with gr.Column(elem_classes="qx-card", min_width=320, visible=False) as self.trail_card:
+                self.trail = tree(elem_id="qx-trail")
+            with gr.Column(elem_classes="qx-card", min_width=260):
+                self.decision = tree(elem_id="qx-decision")
+                self.best = gr.Plot(show_label=False, elem_id="qx-best")
+            with gr.Column(elem_classes="qx-card", min_width=260):
+                self.distribution_title = tree(elem_id="qx-distribution-title")
+                self.distribution = gr.Plot(show_label=False, elem_id="qx-distribution")
+            with gr.Column(elem_classes="qx-card", min_width=260, visible=False) as self.parts_card:
+                gr.Markdown("### Parts of Q")
+                self.parts = gr.Plot(show_label=False, elem_id="qx-parts")

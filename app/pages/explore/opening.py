@@ -1,0 +1,187 @@
+"""Where documents come from in the app: samples, uploads, pasted text, generated stories; and finding one's way in them.
+
+Everything here may be hostile: files are read from the folder Gradio put them in, under the name the visitor gave for display only.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+from app.pages.explore.actions import Explorer
+from app.services import Labelled
+from app.session import Session
+from core.config import ChunkConfig
+from core.errors import BadDocument, BadRequest
+from core.ingest import MAX_FILE_BYTES, Converter, default_chunker, read_document, read_documents, read_pasted
+from core.opening import OpenProgress, Progress
+from core.tasks.narrative import Question, Span, generate_narrative
+from core.tasks.samples import SampleQuestion, find_quote, list_samples, span_chunks
+from core.types import Document, Workspace
+
+GENERATED_LENGTHS = (10_000, 100_000, 1_000_000, 10_000_000)
+_PIECE = 1_000_000
+"""Characters that are searched without a pause."""
+MAX_FILES = 50
+"""Files opened together."""
+
+
+def open_sample(explorer: Explorer, session: Session, key: str, agent: str, report: Progress, chunker: str = "", max_tokens: float | None = None) -> Session:
+    """One of the documents that ship with the app. Raises BadRequest for another key."""
+    began = time.perf_counter()
+    sample = next((sample for sample in list_samples() if sample.key == key), None)
+    if sample is None:
+        raise BadRequest(f"sample {key[:80]!r} does not exist; choose one of {', '.join(sample.key for sample in list_samples())}")
+
+    def label(workspace: Workspace) -> tuple[Labelled, ...]:
+        text = workspace.documents[0].text
+        return tuple(_labelled(q, workspace, [find_quote(text, quote) for quote in q.support]) for q in sample.questions)
+
+    document = explorer.services.ours(replace(read_document(sample.path.read_bytes(), sample.path.name), title=sample.title))
+    return _open(explorer, session, [document], began, agent, report, chunker, max_tokens, label)
+
+
+def open_files(
+    explorer: Explorer, session: Session, paths: Sequence[Path], agent: str, report: Progress, chunker: str = "", max_tokens: float | None = None
+) -> Session:
+    """Uploaded files, as one list of documents. Raises BadDocument."""
+    began = time.perf_counter()
+    if not paths:
+        raise BadDocument("no file is chosen; drop one or more files first")
+    if len(paths) > MAX_FILES:
+        raise BadDocument(f"{len(paths)} files are more than {MAX_FILES}; open fewer at once")
+    documents: list[Document] = []
+    with _converter(explorer, session) as converter:
+        for done, path in enumerate(paths):
+            report(OpenProgress("reading", done, len(paths)))
+            size = path.stat().st_size
+            if size > MAX_FILE_BYTES:
+                raise BadDocument(f"{path.name} has {size:,} bytes, more than {MAX_FILE_BYTES:,}; split it")
+
+            def on_part(part: int, parts: int, done: int = done) -> None:
+                """Files where there are several, else what a single one consists of."""
+                report(OpenProgress("reading", part, parts) if len(paths) == 1 else OpenProgress("reading", done, len(paths)))
+
+            documents.extend(read_documents(path.read_bytes(), path.name, converter, on_part).values())
+    return _open(explorer, session, documents, began, agent, report, chunker, max_tokens)
+
+
+def open_content(
+    explorer: Explorer, session: Session, data: bytes, name: str, agent: str, report: Progress, chunker: str = "", max_tokens: float | None = None
+) -> Session:
+    """The bytes of one file; `name` tells its kind where the bytes don't, and is shown. Raises BadDocument."""
+    began = time.perf_counter()
+    with _converter(explorer, session) as converter:
+        documents = list(read_documents(data, name, converter, lambda done, total: report(OpenProgress("reading", done, total))).values())
+    return _open(explorer, session, documents, began, agent, report, chunker, max_tokens)
+
+
+def open_pasted(explorer: Explorer, session: Session, text: str, agent: str, report: Progress, chunker: str = "", max_tokens: float | None = None) -> Session:
+    """Pasted text. Raises BadDocument when it is blank."""
+    began = time.perf_counter()
+    with _converter(explorer, session) as converter:
+        document = read_pasted(text or "", converter=converter, on_part=lambda done, total: report(OpenProgress("reading", done, total)))
+    return _open(explorer, session, [document], began, agent, report, chunker, max_tokens)
+
+
+def open_generated(
+    explorer: Explorer, session: Session, length: int, agent: str, report: Progress, chunker: str = "", max_tokens: float | None = None
+) -> Session:
+    """A generated story of about `length` tokens, with questions of one to three hops."""
+    if length not in GENERATED_LENGTHS:
+        raise BadRequest(f"length={length} is not on offer; choose one of {', '.join(f'{n:,}' for n in GENERATED_LENGTHS)}")
+    report(OpenProgress("reading", 0, 1))
+    began = time.perf_counter()
+    narrative = generate_narrative(length)
+
+    def label(workspace: Workspace) -> tuple[Labelled, ...]:
+        return tuple(_labelled(q, workspace, q.support) for q in narrative.questions)
+
+    document = explorer.services.ours(Document(f"Generated story, {length:,} tokens", narrative.text, "text"))
+    return _open(explorer, session, [document], began, agent, report, chunker, max_tokens, label)
+
+
+def _converter(explorer: Explorer, session: Session) -> Converter:
+    """For the files of one opening; the time that it takes counts against the visitor's day."""
+    return Converter(partial(explorer.services.allowance.take_time, session.owner))
+
+
+def _labelled(known: SampleQuestion | Question, workspace: Workspace, support: Sequence[Span]) -> Labelled:
+    """A question about the first document."""
+    spans = tuple((0, span.start, span.end) for span in support)
+    return Labelled(known.question, known.answer, known.hops, span_chunks(workspace, 0, support), spans)
+
+
+def _open(
+    explorer: Explorer,
+    session: Session,
+    documents: Sequence[Document],
+    began: float,
+    agent: str,
+    report: Progress,
+    chunker: str,
+    max_tokens: float | None,
+    label: Callable[[Workspace], tuple[Labelled, ...]] = lambda _: (),
+) -> Session:
+    """Documents that were read since `began`, by the performance counter."""
+    reading = 1000 * (time.perf_counter() - began)
+    if not session.agent_chosen:
+        agent = explorer.services.choice_for(documents).checkpoint
+    spec = explorer.services.agent(agent).spec
+    configs: list[ChunkConfig] = []
+    for document in documents:
+        name = default_chunker(document.kind)
+        if chunker in ("structure", "sentences"):
+            name = "structure" if chunker == "structure" else "sentences"
+        configs.append(spec.chunk_config(name, int(max_tokens) if max_tokens else None))
+    return explorer.open(session, documents, agent, configs, label, report, {"reading": reading})
+
+
+def find_chunk(workspace: Workspace, wanted: str, after: int | None) -> tuple[int, str]:
+    """(chunk id, what was found in words) of the next place of a text behind chunk `after`, from the top again at the end; "#12" is chunk 12.
+
+    Raises BadRequest when there is none.
+    """
+    wanted = wanted.strip()
+    if re.fullmatch(r"#[\d,. ]+", wanted):
+        chunk_id = int(re.sub(r"\D", "", wanted) or 0)
+        if chunk_id >= len(workspace):
+            raise BadRequest(f"chunk {chunk_id:,} does not exist; choose between 0 and {len(workspace) - 1:,}")
+        return chunk_id, ""
+    if not wanted:
+        raise BadRequest("type the text to find, or # and the number of a chunk")
+    sought = _folded(wanted[:200])
+    document, row = workspace.locate(after) if after is not None else (0, -1)
+    count = len(workspace.documents)
+    for turn in range(count + 1):  # the document that was begun in comes again last, from its top
+        index = (document + turn) % count
+        text = workspace.documents[index].text
+        start = int(workspace.tables[index].end[row]) if turn == 0 and row >= 0 else 0
+        found = _find(text, sought, start)
+        if found >= 0:
+            chunks = workspace.overlapping(index, found, found + len(sought))
+            if chunks:
+                again = " from the top again" if turn == count else ""
+                return chunks[0], f"Found in chunk {chunks[0]:,}{again}." if again else ""
+    raise BadRequest(f"{wanted[:60]!r} does not occur in what is open; try fewer words")
+
+
+def _find(text: str, sought: str, start: int) -> int:
+    """Where a folded text occurs next, whatever its case, or -1. Piece by piece, so that a long text is not copied whole and others get their turn."""
+    for begin in range(start, len(text), _PIECE):
+        found = _folded(text[begin : begin + _PIECE + len(sought) - 1]).find(sought)
+        if found >= 0:
+            return begin + found
+    return -1
+
+
+def _folded(text: str) -> str:
+    """In lower case and of the same length, so that places stay places; a final sigma is any sigma, since a piece may end inside a word."""
+    lower = text.lower()
+    if len(lower) != len(text):
+        lower = "".join(character.lower()[0] for character in text)
+    return lower.replace("ς", "σ")

@@ -1,0 +1,137 @@
+"""The story line as a tree of plain data: pure functions. All text stays text (see components.tree).
+
+Decides how a part is drawn. What it says is in core.story.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from app.components.tree import Node, h
+from app.pages.explore.view import kept
+from app.pages.widgets.answers import CONFIDENCE, UNRELIABLE, shortened
+from app.pages.widgets.words import step_class
+from app.services import RunInView
+from app.session import Session
+from core.story import Story, StoryAnswer, StoryPart, ordinal, story_of, sure
+
+INVITATION = "Press Run: the agent chooses one chunk after another, and the way it went stands here as one line."
+RANKS = "Place of this chunk at each step, among those that could still be chosen; 1st is what the agent takes"
+_WIDTH, _HEIGHT = 44, 16
+
+
+def story(run: RunInView | None, session: Session) -> list[Node]:
+    """The line of the steps that are in view, and whole once their run has ended and was read."""
+    if run is None or (not session.cursor and run.trace.stopped is None):
+        return [h("p", {"class": "qx-empty"}, INVITATION)]
+    told = run.answer if session.cursor == len(run.trace.steps) else None
+    texts = run.documents.workspace
+    shown = story_of(kept(run.trace, session.cursor), lambda chunk_id: texts[chunk_id].text, run.gold, told, run.known_answer)
+    parts: list[Node] = [_asked(shown)]
+    parts += [_choice(part, shown.n_chunks, session.look) for part in shown.steps]
+    parts += [_missed(part) for part in shown.missed]
+    if shown.answer is not None:
+        parts.append(_answer(shown.answer))
+    if shown.end:
+        parts.append(_end(shown, run, session))
+    aloud = h("p", {"class": "qx-unseen"}, shown.sentence())
+    return [aloud, h("ol", {"class": "qx-story" + (" qx-story-long" if len(parts) > 8 else ""), "aria-label": "Story of the run"}, *parts)]
+
+
+def _asked(shown: Story) -> Node:
+    return h("li", {"class": "qx-asked"}, h("div", {"class": "qx-part"}, _head("Asked"), h("span", {"class": "qx-part-words", "dir": "auto"}, shown.query)))
+
+
+def _choice(part: StoryPart, n_chunks: int, look: int) -> Node:
+    assert part.step is not None
+    badge = h("span", {"class": "qx-badge"}, str(part.step))
+    notes = [" · yours"] * (part.chosen_by == "person") + [" · taken back"] * part.taken_back
+    shown = {"aria-current": "step"} if look == part.step else {}
+    button = h(
+        "button",
+        {"class": "qx-part", "data-act": "look", "data-arg": str(part.step), **shown},
+        _head(f"chunk {part.chunk_id:,}{''.join(notes)}", badge),
+        _words(part),
+        h("span", {"class": "qx-part-foot", "title": RANKS}, *_rise(part.ranks, n_chunks)),
+    )
+    return h("li", {"class": f"qx-told {step_class(part.step)}" + (" qx-on" if shown else "")}, button)
+
+
+def _missed(part: StoryPart) -> Node:
+    badge = h("span", {"class": "qx-badge qx-ask", "aria-hidden": "true"}, "?")
+    button = h(
+        "button",
+        {"class": "qx-part", "data-act": "open", "data-arg": str(part.chunk_id)},
+        _head(f"missed: {part.chunk_id:,}", badge),
+        _words(part),
+        h("span", {"class": "qx-part-foot", "title": RANKS}, _ranks(part.ranks)),
+    )
+    return h("li", {"class": "qx-told qx-miss"}, button)
+
+
+def _answer(told: StoryAnswer) -> Node:
+    kind = {"right": "qx-right", "wrong": "qx-wrong", "no answer": "qx-wrong", None: ""}[told.verdict]
+    sign = {"right": "✓", "wrong": "✗"}.get(told.verdict or "", "=" if told.text else "–")
+    foot: list[Node] = []
+    if told.text and told.confidence is not None:
+        foot.append(h("span", {"title": CONFIDENCE}, sure(told.confidence)))
+    if told.text and told.verdict is not None:
+        foot += [" · ", h("strong", None, told.verdict)]
+    if told.verdict not in (None, "right"):
+        foot.append(h("span", {"class": "qx-known-answer"}, f"known: {told.known}"))
+    words = h("span", {"class": "qx-part-words", "title": UNRELIABLE}, "No reliable answer")
+    if told.text:
+        words = h("span", {"class": "qx-part-answer", "dir": "auto"}, shortened(told.text))
+    inner = [_head("Answer", h("span", {"class": "qx-badge", "aria-hidden": "true"}, sign)), words, h("span", {"class": "qx-part-foot"}, *foot)]
+    if told.chunk_id is None:
+        return h("li", {"class": f"qx-ends {kind}"}, h("div", {"class": "qx-part"}, *inner))
+    return h("li", {"class": f"qx-ends {kind}"}, h("button", {"class": "qx-part", "data-act": "open", "data-arg": str(told.chunk_id)}, *inner))
+
+
+def _end(shown: Story, run: RunInView, session: Session) -> Node:
+    n = len(shown.steps)
+    tokens = sum(run.documents.workspace[part.chunk_id].n_tokens for part in shown.steps)
+    inner = [
+        _head("Stopped", h("span", {"class": "qx-stop-mark", "aria-hidden": "true"})),
+        h("span", {"class": "qx-part-words"}, shown.end),
+        h("span", {"class": "qx-part-foot"}, f"{n} chunk{'s' if n != 1 else ''}, {tokens:,} tokens"),
+    ]
+    if run.trace.n_looks == n:
+        return h("li", {"class": "qx-ends"}, h("div", {"class": "qx-part"}, *inner))
+    on = session.look == run.trace.n_looks
+    current = {"aria-current": "step"} if on else {}
+    button = h("button", {"class": "qx-part", "data-act": "look", "data-arg": str(run.trace.n_looks), **current}, *inner)
+    return h("li", {"class": "qx-ends" + (" qx-on" if on else "")}, button)
+
+
+def _head(words: str, sign: Node | None = None) -> Node:
+    return h("span", {"class": "qx-part-head"}, sign, h("span", None, words))
+
+
+def _words(part: StoryPart) -> Node:
+    mark = h("em", None, part.excerpt.mark) if part.excerpt.mark else None
+    return h("span", {"class": "qx-part-words qx-part-chunk", "dir": "auto"}, part.excerpt.before, mark, part.excerpt.after)
+
+
+def _rise(ranks: Sequence[int], n_chunks: int) -> list[Node]:
+    """From which place a chunk came up to be chosen."""
+    if not ranks:
+        return []
+    if len(ranks) == 1:
+        return [f"{'first' if ranks[0] == 1 else ordinal(ranks[0])} of {n_chunks:,}"]
+    return [_spark(ranks, n_chunks), _ranks(ranks)]
+
+
+def _ranks(ranks: Sequence[int]) -> Node:
+    """ "70th → 4th → 1st"; of a longer way, its ends."""
+    shown = [ordinal(rank) for rank in (ranks if len(ranks) <= 3 else (ranks[0], ranks[-1]))]
+    return h("span", None, *(f"{words} → " for words in shown[:-1]), h("strong", None, shown[-1])) if shown else h("span", None)
+
+
+def _spark(ranks: Sequence[int], n_chunks: int) -> Node:
+    """The way as a line, the best place on top, on a scale of logarithms."""
+    depth = math.log(max(8, n_chunks / 8, *ranks))
+    points = [(3 + i * (_WIDTH - 6) / (len(ranks) - 1), 3 + (_HEIGHT - 6) * math.log(rank) / depth) for i, rank in enumerate(ranks)]
+    line = "M" + " L".join(f"{x:.1f} {y:.1f}" for x, y in points)
+    return h("svg", {"class": "qx-spark", "viewBox": f"0 0 {_WIDTH} {_HEIGHT}", "aria-hidden": "true"}, h("path", {"d": line}))

@@ -1,0 +1,726 @@
+"""The Explore tab: which component starts which action, and what is shown then."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Generator, Iterator
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import gradio as gr
+
+from app.components.page import NO_RUN
+from app.components.strip import strip_loading, strip_value
+from app.components.tree import Node, clicked, packs
+from app.jobs import Finished, stream
+from app.language_models import new_token
+from app.pages.compare.actions import FromExplore
+from app.pages.evaluate.actions import Episode, Evaluations, open_episode
+from app.pages.experiments.actions import Experiments
+from app.pages.experiments.view import sharing
+from app.pages.explore import diagnosis as diagnosis_view
+from app.pages.explore import opening
+from app.pages.explore import story as story_view
+from app.pages.explore import view as present
+from app.pages.explore.actions import RUNS_AT_ONCE, Explorer
+from app.pages.explore.layout import MAX_BUDGET, ExploreLayout
+from app.pages.explore.strip_source import RunStrip
+from app.pages.widgets import answers as answer_view
+from app.pages.widgets.figures import drawn
+from app.pages.widgets.notices import notice, passing, preparing, progress
+from app.pages.widgets.trail import gold_trail
+from app.pages.widgets.words import figure_title
+from app.services import RunInView, Services
+from app.session import Session
+from app.visitors import KEY_SCRIPT, newcomer, owner_of, owner_of_user
+from core.config import EpisodeConfig
+from core.encode.checkpoint import CheckpointSpec
+from core.errors import BadRequest, UserError
+from core.figures import Drawing, best_q_figure, distribution_figure, parts_figure
+from core.log import new_run_id
+from core.opening import OpenProgress, Progress
+from core.sparc.retriever import SPARC
+from core.tasks.samples import list_samples
+from core.tiles import MODES
+
+Update = dict[Any, Any]
+
+
+def read_controls(values: tuple[Any, ...]) -> tuple[str, EpisodeConfig]:
+    """(query, config) out of the controls' values. Raises BadRequest with the sentence to show."""
+    query, budget, temperature, stops, threshold, seed, beam, positions, top_k, reviews, review = values
+    if None in (budget, temperature, threshold, seed, beam, review):
+        raise BadRequest("a setting is empty; give budget, temperature, threshold, seed, beam and review a number each")
+    return str(query or ""), EpisodeConfig(
+        step_budget=int(budget),
+        temperature=float(temperature),
+        stop_threshold=float(threshold) if stops else None,
+        review_threshold=float(review) if reviews else None,
+        seed=int(seed),
+        beam_width=int(beam),
+        top_k_actions=None if top_k is None else int(top_k),
+        use_positions=bool(positions),
+    )
+
+
+class ExploreTab(ExploreLayout):
+    """Built once; handlers are methods."""
+
+    def __init__(self, services: Services, evaluations: Evaluations) -> None:
+        super().__init__(services, self._find_strip)
+        self.services, self.evaluations = services, evaluations
+        self.explorer, self.experiments = Explorer(services), Experiments(services)
+        self._wanted_openings: set[str] = set()
+        """Documents that are being opened for pages that still wait for them."""
+        self.session = gr.State(Session(owner=newcomer(services.settings)), delete_callback=self.explorer.leave)
+        self.wanted: gr.State = gr.State(None)
+        """What another tab asks to see here: ("agent", name, number), ("run", run id, number), ("continue", run id, steps kept, number) or
+        ("episode", evaluation id, row, number) or ("chunk", chunk id, number). And ("forbid", chunk id, number), what a step's card asks for.
+
+        The number tells requests apart.
+        """
+        self.to_compare: gr.State = gr.State(None)
+        """A FromExplore when the run in view is to be compared."""
+        self.to_sparc: gr.State = gr.State(None)
+        """(run id, number) when the run of the page's address is one of SPARC."""
+        self.ended: gr.State = gr.State(None)
+        """(token, number) of a run that has ended and whose evidence is still to be read."""
+        self.read: gr.State = gr.State(("", ""))
+        """(token, why there is no answer or nothing) of the run that was read."""
+        self.looked: gr.State = gr.State("")
+        """Token of the run that was looked into."""
+        self._packed = {component for component in vars(self).values() if isinstance(component, gr.HTML)} - {self.page, self.near}
+        self._wire()
+
+    def _wire(self) -> None:
+        panels = [
+            *(self.session, self.page, self.header, self.opening_progress, self.known, self.status, self.notice, self.standing, self.strip),
+            *(self.line, self.story, self.diagnosis, self.reading_view, self.chunker, self.max_tokens),
+            *(self.steps, self.reading, self.decision, self.best, self.distribution_title, self.distribution, self.parts_card, self.parts),
+            *(self.evidence, self.back, self.reset, self.cancel, self.run, self.step, self.agent, self.near, self.figures, self.reading_notice),
+            *(self.open_sample, self.open_files, self.open_pasted, self.open_generated, *self.controls.list()),
+            *(self.answer, self.cite, self.cited, self.trail_card, self.trail, self.to_compare, self.to_sparc, self.ended),
+            *(self.wanted, self.sharing, self.read),
+        ]
+        controls, session = self.controls.list(), self.session
+        private = {"outputs": panels, "api_visibility": "private", "show_progress": "hidden"}
+        opens = {**private, "concurrency_id": "open", "concurrency_limit": 2}
+        runs = {**private, "concurrency_id": "agent", "concurrency_limit": RUNS_AT_ONCE, "trigger_mode": "multiple"}
+        chunking = [self.agent, self.chunker, self.max_tokens]
+
+        def closes(button: gr.Button) -> gr.events.Dependency:
+            hides = {"outputs": self.change_panel, "api_visibility": "private", "show_progress": "hidden"}
+            return button.click(lambda: gr.Column(visible=False), None, **hides)
+
+        closes(self.keep)
+        slow = [  # an open panel would lie over progress, Cancel and errors
+            closes(self.open_sample).then(self._sends(self._open_sample), [session, self.sample, *chunking], **opens),
+            closes(self.open_files).then(self._sends(self._open_files), [session, self.files, *chunking], **opens),
+            closes(self.open_pasted).then(self._sends(self._open_pasted), [session, self.pasted, *chunking], **opens),
+            closes(self.open_generated).then(self._sends(self._open_generated), [session, self.length, *chunking], **opens),
+            self.agent.input(self._sends(self._on_agent), [session, self.agent, *controls], **opens),
+            self.run.click(self._sends(self._run), [session, *controls], **runs),
+            self.controls.query.submit(self._sends(self._run), [session, *controls], **runs),
+            self.step.click(self._sends(self._step), [session, *controls], **runs),
+            self.standing.select(self._sends(self._on_standing), [session, *controls], **runs),
+            self.reading.select(self._sends(self._on_reading), [session, *controls], **runs),
+            self.wanted.change(self._sends(self._on_wanted), [session, self.wanted, *controls], **runs),
+        ]
+        asks = {**private, "concurrency_id": "cite", "concurrency_limit": 4}
+        slow.append(self.cite.click(self._sends(self._cite), [session, *controls], **asks))
+        reads = {**private, "outputs": self.read, "concurrency_id": "answer", "concurrency_limit": 1}
+        slow.append(self.ended.change(self._read, [session, self.ended], **reads))
+        slow[-1].success(self._sends(self._show_answer), [session, self.read], **{**runs, "outputs": [self.answer, self.story, self.evidence, self.cite]})
+        looks_into = {"outputs": self.looked, "concurrency_id": "diagnosis", "concurrency_limit": 1, "api_visibility": "private", "show_progress": "hidden"}
+        slow.append(self.read.change(self._diagnose, [session, self.read], **looks_into))
+        shown = slow[-1].success(self._sends(self._show_diagnosis), [session, self.looked], **{**runs, "outputs": self.diagnosis})
+        slow.append(shown.then(self._try_trained, [session, self.looked], **looks_into))
+        slow[-1].success(self._sends(self._show_diagnosis), [session, self.looked], **{**runs, "outputs": self.diagnosis})
+        cancelled = self.cancel.click(self._sends(self._cancelled), [session, *controls], cancels=slow, **private)
+        cancelled.then(self._sends(self._settled), session, panels, api_visibility="private", show_progress="hidden")
+        self.back.click(self._sends(self._back), [session, *controls], **runs)
+        self.reset.click(self._sends(self._reset), [session, *controls], **runs)
+        for panel in (self.status, self.sharing):
+            panel.select(self._sends(self._on_share), session, **{**private, "outputs": self.sharing})
+        for panel in (self.story, self.diagnosis, self.steps, self.answer, self.cited, self.evidence, self.trail, self.reading_view, self.line):
+            panel.select(self._sends(self._on_tree), [session, *controls], **private)
+        self.near.select(self._sends(self._on_near), session, **private)
+        for event in (self.strip.select, self.strip.look):
+            event(self._sends(self._on_strip), [session, *controls], **private)
+        for event in (self.find.submit, self.find_next.click):
+            event(self._sends(self._find), [session, self.find], **private)
+        self.change.click(lambda: gr.Column(visible=True), None, self.change_panel, api_visibility="private", show_progress="hidden")
+        self.known.select(self._on_known, session, self.controls.query, api_visibility="private", show_progress="hidden")
+        for switch, slider in ((self.controls.stops, self.controls.threshold), (self.controls.reviews, self.controls.review)):
+            switch.input(lambda on: gr.Slider(interactive=on), switch, slider, api_visibility="private", show_progress="hidden")
+        gr.on(
+            [control.change for control in controls],
+            self._sends(self._on_controls),
+            [session, *controls],
+            [self.standing, self.line],
+            api_visibility="private",
+            show_progress="hidden",
+            trigger_mode="always_last",
+        )
+        self._panels = panels
+
+    def on_load(self, blocks: gr.Blocks) -> None:
+        """What a visitor meets. Not in line behind those who open long documents."""
+        blocks.load(
+            self._sends(self._load),
+            [self.session, self.visitor_key],
+            self._panels,
+            js=KEY_SCRIPT if self.services.settings.public else None,
+            api_visibility="private",
+            show_progress="hidden",
+            concurrency_id="load",
+            concurrency_limit=4,
+        )
+
+    def _sends(self, handler: Callable[..., Any]) -> Callable[..., Any]:
+        """The handler with trees and strip packed into strings on their way out (see components.tree)."""
+        return packs(handler, self._packed)
+
+    # Handlers; each returns or yields updates by component
+
+    def _load(self, session: Session, key: str | None, request: gr.Request, profile: gr.OAuthProfile | None) -> Iterator[Update]:
+        name = request.username or (profile.username if profile else None)
+        try:
+            owner = owner_of_user(self.services.settings, name) if name else owner_of(self.services.settings, key or "")
+        except UserError as error:
+            yield {self.notice: passing(str(error))}
+            return
+        session = replace(session, owner=owner, llm=new_token())
+        run_id = str(request.query_params.get("run", ""))[:64]
+        refused: list[Node] = []
+        yield {self.session: session, self.strip: strip_loading("A document is being opened…")}
+        if run_id:
+            if self._method_of(run_id, owner) == SPARC:
+                yield {self.to_sparc: (run_id, new_run_id())}
+            for update in self._attaching(session, run_id):
+                yield update
+                if self.header in update:  # open
+                    return
+                refused = update.get(self.notice) or refused
+        sample = list_samples()[0]
+        refused = refused or passing(self.services.log_notice)
+        for update in self._opening(session, lambda report: opening.open_sample(self.explorer, session, sample.key, self.services.default_checkpoint, report)):
+            yield update | ({self.notice: refused} if refused else {})
+
+    def _method_of(self, run_id: str, owner: str | None) -> str:
+        """Of a logged run; empty for one that can't be opened, which attaching says."""
+        try:
+            return self.services.method_of(run_id, owner)
+        except UserError:
+            return ""
+
+    def _attaching(self, session: Session, run_id: str, kept: int | None = None) -> Iterator[Update]:
+        """A logged run with its documents, and the controls as they were; with `kept`, as Back leaves it after that many steps."""
+
+        def work(report: Progress) -> Session:
+            attached = replace(self.explorer.attach(run_id, report, session.owner), llm=session.llm)
+            while kept is not None and attached.cursor > kept:
+                attached = self.explorer.back(attached)
+            return attached
+
+        for update in self._opening(session, work):
+            yield {**update, **self._attached(update[self.session])} if self.header in update else update
+
+    def _attached(self, session: Session) -> Update:
+        """The controls as they were for the run in view."""
+        run = self.services.runs.get(session.run)
+        assert run is not None
+        query, config = run.trace.started.query, run.config
+        shown = {**self._view(session, query, config), **self._figures(run, session)}
+        told = {} if run.trace.stopped is None else {self.read: (run.token, "")}  # what it lacks is looked into again
+        return {**shown, **self._control_values(run.spec, config), self.controls.query: query, **told}
+
+    def _open_sample(self, session: Session, key: str, agent: str, chunker: str, max_tokens: float | None) -> Iterator[Update]:
+        own = replace(session, agent_chosen=False)  # a sample comes with the agent that it was written for
+        yield from self._opening(session, lambda report: opening.open_sample(self.explorer, own, key, agent, report, chunker, max_tokens))
+
+    def _open_files(self, session: Session, paths: list[str] | None, agent: str, chunker: str, max_tokens: float | None) -> Iterator[Update]:
+        files = [Path(path) for path in paths or []]
+        yield from self._opening(session, lambda report: opening.open_files(self.explorer, session, files, agent, report, chunker, max_tokens))
+
+    def _open_pasted(self, session: Session, text: str, agent: str, chunker: str, max_tokens: float | None) -> Iterator[Update]:
+        yield from self._opening(session, lambda report: opening.open_pasted(self.explorer, session, text, agent, report, chunker, max_tokens))
+
+    def _open_generated(self, session: Session, length: int, agent: str, chunker: str, max_tokens: float | None) -> Iterator[Update]:
+        yield from self._opening(session, lambda report: opening.open_generated(self.explorer, session, length, agent, report, chunker, max_tokens))
+
+    def _opening(self, session: Session, work: Callable[[Progress], Session]) -> Iterator[Update]:
+        """Progress while `work` opens documents, then the fresh page. What was open stays when it fails or is cancelled."""
+        settled = {self.session: replace(session, opening=""), self.opening_progress: [], **self._busy(False)}
+        token = new_run_id()
+        self._wanted_openings.add(token)
+        try:
+            yield {self.session: replace(session, opening=token), self.opening_progress: preparing(), self.notice: [], **self._busy(True)}
+            with closing(stream(work)) as items:
+                for item in items:
+                    if token not in self._wanted_openings:
+                        yield {self.opening_progress: [], **self._busy(False)}  # what comes late must not undo what Cancel has shown
+                    elif isinstance(item, Finished):
+                        yield {**self._opened(item.result), **self._busy(False)}
+                    else:
+                        yield {self.opening_progress: progress(item)}
+        except UserError as error:
+            yield {**settled, self.notice: passing(str(error))}
+        except Exception:
+            logging.getLogger(__name__).exception("documents could not be opened")
+            yield {**settled, self.notice: passing("something failed while opening; what was open is still there, and the server's log says why")}
+        finally:
+            self._wanted_openings.discard(token)
+
+    def _busy(self, opening_documents: bool) -> Update:
+        """Nothing runs over documents that are about to be replaced."""
+        ready = gr.update(interactive=not opening_documents)
+        opens = (self.open_sample, self.open_files, self.open_pasted, self.open_generated)
+        return {self.cancel: gr.update(interactive=opening_documents), self.run: ready, self.step: ready, **dict.fromkeys(opens, ready)}
+
+    def _opened(self, session: Session) -> Update:
+        """Everything that changes with the documents: known questions, controls at the agent's defaults, empty views."""
+        documents = self.explorer.documents(session)
+        spec = self.services.served(documents.agent.spec)
+        query = max(documents.questions, key=lambda known: known.hops).question if documents.questions else ""  # the first of the most hops
+        config = self.explorer.usual_config(documents)
+        return {
+            **self._view(session, query, config),
+            **self._figures(None, session),
+            **self._control_values(spec, config),
+            self.page: NO_RUN,
+            self.controls.query: query,
+            self.known: present.known_questions(documents.questions),
+            self.chunker: "",
+            self.max_tokens: None,
+            self.opening_progress: [],
+            self.agent: self.agents(spec),
+        }
+
+    def agents(self, spec: CheckpointSpec | None = None) -> gr.Dropdown:
+        """The agents that there are now; without a spec, the one that is chosen stays."""
+        chosen = {} if spec is None else {"value": spec.name, "info": present.agent_note(spec)}
+        return gr.Dropdown(list(self.services.checkpoints), **chosen)
+
+    def _control_values(self, spec: CheckpointSpec, config: EpisodeConfig) -> Update:
+        lo, hi = spec.q_range or (-1.0, 1.0)
+        controls = self.controls
+        usual = spec.stop_threshold if spec.stop_threshold is not None else round((lo + hi) / 2, 2)
+        threshold = usual if config.stop_threshold is None else config.stop_threshold
+        review = next((value for value in (config.review_threshold, spec.review_threshold) if value is not None), round(threshold / 2, 2))
+        return {
+            controls.budget: min(config.step_budget, MAX_BUDGET),  # a run from elsewhere may have had more than the slider offers
+            controls.temperature: gr.Slider(0, round(10 * spec.shown_temperature, 3), value=config.temperature, step=spec.shown_temperature / 20),
+            controls.threshold: gr.Slider(lo, hi, value=threshold, step=round((hi - lo) / 200, 4), interactive=config.stop_threshold is not None),
+            controls.stops: config.stop_threshold is not None,
+            controls.seed: config.seed,
+            controls.beam: config.beam_width,
+            controls.top_k: config.top_k_actions,
+            controls.positions: gr.Checkbox(config.use_positions, interactive=spec.position_kind != "none"),
+            controls.reviews: config.review_threshold is not None,
+            controls.review: gr.Slider(lo, hi, value=review, step=round((hi - lo) / 200, 4), interactive=config.review_threshold is not None),
+        }
+
+    def _on_agent(self, session: Session, agent: str, *controls: Any) -> Iterator[Update]:
+        """Another agent was chosen, or the list was only passed with the Tab key: that must not cost the run in view."""
+        documents = self.services.corpora.get(session.corpus)
+        if documents is not None and documents.agent.spec.name == agent:
+            yield {}
+        else:
+            yield from self._change_agent(session, agent, *controls)
+
+    def _change_agent(self, session: Session, agent: str, *controls: Any) -> Iterator[Update]:
+        query = str(controls[0] or "")
+
+        def work(report: Progress) -> Session:
+            return self.explorer.change_agent(session, agent, report)
+
+        for update in self._opening(session, work):
+            if self.controls.query in update:
+                update[self.controls.query] = query
+            yield update
+
+    def _on_wanted(self, session: Session, wanted: object, *controls: Any) -> Iterator[Update]:
+        match wanted:
+            case ("agent", str(name), _):
+                yield from self._change_agent(session, name, *controls)
+            case ("episode", str(evaluation_id), int(position), _):
+                yield from self._show_episode(session, evaluation_id, position)
+            case ("run", str(run_id), _):
+                yield from self._taking_over(session, run_id, None)
+            case ("forbid", int(chunk_id), _):
+                yield from self._acting(session, controls, lambda query, config: self.explorer.forbid(session, query, config, chunk_id))
+            case ("take", int(chunk_id), _):
+                yield from self._remedied(controls, lambda at: {"budget": max(int(at), session.cursor + 1)}, session, chunk_id)
+            case ("longer", int(steps), _) if 1 <= steps <= MAX_BUDGET:
+                yield from self._remedied(controls, lambda _: {"budget": steps, "stops": False, "reviews": False}, session)
+            case ("keep", int(), _):
+                yield from self._remedied(controls, lambda _: {"reviews": False}, session)
+            case ("chunk", int(chunk_id), _):
+                yield self._navigated(session, controls, "open", str(chunk_id))
+            case ("continue", str(run_id), int(kept), _):
+                yield from self._taking_over(session, run_id, kept)
+
+    def _remedied(
+        self, controls: tuple[Any, ...], changed: Callable[[float], dict[str, Any]], session: Session, chunk_id: int | None = None
+    ) -> Iterator[Update]:
+        """Runs with other settings, which the controls show from then on; with `chunk_id`, takes that chunk as the next."""
+        values = dict(zip(vars(self.controls), controls, strict=True))
+        changes = changed(values["budget"] or 1)
+        values |= changes
+        yield {getattr(self.controls, name): value for name, value in changes.items()}
+        if chunk_id is not None:
+            yield from self._acting(session, tuple(values.values()), lambda query, config: self.explorer.take(session, query, config, chunk_id))
+            return
+        fresh = self.explorer.reset(session)
+        yield from self._acting(fresh, tuple(values.values()), lambda query, config: self.explorer.advance(fresh, query, config, None))
+
+    def _taking_over(self, session: Session, run_id: str, kept: int | None) -> Iterator[Update]:
+        """A logged run in the place of what is in view."""
+        for update in self._attaching(session, run_id, kept):
+            if self.header in update and update[self.session].run != session.run:  # open
+                self.explorer.leave(session)
+            yield update
+
+    def _show_episode(self, session: Session, evaluation_id: str, position: int) -> Iterator[Update]:
+        """The example of an evaluation's row, opened and run as it was, with the agent's own threshold."""
+        found: list[Episode] = []
+
+        def work(report: Progress) -> Session:
+            report(OpenProgress("reading", 0, 1))
+            found.append(self.evaluations.episode(evaluation_id, position, session.owner))
+            return open_episode(self.explorer, session, found[0], report)
+
+        for update in self._opening(session, work):
+            session = update.get(self.session, session)
+            yield update
+        if not found or self.explorer.services.corpora.get(session.corpus) is None or session.opening:
+            return
+        query, config = found[0].example.question, found[0].config
+        spec = self.explorer.documents(session).agent.spec
+        yield self._control_values(spec, config)
+        threshold, review = config.stop_threshold, config.review_threshold
+        values = (query, config.step_budget, config.temperature, threshold is not None, threshold or 0.0, config.seed, config.beam_width)
+        run = (*values, config.use_positions, config.top_k_actions, review is not None, review or 0.0)
+        yield from self._acting(session, run, lambda query, config: self.explorer.advance(session, query, config, None))
+
+    def _run(self, session: Session, *controls: Any) -> Iterator[Update]:
+        yield from self._acting(session, controls, lambda query, config: self.explorer.advance(session, query, config, None))
+
+    def _step(self, session: Session, *controls: Any) -> Update:
+        """In one piece: to send a piece takes as long as to choose a chunk."""
+        shown: Update = {}
+        for update in self._acting(session, controls, lambda query, config: self.explorer.advance(session, query, config, 1)):
+            shown |= update
+        return shown
+
+    def _acting(
+        self, session: Session, controls: tuple[Any, ...], action: Callable[[str, EpisodeConfig], Generator[Session]], notice: gr.HTML | None = None
+    ) -> Iterator[Update]:
+        """A view per event of a run, the figures once it pauses or ends.
+
+        An error becomes a sentence in `notice`, beside the buttons by default, and changes nothing else.
+        """
+        if session.opening:
+            yield {notice or self.notice: passing("a document is being opened; wait until it is there, or cancel")}
+            return
+        try:
+            query, config = read_controls(controls)
+            with closing(action(query, config)) as sessions:  # a visitor who cancels or leaves closes the run at once
+                for session in sessions:
+                    yield {**self._view(session, query, config), self.cancel: gr.update(interactive=True)}
+            run = self.explorer.run_of(session)
+            yield {**self._figures(run, session), **self._to_read(run), self.cancel: gr.update(interactive=False)}
+            self.services.log.flush()
+        except UserError as error:
+            yield {notice or self.notice: passing(str(error)), self.cancel: gr.update(interactive=False)}
+
+    def _to_read(self, run: RunInView | None) -> Update:
+        """Asks for the answer that a run ends in; nothing while a run goes on, or was read before."""
+        if run is None or run.trace.stopped is None or run.answer is not None:
+            return {}
+        return {self.answer: answer_view.working(), self.ended: (run.token, new_run_id())}
+
+    def _read(self, session: Session, ended: tuple[str, str]) -> tuple[str, str]:
+        """Has the evidence of a run read, which takes a moment: not in the line of those who step."""
+        run = self.explorer.run_of(replace(session, run=ended[0]))
+        try:
+            if run is not None:
+                self.services.answer(run)
+        except UserError as error:
+            return ended[0], f"no answer was read: {error}"
+        return ended[0], ""
+
+    def _show_answer(self, session: Session, read: tuple[str, str]) -> Update:
+        """The answer, unless another run is in view by now. In the line of those who step, so that nothing of the page overtakes it."""
+        run, (token, error) = self.explorer.run_of(session), read
+        if run is None or run.token != token:
+            return {}
+        if error:
+            return {self.answer: notice(error)}
+        told = present.told(run, session)
+        return {
+            self.answer: answer_view.answer(told, run.evidence_texts(), run.known_answer),
+            self.story: story_view.story(run, session),
+            self.evidence: present.evidence(run, session),
+            self.cite: gr.update(visible=told is not None),
+        }
+
+    def _diagnose(self, session: Session, read: tuple[str, str]) -> str:
+        """Looks into a run that lacks support: runs of its own, so beside the line of those who step."""
+        run = self.explorer.run_of(replace(session, run=read[0]))
+        if run is not None:
+            self.services.diagnose(run)
+        return read[0]
+
+    def _try_trained(self, session: Session, token: str) -> str:
+        run = self.explorer.run_of(replace(session, run=token))
+        if run is not None:
+            self.services.try_trained(run)
+        return token
+
+    def _show_diagnosis(self, session: Session, token: str) -> Update:
+        run = self.explorer.run_of(session)
+        return {} if run is None or run.token != token else {self.diagnosis: diagnosis_view.diagnosis(run, session)}
+
+    def _cite(self, session: Session, *_: Any) -> Iterator[Update]:
+        """A language model's answer as it is written. Without a model, or when none comes, a sentence in its place."""
+        run, llm = self.explorer.run_of(session), self.services.language_models.get(session)
+        if run is None or run.trace.stopped is None:
+            return
+        if llm is None:
+            words = "no language model is set; give one in the SPARC tab, under Language model"
+            yield {self.cited: [*notice(words, "info"), *answer_view.cited(run.cited)]}
+            return
+
+        def work(report: Callable[[str], None]) -> RunInView:
+            return self.services.cite(run, llm, report)
+
+        yield {self.cited: answer_view.asking(llm.name), self.cancel: gr.update(interactive=True)}
+        try:
+            with closing(stream(work)) as items:
+                for item in items:
+                    written = answer_view.cited(item.result.cited) if isinstance(item, Finished) else answer_view.asking(llm.name, item)
+                    yield {self.cited: written}
+            yield {self.cancel: gr.update(interactive=False)}
+        except UserError as error:
+            yield {self.cited: [*notice(f"no answer came: {error}"), *answer_view.cited(run.cited)], self.cancel: gr.update(interactive=False)}
+        except Exception:
+            logging.getLogger(__name__).exception("a language model could not be asked")
+            words = "something failed while asking; what was there by then is kept, and the server's log says why"
+            yield {self.cited: [*notice(words), *answer_view.cited(run.cited)], self.cancel: gr.update(interactive=False)}
+
+    def _back(self, session: Session, *controls: Any) -> Update:
+        return self._shown(self.explorer.back(session), controls)
+
+    def _reset(self, session: Session, *controls: Any) -> Update:
+        return {**self._shown(self.explorer.reset(session), controls), self.page: NO_RUN}
+
+    def _cancelled(self, session: Session, *controls: Any) -> Update:
+        words = passing("Cancelled; what was done so far is kept.", "info")
+        update = {self.opening_progress: [], self.notice: words, **self._busy(False)}
+        self._wanted_openings.discard(session.opening)
+        session = replace(session, opening="")
+        return {**self._shown(session, controls), **update} if session.corpus else {**update, self.session: session}
+
+    def _settled(self, session: Session) -> Update:
+        """Once more what Cancel has shown: the page may have shown it before something that the cancelled event had sent earlier."""
+        return {} if session.opening else {self.opening_progress: [], **self._busy(False)}
+
+    def _on_tree(self, session: Session, event: gr.EventData, *controls: Any) -> Update:
+        run, (action, argument) = self.explorer.run_of(session), clicked(event)
+        if action in ("forbid", "take", "longer", "keep") and argument.isdecimal():
+            return {self.wanted: (action, int(argument), new_run_id())}
+        if action == "agent":
+            return {self.wanted: ("agent", argument, new_run_id())}
+        if action == "reads":
+            return self._reading_only(replace(session, reads="evidence" if argument == "evidence" else "text"))
+        if action == "compare" and run is not None:
+            return {self.to_compare: FromExplore(session.corpus, run.trace.started.query, run.config, new_run_id())}
+        return self._navigated(session, controls, action, argument)
+
+    def _on_share(self, session: Session, event: gr.EventData, request: gr.Request) -> Update:
+        """Where the run in view is found from now on; in public mode for others, too, once its owner has said so again."""
+        run, (action, argument) = self.explorer.run_of(session), clicked(event)
+        if run is None or action not in ("share", "share-now"):
+            return {self.sharing: []}
+        try:
+            if action == "share-now" and argument == run.run_id:
+                self.experiments.share(run.run_id, session.owner)
+            shared = run.others or not self.services.settings.public or self.experiments.run(run.run_id, session.owner).shared
+        except UserError as error:
+            return {self.sharing: notice(str(error))}
+        return {self.sharing: sharing(run.run_id, str(request.headers.get("origin", "")), asks=not shared)}
+
+    def _on_reading(self, session: Session, event: gr.EventData, *controls: Any) -> Iterator[Update]:
+        action, argument = clicked(event)
+        if action in ("force", "forbid") and argument.isdecimal():
+            chosen = self.explorer.force if action == "force" else self.explorer.forbid
+            yield from self._acting(session, controls, lambda query, config: chosen(session, query, config, int(argument)), self.reading_notice)
+        else:
+            yield self._navigated(session, controls, action, argument)
+
+    def _on_standing(self, session: Session, event: gr.EventData, *controls: Any) -> Iterator[Update]:
+        action, argument = clicked(event)
+        if action == "again":
+            fresh = self.explorer.reset(session)
+            yield from self._acting(fresh, controls, lambda query, config: self.explorer.advance(fresh, query, config, None))
+        else:
+            yield self._navigated(session, controls, action, argument)
+
+    def _on_strip(self, session: Session, event: gr.EventData, *controls: Any) -> Update:
+        data = event._data if isinstance(event._data, dict) else {}
+        if "look" in data:
+            return self._navigated(session, controls, "look", str(data["look"]))
+        return self._navigated(session, controls, "open", str(data.get("chunk_id")))
+
+    def _navigated(self, session: Session, controls: tuple[Any, ...], action: str, argument: str) -> Update:
+        """Looking around: no run goes on. Arguments come from a browser: out of bounds, nothing happens."""
+        documents, run = self.services.corpora.get(session.corpus), self.explorer.run_of(session)
+        if documents is None or not argument.isdecimal():
+            return {}
+        value = int(argument)
+        if action in ("look", "fold") and run is not None and 1 <= value <= run.trace.n_looks:
+            step = run.trace.steps[value - 1] if value <= len(run.trace.steps) else None
+            chunk_id = step.chunk_id if step else session.chunk_id
+            return self._shown(replace(session, look=value, chunk_id=chunk_id, anchor=None), controls)
+        if action == "why" and run is not None and 1 < value <= session.cursor:
+            shown = self._navigated(session, controls, "look", argument)
+            return {**shown, self.steps: present.steps(run, shown[self.session], self.explorer.without_each(run, value))}
+        if value < len(documents.corpus):
+            if action == "open":
+                return self._reading_only(replace(session, chunk_id=value, anchor=None, reads="text"))
+            if action == "page":
+                return self._reading_only(replace(session, anchor=value, reads="text"))
+            if action == "allow":
+                return self._shown(self.explorer.allow(session, value), controls)
+        return {}
+
+    def _find(self, session: Session, wanted: str) -> Update:
+        try:
+            chunk_id, words = opening.find_chunk(self.explorer.documents(session).workspace, wanted or "", session.chunk_id)
+        except UserError as error:
+            return {self.reading_notice: notice(str(error))}
+        return {**self._reading_only(replace(session, chunk_id=chunk_id, anchor=None, reads="text")), self.reading_notice: notice(words, "info")}
+
+    def _on_controls(self, session: Session, *controls: Any) -> Update:
+        try:
+            query, config = read_controls(controls)
+        except UserError as error:
+            return {self.standing: notice(str(error))}
+        return {self.standing: present.standing(self.explorer.run_of(session), session, config, query), **self._line(session, config)}
+
+    def _line(self, session: Session, config: EpisodeConfig | None) -> Update:
+        """What is set, as long as it can be told."""
+        documents = self.services.corpora.get(session.corpus)
+        if documents is None or config is None:
+            return {}
+        return {self.line: present.settings_line(documents.agent.spec, config, documents.trained)}
+
+    def _on_known(self, session: Session, event: gr.EventData) -> Any:
+        """A known question is filled in. Arguments come from a browser: out of bounds, nothing happens."""
+        documents, (_, argument) = self.services.corpora.get(session.corpus), clicked(event)
+        if documents is None or not argument.isdecimal() or int(argument) >= len(documents.questions):
+            return gr.skip()
+        return documents.questions[int(argument)].question
+
+    # Views
+
+    def _shown(self, session: Session, controls: tuple[Any, ...]) -> Update:
+        try:
+            query, config = read_controls(controls)
+        except UserError:
+            query, config = str(controls[0] or ""), None
+        return {**self._view(session, query, config), **self._figures(self.explorer.run_of(session), session)}
+
+    def _reading_only(self, session: Session) -> Update:
+        documents, run = self.services.corpora.get(session.corpus), self.explorer.run_of(session)
+        shown = {self.reading: present.reading(documents, run, session), self.reading_view: present.reading_views(session)}
+        return {self.session: session, **shown, self.reading_notice: []}
+
+    def _view(self, session: Session, query: str, config: EpisodeConfig | None) -> Update:
+        """Every panel for a session."""
+        documents, run = self.services.corpora.get(session.corpus), self.explorer.run_of(session)
+        return {
+            self.session: session,
+            self.page: run.run_id if run else None,
+            self.header: present.document_header(documents),
+            self.status: present.standing_at(run, session),
+            self.sharing: [],
+            self.notice: [],
+            self.reading_notice: [],
+            self.standing: present.standing(run, session, config, query),
+            self.strip: _strip(run, session),
+            self.story: story_view.story(run, session),
+            self.diagnosis: diagnosis_view.diagnosis(run, session),
+            self.steps: present.steps(run, session),
+            self.reading: present.reading(documents, run, session),
+            self.reading_view: present.reading_views(session),
+            self.answer: [] if run is None else answer_view.answer(present.told(run, session), run.evidence_texts(), run.known_answer),
+            self.cite: gr.update(visible=present.told(run, session) is not None),
+            self.cited: answer_view.cited(present.cited(run, session)),
+            self.evidence: present.evidence(run, session),
+            self.back: gr.update(interactive=session.cursor > 0),
+            self.reset: gr.update(interactive=run is not None),
+            **self._line(session, config),
+        }
+
+    def _figures(self, run: RunInView | None, session: Session) -> Update:
+        if run is None or not run.trace.n_looks:
+            return {self.figures: gr.update(visible=False), self.near: ""}
+        if not session.draws:
+            return {self.figures: gr.update(visible=False), self.near: run.token}
+        look = session.look
+        has_parts = any(step.content_q is not None for step in run.trace.steps)
+        return {
+            self.figures: gr.update(visible=True),
+            self.near: "",
+            self.decision: figure_title("Best Q per step and the threshold", present.decision(run.trace, session.cursor)),
+            self.best: drawn(lambda: best_q_figure(run.trace)),
+            self.trail_card: gr.update(visible=bool(run.gold)),
+            self.trail: gold_trail(present.kept(run.trace, session.cursor), run.gold),
+            self.distribution_title: figure_title(f"Distribution of Q at step {look}", "chunks that could be chosen, log scale"),
+            self.distribution: drawn(lambda: _distribution(run, look)),
+            self.parts_card: gr.update(visible=has_parts),
+            self.parts: drawn(lambda: parts_figure(run.trace)) if has_parts else None,
+        }
+
+    def _on_near(self, session: Session) -> Update:
+        session = replace(session, draws=True)
+        return {self.session: session, **self._figures(self.explorer.run_of(session), session)}
+
+    def _find_strip(self, token: str) -> RunStrip | None:
+        run = self.services.runs.get(token)
+        return None if run is None else RunStrip(run)
+
+
+def _distribution(run: RunInView, look: int) -> Drawing:
+    values = run.q_values(look).copy()
+    values[list(run.unavailable(look))] = float("nan")
+    return distribution_figure(values[values == values], run.config.stop_threshold)
+
+
+def _strip(run: RunInView | None, session: Session) -> dict[str, Any] | None:
+    """The strip's value for the steps that the cursor keeps."""
+    if run is None or not run.trace.n_looks:
+        return None
+    workspace, trace = run.documents.workspace, run.trace
+    at_end = session.cursor == len(trace.steps)
+    return strip_value(
+        token=run.token,
+        n_chunks=run.n_chunks,
+        n_looks=trace.n_looks if at_end else max(1, min(trace.n_looks, session.cursor + 1)),
+        look=session.look,
+        scale=run.scale(),
+        threshold=run.config.stop_threshold,
+        chosen=[{"step": step.step, "chunk_id": step.chunk_id, "by": step.chosen_by} for step in trace.steps[: session.cursor]],
+        gold=run.gold,
+        forbidden=session.forbidden,
+        documents=[{"title": document.title, "first_chunk": int(first)} for document, first in zip(workspace.documents, workspace.borders[:-1], strict=True)],
+        intervals=[{"lo": part.lo, "hi": part.hi, "rho_lo": part.rho_lo, "rho_hi": part.rho_hi} for part in run.ruler(session.look)],
+        stopped=at_end and trace.n_looks > len(trace.steps),
+        modes=MODES if run.config.temperature else tuple(mode for mode in MODES if mode != "p"),
+        probability_name=f"p at T = {run.config.temperature:g}",
+    )

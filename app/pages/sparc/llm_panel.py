@@ -1,0 +1,174 @@
+"""The panel in which a visitor says which language model to ask: an endpoint with a key, or a model in this app.
+
+Whoever places it needs nothing of it but, perhaps, `changed`: the model is found by `services.language_models.get(session)`. Several panels over
+one session show the same model once their tab is opened. The key's field is emptied as soon as its key is taken, and nothing sends it back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import gradio as gr
+from pydantic import SecretStr
+
+from app.components.tree import Node, h, packs, tree
+from app.language_models import LanguageModels
+from app.pages.widgets.notices import notice
+from app.services import Services
+from app.session import Session
+from core.errors import UserError
+from core.llm.address import EXAMPLE
+from core.llm.endpoint import EndpointLlm
+from core.llm.probe import Probe, probe
+from core.llm.protocol import Llm, Structure
+
+Update = dict[Any, Any]
+
+ENDPOINT, LOCAL = "endpoint", "local"
+_STRUCTURES: dict[Structure, str] = {
+    "json_schema": "keeps to a JSON schema",
+    "json_object": "keeps to JSON, and is told the schema in words",
+    "text": "writes JSON in free text",
+}
+FOR_SCRIPTS = "What calls of run_sparc over HTTP and MCP give as llm to have this model asked, as long as this page is open; it holds no key"
+
+
+class LlmPanel:
+    """Built once inside the Blocks that is being made; handlers are methods."""
+
+    def __init__(self, services: Services, session: gr.State, place: str = "llm") -> None:
+        """`place`: what the panel's elements are named after, `qx-PLACE-...`; each panel of a page has its own."""
+        self.models, self.session = services.language_models, session
+        self.changed = gr.State(0)
+        """Goes up when another model was given, or forgotten."""
+        with gr.Accordion("Language model", open=False, elem_id=f"qx-{place}"):
+            self.standing = tree(standing(self.models, None), elem_id=f"qx-{place}-standing")
+            with gr.Column(visible=self.models.may_give):
+                self._build_fields(place, local=not services.settings.public)
+            self.notice = tree(elem_id=f"qx-{place}-notice")
+        self._wire()
+
+    def _build_fields(self, place: str, local: bool) -> None:
+        kinds = [("Behind an address", ENDPOINT), ("In this app", LOCAL)]
+        self.kind = gr.Radio(kinds, value=ENDPOINT, label="Where it runs", visible=local, elem_id=f"qx-{place}-kind")
+        with gr.Row() as self.at_address:
+            self.address = gr.Textbox(
+                value=self.models.listed[0] if len(self.models.listed) == 1 else "",
+                label="Address",
+                info=" or ".join(self.models.listed) or "OpenAI-compatible; hub: the hub's inference",
+                placeholder=next(iter(self.models.listed), EXAMPLE),
+                max_lines=1,
+                max_length=1000,
+                elem_id=f"qx-{place}-address",
+                min_width=200,
+            )
+            self.model = gr.Textbox(label="Model", info="As its server calls it", max_lines=1, max_length=200, elem_id=f"qx-{place}-model", min_width=160)
+            self.key = gr.Textbox(
+                label="Key",
+                info="Kept in the server's memory until you leave",
+                type="password",
+                max_lines=1,
+                max_length=4000,
+                html_attributes=gr.InputHTMLAttributes(autocomplete="off", spellcheck=False),
+                elem_id=f"qx-{place}-key",
+                min_width=160,
+            )
+        self.source = gr.Textbox(
+            label="Model",
+            info="A folder on this machine, or a hub id; loaded when it is saved",
+            max_lines=1,
+            max_length=1000,
+            visible=False,
+            elem_id=f"qx-{place}-source",
+        )
+        with gr.Row(elem_classes="qx-buttons"):
+            self.save = gr.Button("Save", variant="primary", elem_id=f"qx-{place}-save", min_width=80)
+            self.test = gr.Button("Test", elem_id=f"qx-{place}-test", min_width=80)
+            self.forget = gr.Button("Forget", elem_id=f"qx-{place}-forget", min_width=80)
+
+    def _wire(self) -> None:
+        outputs = [self.changed, self.standing, self.address, self.model, self.key, self.source, self.notice]
+        fields = [self.session, self.changed, self.kind, self.address, self.model, self.key, self.source]
+        quick: dict[str, Any] = {"api_visibility": "private", "show_progress": "hidden", "concurrency_id": "llm", "concurrency_limit": 4}
+        self.save.click(self._sends(self._save), fields, outputs, **quick)
+        self.test.click(self._sends(self._test), fields, outputs, **quick)
+        self.forget.click(self._sends(self._forget), [self.session, self.changed], outputs, **quick)
+        self.kind.change(lambda kind: (gr.Row(visible=kind == ENDPOINT), gr.Textbox(visible=kind == LOCAL)), self.kind, [self.at_address, self.source], **quick)
+
+    def on_show(self, show: Callable[..., Any]) -> None:
+        """`show`: the listener of the tab's being opened, or of the page's."""
+        shown = self._sends(lambda session: {self.standing: standing(self.models, session)})
+        show(shown, self.session, [self.standing], api_visibility="private", show_progress="hidden")
+
+    def _sends(self, handler: Callable[..., Any]) -> Callable[..., Any]:
+        """The handler with trees packed into strings on their way out (see components.tree)."""
+        return packs(handler, {self.standing, self.notice})
+
+    # Handlers; each returns or yields updates by component
+
+    def _save(self, session: Session, changed: int, *fields: str | None) -> Iterator[Update]:
+        try:
+            yield from self._taking(session, changed, fields)
+        except UserError as error:
+            yield {self.notice: notice(str(error))}
+
+    def _test(self, session: Session, changed: int, *fields: str | None) -> Iterator[Update]:
+        """One tiny call of what the fields say, or, where they are empty, of the model that would be asked now."""
+        try:
+            if any(fields[1:]):
+                yield from self._taking(session, changed, fields)
+            llm = self.models.get(session)
+            if llm is None:
+                yield {self.notice: notice("no language model is set; give the address of one and its name")}
+                return
+            yield {self.notice: notice(f"Asking {llm.name}…", "info")}
+            yield {self.notice: tested(probe(llm))}
+        except UserError as error:
+            yield {self.notice: notice(str(error))}
+
+    def _taking(self, session: Session, changed: int, fields: tuple[str | None, ...]) -> Iterator[Update]:
+        """Raises UserError; what was set before stays then."""
+        kind, address, model, key, source = ((field or "").strip() for field in fields)
+        if kind == LOCAL:
+            yield {self.notice: notice("Loading the model…", "info")}
+            self.models.give_local(session, source)
+        else:
+            self.models.give(session, address, model, SecretStr(key))
+        yield {self.changed: changed + 1, self.standing: standing(self.models, session), self.key: "", self.notice: []}
+
+    def _forget(self, session: Session, changed: int) -> Update:
+        self.models.forget(session)
+        emptied = dict.fromkeys((self.address, self.model, self.key, self.source), "")
+        return {**emptied, self.changed: changed + 1, self.standing: standing(self.models, session), self.notice: []}
+
+
+def standing(models: LanguageModels, session: Session | None) -> list[Node]:
+    """Which model is asked; `session` None before the page has one."""
+    given = None if session is None else models.given(session)
+    copy: Node | None = None
+    if session is not None and given is not None:
+        words = f"{_described(given)}, given by you."
+        copy = h("button", {"class": "qx-btn", "data-act": "copy", "data-arg": session.llm, "title": FOR_SCRIPTS}, "Copy name for calls")
+    elif models.default is not None:
+        bound = "" if models.tokens_per_hour is None else f", {models.tokens_per_hour:,} tokens an hour for each visitor"
+        words = f"{models.default.name}, given by whoever runs this app{bound}."
+    else:
+        words = "None is set: the reader that ships with the app answers by itself."
+    closed = "" if models.may_give else " This server takes none from its visitors."
+    return [h("p", {"class": "qx-mut qx-sm"}, words + closed, *([" ", copy] if copy is not None else []))]
+
+
+def _described(llm: Llm) -> str:
+    if isinstance(llm, EndpointLlm):
+        return f"{llm.name} at {llm.address.netloc}, {'with' if llm.has_key else 'without'} a key"
+    return f"{llm.name} in this app"
+
+
+def tested(found: Probe) -> list[Node]:
+    """What a test brought."""
+    if found.structure is None or found.reply is None:
+        return notice(f"{found.model} replies, but writes no JSON that can be used: SPARC needs that, cited answers don't.", "info")
+    seconds, tokens = found.reply.milliseconds / 1000, found.reply.prompt_tokens + found.reply.completion_tokens
+    counted = "" if found.reply.counted_by != "estimate" else " about"
+    return notice(f"{found.model} answered in {seconds:.1f} s and {_STRUCTURES[found.structure]}; the test took{counted} {tokens:,} tokens.", "info")

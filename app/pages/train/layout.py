@@ -1,0 +1,162 @@
+"""What the Train tab consists of: components only, no events. The less usual settings are made from `TrainConfig`, its docstrings their help."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from typing import Any
+
+import gradio as gr
+
+from app.components.tree import tree
+from app.pages.train import view
+from app.pages.train.actions import MAX_NAME, available_data, example_questions, recipe_config, setting_help
+from core.encode.checkpoint import MINILM
+from core.tasks.own_questions import MAX_FILE_BYTES
+from core.train.config import OBJECTIVES, TrainConfig
+
+DATA_LABELS = {
+    "narrative": "Stories and needles in books (narrative)",
+    "multi-hop": "Paragraphs of Wikipedia (multi-hop)",
+    "multi-hop-without-musique": "The same without MuSiQue",
+    "own": "My own questions",
+}
+NOT_SHOWN = ("data", "start_from")
+"""They have controls of their own: no folder is taken from the page."""
+FROM_BASE = ("The base encoder", "")
+MAIN = ("updates", "episodes", "steps", "position_kind", "rank", "learning_rate", "ranking_weight", "seed")
+"""Settings that stand in the open, in this order; `position_kind` as a tick."""
+_LABELS = {
+    "updates": ("Updates", "Gradient steps"),
+    "episodes": ("Episodes an update", "Played in parallel for one gradient step"),
+    "steps": ("Steps of an episode", "T: the most chunks it takes"),
+    "rank": ("LoRA rank", "0 trains the whole encoder blocks"),
+    "learning_rate": ("Learning rate", "Initial; falls linearly"),
+    "ranking_weight": ("Ranking weight", "Of the ranking loss beside the TD loss; 0 is plain PQN"),
+    "seed": ("Seed", "Of everything random"),
+    "trace_lambda": ("Lambda", ""),
+    "ema": ("Tau", ""),
+    "clip": ("Gradient clipping", ""),
+    "alpha": ("Alpha", ""),
+    "gamma": ("Gamma", "Discount of later rewards"),
+    "top_k_actions": ("Explore among the best", "Chunks that exploration and soft values consider; 0: all"),
+    "n_validation": ("Validation examples", ""),
+    "validate_every": ("Validate every", "Updates between validations; the best agent so far is kept at each"),
+    "ranking_temperature": ("Ranking temperature", "Of the ranking loss, in units of Q"),
+    "objective": ("Objective", "pqn: Q-RAG algorithm 1; supervised: cross-entropy on the support"),
+    "final_share": ("Final share", ""),
+    "dropout": ("Dropout", "Share of activations dropped while it trains"),
+    "exploring_starts": ("Exploring starts", "Share of episodes that begin with a part of their support taken, or a mistake"),
+    "bootstrap_at_cap": ("Bootstrap at the step cap", ""),
+    "penalize_extra_steps": ("Penalise extra steps", ""),
+}
+"""Label, and help where `TrainConfig` has none or says it too shortly."""
+FIGURES = ("success", "loss", "q", "reward", "entropy", "score")
+
+
+class TrainLayout:
+    """Builds the components inside the Blocks that is being made; each is an attribute."""
+
+    def __init__(self) -> None:
+        self.chosen = gr.State("")
+        """Name of the training in view."""
+        self.stamp: gr.State = gr.State(None)
+        """What of it is on the page, so that nothing is sent twice."""
+        self.pages = gr.State((0, 0))
+        """Pages of the list and of the table of updates."""
+        self.timer = gr.Timer(2.0, active=False)
+        self._build_form()
+        self._build_list()
+        self._build_detail()
+
+    def _build_form(self) -> None:
+        data = available_data()
+        first = data[-1] if len(data) == 1 else data[0]
+        config = recipe_config(first)
+        with gr.Column(elem_classes="qx-card", elem_id="qx-train-form"):
+            gr.Markdown(
+                "### Train an agent\nIt plays episodes over questions whose support is known and learns the value of each next chunk (Q-RAG algorithm 1)."
+            )
+            self.data = gr.Radio([(DATA_LABELS.get(name, name), name) for name in data], value=first, label="What it learns from", elem_id="qx-train-data")
+            with gr.Row(visible=first == "own", elem_classes="qx-split", elem_id="qx-train-own") as self.own:
+                with gr.Column(scale=5, min_width=260):
+                    self.questions = gr.File(
+                        file_count="single",
+                        type="filepath",
+                        file_types=[".jsonl", ".gz"],
+                        label=f"Questions, a .jsonl file, plain or .gz, up to {MAX_FILE_BYTES // 2**20} MB",
+                        height=160,
+                        elem_id="qx-train-questions",
+                    )
+                with gr.Column(scale=7, min_width=280):
+                    tree(view.format_help(example_questions()), elem_id="qx-train-format")
+            with gr.Row(elem_classes="qx-settings-grid"):
+                self.name = gr.Textbox(
+                    label="Agent name", max_length=MAX_NAME, max_lines=1, placeholder="my-agent", info="Small letters, digits, hyphens", elem_id="qx-train-name"
+                )
+                self.start_from = gr.Dropdown(
+                    [FROM_BASE], value="", label="Start from", info="An agent to train further; a lower rate keeps what it knows", elem_id="qx-train-start-from"
+                )
+                self.settings: dict[str, Any] = {name: self._setting(name, config) for name in MAIN}
+            with gr.Accordion("More settings", open=False, elem_id="qx-train-more"):
+                with gr.Row(elem_classes="qx-settings-grid"):
+                    self.settings |= {field.name: self._setting(field.name, config) for field in fields(TrainConfig) if field.name not in (*MAIN, *NOT_SHOWN)}
+                self.base = gr.Textbox(
+                    "",
+                    label="Base encoder",
+                    max_lines=1,
+                    placeholder=MINILM,
+                    info="Empty: the one that ships. Else a hub id, or a folder on this machine",
+                    elem_id="qx-train-base",
+                )
+            with gr.Row(elem_classes="qx-buttons"):
+                self.start = gr.Button("Start training", variant="primary", elem_id="qx-train-start", min_width=160)
+            self.estimate = tree(elem_id="qx-train-estimate")
+            self.notice = tree(elem_id="qx-train-notice")
+
+    def _setting(self, name: str, config: TrainConfig) -> Any:
+        """The control of one setting, by its type."""
+        kinds = {field.name: str(field.type) for field in fields(TrainConfig)}
+        label, info = _LABELS.get(name, (name.replace("_", " ").capitalize(), ""))
+        info, value = info or setting_help().get(name, ""), getattr(config, name)
+        shared: dict[str, Any] = {"elem_id": f"qx-train-{name.replace('_', '-')}", "min_width": 150}
+        if name == "position_kind":
+            return gr.Checkbox(value == "relative", label="Positions", info="Q sees where a chunk lies between those chosen (eq. 6)", **shared)
+        if name == "objective":
+            return gr.Dropdown(list(OBJECTIVES), value=value, label=label, info=info, **shared)
+        if kinds[name] == "bool":
+            return gr.Checkbox(value, label=label, info=info.replace("True:", "On:").replace("False:", "Off:"), **shared)
+        return gr.Number(value, label=label, info=info, precision=None if kinds[name] == "float" else 0, **shared)
+
+    def _build_list(self) -> None:
+        with gr.Column(elem_classes="qx-card"):
+            gr.Markdown("### Trainings")
+            self.list = tree(view.training_list((), "", 0), elem_id="qx-train-list")
+
+    def _build_detail(self) -> None:
+        with gr.Column(visible=False, elem_id="qx-train-detail") as self.detail:
+            with gr.Column(elem_classes="qx-card"):
+                self.header = tree(elem_id="qx-train-header")
+                with gr.Row(elem_classes="qx-buttons"):
+                    self.explore = gr.Button("Open in Explore", variant="primary", elem_id="qx-train-explore", min_width=140, visible=False)
+                    self.stop = gr.Button("Stop", variant="stop", elem_id="qx-train-stop", min_width=80, visible=False)
+                    self.resume = gr.Button("Go on", elem_id="qx-train-resume", min_width=80, visible=False)
+                self.detail_notice = tree(elem_id="qx-train-detail-notice")
+            self.figures: dict[str, tuple[gr.HTML, gr.Plot]] = {}
+            self.cards: dict[str, gr.Column] = {}
+            with gr.Column(visible=False, elem_classes="qx-figures", elem_id="qx-train-figures") as self.curves:
+                for first in range(0, len(FIGURES), 3):
+                    with gr.Row(elem_classes="qx-split"):
+                        for name in FIGURES[first : first + 3]:
+                            with gr.Column(elem_classes="qx-card", min_width=260) as self.cards[name]:
+                                self.figures[name] = (tree(elem_id=f"qx-train-{name}-title"), gr.Plot(show_label=False, elem_id=f"qx-train-{name}-figure"))
+            with gr.Column(elem_classes="qx-card", visible=False) as self.tables:
+                self.validation = tree(elem_id="qx-train-validation")
+                with gr.Accordion("Every update as a table", open=False, elem_id="qx-train-updates-toggle"):
+                    self.updates = tree(elem_id="qx-train-updates")
+
+
+def config_values(config: TrainConfig) -> dict[str, Any]:
+    """What the controls show for a configuration, by the setting's name."""
+    return {field.name: getattr(config, field.name) for field in fields(TrainConfig) if field.name not in NOT_SHOWN} | {
+        "position_kind": config.position_kind == "relative"
+    }

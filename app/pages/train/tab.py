@@ -1,0 +1,210 @@
+"""The Train tab: which component starts which action, and what is shown then."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import fields, replace
+from pathlib import Path
+from typing import Any
+
+import gradio as gr
+import plotly.graph_objects as go
+
+from app.components.tree import clicked, packs
+from app.pages.train import view
+from app.pages.train.actions import Order, Training, Trainings, checked_base, recipe_config, startable_agents
+from app.pages.train.layout import FROM_BASE, TrainLayout, config_values
+from app.pages.widgets.figures import drawn
+from app.pages.widgets.notices import notice
+from app.services import Services
+from core.errors import BadRequest, UserError
+from core.figures import step_figure, update_figure, validation_figure
+from core.train.config import TrainConfig
+
+Update = dict[Any, Any]
+
+
+class TrainTab(TrainLayout):
+    """Built once; handlers are methods."""
+
+    def __init__(self, services: Services) -> None:
+        super().__init__()
+        self.services = services
+        self.trainings = Trainings(services.log_path)
+        self._trees = {self.list, self.header, self.estimate, self.notice, self.detail_notice, self.validation, self.updates}
+        self._trees |= {heading for heading, _ in self.figures.values()}
+        self._wire()
+
+    def _wire(self) -> None:
+        headings = [part for pair in self.figures.values() for part in pair]
+        detail = [
+            *(self.chosen, self.stamp, self.pages, self.timer, self.list, self.detail, self.header, self.explore, self.stop, self.resume),
+            *(self.curves, *headings, *self.cards.values(), self.tables, self.validation, self.updates, self.notice, self.detail_notice),
+        ]
+        view_state = [self.chosen, self.stamp, self.pages]
+        settings = list(self.settings.values())
+        quick = {"api_visibility": "private", "show_progress": "hidden", "concurrency_id": "train", "concurrency_limit": 4}
+        self.start.click(self._sends(self._start), [self.data, self.questions, self.name, self.start_from, self.base, *settings], detail, **quick)
+        self.stop.click(self._sends(self._stop), view_state, detail, **quick)
+        self.resume.click(self._sends(self._resume), view_state, detail, **quick)
+        for panel in (self.list, self.updates):
+            panel.select(self._sends(self._on_click), view_state, detail, **quick)
+        self.timer.tick(self._sends(self._tick), view_state, detail, **quick)
+        self.data.change(self._sends(self._on_data), self.data, [self.own, *settings, self.estimate], **quick)
+        gr.on(
+            [control.change for control in (*(self.settings[name] for name in ("updates", "episodes", "steps", "rank", "objective")), self.base)],
+            self._sends(self._estimate),
+            [self.data, self.base, *settings],
+            self.estimate,
+            trigger_mode="always_last",
+            **quick,
+        )
+        self._detail = detail
+
+    def on_show(self, show: Callable[..., Any]) -> None:
+        """`show`: the listener of the tab's being opened; a reload or a restart finds what runs and what has ended."""
+        show(self._sends(self._shown), [self.chosen, self.pages], [*self._detail, self.start_from], api_visibility="private", show_progress="hidden")
+
+    def on_hide(self, hide: Callable[..., Any]) -> None:
+        """`hide`: the listener of another tab's being opened; nobody watches then."""
+        hide(lambda: gr.Timer(active=False), None, self.timer, api_visibility="private", show_progress="hidden")
+
+    def _sends(self, handler: Callable[..., Update]) -> Callable[..., Update]:
+        """The handler with trees packed into strings on their way out (see components.tree)."""
+        return packs(handler, self._trees)
+
+    # Handlers; each returns updates by component
+
+    def _shown(self, chosen: str, pages: tuple[int, int]) -> Update:
+        agents = [(name, name) for name in startable_agents()]
+        return {**self._view(chosen, pages), self.start_from: gr.Dropdown([FROM_BASE, *agents])}
+
+    def _start(self, data: str, questions: str | None, name: str, start_from: str, base: str, *settings: Any) -> Update:
+        try:
+            order = self._order(data, questions, name, start_from, base, settings)
+            self.trainings.start(order)
+        except UserError as error:
+            return {self.notice: notice(str(error))}
+        return {**self._view(order.name, (0, 0)), self.notice: []}
+
+    def _order(self, data: str, questions: str | None, name: str, start_from: str, base: str, settings: tuple[Any, ...]) -> Order:
+        agents = startable_agents()
+        if start_from and start_from not in agents:
+            raise BadRequest(f"agent {start_from[:80]!r} can't be trained further; choose one of the list")
+        config = replace(self._config(data, settings), start_from=agents.get(start_from))
+        return Order((name or "").strip(), config, checked_base(base or ""), Path(questions) if data == "own" and questions else None)
+
+    def _config(self, data: str, settings: tuple[Any, ...]) -> TrainConfig:
+        """The controls' values, checked. Raises BadRequest."""
+        values = dict(zip(self.settings, settings, strict=True))
+        empty = next((name for name, value in values.items() if value is None and name != "top_k_actions"), None)
+        if empty is not None:
+            raise BadRequest(f"{self.settings[empty].label.lower()} is empty; give a number")
+        values["position_kind"] = "relative" if values["position_kind"] else "none"
+        kinds = {field.name: field.type for field in fields(TrainConfig)}
+        whole = {name: int(value) for name, value in values.items() if kinds[name] == "int"}
+        return TrainConfig(**{**recipe_config(data).to_json(), **values, **whole, "top_k_actions": int(values["top_k_actions"] or 0) or None})
+
+    def _stop(self, chosen: str, _stamp: Any, pages: tuple[int, int]) -> Update:
+        return self._acting(self.trainings.stop, chosen, pages)
+
+    def _resume(self, chosen: str, _stamp: Any, pages: tuple[int, int]) -> Update:
+        return self._acting(self.trainings.resume, chosen, pages)
+
+    def _acting(self, action: Callable[[str], None], chosen: str, pages: tuple[int, int]) -> Update:
+        try:
+            action(chosen)
+        except UserError as error:
+            return {**self._view(chosen, pages), self.detail_notice: notice(str(error))}
+        return {**self._view(chosen, pages), self.detail_notice: []}
+
+    def _on_click(self, chosen: str, _stamp: Any, pages: tuple[int, int], event: gr.EventData) -> Update:
+        action, argument = clicked(event)
+        if action == "training":
+            return self._view(argument, (pages[0], 0))
+        if action in ("trainings-page", "updates-page") and argument.isdecimal():
+            page = int(argument)
+            return self._view(chosen, (page, pages[1]) if action == "trainings-page" else (pages[0], page))
+        return {}
+
+    def _tick(self, chosen: str, stamp: Any, pages: tuple[int, int]) -> Update:
+        """Nothing is sent while nothing has changed: the page keeps zoom, focus and scroll."""
+        trainings = self.trainings.all()
+        if stamp == _stamp(trainings, chosen):
+            return {}
+        return self._view(chosen, pages)
+
+    def _on_data(self, data: str) -> Update:
+        values = config_values(recipe_config(data))
+        shown = {component: values[name] for name, component in self.settings.items()}
+        return {self.own: gr.Row(visible=data == "own"), **shown, **self._estimate(data, "", *shown.values())}
+
+    def _estimate(self, data: str, base: str, *settings: Any) -> Update:
+        try:
+            config = self._config(data, settings)
+            seconds = self.trainings.seconds_an_update(config, checked_base(base or ""))
+        except UserError:
+            return {self.estimate: []}  # told when the training is begun
+        return {self.estimate: view.estimate(seconds, config.updates)}
+
+    # Views
+
+    def _view(self, chosen: str, pages: tuple[int, int]) -> Update:
+        """The list and the training in view: the chosen one, else the one that runs, else the latest."""
+        trainings = self.trainings.all()
+        by_name = {training.name: training for training in trainings}
+        live = next((training for training in trainings if training.is_live), None)
+        training = by_name.get(chosen) or live or next(iter(trainings), None)
+        name = training.name if training else ""
+        return {
+            self.chosen: name,
+            self.stamp: _stamp(trainings, name),
+            self.pages: pages,
+            self.timer: gr.Timer(active=live is not None),
+            self.list: view.training_list(trainings, name, pages[0]),
+            **({self.detail: gr.Column(visible=False)} if training is None else self._detail_view(training, pages[1])),
+        }
+
+    def _detail_view(self, training: Training, page: int) -> Update:
+        shown = {
+            self.detail: gr.Column(visible=True),
+            self.header: view.header(training),
+            self.explore: gr.Button(visible=training.has_agent),
+            self.stop: gr.Button(visible=training.can_stop or training.state == "stopping", interactive=training.can_stop),
+            self.resume: gr.Button(visible=training.can_resume),
+            self.curves: gr.Column(visible=bool(training.updates)),
+            self.tables: gr.Column(visible=bool(training.events)),
+            self.validation: view.validation_table(training),
+            self.updates: view.update_table(training, page),
+        }
+        if not training.updates:
+            return shown
+        words = view.curve_words(training)
+        for name, draw in _figures(training).items():
+            heading, figure = self.figures[name]
+            shown |= {self.cards[name]: gr.Column(visible=True), heading: view.curve_heading(name, words.get(name, "")), figure: drawn(draw)}
+        shown |= {self.cards[name]: gr.Column(visible=False) for name in self.cards if name not in _figures(training)}
+        return shown
+
+
+def _figures(training: Training) -> dict[str, Callable[[], go.Figure]]:
+    """How each figure of a training is drawn; fine-tuning on labels has neither Q targets nor exploration."""
+    events = training.events
+    drawn: dict[str, Callable[[], go.Figure]] = {
+        "success": lambda: update_figure(events, "success", "share of episodes"),
+        "loss": lambda: update_figure(events, view.loss_name(training), "loss", log=True),
+        "reward": lambda: step_figure(events, "reward", "reward", stacked=True),
+    }
+    if not view.is_supervised(training):
+        drawn |= {
+            "q": lambda: step_figure(events, "q", "Q", beside="v"),
+            "entropy": lambda: step_figure(events, "entropy", "nats"),
+        }
+    if training.validations:
+        drawn["score"] = lambda: validation_figure(events)
+    return drawn
+
+
+def _stamp(trainings: list[Training], chosen: str) -> Any:
+    """What decides whether the page is out of date."""
+    return chosen, [(training.name, training.state, len(training.events)) for training in trainings]

@@ -1,0 +1,280 @@
+"""Trainings as trees of plain data for the page: pure functions, one per panel (see components.tree).
+
+Decides wording and what a number's tooltip says. Knows nothing of processes and Gradio events.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from app.components.tree import Node, act, h
+from app.pages.train.actions import State, Training
+from app.pages.widgets.notices import notice
+from app.pages.widgets.tables import PAGE, pager, table
+from app.pages.widgets.words import counted, duration
+from core.figures import block_of
+
+CURVES = {
+    "success": ("Episodes with all support", "Share of an update's episodes that took every support chunk while the agent explored (Q-RAG figure 6)"),
+    "loss": ("TD loss", "Mean squared difference between Q of the choices and their lambda-returns (Q-RAG algorithm 1); falls as Q learns what episodes bring"),
+    "q": (
+        "Online Q and target V",
+        "Solid: Q that the trained towers gave each choice. Dashed: V of the state after it by the target towers, which follow slowly (Q-RAG eq. 2, 4)",
+    ),
+    "reward": ("Return, by the step that earned it", "Mean reward of each step, stacked: the upper edge is the return of an episode, at most 1"),
+    "entropy": ("Exploration", "Entropy of the exploring policy at each step, in nats; 0 is a policy that always takes its best chunk"),
+    "score": ("Validation", "Fact F1 with an oracle stop on examples that are never trained on; thick: mean of all examples, thin: each task"),
+}
+"""Heading and sentence of every figure."""
+
+_STATES: dict[State, tuple[str, str]] = {
+    "starting": ("starting", "The child process is reading its data and measuring the untrained agent"),
+    "running": ("training", "The child process is making updates"),
+    "stopping": ("stopping", "It ends after the update that is running"),
+    "finished": ("finished", "All updates are made"),
+    "stopped": ("stopped", "You stopped it; it can go on from its last save"),
+    "cut off": ("cut off", "Its process ended before it was finished, as when a machine is switched off; it can go on from its last save"),
+    "failed": ("failed", "Its process ended with an error"),
+    "elsewhere": ("elsewhere", "A command line trains it, so it can't be stopped from here"),
+}
+
+
+def chip(state: State) -> Node:
+    """A training's state in a word."""
+    word, sentence = _STATES[state]
+    kind = " qx-chip-bad" if state in ("failed", "cut off") else " qx-chip-live" if state in ("starting", "running", "stopping", "elsewhere") else ""
+    return h("span", {"class": "qx-chip" + kind, "title": sentence, "tabindex": "0"}, word)
+
+
+def format_help(example: str) -> list[Node]:
+    """How a file of own questions looks."""
+    fields = (
+        ("question", "what is asked"),
+        ("chunks", "the texts to choose from, in their order: the right ones and others that look like them"),
+        ("support", "0-based numbers of the chunks that the answer needs"),
+        ("answer, id", "may be left out"),
+    )
+    return [
+        h(
+            "p",
+            {"class": "qx-sm"},
+            "One JSON object a line. At least 8 questions; a few hundred make a useful agent. 15 % of them validate and are never trained on.",
+        ),
+        h("dl", {"class": "qx-fields qx-sm"}, *(part for name, words in fields for part in (h("dt", None, h("code", None, name)), h("dd", None, words)))),
+        h("pre", {"class": "qx-pre", "tabindex": "0"}, example),
+        h(
+            "div",
+            {"class": "qx-row"},
+            h("button", {"class": "qx-btn", "data-act": "download", "data-arg": example, "data-name": "questions.jsonl"}, "Download this example"),
+        ),
+    ]
+
+
+def estimate(seconds_an_update: float | None, updates: int) -> list[Node]:
+    """How long it will take, where that was measured."""
+    if seconds_an_update is None:
+        return []
+    words = f"About {duration(seconds_an_update * updates)}: an update of an earlier training with the same data, episodes, steps and rank took "
+    return [h("p", {"class": "qx-mut qx-sm"}, f"{words}{seconds_an_update:.1f} s on this machine.")]
+
+
+def training_list(trainings: Sequence[Training], chosen: str, page: int) -> list[Node]:
+    """A table of trainings, one page of it."""
+    if not trainings:
+        return [h("p", {"class": "qx-empty"}, "No agent was trained here yet. Start one above: its curves show while it learns, and stay here afterwards.")]
+    head = ("agent", "state", "data", "updates", "validation", "begun")
+    rows = [_training_row(training, training.name == chosen) for training in trainings[page * PAGE : (page + 1) * PAGE]]
+    return [table(head, rows, "Trainings"), *pager("trainings-page", page, len(trainings))]
+
+
+def _training_row(training: Training, is_chosen: bool) -> Node:
+    kept = training.kept
+    done = training.updates[-1]["update"] if training.updates else 0
+    wanted = training.config.get("updates")
+    name = h("button", {"class": "qx-link", "data-act": "training", "data-arg": training.name, "aria-pressed": str(is_chosen).lower()}, training.name)
+    cells: list[Node] = [
+        name,
+        chip(training.state),
+        str(training.config.get("data", "")),
+        f"{done:,} of {wanted:,}" if wanted else "",
+        "" if kept is None else f"{kept['score']:.3f}",
+        "" if training.created_at is None else f"{training.created_at.astimezone():%Y-%m-%d %H:%M}",
+    ]
+    return h("tr", {"class": "qx-on"} if is_chosen else None, *(h("td", None, cell) for cell in cells))
+
+
+def header(training: Training | None) -> list[Node]:
+    """What a training is doing, how far it is, and its main numbers."""
+    if training is None:
+        return []
+    nodes: list[Node] = [
+        h(
+            "div",
+            {"class": "qx-row"},
+            h("strong", {"class": "qx-doc-title"}, training.name),
+            chip(training.state),
+            h("span", {"class": "qx-mut qx-sm"}, _about(training)),
+        )
+    ]
+    nodes.append(_progress(training))
+    nodes += notice(training.message)
+    if training.arguments:
+        line = shlex.join(["python", "-m", "core", *training.arguments])
+        nodes.append(h("div", {"class": "qx-row qx-sm"}, act("copy", line, "Copy command line", title=line[:600])))
+    return nodes
+
+
+def _about(training: Training) -> str:
+    config = training.config
+    if not config:
+        return ""
+    positions = "no positions" if config["position_kind"] == "none" else f"{config['position_kind']} positions"
+    weights = f"LoRA of rank {config['rank']}" if config["rank"] else "whole encoder blocks"
+    started = next((event for event in training.events if event["event"] == "started"), None)
+    where = "" if started is None else f" · {started['n_parameters'] / 1e6:.2g} M parameters on {started['device']}"
+    played = f"{counted(config['episodes'], 'episode')} an update · T = {config['steps']}"
+    further = f"{Path(config['start_from']).name} trained further · " if config.get("start_from") else ""
+    return f"{further}{config['data']} · {played} · {positions} · {weights} · seed {config['seed']}{where}"
+
+
+def _progress(training: Training) -> Node:
+    done = training.updates[-1]["update"] if training.updates else 0
+    total = int(training.config.get("updates", 1))
+    bar = h("progress", {"value": done, "max": max(total, 1), "aria-label": "Updates made"})
+    return h("div", {"class": "qx-progress", "role": "status"}, h("span", None, standing(training)), bar)
+
+
+def standing(training: Training) -> str:
+    """How far a training is, in a sentence."""
+    updates = training.updates
+    done, total = (updates[-1]["update"] if updates else 0), training.config.get("updates", 0)
+    spent = duration(updates[-1]["seconds"]) if updates else ""
+    again = f"it goes on from update {training.last_save}, its last save" if training.last_save else "it begins again when it goes on"
+    match training.state:
+        case "starting":
+            return "Preparing: reading the data, loading the encoder, measuring the untrained agent. This can take a few minutes."
+        case "running" if updates and done < total:
+            return f"Update {done:,} of {total:,} · about {duration(updates[-1]['seconds_left'])} left · {spent} so far"
+        case "running":
+            return "Validating the last update" if updates else "The first update is being made"
+        case "elsewhere":
+            left = f" · about {duration(updates[-1]['seconds_left'])} left" if updates else ""
+            return f"Update {done:,} of {total:,}{left}; a command line trains it, so stop it there"
+        case "stopping":
+            return f"Stopping: update {done:,} of {total:,} was the last"
+        case "finished":
+            return f"{counted(done, 'update')} in {spent}"
+        case "stopped":
+            return f"Stopped after update {done:,} of {total:,}; {again}"
+        case "failed":
+            return f"Failed after update {done:,} of {total:,}" if total else "It did not begin"
+        case "cut off":
+            return f"Cut off after update {done:,} of {total:,}; {again if training.arguments else 'go on with the command line that began it'}"
+
+
+def curve_heading(name: str, words: str = "") -> list[Node]:
+    """Heading of a figure, with its sentence, and what it says in words."""
+    title, sentence = CURVES[name]
+    return [h("h3", {"title": sentence, "tabindex": "0", "class": "qx-help"}, title), h("p", {"class": "qx-mut qx-sm"}, words or sentence)]
+
+
+def curve_words(training: Training) -> dict[str, str]:
+    """The latest value of every figure, in words: means over as many updates as a point of the curves."""
+    updates = training.updates
+    if not updates:
+        return {}
+    size = block_of(len(updates))
+    last = updates[-size:]
+
+    def mean(values: Sequence[float]) -> float:
+        return sum(values) / len(values)
+
+    over = "the last update" if size == 1 else f"the last {size} updates"
+    first_step = mean([event["q"][0] for event in last])
+    words = {
+        "success": f"{mean([event['success'] for event in last]):.0%} over {over}",
+        "loss": f"{mean([event[loss_name(training)] for event in last]):.3f} over {over}; log scale",
+        "q": f"Q of the first choice is {first_step:.2f}; solid: Q of the choice, dashed: V of the state after it",
+        "reward": f"{mean([sum(event['reward']) for event in last]):.2f} over {over}, of at most 1",
+        "entropy": f"{mean([mean(event['entropy']) for event in last]):.2f} nats over {over}; temperature {last[-1]['alpha']:.3g}",
+    }
+    if (kept := training.kept) is not None:
+        words["score"] = f"{kept['score']:.3f} after update {kept['update']:,}: that agent is kept. Thick: mean of all examples"
+    return words
+
+
+def loss_name(training: Training) -> str:
+    """The loss that is minimised: fine-tuning on labels has no TD loss."""
+    return "ranking_loss" if is_supervised(training) else "td_loss"
+
+
+def is_supervised(training: Training) -> bool:
+    """Whether there are no Q targets to show."""
+    return bool(training.config.get("objective") == "supervised")
+
+
+def validation_table(training: Training) -> list[Node]:
+    """Every task at the untrained agent, the one that is kept and the latest."""
+    validations, kept = training.validations, training.kept
+    if kept is None:
+        return []
+    columns = {f"after {event['update']:,}{' (kept)' * (event is kept)}": event for event in (validations[0], kept, validations[-1])}
+    f1 = "Fact F1 with an oracle stop: retrieval is cut when all support is in, else at the step cap (Q-RAG table 3)"
+    head: list[str | tuple[str, str]] = ["task", ("n", "Validation examples of the task"), *((label, f1) for label in columns)]
+    shown = list(columns.values())
+    rows = [
+        h(
+            "tr",
+            None,
+            h("td", None, task),
+            h("td", None, str(kept["tasks"][task]["n"])),
+            *(h("td", None, _score(event["tasks"].get(task))) for event in shown),
+        )
+        for task in sorted(kept["tasks"])
+    ]
+    rows.append(h("tr", {"class": "qx-sum"}, h("td", None, "all examples"), h("td", None, ""), *(h("td", None, f"{event['score']:.3f}") for event in shown)))
+    return [h("h3", None, "Validation by task"), table(head, rows, "Validation by task")]
+
+
+def _score(values: dict[str, Any] | None) -> str:
+    return "" if values is None or values["fact_f1_oracle_stop"] is None else f"{values['fact_f1_oracle_stop']:.3f}"
+
+
+def update_table(training: Training, page: int) -> list[Node]:
+    """The numbers behind the curves, the latest update first, one page of them."""
+    updates = training.updates[::-1]
+    if not updates:
+        return []
+    head = (
+        "update",
+        ("success", CURVES["success"][1]),
+        ("TD loss", CURVES["loss"][1]),
+        ("ranking loss", "Cross-entropy of the policy on support not yet taken"),
+        ("Q by step", CURVES["q"][1]),
+        ("V after it", CURVES["q"][1]),
+        ("reward by step", CURVES["reward"][1]),
+        ("entropy by step", CURVES["entropy"][1]),
+        ("gradient norm", "L2 norm before clipping"),
+    )
+    rows = [
+        h(
+            "tr",
+            None,
+            *(
+                h("td", None, cell)
+                for cell in (
+                    f"{event['update']:,}",
+                    f"{event['success']:.2f}",
+                    f"{event['td_loss']:.4f}",
+                    f"{event['ranking_loss']:.4f}",
+                    *(" · ".join(f"{value:.2f}" for value in event[name]) for name in ("q", "v", "reward", "entropy")),
+                    f"{event['gradient_norm']:.2f}",
+                )
+            ),
+        )
+        for event in updates[page * PAGE : (page + 1) * PAGE]
+    ]
+    return [table(head, rows, "Updates"), *pager("updates-page", page, len(updates))]

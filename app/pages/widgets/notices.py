@@ -1,0 +1,50 @@
+"""What needs attention, and how far something is."""
+
+from __future__ import annotations
+
+from app.components.tree import Node, h
+from core.opening import OpenProgress
+
+
+def notice(text: str, kind: str = "error", *buttons: Node) -> list[Node]:
+    """One sentence where something needs attention; nothing for an empty text."""
+    if not text:
+        return []
+    role = "alert" if kind == "error" else "status"
+    return [h("div", {"class": f"qx-notice qx-{kind}", "role": role}, h("span", None, text), *buttons)]
+
+
+def passing(text: str, kind: str = "error") -> list[Node]:
+    """A notice that lies over the page until it is closed, or something else happens."""
+    return notice(text, kind, h("button", {"class": "qx-btn qx-close", "data-dismiss": "", "aria-label": "Close this notice"}, "×"))
+
+
+_STAGES = {"reading": "Reading", "chunking": "Cutting into chunks", "embedding": "Embedding", "indexing": "Building the index"}
+
+
+_UNITS = {"reading": "parts", "chunking": "characters"}
+
+
+def progress(report: OpenProgress) -> list[Node]:
+    """A stage's bar, with the time left where it is known."""
+    left = "" if report.seconds_left is None else f" · about {_seconds(report.seconds_left)} left"
+    cached = f" · {report.n_cached:,} known already" if report.n_cached else ""
+    unit = _UNITS.get(report.stage, "chunks")
+    words = f"{_STAGES[report.stage]}: {report.done:,} of {report.total:,} {unit}{cached}{left}"
+    return [
+        h(
+            "div",
+            {"class": "qx-progress", "role": "status"},
+            h("span", None, words),
+            h("progress", {"value": report.done, "max": max(report.total, 1), "aria-label": _STAGES[report.stage]}),
+        )
+    ]
+
+
+def preparing() -> list[Node]:
+    """Before the first progress comes in."""
+    return [h("div", {"class": "qx-progress", "role": "status"}, h("span", None, "Reading…"), h("progress", {"aria-label": "Reading"}))]
+
+
+def _seconds(value: float) -> str:
+    return f"{value:.0f} s" if value < 90 else f"{value / 60:.0f} min"

@@ -1,0 +1,90 @@
+"""A page of a document with marked chunks, and the way to other pages."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from app.components.tree import Node, act, h
+from app.pages.widgets.words import EXPLAIN, counted
+from app.services import OpenDocuments
+from core.types import Workspace
+
+PAGE_CHARACTERS = 3_600
+"""Text around a chunk that the reading pane shows at once."""
+
+
+MAX_SHOWN = 20_000
+"""Characters of one chunk that the pane shows: a word of a megabyte is one token to the encoder."""
+
+
+Page = tuple[int, int, int]
+"""(document, first row, row behind the last) of what a reading pane shows at once."""
+
+
+def document_page(workspace: Workspace, page: Page, marked: int | None, mark: Callable[[int], tuple[list[str], Node | None]]) -> Node:
+    """A page of a document, every chunk to be clicked. `mark` gives the classes of a chunk and what stands before its text."""
+    document, first, last = page
+    table, text, base = workspace.tables[document], workspace.documents[document].text, int(workspace.borders[document])
+    spans: list[Node] = []
+    at = int(table.start[first])
+    for row in range(first, last):
+        start, end, chunk_id = int(table.start[row]), int(table.end[row]), base + row
+        if start > at:
+            spans.append(text[at:start])
+        classes, badge = mark(chunk_id)
+        is_marked = chunk_id == marked
+        names = ["qx-chunk", *classes, *["qx-marked"] * is_marked]
+        attributes = {"class": " ".join(names), "data-act": "open", "data-arg": str(chunk_id), "data-show": is_marked}
+        shown = text[start : min(end, start + MAX_SHOWN)]
+        cut = f"… ({end - start - MAX_SHOWN:,} more characters)" if end - start > MAX_SHOWN else None
+        spans.append(h("span", attributes, badge, shown, cut))
+        at = max(at, end)
+    keep = {"class": "qx-read", "data-keep-scroll": f"{document} {first}", "tabindex": "0", "role": "region", "aria-label": "Document text"}
+    return h("div", keep, *spans)
+
+
+def turn_pages(workspace: Workspace, page: Page) -> list[Node]:
+    """Buttons to the page before and the one after, within the document."""
+    document, first, last = page
+    base, end = int(workspace.borders[document]), int(workspace.borders[document + 1])
+    return [
+        act("page", max(base + first - 1, 0), "↑ before", disabled=first == 0),
+        act("page", min(base + last, len(workspace) - 1), "↓ after", disabled=base + last == end),
+    ]
+
+
+def crumb(workspace: Workspace, centre: int, chunk_id: int) -> Node:
+    """Where in the documents a page lies, and which chunk is marked."""
+    chunk, around = workspace[chunk_id], workspace[centre]
+    path, title = around.heading_path, workspace.documents[around.document].title
+    words = " › ".join(path if path[:1] == (title,) else (title, *path))
+    label = f"chunk {chunk.chunk_id:,} of {len(workspace):,} · {chunk.type} · {chunk.n_tokens} tokens"
+    return h("div", {"class": "qx-crumb"}, h("span", None, words), h("span", {"class": "qx-mut", "title": EXPLAIN["tokens"]}, label))
+
+
+def page_around(workspace: Workspace, chunk_id: int) -> Page:
+    """A page of about PAGE_CHARACTERS around a chunk, whole chunks only."""
+    document, row = workspace.locate(chunk_id)
+    table = workspace.tables[document]
+    first = int(np.searchsorted(table.end, table.start[row] - PAGE_CHARACTERS // 3, side="left"))
+    last = int(np.searchsorted(table.start, table.end[row] + 2 * PAGE_CHARACTERS // 3, side="right"))
+    return document, min(first, row), max(last, row + 1)
+
+
+def open_documents(documents: OpenDocuments | None) -> list[Node]:
+    """What will be searched."""
+    if documents is None:
+        return [h("p", {"class": "qx-empty"}, "No document is open. Open one in Explore: it is compared here.")]
+    workspace = documents.workspace
+    more = f" and {len(workspace.documents) - 1} more" if len(workspace.documents) > 1 else ""
+    size = f"{workspace.n_tokens:,} tokens · {counted(len(workspace), 'chunk')} · open in Explore"
+    return [
+        h(
+            "div",
+            {"class": "qx-row"},
+            h("strong", {"class": "qx-doc-title"}, f"{workspace.documents[0].title}{more}"),
+            h("span", {"class": "qx-mut qx-sm"}, size),
+        )
+    ]

@@ -1,0 +1,85 @@
+"""Words, numbers and colours that several pages show alike."""
+
+from __future__ import annotations
+
+import re
+
+from app.components.tree import Node, h
+from app.services import Labelled
+from core.events import Trace
+from core.retrievers import cut_short
+from core.sparc.retriever import SPARC
+
+EXPLAIN = {
+    "q": "Q: the value the agent expects from adding this chunk now (Q-RAG eq. 1); for a trained agent not a similarity",
+    "p": "p: probability of this choice under the Boltzmann policy (Q-RAG eq. 3)",
+    "rho": "Place of the chunk among those already chosen: 10 more with each of them that lies before it, and up to 9 on the way to the next (Q-RAG eq. 6)",
+    "tied": "Chunks with the same Q; the first in document order was taken",
+    "review": "Q of this choice in the state of the others, once the run had stopped; below the review threshold it is taken back",
+    "ms": "Wall clock of the step: embedding the state, scoring all chunks, choosing",
+    "tokens": "Length of the chunk in tokens of the agent's encoder",
+}
+
+
+def counted(n: int, noun: str) -> str:
+    """ "1 chunk", "1,203 chunks"."""
+    return f"{n:,} {noun}" if n == 1 else f"{n:,} {noun}s"
+
+
+def step_class(step: int) -> str:
+    """CSS class of a step's colour."""
+    return f"qx-c{(step - 1) % 8 + 1}"
+
+
+def number(label: str, value: str, explain: str) -> Node:
+    """A labelled number with its sentence."""
+    return h("span", {"class": "qx-kv", "title": EXPLAIN[explain], "tabindex": "0"}, h("span", {"class": "qx-mut"}, f"{label} "), value)
+
+
+def figure_title(title: str, words: str = "") -> list[Node]:
+    """A heading over a figure, and what it says in words."""
+    return [h("h3", None, title), h("p", {"class": "qx-mut qx-sm"}, words) if words else ""]
+
+
+def question_label(known: Labelled) -> str:
+    """A known question in the list, with its hops where they are known."""
+    return known.question if not known.hops else f"{known.question}  ·  {known.hops} hop{'s' if known.hops > 1 else ''}"
+
+
+def plain(text: str) -> str:
+    """Without the marks of Markdown headings and table rules: a card shows the heading path beside it."""
+    return re.sub(r"(?m)^#{1,6} .*\n?|^\|[-:| ]+\|$", "", text).strip() or text
+
+
+def shorten(text: str, most: int) -> str:
+    return text if len(text) <= most else text[: most - 1].rstrip() + "…"
+
+
+def duration(seconds: float) -> str:
+    """As people say it.
+
+    >>> duration(42), duration(1500), duration(9000)
+    ('42 s', '25 min', '2 h 30 min')
+    """
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    minutes = round(seconds / 60)
+    return f"{minutes} min" if minutes < 100 else f"{minutes // 60} h {minutes % 60} min"
+
+
+def stop_words(trace: Trace, name: str) -> str:
+    """Why a run ended, in a sentence. `name`: of its scores."""
+    stopped = trace.stopped
+    if stopped is None:
+        return "Cancelled."
+    if trace.started.method == SPARC:
+        return "Its evaluator accepted the answer." if stopped.reason == "threshold" else "Its depth or budget is used up."
+    match stopped.reason:
+        case "threshold":
+            return f"Stopped: best {name} {stopped.q_value:.2f} is below {trace.started.config.stop_threshold:.2f}."
+        case "exhausted":
+            return "No other chunk shares a word with the question." if trace.started.method == "bm25" else "No other chunk is left."
+        case "budget" if cut := cut_short(trace):
+            return f"{cut}."
+        case "budget":
+            return f"Took all {trace.started.config.step_budget}." if trace.started.config.step_budget > 1 else "Took one."

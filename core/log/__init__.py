@@ -1,0 +1,73 @@
+"""The experiment log: one DuckDB file, one owner process, every run with the Q-values of all chunks.
+
+`open_log` to record runs, `open_reader` to look at them from another process, `export_runs` and `import_runs` to move them;
+evaluations and trainings come and go whole (`log_evaluation`, `log_training`).
+Callers pass an owner and nothing else: who may see what is decided here, in SQL.
+"""
+
+from core.log.export import FORMATS, ExportFormat, export_runs, import_runs
+from core.log.inbox import InboxLog
+from core.log.lock import LogOwned
+from core.log.measurements import (
+    Evaluation,
+    EvaluationEntry,
+    Training,
+    TrainingEntry,
+    delete_measurement,
+    list_evaluations,
+    list_trainings,
+    log_evaluation,
+    log_training,
+    new_evaluation,
+    read_evaluation,
+    read_training,
+)
+from core.log.queries import RunReader
+from core.log.reader import LogReader, open_reader
+from core.log.records import DetailName, FinalStatus, LoggedDocument, LoggedRun, RunLog, RunPage, RunRecord, RunRow, new_run_id
+from core.log.replay import MAX_Q_DIFFERENCE, ReplayReport, compare_sparc, compare_traces
+from core.log.retention import expire
+from core.log.store import ExperimentLog, default_log_path, open_log
+from core.log.wire import MalformedRuns
+
+__all__ = [
+    "FORMATS",
+    "MAX_Q_DIFFERENCE",
+    "DetailName",
+    "Evaluation",
+    "EvaluationEntry",
+    "ExperimentLog",
+    "ExportFormat",
+    "FinalStatus",
+    "InboxLog",
+    "LogOwned",
+    "LogReader",
+    "LoggedDocument",
+    "LoggedRun",
+    "MalformedRuns",
+    "ReplayReport",
+    "RunLog",
+    "RunPage",
+    "RunReader",
+    "RunRecord",
+    "RunRow",
+    "Training",
+    "TrainingEntry",
+    "compare_sparc",
+    "compare_traces",
+    "default_log_path",
+    "delete_measurement",
+    "expire",
+    "export_runs",
+    "import_runs",
+    "list_evaluations",
+    "list_trainings",
+    "log_evaluation",
+    "log_training",
+    "new_evaluation",
+    "new_run_id",
+    "open_log",
+    "open_reader",
+    "read_evaluation",
+    "read_training",
+]

@@ -1,0 +1,174 @@
+"""Runs out of the log and into another: JSON (lines, lossless), CSV and Parquet (a table of runs and a table of steps), HTML (a page a run).
+
+Only JSON carries the Q-values of all chunks and comes back in. Who may export what is decided by the queries, as for every reader.
+CSV cells that a spreadsheet would run as formulas are disarmed with an apostrophe.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Literal, Protocol
+
+from core.errors import LogError, RunNotFound
+from core.log.atomic import write_whole
+from core.log.database import Connection, literal, storable
+from core.log.page import run_page
+from core.log.queries import MINE, VISIBLE, RunReader
+from core.log.records import now
+from core.log.wire import FinishedRun, read_runs, run_lines
+
+ExportFormat = Literal["json", "csv", "parquet", "html"]
+FORMATS: tuple[ExportFormat, ...] = ("json", "csv", "parquet", "html")
+
+TABLES = {
+    "runs": """
+        SELECT run_id, created_at, finished_at, status, message, method, query, checkpoint, checkpoint_fingerprint, vectors, n_chunks,
+            (SELECT count(*) FROM events e WHERE e.run_id = r.run_id AND kind = 'step_taken') AS n_steps,
+            (SELECT event->>'$.reason' FROM events e WHERE e.run_id = r.run_id AND kind = 'stopped') AS stop_reason, seed, parent_run_id, fork_step,
+            (SELECT to_json(list(title ORDER BY position))::VARCHAR FROM run_documents d WHERE d.run_id = r.run_id) AS titles,
+            (SELECT to_json(list(sha256 ORDER BY position))::VARCHAR FROM run_documents d WHERE d.run_id = r.run_id) AS document_hashes,
+            config::VARCHAR AS config, chunking::VARCHAR AS chunking, label::VARCHAR AS label
+        FROM runs r WHERE {where} ORDER BY created_at DESC, run_id""",
+    "steps": """
+        SELECT run_id, position AS step, (event->>'$.chunk_id')::BIGINT AS chunk_id, (event->>'$.q_value')::DOUBLE AS q_value,
+            (event->>'$.probability')::DOUBLE AS probability, (event->>'$.state_value')::DOUBLE AS state_value,
+            (event->>'$.position')::DOUBLE AS position, event->>'$.chosen_by' AS chosen_by, (event->>'$.n_tied')::INTEGER AS n_tied,
+            (event->>'$.milliseconds')::DOUBLE AS milliseconds, {text} AS text
+        FROM events JOIN (SELECT run_id, created_at FROM runs WHERE {where}) USING (run_id)
+        WHERE kind = 'step_taken' ORDER BY created_at DESC, run_id, step""",
+}
+
+
+class RunSink(Protocol):
+    """Whatever takes in whole runs: the log."""
+
+    def insert_finished(self, run: FinishedRun) -> bool:
+        """False when the run's id is taken."""
+
+
+def export_runs(
+    log: RunReader, run_ids: Sequence[str] | None, format: ExportFormat, target: Path, *, include_text: bool = True, owner: str | None = None
+) -> Path:
+    """Write runs that have ended, all of `owner`'s if `run_ids` is None, to `target`; returns the file (json) or the folder (csv, parquet, html) written.
+
+    `target` is a folder, which is made, or for json and the page of one run also a file. Without text, texts of documents and chunks stay behind,
+    and headings. Raises RunNotFound for an id that `owner` may not open, LogError for a run that goes on or a disk that is full.
+    """
+    if format not in FORMATS:
+        raise LogError(f"format={format!r} is unknown; choose one of {', '.join(FORMATS)}")
+    ids = _ended(log, run_ids, owner)
+    target = Path(target)
+    try:
+        if format == "json":
+            file = target if target.suffix and not target.is_dir() else target / "runs.jsonl"
+            file.parent.mkdir(parents=True, exist_ok=True)
+            write_whole(file, _json_lines(log, ids, include_text, owner))
+            return file
+        if format == "html":
+            return _write_pages(log, ids, target, include_text, owner)
+        target.mkdir(parents=True, exist_ok=True)
+        for name in TABLES:
+            log.read(lambda con, name=name: _write_table(con, name, ids, owner, include_text, target / f"{name}.{format}"))  # type: ignore[misc]
+    except OSError as error:
+        raise LogError(f"the export to {target} could not be written ({error.strerror}); choose a folder with room that you can write to") from error
+    return target
+
+
+def import_runs(log: RunSink, path: Path, *, owner: str | None = None, admit: Callable[[FinishedRun], None] = lambda _: None) -> int:
+    """Take in the runs of an exported JSON file as `owner`'s; how many were new. A run whose id is taken is left as it stands.
+
+    The whole file is checked, and each run shown to `admit`, which may raise, before the first enters. Raises MalformedRuns when anything in it is not
+    as it should be.
+    """
+    return import_file(log, path, owner=owner, admit=admit)
+
+
+def import_file(log: RunSink, path: Path, *, keep_owner: bool = False, owner: str | None = None, admit: Callable[[FinishedRun], None] = lambda _: None) -> int:
+    """`import_runs`, or with `keep_owner` the runs of an inbox file as their own owner's."""
+    for run in read_runs(path, keep_owner=keep_owner):
+        admit(run)
+    runs = read_runs(path, keep_owner=keep_owner)
+    return sum(log.insert_finished(run if keep_owner else _taken_over(run, owner)) for run in runs)
+
+
+def _taken_over(run: FinishedRun, owner: str | None) -> FinishedRun:
+    """The run as `owner`'s. A visitor's counts as finished now: that is from when it is kept, and a file could name any time."""
+    return run.owned_by(owner) if owner is None else replace(run.owned_by(owner), finished_at=now())
+
+
+def _ended(log: RunReader, run_ids: Sequence[str] | None, owner: str | None) -> list[str]:
+    if run_ids is None:
+        return log.read(lambda con: _ids(con, f"{MINE} AND status <> 'running'", {"owner": owner}))
+    wanted = {"owner": owner, "ids": [storable(run_id) for run_id in run_ids]}
+    found = log.read(lambda con: _ids(con, f"{VISIBLE} AND list_contains($ids::VARCHAR[], run_id)", wanted))
+    missing = set(run_ids) - set(found)
+    if missing:
+        raise RunNotFound(f"there is no run {min(missing)[:64]!r} that you may open; check the id")
+    running = log.read(lambda con: _ids(con, f"{VISIBLE} AND list_contains($ids::VARCHAR[], run_id) AND status = 'running'", wanted))
+    if running:
+        raise LogError(f"run {running[0]} is still going on; export it when it has ended")
+    return found
+
+
+def _ids(con: Connection, where: str, values: dict[str, Any]) -> list[str]:
+    return [run_id for (run_id,) in con.execute(f"SELECT run_id FROM runs WHERE {where} ORDER BY created_at DESC, run_id", values).fetchall()]
+
+
+def _json_lines(log: RunReader, ids: Sequence[str], include_text: bool, owner: str | None) -> Iterator[str]:
+    texts_written: set[str] = set()
+    for run_id in reversed(ids):  # oldest first: parents come before their children
+        run = finished_run(log, run_id, owner)
+        yield from run_lines(run if include_text else run.without_text(), texts_written)
+
+
+def finished_run(log: RunReader, run_id: str, owner: str | None) -> FinishedRun:
+    """A run that has ended, whole. Raises RunNotFound, LogError for one that goes on."""
+    run, documents = log.get(run_id, owner), log.documents(run_id, owner)
+    if run.finished_at is None or run.status == "running":
+        raise LogError(f"run {run.record.run_id} is still going on; export it when it has ended")
+    return FinishedRun(run.record, documents, run.created_at, run.finished_at, run.status, run.message, run.events, details=run.details)
+
+
+def _write_pages(log: RunReader, ids: Sequence[str], target: Path, include_text: bool, owner: str | None) -> Path:
+    one_file = target.suffix == ".html" and not target.is_dir()
+    if one_file and len(ids) != 1:
+        raise LogError(f"{len(ids)} runs are as many pages, and {target} is one file; name a folder, or one run")
+    (target.parent if one_file else target).mkdir(parents=True, exist_ok=True)
+    for run_id in ids:
+        page = run_page(log.get(run_id, owner), log.documents(run_id, owner), with_text=include_text)
+        write_whole(target if one_file else target / f"run-{run_id}.html", page.encode())
+    return target
+
+
+def _write_table(con: Connection, name: str, ids: list[str], owner: str | None, include_text: bool, target: Path) -> None:
+    text = "event->>'$.text'" if include_text else "''"
+    select = TABLES[name].format(where=f"{VISIBLE} AND list_contains($ids::VARCHAR[], run_id)", text=text)
+    values = {"owner": owner, "ids": ids}
+    if target.suffix == ".parquet":
+        con.execute(f"COPY ({select}) TO {literal(str(target))} (FORMAT parquet)", values)
+        return
+    cursor = con.execute(select, values)
+    write_whole(target, _csv_lines([column[0] for column in cursor.description], iter(cursor.fetchone, None)))
+
+
+def _csv_lines(header: Sequence[str], rows: Iterator[Sequence[Any]]) -> Iterator[str]:
+    buffer = io.StringIO(newline="")
+    writer = csv.writer(buffer)
+    for row in (header, *rows):
+        writer.writerow([disarmed(cell) for cell in row])
+        yield buffer.getvalue()
+        buffer.seek(0)
+        buffer.truncate()
+
+
+def disarmed(cell: Any) -> Any:
+    """A text cell that no spreadsheet takes for a formula; numbers stay as they are.
+
+    >>> disarmed("=1+1"), disarmed(-0.5), disarmed("plain")
+    ("'=1+1", -0.5, 'plain')
+    """
+    return f"'{cell}" if isinstance(cell, str) and cell.startswith(("=", "+", "-", "@", "\t", "\r")) else cell

@@ -1,0 +1,81 @@
+"""The inbox: where a process leaves its finished runs when another one owns the log.
+
+Decides that a run enters whole or not at all: it is kept in memory while it goes and written when it ends, so a killed process
+leaves nothing half done. The owner takes the files in with `ExperimentLog.import_inbox`. Knows nothing of the database.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from core.errors import LogError, RunNotFound
+from core.events import Event, RunStarted
+from core.log.atomic import write_whole
+from core.log.records import DetailName, FinalStatus, RunRecord, detail_json, logged_documents, now
+from core.log.wire import FinishedRun, run_lines
+from core.types import ChunkTable, Document
+
+
+def inbox_of(path: Path) -> Path:
+    """The folder of runs that wait for the owner of the log at `path`."""
+    return Path(f"{path}.inbox")
+
+
+class InboxLog:
+    """Same methods as the log itself; see `RunLog`."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = Path(path).absolute()
+        self._runs: dict[str, FinishedRun] = {}
+        self._lock = threading.Lock()
+
+    def start(self, record: RunRecord, documents: Sequence[Document], tables: Sequence[ChunkTable] | None = None) -> None:
+        """Begin a run."""
+        logged, created_at = logged_documents(record, documents, tables), now()
+        with self._lock:
+            self._runs[record.run_id] = FinishedRun(record, logged, created_at, created_at, "failed", None, ())
+
+    def record(self, run_id: str, event: Event) -> None:
+        """Add one event with its scores."""
+        if isinstance(event, RunStarted):
+            return
+        with self._lock:
+            run = self._run(run_id)
+            self._runs[run_id] = replace(run, events=(*run.events, event))
+
+    def attach(self, run_id: str, name: DetailName, value: dict[str, Any], owner: str | None) -> None:
+        """Put a JSON object beside a run, instead of an earlier one of that name; a finished run has left for the inbox and takes nothing any more."""
+        detail_json(name, value)
+        with self._lock:
+            run = self._run(run_id)
+            if run.record.owner != owner:
+                raise RunNotFound(f"there is no run {run_id[:64]!r} of yours to add to")
+            self._runs[run_id] = replace(run, details={**run.details, name: value})
+
+    def finish(self, run_id: str, status: FinalStatus, message: str | None = None) -> None:
+        """End a run and write it. Raises LogError when it can't be written."""
+        with self._lock:
+            run = replace(self._run(run_id), status=status, message=message, finished_at=now())
+            del self._runs[run_id]
+        target = inbox_of(self.path) / f"{run_id}.jsonl"
+        try:
+            target.parent.mkdir(parents=True, exist_ok=True)
+            write_whole(target, run_lines(run, set(), with_owner=True))
+        except (OSError, ValueError) as error:
+            raise LogError(f"run {run_id} could not be left in {target.parent} ({error}); make room or pass another file with --log") from error
+
+    def flush(self) -> None:
+        """Nothing waits: `finish` writes."""
+
+    def close(self) -> None:
+        """Runs that did not finish are forgotten."""
+        self._runs.clear()
+
+    def _run(self, run_id: str) -> FinishedRun:
+        if run_id not in self._runs:
+            raise RunNotFound(f"run {run_id} is not being recorded: it was not started, or is finished, and a finished run never changes")
+        return self._runs[run_id]

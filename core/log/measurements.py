@@ -1,0 +1,286 @@
+"""Evaluations and trainings in the log: rows and progress events, written whole, read back as they were.
+
+Decides that logging the same training again adds the events that are missing, so its caller needs no memory of what is there; that an
+evaluation is written once; and who may read and delete: their owner. When another process owns the log, they wait in its inbox.
+Numbers that follow from rows are not kept. Knows nothing of what events mean.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Literal, Protocol, TypeVar
+
+from pydantic import AwareDatetime, ConfigDict, TypeAdapter, ValidationError
+from pydantic.dataclasses import dataclass as checked_dataclass
+
+from core.errors import LogError, RunNotFound
+from core.evaluate.rows import EpisodeRow
+from core.log.atomic import write_whole
+from core.log.database import Connection, storable
+from core.log.inbox import InboxLog, inbox_of
+from core.log.queries import MINE, RunReader
+from core.log.records import new_run_id, now
+from core.log.statements import json_text
+from core.log.wire import MalformedRuns
+
+T = TypeVar("T")
+
+PATTERNS = ("*.evaluation", "*.training")
+"""Names of inbox files of this kind."""
+
+_CHECKED = ConfigDict(extra="forbid", allow_inf_nan=False)
+
+
+@checked_dataclass(frozen=True, kw_only=True, config=_CHECKED)
+class Evaluation:
+    """One evaluation of one task."""
+
+    evaluation_id: str
+    """32 hex digits, as of a run."""
+    created_at: AwareDatetime
+    config: dict[str, Any]
+    """What qualified the numbers: the `config` of `evaluate --json`."""
+    rows: tuple[EpisodeRow, ...]
+    owner: str | None = None
+    kind: Literal["evaluation"] = "evaluation"
+
+
+@checked_dataclass(frozen=True, kw_only=True, config=_CHECKED)
+class Training:
+    """One training, as far as it has come."""
+
+    training_id: str
+    created_at: AwareDatetime
+    folder: str
+    """Where it writes."""
+    config: dict[str, Any]
+    events: tuple[dict[str, Any], ...]
+    """Each with its kind under "event", in order."""
+    owner: str | None = None
+    kind: Literal["training"] = "training"
+
+
+@dataclass(frozen=True)
+class EvaluationEntry:
+    """One line of a list of evaluations."""
+
+    evaluation_id: str
+    created_at: datetime
+    task: str
+    length: int | None
+    method: str
+    checkpoint: str
+    n: int
+    config: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class TrainingEntry:
+    """One line of a list of trainings."""
+
+    training_id: str
+    created_at: datetime
+    folder: str
+    n_events: int
+    config: dict[str, Any]
+
+
+class WritableLog(Protocol):
+    """The log, owned by this process."""
+
+    def write(self, work: Callable[[Connection], T]) -> T:
+        """`work` in a transaction."""
+        ...
+
+
+def new_evaluation(rows: Sequence[EpisodeRow], config: dict[str, Any], owner: str | None = None) -> Evaluation:
+    """An evaluation that was just made. Raises LogError when it has no rows."""
+    if not rows:
+        raise LogError("an evaluation without rows is not logged; evaluate at least one example")
+    return Evaluation(evaluation_id=new_run_id(), created_at=now(), config=config, rows=tuple(rows), owner=owner)
+
+
+def log_evaluation(log: WritableLog | InboxLog, evaluation: Evaluation) -> None:
+    """Keep an evaluation; nothing happens when its id is there. Raises LogError when it can't be written."""
+    _leave(log, evaluation) if isinstance(log, InboxLog) else log.write(lambda con: _insert_evaluation(con, evaluation))
+
+
+def log_training(log: WritableLog | InboxLog, training: Training) -> None:
+    """Keep a training, or the events by which it has grown. Raises LogError when it can't be written."""
+    _leave(log, training) if isinstance(log, InboxLog) else log.write(lambda con: _insert_training(con, training))
+
+
+def list_evaluations(log: RunReader, owner: str | None = None) -> list[EvaluationEntry]:
+    """The reader's evaluations, newest first."""
+    return log.read(lambda con: _list_evaluations(con, owner))
+
+
+def read_evaluation(log: RunReader, evaluation_id: str, owner: str | None = None) -> Evaluation:
+    """One evaluation with its rows. Raises RunNotFound unless it is the reader's own."""
+    return log.read(lambda con: _fetch_evaluation(con, storable(evaluation_id), owner))
+
+
+def list_trainings(log: RunReader, owner: str | None = None) -> list[TrainingEntry]:
+    """The reader's trainings, newest first."""
+    return log.read(lambda con: _list_trainings(con, owner))
+
+
+def read_training(log: RunReader, training_id: str, owner: str | None = None) -> Training:
+    """One training with its events. Raises RunNotFound unless it is the reader's own."""
+    return log.read(lambda con: _fetch_training(con, storable(training_id), owner))
+
+
+def delete_measurement(log: WritableLog, measurement_id: str, owner: str | None = None) -> None:
+    """Remove an evaluation or a training for good. Raises RunNotFound unless it is `owner`'s."""
+    log.write(lambda con: _delete(con, storable(measurement_id), owner))
+
+
+def take_in(log: WritableLog, path: Path) -> bool:
+    """Enter an inbox file; False when it brought nothing new. Raises MalformedRuns when it is no evaluation and no training."""
+    try:
+        measurement = _MEASUREMENT.validate_json(path.read_bytes())
+    except (ValidationError, OSError) as error:
+        raise MalformedRuns(f"{path} holds no evaluation and no training ({str(error).splitlines()[0]}); make it again") from error
+    if isinstance(measurement, Evaluation):
+        return log.write(lambda con: _insert_evaluation(con, measurement))
+    return log.write(lambda con: _insert_training(con, measurement))
+
+
+_MEASUREMENT: TypeAdapter[Evaluation | Training] = TypeAdapter(Evaluation | Training)
+
+
+def _leave(log: InboxLog, measurement: Evaluation | Training) -> None:
+    name = measurement.evaluation_id if isinstance(measurement, Evaluation) else measurement.training_id
+    target = inbox_of(log.path) / f"{name}.{measurement.kind}"
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        write_whole(target, [_MEASUREMENT.dump_json(measurement).decode()])
+    except OSError as error:
+        raise LogError(f"the {measurement.kind} could not be left in {target.parent} ({error.strerror}); make room or pass another file with --log") from error
+
+
+_COLUMNS = {
+    "id": "VARCHAR",
+    "task": "VARCHAR",
+    "split": "VARCHAR",
+    "length": "BIGINT",
+    "chunk_tokens": "BIGINT",
+    "seed": "BIGINT",
+    "n_chunks": "BIGINT",
+    "support": ["BIGINT"],
+    "method": "VARCHAR",
+    "checkpoint": "VARCHAR",
+    "fingerprint": "VARCHAR",
+    "trained_on": "VARCHAR",
+    "step_budget": "INTEGER",
+    "stop_threshold": "DOUBLE",
+    "temperature": "DOUBLE",
+    "beam_width": "INTEGER",
+    "top_k_actions": "INTEGER",
+    "chosen": ["BIGINT"],
+    "q_values": ["DOUBLE"],
+    "best_q": ["DOUBLE"],
+    "tokens": ["BIGINT"],
+    "kept": ["BIGINT"],
+    "answer_em": "DOUBLE",
+    "answer_f1": "DOUBLE",
+    "milliseconds": "DOUBLE",
+}
+"""Of a row, as DuckDB unpacks them from JSON; one insert a row would take a second for 900."""
+_ROW_COLUMNS = ", ".join(_COLUMNS)
+_INSERT_ROWS = f"""
+    INSERT INTO episode_rows BY NAME SELECT $evaluation_id AS evaluation_id, position, unnest(row) FROM (
+        SELECT unnest(from_json($rows::JSON, '{json.dumps([_COLUMNS])}')) AS row, generate_subscripts(from_json($rows::JSON, '["JSON"]'), 1) - 1 AS position)"""
+
+
+def _insert_evaluation(con: Connection, evaluation: Evaluation) -> bool:
+    if con.execute("SELECT 1 FROM evaluations WHERE evaluation_id = ?", [evaluation.evaluation_id]).fetchone():
+        return False
+    values = [evaluation.evaluation_id, evaluation.owner, evaluation.created_at.astimezone(UTC).replace(tzinfo=None), json_text(evaluation.config)]
+    con.execute("INSERT INTO evaluations VALUES (?, ?, ?, ?)", values)
+    rows = json_text([asdict(row) for row in evaluation.rows])
+    con.execute(_INSERT_ROWS, {"evaluation_id": evaluation.evaluation_id, "rows": rows})
+    return True
+
+
+def _insert_training(con: Connection, training: Training) -> bool:
+    key = [training.training_id]
+    known = con.execute("SELECT owner FROM trainings WHERE training_id = ?", key).fetchone()
+    if known is None:
+        values = [training.owner, training.created_at.astimezone(UTC).replace(tzinfo=None), storable(training.folder), json_text(training.config)]
+        con.execute("INSERT INTO trainings VALUES (?, ?, ?, ?, ?)", [*key, *values])
+    elif known != (training.owner,):
+        raise RunNotFound(f"training {training.training_id} is another's; log it under an id of its own")
+    [(n,)] = con.execute("SELECT count(*) FROM training_events WHERE training_id = ?", key).fetchall()
+    for position, event in enumerate(training.events[n:], start=n):
+        con.execute("INSERT INTO training_events VALUES (?, ?, ?, ?)", [*key, position, str(event.get("event", "")), json_text(event)])
+    return known is None or len(training.events) > n
+
+
+def _list_evaluations(con: Connection, owner: str | None) -> list[EvaluationEntry]:
+    rows = con.execute(
+        f"""SELECT evaluation_id, created_at, any_value(task), any_value(length), any_value(method), any_value(checkpoint), count(*), any_value(config)
+            FROM evaluations JOIN episode_rows USING (evaluation_id) WHERE {MINE} GROUP BY evaluation_id, created_at
+            ORDER BY created_at DESC, evaluation_id""",
+        {"owner": owner},
+    ).fetchall()
+    return [
+        EvaluationEntry(evaluation_id, created_at.replace(tzinfo=UTC), task, length, method, checkpoint, n, json.loads(config))
+        for evaluation_id, created_at, task, length, method, checkpoint, n, config in rows
+    ]
+
+
+def _fetch_evaluation(con: Connection, evaluation_id: str, owner: str | None) -> Evaluation:
+    head = con.execute(
+        f"SELECT created_at, config, owner FROM evaluations WHERE evaluation_id = $id AND {MINE}", {"id": evaluation_id, "owner": owner}
+    ).fetchone()
+    if head is None:
+        raise RunNotFound(f"there is no evaluation {evaluation_id[:64]!r} of yours; check the id")
+    rows = con.execute(f"SELECT {_ROW_COLUMNS} FROM episode_rows WHERE evaluation_id = ? ORDER BY position", [evaluation_id]).fetchall()
+    return Evaluation(
+        evaluation_id=evaluation_id,
+        created_at=head[0].replace(tzinfo=UTC),
+        config=json.loads(head[1]),
+        owner=head[2],
+        rows=tuple(EpisodeRow(**dict(zip(_COLUMNS, row, strict=True))) for row in rows),
+    )
+
+
+def _list_trainings(con: Connection, owner: str | None) -> list[TrainingEntry]:
+    rows = con.execute(
+        f"""SELECT training_id, created_at, folder, (SELECT count(*) FROM training_events e WHERE e.training_id = t.training_id), config
+            FROM trainings t WHERE {MINE} ORDER BY created_at DESC, training_id""",
+        {"owner": owner},
+    ).fetchall()
+    return [TrainingEntry(row[0], row[1].replace(tzinfo=UTC), row[2], row[3], json.loads(row[4])) for row in rows]
+
+
+def _fetch_training(con: Connection, training_id: str, owner: str | None) -> Training:
+    head = con.execute(
+        f"SELECT created_at, folder, config, owner FROM trainings WHERE training_id = $id AND {MINE}", {"id": training_id, "owner": owner}
+    ).fetchone()
+    if head is None:
+        raise RunNotFound(f"there is no training {training_id[:64]!r} of yours; check the id")
+    events = con.execute("SELECT event FROM training_events WHERE training_id = ? ORDER BY position", [training_id]).fetchall()
+    return Training(
+        training_id=training_id,
+        created_at=head[0].replace(tzinfo=UTC),
+        folder=head[1],
+        config=json.loads(head[2]),
+        owner=head[3],
+        events=tuple(json.loads(event) for (event,) in events),
+    )
+
+
+def _delete(con: Connection, measurement_id: str, owner: str | None) -> None:
+    key = {"id": measurement_id, "owner": owner}
+    evaluations = con.execute(f"DELETE FROM evaluations WHERE evaluation_id = $id AND {MINE}", key).fetchone()
+    trainings = con.execute(f"DELETE FROM trainings WHERE training_id = $id AND {MINE}", key).fetchone()
+    if evaluations == trainings == (0,):
+        raise RunNotFound(f"there is no evaluation or training {measurement_id[:64]!r} of yours to delete")
+    con.execute("DELETE FROM episode_rows WHERE evaluation_id = ?", [measurement_id])
+    con.execute("DELETE FROM training_events WHERE training_id = ?", [measurement_id])

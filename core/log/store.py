@@ -1,0 +1,210 @@
+"""`ExperimentLog`: the log as its one owner process sees it.
+
+Decides the order of things: what is recorded, shared or deleted goes through one queue, and reads wait for what was queued before them.
+Knows nothing of the agent, the screens, or how rows look (statements, queries).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import threading
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, TypeVar
+
+import duckdb
+
+from core.errors import LogError, RunNotFound
+from core.events import Event, RunStarted
+from core.home import home
+from core.log import statements
+from core.log.database import Connection, Database, explain
+from core.log.export import import_file
+from core.log.inbox import InboxLog, inbox_of
+from core.log.lock import LogOwned, lock_as_owner, unlock
+from core.log.measurements import PATTERNS, take_in
+from core.log.migrations import migrate
+from core.log.queries import RunReader
+from core.log.records import DetailName, FinalStatus, RunRecord, detail_json, logged_documents, now
+from core.log.wire import FinishedRun, MalformedRuns
+from core.log.writer import Work, Writer
+from core.types import ChunkTable, Document
+
+T = TypeVar("T")
+
+_logger = logging.getLogger(__name__)
+
+
+def snapshot_of(path: Path) -> Path:
+    """Where the snapshot of a log lies."""
+    return Path(f"{path}.snapshot")
+
+
+def open_log(path: Path) -> ExperimentLog | InboxLog:
+    """The log itself if nobody owns it, else its inbox."""
+    try:
+        return ExperimentLog.open(path)
+    except LogOwned:
+        return InboxLog(path)
+
+
+def default_log_path() -> Path:
+    """`log.duckdb` in $QRAG_HOME, or in ~/.local/share/qrag-explorer."""
+    return home() / "log.duckdb"
+
+
+class ExperimentLog(RunReader):
+    """The log file, owned. Every method may be called from any thread."""
+
+    def __init__(self, path: Path, database: Database, lock: int) -> None:
+        self.path = path
+        self._database = database
+        self._lock = lock
+        self._writer = Writer(database)
+        self._snapshot = threading.Lock()
+        """Held while a snapshot is made or dropped, so that none brings back what was deleted."""
+
+    @classmethod
+    def open(cls, path: Path) -> ExperimentLog:
+        """Become the owner; the file is made or migrated as needed, and runs that a dead process left open are marked failed.
+
+        Raises LogOwned when another process owns it, LogError when it is damaged (it is left as it is) or of a newer version.
+        """
+        path = Path(path).absolute()
+        lock = lock_as_owner(path)
+        try:
+            database = Database(path)
+            try:
+                database.read(lambda con: migrate(con, path))
+                database.write(lambda con: statements.fail_interrupted(con, now()))
+            except (LogError, duckdb.Error) as error:
+                database.close(tidy=False)
+                raise error if isinstance(error, LogError) else explain(error, path) from error
+        except BaseException:
+            unlock(lock)
+            raise
+        return cls(path, database, lock)
+
+    def close(self) -> None:
+        """Commit what is queued and give the file up. Further calls do nothing."""
+        self._writer.close()
+        if self._lock >= 0:
+            self._database.close()
+            unlock(self._lock)
+            self._lock = -1
+
+    def __enter__(self) -> ExperimentLog:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def start(self, record: RunRecord, documents: Sequence[Document], tables: Sequence[ChunkTable] | None = None) -> None:
+        """Begin a run; returns at once. A child run gets copies of the steps it keeps of a parent its owner may see."""
+        logged, created_at = logged_documents(record, documents, tables), now()
+
+        def apply(con: Connection) -> None:
+            statements.insert_run(con, record, logged, created_at)
+            statements.copy_parent_steps(con, record)
+
+        self._writer.submit(Work(apply, record.run_id))
+
+    def record(self, run_id: str, event: Event) -> None:
+        """Add one event with its scores; returns at once. The first event of a run says nothing that its record does not, and is not kept."""
+        if not isinstance(event, RunStarted):
+            self._writer.submit(Work(lambda con: statements.insert_event(con, run_id, event), run_id))
+
+    def attach(self, run_id: str, name: DetailName, value: dict[str, Any], owner: str | None) -> None:
+        """Put a JSON object beside a run of `owner`, instead of an earlier one of that name, and wait for the commit.
+
+        An answer also after the run's end, anything else only while it goes on. Raises RunNotFound, LogError when it is too long or too late.
+        """
+        text = detail_json(name, value)
+        self._writer.call(lambda con: statements.attach_detail(con, run_id, name, text, owner))
+
+    def finish(self, run_id: str, status: FinalStatus, message: str | None = None) -> None:
+        """End a run; returns at once. A run of which something could not be written ends as failed."""
+        finished_at = now()
+
+        def apply(con: Connection) -> None:
+            broken = self._writer.broken(run_id)
+            if broken is None:
+                statements.finish_run(con, run_id, status, message, finished_at)
+            else:
+                with contextlib.suppress(RunNotFound):  # its very start may be what could not be written
+                    statements.finish_run(con, run_id, "failed", broken, finished_at)
+
+        self._writer.submit(Work(apply, run_id, last=True))
+
+    def flush(self) -> None:
+        """Wait until everything queued is committed. Raises the first LogError since the last flush; the log goes on all the same."""
+        self._settle()
+        failure = self._writer.take_failure()
+        if failure is not None:
+            raise failure
+
+    def read(self, work: Callable[[Connection], T]) -> T:
+        """`work` with a cursor, after everything queued before."""
+        self._settle()
+        return self._database.read(work)
+
+    def write(self, work: Callable[[Connection], T]) -> T:
+        """`work` in a transaction behind everything queued before; its result, or what it raised. Raises LogError when it can't be written."""
+        result: T = self._writer.call(work)
+        return result
+
+    def share(self, run_id: str, owner: str | None) -> None:
+        """Let anyone who has its id open the run: its question, documents, choices and numbers. Raises RunNotFound unless it is `owner`'s."""
+        self._writer.call(lambda con: statements.share_run(con, run_id, owner))
+
+    def delete(self, run_id: str, owner: str | None) -> None:
+        """Remove a run of `owner`, here and from the snapshot, which is dropped. Raises RunNotFound unless it is `owner`'s."""
+        self._writer.call(lambda con: statements.delete_run(con, run_id, owner))
+        self.drop_snapshot()
+
+    def drop_snapshot(self) -> None:
+        """Remove the snapshot, which has what was just deleted."""
+        with self._snapshot:
+            snapshot_of(self.path).unlink(missing_ok=True)
+
+    def snapshot(self) -> Path:
+        """Copy the log to `<log>.snapshot` for readers in other processes; the old one is replaced when the new one is whole.
+
+        It has everything queued before; where the disk is too full to fold that into the log, only what was folded earlier. Raises LogError.
+        """
+        target, fresh = snapshot_of(self.path), Path(f"{self.path}.snapshot.tmp")
+        with self._snapshot:
+            self._writer.between(lambda: self._database.checkpoint_if_due(force=True))
+            try:
+                self._database.copy_to(fresh)
+                os.replace(fresh, target)
+            except OSError as error:
+                raise explain(error, target) from error
+            finally:
+                fresh.unlink(missing_ok=True)
+        return target
+
+    def insert_finished(self, run: FinishedRun) -> bool:
+        """Take in a whole run in one transaction; False, and nothing changed, when its id is taken. Waits for the commit."""
+        return bool(self._writer.call(lambda con: statements.insert_finished(con, run)))
+
+    def import_inbox(self) -> int:
+        """Take in what other processes left in the inbox: runs, evaluations, trainings; how many were new.
+
+        A file that is none of these is set aside as `*.rejected`. Raises LogError when the log can't be written; the files stay.
+        """
+        count = 0
+        for path in sorted(path for pattern in ("*.jsonl", *PATTERNS) for path in inbox_of(self.path).glob(pattern)):
+            try:
+                count += import_file(self, path, keep_owner=True) if path.suffix == ".jsonl" else take_in(self, path)
+            except MalformedRuns as error:
+                _logger.warning("set aside as %s.rejected: %s", path, error)
+                os.replace(path, f"{path}.rejected")
+            else:
+                path.unlink()
+        return count
+
+    def _settle(self) -> None:
+        self._writer.call(lambda _: None)

@@ -1,0 +1,24 @@
+"""When an episode ends by itself: nothing is left to choose, or the best Q lies below the threshold. The step budget is the loop's."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from core.events import Stopped
+from core.qrag.policy import greedy
+
+if TYPE_CHECKING:
+    from core.qrag.agent import Look
+
+
+def stop_of(look: Look, n_chosen: int, threshold: float | None) -> Stopped | None:
+    """The end before the next choice, None where the episode goes on. Without a threshold it goes on as long as there are chunks."""
+    q_values = look.scores.q_values
+    if not look.available.any():
+        return Stopped("exhausted", n_chosen, milliseconds=look.milliseconds, scores=look.scores)
+    if threshold is None:
+        return None
+    best, _ = greedy(q_values, look.available)
+    if q_values[best] >= threshold:
+        return None
+    return Stopped("threshold", n_chosen, best, float(q_values[best]), look.milliseconds, look.scores)

@@ -1,0 +1,55 @@
+"""Where things are: what a newcomer looks for, the file where it is looked for first, and a name that must be there."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+PLACES = {
+    "the stop rule": ("core/qrag/stop.py", "stop_of"),
+    "temperature": ("core/qrag/policy.py", "probabilities"),
+    "rho": ("core/qrag/positions.py", "chunk_positions"),
+    "PDF conversion": ("core/ingest/convert.py", "_pdf"),
+    "HTML cleaning": ("core/ingest/clean.py", "clean"),
+    "BM25": ("core/bm25.py", "WordIndex"),
+    "the vector cache": ("core/encode/cache.py", "embed_chunks"),
+    "confidence intervals": ("core/statistics.py", "interval"),
+    "plotly figures": ("core/figures.py", "best_q_figure"),
+    "a sentence that says why a run stopped": ("core/story.py", "end_sentence"),
+    "replay of a run": ("core/log/replay.py", "compare_traces"),
+    "export of runs": ("core/log/export.py", "export_runs"),
+    "log migrations": ("core/log/migrations.py", "migrate"),
+    "the SQL sandbox": ("core/log/sql.py", "query_log"),
+    "the `trace` command": ("core/cli/trace.py", "run_trace"),
+    "`runs list`": ("core/cli/runs.py", "list_command"),
+    "what Explore draws": ("app/pages/explore/view.py", "steps"),
+    "what Compare draws": ("app/pages/compare/view.py", "results"),
+    "the strip": ("app/components/strip.py", "strip"),
+    "quotas of visitors": ("app/visitors.py", "Allowance"),
+}
+
+
+@pytest.mark.parametrize(("file", "name"), PLACES.values(), ids=PLACES)
+def test_a_thing_is_where_it_is_looked_for(file: str, name: str) -> None:
+    body = ast.parse((ROOT / file).read_text(encoding="utf-8")).body
+    assert name in {node.name for node in body if isinstance(node, ast.FunctionDef | ast.ClassDef)}
+
+
+def test_a_view_takes_nothing_from_another_page_s_view() -> None:
+    for path in (ROOT / "app" / "pages").rglob("*.py"):
+        page = path.relative_to(ROOT / "app" / "pages").parts[0]
+        if path.name in ("tab.py", "layout.py"):
+            continue
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("app.pages."):
+                other = (node.module or "").split(".")[2]
+                names = {node.module.split(".")[-1], *(alias.name for alias in node.names)} if node.module else set()
+                assert other in (page, "widgets") or not names & {"view", "tab", "layout"}, f"{path.relative_to(ROOT)} takes from {node.module}"
+
+
+def test_every_page_has_the_same_four_files() -> None:
+    for page in ("explore", "compare", "sparc", "experiments", "evaluate", "train"):
+        assert {"tab.py", "layout.py", "actions.py", "view.py"} <= {path.name for path in (ROOT / "app" / "pages" / page).iterdir()}
