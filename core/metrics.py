@@ -106,7 +106,7 @@ def answer_f1(answer: str, accepted: Collection[str]) -> float:
     >>> answer_f1("Paris, France", ["Paris"]), answer_f1("no", ["no relation"])
     (0.6666666666666666, 0.0)
     """
-    return max(_word_f1(plain_answer(answer).split(), plain_answer(one).split()) for one in _known(accepted))
+    return max(word_f1(plain_answer(answer).split(), plain_answer(one).split()) for one in _known(accepted))
 
 
 def answer_accuracy(answer: str, accepted: Collection[str]) -> float:
@@ -125,7 +125,8 @@ def _known(accepted: Collection[str]) -> Collection[str]:
     return accepted
 
 
-def _word_f1(said: Sequence[str], wanted: Sequence[str]) -> float:
+def word_f1(said: Sequence[str], wanted: Sequence[str]) -> float:
+    """`answer_f1` of plain words against those of one accepted answer."""
     if said == wanted or not said or not wanted or {"yes", "no"} & {" ".join(said), " ".join(wanted)}:
         return float(said == wanted)
     shared = sum((Counter(said) & Counter(wanted)).values())

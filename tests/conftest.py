@@ -73,7 +73,10 @@ LONGEST = (
 )
 """Tests that begin first, each in whichever worker is free, and not with their files. They have servers of their own or share the least."""
 
-LONG = ("tests/core/train/", "tests/core/test_shipped_agents.py", "tests/core/tune/", "tests/core/test_cli.py")
+OF_THE_READER = ("tests/core/answer/", "tests/core/cli/test_train_reader.py")
+"""Files that one worker takes together, for all of them look at one training."""
+
+LONG = ("tests/core/train/", "tests/core/test_shipped_agents.py", "tests/core/tune/", "tests/core/test_cli.py", *OF_THE_READER)
 """Files that come next, for their names would put them last; they compute all the time, while browsers beside them wait."""
 
 CHROMIUM_NAMES = ("chromium", "chromium-browser", "google-chrome")
@@ -139,7 +142,9 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LoadFileSche
 
 class _LongestApart(LoadFileScheduling):
     def _split_scope(self, nodeid: str) -> str:
-        return nodeid if nodeid in LONGEST else str(super()._split_scope(nodeid))
+        if nodeid in LONGEST:
+            return nodeid
+        return "tests of the reader" if nodeid.startswith(OF_THE_READER) else str(super()._split_scope(nodeid))
 
 
 ATTACK = "attack"

@@ -6,7 +6,6 @@ from pathlib import Path
 
 import torch
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers
-from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
 
 TEMPLATE = "{% for message in messages %}<{{ message.role }}>{{ message.content }}</s>{% endfor %}{% if add_generation_prompt %}<assistant>{% endif %}"
 NO_SYSTEM = "{% if messages[0].role == 'system' %}{{ raise_exception('no system here') }}{% endif %}" + TEMPLATE
@@ -14,6 +13,8 @@ NO_SYSTEM = "{% if messages[0].role == 'system' %}{{ raise_exception('no system 
 
 def save_tiny_causal(folder: Path, *, window: int = 4096, template: str | None = TEMPLATE, seed: int = 0) -> Path:
     """Writes the model and its tokenizer; returns the folder."""
+    from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast  # takes seconds: not for every worker that collects
+
     alphabet = sorted(set(pre_tokenizers.ByteLevel.alphabet()) & {*map(chr, range(33, 127)), "\u0120", "\u010a"})  # the last two stand for blank and newline
     vocabulary = {token: row for row, token in enumerate(["<s>", "</s>", *alphabet])}
     plain = Tokenizer(models.BPE(vocab=vocabulary, merges=[]))

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 import numpy as np
@@ -26,7 +27,7 @@ from core.encode.encoder import fast_dtype, find_device
 from core.encode.forward import batches_by_length
 from core.encode.in_use import InUse
 from core.encode.traced import traced
-from core.metrics import answer_f1, plain_answer
+from core.metrics import plain_answer, word_f1
 
 _BATCH_TOKENS = {"cpu": 4_096, "cuda": 65_536}
 """Padded tokens a batch."""
@@ -46,7 +47,7 @@ class Candidate:
     span: Span | None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Reading:
     """What a reader makes of a question before it decides."""
 
@@ -71,14 +72,15 @@ class Reading:
         if not answers:
             return None, nobody
         probabilities = np.exp([log_odds - everything for _, log_odds in answers])
-        expected = _shared_words([candidate.text for candidate, _ in answers]) @ probabilities
+        expected = self._shared_words @ probabilities
         best = int(expected.argmax())
         return (None, nobody) if nobody >= expected[best] else (answers[best][0], float(expected[best]))
 
-
-def _shared_words(texts: Sequence[str]) -> np.ndarray:
-    """(N, N) F1 of every two texts."""
-    return np.array([[answer_f1(one, [other]) for other in texts] for one in texts])
+    @cached_property
+    def _shared_words(self) -> np.ndarray:
+        """(N, N) F1 of every two of the likeliest answers; whoever tunes asks for the best at many biases."""
+        words = [plain_answer(candidate.text).split() for candidate, _ in self.answers[:_MOST_COMPARED]]
+        return np.array([[word_f1(one, other) for other in words] for one in words])
 
 
 class ExtractiveReader:

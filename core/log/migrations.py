@@ -120,16 +120,18 @@ def version_of(connection: duckdb.DuckDBPyConnection, path: Path) -> int:
 
 
 def migrate(connection: duckdb.DuckDBPyConnection, path: Path, migrations: tuple[Migration, ...] = MIGRATIONS) -> None:
-    """Bring the log up to the last of `migrations`."""
+    """Bring the log up to the last of `migrations`, or leave it as it is."""
     version = version_of(connection, path)
-    for number, migration in enumerate(migrations[version:], start=version + 1):
-        connection.execute("BEGIN")
-        try:
-            if number == 1:
-                connection.execute("CREATE TABLE migrations (version INTEGER PRIMARY KEY, name VARCHAR NOT NULL, applied_at TIMESTAMP NOT NULL)")
+    if version == len(migrations):
+        return
+    connection.execute("BEGIN")
+    try:
+        if version == 0:
+            connection.execute("CREATE TABLE migrations (version INTEGER PRIMARY KEY, name VARCHAR NOT NULL, applied_at TIMESTAMP NOT NULL)")
+        for number, migration in enumerate(migrations[version:], start=version + 1):
             migration(connection)
             connection.execute("INSERT INTO migrations VALUES (?, ?, now()::TIMESTAMP)", [number, migration.__name__])
-            connection.execute("COMMIT")
-        except BaseException:
-            connection.execute("ROLLBACK")
-            raise
+        connection.execute("COMMIT")
+    except BaseException:
+        connection.execute("ROLLBACK")
+        raise

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING
 import pytest
 from playwright.sync_api import Page, expect
 
+from app.gradio_internals.imports import import_gradio
 from core.tasks.narrative import generate_narrative
 from core.tasks.samples import list_samples
 from tests.app import forked
@@ -29,6 +30,7 @@ from tests.app.forked import ROOT, Forked
 if TYPE_CHECKING:
     from app.services import Services
 
+import_gradio()  # as a server does it: each worker would parse the stubs of all components
 expect.set_options(timeout=15_000)  # playwright's five seconds are short for two workers with a browser each on two cores
 DATA = Path(os.environ.get("QRAG_DATA") or ROOT.parent / "shared" / "data")
 

@@ -59,7 +59,7 @@ def test_the_evidence_may_lie_behind_many_windows(trained: TrainedReader) -> Non
     assert answer.span is None or passages[answer.span.passage][answer.span.start : answer.span.end] == answer.text
 
 
-@pytest.mark.parametrize("text", ["\ud800 mary \udfff", "\x00\x07", "word" * 50_000, "a b " * 40_000, "<script>alert(1)</script>", "مرحبا " * 50])
+@pytest.mark.parametrize("text", ["\ud800 mary \udfff", "\x00\x07", "word" * 50_000, "a b " * 10_000, "<script>alert(1)</script>", "مرحبا " * 50])
 def test_hostile_text(trained: TrainedReader, text: str) -> None:
     answer = trained.reader.read(text, [text, "mary went to the garden.", ""])
     assert 0 <= answer.confidence <= 1

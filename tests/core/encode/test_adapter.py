@@ -5,15 +5,17 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 import torch
-from peft import PeftModel
 from safetensors.torch import load_file, save_file
-from transformers import AutoModel, PreTrainedModel
 
 from core.encode.adapter import ALPHA_PER_RANK, LowRankChange, adaptable_layers, adapter_file, merge_adapter, save_adapter
 from core.errors import BadCheckpoint
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel
 
 Weights = dict[str, torch.Tensor]
 RANK = 3
@@ -24,6 +26,8 @@ IDS = torch.tensor([[2, 5, 9, 11, 12, 3], [2, 6, 14, 11, 13, 3]])
 @pytest.fixture
 def model_of(reference: Path) -> Callable[[], PreTrainedModel]:
     """The tiny encoder, new at each call."""
+    from transformers import AutoModel  # takes seconds: not for every worker that collects
+
     return lambda: AutoModel.from_pretrained(reference / "tiny-bert", dtype=torch.float32, add_pooling_layer=False).eval()
 
 
@@ -45,6 +49,8 @@ def hidden(model: torch.nn.Module) -> torch.Tensor:
 
 
 def test_peft_computes_with_our_files_what_we_merge(model_of: Callable[[], PreTrainedModel], adapter: Path) -> None:
+    from peft import PeftModel  # takes seconds: not for every worker that collects
+
     merged = model_of()
     merge_adapter(merged, adapter, "made")
     by_peft = PeftModel.from_pretrained(model_of(), adapter).eval()

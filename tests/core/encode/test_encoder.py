@@ -10,7 +10,6 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from tokenizers import Tokenizer, models, pre_tokenizers
-from transformers import AutoModel, AutoTokenizer, XLMRobertaConfig, XLMRobertaModel
 
 from core.encode.checkpoint import MINILM, CheckpointSpec, find_base, write_spec
 from core.encode.encoder import DualEncoder, compute_dtype
@@ -80,6 +79,8 @@ def mean_of_last_hidden(model: torch.nn.Module, ids: list[int]) -> np.ndarray:
 
 def test_minilm_is_the_model_that_transformers_loads(minilm: DualEncoder) -> None:
     """Normalised mean pooling with transformers' own tokenizer; half the mantissa where the processor computes in bfloat16."""
+    from transformers import AutoModel, AutoTokenizer  # takes seconds: not for every worker that collects
+
     folder = find_base(MINILM)
     tokenizer, model = AutoTokenizer.from_pretrained(folder), AutoModel.from_pretrained(folder, dtype=torch.float32)
     chunks = ["A doctor treats patients.", "Über den Dächern liegt Schnee; 3.14 und mehr.", "word " * 400]
@@ -94,6 +95,8 @@ def test_minilm_is_the_model_that_transformers_loads(minilm: DualEncoder) -> Non
 @pytest.fixture(scope="module")
 def xlm_roberta(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A checkpoint on a tiny random XLM-R whose window is 34 - 2 = 32 tokens: positions are counted from behind the padding id."""
+    from transformers import XLMRobertaConfig, XLMRobertaModel  # takes seconds: not for every worker that collects
+
     folder = tmp_path_factory.mktemp("xlm-roberta")
     words = ["<s>", "<pad>", "</s>", "<unk>", *WORDS]
     tokenizer = Tokenizer(models.WordLevel({word: i for i, word in enumerate(words)}, unk_token="<unk>"))
@@ -109,6 +112,8 @@ def xlm_roberta(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_xlm_roberta_has_its_own_separator_and_window(xlm_roberta: Path) -> None:
+    from transformers import XLMRobertaModel
+
     encoder = DualEncoder(xlm_roberta, "cpu")
     model = XLMRobertaModel.from_pretrained(xlm_roberta / "base").eval()
     assert encoder.max_positions == 32

@@ -9,7 +9,6 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from transformers import BertConfig, BertModel
 
 from core.encode.checkpoint import CheckpointSpec
 from core.encode.forward import batches_by_length, chunk_row, join_state, padded_rows, padded_width, pooled_vectors
@@ -80,6 +79,8 @@ def test_a_chunk_keeps_within_window_and_maximum(tokenizer: FastTokenizer, n: in
 
 
 def test_half_precision_comes_in_few_widths_and_padding_says_nothing() -> None:
+    from transformers import BertConfig, BertModel  # takes seconds: not for every worker that collects
+
     sizes = {"hidden_size": 16, "intermediate_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2, "max_position_embeddings": 40}
     tower = BertModel(BertConfig(vocab_size=50, **sizes)).eval()
     assert [padded_width(n, tower, 16) for n in (1, 16, 17, 33, 40)] == [1, 16, 17, 33, 40]

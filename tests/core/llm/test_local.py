@@ -6,15 +6,18 @@ import json
 import threading
 import time
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 import torch
 
 from core.errors import BadCheckpoint
-from core.llm.local import LocalLlm
 from core.llm.probe import Greeting, probe
 from core.llm.protocol import LlmCancelled, LlmError, Message, Sampling, UnfitReply
 from tests.tiny_causal import NO_SYSTEM, save_tiny_causal
+
+if TYPE_CHECKING:
+    from core.llm.local import LocalLlm
 
 ASKED = [Message("system", "Be brief."), Message("user", "Is it so?")]
 PROMPT = "<system>Be brief.</s><user>Is it so?</s><assistant>"
@@ -22,6 +25,8 @@ PROMPT = "<system>Be brief.</s><user>Is it so?</s><assistant>"
 
 @pytest.fixture(scope="module")
 def llm(tiny_causal: Path) -> LocalLlm:
+    from core.llm.local import LocalLlm  # takes seconds: not for every worker that collects
+
     return LocalLlm(str(tiny_causal), "cpu")
 
 
@@ -85,6 +90,8 @@ def test_a_model_that_knows_no_json_is_told_apart_from_one_that_fails(llm: Local
 
 
 def test_templates_without_system_and_models_without_template(tmp_path: Path) -> None:
+    from core.llm.local import LocalLlm
+
     strict = LocalLlm(str(save_tiny_causal(tmp_path / "strict", template=NO_SYSTEM)), "cpu")
     assert strict._text(strict._prompt(ASKED)) == "<user>Be brief.\n\nIs it so?<assistant>"
     plain = LocalLlm(str(save_tiny_causal(tmp_path / "plain", template=None)), "cpu")
@@ -92,6 +99,8 @@ def test_templates_without_system_and_models_without_template(tmp_path: Path) ->
 
 
 def test_what_is_no_model_or_lacks_weights_is_refused(tmp_path: Path) -> None:
+    from core.llm.local import LocalLlm
+
     with pytest.raises(BadCheckpoint, match="'no/such-model' is no local folder"):
         LocalLlm("no/such-model")
     (tmp_path / "empty").mkdir()
@@ -104,6 +113,8 @@ def test_what_is_no_model_or_lacks_weights_is_refused(tmp_path: Path) -> None:
 
 
 def test_pickled_weights_are_not_read(tmp_path: Path) -> None:
+    from core.llm.local import LocalLlm
+
     folder = save_tiny_causal(tmp_path / "pickled")
     (folder / "model.safetensors").rename(folder / "pytorch_model.bin")
     with pytest.raises(BadCheckpoint, match="pickled is no language model"):

@@ -12,8 +12,6 @@ import torch
 from tokenizers import Tokenizer
 from tokenizers.models import WordLevel
 from tokenizers.pre_tokenizers import WhitespaceSplit
-from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
-from transformers.utils import logging as transformers_logging
 
 from core.llm.protocol import Message
 from core.tune.config import TuneConfig
@@ -69,6 +67,9 @@ def make_tiny_model(folder: Path, seed: int = 0) -> Path:
     Its parts are set by hand but for the attention's queries and keys. Levels of evidence lie on an arc, so that neighbours are alike, as to a real
     model; attention passes on what it sees, nothing of which bears on the choice between the two words yet.
     """
+    from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast  # takes seconds: not for every worker that collects
+    from transformers.utils import logging as transformers_logging
+
     transformers_logging.disable_progress_bar()
     tokenizer = Tokenizer(WordLevel({word: i for i, word in enumerate(_VOCABULARY)}, unk_token="<unknown>"))
     tokenizer.pre_tokenizer = WhitespaceSplit()

@@ -14,14 +14,11 @@ from typing import Any
 
 import pytest
 from safetensors.torch import load_file
-from transformers import AutoTokenizer
 
 from core.errors import BadCheckpoint, BadRequest, Cancelled
-from core.llm.local import LocalLlm, load_causal
 from core.llm.protocol import Message, Sampling
 from core.tune.config import TuneConfig
 from core.tune.pairs import Preference
-from core.tune.tuner import PLAIN_TEMPLATE, _as_served, split_by_question, tune
 from tests.conftest import COUNTS
 from tests.core.tune.conftest import LEVELS, TOY, Stopping, margins, stop_pairs, stopping_runs
 from tests.tiny_causal import NO_SYSTEM
@@ -42,6 +39,8 @@ def clear_pairs(n: int) -> list[Preference]:
 
 def run(pairs: Sequence[Preference], model: Path, out: Path, config: TuneConfig, **more: Any) -> list[dict[str, Any]]:
     """All events of a tuning."""
+    from core.tune.tuner import tune  # takes seconds: not for every worker that collects
+
     events: list[dict[str, Any]] = []
     tune(pairs, str(model), out, config, device="cpu", tell=events.append, **more)
     return events
@@ -49,6 +48,8 @@ def run(pairs: Sequence[Preference], model: Path, out: Path, config: TuneConfig,
 
 def stop_margins(folder: Path) -> list[float]:
     """log p(stop) - log p(continue) at each level of evidence, of a tuned model."""
+    from core.llm.local import load_causal
+
     tokenizer, model = load_causal(folder)
     return margins(model, tokenizer, LEVELS, "stop", "continue")
 
@@ -62,6 +63,9 @@ def stops(at: Sequence[float], runs: Sequence[Stopping]) -> tuple[int, int]:
 
 @pytest.mark.parametrize("reference", [True, False])
 def test_the_preferred_reply_gains(tiny_model: Path, tmp_path: Path, reference: bool) -> None:
+    from core.llm.local import load_causal
+    from core.tune.tuner import PLAIN_TEMPLATE
+
     tokenizer, base = load_causal(tiny_model)
     tokenizer.chat_template = PLAIN_TEMPLATE
     before = margins(base, tokenizer, LEVELS, "stop", "continue")
@@ -112,6 +116,8 @@ def test_far_too_large_a_lambda_costs_right_stops(ended: Callable[[int, float], 
 
 
 def test_a_stopped_tuning_goes_on_to_the_same_adapters(tiny_model: Path, tmp_path: Path) -> None:
+    from core.tune.tuner import tune
+
     pairs, calls = clear_pairs(15), count(1)
     whole = run(pairs, tiny_model, tmp_path / "whole", TOY)
     with pytest.raises(Cancelled, match="was stopped after 3 steps; the same command goes on from there"):
@@ -126,6 +132,8 @@ def test_a_stopped_tuning_goes_on_to_the_same_adapters(tiny_model: Path, tmp_pat
 
 
 def test_the_folder_is_a_local_model_of_safetensors_with_a_card(tiny_model: Path, tmp_path: Path) -> None:
+    from core.llm.local import LocalLlm
+
     out = tmp_path / "tuned"
     events = run(clear_pairs(30), tiny_model, out, TOY)
     llm = LocalLlm(str(out), "cpu")
@@ -160,6 +168,8 @@ def test_what_can_not_be_tuned_is_refused(tiny_model: Path, tmp_path: Path) -> N
 
 
 def test_all_pairs_of_a_question_are_held_out_together() -> None:
+    from core.tune.tuner import split_by_question
+
     training, held_out = split_by_question(clear_pairs(100))
     assert {pair.question for pair in training}.isdisjoint(pair.question for pair in held_out)
     assert 4 <= len(held_out) / 2 <= 20
@@ -168,6 +178,10 @@ def test_all_pairs_of_a_question_are_held_out_together() -> None:
 
 
 def test_a_template_without_system_gets_its_words_in_the_first_turn(tiny_model: Path) -> None:
+    from transformers import AutoTokenizer
+
+    from core.tune.tuner import PLAIN_TEMPLATE, _as_served
+
     tokenizer = AutoTokenizer.from_pretrained(tiny_model)
     pair = Preference("rewrite", "", (Message("system", "Be brief."), Message("user", "Search.")), "good", "bad")
     tokenizer.chat_template = PLAIN_TEMPLATE
