@@ -15,6 +15,7 @@ from core.answer.evidence import EvidenceAnswer
 from core.bm25 import words_of
 from core.events import ChosenBy, Trace
 from core.metrics import RIGHT_FROM, answer_f1
+from core.prose import plain
 from core.trail import Trail, gold_trails
 
 EXCERPT = 64
@@ -149,8 +150,7 @@ def excerpt(text: str, mark: str, most: int = EXCERPT) -> Excerpt:
 
 def one_line(text: str) -> str:
     """A chunk as one line to read: its headings, table rules and list marks left out; as it is where nothing else is in it."""
-    kept = re.sub(r"(?m)^#{1,6} .*$|^\|[-:| ]+\|$|^\s*[-*+] ", " ", text)
-    return " ".join((kept if kept.strip() else text).replace("|", " ").replace("**", "").split())
+    return " ".join(plain(text).replace("|", " ").replace("•", " ").split())
 
 
 def answer_words(answer: StoryAnswer) -> str:

@@ -17,7 +17,7 @@ FLOW = (
     {"errors", "home"},
     {"config"},
     {"types", "events"},
-    {"ingest", "encode", "bm25"},
+    {"ingest", "encode", "bm25", "prose"},
     {"index"},
     {"opening", "choice"},
     {"qrag", "resrag", "retrievers"},

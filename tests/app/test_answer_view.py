@@ -4,12 +4,20 @@ from __future__ import annotations
 
 import json
 
-from app.pages.widgets.answers import LONGEST, answer, in_column, marked
+from app.pages.widgets.answers import LONGEST, answer, answer_place, in_column
+from app.pages.widgets.text import drawn
 from core.answer.evidence import EvidenceAnswer
+from core.prose import Prose
+from core.types import Chunk
 
 TOLD = EvidenceAnswer("mill", 0.756, "reader", (3,), (17, 21))
 NOBODY = EvidenceAnswer("", 0.9, "reader")
 UNSURE = EvidenceAnswer("p_{ii", 0.18, "reader", (3,), (0, 5), reliable=False, passage=3)
+
+
+def chunk(chunk_id: int) -> Chunk:
+    """One that begins at the eighth character."""
+    return Chunk(chunk_id, 0, "text", (), "Ruth went to the _old mill_.", 8, 36, 8)
 
 
 def test_an_answer_with_its_chunk() -> None:
@@ -41,17 +49,23 @@ def test_an_unreliable_answer_is_held_back_for_its_best_passage() -> None:
     assert "no reliable answer" in column
     assert "chunk 3" in column
     assert '"p_{ii"' not in column
-    assert marked("p_{ii} is", 3, UNSURE) == ["p_{ii} is"]
+    assert answer_place(chunk(3), UNSURE) is None
     nothing = EvidenceAnswer("", 0.2, "reader", reliable=False, passage=4)
     assert "Nothing." in strings(answer(nothing, {4: "Nothing."}))
 
 
 def test_the_place_is_marked_in_its_chunk_alone() -> None:
-    text = "Ruth went to the mill."
-    assert marked(text, 3, TOLD) == ["Ruth went to the ", ["mark", {"class": "qx-answer-mark"}, ["mill"]], "."]
+    place = answer_place(chunk(3), TOLD)
+    assert place == (25, 29)
     for chunk_id, told in ((4, TOLD), (3, NOBODY), (3, None)):
-        assert marked(text, chunk_id, told) == [text]
-    assert marked("Ruth", 3, TOLD) == ["Ruth"], "it lies behind what is shown"
+        assert answer_place(chunk(chunk_id), told) is None
+    text = "Before. Ruth went to the _old mill_."
+    prose = Prose(text, 0, len(text), "text")
+    assert drawn(prose, 0, len(text), place) == [
+        *("Before. Ruth went to the ", ["mark", {"class": "qx-answer-mark"}, [["em", {}, ["old"]]]]),
+        *(["em", {}, [" mill"]], "."),
+    ]
+    assert drawn(prose, 8, 12, place) == ["Ruth"], "it lies behind what is shown"
 
 
 def test_markup_stays_text_and_length_is_bounded() -> None:

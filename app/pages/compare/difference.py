@@ -11,7 +11,8 @@ from app.components.tree import Node, act, h
 from app.pages.compare.actions import AS_OPEN, CutRow, ShownColumn
 from app.pages.widgets.notices import notice
 from app.pages.widgets.tables import table
-from app.pages.widgets.words import counted, plain, shorten, step_class, stop_words
+from app.pages.widgets.words import counted, shorten, step_class, stop_words
+from core.prose import plain
 from core.variant import Choice, StepPair, TryOut
 
 NOT_LOGGED = "A try-out: the log has no run of it, since it keeps what can be made again from documents, and no document reads like this."

@@ -19,11 +19,12 @@ from app.pages.widgets.notices import notice
 from app.pages.widgets.tables import table
 from app.pages.widgets.text import crumb, document_page, page_around, turn_pages
 from app.pages.widgets.trail import trail_table
-from app.pages.widgets.words import EXPLAIN, counted, duration, plain, shorten, step_class, stop_words
+from app.pages.widgets.words import EXPLAIN, counted, duration, shorten, step_class, stop_words
 from app.services import RunInView
 from core.comparison import comparison_csv, comparison_json, first_look_rank, found_by, looks, overlap, sets
 from core.config import EpisodeConfig
 from core.log.page import review_words
+from core.prose import plain
 from core.qrag.influence import Influence
 from core.retrievers import Bm25, EvidenceSet, Hybrid, Threshold, TopK
 from core.sparc.retriever import SPARC, SparcRetriever

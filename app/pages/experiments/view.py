@@ -13,11 +13,12 @@ from app.components.tree import Node, act, h
 from app.pages.experiments.actions import MAX_CURVES, Charted, Snippet
 from app.pages.widgets.notices import notice
 from app.pages.widgets.tables import pager, table
-from app.pages.widgets.words import EXPLAIN, counted, duration, plain, shorten, step_class
+from app.pages.widgets.words import EXPLAIN, counted, duration, shorten, step_class
 from core.events import StepTaken
 from core.log import LoggedRun, RunPage, RunRow
 from core.log.page import score_name, settings_of, stop_sentence, support_of
 from core.log.sql import MAX_ROWS, SqlResult
+from core.prose import plain
 from core.runs import Replay
 from core.sparc.retriever import SPARC
 

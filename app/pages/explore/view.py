@@ -13,10 +13,10 @@ from typing import Any
 
 from app.components.tree import Node, act, h
 from app.pages.compare.actions import EPISODES
-from app.pages.widgets.answers import marked
+from app.pages.widgets.answers import answer_place
 from app.pages.widgets.notices import notice
-from app.pages.widgets.text import MAX_SHOWN, Page, crumb, document_page, page_around, turn_pages
-from app.pages.widgets.words import EXPLAIN, counted, number, plain, question_label, shorten, step_class
+from app.pages.widgets.text import MAX_SHOWN, Page, crumb, document_page, drawn, page_around, turn_pages
+from app.pages.widgets.words import EXPLAIN, counted, number, question_label, shorten, step_class
 from app.services import Labelled, OpenDocuments, RunInView
 from app.session import Session
 from core.answer.cited import CitedAnswer
@@ -25,6 +25,7 @@ from core.config import ChunkConfig, EpisodeConfig
 from core.encode.checkpoint import CheckpointSpec
 from core.events import StepTaken, Trace
 from core.log.page import review_words
+from core.prose import Prose, plain
 from core.sparc.retriever import SPARC
 from core.types import Workspace
 
@@ -387,19 +388,23 @@ def _passage(run: RunInView, session: Session, passage: Passage, chosen: Mapping
     workspace = run.documents.workspace
     document, at, end, chunk_ids = passage
     text = workspace.documents[document].text
+    prose = Prose(text, at, end, workspace.documents[document].kind)
     parts: list[Node] = ["… "] if at > 0 and text[at - 1 : at] not in ("\n", "") else []
     margin: list[Node] = []
     for chunk_id in chunk_ids:
         chunk, step = workspace[chunk_id], chosen.get(chunk_id)
         if chunk.start > at:
-            parts.append(text[at : chunk.start])
+            parts += drawn(prose, at, chunk.start)
         if step is None:
             mark: dict[str, Any] = {"class": "qx-chunk qx-missed"}
-            words: list[Node] = [shorten(chunk.text, MAX_SHOWN)]
+            words = drawn(prose, chunk.start, min(chunk.end, chunk.start + MAX_SHOWN))
         else:
             on = session.look == step
             mark = {"class": f"qx-chunk qx-chosen {step_class(step)}" + (" qx-marked" if on else ""), "data-show": on}
-            words = [h("span", {"class": "qx-pin"}, str(step)), *marked(shorten(chunk.text, MAX_SHOWN), chunk_id, told(run, session))]
+            words = [
+                h("span", {"class": "qx-pin"}, str(step)),
+                *drawn(prose, chunk.start, min(chunk.end, chunk.start + MAX_SHOWN), answer_place(chunk, told(run, session))),
+            ]
         parts.append(h("span", {**mark, "data-act": "open", "data-arg": str(chunk_id)}, *words))
         at = max(at, chunk.end)
         link = h("button", {"class": "qx-link", "data-act": "open", "data-arg": str(chunk_id)}, f"chunk {chunk_id:,}")
@@ -407,7 +412,7 @@ def _passage(run: RunInView, session: Session, passage: Passage, chosen: Mapping
         missed = h("strong", {"class": "qx-missed-name"}, "missed support ") if step is None else None
         margin.append(h("div", None, missed, link, where))
     if end > at:
-        parts.append(text[at:end])
+        parts += drawn(prose, at, end)
     if text[end : end + 1] not in ("\n", ""):
         parts.append(" …")
     return h("li", {"class": "qx-passage"}, h("p", {"class": "qx-quote", "dir": "auto"}, *parts), h("div", {"class": "qx-margin qx-sm"}, *margin))

@@ -16,9 +16,10 @@ from app.pages.sparc.actions import SparcRun
 from app.pages.widgets.notices import notice
 from app.pages.widgets.tables import table
 from app.pages.widgets.text import crumb, document_page, page_around, turn_pages
-from app.pages.widgets.words import counted, duration, plain, shorten, step_class
+from app.pages.widgets.words import counted, duration, shorten, step_class
 from core.ingest.sentences import split_sentences
 from core.log.branches import STRATEGY_NAMES, branch_name, decided_by_rules, end_sentence
+from core.prose import plain
 from core.sparc.events import BrokenOff, Cost, Found, Merged, Note, SparcConfig, Strategy
 from core.sparc.trace import SparcBranch, SparcRound, SparcTrace
 

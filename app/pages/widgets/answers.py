@@ -10,8 +10,10 @@ from collections.abc import Mapping
 from app.components.tree import Node, h
 from core.answer.cited import SUPPORT_THRESHOLD, Citation, CitedAnswer, CitedSentence
 from core.answer.evidence import EvidenceAnswer
+from core.prose import plain
 from core.story import Verdict, verdict_on
 from core.story import sure as sure_words
+from core.types import Chunk
 
 CONFIDENCE = (
     "Of the answers given with this confidence, about so many in a hundred share at least half of their words with the right one; "
@@ -137,14 +139,12 @@ def in_column(told: EvidenceAnswer | None, at: int, known: str = "") -> Node | N
     return h("p", {"class": "qx-column-answer"}, name, words, sure, verdict, *cited)
 
 
-def marked(text: str, chunk_id: int, told: EvidenceAnswer | None) -> list[Node]:
-    """A chunk's text, the answer marked where it stands."""
-    if told is None or told.place is None or told.citations[0] != chunk_id or not told.reliable:
-        return [text]
+def answer_place(chunk: Chunk, told: EvidenceAnswer | None) -> tuple[int, int] | None:
+    """Where in its document's text a chunk holds the answer; None where it doesn't, or the answer isn't reliable."""
+    if told is None or told.place is None or told.citations[0] != chunk.chunk_id or not told.reliable:
+        return None
     start, end = told.place
-    if end > len(text):  # behind what is shown of it
-        return [text]
-    return [text[:start], h("mark", {"class": "qx-answer-mark"}, text[start:end]), text[end:]]
+    return chunk.start + start, chunk.start + end
 
 
 def shortened(text: str) -> str:
@@ -156,7 +156,7 @@ def _words(told: EvidenceAnswer, texts: Mapping[int, str]) -> list[Node]:
     if not told.reliable:
         said = h("p", {"class": "qx-answer-text qx-answer-none", "title": UNRELIABLE, "tabindex": "0"}, "No reliable answer.")
         passage = None if told.passage is None else texts.get(told.passage)
-        return [said] if passage is None else [said, h("blockquote", {"class": "qx-answer-passage"}, shortened(passage))]
+        return [said] if passage is None else [said, h("blockquote", {"class": "qx-answer-passage"}, shortened(plain(passage)))]
     if not told.text:
         return [h("p", {"class": "qx-answer-text qx-answer-none"}, "No answer in the evidence.")]
     return [h("p", {"class": "qx-answer-text"}, shortened(told.text))]

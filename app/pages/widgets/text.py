@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import pairwise
 
 import numpy as np
 
 from app.components.tree import Node, act, h
 from app.pages.widgets.words import EXPLAIN, counted
 from app.services import OpenDocuments
+from core.prose import Prose, Words
 from core.types import Workspace
 
 PAGE_CHARACTERS = 3_600
@@ -19,6 +21,7 @@ MAX_SHOWN = 20_000
 """Characters of one chunk that the pane shows: a word of a megabyte is one token to the encoder."""
 
 
+Span = tuple[int, int]
 Page = tuple[int, int, int]
 """(document, first row, row behind the last) of what a reading pane shows at once."""
 
@@ -26,23 +29,49 @@ Page = tuple[int, int, int]
 def document_page(workspace: Workspace, page: Page, marked: int | None, mark: Callable[[int], tuple[list[str], Node | None]]) -> Node:
     """A page of a document, every chunk to be clicked. `mark` gives the classes of a chunk and what stands before its text."""
     document, first, last = page
-    table, text, base = workspace.tables[document], workspace.documents[document].text, int(workspace.borders[document])
+    prose = page_prose(workspace, page)
+    table, base = workspace.tables[document], int(workspace.borders[document])
     spans: list[Node] = []
     at = int(table.start[first])
     for row in range(first, last):
         start, end, chunk_id = int(table.start[row]), int(table.end[row]), base + row
         if start > at:
-            spans.append(text[at:start])
+            spans += drawn(prose, at, start)
         classes, badge = mark(chunk_id)
         is_marked = chunk_id == marked
         names = ["qx-chunk", *classes, *["qx-marked"] * is_marked]
         attributes = {"class": " ".join(names), "data-act": "open", "data-arg": str(chunk_id), "data-show": is_marked}
-        shown = text[start : min(end, start + MAX_SHOWN)]
+        shown = drawn(prose, start, min(end, start + MAX_SHOWN))
         cut = f"… ({end - start - MAX_SHOWN:,} more characters)" if end - start > MAX_SHOWN else None
-        spans.append(h("span", attributes, badge, shown, cut))
+        spans.append(h("span", attributes, badge, *shown, cut))
         at = max(at, end)
     keep = {"class": "qx-read", "data-keep-scroll": f"{document} {first}", "tabindex": "0", "role": "region", "aria-label": "Document text"}
     return h("div", keep, *spans)
+
+
+def drawn(prose: Prose, start: int, end: int, mark: Span | None = None) -> list[Node]:
+    """A slice of a document's text. `mark`: the place of the answer in that text."""
+    borders = sorted({start, end, *(place for place in mark or () if start < place < end)})
+    nodes: list[Node] = []
+    for first, last in pairwise(borders):
+        words = [_within(one) for one in prose.words(first, last)]
+        is_marked = mark is not None and mark[0] <= first < mark[1]
+        nodes += [h("mark", {"class": "qx-answer-mark"}, *words)] if is_marked else words
+    return nodes
+
+
+def _within(words: Words) -> Node:
+    node: Node = words.text
+    for element in reversed(words.elements):
+        attributes = {"class": "qx-address", "title": element.address} if element.address else None
+        node = h(element.tag, attributes, node)
+    return node
+
+
+def page_prose(workspace: Workspace, page: Page) -> Prose:
+    document, first, last = page
+    table, source = workspace.tables[document], workspace.documents[document]
+    return Prose(source.text, int(table.start[first]), int(table.end[last - 1]), source.kind)
 
 
 def turn_pages(workspace: Workspace, page: Page) -> list[Node]:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-
 from app.components.tree import Node, h
 from app.services import Labelled
 from core.events import Trace
@@ -44,11 +42,6 @@ def figure_title(title: str, words: str = "") -> list[Node]:
 def question_label(known: Labelled) -> str:
     """A known question in the list, with its hops where they are known."""
     return known.question if not known.hops else f"{known.question}  ·  {known.hops} hop{'s' if known.hops > 1 else ''}"
-
-
-def plain(text: str) -> str:
-    """Without the marks of Markdown headings and table rules: a card shows the heading path beside it."""
-    return re.sub(r"(?m)^#{1,6} .*\n?|^\|[-:| ]+\|$", "", text).strip() or text
 
 
 def shorten(text: str, most: int) -> str:

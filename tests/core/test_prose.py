@@ -1,0 +1,87 @@
+"""Documents as they are read: marks drawn, line breaks joined, and every slice of the text still to be found."""
+
+from __future__ import annotations
+
+import time
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from core.prose import MAX_PARSED, Prose, Words, plain
+from core.types import DocumentKind
+
+
+def read(text: str, kind: DocumentKind = "markdown") -> str:
+    return "".join(words.text for words in Prose(text, 0, len(text), kind).words(0, len(text)))
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("The **principal _keeper_** trims `the_lamp`.", "The principal keeper trims the_lamp."),
+        ('See [the *log*](https://x.example/a_b_c "why") and ![a chart](c.png).', "See the log and a chart."),
+        ("## Crew\n\n- one\n* two", "Crew\n\n• one\n• two"),
+        ("| a | b |\n|---|---|\n| **c** | d |", "| a | b |\n| c | d |"),
+        ("3 * 4 * 5, snake_case_name, 2**8, \\*so\\*, __init__", "3 * 4 * 5, snake_case_name, 2**8, *so*, init"),
+        ("$x_{i}^2$ costs $5 and $6", "x_{i}^2 costs $5 and $6"),
+        ("One line\ngoes on.\n\nA new one", "One line goes on.\n\nA new one"),
+        ("Before\n```py\na_b_ = **k\n```\n**after**", "Before\na_b_ = **k\nafter"),
+        ("**open and `open", "**open and `open"),
+    ],
+)
+def test_marks_are_drawn_and_not_spelled(text: str, shown: str) -> None:
+    assert read(text) == shown
+
+
+def test_elements_lie_within_each_other() -> None:
+    text = "a **b [c](d) `e`**"
+    strong = ("strong", "")
+    wanted = [("a ", ()), ("b ", (strong,)), ("c", (strong, ("span", "d"))), (" ", (strong,)), ("e", (strong, ("code", "")))]
+    assert Prose(text, 0, len(text), "markdown").words(0, len(text)) == [Words(words, tuple(around)) for words, around in wanted]  # type: ignore[arg-type]
+
+
+def test_lines_that_the_page_broke_are_joined_and_those_of_the_writer_are_not() -> None:
+    text = "The _long_ evening wore on until the very last of the\nguests had gone.\n\n  A verse is short\n  and stays.\nShort lines\nstay too; 2 *x* 3"
+    joined = "The long evening wore on until the very last of the guests had gone.\n\n  A verse is short\n  and stays.\nShort lines\nstay too; 2 *x* 3"
+    assert read(text, "text") == joined
+
+
+def test_a_fence_that_was_opened_before_is_known() -> None:
+    text = "```\n" + "x\n" * 50 + "a_b_ **c**\n```\n**d**"
+    start = text.index("a_b_")
+    words = Prose(text, start, len(text), "markdown").words(start, len(text))
+    assert [one.text for one in words] == ["a_b_ **c**\n", "d"]
+    assert words[0].elements[0].tag == "code"
+
+
+MARKS = ["**", "*", "_", "__", "`", "```\n", "[", "](", ")", "!", "$", "\\", "\n", "\n\n", "# ", "- ", "| ", "|---|\n", "word", " ", "é"]
+
+
+@given(st.lists(st.sampled_from(MARKS), max_size=40), st.data())
+def test_slices_together_read_as_the_whole(pieces: list[str], data: st.DataObject) -> None:
+    """Whatever is cut where; and nothing is shown that the text doesn't hold but bullets and blanks."""
+    text = "".join(pieces)
+    for kind in ("markdown", "html", "text", "chunks"):
+        prose = Prose(text, 0, len(text), kind)  # type: ignore[arg-type]
+        whole = "".join(words.text for words in prose.words(0, len(text)))
+        borders = sorted({0, len(text), *data.draw(st.lists(st.integers(0, len(text)), max_size=5))})
+        parts = [words.text for first, last in pairwise(borders) for words in prose.words(first, last)]
+        assert "".join(parts) == whole
+        left = iter(text)
+        assert all(character in "• " or character in left for character in whole), (text, whole)
+
+
+@pytest.mark.parametrize("unit", ["**a ", "_a ", "[", "[a](", "`a ", "$a_", "\\", "# ", "*a*b", "- ", "a\n"])
+def test_hostile_repetitions_take_no_time(unit: str) -> None:
+    text = unit * (200_000 // len(unit))
+    began = time.process_time()
+    words = Prose(text, 0, len(text), "markdown").words(0, len(text))
+    assert time.process_time() - began < 5
+    assert len("".join(one.text for one in words)) >= len(text) - MAX_PARSED
+
+
+def test_a_card_leaves_out_headings() -> None:
+    assert plain("## Crew\nThe **second** keeper") == "The second keeper"
+    assert plain("## Crew") == "Crew"
