@@ -43,7 +43,7 @@ from core.home import cache_bytes, trim_caches
 from core.index import Corpus
 from core.llm.protocol import Llm
 from core.log import Evaluation, ExperimentLog, InboxLog, default_log_path, expire, log_evaluation, open_log
-from core.log.records import FinalStatus, now
+from core.log.records import FinalStatus, known_answer_of, label_of, now, support_of
 from core.opening import Opened, Progress, index_workspace, open_corpus
 from core.qrag.agent import Agent
 from core.qrag.positions import Interval, chunk_positions, intervals
@@ -342,7 +342,7 @@ class Services:
     def keep_run(self, trace: Trace, workspace: Workspace, agent: Agent, gold: tuple[int, ...], owner: str | None) -> str:
         """Logs a finished run that nobody has in view; returns its id. Raises LogError, BadRequest when its visitor has logged too much today."""
         self.allowance.log(owner, n_values([*trace.steps, trace.stopped]))
-        run_id = log_trace(self.log, trace, workspace, agent.encoder, label={"support": list(gold)} if gold else None, owner=owner)
+        run_id = log_trace(self.log, trace, workspace, agent.encoder, label=label_of(gold, ""), owner=owner)
         self._unread.set()
         return run_id
 
@@ -471,8 +471,7 @@ class Services:
         check_steps(documents.owner, started.config.step_budget)
         self._make_room(documents.owner)
         parent_run_id = None if parent is None else parent.run_id
-        answer = documents.known_answer(started.query)
-        label = ({"support": list(gold)} | ({"answer": answer} if answer else {})) if gold else None
+        label = label_of(gold, documents.known_answer(started.query))
         fork = {"parent_run_id": parent_run_id, "fork_step": fork_step if parent else None}
         record = run_record(started, documents.workspace, documents.agent.encoder, label=label, owner=documents.owner, **fork)
         self.log.start(record, documents.workspace.documents, documents.workspace.tables)
@@ -637,10 +636,8 @@ class Services:
             raise LogError(self.log_notice)
         logged = self.log.get(run_id, owner)
         workspace = workspace_of_run(logged, self.log.documents(run_id, owner))
-        gold = tuple((logged.record.label or {}).get("support", ()))
-        answer = (logged.record.label or {}).get("answer", "")
-        known = answer if isinstance(answer, str) else ""  # logs are brought by strangers
-        questions = (Labelled(logged.record.query, known, 0, gold),) if gold else ()
+        gold = support_of(logged)
+        questions = (Labelled(logged.record.query, known_answer_of(logged), 0, gold),) if gold else ()
         documents = self.reopen(workspace, self.agent(logged.record.checkpoint), on_progress, questions, owner)
         run = RunInView(
             token=secrets.token_hex(16),

@@ -184,19 +184,19 @@ def ordinal(rank: int) -> str:
     return f"{rank:,}{'th' if teen else {1: 'st', 2: 'nd', 3: 'rd'}.get(rank % 10, 'th')}"
 
 
-def verdict_on(told: EvidenceAnswer, known: str) -> Verdict | None:
-    """What an answer is against the known one: right where they share at least half of their words; None where nobody knows it."""
+def verdict_on(said: str, known: str) -> Verdict | None:
+    """What an answer (empty for none) is against the known one: right where they share at least half of their words; None where nobody knows it."""
     if not known:
         return None
-    if not told.reliable or not told.text:
+    if not said.strip():
         return "no answer"
-    return "right" if answer_f1(told.text, [known]) >= RIGHT_FROM else "wrong"
+    return "right" if answer_f1(said, [known]) >= RIGHT_FROM else "wrong"
 
 
 def _answer(told: EvidenceAnswer, known: str) -> StoryAnswer:
     cited = told.citations[0] if told.citations else None
-    text = told.text if told.reliable else ""
-    return StoryAnswer(text, told.confidence, cited if text else told.passage, verdict_on(told, known), known)
+    text = told.said
+    return StoryAnswer(text, told.confidence, cited if text else told.passage, verdict_on(text, known), known)
 
 
 def _telling(text: str, chunk_id: int, told: EvidenceAnswer | None, asked: Sequence[str], spoken: set[str]) -> str:

@@ -31,6 +31,11 @@ class EvidenceAnswer:
     passage: int | None = None
     """Chunk in which an answer is likeliest: what is worth reading where the answer isn't reliable."""
 
+    @property
+    def said(self) -> str:
+        """What a reader is told: empty without an answer that is reliable."""
+        return self.text if self.reliable else ""
+
     def to_json(self) -> dict[str, Any]:
         """Plain JSON values; `span` is None where no place can be pointed at."""
         span = None if self.place is None else {"chunk_id": self.citations[0], "start": self.place[0], "end": self.place[1]}

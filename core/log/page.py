@@ -16,7 +16,7 @@ import numpy as np
 from core.errors import LogError
 from core.events import StepTaken, Trace
 from core.log.branches import STRATEGY_NAMES, branch_name, end_sentence, sparc_settings, sparc_trace_of
-from core.log.records import LoggedDocument, LoggedRun
+from core.log.records import LoggedDocument, LoggedRun, support_of
 from core.sparc.trace import SparcBranch, SparcTrace
 from core.studies.report import Chart, Line
 from core.svg import svg
@@ -100,12 +100,6 @@ def run_page(run: LoggedRun, documents: Sequence[LoggedDocument], *, with_text: 
     head = f'<meta charset="utf-8"><meta name="viewport" content="width=device-width"><meta http-equiv="Content-Security-Policy" content="{policy}">'
     page = f'<!doctype html>\n<html lang="en">\n<head>{head}{title}<style>{_STYLE}</style></head>\n<body>\n' + "\n".join(sections) + "\n</body>\n</html>\n"
     return page.encode("utf-8", "replace").decode()  # half a surrogate pair can't be written
-
-
-def support_of(run: LoggedRun) -> tuple[int, ...]:
-    """The support chunks that the run's label names; none where it names nothing that could be a chunk."""
-    named = (run.record.label or {}).get("support", ())
-    return tuple(i for i in named if isinstance(i, int) and 0 <= i < run.record.n_chunks) if isinstance(named, list | tuple) else ()
 
 
 def review_words(trace: Trace) -> str:

@@ -263,3 +263,20 @@ def logged_documents(record: RunRecord, documents: Sequence[Document], tables: S
         raise ValueError("the documents given are not those of record.document_hashes, in that order")
     columns: Sequence[ChunkTable | None] = [None] * len(documents) if tables is None else tables
     return tuple(LoggedDocument.of(document, table) for document, table in zip(documents, columns, strict=True))
+
+
+def support_of(run: LoggedRun) -> tuple[int, ...]:
+    """The support chunks that the run's label names; none where it names nothing that could be a chunk."""
+    named = (run.record.label or {}).get("support", ())
+    return tuple(i for i in named if isinstance(i, int) and 0 <= i < run.record.n_chunks) if isinstance(named, list | tuple) else ()
+
+
+def known_answer_of(run: LoggedRun) -> str:
+    """The known answer that the run's label names; empty where it names none."""
+    named = (run.record.label or {}).get("answer", "")
+    return named if isinstance(named, str) else ""  # logs are brought by strangers
+
+
+def label_of(support: Sequence[int], answer: str) -> dict[str, Any] | None:
+    """What the log keeps of a labelled question; None for one without support."""
+    return ({"support": list(support)} | ({"answer": answer} if answer else {})) if support else None

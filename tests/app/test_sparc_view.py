@@ -89,7 +89,7 @@ def test_a_card_tells_chunks_note_answer_verdict_and_cost() -> None:
     shown = view.rounds(run_of(story()), opened=30)
     card = having(shown, "qx-branch")[2][2]
     told = words(card)
-    for part in ("mill hiding place", "where she went", "under the mill stone", "confidence 0.83", "stop", "because of chunk 17"):
+    for part in ("mill hiding place", "where she went", "under the mill stone", "83 % sure", "stop", "because of chunk 17"):
         assert part in told
     assert "added:  She went to the mill." in told
     assert "removed:  She feared Peter." in told
@@ -202,6 +202,14 @@ def test_the_answer_shows_its_evidence() -> None:
     assert "1 of 2 support chunks found" in words(shown)
     items = having(shown, "qx-evidence")[0][2]
     assert [words([item]).split(" Chunk")[0].strip() for item in items] == ["chunk 3", "chunk 17 cited support", "chunk 30"]
+
+
+def test_answers_are_compared_with_the_known_one() -> None:
+    for known, told in (("under the mill stone", "✓ right"), ("in the barn", "✗ wrong · known answer: in the barn")):
+        run = run_of(story(), known_answer=known)
+        assert told in words(view.final(run))
+        assert any(told in words(children) for _, _, children in having(view.rounds(run), "qx-branch"))
+    assert "right" not in words(view.final(run_of(story())))
 
 
 def test_reading_without_the_documents_shows_what_the_trace_quotes() -> None:

@@ -62,8 +62,8 @@ def test_while_a_run_goes_on_nothing_is_missed_and_nothing_has_ended() -> None:
 
 @pytest.mark.parametrize(("text", "verdict"), [("The Attic.", "right"), ("the cellar", "wrong"), ("", "no answer")])
 def test_an_answer_is_compared_with_the_known_one(text: str, verdict: str) -> None:
-    assert verdict_on(EvidenceAnswer(text, 0.9, "reader"), "attic") == verdict
-    assert verdict_on(EvidenceAnswer(text, 0.9, "reader"), "") is None
+    assert verdict_on(text, "attic") == verdict
+    assert verdict_on(text, "") is None
 
 
 @example("a**a", "")

@@ -16,7 +16,8 @@ from app.pages.widgets.tables import pager, table
 from app.pages.widgets.words import EXPLAIN, counted, duration, shorten, step_class
 from core.events import StepTaken
 from core.log import LoggedRun, RunPage, RunRow
-from core.log.page import score_name, settings_of, stop_sentence, support_of
+from core.log.page import score_name, settings_of, stop_sentence
+from core.log.records import support_of
 from core.log.sql import MAX_ROWS, SqlResult
 from core.prose import plain
 from core.runs import Replay

@@ -35,7 +35,7 @@ def diagnosis(run: RunInView | None, session: Session) -> list[Node]:
 
 def _reading_failed(run: RunInView, session: Session) -> list[Node]:
     answer = told(run, session)
-    verdict = None if answer is None else verdict_on(answer, run.known_answer)
+    verdict = None if answer is None else verdict_on(answer.said, run.known_answer)
     if verdict in (None, "right"):
         return []
     what = "the reader answers something else" if verdict == "wrong" else "the reader is not sure of an answer"

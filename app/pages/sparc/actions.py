@@ -23,8 +23,7 @@ from core.index import Corpus
 from core.llm.protocol import Llm
 from core.log import FinalStatus, InboxLog, LoggedRun, RunReader
 from core.log.branches import sparc_trace_of
-from core.log.page import support_of
-from core.log.records import Status
+from core.log.records import Status, known_answer_of, label_of, support_of
 from core.opening import OpenProgress
 from core.runs import log_sparc_end, sparc_detail, sparc_record, workspace_of_run
 from core.sparc.build import asks_agent, build_agents, build_retrievals
@@ -67,6 +66,8 @@ class SparcRun:
     """What was searched; None where its texts were not kept."""
     gold: tuple[int, ...] = ()
     """Support chunks of a labelled question."""
+    known_answer: str = ""
+    """Of a labelled question; empty where nobody knows it."""
     log_error: str = ""
     """Why part of it is not in the log; empty where all is."""
 
@@ -194,8 +195,7 @@ def from_log(logged: LoggedRun, log: RunReader, owner: str | None) -> SparcRun:
         workspace = workspace_of_run(logged, log.documents(record.run_id, owner))
     except LogError:  # its texts were not kept; what the trace quotes is there all the same
         workspace = None
-    gold = support_of(logged)
-    return SparcRun(record.run_id, trace, owner, logged.status, logged.message, workspace, gold)
+    return SparcRun(record.run_id, trace, owner, logged.status, logged.message, workspace, support_of(logged), known_answer_of(logged))
 
 
 class _Pulse:
@@ -229,6 +229,7 @@ class _Recorder:
         self.runs, self.documents = runs, documents
         self.log = runs.services.log
         self.gold = next((known.support for known in documents.questions if known.question == question), ())
+        self.answer = documents.known_answer(question)
         self.run: SparcRun | None = None
 
     @property
@@ -257,9 +258,9 @@ class _Recorder:
     def _heard(self, event: SparcEvent) -> SparcRun:
         workspace, owner = self.documents.workspace, self.documents.owner
         if isinstance(event, SparcStarted):
-            label = {"support": list(self.gold)} if self.gold else None
+            label = label_of(self.gold, self.answer)
             record = sparc_record(event, workspace, self.documents.agent.encoder, label=label, owner=owner)
-            self.run = SparcRun(record.run_id, fold_sparc([event]), owner, workspace=workspace, gold=self.gold)
+            self.run = SparcRun(record.run_id, fold_sparc([event]), owner, workspace=workspace, gold=self.gold, known_answer=self.answer)
             self.log.start(record, workspace.documents, workspace.tables)
         else:
             assert self.run is not None

@@ -13,6 +13,7 @@ from typing import Any
 
 from app.components.tree import Node, act, h
 from app.pages.sparc.actions import SparcRun
+from app.pages.widgets.answers import judged
 from app.pages.widgets.notices import notice
 from app.pages.widgets.tables import table
 from app.pages.widgets.text import crumb, document_page, page_around, turn_pages
@@ -22,6 +23,8 @@ from core.log.branches import STRATEGY_NAMES, branch_name, decided_by_rules, end
 from core.prose import plain
 from core.sparc.events import BrokenOff, Cost, Found, Merged, Note, SparcConfig, Strategy
 from core.sparc.trace import SparcBranch, SparcRound, SparcTrace
+from core.story import sure as sure_words
+from core.story import verdict_on
 
 STRATEGY_SENTENCES: dict[Strategy, str] = {
     "bm25": "Chunks that share the rarest words with the query",
@@ -346,14 +349,15 @@ def _answer(branch: SparcBranch, run: SparcRun) -> list[Part]:
         return []
     words: Node = h("strong", {"dir": "auto"}, shorten(answered.answer, _LONGEST)) if answered.answer.strip() else h("span", {"class": "qx-mut"}, NO_ANSWER)
     sure = None if answered.confidence is None else _sure(answered.confidence)
-    return [("answer", words, sure, _cited(answered.citations, run))]
+    verdict = judged(verdict_on(answered.answer, run.known_answer), run.known_answer, "span")
+    return [("answer", words, sure, verdict, _cited(answered.citations, run))]
 
 
 NO_ANSWER = "no answer in the evidence"
 
 
 def _sure(confidence: float) -> Node:
-    return h("span", {"class": "qx-kv qx-sm qx-mut qx-sure", "title": CONFIDENCE, "tabindex": "0"}, f"confidence {confidence:.2f}")
+    return h("span", {"class": "qx-kv qx-sm qx-mut qx-sure", "title": CONFIDENCE, "tabindex": "0"}, sure_words(confidence))
 
 
 def _cited(citations: Sequence[int], run: SparcRun) -> Node | None:
@@ -463,7 +467,7 @@ def final(run: SparcRun | None) -> list[Node]:
     accepted = stopped.reason == "accepted"
     return [
         h("h3", None, "Answer"),
-        h("div", {"class": "qx-row"}, answer, sure, _cited(cited, run)),
+        h("div", {"class": "qx-row"}, answer, sure, judged(verdict_on(stopped.answer, run.known_answer), run.known_answer, "span"), _cited(cited, run)),
         h("p", {"class": "qx-stop" if accepted else "qx-stop qx-unsure"}, end_sentence(run.trace)),
         *_evidence(run, cited),
     ]

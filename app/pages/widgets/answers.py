@@ -40,7 +40,7 @@ def answer(told: EvidenceAnswer | None, texts: Mapping[int, str], known: str = "
             {"class": "qx-answer", "aria-label": "Answer"},
             h("h3", None, "Answer"),
             *_words(told, texts),
-            judged(verdict_on(told, known), known),
+            judged(verdict_on(told.said, known), known),
             h("p", {"class": "qx-sm"}, *_facts(told), by),
         )
     ]
@@ -135,7 +135,7 @@ def in_column(told: EvidenceAnswer | None, at: int, known: str = "") -> Node | N
         words = h("span", {"title": UNRELIABLE, "tabindex": "0"}, "no reliable answer")
     else:
         words = h("strong", None, shortened(told.text)) if told.text else h("span", None, "no answer in the evidence")
-    name, verdict = h("span", {"class": "qx-mut qx-sm"}, "answer"), judged(verdict_on(told, known), known, "span")
+    name, verdict = h("span", {"class": "qx-mut qx-sm"}, "answer"), judged(verdict_on(told.said, known), known, "span")
     return h("p", {"class": "qx-column-answer"}, name, words, sure, verdict, *cited)
 
 

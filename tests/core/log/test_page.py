@@ -14,7 +14,8 @@ from core.config import EpisodeConfig
 from core.errors import LogError, RunNotFound
 from core.events import StepScores
 from core.log import ExperimentLog, LoggedDocument, LoggedRun, RunRecord, export_runs
-from core.log.page import MAX_PICTURES, MAX_WHOLE, run_page, support_of
+from core.log.page import MAX_PICTURES, MAX_WHOLE, run_page
+from core.log.records import support_of
 from core.types import Document
 from tests.core.log.recording import DOCUMENT, chunk_table, log_run, make_record, step_taken, stopped
 
