@@ -218,6 +218,10 @@ def test_pasted_text_opens_and_cancel_keeps_what_was_open(running_app: RunningAp
     page.locator("#qx-question textarea").fill("Where is the lamp?")
     page.locator("#qx-run").click()
     expect(page.locator("#qx-steps .qx-stop")).to_be_visible(timeout=30_000)
+    page.get_by_text("Change document").click()
+    page.locator("#qx-pasted textarea").fill("The heron stood on the weir all day.")
+    page.locator("#qx-add-pasted").click()
+    expect(page.locator("#qx-header .qx-doc-title")).to_contain_text("Pasted text and 1 more", timeout=60_000)
 
 
 def test_an_archive_of_office_files_opens_as_a_list_of_documents(running_app: RunningApp, open_page: OpenPage, tmp_path: Path) -> None:

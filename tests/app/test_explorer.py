@@ -283,6 +283,25 @@ def test_pasting_nothing_is_one_sentence(explorer: Explorer, text: str) -> None:
         open_pasted(explorer, Session(), text, explorer.services.default_checkpoint, lambda _: None)
 
 
+def test_what_is_added_lies_behind_what_is_open_whose_questions_stay(explorer: Explorer) -> None:
+    sample, agent = list_samples()[0], explorer.services.default_checkpoint
+    opened = open_sample(explorer, Session(), sample.key, agent, lambda _: None)
+    before = explorer.documents(opened)
+    both = open_pasted(explorer, opened, "The heron stood.", agent, lambda _: None, "sentences", 12, beside=before)
+    after = explorer.documents(both)
+    assert [document.sha256 for document in after.workspace.documents[:1]] == [before.workspace.documents[0].sha256]
+    assert after.workspace[len(after.workspace) - 1].text == "The heron stood."
+    assert len(after.questions) == len(sample.questions)
+    for old, new in zip(before.questions, after.questions, strict=True):
+        held = " ".join(after.workspace[chunk_id].text for chunk_id in new.support)
+        assert all(before.workspace.documents[0].text[start:end] in after.workspace.documents[0].text for _, start, end in new.spans)
+        assert new.support, "cut anew into smaller chunks"
+        assert all(before.workspace.documents[0].text[start:end].split()[0] in held for _, start, end in old.spans)
+    with pytest.raises(BadDocument, match="open already; choose something else"):
+        open_pasted(explorer, both, "The heron stood.", agent, lambda _: None, beside=after)
+    assert explorer.documents(both) is after, "what was open stays"
+
+
 def test_find_walks_through_all_places_and_around(explorer: Explorer, session: Session) -> None:
     workspace = explorer.documents(session).workspace
     places, at = [], None

@@ -20,6 +20,7 @@ from core.config import CHUNKERS, MAX_BEAM_WIDTH
 from core.ingest.limits import MAX_FILE_BYTES
 from core.tasks.samples import list_samples
 
+ADD = "Add to what is open"
 MAX_BUDGET = 12
 """Right end of the budget slider: more chunks than encoders of this size can hold in a state."""
 
@@ -78,10 +79,14 @@ class ExploreLayout:
                         height=160,
                         elem_id="qx-files",
                     )
-                    self.open_files = gr.Button("Open files", variant="primary", elem_id="qx-open-files")
+                    with gr.Row():
+                        self.open_files = gr.Button("Open files", variant="primary", elem_id="qx-open-files")
+                        self.add_files = gr.Button(ADD, elem_id="qx-add-files")
                 with gr.Tab("Paste"):
                     self.pasted = gr.Textbox(lines=6, max_lines=12, label="Text, Markdown or HTML", elem_id="qx-pasted")
-                    self.open_pasted = gr.Button("Open text", variant="primary", elem_id="qx-open-pasted")
+                    with gr.Row():
+                        self.open_pasted = gr.Button("Open text", variant="primary", elem_id="qx-open-pasted")
+                        self.add_pasted = gr.Button(ADD, elem_id="qx-add-pasted")
                 with gr.Tab("Generate"):
                     lengths = [(f"{n:,} tokens", n) for n in opening.GENERATED_LENGTHS]
                     self.length = gr.Dropdown(
@@ -94,6 +99,7 @@ class ExploreLayout:
                     choices, value="", label="Chunker", info="structure: tables and lists alone, headings open chunks; sentences: packed whole"
                 )
                 self.max_tokens = gr.Number(None, label="Most tokens of a chunk", info="Empty: what the agent was made for", precision=0)
+            self.openers = (self.open_sample, self.open_files, self.add_files, self.open_pasted, self.add_pasted, self.open_generated)
             self.keep = gr.Button("Keep the document that is open", elem_id="qx-keep")
 
     def _build_controls(self, services: Services) -> None:

@@ -13,9 +13,10 @@ from functools import partial
 from pathlib import Path
 
 from app.pages.explore.actions import Explorer
-from app.services import Labelled
+from app.services import Labelled, OpenDocuments
 from app.session import Session
 from core.config import ChunkConfig
+from core.cuts import TextSpan
 from core.errors import BadDocument, BadRequest
 from core.ingest import MAX_FILE_BYTES, Converter, default_chunker, read_document, read_documents, read_pasted
 from core.opening import OpenProgress, Progress
@@ -46,9 +47,16 @@ def open_sample(explorer: Explorer, session: Session, key: str, agent: str, repo
 
 
 def open_files(
-    explorer: Explorer, session: Session, paths: Sequence[Path], agent: str, report: Progress, chunker: str = "", max_tokens: float | None = None
+    explorer: Explorer,
+    session: Session,
+    paths: Sequence[Path],
+    agent: str,
+    report: Progress,
+    chunker: str = "",
+    max_tokens: float | None = None,
+    beside: OpenDocuments | None = None,
 ) -> Session:
-    """Uploaded files, as one list of documents. Raises BadDocument."""
+    """Uploaded files, as one list of documents, behind those of `beside`. Raises BadDocument."""
     began = time.perf_counter()
     if not paths:
         raise BadDocument("no file is chosen; drop one or more files first")
@@ -67,7 +75,7 @@ def open_files(
                 report(OpenProgress("reading", part, parts) if len(paths) == 1 else OpenProgress("reading", done, len(paths)))
 
             documents.extend(read_documents(path.read_bytes(), path.name, converter, on_part).values())
-    return _open(explorer, session, documents, began, agent, report, chunker, max_tokens)
+    return _open_beside(explorer, session, documents, began, agent, report, chunker, max_tokens, beside)
 
 
 def open_content(
@@ -80,12 +88,21 @@ def open_content(
     return _open(explorer, session, documents, began, agent, report, chunker, max_tokens)
 
 
-def open_pasted(explorer: Explorer, session: Session, text: str, agent: str, report: Progress, chunker: str = "", max_tokens: float | None = None) -> Session:
-    """Pasted text. Raises BadDocument when it is blank."""
+def open_pasted(
+    explorer: Explorer,
+    session: Session,
+    text: str,
+    agent: str,
+    report: Progress,
+    chunker: str = "",
+    max_tokens: float | None = None,
+    beside: OpenDocuments | None = None,
+) -> Session:
+    """Pasted text, behind the documents of `beside`. Raises BadDocument when it is blank."""
     began = time.perf_counter()
     with _converter(explorer, session) as converter:
         document = read_pasted(text or "", converter=converter, on_part=lambda done, total: report(OpenProgress("reading", done, total)))
-    return _open(explorer, session, [document], began, agent, report, chunker, max_tokens)
+    return _open_beside(explorer, session, [document], began, agent, report, chunker, max_tokens, beside)
 
 
 def open_generated(
@@ -114,6 +131,37 @@ def _labelled(known: SampleQuestion | Question, workspace: Workspace, support: S
     """A question about the first document."""
     spans = tuple((0, span.start, span.end) for span in support)
     return Labelled(known.question, known.answer, known.hops, span_chunks(workspace, 0, support), spans)
+
+
+def _open_beside(
+    explorer: Explorer,
+    session: Session,
+    documents: Sequence[Document],
+    began: float,
+    agent: str,
+    report: Progress,
+    chunker: str,
+    max_tokens: float | None,
+    beside: OpenDocuments | None,
+) -> Session:
+    """Documents behind those that are open, whose known questions stay; alone where nothing is open."""
+    if beside is None:
+        return _open(explorer, session, documents, began, agent, report, chunker, max_tokens)
+    before = beside.workspace.documents
+    known = {document.sha256 for document in before}
+    new = [document for document in documents if document.sha256 not in known]
+    if not new:
+        raise BadDocument("all of that is open already; choose something else to add")
+
+    def label(workspace: Workspace) -> tuple[Labelled, ...]:
+        """Their chunks may be cut anew."""
+        return tuple(replace(one, support=_chunks_of(one.spans, workspace)) for one in beside.questions if one.spans)
+
+    return _open(explorer, session, [*before, *new], began, agent, report, chunker, max_tokens, label)
+
+
+def _chunks_of(spans: Sequence[TextSpan], workspace: Workspace) -> tuple[int, ...]:
+    return tuple(sorted({chunk for document, start, end in spans for chunk in span_chunks(workspace, document, [Span(start, end)])}))
 
 
 def _open(

@@ -32,7 +32,7 @@ from app.pages.widgets.figures import drawn
 from app.pages.widgets.notices import notice, passing, preparing, progress
 from app.pages.widgets.trail import gold_trail
 from app.pages.widgets.words import figure_title
-from app.services import RunInView, Services
+from app.services import OpenDocuments, RunInView, Services
 from app.session import Session
 from app.visitors import KEY_SCRIPT, newcomer, owner_of, owner_of_user
 from core.config import EpisodeConfig
@@ -100,7 +100,7 @@ class ExploreTab(ExploreLayout):
             *(self.line, self.story, self.diagnosis, self.reading_view, self.chunker, self.max_tokens),
             *(self.steps, self.reading, self.decision, self.best, self.distribution_title, self.distribution, self.parts_card, self.parts),
             *(self.evidence, self.back, self.reset, self.cancel, self.run, self.step, self.agent, self.near, self.figures, self.reading_notice),
-            *(self.open_sample, self.open_files, self.open_pasted, self.open_generated, *self.controls.list()),
+            *(*self.openers, *self.controls.list()),
             *(self.answer, self.cite, self.cited, self.trail_card, self.trail, self.to_compare, self.to_sparc, self.ended),
             *(self.wanted, self.sharing, self.read),
         ]
@@ -118,6 +118,8 @@ class ExploreTab(ExploreLayout):
         slow = [  # an open panel would lie over progress, Cancel and errors
             closes(self.open_sample).then(self._sends(self._open_sample), [session, self.sample, *chunking], **opens),
             closes(self.open_files).then(self._sends(self._open_files), [session, self.files, *chunking], **opens),
+            closes(self.add_files).then(self._sends(self._add_files), [session, self.files, *chunking], **opens),
+            closes(self.add_pasted).then(self._sends(self._add_pasted), [session, self.pasted, *chunking], **opens),
             closes(self.open_pasted).then(self._sends(self._open_pasted), [session, self.pasted, *chunking], **opens),
             closes(self.open_generated).then(self._sends(self._open_generated), [session, self.length, *chunking], **opens),
             self.agent.input(self._sends(self._on_agent), [session, self.agent, *controls], **opens),
@@ -241,12 +243,22 @@ class ExploreTab(ExploreLayout):
         own = replace(session, agent_chosen=False)  # a sample comes with the agent that it was written for
         yield from self._opening(session, lambda report: opening.open_sample(self.explorer, own, key, agent, report, chunker, max_tokens))
 
-    def _open_files(self, session: Session, paths: list[str] | None, agent: str, chunker: str, max_tokens: float | None) -> Iterator[Update]:
+    def _open_files(
+        self, session: Session, paths: list[str] | None, agent: str, chunker: str, max_tokens: float | None, beside: OpenDocuments | None = None
+    ) -> Iterator[Update]:
         files = [Path(path) for path in paths or []]
-        yield from self._opening(session, lambda report: opening.open_files(self.explorer, session, files, agent, report, chunker, max_tokens))
+        yield from self._opening(session, lambda report: opening.open_files(self.explorer, session, files, agent, report, chunker, max_tokens, beside))
 
-    def _open_pasted(self, session: Session, text: str, agent: str, chunker: str, max_tokens: float | None) -> Iterator[Update]:
-        yield from self._opening(session, lambda report: opening.open_pasted(self.explorer, session, text, agent, report, chunker, max_tokens))
+    def _open_pasted(
+        self, session: Session, text: str, agent: str, chunker: str, max_tokens: float | None, beside: OpenDocuments | None = None
+    ) -> Iterator[Update]:
+        yield from self._opening(session, lambda report: opening.open_pasted(self.explorer, session, text, agent, report, chunker, max_tokens, beside))
+
+    def _add_files(self, session: Session, paths: list[str] | None, agent: str, chunker: str, max_tokens: float | None) -> Iterator[Update]:
+        yield from self._open_files(session, paths, agent, chunker, max_tokens, self.services.corpora.get(session.corpus))
+
+    def _add_pasted(self, session: Session, text: str, agent: str, chunker: str, max_tokens: float | None) -> Iterator[Update]:
+        yield from self._open_pasted(session, text, agent, chunker, max_tokens, self.services.corpora.get(session.corpus))
 
     def _open_generated(self, session: Session, length: int, agent: str, chunker: str, max_tokens: float | None) -> Iterator[Update]:
         yield from self._opening(session, lambda report: opening.open_generated(self.explorer, session, length, agent, report, chunker, max_tokens))
@@ -277,8 +289,7 @@ class ExploreTab(ExploreLayout):
     def _busy(self, opening_documents: bool) -> Update:
         """Nothing runs over documents that are about to be replaced."""
         ready = gr.update(interactive=not opening_documents)
-        opens = (self.open_sample, self.open_files, self.open_pasted, self.open_generated)
-        return {self.cancel: gr.update(interactive=opening_documents), self.run: ready, self.step: ready, **dict.fromkeys(opens, ready)}
+        return {self.cancel: gr.update(interactive=opening_documents), self.run: ready, self.step: ready, **dict.fromkeys(self.openers, ready)}
 
     def _opened(self, session: Session) -> Update:
         """Everything that changes with the documents: known questions, controls at the agent's defaults, empty views."""
