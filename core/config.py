@@ -5,9 +5,14 @@ Decides defaults only where a checkpoint says nothing. Knows nothing of how the 
 
 from __future__ import annotations
 
+import ast
+import inspect
 import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
+from functools import cache
+from itertools import pairwise
+from textwrap import dedent
 from typing import Any, Literal
 
 from core.errors import BadRequest
@@ -32,6 +37,18 @@ MAX_BEAM_WIDTH = 16
 
 MAX_TEMPERATURE = 1_000_000.0
 """Far above any Q: the policy is uniform long before."""
+
+
+@cache
+def setting_help(config: type) -> dict[str, str]:
+    """What a config's class says under each of its settings, by the setting's name: the help of flags and forms."""
+    (body,) = (node.body for node in ast.parse(dedent(inspect.getsource(config))).body if isinstance(node, ast.ClassDef))
+    told = {}
+    for setting, said in pairwise(body):
+        is_text = isinstance(said, ast.Expr) and isinstance(said.value, ast.Constant) and isinstance(said.value.value, str)
+        if isinstance(setting, ast.AnnAssign) and isinstance(setting.target, ast.Name) and is_text:
+            told[setting.target.id] = " ".join(str(ast.literal_eval(said.value)).split())  # type: ignore[attr-defined]
+    return told
 
 
 def words(name: str) -> str:

@@ -47,6 +47,7 @@ class ReaderConfig:
     """One training of a reader."""
 
     updates: int = 2_000
+    """Gradient steps."""
     lessons: int = 16
     """Questions of one gradient step."""
     window: int = 320
@@ -56,15 +57,19 @@ class ReaderConfig:
     rank: int = 32
     """Rank of the LoRA changes."""
     learning_rate: float = 1e-3
+    """Highest rate."""
     warmup: int = 50
     """Updates over which the rate rises from 0; then it falls linearly."""
     weight_decay: float = 1e-3
+    """Of AdamW."""
     clip: float = 1.0
     """Largest L2 norm of the gradient."""
     validate_every: int = 250
+    """Updates between validations."""
     n_validation: int = 500
     """Lessons of each validation."""
     seed: int = 0
+    """Of everything random."""
     start_from: str | None = None
     """Folder of a reader that is trained further; None: the base encoder is."""
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import argparse
 import os
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
+from dataclasses import fields
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin, get_type_hints
 
+from core.config import setting_help, words
 from core.errors import BadRequest
 from core.llm import KEY_VARIABLE
 
@@ -25,6 +27,20 @@ def add_inputs(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--checkpoint", metavar="NAME_OR_DIR")
     parser.add_argument("--device", metavar="D", help="cpu or cuda (default: cuda when there is one)")
     parser.add_argument("--log", nargs="?", const="", metavar="FILE", help="keep the run in the experiment log")
+
+
+def add_settings(parser: argparse.ArgumentParser, config: type, *, with_defaults: bool = True, without: Collection[str] = ()) -> None:
+    """A flag for each number and each choice among the settings of a config, by its name. What its class says under a setting is the help."""
+    told, kinds = setting_help(config), get_type_hints(config)
+    for setting in fields(config):
+        kind = kinds[setting.name]
+        if setting.name in without or not (kind in (int, float) or get_origin(kind) is Literal):
+            continue
+        taken: dict[str, Any] = {"choices": get_args(kind)} if get_origin(kind) is Literal else {"type": kind, "metavar": "X" if kind is float else "N"}
+        said = told.get(setting.name, words(setting.name)).rstrip(".").replace("%", "%%")
+        if with_defaults:
+            taken["default"], said = setting.default, f"{said} (default {setting.default})"
+        parser.add_argument(f"--{setting.name.replace('_', '-')}", help=said, **taken)
 
 
 def add_log_option(parser: argparse.ArgumentParser) -> None:

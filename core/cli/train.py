@@ -15,39 +15,15 @@ from pathlib import Path
 from typing import Any
 
 from core.cli.common import named_log
-from core.cli.flags import count_or_none
+from core.cli.flags import add_settings, count_or_none
 from core.encode.checkpoint import MINILM
 from core.errors import BadRequest
 from core.log import log_training
 from core.runs import training_record
-from core.train.config import OBJECTIVES, POSITION_KINDS, TrainConfig
+from core.train.config import TrainConfig
 from core.train.recipes import RECIPES, plan_training
 from core.train.sitting import TrainEvent
 from core.train.trainer import Trainer
-
-_HELP = {
-    "updates": "gradient steps",
-    "episodes": "episodes played for each of them",
-    "accumulate": "parts of a batch whose gradients are summed",
-    "steps": "most chunks an episode takes",
-    "rank": "of the LoRA changes; 0 trains whole matrices",
-    "dropout": "share of activations that the towers drop while they train",
-    "learning_rate": "initial rate",
-    "warmup": "updates over which it rises",
-    "final_share": "share of rate and temperature at the end",
-    "weight_decay": "of AdamW",
-    "clip": "largest norm of the gradient",
-    "alpha": "initial temperature of exploration and soft values",
-    "gamma": "discount",
-    "trace_lambda": "lambda of the lambda-returns",
-    "ema": "tau, by which the target towers follow",
-    "exploring_starts": "share of episodes that begin with a part of their support, or with a mistake",
-    "ranking_weight": "of the ranking loss beside the TD loss; 0 is plain PQN",
-    "ranking_temperature": "of the ranking loss",
-    "validate_every": "updates between validations",
-    "n_validation": "examples of a validation",
-    "seed": "of everything random",
-}
 
 
 def add_flags(parser: argparse.ArgumentParser) -> None:
@@ -61,12 +37,7 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--start-from", metavar="NAME_OR_DIR", help="train this agent further instead of beginning with the base encoder")
     parser.add_argument("--device", metavar="D", help="cpu or cuda (default: cuda when there is one)")
     parser.add_argument("--log", nargs="?", const="", metavar="FILE", help="keep configuration and curve in the experiment log")
-    parser.add_argument("--objective", choices=OBJECTIVES)
-    parser.add_argument("--position-kind", choices=POSITION_KINDS)
-    for field in fields(TrainConfig):
-        if field.name in _HELP:
-            kind = float if field.type == "float" else int
-            parser.add_argument(f"--{field.name.replace('_', '-')}", type=kind, metavar="X" if kind is float else "N", help=_HELP[field.name])
+    add_settings(parser, TrainConfig, with_defaults=False)  # a recipe may have defaults of its own
     parser.add_argument("--top-k-actions", type=count_or_none, default=argparse.SUPPRESS, metavar="N|none", help="explore among the N best only")
     parser.add_argument("--no-soft-values", dest="soft_values", action="store_false", default=None, help="values are the largest Q")
     parser.add_argument("--no-target-towers", dest="target_towers", action="store_false", default=None, help="values come from the online towers")

@@ -10,37 +10,17 @@ import argparse
 import json
 import signal
 import sys
-from collections.abc import Callable
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
 from core.answer.course import ReadingCourse
 from core.answer.training import ReaderConfig, ReaderTrainer
+from core.cli.flags import add_settings
 from core.encode.checkpoint import MINILM, find_base
 from core.encode.tokens import FastTokenizer
 from core.errors import BadRequest
 from core.train.sitting import TrainEvent
-
-_HELP = {
-    "updates": "gradient steps",
-    "lessons": "questions of each of them",
-    "window": "tokens read at once",
-    "longest_answer": "tokens of a span, at most",
-    "rank": "of the LoRA changes",
-    "learning_rate": "highest rate",
-    "warmup": "updates over which it rises",
-    "weight_decay": "of AdamW",
-    "clip": "largest norm of the gradient",
-    "validate_every": "updates between validations",
-    "n_validation": "questions of a validation",
-    "seed": "of everything random",
-    "start_from": "folder of a reader to train further instead of beginning with the base encoder",
-}
-
-
-_KINDS: dict[str, tuple[Callable[[str], Any], str]] = {"float": (float, "X"), "int": (int, "N")}
-"""How a setting of a type is read, and what stands for it in the help; others are folders."""
 
 
 def add_flags(parser: argparse.ArgumentParser) -> None:
@@ -50,10 +30,8 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--name", help="of the reader (default: that of the folder)")
     parser.add_argument("--base", default=MINILM, metavar="DIR_OR_ID", help="base encoder")
     parser.add_argument("--device", metavar="D", help="cpu or cuda (default: cuda when there is one)")
-    for field in fields(ReaderConfig):
-        kind, unit = _KINDS.get(str(field.type), (str, "DIR"))
-        flag = f"--{field.name.replace('_', '-')}"
-        parser.add_argument(flag, type=kind, default=field.default, metavar=unit, help=f"{_HELP[field.name]} (default {field.default})")
+    parser.add_argument("--start-from", metavar="DIR", help="train this reader further instead of beginning with the base encoder")
+    add_settings(parser, ReaderConfig)
     parser.add_argument("--json", action="store_true", help="print the result as one JSON object")
     parser.set_defaults(func=run_train_reader)
 

@@ -13,22 +13,10 @@ import sys
 from dataclasses import fields
 from pathlib import Path
 
+from core.cli.flags import add_settings
 from core.encode.checkpoint import find_checkpoint
 from core.train.reranking import RerankConfig, RerankTrainer
 from core.train.sitting import TrainEvent
-
-_HELP = {
-    "updates": "gradient steps",
-    "questions": "of each of them",
-    "others": "chunks that a chunk of the evidence competes with",
-    "rank": "of the LoRA changes",
-    "learning_rate": "highest rate",
-    "warmup": "updates over which it rises",
-    "weight_decay": "of AdamW",
-    "validate_every": "updates between validations",
-    "n_validation": "questions of a validation",
-    "seed": "of everything random",
-}
 
 
 def add_flags(parser: argparse.ArgumentParser) -> None:
@@ -37,10 +25,7 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--out", type=Path, required=True, metavar="DIR", help="folder for the agent with it; an unfinished training there goes on")
     parser.add_argument("--data-folder", type=Path, metavar="DIR", help="folder of the data sets (default: $QRAG_DATA, else ../shared/data)")
     parser.add_argument("--device", metavar="D", help="cpu or cuda (default: cuda when there is one)")
-    for field in fields(RerankConfig):
-        kind, unit = (float, "X") if str(field.type) == "float" else (int, "N")
-        flag = f"--{field.name.replace('_', '-')}"
-        parser.add_argument(flag, type=kind, default=field.default, metavar=unit, help=f"{_HELP[field.name]} (default {field.default})")
+    add_settings(parser, RerankConfig)
     parser.add_argument("--json", action="store_true", help="print the result as one JSON object")
     parser.set_defaults(func=run_train_reranker)
 

@@ -12,39 +12,15 @@ import signal
 import sys
 from dataclasses import fields
 from pathlib import Path
-from typing import get_args
 
 from core.answer.reader import load_reader
+from core.cli.flags import add_settings
 from core.encode.encoder import load_encoder
 from core.errors import BadRequest
-from core.resrag.reward import PenaltyKind, RewardConfig
-from core.train.evidence_sets import Labels, SetsRecord, SetTrainConfig, SetTrainer, see
+from core.resrag.reward import RewardConfig
+from core.train.evidence_sets import SetsRecord, SetTrainConfig, SetTrainer, see
 from core.train.set_course import counts_of, course_questions
 from core.train.sitting import TrainEvent
-
-_HELP = {
-    "updates": "gradient steps, the warm-up's included",
-    "warmup_updates": "of these, the first that imitate labels",
-    "questions": "of one update",
-    "group": "sets drawn for each question",
-    "passes": "gradient steps on the same sets",
-    "hidden": "width of the policy's layers",
-    "learning_rate": "of Adam",
-    "beta": "weight of the divergence from the policy after the warm-up",
-    "clip_range": "of the ratio",
-    "stabiliser": "of the advantages",
-    "threshold": "cosine above which a chunk is labelled",
-    "validate_every": "updates between validations",
-    "seed": "of everything random",
-    "answer_weight": "of the answer's F1 in the reward",
-    "consistency_weight": "of the agreement with labels",
-    "penalty_weight": "of taking too much of a document",
-    "bad_answer": "reward of an empty answer, 0 or less",
-}
-_CHOICES = {
-    "labels": (get_args(Labels), "what is imitated and agreed with"),
-    "penalty": (get_args(PenaltyKind), "how taking too much counts"),
-}
 
 
 def add_flags(parser: argparse.ArgumentParser) -> None:
@@ -53,14 +29,8 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--data-folder", type=Path, metavar="DIR", help="folder of the data sets (default: $QRAG_DATA, else ../shared/data)")
     parser.add_argument("--name", help="of the policy (default: that of the folder)")
     parser.add_argument("--device", metavar="D", help="cpu or cuda (default: cuda when there is one)")
-    for field in (*fields(SetTrainConfig), *fields(RewardConfig)):
-        flag = f"--{field.name.replace('_', '-')}"
-        if field.name in _CHOICES:
-            choices, what = _CHOICES[field.name]
-            parser.add_argument(flag, choices=choices, default=field.default, help=f"{what} (default {field.default})")
-        elif field.name in _HELP:
-            kind, unit = (float, "X") if field.type == "float" else (int, "N")
-            parser.add_argument(flag, type=kind, default=field.default, metavar=unit, help=f"{_HELP[field.name]} (default {field.default})")
+    add_settings(parser, SetTrainConfig)
+    add_settings(parser, RewardConfig, without=("least", "most"))
     parser.add_argument("--json", action="store_true", help="print the result as one JSON object")
     parser.set_defaults(func=run_train_resrag)
 

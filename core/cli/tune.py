@@ -17,21 +17,10 @@ from threading import Event
 from typing import Any
 
 from core.cli.common import say
+from core.cli.flags import add_settings
 from core.errors import BadRequest, Cancelled
 from core.tune.config import TuneConfig
 from core.tune.pairs import read_pairs
-
-_HELP = {
-    "weight_lambda": "weight of the pairs in which going on is preferred to stopping",
-    "beta": "scale of the log-probabilities in the loss",
-    "epochs": "times that all pairs are gone through",
-    "learning_rate": "at the first step",
-    "accumulate": "pairs of one step",
-    "rank": "of the LoRA changes",
-    "lora_alpha": "the changes are scaled by this over the rank",
-    "max_tokens": "of prompt and reply; longer pairs are left out",
-    "seed": "of everything random",
-}
 
 
 def add_flags(parser: argparse.ArgumentParser) -> None:
@@ -40,11 +29,7 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--model", required=True, metavar="DIR_OR_ID", help="a causal language model: a folder, or an id of the hub")
     parser.add_argument("--out", type=Path, required=True, metavar="DIR", help="folder for the adapters; an unfinished tuning there goes on")
     parser.add_argument("--device", metavar="D", help="cpu or cuda (default: cuda when there is one)")
-    for field in fields(TuneConfig):
-        if field.name in _HELP:
-            kind = float if field.type == "float" else int
-            metavar, words = "X" if kind is float else "N", f"{_HELP[field.name]} (default {field.default})"
-            parser.add_argument(f"--{field.name.replace('_', '-')}", type=kind, default=field.default, metavar=metavar, help=words)
+    add_settings(parser, TuneConfig)
     parser.add_argument("--reference", action=argparse.BooleanOptionalAction, default=True, help="compare with the untuned model (default)")
     parser.add_argument("--json", action="store_true", help="print the result as one JSON object")
     parser.set_defaults(func=run_tune)

@@ -27,14 +27,15 @@ class RewardConfig:
     """What the terms weigh; the defaults are table 4's but for `bad_answer`."""
 
     answer_weight: float = 2.0
-    """alpha_ans (eq. 10)."""
+    """alpha_ans (eq. 10): of the answer's F1 in the reward."""
     consistency_weight: float = 1.0
-    """alpha_ret (eq. 14)."""
+    """alpha_ret (eq. 14): of the agreement with labels."""
     penalty_weight: float = 2.0
-    """eta (eq. 9)."""
+    """eta (eq. 9): of taking too much of a document."""
     bad_answer: float = -0.5
-    """gamma_bad (eq. 10): for an empty answer. The paper gives no value: a quarter of what a right answer brings."""
+    """gamma_bad (eq. 10): reward of an empty answer, 0 or less. The paper gives no value: a quarter of what a right answer brings."""
     penalty: PenaltyKind = "segmented"
+    """How taking too much counts."""
     least: float = -5.0
     """R_min (eq. 14)."""
     most: float = 5.0

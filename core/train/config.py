@@ -36,6 +36,7 @@ class TrainConfig:
     objective: Objective = "pqn"
     """pqn: Q-RAG algorithm 1. supervised: cross-entropy on the support along trajectories that take only it, in random order (the paper's SFT)."""
     updates: int = 720
+    """Gradient steps."""
     episodes: int = 20
     """Episodes played in parallel for one gradient step, divided among `accumulate` parts."""
     accumulate: int = 1
@@ -43,21 +44,25 @@ class TrainConfig:
     steps: int = 5
     """T: most chunks an episode takes; shorter where an episode has fewer chunks."""
     position_kind: PositionKind = "relative"
+    """Positions that the chunks have: relative to what was chosen, or none."""
     rank: int = 32
     """Rank of the LoRA changes; 0 trains the whole encoder blocks."""
     dropout: float = 0.0
     """Share of the activations that the online towers drop while they train, anew in every pass; targets and validation drop none."""
     learning_rate: float = 6e-4
+    """Highest rate."""
     warmup: int = 20
     """Updates over which the rate rises from 0."""
     final_share: float = 0.05
     """Rate and temperature fall linearly to this share of their initial values."""
     weight_decay: float = 1e-3
+    """Of AdamW."""
     clip: float = 2.0
     """Largest L2 norm of the gradient."""
     alpha: float = 0.03
     """Initial temperature of exploration and of the soft values (eq. 2, 3)."""
     gamma: float = 0.99
+    """Discount of the return."""
     trace_lambda: float = 0.6
     """lambda of the lambda-returns."""
     ema: float = 0.05
@@ -78,10 +83,13 @@ class TrainConfig:
     ranking_weight: float = 0.1
     """Weight of the ranking loss beside the TD loss: the policy's cross-entropy on support not yet taken, over all chunks of the state."""
     ranking_temperature: float = 0.05
+    """Q is divided by it in the ranking loss."""
     validate_every: int = 100
+    """Updates between validations."""
     n_validation: int = 140
     """Episodes of each validation."""
     seed: int = 0
+    """Of everything random."""
 
     def __post_init__(self) -> None:
         """Raises BadRequest on a value out of range."""

@@ -48,11 +48,11 @@ class SetTrainConfig:
     """One training of a policy. Table 4's values where they apply to a policy that is no language model."""
 
     updates: int = 340
-    """All together."""
+    """Gradient steps, the warm-up's included."""
     warmup_updates: int = 300
     """Of these, the first that imitate the labels."""
     questions: int = 12
-    """Of one update."""
+    """Questions of one update."""
     group: int = 4
     """W, sets drawn for each question."""
     passes: int = 2
@@ -60,17 +60,22 @@ class SetTrainConfig:
     hidden: int = 48
     """Width of the policy's layers."""
     learning_rate: float = 2e-3
-    """The paper's 1e-5 is a language model's."""
+    """Of Adam; the paper's 1e-5 is a language model's."""
     beta: float = 0.05
-    """Of the divergence from the policy after the warm-up."""
+    """Weight of the divergence from the policy after the warm-up."""
     clip_range: float = CLIP_RANGE
+    """Of the ratio (eq. 20)."""
     stabiliser: float = STABILISER
+    """Of the advantages (eq. 18)."""
     threshold: float = 0.41
     """Cosine above which a chunk has a similarity label; the paper's 0.4 in this encoder's scale."""
     labels: Labels = "support"
+    """What the warm-up imitates and the consistency compares with."""
     reward: RewardConfig = field(default_factory=RewardConfig)
     validate_every: int = 340
+    """Updates between validations."""
     seed: int = 0
+    """Of everything random."""
 
     def __post_init__(self) -> None:
         """Raises BadRequest on a value out of range."""

@@ -60,20 +60,25 @@ class RerankConfig:
     """One training of a reranker."""
 
     updates: int = 240
+    """Gradient steps."""
     questions: int = 16
-    """Of one gradient step."""
+    """Questions of one gradient step."""
     others: int = 4
     """Candidates that a chunk of the evidence competes with."""
     rank: int = 32
-    """Of the LoRA changes."""
+    """Rank of the LoRA changes."""
     learning_rate: float = 6e-4
+    """Highest rate."""
     warmup: int = 30
     """Updates over which the rate rises from 0; then it falls linearly."""
     weight_decay: float = 1e-3
+    """Of AdamW."""
     validate_every: int = 120
+    """Updates between validations."""
     n_validation: int = 426
     """Questions of each validation."""
     seed: int = 0
+    """Of everything random."""
 
     def __post_init__(self) -> None:
         """Raises BadRequest on a value out of range."""

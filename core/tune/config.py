@@ -29,6 +29,7 @@ class TuneConfig:
     reference: bool = True
     """Whether log-probabilities count relative to the untuned model. False is the display of SPARC-RAG section 3.4, which names no reference."""
     epochs: int = 3
+    """Times that all pairs are gone through."""
     learning_rate: float = 5e-5
     """At the first step; falls linearly to 0."""
     accumulate: int = 16
@@ -40,6 +41,7 @@ class TuneConfig:
     max_tokens: int = 8192
     """Of prompt and reply together; longer pairs are left out."""
     seed: int = 42
+    """Of everything random."""
 
     def __post_init__(self) -> None:
         """Raises BadRequest on a value out of range."""

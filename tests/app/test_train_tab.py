@@ -30,10 +30,10 @@ from app.pages.train.actions import (
     example_questions,
     own_agents,
     recipe_config,
-    setting_help,
     startable_agents,
 )
 from core.cli.train import add_flags
+from core.config import setting_help
 from core.encode.checkpoint import MINILM, find_checkpoint, read_spec, write_spec
 from core.errors import BadRequest
 from core.home import home
@@ -220,7 +220,7 @@ def test_the_command_line_says_every_setting(config: TrainConfig, tmp_path: Path
 
 
 def test_help_comes_from_the_settings_themselves() -> None:
-    told = setting_help()
+    told = setting_help(TrainConfig)
     assert set(told) <= {field.name for field in fields(TrainConfig)}
     assert told["warmup"] == "Updates over which the rate rises from 0."
     assert len(told) > 12

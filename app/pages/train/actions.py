@@ -9,9 +9,7 @@ Names are checked here and folders are made from them; no folder to write to eve
 
 from __future__ import annotations
 
-import ast
 import fcntl
-import inspect
 import json
 import os
 import re
@@ -25,8 +23,6 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, fields
 from datetime import UTC, datetime
-from functools import cache
-from itertools import pairwise
 from pathlib import Path
 from typing import Any, Literal
 
@@ -346,18 +342,6 @@ def command(order: Order, folder: Path, log: Path, questions: Path | None = None
         elif field.name != "data" and (field.name, value) != ("start_from", None):
             arguments.append(f"--{field.name.replace('_', '-')}={'none' if value is None else value}")
     return arguments
-
-
-@cache
-def setting_help() -> dict[str, str]:
-    """What `TrainConfig` says under each field, by the field's name."""
-    (body,) = (node.body for node in ast.parse(inspect.getsource(TrainConfig)).body if isinstance(node, ast.ClassDef))
-    told = {}
-    for field, words in pairwise(body):
-        is_text = isinstance(words, ast.Expr) and isinstance(words.value, ast.Constant) and isinstance(words.value.value, str)
-        if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name) and is_text:
-            told[field.target.id] = " ".join(str(ast.literal_eval(words.value)).split())  # type: ignore[attr-defined]
-    return told
 
 
 def example_questions() -> str:

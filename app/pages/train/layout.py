@@ -9,7 +9,8 @@ import gradio as gr
 
 from app.components.tree import tree
 from app.pages.train import view
-from app.pages.train.actions import MAX_NAME, available_data, example_questions, recipe_config, setting_help
+from app.pages.train.actions import MAX_NAME, available_data, example_questions, recipe_config
+from core.config import setting_help
 from core.encode.checkpoint import MINILM
 from core.tasks.own_questions import MAX_FILE_BYTES
 from core.train.config import OBJECTIVES, TrainConfig
@@ -117,7 +118,7 @@ class TrainLayout:
         """The control of one setting, by its type."""
         kinds = {field.name: str(field.type) for field in fields(TrainConfig)}
         label, info = _LABELS.get(name, (name.replace("_", " ").capitalize(), ""))
-        info, value = info or setting_help().get(name, ""), getattr(config, name)
+        info, value = info or setting_help(TrainConfig).get(name, ""), getattr(config, name)
         shared: dict[str, Any] = {"elem_id": f"qx-train-{name.replace('_', '-')}", "min_width": 150}
         if name == "position_kind":
             return gr.Checkbox(value == "relative", label="Positions", info="Q sees where a chunk lies between those chosen (eq. 6)", **shared)
