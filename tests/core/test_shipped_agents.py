@@ -103,17 +103,17 @@ def test_sparc_without_a_language_model_answers_every_question_of_the_first_samp
 
 
 def stories(tokenizer: FastTokenizer) -> list[Example]:
-    """Six questions of each bAbI task among composed prose."""
+    """Four questions of each bAbI task among composed prose."""
     noise = compose_noise(training_rng(7), tokenizer, 4_000)
     rng = Random(7)
-    return [compose_chunks(task, tell_babi(task, rng), noise, 60, rng, f"{task}-{i}") for task in TASKS for i in range(6)]
+    return [compose_chunks(task, tell_babi(task, rng), noise, 60, rng, f"{task}-{i}") for task in TASKS for i in range(4)]
 
 
 def test_narrative_on_stories_and_documents(encoders: dict[str, DualEncoder]) -> None:
     scores = {}
     for name in ("narrative", "base"):
         encoder = encoders[name]
-        examples = [*stories(encoder.tokenizer), *generated_examples(5_000, 24, 7, encoder.tokenizer)]
+        examples = [*stories(encoder.tokenizer), *generated_examples(5_000, 12, 7, encoder.tokenizer)]
         config = encoder.spec.episode_config().with_(step_budget=4)
         rows = list(evaluate(examples, Setting(split="test"), AgentRetriever(Agent(encoder)), encoder, config))
         metrics = summarise(rows).metrics
