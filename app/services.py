@@ -632,10 +632,8 @@ class Services:
             with self._leaving:
                 self._left.discard(live.token)
             return live
-        if isinstance(self.log, InboxLog):
-            raise LogError(self.log_notice)
-        logged = self.log.get(run_id, owner)
-        workspace = workspace_of_run(logged, self.log.documents(run_id, owner))
+        logged = self.own_log.get(run_id, owner)
+        workspace = workspace_of_run(logged, self.own_log.documents(run_id, owner))
         gold = support_of(logged)
         questions = (Labelled(logged.record.query, known_answer_of(logged), 0, gold),) if gold else ()
         documents = self.reopen(workspace, self.agent(logged.record.checkpoint), on_progress, questions, owner)
@@ -656,17 +654,20 @@ class Services:
         self.runs.put(run.token, run)
         return run
 
-    def method_of(self, run_id: str, owner: str | None) -> str:
-        """The method of a logged run. Raises RunNotFound unless it is the visitor's own or shared, LogError."""
+    @property
+    def own_log(self) -> ExperimentLog:
+        """The log itself, not its inbox. Raises LogError when another process owns it."""
         if isinstance(self.log, InboxLog):
             raise LogError(self.log_notice)
-        return self.log.get(run_id, owner).record.method
+        return self.log
+
+    def method_of(self, run_id: str, owner: str | None) -> str:
+        """The method of a logged run. Raises RunNotFound unless it is the visitor's own or shared, LogError."""
+        return self.own_log.get(run_id, owner).record.method
 
     def delete_run(self, run_id: str, owner: str | None) -> None:
         """Removes a run from the log and from memory, where others may have it in view. Raises RunNotFound unless it is `owner`'s, LogError."""
-        if isinstance(self.log, InboxLog):
-            raise LogError(self.log_notice)
-        self.log.delete(run_id, owner)
+        self.own_log.delete(run_id, owner)
         self._forget_runs({run_id})
 
     def _forget_runs(self, run_ids: Collection[str]) -> None:

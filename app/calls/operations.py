@@ -27,8 +27,8 @@ from app.session import Session
 from app.visitors import owner_of, owner_of_user
 from core.comparison import comparison_json
 from core.config import EpisodeConfig
-from core.errors import BadRequest, Cancelled, LogError
-from core.log import ExperimentLog, InboxLog, LoggedRun
+from core.errors import BadRequest, Cancelled
+from core.log import LoggedRun
 from core.log.branches import sparc_trace_of
 from core.log.export import finished_run
 from core.log.records import Status, moment
@@ -434,7 +434,7 @@ class Operations:
         """
         owner = self._owner(visitor, request)
         began = time.perf_counter()
-        page = self._log.search(
+        page = self.services.own_log.search(
             owner=owner,
             text=text or None,
             method=method or None,
@@ -461,7 +461,7 @@ class Operations:
         """
         owner = self._owner(visitor, request)
         began = time.perf_counter()
-        run = self._log.get(run_id, owner)
+        run = self.services.own_log.get(run_id, owner)
         return {"run": run.to_json(), "timings": {**_reading(began), "steps": run.trace.milliseconds}}
 
     def export_run(self, run_id: str, include_text: bool = False, visitor: str = "", request: gr.Request | None = None) -> ExportReply:
@@ -477,7 +477,7 @@ class Operations:
         """
         owner = self._owner(visitor, request)
         began = time.perf_counter()
-        run = finished_run(self._log, run_id, owner)
+        run = finished_run(self.services.own_log, run_id, owner)
         lines = "".join(run_lines(run if include_text else run.without_text(), set()))
         return {"run_id": run_id, "jsonl": lines, "timings": _reading(began)}
 
@@ -495,12 +495,6 @@ class Operations:
         """Whoever signed in, else the holder of the key."""
         name = request.username if request is not None else None
         return owner_of_user(self.services.settings, name) if name else owner_of(self.services.settings, visitor)
-
-    @property
-    def _log(self) -> ExperimentLog:
-        if isinstance(self.services.log, InboxLog):
-            raise LogError(self.services.log_notice)
-        return self.services.log
 
     def _advance(self, session: Session, query: str, config: EpisodeConfig, steps: int | None) -> RunReply:
         report = self._while_wanted()

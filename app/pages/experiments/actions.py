@@ -17,11 +17,9 @@ from app.calls.operations import http_of
 from app.services import PLAIN, Services
 from app.visitors import CHARACTERS_PER_TOKEN, check_known, n_values
 from core.encode.checkpoint import shipped_checkpoints
-from core.errors import BadRequest, LogError
+from core.errors import BadRequest
 from core.log import (
-    ExperimentLog,
     ExportFormat,
-    InboxLog,
     LoggedDocument,
     LoggedRun,
     MalformedRuns,
@@ -90,27 +88,19 @@ class Experiments:
 
     services: Services
 
-    @property
-    def log(self) -> ExperimentLog:
-        """The log itself. Raises LogError when another process owns it."""
-        log = self.services.log
-        if isinstance(log, InboxLog):
-            raise LogError(self.services.log_notice)
-        return log
-
     def page(self, filters: RunFilters, page: int, size: int, owner: str | None) -> RunPage:
         """A page of runs, the newest first."""
-        return self.log.search(owner=owner, **filters.given(), limit=size, offset=page * size)  # type: ignore[arg-type]
+        return self.services.own_log.search(owner=owner, **filters.given(), limit=size, offset=page * size)  # type: ignore[arg-type]
 
     def facets(self, owner: str | None) -> RunFacets:
         """What runs can be filtered by."""
-        return self.log.facets(owner)
+        return self.services.own_log.facets(owner)
 
     def all_ids(self, filters: RunFilters, owner: str | None) -> list[str]:
         """Every run that has ended and fits. Raises BadRequest when there is none, or too many."""
         found: dict[str, None] = {}
         for offset in range(0, MAX_EXPORTED + 1, MAX_PAGE):
-            rows = self.log.search(owner=owner, **filters.given(), limit=MAX_PAGE, offset=offset).rows  # type: ignore[arg-type]
+            rows = self.services.own_log.search(owner=owner, **filters.given(), limit=MAX_PAGE, offset=offset).rows  # type: ignore[arg-type]
             found |= {row.run_id: None for row in rows if row.status != "running"}
             if len(rows) < MAX_PAGE:
                 break
@@ -122,17 +112,17 @@ class Experiments:
 
     def run(self, run_id: str, owner: str | None) -> LoggedRun:
         """One run. Raises RunNotFound unless it is the visitor's own or shared."""
-        return self.log.get(run_id, owner)
+        return self.services.own_log.get(run_id, owner)
 
     def documents(self, run_id: str, owner: str | None) -> tuple[LoggedDocument, ...]:
         """What a run read."""
-        return self.log.documents(run_id, owner)
+        return self.services.own_log.documents(run_id, owner)
 
     def charted(self, run_ids: Sequence[str], owner: str | None) -> Charted:
         """What can be drawn of the visitor's own runs, in the order given; others are left out."""
-        rows = {row.run_id: row for row in self.log.search(owner=owner, run_ids=run_ids, limit=MAX_PAGE).rows}
+        rows = {row.run_id: row for row in self.services.own_log.search(owner=owner, run_ids=run_ids, limit=MAX_PAGE).rows}
         known = [rows[run_id] for run_id in run_ids if run_id in rows]
-        curves = self.log.curves([row.run_id for row in known[:MAX_CURVES]], owner)
+        curves = self.services.own_log.curves([row.run_id for row in known[:MAX_CURVES]], owner)
         counted: dict[str, Counter[str]] = {}
         for row in known:
             outcome = "not labelled" if row.hit is None else "hit" if row.hit else "miss"
@@ -156,7 +146,7 @@ class Experiments:
     def share(self, run_id: str, owner: str | None) -> None:
         """Lets whoever has its address open a run of the visitor's. Raises RunNotFound."""
         check_known(owner)
-        self.log.share(run_id, owner)
+        self.services.own_log.share(run_id, owner)
 
     def delete(self, run_id: str, owner: str | None) -> None:
         """Removes a run of the visitor's for good. Raises RunNotFound; BadRequest while it goes on."""
@@ -168,10 +158,10 @@ class Experiments:
         """The file to download, written into an empty folder. Raises LogError, RunNotFound."""
         name = f"run-{run_ids[0][:8]}" if len(run_ids) == 1 else f"runs-{len(run_ids)}"
         if form == "json":
-            return export_runs(self.log, run_ids, form, folder / f"{name}.jsonl", include_text=with_text, owner=owner)
+            return export_runs(self.services.own_log, run_ids, form, folder / f"{name}.jsonl", include_text=with_text, owner=owner)
         if form == "html" and len(run_ids) == 1:
-            return export_runs(self.log, run_ids, form, folder / f"{name}.html", include_text=with_text, owner=owner)
-        files = export_runs(self.log, run_ids, form, folder / name, include_text=with_text, owner=owner)
+            return export_runs(self.services.own_log, run_ids, form, folder / f"{name}.html", include_text=with_text, owner=owner)
+        files = export_runs(self.services.own_log, run_ids, form, folder / name, include_text=with_text, owner=owner)
         return Path(shutil.make_archive(str(folder / f"{name}-{form}"), "zip", files))
 
     def take_in(self, path: Path, owner: str | None) -> int:
@@ -181,7 +171,7 @@ class Experiments:
             raise BadRequest(f"{path.name} has {size:,} bytes, more than {MAX_IMPORT_BYTES:,}; export fewer runs at once, or without texts")
         self.services.allowance.read(owner, size // CHARACTERS_PER_TOKEN)
         try:
-            return import_runs(self.log, path, owner=owner, admit=lambda run: self.services.allowance.log(owner, n_values(run.events)))
+            return import_runs(self.services.own_log, path, owner=owner, admit=lambda run: self.services.allowance.log(owner, n_values(run.events)))
         except MalformedRuns as error:
             raise MalformedRuns(str(error).replace(str(path), path.name)) from error
 
@@ -189,7 +179,7 @@ class Experiments:
         """The answer to a person's own SQL. Raises BadRequest in public mode, and with what is wrong with the query."""
         if self.services.settings.public:
             raise BadRequest("SQL sees everybody's runs, so it is for an app of one's own; use the filters")
-        return query_log(self.log, sql)
+        return query_log(self.services.own_log, sql)
 
     def reproduce(self, run: LoggedRun, url: str) -> list[Snippet]:
         """How a run is made again: here, or where somebody has its export; `url`: of this app, for HTTP."""

@@ -21,7 +21,7 @@ from core.encode.encoder import DualEncoder
 from core.errors import BadRequest, Cancelled, LogError, UserError
 from core.index import Corpus
 from core.llm.protocol import Llm
-from core.log import FinalStatus, InboxLog, LoggedRun, RunReader
+from core.log import FinalStatus, LoggedRun, RunReader
 from core.log.branches import sparc_trace_of
 from core.log.records import Status, known_answer_of, label_of, support_of
 from core.opening import OpenProgress
@@ -154,9 +154,8 @@ class SparcRuns:
         known = self._runs.get(run_id)
         if known is not None and known.owner == owner:
             return known
-        if isinstance(self.services.log, InboxLog):
-            raise LogError(self.services.log_notice)
-        run = from_log(self.services.log.get(run_id, owner), self.services.log, owner)
+        log = self.services.own_log
+        run = from_log(log.get(run_id, owner), log, owner)
         return self.keep(run) if run.status != "running" else run
 
     def keep(self, run: SparcRun) -> SparcRun:
