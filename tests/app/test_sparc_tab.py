@@ -85,7 +85,7 @@ def test_a_run_is_drawn_again_from_the_log_alone(runs: SparcRuns, services: Serv
     assert sorted(kept.trace.chosen) == sorted(run.evidence)
     order = [chunk_id for chunk_id in run.trace.found if chunk_id in run.evidence]
     assert list(kept.trace.chosen) == order
-    assert kept.record.label == {"support": list(SUPPORT)}
+    assert kept.record.label == {"support": list(SUPPORT), "answer": "stone"}
     assert kept.details["answer"]["text"] == run.trace.answer
     assert kept.details["answer"]["by"] == "rules and words"
     again = without_memory(services).view(run.run_id, None)
