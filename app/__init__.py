@@ -1,1 +1,3 @@
-"""The Gradio app: tabs, components, sessions, and what turns a trace into text and rows. No retrieval logic; that is `core`."""
+"""The Gradio app: tabs, components, sessions, and what turns a trace into text and rows. No retrieval logic;
+that is `core`.
+"""

@@ -41,9 +41,13 @@ _QUIET: dict[str, Any] = {"api_visibility": "private", "show_progress": "hidden"
 def build_app(services: Services) -> gr.Blocks:
     """The pages over shared services."""
     evaluations, sparc_runs = Evaluations(services), SparcRuns(services)
-    with LeanBlocks(title="Q-RAG Explorer", analytics_enabled=False, delete_cache=(3600, 86400), fill_width=True) as blocks:
+    with LeanBlocks(
+        title="Q-RAG Explorer", analytics_enabled=False, delete_cache=(3600, 86400), fill_width=True
+    ) as blocks:
         gr.Markdown("# Q-RAG Explorer", elem_id="qx-title")
-        if services.settings.hub_sign_in and find_spec("authlib") is not None:  # Spaces install gradio with it
+        if (
+            services.settings.hub_sign_in and find_spec("authlib") is not None
+        ):  # Spaces install gradio with it
             gr.LoginButton(size="sm", elem_id="qx-sign-in")
         with gr.Tabs(selected="explore", elem_id="qx-tabs") as tabs:
             with gr.Tab("Explore", id="explore") as explore_tab:
@@ -68,10 +72,18 @@ def build_app(services: Services) -> gr.Blocks:
                 train.on_show(train_tab.select)
                 for other in (explore_tab, compare_tab, sparc_tab, experiments_tab, evaluate_tab):
                     train.on_hide(other.select)
-                train.explore.click(lambda name: (gr.Tabs(selected="explore"), ("agent", name, new_run_id())), train.chosen, [tabs, explore.wanted], **_QUIET)
+                train.explore.click(
+                    lambda name: (gr.Tabs(selected="explore"), ("agent", name, new_run_id())),
+                    train.chosen,
+                    [tabs, explore.wanted],
+                    **_QUIET,
+                )
         words = "Watch an agent answer a question by picking one chunk after another. Press ? for keys."
         if services.settings.public:
-            words += f" What you open and run is yours alone until you share it, and deleted after {RETENTION.total_seconds() / 3600:.0f} hours."
+            words += (
+                " What you open and run is yours alone until you share it, and deleted after"
+                f" {RETENTION.total_seconds() / 3600:.0f} hours."
+            )
         gr.Markdown(words, elem_id="qx-about")
         endpoints.register(api.Operations(services, compare.comparisons, sparc_runs, endpoints.call_at_hand))
         explore.on_load(blocks)
@@ -79,13 +91,28 @@ def build_app(services: Services) -> gr.Blocks:
         explore_tab.select(lambda: explore.agents(), None, explore.agent, **_QUIET)
         evaluate.on_show(evaluate_tab.select)
         compare.on_show(compare_tab.select)
-        explore.to_compare.change(lambda run: (gr.Tabs(selected="compare"), run), explore.to_compare, [tabs, compare.wanted], **_QUIET)
+        explore.to_compare.change(
+            lambda run: (gr.Tabs(selected="compare"), run),
+            explore.to_compare,
+            [tabs, compare.wanted],
+            **_QUIET,
+        )
         sparc.on_show(sparc_tab.select)
         for source in (explore, compare, experiments):
-            source.to_sparc.change(lambda wanted: (gr.Tabs(selected="sparc"), wanted), source.to_sparc, [tabs, sparc.wanted], **_QUIET)
+            source.to_sparc.change(
+                lambda wanted: (gr.Tabs(selected="sparc"), wanted),
+                source.to_sparc,
+                [tabs, sparc.wanted],
+                **_QUIET,
+            )
         experiments.on_show(experiments_tab.select)
         for tab in (compare, sparc, experiments, evaluate):
-            tab.to_explore.change(lambda wanted: (gr.Tabs(selected="explore"), wanted), tab.to_explore, [tabs, explore.wanted], **_QUIET)
+            tab.to_explore.change(
+                lambda wanted: (gr.Tabs(selected="explore"), wanted),
+                tab.to_explore,
+                [tabs, explore.wanted],
+                **_QUIET,
+            )
     return blocks
 
 
@@ -112,7 +139,8 @@ def serve(blocks: gr.Blocks, services: Services) -> None:
             max_file_size=MAX_FILE_BYTES,
             share=False,
             enable_monitoring=False,
-            mcp_server=find_spec("mcp") is not None and not settings.users,  # its tools call the app without a password
+            mcp_server=find_spec("mcp") is not None
+            and not settings.users,  # its tools call the app without a password
             app_kwargs=endpoints.server_options(settings),
             prevent_thread_lock=True,
             state_session_capacity=MAX_SESSIONS,
@@ -123,4 +151,7 @@ def serve(blocks: gr.Blocks, services: Services) -> None:
     except OSError as error:
         if settings.port is None or "port" not in str(error):
             raise
-        raise BadRequest(f"port {settings.port} is taken; choose another one with --port, or leave it out for the first free one") from error
+        raise BadRequest(
+            f"port {settings.port} is taken; choose another one with --port, or leave it out for the first"
+            " free one"
+        ) from error

@@ -1,8 +1,9 @@
 """Freed memory goes back to the system.
 
-DuckDB, torch and JSON free pieces of all sizes on many threads; glibc keeps what lies between pieces still in use, and a server's memory creeps up
-though nothing is held. It gives every thread a heap of its own, up to eight for each core, and in heaps that threads which come and go have left few
-pages are ever free as a whole: beside other work 700 runs took 36 MB so, with two heaps nothing. Knows nothing of who freed what.
+DuckDB, torch and JSON free pieces of all sizes on many threads; glibc keeps what lies between pieces still in
+use, and a server's memory creeps up though nothing is held. It gives every thread a heap of its own, up to
+eight for each core, and in heaps that threads which come and go have left few pages are ever free as a whole:
+beside other work 700 runs took 36 MB so, with two heaps nothing. Knows nothing of who freed what.
 """
 
 from __future__ import annotations
@@ -19,7 +20,9 @@ _HEAPS = 2
 
 
 def share_heaps() -> None:
-    """Lets all threads share two heaps, unless MALLOC_ARENA_MAX says otherwise. To be called before there are threads; of use with glibc only."""
+    """Lets all threads share two heaps, unless MALLOC_ARENA_MAX says otherwise. To be called before there are
+    threads; of use with glibc only.
+    """
     if _SET is not None and "MALLOC_ARENA_MAX" not in os.environ:
         _SET(_ARENA_MAX, _HEAPS)
 

@@ -1,9 +1,11 @@
 """Which requests the app takes at all: those of its own pages, and of callers that are no browser.
 
-Any website can make a visitor's browser send requests here, and a name that its owner points to 127.0.0.1 makes a browser take that website's
-pages for the app's own. Decides that a request which names another website as its Origin is refused, that a browser which says that another
-site asked is believed, that the app answers to known names only where it trusts whoever reaches it, and what browsers may do with its pages. A
-caller that sends no Origin, as curl and MCP clients don't, is no browser. Knows nothing of sign-in and of what is asked.
+Any website can make a visitor's browser send requests here, and a name that its owner points to 127.0.0.1
+makes a browser take that website's pages for the app's own. Decides that a request which names another
+website as its Origin is refused, that a browser which says that another site asked is believed, that the app
+answers to known names only where it trusts whoever reaches it, and what browsers may do with its pages. A
+caller that sends no Origin, as curl and MCP clients don't, is no browser. Knows nothing of sign-in and of
+what is asked.
 """
 
 from __future__ import annotations
@@ -25,7 +27,9 @@ HUB = "https://huggingface.co"
 """Where a Space's page stands in a frame."""
 
 caller: ContextVar[str] = ContextVar("caller", default="")
-"""Network address of whoever sent the request at hand; behind a proxy that the server doesn't know, the proxy's."""
+"""Network address of whoever sent the request at hand; behind a proxy that the server doesn't know, the
+proxy's.
+"""
 
 _DEFAULT_PORTS = {"http": ":80", "https": ":443"}
 
@@ -44,19 +48,35 @@ class Addresses:
 
     @classmethod
     def of(cls, settings: Settings) -> Addresses:
-        """Any name does where visitors are strangers anyway: on a public server that others reach and that was told none of its names."""
+        """Any name does where visitors are strangers anyway: on a public server that others reach and that
+        was told none of its names.
+        """
         only_these = not settings.public or _is_loopback(settings.host) or bool(settings.allow_hosts)
-        return cls(settings.host, (*settings.allow_hosts, *settings.space_hosts), only_these, bool(settings.space_hosts))
+        return cls(
+            settings.host,
+            (*settings.allow_hosts, *settings.space_hosts),
+            only_these,
+            bool(settings.space_hosts),
+        )
 
     def refusal(self, headers: Headers) -> str | None:
         """Why a request with these headers is refused; None for one that is taken."""
         host = headers.get("host", "").lower()
         if not self._answers_to(host):
-            return f"this app does not answer to the name {name_of(host)[:80]!r}; use localhost, or start it with --allow-host NAME"
+            return (
+                f"this app does not answer to the name {name_of(host)[:80]!r}; use localhost, or start it"
+                " with --allow-host NAME"
+            )
         for origin in headers.getlist("origin"):
             if not self._is_own(origin.lower(), host):
-                return f"pages of {origin[:80]!r} may not use this app; if that is its own address, start it with --allow-host NAME"
-        if headers.get("sec-fetch-site", "none") not in ("same-origin", "none") and headers.get("sec-fetch-mode") != "navigate":
+                return (
+                    f"pages of {origin[:80]!r} may not use this app; if that is its own address, start it"
+                    " with --allow-host NAME"
+                )
+        if (
+            headers.get("sec-fetch-site", "none") not in ("same-origin", "none")
+            and headers.get("sec-fetch-mode") != "navigate"
+        ):
             return "pages of other websites may not use this app; open it at its own address"
         return None
 
@@ -75,11 +95,17 @@ class Addresses:
 
     def _is_own(self, origin: str, host: str) -> bool:
         parts = re.fullmatch(r"(https?)://([^/?#@]+)", origin)
-        return parts is not None and parts[2] in {host, host.removesuffix(_DEFAULT_PORTS[parts[1]]), *self.named}
+        return parts is not None and parts[2] in {
+            host,
+            host.removesuffix(_DEFAULT_PORTS[parts[1]]),
+            *self.named,
+        }
 
 
 class OwnPages:
-    """Middleware that refuses what `Addresses` refuses, and tells browsers what they may do with the answers."""
+    """Middleware that refuses what `Addresses` refuses, and tells browsers what they may do
+    with the answers.
+    """
 
     def __init__(self, app: Any, addresses: Addresses) -> None:
         self._app = app
@@ -96,8 +122,13 @@ class OwnPages:
             if message["type"] == "http.response.start":
                 answer = MutableHeaders(scope=message)
                 answer.update(self._rules)
-                if not self._addresses.framed_by_hub:  # in the hub's frame, a browser sends no cookie of another kind
-                    kept = [(name, _own_cookie(value) if name == b"set-cookie" else value) for name, value in answer.raw]
+                if (
+                    not self._addresses.framed_by_hub
+                ):  # in the hub's frame, a browser sends no cookie of another kind
+                    kept = [
+                        (name, _own_cookie(value) if name == b"set-cookie" else value)
+                        for name, value in answer.raw
+                    ]
                     message["headers"] = kept
             await send(message)
 
@@ -107,25 +138,36 @@ class OwnPages:
             else:
                 await JSONResponse({"detail": refusal}, status_code=403)(scope, receive, with_rules)
             return
-        if "x-forwarded-host" in headers and not all(map(self._addresses.vouches_for, headers.getlist("x-forwarded-host"))):
-            scope = {**scope, "headers": [pair for pair in scope["headers"] if pair[0] != b"x-forwarded-host"]}  # Gradio would build its addresses from it
+        if "x-forwarded-host" in headers and not all(
+            map(self._addresses.vouches_for, headers.getlist("x-forwarded-host"))
+        ):
+            scope = {
+                **scope,
+                "headers": [pair for pair in scope["headers"] if pair[0] != b"x-forwarded-host"],
+            }  # Gradio would build its addresses from it
         caller.set((scope.get("client") or ("",))[0])
         await self._app(scope, receive, with_rules)
 
 
 @asynccontextmanager
 async def without_cors(app: Any) -> AsyncIterator[None]:
-    """Takes out Gradio's own answer to other websites, which lets any of them read along, before the server's first request.
+    """Takes out Gradio's own answer to other websites, which lets any of them read along, before the server's
+    first request.
 
-    It stands before all other middleware and answers browsers' preflight questions by itself. Leans on Gradio's private middleware (6.31).
+    It stands before all other middleware and answers browsers' preflight questions by itself. Leans on
+    Gradio's private middleware (6.31).
     """
-    app.user_middleware = [part for part in app.user_middleware if next(iter(part)) is not CustomCORSMiddleware]
+    app.user_middleware = [
+        part for part in app.user_middleware if next(iter(part)) is not CustomCORSMiddleware
+    ]
     app.middleware_stack = None  # it was built for the server's start; the first request builds it anew
     yield
 
 
 def _rules(addresses: Addresses) -> dict[str, str]:
-    """Headers of every answer. Gradio's pages are inline scripts, and evaluate what its listeners run in the browser: `unsafe-inline`, `unsafe-eval`."""
+    """Headers of every answer. Gradio's pages are inline scripts, and evaluate what its listeners run in the
+    browser: `unsafe-inline`, `unsafe-eval`.
+    """
     policy = {
         "default-src": "'self'",
         "script-src": "'self' 'unsafe-inline' 'unsafe-eval'",

@@ -1,7 +1,8 @@
-"""Long work for a Gradio generator: runs in a thread, hands its progress to the generator, stops when the generator is closed.
+"""Long work for a Gradio generator: runs in a thread, hands its progress to the generator, stops when the
+generator is closed.
 
-The worker reports through a callback; once the listener is gone, the callback raises `Cancelled` inside the worker. What the worker
-has stored by then stays. Knows nothing of what the work is.
+The worker reports through a callback; once the listener is gone, the callback raises `Cancelled` inside the
+worker. What the worker has stored by then stays. Knows nothing of what the work is.
 """
 
 from __future__ import annotations
@@ -26,7 +27,9 @@ class Finished(Generic[R]):
 
 
 def stream(work: Callable[[Callable[[P], None]], R], every: float = 0.2) -> Generator[P | Finished[R]]:
-    """Yields the latest progress at most once per `every` seconds, then `Finished`. Raises what the work raises."""
+    """Yields the latest progress at most once per `every` seconds, then `Finished`. Raises what the work
+    raises.
+    """
     reports: queue.SimpleQueue[P] = queue.SimpleQueue()
     closed = threading.Event()
     outcome: list[R] = []

@@ -1,10 +1,12 @@
-"""Which language model answers for whom: what a visitor gives, else the one that whoever runs the app gives everyone, else none.
+"""Which language model answers for whom: what a visitor gives, else the one that whoever runs the app gives
+everyone, else none.
 
-Decides who may give one: anybody at their own machine; on a public server only for hosts that QRAG_LLM_ALLOW lists, and no model in the server's
-own memory. A visitor's model and key are found by a token that only their session holds; they lie in memory alone, and go with the session, on
-Forget, or when MAX_GIVEN others came after. A key goes to the host that it was given for and to no other. Callers without a page name a model that
-was given on one by that token, so that no key and no address ever travels in a call. On a public server, what the model for everyone takes is counted
-for each visitor. Knows nothing of components.
+Decides who may give one: anybody at their own machine; on a public server only for hosts that QRAG_LLM_ALLOW
+lists, and no model in the server's own memory. A visitor's model and key are found by a token that only their
+session holds; they lie in memory alone, and go with the session, on Forget, or when MAX_GIVEN others came
+after. A key goes to the host that it was given for and to no other. Callers without a page name a model that
+was given on one by that token, so that no key and no address ever travels in a call. On a public server, what
+the model for everyone takes is counted for each visitor. Knows nothing of components.
 """
 
 from __future__ import annotations
@@ -67,13 +69,17 @@ class Metered:
         on_text: Callable[[str], None] | None = None,
         cancelled: Callable[[], bool] = never,
     ) -> Reply:
-        """See `Llm`. What was reserved for a call that is cancelled stays counted: how much the model wrote by then, nobody knows."""
+        """See `Llm`. What was reserved for a call that is cancelled stays counted: how much the model wrote
+        by then, nobody knows.
+        """
         most = estimated_tokens(sum(len(message.content) for message in messages)) + sampling.max_tokens
         hour = self._allowance.reserve(self._owner, most)
         try:
             reply = self._llm.chat(messages, sampling, schema=schema, on_text=on_text, cancelled=cancelled)
         except LlmError as error:
-            self._allowance.settle(self._owner, hour, most, error.spent.prompt_tokens + error.spent.completion_tokens)
+            self._allowance.settle(
+                self._owner, hour, most, error.spent.prompt_tokens + error.spent.completion_tokens
+            )
             raise
         self._allowance.settle(self._owner, hour, most, reply.prompt_tokens + reply.completion_tokens)
         return reply
@@ -83,7 +89,9 @@ class LanguageModels:
     """One per process."""
 
     def __init__(self, settings: Settings, kept: Recent[Given]) -> None:
-        """`kept`: where visitors' models are, bounded. Raises BadRequest for settings that name no usable model."""
+        """`kept`: where visitors' models are, bounded. Raises BadRequest for settings that name no usable
+        model.
+        """
         self._public = settings.public
         self._reach: Reach = reach_of_strangers(settings.llm_allow) if settings.public else ANYWHERE
         self._kept = kept
@@ -122,7 +130,8 @@ class LanguageModels:
         return None if kept is None or kept.owner != session.owner else kept.llm
 
     def named(self, name: str, owner: str | None) -> Llm | None:
-        """The one that a caller without a page means: empty the one for everyone, NO_MODEL none, else the one that they gave on their page, by its token.
+        """The one that a caller without a page means: empty the one for everyone, NO_MODEL none, else the one
+        that they gave on their page, by its token.
 
         Raises BadRequest, without the name: people paste keys into the wrong field.
         """
@@ -131,25 +140,35 @@ class LanguageModels:
         given = self.given(Session(owner=owner, llm=name))
         if given is None:
             raise BadRequest(
-                f"llm names no language model that is there now; open the app's page, save one under Language model, keep the page open and copy its name, "
-                f"or give {NO_MODEL!r}, or leave llm out"
+                "llm names no language model that is there now; open the app's page, save one under Language"
+                f" model, keep the page open and copy its name, or give {NO_MODEL!r}, or leave llm out"
             )
         return given
 
     def _for_everyone(self, owner: str | None) -> Llm | None:
-        return Metered(self.default, owner, self.allowance) if self._public and self.default is not None else self.default
+        return (
+            Metered(self.default, owner, self.allowance)
+            if self._public and self.default is not None
+            else self.default
+        )
 
     def give(self, session: Session, address: str, model: str, key: SecretStr) -> None:
-        """Takes a model at an endpoint; an empty key means the one given before for the same host. Asks nothing. Raises BadRequest."""
+        """Takes a model at an endpoint; an empty key means the one given before for the same host. Asks
+        nothing. Raises BadRequest.
+        """
         self._check(session)
         before = self._kept.get(session.llm)
         if not key.get_secret_value().strip() and before is not None and isinstance(before.llm, EndpointLlm):
             same_host = before.llm.address.origin == read_address(address).origin
             key = before.key if same_host and before.key is not None else key
-        self._kept.put(session.llm, Given(connect(address, model, key, reach=self._reach), key, session.owner))
+        self._kept.put(
+            session.llm, Given(connect(address, model, key, reach=self._reach), key, session.owner)
+        )
 
     def give_local(self, session: Session, source: str) -> None:
-        """Takes a causal language model, a folder or a hub id, and loads it unless it was the last one. Raises BadRequest, BadCheckpoint."""
+        """Takes a causal language model, a folder or a hub id, and loads it unless it was the last one.
+        Raises BadRequest, BadCheckpoint.
+        """
         self._check(session)
         if self._public:
             raise BadRequest("this server loads no models of its visitors; give the address of an endpoint")
@@ -174,6 +193,9 @@ class LanguageModels:
 
     def _check(self, session: Session) -> None:
         if not self.may_give:
-            raise BadRequest("this server takes no language models from its visitors; whoever runs it can list hosts in QRAG_LLM_ALLOW")
+            raise BadRequest(
+                "this server takes no language models from its visitors; whoever runs it can list hosts in"
+                " QRAG_LLM_ALLOW"
+            )
         if not session.llm:
             raise BadRequest("this page was away for too long; reload it")

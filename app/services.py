@@ -1,7 +1,9 @@
-"""What all visitors share: loaded checkpoints, the log, opened documents, runs in view. The only module-level cache of the app.
+"""What all visitors share: loaded checkpoints, the log, opened documents, runs in view. The only module-level
+cache of the app.
 
-Decides what stays in memory: everything here is bounded and can be rebuilt from disk (caches, log). Corpora and runs are found by
-unguessable tokens that only their visitor's session holds, and belong to whoever opened the documents. Knows nothing of components.
+Decides what stays in memory: everything here is bounded and can be rebuilt from disk (caches, log). Corpora
+and runs are found by unguessable tokens that only their visitor's session holds, and belong to whoever opened
+the documents. Knows nothing of components.
 """
 
 from __future__ import annotations
@@ -26,7 +28,15 @@ from app.language_models import MAX_GIVEN, LanguageModels
 from app.pages.experiments.export_upkeep import ExportUpkeep, copy_named
 from app.pages.train.actions import own_agents
 from app.settings import Settings
-from app.visitors import DOCUMENTS_OPEN, RETENTION, RUNS_IN_FLIGHT, Allowance, check_known, check_steps, n_values
+from app.visitors import (
+    DOCUMENTS_OPEN,
+    RETENTION,
+    RUNS_IN_FLIGHT,
+    Allowance,
+    check_known,
+    check_steps,
+    n_values,
+)
 from core.answer.cited import CitedAnswer, cited_answer
 from core.answer.evidence import EvidenceAnswer, answer_evidence
 from core.answer.protocol import Reader
@@ -59,7 +69,9 @@ MAX_CORPORA_BYTES = 4 * 2**30
 MAX_RUNS_BYTES = 2**30
 """Memory for the Q-values of runs in view; older runs are read from the log again."""
 MAX_LEFT_RUNS = 50
-"""Runs in memory that no page goes on with: their address may be opened again soon. Older ones are read from the log."""
+"""Runs in memory that no page goes on with: their address may be opened again soon. Older ones are read from
+the log.
+"""
 MAX_TRIED_TOKENS = 50_000
 """Of documents that are embedded to see whether a trained agent would have found more."""
 _SNAPSHOT_PAUSE = 5.0
@@ -68,13 +80,17 @@ _EXPIRY_PAUSE = 600.0
 """Seconds between looks for what visitors left behind, and at the size of the caches."""
 
 PLAIN = "base"
-"""The untrained checkpoint that the methods without an agent of their own search with; as an agent it is `multistep`."""
+"""The untrained checkpoint that the methods without an agent of their own search with; as an agent it is
+`multistep`.
+"""
 
 V = TypeVar("V")
 
 
 class Recent(Generic[V]):
-    """A thread-safe map that forgets what was not used for longest once its items weigh too much; the newest one always stays."""
+    """A thread-safe map that forgets what was not used for longest once its items weigh too much; the newest
+    one always stays.
+    """
 
     def __init__(self, most: int, weigh: Callable[[V], int]) -> None:
         """most: bytes of all items together."""
@@ -154,7 +170,9 @@ class OpenDocuments:
     @property
     def n_bytes(self) -> int:
         """Memory of vectors and texts, about."""
-        return 4 * self.corpus.index.vectors.numel() + sum(2 * len(document.text) for document in self.workspace.documents)
+        return 4 * self.corpus.index.vectors.numel() + sum(
+            2 * len(document.text) for document in self.workspace.documents
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -173,7 +191,8 @@ class RunInView:
     ended: bool = False
     """Complete, cancelled or failed: the log holds it as it is."""
     others: bool = False
-    """Another visitor's, who shared it: seen as it was when it was opened, and gone on from in a child run."""
+    """Another visitor's, who shared it: seen as it was when it was opened, and gone on from in a child run.
+    """
     answer: EvidenceAnswer | None = None
     """What the reader says of its evidence, once it has stopped and was read."""
     cited: CitedAnswer | None = None
@@ -209,7 +228,9 @@ class RunInView:
         return self.trace.started.config
 
     def to_json(self) -> dict[str, Any]:
-        """Its id, its trace and its answer as plain JSON values; the timings say what opening the documents took and, as `steps`, the run."""
+        """Its id, its trace and its answer as plain JSON values; the timings say what opening the documents
+        took and, as `steps`, the run.
+        """
         timings = {**self.documents.milliseconds, "steps": self.trace.milliseconds}
         return {"run_id": self.run_id, **trace_json(self.trace, timings=timings, answer=self.answer)}
 
@@ -225,7 +246,9 @@ class RunInView:
         """What was seen at a 1-based look. Raises BadRequest when the run has no such look."""
         scores = self.trace.scores_at(look)
         if scores is None:
-            raise BadRequest(f"step {look} of this run has no Q-values; choose a step between 1 and {self.trace.n_looks}")
+            raise BadRequest(
+                f"step {look} of this run has no Q-values; choose a step between 1 and {self.trace.n_looks}"
+            )
         return scores
 
     def q_values(self, look: int) -> np.ndarray:
@@ -233,7 +256,9 @@ class RunInView:
         return self.scores(look).q_values
 
     def scale(self) -> tuple[float, float]:
-        """Ends of the colour scale, the same for the whole run: where Q of this checkpoint usually lies, else what the first look saw."""
+        """Ends of the colour scale, the same for the whole run: where Q of this checkpoint usually lies, else
+        what the first look saw.
+        """
         first = self.q_values(1)
         lo, hi = self.spec.q_range or (0.0, 1.2 * float(first.max()))
         return min(lo, float(first.min())), max(hi, float(first.max()), lo + 1e-6)
@@ -250,7 +275,12 @@ class RunInView:
 
     def ruler(self, look: int) -> list[Interval]:
         """The intervals of rho at a look."""
-        return intervals(self.spec, self.documents.workspace.borders, self.chosen_before(look), use_positions=self.config.use_positions)
+        return intervals(
+            self.spec,
+            self.documents.workspace.borders,
+            self.chosen_before(look),
+            use_positions=self.config.use_positions,
+        )
 
 
 class Services:
@@ -268,7 +298,10 @@ class Services:
         try:
             self.log = open_log(self.log_path)
             if isinstance(self.log, InboxLog):
-                self.log_notice = "another program owns the log, so runs wait in its inbox and can't be opened here; close it, or start with another --log"
+                self.log_notice = (
+                    "another program owns the log, so runs wait in its inbox and can't be opened here; close"
+                    " it, or start with another --log"
+                )
         except LogError as error:  # damaged, say: it is left as it is, and the app goes on
             self.log = InboxLog(self.log_path)
             self.log_notice = f"{error}; until then runs wait in its inbox"
@@ -298,11 +331,16 @@ class Services:
     def _given_checkpoints(self) -> dict[str, Path]:
         """The one that the app was started with, and those that ship."""
         named = [find_checkpoint(self.settings.checkpoint)] if self.settings.checkpoint else []
-        return {read_spec(folder).name: folder for folder in dict.fromkeys([*named, *map(find_checkpoint, shipped_checkpoints())])}
+        return {
+            read_spec(folder).name: folder
+            for folder in dict.fromkeys([*named, *map(find_checkpoint, shipped_checkpoints())])
+        }
 
     @property
     def checkpoints(self) -> dict[str, Path]:
-        """Folders of the checkpoints that a visitor may choose, by name: the default first, then those that ship, then those trained here."""
+        """Folders of the checkpoints that a visitor may choose, by name: the default first, then those that
+        ship, then those trained here.
+        """
         found = dict(self._given_checkpoints)
         for folder in own_agents():
             try:
@@ -322,7 +360,9 @@ class Services:
         return spec if threshold is None else spec.model_copy(update={"stop_threshold": threshold})
 
     def use_threshold(self, name: str, threshold: float | None) -> None:
-        """The stop threshold that an agent begins with until the app is closed; None: its own. Raises BadRequest in public mode."""
+        """The stop threshold that an agent begins with until the app is closed; None: its own. Raises
+        BadRequest in public mode.
+        """
         self.check_local_defaults()
         self._thresholds.pop(name, None)
         if threshold is not None:
@@ -331,7 +371,10 @@ class Services:
     def check_local_defaults(self) -> None:
         """Raises BadRequest in public mode, where nobody may set what all begin with."""
         if self.settings.public:
-            raise BadRequest("what agents begin with is the same for all visitors; set the threshold in Explore's settings, for your own runs")
+            raise BadRequest(
+                "what agents begin with is the same for all visitors; set the threshold in Explore's"
+                " settings, for your own runs"
+            )
 
     def keep_evaluation(self, evaluation: Evaluation) -> None:
         """Logs it, and lets readers of the log know. Raises LogError."""
@@ -339,8 +382,12 @@ class Services:
         log_evaluation(self.log, evaluation)
         self._unread.set()
 
-    def keep_run(self, trace: Trace, workspace: Workspace, agent: Agent, gold: tuple[int, ...], owner: str | None) -> str:
-        """Logs a finished run that nobody has in view; returns its id. Raises LogError, BadRequest when its visitor has logged too much today."""
+    def keep_run(
+        self, trace: Trace, workspace: Workspace, agent: Agent, gold: tuple[int, ...], owner: str | None
+    ) -> str:
+        """Logs a finished run that nobody has in view; returns its id. Raises LogError, BadRequest when its
+        visitor has logged too much today.
+        """
         self.allowance.log(owner, n_values([*trace.steps, trace.stopped]))
         run_id = log_trace(self.log, trace, workspace, agent.encoder, label=label_of(gold, ""), owner=owner)
         self._unread.set()
@@ -356,14 +403,18 @@ class Services:
         return next(iter(self.checkpoints))
 
     def choice_for(self, documents: Sequence[Document]) -> Choice:
-        """What answers questions about documents where nobody chose it, by the first of them; the agent named at the start, if any."""
+        """What answers questions about documents where nobody chose it, by the first of them; the agent named
+        at the start, if any.
+        """
         specs = {name: read_spec(folder) for name, folder in self.checkpoints.items()}
         if self.settings.checkpoint is not None:
             return Choice(self.default_checkpoint, method_of(specs[self.default_checkpoint]))
         return choose(documents[0], specs)
 
     def _trained_for(self, documents: Sequence[Document], spec: CheckpointSpec) -> str:
-        """The trained agent, of those that ship, for documents that are opened under another one; empty where that one is trained, too."""
+        """The trained agent, of those that ship, for documents that are opened under another one; empty where
+        that one is trained, too.
+        """
         if spec.trained:
             return ""
         trained = {name: known for name in self._given_checkpoints if (known := self.spec(name)).trained}
@@ -374,11 +425,15 @@ class Services:
         return read_spec(self.checkpoints[name])
 
     def agent(self, name: str) -> Agent:
-        """A loaded agent, as its folder has it now: a training may have bettered it. Raises BadCheckpoint; BadRequest for a name that is not on offer."""
+        """A loaded agent, as its folder has it now: a training may have bettered it. Raises BadCheckpoint;
+        BadRequest for a name that is not on offer.
+        """
         folders = self.checkpoints
         if name not in folders:
             raise BadRequest(f"agent {name!r} is not on offer; choose among {', '.join(folders)}")
-        changed_at = (folders[name] / SPEC_FILE).stat().st_mtime_ns  # written last, when a training keeps a better agent
+        changed_at = (
+            (folders[name] / SPEC_FILE).stat().st_mtime_ns
+        )  # written last, when a training keeps a better agent
         with self._loading:
             known = self._agents.get(name)
             if known is None or known[0] != changed_at:
@@ -391,7 +446,8 @@ class Services:
         return document
 
     def cache_part(self, hashes: Iterable[str], owner: str | None) -> str:
-        """The part of the caches for a visitor's documents, by their hashes: one of their own, or the common one where all are the project's.
+        """The part of the caches for a visitor's documents, by their hashes: one of their own, or the common
+        one where all are the project's.
 
         From a common one a visitor would see whether somebody else has opened a text before.
         """
@@ -407,12 +463,20 @@ class Services:
         owner: str | None = None,
         spent: Mapping[str, float] = MappingProxyType({}),
     ) -> OpenDocuments:
-        """Chunks, embeds and registers a visitor's documents; `label` finds the chunks that support known questions.
+        """Chunks, embeds and registers a visitor's documents; `label` finds the chunks that support known
+        questions.
 
-        `spent`: milliseconds of the stages before. Raises BadRequest when the visitor has read too much today.
+        `spent`: milliseconds of the stages before. Raises BadRequest when the visitor has read too much
+        today.
         """
         report = self.allowance.metered(owner, sum(len(document.text) for document in documents), on_progress)
-        opened = open_corpus(documents, agent.encoder, configs, report, self.cache_part((document.sha256 for document in documents), owner))
+        opened = open_corpus(
+            documents,
+            agent.encoder,
+            configs,
+            report,
+            self.cache_part((document.sha256 for document in documents), owner),
+        )
         opened = replace(opened, milliseconds={**spent, **opened.milliseconds})
         return self._register(opened, agent, label(opened.corpus.workspace), owner)
 
@@ -425,19 +489,36 @@ class Services:
         owner: str | None = None,
     ) -> OpenDocuments:
         """The same chunks under another agent, or out of the log. Raises BadRequest as `open`."""
-        n_characters = sum(int((table.end - table.start).sum()) for table in workspace.tables)  # out of a file they may be any part of the text
+        n_characters = sum(
+            int((table.end - table.start).sum()) for table in workspace.tables
+        )  # out of a file they may be any part of the text
         report = self.allowance.metered(owner, n_characters, on_progress)
-        opened = index_workspace(workspace, agent.encoder, report, self.cache_part((document.sha256 for document in workspace.documents), owner))
+        opened = index_workspace(
+            workspace,
+            agent.encoder,
+            report,
+            self.cache_part((document.sha256 for document in workspace.documents), owner),
+        )
         return self._register(opened, agent, questions, owner)
 
-    def under(self, documents: OpenDocuments, agent: Agent, on_progress: Progress | None = None) -> OpenDocuments:
-        """The same chunks under an agent's vectors; those that their visitor has open already are not opened twice. Raises BadRequest as `open`."""
+    def under(
+        self, documents: OpenDocuments, agent: Agent, on_progress: Progress | None = None
+    ) -> OpenDocuments:
+        """The same chunks under an agent's vectors; those that their visitor has open already are not opened
+        twice. Raises BadRequest as `open`.
+        """
         for known in (documents, *self.corpora.all()):
-            if known.workspace is documents.workspace and known.agent is agent and known.owner == documents.owner:
+            if (
+                known.workspace is documents.workspace
+                and known.agent is agent
+                and known.owner == documents.owner
+            ):
                 return known
         return self.reopen(documents.workspace, agent, on_progress, documents.questions, documents.owner)
 
-    def _register(self, opened: Opened, agent: Agent, questions: tuple[Labelled, ...], owner: str | None) -> OpenDocuments:
+    def _register(
+        self, opened: Opened, agent: Agent, questions: tuple[Labelled, ...], owner: str | None
+    ) -> OpenDocuments:
         documents = OpenDocuments(
             token=secrets.token_hex(16),
             corpus=opened.corpus,
@@ -465,37 +546,64 @@ class Services:
                 self.runs.drop(run.token)
 
     def begin_run(
-        self, started: RunStarted, documents: OpenDocuments, gold: tuple[int, ...], parent: RunInView | None = None, fork_step: int | None = None
+        self,
+        started: RunStarted,
+        documents: OpenDocuments,
+        gold: tuple[int, ...],
+        parent: RunInView | None = None,
+        fork_step: int | None = None,
     ) -> RunInView:
-        """Logs the start of a run and puts it in view; a child run keeps the first `fork_step` steps of its parent. Raises BadRequest."""
+        """Logs the start of a run and puts it in view; a child run keeps the first `fork_step` steps of its
+        parent. Raises BadRequest.
+        """
         check_steps(documents.owner, started.config.step_budget)
         self._make_room(documents.owner)
         parent_run_id = None if parent is None else parent.run_id
         label = label_of(gold, documents.known_answer(started.query))
         fork = {"parent_run_id": parent_run_id, "fork_step": fork_step if parent else None}
-        record = run_record(started, documents.workspace, documents.agent.encoder, label=label, owner=documents.owner, **fork)
+        record = run_record(
+            started, documents.workspace, documents.agent.encoder, label=label, owner=documents.owner, **fork
+        )
         self.log.start(record, documents.workspace.documents, documents.workspace.tables)
         kept = parent.trace.steps[:fork_step] if parent is not None else ()
         if isinstance(self.log, InboxLog):  # the log itself copies them from the parent
             for step in kept:
                 self.log.record(record.run_id, step)
-        run = RunInView(secrets.token_hex(16), record.run_id, documents, Trace(started, kept), gold, parent_run_id, len(kept))
+        run = RunInView(
+            secrets.token_hex(16),
+            record.run_id,
+            documents,
+            Trace(started, kept),
+            gold,
+            parent_run_id,
+            len(kept),
+        )
         self.runs.put(run.token, run)
         return run
 
     def _make_room(self, owner: str | None) -> None:
-        """Closes a visitor's unfinished runs that were left for longest, so that one more is within bounds; going on from them makes child runs."""
+        """Closes a visitor's unfinished runs that were left for longest, so that one more is within bounds;
+        going on from them makes child runs.
+        """
         check_known(owner)
-        unfinished = [run for run in self.runs.all() if run.owner == owner and not run.ended and run.token not in self._driven]
+        unfinished = [
+            run
+            for run in self.runs.all()
+            if run.owner == owner and not run.ended and run.token not in self._driven
+        ]
         if owner is not None:
             for run in unfinished[: max(0, len(unfinished) - RUNS_IN_FLIGHT + 1)]:
                 self.end_run(run, "cancelled")
 
     def add_event(self, run: RunInView, event: StepTaken | Stopped) -> RunInView:
-        """Logs one event and takes it into view. Raises BadRequest when its visitor has logged too much today."""
+        """Logs one event and takes it into view. Raises BadRequest when its visitor has logged too much
+        today.
+        """
         self.allowance.log(run.documents.owner, n_values([event]))
         self.log.record(run.run_id, event)
-        if event.scores is not None:  # positions follow from the choices, see RunInView.positions; two thirds of a run's memory
+        if (
+            event.scores is not None
+        ):  # positions follow from the choices, see RunInView.positions; two thirds of a run's memory
             event = replace(event, scores=StepScores(event.scores.q_values, None))
         run = replace(run, trace=run.trace.with_event(event))
         self.runs.put(run.token, run)
@@ -515,13 +623,22 @@ class Services:
         return load_reader()
 
     def answer(self, run: RunInView) -> RunInView:
-        """The run with an answer from its evidence, which the log keeps beside it; as it is where it has none to read. Raises LogError, BadCheckpoint."""
-        if run.trace.stopped is None or run.answer is not None or run.others or run.trace.started.method == SPARC:  # SPARC answers by itself
+        """The run with an answer from its evidence, which the log keeps beside it; as it is where it has none
+        to read. Raises LogError, BadCheckpoint.
+        """
+        if (
+            run.trace.stopped is None
+            or run.answer is not None
+            or run.others
+            or run.trace.started.method == SPARC
+        ):  # SPARC answers by itself
             return run
         told = answer_evidence(self.reader, [run.trace.started.query], [run.evidence_texts()])[0]
         run = replace(run, answer=told)
         self.runs.put(run.token, run)
-        if isinstance(self.log, ExperimentLog):  # a finished run has left for the inbox and takes nothing any more
+        if isinstance(
+            self.log, ExperimentLog
+        ):  # a finished run has left for the inbox and takes nothing any more
             self.log.attach(run.run_id, "answer", told.to_json(), run.owner)
             self._unread.set()
         return run
@@ -534,13 +651,19 @@ class Services:
         return self._diagnosed(run, diagnose(documents.agent, documents.corpus, trace, run.gold))
 
     def try_trained(self, run: RunInView) -> RunInView:
-        """The run, its diagnosis with what a trained agent finds where that is more: tried on short documents of the one at home, since it embeds them.
+        """The run, its diagnosis with what a trained agent finds where that is more: tried on short documents
+        of the one at home, since it embeds them.
 
         Raises BadCheckpoint.
         """
         documents, found = run.documents, run.diagnosis
         name = documents.trained
-        if found is None or not name or documents.owner is not None or documents.workspace.n_tokens > MAX_TRIED_TOKENS:
+        if (
+            found is None
+            or not name
+            or documents.owner is not None
+            or documents.workspace.n_tokens > MAX_TRIED_TOKENS
+        ):
             return run
         other = self.under(documents, self.agent(name))
         remedy = Remedy("agent", name, n_found_by(other.agent, other.corpus, run.trace, run.gold))
@@ -559,8 +682,8 @@ class Services:
     def cite(self, run: RunInView, llm: Llm, report: Callable[[str], None]) -> RunInView:
         """The run with a language model's answer from its evidence, which the log keeps beside it.
 
-        `report` hears all the while what was written so far; once it raises Cancelled, nobody waits for the model any more.
-        Raises LlmError, LlmCancelled, LogError, BadCheckpoint.
+        `report` hears all the while what was written so far; once it raises Cancelled, nobody waits for the
+        model any more. Raises LlmError, LlmCancelled, LogError, BadCheckpoint.
         """
         pieces: list[str] = []
 
@@ -572,7 +695,9 @@ class Services:
             return False
 
         chunks = sorted(run.evidence_texts().items())
-        told = cited_answer(run.trace.started.query, chunks, llm, self.reader, on_text=pieces.append, cancelled=is_over)
+        told = cited_answer(
+            run.trace.started.query, chunks, llm, self.reader, on_text=pieces.append, cancelled=is_over
+        )
         run = replace(self.runs.get(run.token) or run, cited=told)
         self.runs.put(run.token, run)
         if isinstance(self.log, ExperimentLog) and not run.others:
@@ -582,11 +707,16 @@ class Services:
 
     @contextmanager
     def driving(self, run: RunInView) -> Iterator[None]:
-        """Nobody else goes on with a run until the block ends. Raises BadRequest when somebody does, or has: another page, say, or a call."""
+        """Nobody else goes on with a run until the block ends. Raises BadRequest when somebody does, or has:
+        another page, say, or a call.
+        """
         with self._leaving:
             known = self.runs.get(run.token)
             if run.token in self._driven or (known is not None and known is not run):
-                raise BadRequest("this run goes on elsewhere, on another page or by a call; wait for it, then load this page again")
+                raise BadRequest(
+                    "this run goes on elsewhere, on another page or by a call; wait for it, then load this"
+                    " page again"
+                )
             self._driven.add(run.token)
         try:
             yield
@@ -594,7 +724,9 @@ class Services:
             self._driven.discard(run.token)
 
     def leave_run(self, token: str) -> None:
-        """Nobody goes on with a run: it ends, and leaves memory once enough others were left after it. One that is driven is its driver's to leave."""
+        """Nobody goes on with a run: it ends, and leaves memory once enough others were left after it. One
+        that is driven is its driver's to leave.
+        """
         run = self.runs.get(token)
         if run is None or token in self._driven:
             return
@@ -608,7 +740,9 @@ class Services:
             self._left = set(left[-MAX_LEFT_RUNS:])
 
     def release(self, tokens: Collection[str], in_use: Collection[str]) -> None:
-        """Forgets documents, runs and language models whose page is closed, but for those that others have `in_use`; the log and the caches have them."""
+        """Forgets documents, runs and language models whose page is closed, but for those that others have
+        `in_use`; the log and the caches have them.
+        """
         self.language_models.release(set(tokens) - set(in_use))
         documents = {self.corpora.get(token) for token in tokens}
         for run in [run for run in self.runs.all() if run.token in tokens and run.token not in in_use]:
@@ -622,12 +756,20 @@ class Services:
                 self._close(closed)
 
     def attach(self, run_id: str, on_progress: Progress | None = None, owner: str | None = None) -> RunInView:
-        """A run as it stands: the visitor's own that is in view, else out of the log, with its documents open again, as another of that visitor's.
+        """A run as it stands: the visitor's own that is in view, else out of the log, with its documents open
+        again, as another of that visitor's.
 
         Raises RunNotFound unless it is the visitor's own or shared, LogError, BadCheckpoint.
         """
         check_known(owner)
-        live = next((run for run in self.runs.all() if run.run_id == run_id and run.owner == owner and not run.others), None)
+        live = next(
+            (
+                run
+                for run in self.runs.all()
+                if run.run_id == run_id and run.owner == owner and not run.others
+            ),
+            None,
+        )
         if live is not None and self.corpora.get(live.documents.token) is not None:
             with self._leaving:
                 self._left.discard(live.token)
@@ -636,7 +778,9 @@ class Services:
         workspace = workspace_of_run(logged, self.own_log.documents(run_id, owner))
         gold = support_of(logged)
         questions = (Labelled(logged.record.query, known_answer_of(logged), 0, gold),) if gold else ()
-        documents = self.reopen(workspace, self.agent(logged.record.checkpoint), on_progress, questions, owner)
+        documents = self.reopen(
+            workspace, self.agent(logged.record.checkpoint), on_progress, questions, owner
+        )
         run = RunInView(
             token=secrets.token_hex(16),
             run_id=run_id,
@@ -650,7 +794,9 @@ class Services:
         )
         texts = run.evidence_texts()
         cited = CitedAnswer.from_json(logged.details.get("cited", {}), texts)
-        run = replace(run, answer=EvidenceAnswer.from_json(logged.details.get("answer", {}), texts), cited=cited)
+        run = replace(
+            run, answer=EvidenceAnswer.from_json(logged.details.get("answer", {}), texts), cited=cited
+        )
         self.runs.put(run.token, run)
         return run
 
@@ -662,11 +808,15 @@ class Services:
         return self.log
 
     def method_of(self, run_id: str, owner: str | None) -> str:
-        """The method of a logged run. Raises RunNotFound unless it is the visitor's own or shared, LogError."""
+        """The method of a logged run. Raises RunNotFound unless it is the visitor's own
+        or shared, LogError.
+        """
         return self.own_log.get(run_id, owner).record.method
 
     def delete_run(self, run_id: str, owner: str | None) -> None:
-        """Removes a run from the log and from memory, where others may have it in view. Raises RunNotFound unless it is `owner`'s, LogError."""
+        """Removes a run from the log and from memory, where others may have it in view. Raises RunNotFound
+        unless it is `owner`'s, LogError.
+        """
         self.own_log.delete(run_id, owner)
         self._forget_runs({run_id})
 
@@ -678,8 +828,9 @@ class Services:
                 self.runs.drop(run.token)
 
     def _serve_readers(self) -> None:
-        """Takes in runs that command lines left in the inbox, deletes what visitors left behind, keeps the caches within bounds, and
-        when something is new, refreshes the snapshot and gives freed memory back."""
+        """Takes in runs that command lines left in the inbox, deletes what visitors left behind, keeps the
+        caches within bounds, and when something is new, refreshes the snapshot and gives freed memory back.
+        """
         assert isinstance(self.log, ExperimentLog)
         pause, expired_at = _SNAPSHOT_PAUSE, -_EXPIRY_PAUSE
         while not self._closing.wait(pause):
@@ -695,7 +846,9 @@ class Services:
                     freed.give_back()
             except LogError as error:
                 _logger.warning("the log could not be copied for other programs: %s", error)
-            pause = max(_SNAPSHOT_PAUSE, 20 * (time.monotonic() - began))  # a large log must not be copied all the time
+            pause = max(
+                _SNAPSHOT_PAUSE, 20 * (time.monotonic() - began)
+            )  # a large log must not be copied all the time
 
     def close(self) -> None:
         """Ends what is still running, commits what is queued and gives the log up."""

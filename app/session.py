@@ -1,4 +1,6 @@
-"""One visitor's place in the explorer: small, frozen, held by gr.State. Everything large is found through its tokens."""
+"""One visitor's place in the explorer: small, frozen, held by gr.State. Everything large is found through its
+tokens.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,9 @@ class Session:
     run: str = ""
     """Token of the run in view."""
     cursor: int = 0
-    """Steps of that run that are kept: Back lowers it; going on from there with anything changed forks a child run."""
+    """Steps of that run that are kept: Back lowers it; going on from there with anything changed forks a
+    child run.
+    """
     look: int = 1
     """1-based look whose Q-values are shown."""
     chunk_id: int | None = None
@@ -27,15 +31,21 @@ class Session:
     forbidden: tuple[int, ...] = ()
     """Chunks that the next run must not choose."""
     opening: str = ""
-    """Names the opening of other documents that are on their way, if any: a run started now would be over those that are about to go."""
+    """Names the opening of other documents that are on their way, if any: a run started now would be over
+    those that are about to go.
+    """
     agent_chosen: bool = False
     """The person chose the agent themselves: opening a document of another kind keeps it."""
     draws: bool = False
-    """Figures below the text are drawn: the person came near them. They bring a megabyte of script along, and few scroll so far."""
+    """Figures below the text are drawn: the person came near them. They bring a megabyte of script along, and
+    few scroll so far.
+    """
     owner: str | None = None
     """Hash of the visitor's key; None in local mode, where there is one person."""
     llm: str = ""
-    """Token of the language model that the visitor gives; it is there from the first load on, whether a model is given or not."""
+    """Token of the language model that the visitor gives; it is there from the first load on, whether a model
+    is given or not.
+    """
 
     @property
     def tokens(self) -> tuple[str, ...]:

@@ -1,7 +1,8 @@
-"""How the app was started: address, mode, log, checkpoint, who may sign in. Flags win over environment, environment over defaults.
+"""How the app was started: address, mode, log, checkpoint, who may sign in. Flags win over environment,
+environment over defaults.
 
-Decides when public mode is on, and that passwords come from the environment alone: flags are seen by everyone on the machine.
-Knows nothing of Gradio: `app.start` reads the settings and acts on them.
+Decides when public mode is on, and that passwords come from the environment alone: flags are seen by everyone
+on the machine. Knows nothing of Gradio: `app.start` reads the settings and acts on them.
 """
 
 from __future__ import annotations
@@ -19,7 +20,9 @@ from core.errors import BadRequest
 from core.llm import KEY_VARIABLE
 
 USERS_VARIABLE = "QRAG_USERS"
-"""Names and passwords of those who may sign in, `name:password`, separated by spaces; without it, nobody has to."""
+"""Names and passwords of those who may sign in, `name:password`, separated by spaces; without it, nobody has
+to.
+"""
 SHORTEST_PASSWORD = 8
 HOSTS_VARIABLE = "QRAG_ALLOW_HOST"
 LOOPBACK = "127.0.0.1"
@@ -35,7 +38,9 @@ class Settings:
     port: int | None = None
     """Port to listen on; None takes the first free one from 7860 upwards."""
     public: bool = False
-    """Every visitor has documents and runs of their own, and what could harm the machine or other visitors is off."""
+    """Every visitor has documents and runs of their own, and what could harm the machine or other visitors is
+    off.
+    """
     log: Path | None = None
     """The experiment log; None is the default one."""
     checkpoint: str | None = None
@@ -45,11 +50,13 @@ class Settings:
     users: tuple[tuple[str, SecretStr], ...] = ()
     """Name and password of everyone who may use the app; empty: whoever reaches it may."""
     allow_hosts: tuple[str, ...] = ()
-    """NAME or NAME:PORT by which the app is addressed beside its own address, in lower case: a proxy's, say."""
+    """NAME or NAME:PORT by which the app is addressed beside its own address, in lower case: a proxy's, say.
+    """
     space_hosts: tuple[str, ...] = ()
     """The same on a Space, as the hub gives it; empty elsewhere."""
     llm_url: str | None = None
-    """Address of the language model that everyone may use who gives none; None: nobody has one but their own."""
+    """Address of the language model that everyone may use who gives none; None: nobody has one but their own.
+    """
     llm_model: str | None = None
     """What it is called there."""
     llm_key: SecretStr | None = None
@@ -64,10 +71,12 @@ class Settings:
 
     @classmethod
     def from_args(cls, args: Sequence[str], environ: Mapping[str, str] = os.environ) -> Settings:
-        """Reads flags, GRADIO_SERVER_NAME, GRADIO_SERVER_PORT, SPACE_ID, OAUTH_CLIENT_ID (a Space has it when its front matter asks), QRAG_USERS,
-        SPACE_HOST, QRAG_ALLOW_HOST, QRAG_LLM_URL, QRAG_LLM_MODEL, QRAG_LLM_KEY, QRAG_LLM_ALLOW and QRAG_EXPORT_REPO.
+        """Reads flags, GRADIO_SERVER_NAME, GRADIO_SERVER_PORT, SPACE_ID, OAUTH_CLIENT_ID (a Space has it when
+        its front matter asks), QRAG_USERS, SPACE_HOST, QRAG_ALLOW_HOST, QRAG_LLM_URL, QRAG_LLM_MODEL,
+        QRAG_LLM_KEY, QRAG_LLM_ALLOW and QRAG_EXPORT_REPO.
 
-        Raises BadRequest for a port, a host or a list of users that is none. An unknown flag ends the process with exit status 2, as argparse does.
+        Raises BadRequest for a port, a host or a list of users that is none. An unknown flag ends the process
+        with exit status 2, as argparse does.
         """
         flags = _parser().parse_args(args)
         on_space = bool(environ.get("SPACE_ID"))
@@ -80,7 +89,9 @@ class Settings:
             hub_sign_in=on_space and bool(environ.get("OAUTH_CLIENT_ID")),
             users=_users(environ.get(USERS_VARIABLE, "")),
             allow_hosts=_hosts(flags.allow_host or environ.get(HOSTS_VARIABLE, "").split()),
-            space_hosts=_hosts(re.findall(r"[^,\s]+", environ.get("SPACE_HOST", ""))) if on_space else (),  # several where the Space has a domain of its own
+            space_hosts=(
+                _hosts(re.findall(r"[^,\s]+", environ.get("SPACE_HOST", ""))) if on_space else ()
+            ),  # several where the Space has a domain of its own
             llm_url=environ.get("QRAG_LLM_URL") or None,
             llm_model=environ.get("QRAG_LLM_MODEL") or None,
             llm_key=SecretStr(environ[KEY_VARIABLE]) if environ.get(KEY_VARIABLE) else None,
@@ -95,14 +106,19 @@ def name_of(host: str) -> str:
     >>> name_of("localhost:7860"), name_of("[::1]:7860"), name_of("::1"), name_of("a/b")
     ('localhost', '::1', '::1', '')
     """
-    parts = re.fullmatch(r"\[([0-9a-f:.]+)\](?::\d{1,5})?|([\w.-]+)(?::\d{1,5})?|([0-9a-f:]+)", host, re.ASCII)
+    parts = re.fullmatch(
+        r"\[([0-9a-f:.]+)\](?::\d{1,5})?|([\w.-]+)(?::\d{1,5})?|([0-9a-f:]+)", host, re.ASCII
+    )
     return next(filter(None, parts.groups())) if parts else ""
 
 
 def _hosts(names: Sequence[str]) -> tuple[str, ...]:
     for name in names:
         if not name_of(name.lower()):
-            raise BadRequest(f"host {name[:80]!r} is no name; give NAME or NAME:PORT as it stands in a browser's address line, without http://")
+            raise BadRequest(
+                f"host {name[:80]!r} is no name; give NAME or NAME:PORT as it stands in a browser's address"
+                " line, without http://"
+            )
     return tuple(name.lower() for name in names)
 
 
@@ -121,21 +137,46 @@ def _users(text: str) -> tuple[tuple[str, SecretStr], ...]:
     for number, pair in enumerate(text.split(), start=1):
         name, _, password = pair.partition(":")
         if not name or len(password) < SHORTEST_PASSWORD:
-            raise BadRequest(f"user {number} of {USERS_VARIABLE} needs a name, a colon and a password of {SHORTEST_PASSWORD} or more characters without spaces")
+            raise BadRequest(
+                f"user {number} of {USERS_VARIABLE} needs a name, a colon and a password of"
+                f" {SHORTEST_PASSWORD} or more characters without spaces"
+            )
         users.append((name, SecretStr(password)))
     if len({name for name, _ in users}) < len(users):
-        raise BadRequest(f"{USERS_VARIABLE} names somebody twice; give each of the {len(users)} users a name of their own")
+        raise BadRequest(
+            f"{USERS_VARIABLE} names somebody twice; give each of the {len(users)} users a name of their own"
+        )
     return tuple(users)
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="app.py", description="Watch a multi-step retriever work its way through a long document.")
-    parser.add_argument("--host", help=f"address to listen on (default {LOOPBACK}); whoever can reach another one is trusted fully unless --public is on")
+    parser = argparse.ArgumentParser(
+        prog="app.py", description="Watch a multi-step retriever work its way through a long document."
+    )
+    parser.add_argument(
+        "--host",
+        help=(
+            f"address to listen on (default {LOOPBACK}); whoever can reach another one is trusted fully"
+            " unless --public is on"
+        ),
+    )
     parser.add_argument("--port", help="port to listen on (default: the first free one from 7860)")
-    public = "visitors are strangers to each other: own runs and documents, bounds, no training (implied on a Space)"
+    public = (
+        "visitors are strangers to each other: own runs and documents, bounds, no training (implied on a"
+        " Space)"
+    )
     parser.add_argument("--public", action="store_true", help=public)
-    allow = f"name by which the app is addressed beside its own address, such as a proxy's; may be repeated (or {HOSTS_VARIABLE}, with blanks between)"
+    allow = (
+        "name by which the app is addressed beside its own address, such as a proxy's; may be repeated (or"
+        f" {HOSTS_VARIABLE}, with blanks between)"
+    )
     parser.add_argument("--allow-host", action="append", metavar="NAME[:PORT]", help=allow)
-    parser.add_argument("--log", type=Path, metavar="FILE", help="the experiment log (default: the one in the data folder)")
-    parser.add_argument("--checkpoint", metavar="NAME_OR_DIR", help="the checkpoint to begin with (default: the one that ships with the app)")
+    parser.add_argument(
+        "--log", type=Path, metavar="FILE", help="the experiment log (default: the one in the data folder)"
+    )
+    parser.add_argument(
+        "--checkpoint",
+        metavar="NAME_OR_DIR",
+        help="the checkpoint to begin with (default: the one that ships with the app)",
+    )
     return parser

@@ -1,8 +1,9 @@
 """Names and passwords: who may sign in, and how often one may guess.
 
-Decides that each wrong password doubles the time until the next one is looked at, for a name from one network address, so that nobody locks
-another out; and, so that many addresses together guess no faster, that a name has so many wrong passwords an hour, wherever they come from. A
-name that nobody has is slowed down as any other, and passwords are compared in constant time. Counts live in memory.
+Decides that each wrong password doubles the time until the next one is looked at, for a name from one network
+address, so that nobody locks another out; and, so that many addresses together guess no faster, that a name
+has so many wrong passwords an hour, wherever they come from. A name that nobody has is slowed down as any
+other, and passwords are compared in constant time. Counts live in memory.
 """
 
 from __future__ import annotations
@@ -20,16 +21,23 @@ from pydantic import SecretStr
 from app.front_door import caller
 
 FREE_GUESSES = 3
-"""Wrong passwords for a name from one address before the next has to wait: a second, then twice as long each time."""
+"""Wrong passwords for a name from one address before the next has to wait: a second, then twice as long each
+time.
+"""
 LONGEST_WAIT = 300.0
 """Seconds; a day has 290 guesses from one address then."""
 GUESSES_AN_HOUR = 60
-"""Wrong passwords for a name from all addresses together; beyond them one is looked at each sixtieth of an hour."""
+"""Wrong passwords for a name from all addresses together; beyond them one is looked at each sixtieth of an
+hour.
+"""
 FORGET_SECONDS = 3600.0
 """Without a wrong password for so long, an address begins anew."""
 MOST_KEPT = 10_000
 """Names, and pairs of names and addresses, that are remembered; the one not seen for longest goes first."""
-SIGN_IN_HINT = f"After {FREE_GUESSES} wrong passwords each further one has to wait: a second, then twice as long each time."
+SIGN_IN_HINT = (
+    f"After {FREE_GUESSES} wrong passwords each further one has to wait: a second, then twice as long each"
+    " time."
+)
 """On the page that asks for name and password, which shows the same two words for every refusal."""
 _SHARE = 3600.0 / GUESSES_AN_HOUR
 _LONGEST_NAME = 200
@@ -44,14 +52,19 @@ class Guesses:
         self._of_each: OrderedDict[tuple[str, str], tuple[float, float]] = OrderedDict()
         """By name and address: how many, and when the last one was."""
         self._of_all: OrderedDict[str, tuple[float, float]] = OrderedDict()
-        """By name: how many, less one for each share of an hour that has passed, and when the last one was."""
+        """By name: how many, less one for each share of an hour that has passed, and when the last one was.
+        """
         self._lock = threading.Lock()
 
     def wait(self, name: str, address: str) -> float:
         """Seconds until this address may try a password for this name; 0 is now."""
         with self._lock:
             n, last = self._of_each.get((name, address), (0.0, 0.0))
-            pause = last + min(LONGEST_WAIT, 2.0 ** min(n - FREE_GUESSES, 30.0)) - self._clock() if n >= FREE_GUESSES else 0.0
+            pause = (
+                last + min(LONGEST_WAIT, 2.0 ** min(n - FREE_GUESSES, 30.0)) - self._clock()
+                if n >= FREE_GUESSES
+                else 0.0
+            )
             return max(0.0, pause, (self._level(name) + 1 - GUESSES_AN_HOUR) * _SHARE)
 
     def count(self, name: str, address: str) -> None:
@@ -78,7 +91,9 @@ class Guesses:
 
 
 def sign_in(users: Sequence[tuple[str, SecretStr]], guesses: Guesses) -> Callable[[str, str], bool]:
-    """Whether a name and a password belong together. What is made raises HTTPException for who guessed wrong too often of late."""
+    """Whether a name and a password belong together. What is made raises HTTPException for who guessed wrong
+    too often of late.
+    """
     known = dict(users)
 
     def fits(name: str, password: str) -> bool:
@@ -87,7 +102,9 @@ def sign_in(users: Sequence[tuple[str, SecretStr]], guesses: Guesses) -> Callabl
             detail = f"too many wrong passwords for this name; try again in {ceil(pause)} seconds"
             raise HTTPException(400, detail)  # of any other status Gradio's page says nothing
         secret = known.get(name, SecretStr(""))
-        right = secrets.compare_digest(secret.get_secret_value().encode(), password.encode()) and name in known
+        right = (
+            secrets.compare_digest(secret.get_secret_value().encode(), password.encode()) and name in known
+        )
         guesses.forget(*who) if right else guesses.count(*who)
         return right
 

@@ -1,4 +1,6 @@
-"""Brings the app up, on both of two cores: the first agent is loaded and opens the sample while Gradio is imported and the page is built."""
+"""Brings the app up, on both of two cores: the first agent is loaded and opens the sample while Gradio is
+imported and the page is built.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,9 @@ def start(settings: Settings) -> None:
     for secret in (USERS_VARIABLE, KEY_VARIABLE):
         wipe_variable(secret)  # processes that read strangers' files must not inherit passwords
     os.environ.setdefault("GRADIO_ANALYTICS_ENABLED", "False")
-    signal.signal(signal.SIGTERM, signal.default_int_handler)  # a terminated app closes its log in order, as after Ctrl-C
+    signal.signal(
+        signal.SIGTERM, signal.default_int_handler
+    )  # a terminated app closes its log in order, as after Ctrl-C
     services = Services(settings)
     beside = ThreadPoolExecutor(max_workers=1, thread_name_prefix="start")
     try:
@@ -36,19 +40,25 @@ def start(settings: Settings) -> None:
         blocks = build_app(services)
         encoder = agent.result().encoder  # a checkpoint that can't be used ends the start
         print(f"Chunks are embedded by {encoder.engine}.", flush=True)
-        beside.submit(encoder.encode_states, [encoder.state_tokens("", [])])  # the first state waits a second for its pass to be traced
+        beside.submit(
+            encoder.encode_states, [encoder.state_tokens("", [])]
+        )  # the first state waits a second for its pass to be traced
         beside.submit(_freeze)
         serve(blocks, services)
     finally:
         beside.shutdown(wait=False, cancel_futures=True)
         services.close()
     sys.stdout.flush()
-    os._exit(0)  # all is closed; the interpreter's own shutdown would only list what the server's threads still hold
+    os._exit(
+        0
+    )  # all is closed; the interpreter's own shutdown would only list what the server's threads still hold
 
 
 def _open_sample(services: Services) -> None:
     """Embeds the sample of a first visit while the visitor is still on the way."""
-    opening.open_sample(Explorer(services), Session(), list_samples()[0].key, services.default_checkpoint, lambda _: None)
+    opening.open_sample(
+        Explorer(services), Session(), list_samples()[0].key, services.default_checkpoint, lambda _: None
+    )
 
 
 def _freeze() -> None:

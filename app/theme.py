@@ -46,7 +46,13 @@ def build_theme() -> gr.themes.Base:
         "button_cancel_border_color": "var(--qx-line)",
         "button_cancel_text_color": "var(--qx-ink)",
     }
-    theme = gr.themes.Base(primary_hue="blue", neutral_hue="gray", radius_size="md", font=["system-ui", "sans-serif"], font_mono=["ui-monospace", "monospace"])
+    theme = gr.themes.Base(
+        primary_hue="blue",
+        neutral_hue="gray",
+        radius_size="md",
+        font=["system-ui", "sans-serif"],
+        font_mono=["ui-monospace", "monospace"],
+    )
     return theme.set(
         **shared,
         **{f"{name}_dark": value for name, value in shared.items() if not name.endswith("_width")},

@@ -1,9 +1,10 @@
 """Who a visitor is to the log, and how much one may use: every bound of public mode is here.
 
-Decides that a visitor is the hash of a secret which only their browser holds, or of the name they signed in with; that local mode has one
-person, whom nothing is counted for; and that what a day's bound counts is what has to be embedded, so documents that a visitor had open before cost nothing.
-Counts live in memory. They keep visitors from crowding each other out; whoever makes one key after another escapes them, and only signing
-in stops that. Knows nothing of components.
+Decides that a visitor is the hash of a secret which only their browser holds, or of the name they signed in
+with; that local mode has one person, whom nothing is counted for; and that what a day's bound counts is what
+has to be embedded, so documents that a visitor had open before cost nothing. Counts live in memory. They keep
+visitors from crowding each other out; whoever makes one key after another escapes them, and only signing in
+stops that. Knows nothing of components.
 """
 
 from __future__ import annotations
@@ -28,19 +29,31 @@ TOKENS_PER_DAY = 20_000_000
 DOCUMENTS_OPEN = 12
 """Of one visitor, in memory; opening one more closes the one not used for longest."""
 RUNS_IN_FLIGHT = 8
-"""Unfinished runs of one visitor; beginning one more closes the one left for longest, which a child run can go on from."""
+"""Unfinished runs of one visitor; beginning one more closes the one left for longest, which a child run can
+go on from.
+"""
 MOST_STEPS = 32
-"""Step budget of a visitor's run or evaluation: the page offers 12, and a review at the end asks of every choice anew."""
+"""Step budget of a visitor's run or evaluation: the page offers 12, and a review at the end asks of every
+choice anew.
+"""
 READING_SECONDS_PER_DAY = 1_200
-"""Spent on reading one visitor's files between two midnights, by the clock: a dozen books of 500 pages as PDF."""
+"""Spent on reading one visitor's files between two midnights, by the clock: a dozen books of 500 pages as
+PDF.
+"""
 LOGGED_BYTES_PER_DAY = 4_000_000_000
-"""Q-values logged for one visitor between two midnights, before they are packed: 200 runs of ten steps over 400,000 chunks, the longest documents."""
+"""Q-values logged for one visitor between two midnights, before they are packed: 200 runs of ten steps over
+400,000 chunks, the longest documents.
+"""
 ACTIONS_WAITING = 16
 """Clicks and calls of one visitor that may wait their turn."""
 LLM_TOKENS_PER_HOUR = 300_000
-"""Read and written for one visitor by the language model of whoever runs the app, between two full hours: a handful of SPARC runs."""
+"""Read and written for one visitor by the language model of whoever runs the app, between two full hours: a
+handful of SPARC runs.
+"""
 RETENTION = timedelta(hours=24)
-"""A visitor's runs and evaluations are deleted this long after they ended, their part of the caches after it was used."""
+"""A visitor's runs and evaluations are deleted this long after they ended, their part of the caches after it
+was used.
+"""
 
 CHARACTERS_PER_TOKEN = 4
 """What is read is counted before it is cut, so by its length."""
@@ -48,20 +61,29 @@ NOBODY = ""
 """Owner of a session whose page has not said who it is: nothing is opened, logged or found for it."""
 
 KEY_SCRIPT = (Path(__file__).parent / "components" / "visitor.js").read_text(encoding="utf-8")
-"""Runs in the browser when a page loads, and puts the visitor's key, made on the first visit, in the place of the second input."""
+"""Runs in the browser when a page loads, and puts the visitor's key, made on the first visit, in the place of
+the second input.
+"""
 
 
 def owner_of(settings: Settings, key: str) -> str | None:
-    """What the log calls the visitor who holds `key`, 128 random bits as 32 hex digits; None in local mode. Raises BadRequest for another key."""
+    """What the log calls the visitor who holds `key`, 128 random bits as 32 hex digits; None in local mode.
+    Raises BadRequest for another key.
+    """
     if not settings.public:
         return None
     if not re.fullmatch(r"[0-9a-f]{32}", key):
-        raise BadRequest(f"the visitor key has {len(key)} characters but must be 32 hex digits in lower case; make 128 random bits and keep them")
+        raise BadRequest(
+            f"the visitor key has {len(key)} characters but must be 32 hex digits in lower case; make 128"
+            " random bits and keep them"
+        )
     return hashlib.sha256(bytes.fromhex(key)).hexdigest()
 
 
 def owner_of_user(settings: Settings, name: str) -> str | None:
-    """What the log calls somebody who signed in, whichever browser they use; None in local mode. No key hashes to it: keys are 16 bytes, this is more."""
+    """What the log calls somebody who signed in, whichever browser they use; None in local mode. No key
+    hashes to it: keys are 16 bytes, this is more.
+    """
     return hashlib.sha256(b"signed in as: " + name.encode()).hexdigest() if settings.public else None
 
 
@@ -79,16 +101,23 @@ def check_known(owner: str | None) -> None:
 def check_steps(owner: str | None, step_budget: int) -> None:
     """Raises BadRequest for a visitor's run that is longer than they may make one."""
     if owner is not None and step_budget > MOST_STEPS:
-        raise BadRequest(f"step budget {step_budget} is above {MOST_STEPS}, the most that a visitor's run may have; lower it")
+        raise BadRequest(
+            f"step budget {step_budget} is above {MOST_STEPS}, the most that a visitor's run may have;"
+            " lower it"
+        )
 
 
 def n_values(events: Iterable[StepTaken | Stopped | None]) -> int:
     """How many Q-values the log keeps of some events."""
-    return sum(len(event.scores.q_values) for event in events if event is not None and event.scores is not None)
+    return sum(
+        len(event.scores.q_values) for event in events if event is not None and event.scores is not None
+    )
 
 
 class Allowance:
-    """What visitors have read and logged today, and how long reading their files took. One per process, for any thread."""
+    """What visitors have read and logged today, and how long reading their files took. One per process, for
+    any thread.
+    """
 
     def __init__(self, today: Callable[[], date] = lambda: datetime.now(UTC).date()) -> None:
         self._today = today
@@ -98,14 +127,16 @@ class Allowance:
         self._lock = threading.Lock()
 
     def read(self, owner: str | None, n_tokens: int) -> None:
-        """Counts tokens that are about to be embedded. Raises BadRequest, and counts nothing, when they are more than the day has left."""
+        """Counts tokens that are about to be embedded. Raises BadRequest, and counts nothing, when they are
+        more than the day has left.
+        """
         self._spend(
             "read",
             owner,
             n_tokens,
             TOKENS_PER_DAY,
-            f"this takes about {n_tokens:,} tokens to read, and {{left:,}} of the {TOKENS_PER_DAY:,} that a visitor "
-            "has for a day are left; choose something shorter, or come back after midnight UTC",
+            f"this takes about {n_tokens:,} tokens to read, and {{left:,}} of the {TOKENS_PER_DAY:,} that a"
+            " visitor has for a day are left; choose something shorter, or come back after midnight UTC",
         )
 
     def read_today(self, owner: str | None) -> int:
@@ -114,7 +145,9 @@ class Allowance:
             return 0 if owner is None or self._today() != self._day else self._used["read"][owner]
 
     def log(self, owner: str | None, n_values: int) -> None:
-        """Counts Q-values that are about to be logged, four bytes each. Raises BadRequest, and counts nothing, when they are more than the day has left."""
+        """Counts Q-values that are about to be logged, four bytes each. Raises BadRequest, and counts
+        nothing, when they are more than the day has left.
+        """
         self._spend(
             "logged",
             owner,
@@ -125,7 +158,9 @@ class Allowance:
         )
 
     def take_time(self, owner: str | None, seconds: float) -> None:
-        """Counts time that went by while a visitor's files were read. Raises BadRequest once it is more than the day has."""
+        """Counts time that went by while a visitor's files were read. Raises BadRequest once it is more than
+        the day has.
+        """
         check_known(owner)
         if owner is None:
             return
@@ -134,8 +169,8 @@ class Allowance:
             self._seconds[owner] = self._seconds.get(owner, 0.0) + seconds
             if self._seconds[owner] >= READING_SECONDS_PER_DAY:
                 raise BadRequest(
-                    f"reading your files took the {READING_SECONDS_PER_DAY:,} s that a visitor has for it in a day; "
-                    "open plain text or Markdown, or come back after midnight UTC"
+                    f"reading your files took the {READING_SECONDS_PER_DAY:,} s that a visitor has for it in"
+                    " a day; open plain text or Markdown, or come back after midnight UTC"
                 )
 
     def _begin_day(self) -> None:
@@ -143,8 +178,12 @@ class Allowance:
         if self._today() != self._day:
             self._day, self._used, self._seconds = self._today(), {"read": Counter(), "logged": Counter()}, {}
 
-    def _spend(self, what: Literal["read", "logged"], owner: str | None, n: int, most: int, refusal: str) -> None:
-        """Counts n of a visitor's day. Raises BadRequest with the `refusal`, which may name what is {left}, when that is more than there is."""
+    def _spend(
+        self, what: Literal["read", "logged"], owner: str | None, n: int, most: int, refusal: str
+    ) -> None:
+        """Counts n of a visitor's day. Raises BadRequest with the `refusal`, which may name what is {left},
+        when that is more than there is.
+        """
         check_known(owner)
         if owner is None:
             return
@@ -156,7 +195,9 @@ class Allowance:
             self._used[what][owner] += n
 
     def metered(self, owner: str | None, n_characters: int, report: Progress | None) -> Progress | None:
-        """`report`, which counts what of a text has to be embedded before that begins, and raises BadRequest when it is too much."""
+        """`report`, which counts what of a text has to be embedded before that begins, and raises BadRequest
+        when it is too much.
+        """
         check_known(owner)
         if owner is None:
             return report
@@ -175,7 +216,9 @@ class Allowance:
 
 
 class LlmAllowance:
-    """What the language model of whoever runs the app has read and written for visitors this hour. One per process, for any thread."""
+    """What the language model of whoever runs the app has read and written for visitors this hour. One per
+    process, for any thread.
+    """
 
     def __init__(self, now: Callable[[], datetime] = lambda: datetime.now(UTC)) -> None:
         self._now = now
@@ -187,7 +230,9 @@ class LlmAllowance:
         return self._now().replace(minute=0, second=0, microsecond=0)
 
     def reserve(self, owner: str | None, n_tokens: int) -> datetime:
-        """Counts what a call that is about to be made may take; returns the hour it counts for. Raises LlmError, and counts nothing, where less is left."""
+        """Counts what a call that is about to be made may take; returns the hour it counts for. Raises
+        LlmError, and counts nothing, where less is left.
+        """
         check_known(owner)
         with self._lock:
             if self._this_hour() != self._hour:
@@ -196,8 +241,9 @@ class LlmAllowance:
                 left = max(0, LLM_TOKENS_PER_HOUR - self._used[owner])
                 if n_tokens > left:
                     raise LlmError(
-                        f"this call of the server's language model may take {n_tokens:,} tokens, and {left:,} of the {LLM_TOKENS_PER_HOUR:,} that a visitor "
-                        f"has for an hour are left; come back after {self._hour + timedelta(hours=1):%H:%M} UTC"
+                        f"this call of the server's language model may take {n_tokens:,} tokens, and {left:,}"
+                        f" of the {LLM_TOKENS_PER_HOUR:,} that a visitor has for an hour are left; come back"
+                        f" after {self._hour + timedelta(hours=1):%H:%M} UTC"
                     )
                 self._used[owner] += n_tokens
             return self._hour

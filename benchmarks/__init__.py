@@ -1,6 +1,8 @@
-"""Measurements that others can repeat: `python -m benchmarks NAME --json`. The form of a result is here; each module makes one.
+"""Measurements that others can repeat: `python -m benchmarks NAME --json`. The form of a result is here; each
+module makes one.
 
-Every ratio is ours over theirs, both measured in the same run on the same machine, so that it says something wherever it is run.
+Every ratio is ours over theirs, both measured in the same run on the same machine, so that it says something
+wherever it is run.
 """
 
 from __future__ import annotations
@@ -48,7 +50,9 @@ def machine() -> dict[str, Any]:
 
 
 def median_seconds(works: dict[str, Callable[[], object]], repeats: int) -> dict[str, float]:
-    """Median wall clock of each piece of work. They take turns, so that whatever else the machine does hits all alike; one warm-up each."""
+    """Median wall clock of each piece of work. They take turns, so that whatever else the machine does hits
+    all alike; one warm-up each.
+    """
     seconds: dict[str, list[float]] = {name: [] for name in works}
     for repeat in range(repeats + 1):
         for name, work in works.items():

@@ -1,7 +1,8 @@
-"""`python -m benchmarks NAME [--json]`: runs one benchmark and prints its rows, as a table or as one JSON object.
-With `--rows FILE` it runs nothing, and prints such an object as Markdown.
+"""`python -m benchmarks NAME [--json]`: runs one benchmark and prints its rows, as a table or as one JSON
+object. With `--rows FILE` it runs nothing, and prints such an object as Markdown.
 
-Exit status 2, with one line on stderr, where the data or a package that the benchmark compares with is missing.
+Exit status 2, with one line on stderr, where the data or a package that the benchmark compares with is
+missing.
 """
 
 from __future__ import annotations
@@ -21,14 +22,19 @@ from benchmarks import Row, machine
 BENCHMARKS = {
     "scoring": "one step over 160,000 and 400,000 chunks: turned query, turned chunks, FAISS",
     "encoding": "tokens a second, against sentence-transformers",
-    "intake": "opening a novel against encoding its chunks with sentence-transformers in its defaults (--n tokens)",
+    "intake": (
+        "opening a novel against encoding its chunks with sentence-transformers in its defaults (--n tokens)"
+    ),
     "cosine_threshold": "the cosine from which a chunk counts as support, on three QA training sets",
     "first_step": "seconds from opening a 1 MB book to the first step, cold and cached",
     "babi_rules": "whether the generator's rules of support are bAbI's",
     "familiarity": "how foreign real documents are to each shipped agent",
     "campaign": "attacks on the app with their full counts, and what came of them",
     "kill": "committed steps that kill -9 loses at random moments (--n of them)",
-    "busy": "a look of the agent beside a thread that is busy in Python, against the encoder as transformers runs it",
+    "busy": (
+        "a look of the agent beside a thread that is busy in Python, against the encoder as transformers"
+        " runs it"
+    ),
     "visitors": "a step while others step, against a fair share of the cores (--n visitors)",
     "memory": "megabytes that 100 runs leave behind: core, log, page, HTTP (--n runs that count)",
     "support": "whether a passage bears a statement out: by words, by meaning, by reading",
@@ -46,7 +52,12 @@ def main(argv: Sequence[str]) -> int:
     parser.add_argument("name", choices=BENCHMARKS, metavar="NAME")
     parser.add_argument("--json", action="store_true", help="one JSON object")
     parser.add_argument("--n", type=int, help="how much to measure, where a benchmark says what it counts")
-    parser.add_argument("--rows", type=Path, metavar="FILE", help="print what --json gave before, as a table in Markdown; nothing is measured")
+    parser.add_argument(
+        "--rows",
+        type=Path,
+        metavar="FILE",
+        help="print what --json gave before, as a table in Markdown; nothing is measured",
+    )
     args = parser.parse_args(argv)
     if args.rows is not None:
         print(markdown(json.loads(args.rows.read_text(encoding="utf-8"))), end="")
@@ -54,19 +65,37 @@ def main(argv: Sequence[str]) -> int:
     try:
         measure = importlib.import_module(f"benchmarks.{args.name}").rows
         if args.n is not None and ("n" not in inspect.signature(measure).parameters or args.n < 1):
-            parser.error(f"--n {args.n} does not fit {args.name}; leave it out, or give a number from 1 where the list above names --n")
+            parser.error(
+                f"--n {args.n} does not fit {args.name}; leave it out, or give a number from 1 where the list"
+                " above names --n"
+            )
         rows: list[Row] = measure() if args.n is None else measure(args.n)
     except FileNotFoundError as error:
-        print(f"{error.filename} is missing; point QRAG_DATA to the folder that holds the data sets", file=sys.stderr)
+        print(
+            f"{error.filename} is missing; point QRAG_DATA to the folder that holds the data sets",
+            file=sys.stderr,
+        )
         return 2
     except ModuleNotFoundError as error:
-        print(f"the package {error.name} is not installed; pip install {str(error.name).replace('_', '-')}", file=sys.stderr)
+        print(
+            f"the package {error.name} is not installed; pip install {str(error.name).replace('_', '-')}",
+            file=sys.stderr,
+        )
         return 2
     if args.json:
-        print(json.dumps({"benchmark": args.name, "machine": machine(), "rows": [asdict(row) for row in rows]}, allow_nan=False))
+        print(
+            json.dumps(
+                {"benchmark": args.name, "machine": machine(), "rows": [asdict(row) for row in rows]},
+                allow_nan=False,
+            )
+        )
         return 0
     for row in rows:
-        against = "" if row.against is None else f"  against {row.against}" + ("" if row.ratio is None else f": {row.ratio:.3f}")
+        against = (
+            ""
+            if row.against is None
+            else f"  against {row.against}" + ("" if row.ratio is None else f": {row.ratio:.3f}")
+        )
         print(f"{row.measure:<60}{row.value:>14.6g} {row.unit}{against}")
     return 0
 
@@ -77,7 +106,9 @@ def markdown(result: dict[str, Any]) -> str:
     lines = ["| measure | value | against | ratio |", "|---|---|---|---|"]
     for row in result["rows"]:
         ratio = "" if row["ratio"] is None else f"{row['ratio']:.2f}"
-        lines.append(f"| {row['measure']} | {row['value']:,.6g} {row['unit']} | {row['against'] or ''} | {ratio} |")
+        lines.append(
+            f"| {row['measure']} | {row['value']:,.6g} {row['unit']} | {row['against'] or ''} | {ratio} |"
+        )
     return "\n".join([*lines, "", f"Measured on: {machine}.", ""])
 
 

@@ -1,4 +1,6 @@
-"""Whether the rules by which the generator derives support are bAbI's: share of published questions whose support they give exactly."""
+"""Whether the rules by which the generator derives support are bAbI's: share of published questions whose
+support they give exactly.
+"""
 
 from __future__ import annotations
 
@@ -17,6 +19,9 @@ def rows() -> list[Row]:
         for part in PARTS:
             questions = read_babi(babi_folder(DATA), task, part)
             found = [find_support(question.facts, question.question) for question in questions]
-            agree = [asked is not None and tuple(sorted(asked.support)) == question.support for asked, question in zip(found, questions, strict=True)]
+            agree = [
+                asked is not None and tuple(sorted(asked.support)) == question.support
+                for asked, question in zip(found, questions, strict=True)
+            ]
             out.append(Row(f"{task} {part}, {len(questions):,} questions", sum(agree) / len(agree), "share"))
     return out

@@ -1,6 +1,8 @@
-"""A look of the shipped agent while another thread is busy in Python, as when a page is drawn or a document is read for somebody else.
+"""A look of the shipped agent while another thread is busy in Python, as when a page is drawn or a document
+is read for somebody else.
 
-Compared with the same tower as transformers runs it, called from Python. States of 60 and 250 tokens; alone, and beside one thread that counts.
+Compared with the same tower as transformers runs it, called from Python. States of 60 and 250 tokens; alone,
+and beside one thread that counts.
 """
 
 from __future__ import annotations
@@ -41,10 +43,21 @@ def rows() -> list[Row]:
     for n_tokens in N_TOKENS:
         works = {"ours": partial(look, quick, n_tokens), "theirs": partial(look, plain, n_tokens)}
         for where, others in (("alone", 0), ("beside a busy thread", 1)):
-            with _counting(others), ThreadPoolExecutor(1) as thread:  # a server's work is not done in the main thread, which gets the lock sooner
+            with (
+                _counting(others),
+                ThreadPoolExecutor(1) as thread,
+            ):  # a server's work is not done in the main thread, which gets the lock sooner
                 seconds = thread.submit(median_seconds, works, REPEATS).result()
             ratio = seconds["ours"] / seconds["theirs"]
-            out.append(Row(f"a state of {n_tokens} tokens, {where}", 1000 * seconds["ours"], "ms", "as transformers runs it", ratio))
+            out.append(
+                Row(
+                    f"a state of {n_tokens} tokens, {where}",
+                    1000 * seconds["ours"],
+                    "ms",
+                    "as transformers runs it",
+                    ratio,
+                )
+            )
     return out
 
 

@@ -1,7 +1,8 @@
 """The attacks of docs/security.md with their full counts: what was tried, how often, and what came of it.
 
-Each attack is a test that fails where it succeeds; `make campaign` runs these and all others. A file of tests that says by `record_attack` how often it
-tried what leaves those rows, any other one row: how many of its cases passed. `python -m benchmarks.campaign` also puts the table into docs/security.md.
+Each attack is a test that fails where it succeeds; `make campaign` runs these and all others. A file of tests
+that says by `record_attack` how often it tried what leaves those rows, any other one row: how many of its
+cases passed. `python -m benchmarks.campaign` also puts the table into docs/security.md.
 """
 
 from __future__ import annotations
@@ -24,7 +25,9 @@ BEGIN, END = "<!-- attacks -->\n", "<!-- end -->"
 
 ATTACKS = {
     "tests/core/ingest/test_hostile.py": "",
-    "tests/core/ingest/test_converter.py": "conversions without end, over memory, that die, and parents that are killed",
+    "tests/core/ingest/test_converter.py": (
+        "conversions without end, over memory, that die, and parents that are killed"
+    ),
     "tests/core/ingest/test_documents.py": "",
     "tests/core/ingest/test_html.py": "",
     "tests/core/ingest/test_blocks.py": "lines of dashes, fences and nested blocks as Markdown",
@@ -45,8 +48,19 @@ def rows() -> list[Row]:
     """A row an attack; `unit` says what came of it. Then how many of all cases failed."""
     with tempfile.TemporaryDirectory() as folder:
         report = Path(folder, "report.xml")
-        command = [sys.executable, "-m", "pytest", "-q", "-o", "junit_family=xunit1", f"--junitxml={report}", *ATTACKS]
-        subprocess.run(command, cwd=ROOT, env={**os.environ, "QRAG_CAMPAIGN": "1"}, stdout=sys.stderr, check=False)
+        command = [
+            sys.executable,
+            "-m",
+            "pytest",
+            "-q",
+            "-o",
+            "junit_family=xunit1",
+            f"--junitxml={report}",
+            *ATTACKS,
+        ]
+        subprocess.run(
+            command, cwd=ROOT, env={**os.environ, "QRAG_CAMPAIGN": "1"}, stdout=sys.stderr, check=False
+        )
         return read_report(report)
 
 
@@ -54,19 +68,36 @@ def read_report(report: Path) -> list[Row]:
     """The rows of a run that pytest wrote down as XML."""
     by_file: dict[str, list[ET.Element]] = {file: [] for file in ATTACKS}
     for case in ET.parse(report).getroot().iter("testcase"):
-        by_file.setdefault(case.attrib.get("file", ""), []).append(case)  # a file that can't be read has a case without one
+        by_file.setdefault(case.attrib.get("file", ""), []).append(
+            case
+        )  # a file that can't be read has a case without one
     made = [row for file, cases in by_file.items() for row in _rows_of(file, cases)]
     failed = sum(_failed(case) for cases in by_file.values() for case in cases)
     seconds = sum(float(case.attrib["time"]) for cases in by_file.values() for case in cases)
-    return [*made, Row("faults: cases of all these that failed", failed, "faults"), Row("all of them", seconds, "s")]
+    return [
+        *made,
+        Row("faults: cases of all these that failed", failed, "faults"),
+        Row("all of them", seconds, "s"),
+    ]
 
 
 def _rows_of(file: str, cases: list[ET.Element]) -> list[Row]:
-    told = [ast.literal_eval(one.attrib["value"]) for case in cases for one in case.iter("property") if one.attrib["name"] == ATTACK]
+    told = [
+        ast.literal_eval(one.attrib["value"])
+        for case in cases
+        for one in case.iter("property")
+        if one.attrib["name"] == ATTACK
+    ]
     recorded = [Row(attack, n_tried, f"tried: {outcome}") for attack, n_tried, outcome in summed(told)]
     n_failed = sum(map(_failed, cases))
     if n_failed or not recorded:
-        recorded.append(Row(ATTACKS.get(file) or file, len(cases), f"tried: {n_failed} failed" if n_failed else "tried: all withstood"))
+        recorded.append(
+            Row(
+                ATTACKS.get(file) or file,
+                len(cases),
+                f"tried: {n_failed} failed" if n_failed else "tried: all withstood",
+            )
+        )
     return recorded
 
 
@@ -77,14 +108,26 @@ def _failed(case: ET.Element) -> bool:
 def table(made: list[Row], today: str) -> str:
     """The rows as Markdown, with the day on which they were made."""
     lines = [f"| {row.measure} | {row.value:,.0f} | {row.unit.removeprefix('tried: ')} |" for row in made]
-    return "\n".join((f"Made on {today} by `python -m benchmarks.campaign`.", "", "| attack | tried | what came of it |", "|---|---|---|", *lines, ""))
+    return "\n".join(
+        (
+            f"Made on {today} by `python -m benchmarks.campaign`.",
+            "",
+            "| attack | tried | what came of it |",
+            "|---|---|---|",
+            *lines,
+            "",
+        )
+    )
 
 
 def main() -> int:
     """Runs the attacks and puts their table into docs/security.md; 1 where one succeeded."""
     made = rows()
     before, _, rest = PAGE.read_text(encoding="utf-8").partition(BEGIN)
-    PAGE.write_text(f"{before}{BEGIN}{table(made, f'{datetime.now(UTC):%Y-%m-%d}')}{END}{rest.partition(END)[2]}", encoding="utf-8")
+    PAGE.write_text(
+        f"{before}{BEGIN}{table(made, f'{datetime.now(UTC):%Y-%m-%d}')}{END}{rest.partition(END)[2]}",
+        encoding="utf-8",
+    )
     return int(any(row.unit == "faults" and row.value for row in made))
 
 

@@ -1,7 +1,8 @@
 """Tokens a second of the dual encoder against sentence-transformers, same model, same texts, both in float32.
 
-300 chunks of composed prose, 10 to 200 words each, as a chunker would give them. Theirs runs at the better of two batch sizes. Where the
-app runs ours otherwise, in half precision or with OpenVINO, that is measured, too. sentence-transformers is no requirement of this
+300 chunks of composed prose, 10 to 200 words each, as a chunker would give them. Theirs runs at the better of
+two batch sizes. Where the app runs ours otherwise, in half precision or with OpenVINO, that is measured, too.
+sentence-transformers is no requirement of this
 project: install it for this comparison.
 """
 
@@ -35,11 +36,14 @@ def rows() -> list[Row]:
         write_spec(Path(folder), read_spec(find_checkpoint("base")).model_copy(update={"vectors": "float32"}))
         full = DualEncoder(Path(folder))
     shipped = DualEncoder(find_checkpoint("base"))
-    theirs = SentenceTransformer(str(find_base(MINILM)), device=full.device.type, model_kwargs={"dtype": torch.float32})
+    theirs = SentenceTransformer(
+        str(find_base(MINILM)), device=full.device.type, model_kwargs={"dtype": torch.float32}
+    )
     theirs.max_seq_length = full.spec.max_chunk_tokens
     n_tokens = int(np.minimum(full.tokenizer.count(texts) + 2, full.spec.max_chunk_tokens).sum())
     works: dict[str, Callable[[], object]] = {
-        f"theirs {size}": partial(theirs.encode, texts, batch_size=size, normalize_embeddings=True) for size in BATCH_SIZES
+        f"theirs {size}": partial(theirs.encode, texts, batch_size=size, normalize_embeddings=True)
+        for size in BATCH_SIZES
     }
     works["float32"] = lambda: full.encode_chunks(texts)
     if shipped.engine != full.engine:
@@ -47,10 +51,22 @@ def rows() -> list[Row]:
     seconds = median_seconds(works, REPEATS)
     best = min(seconds[f"theirs {size}"] for size in BATCH_SIZES)
     against = "sentence-transformers, float32, better of two batch sizes"
-    rates = [Row(f"encoding, {name}", n_tokens / seconds[name], "tokens/s", against, best / seconds[name]) for name in works if not name.startswith("theirs")]
+    rates = [
+        Row(f"encoding, {name}", n_tokens / seconds[name], "tokens/s", against, best / seconds[name])
+        for name in works
+        if not name.startswith("theirs")
+    ]
     expected = theirs.encode(texts, normalize_embeddings=True)
     cosine = float((full.encode_chunks(texts) * expected).sum(axis=1).min())
-    return [*rates, Row("smallest cosine between the two vectors of a text", cosine, "cosine", "sentence-transformers, float32")]
+    return [
+        *rates,
+        Row(
+            "smallest cosine between the two vectors of a text",
+            cosine,
+            "cosine",
+            "sentence-transformers, float32",
+        ),
+    ]
 
 
 def chunks() -> list[str]:

@@ -1,7 +1,9 @@
-"""How foreign real documents are to each shipped agent: bits a word piece, as a ratio to the agent's own validation texts.
+"""How foreign real documents are to each shipped agent: bits a word piece, as a ratio to the agent's own
+validation texts.
 
-An agent calls a document foreign from a ratio of `core.encode.familiarity.FOREIGN` on. Documents are of kinds that the agent knows (novels of
-authors it never read), knows in part (essays, wiki paragraphs), and does not know (other languages, program text, lists).
+An agent calls a document foreign from a ratio of `core.encode.familiarity.FOREIGN` on. Documents are of kinds
+that the agent knows (novels of authors it never read), knows in part (essays, wiki paragraphs), and does not
+know (other languages, program text, lists).
 """
 
 from __future__ import annotations
@@ -36,7 +38,15 @@ def rows() -> list[Row]:
             table = chunk_document(document, encoder.spec.chunk_config("sentences"), encoder.tokenizer)
             bits = familiarity.surprise(Workspace((document,), (table,)).texts(), encoder.tokenizer) or 0.0
             verdict = "foreign" if familiarity.is_foreign(bits) else "familiar"
-            out.append(Row(f"{name}: {label}", bits, "bits", f"own texts, {verdict} (limit {FOREIGN})", bits / familiarity.own))
+            out.append(
+                Row(
+                    f"{name}: {label}",
+                    bits,
+                    "bits",
+                    f"own texts, {verdict} (limit {FOREIGN})",
+                    bits / familiarity.own,
+                )
+            )
     return out
 
 
@@ -55,7 +65,10 @@ def _documents() -> Iterator[tuple[str, Document]]:
     for path in sorted((DATA / "markdown").glob("*.md.gz")):
         yield f"Markdown {path.name.removesuffix('.md.gz')}", _text(path, _unpacked(path).decode())
     for path in sorted((DATA / "html").glob("*.html.gz"))[:PAGES]:
-        yield f"page {path.name.removesuffix('.html.gz')}", read_document(_unpacked(path), path.name.removesuffix(".gz"))
+        yield (
+            f"page {path.name.removesuffix('.html.gz')}",
+            read_document(_unpacked(path), path.name.removesuffix(".gz")),
+        )
     source = Path(__file__).resolve().parents[1] / "core" / "index.py"
     yield "program text", _text(source, source.read_text(encoding="utf-8"))
 

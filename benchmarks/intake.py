@@ -1,8 +1,11 @@
-"""Opening a novel against sentence-transformers, which is given the chunks and encodes them in its defaults; --n tokens, 100,000 by default.
+"""Opening a novel against sentence-transformers, which is given the chunks and encodes them in its defaults;
+--n tokens, 100,000 by default.
 
-Ours is all of opening: reading, cutting, tokenizing, embedding, keeping the vectors, indexing; each time into an empty home folder. They take turns, and the
-medians of five are compared, in seconds on the wall and of the processors: the latter say something on a busy machine, too. What encoding alone takes of our
-seconds is measured by encoding the same chunks once more. sentence-transformers is no requirement of this project: install it for this comparison.
+Ours is all of opening: reading, cutting, tokenizing, embedding, keeping the vectors, indexing; each time into
+an empty home folder. They take turns, and the medians of five are compared, in seconds on the wall and of the
+processors: the latter say something on a busy machine, too. What encoding alone takes of our seconds is
+measured by encoding the same chunks once more. sentence-transformers is no requirement of this project:
+install it for this comparison.
 """
 
 from __future__ import annotations
@@ -38,7 +41,11 @@ def rows(n: int = 100_000) -> list[Row]:
     n_bytes = int(n * BYTES_A_TOKEN)
     data = gzip.decompress(BOOK.read_bytes()) if BOOK.exists() else generate_narrative(n).text.encode()
     theirs = SentenceTransformer(str(find_base(MINILM)), device="cpu")
-    return [row for name, cut in CHECKPOINTS.items() for row in _compare(data[:n_bytes], cut, load_encoder(name, "cpu"), theirs)]
+    return [
+        row
+        for name, cut in CHECKPOINTS.items()
+        for row in _compare(data[:n_bytes], cut, load_encoder(name, "cpu"), theirs)
+    ]
 
 
 def _compare(data: bytes, cut: str, encoder: DualEncoder, theirs: SentenceTransformer) -> list[Row]:
@@ -59,7 +66,15 @@ def _compare(data: bytes, cut: str, encoder: DualEncoder, theirs: SentenceTransf
     out = []
     for clock, seconds in (("s", wall), ("CPU s", processors)):
         ratio = seconds["theirs"] / seconds["ours"]
-        out.append(Row(f"{cut}: opening with {encoder.engine.split(', ')[0]}", n_tokens / seconds["ours"], f"tokens/{clock}", "sentence-transformers", ratio))
+        out.append(
+            Row(
+                f"{cut}: opening with {encoder.engine.split(', ')[0]}",
+                n_tokens / seconds["ours"],
+                f"tokens/{clock}",
+                "sentence-transformers",
+                ratio,
+            )
+        )
         share = seconds["encoding"] / seconds["ours"]
         out.append(Row(f"{cut}: encoding alone", seconds["encoding"], clock, "opening", share))
     return out
@@ -80,5 +95,8 @@ def _medians(works: dict[str, Callable[[], object]]) -> tuple[dict[str, float], 
             work()
             if repeat:
                 measured[name].append((time.perf_counter() - began, time.process_time() - used))
-    wall, processors = ({name: statistics.median(pair[i] for pair in pairs) for name, pairs in measured.items()} for i in (0, 1))
+    wall, processors = (
+        {name: statistics.median(pair[i] for pair in pairs) for name, pairs in measured.items()}
+        for i in (0, 1)
+    )
     return wall, processors

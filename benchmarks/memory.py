@@ -1,9 +1,12 @@
-"""Megabytes that a hundred runs leave behind, from the 200th run on, when caches and kernels are warm: core alone, with the log, the app.
+"""Megabytes that a hundred runs leave behind, from the 200th run on, when caches and kernels are warm: core
+alone, with the log, the app.
 
-Each part runs in a process of its own, whose resident memory is read from /proc every 50 runs, of the app when it has rested for a moment: five seconds after
-something was logged it copies the log for readers and gives freed memory back. What it grows by is the slope of the straight line nearest to these
-readings, since memory still goes up and down; twice the standard error of that slope stands beside it. All runs are over the first sample, each with a
-question of its own, of 4 to 20 words. `page` presses Run on one page that stays open, and has each run's answer read; `HTTP` calls `run_agent` without a page.
+Each part runs in a process of its own, whose resident memory is read from /proc every 50 runs, of the app
+when it has rested for a moment: five seconds after something was logged it copies the log for readers and
+gives freed memory back. What it grows by is the slope of the straight line nearest to these readings, since
+memory still goes up and down; twice the standard error of that slope stands beside it. All runs are over the
+first sample, each with a question of its own, of 4 to 20 words. `page` presses Run on one page that stays
+open, and has each run's answer read; `HTTP` calls `run_agent` without a page.
 """
 
 from __future__ import annotations
@@ -35,13 +38,34 @@ WANTED = 1.0
 PARTS = {"core": "core", "log": "core with log", "page": "app, page", "http": "app, HTTP"}
 """What `python -m benchmarks.memory PART N` measures alone."""
 SAMPLE = "river-chronicle.txt"
-_WORDS = ("where", "was", "the", "blanket", "before", "chapel", "who", "carried", "lantern", "to", "mill", "after", "ferry", "left", "bridge", "woman", "boat")
+_WORDS = (
+    "where",
+    "was",
+    "the",
+    "blanket",
+    "before",
+    "chapel",
+    "who",
+    "carried",
+    "lantern",
+    "to",
+    "mill",
+    "after",
+    "ferry",
+    "left",
+    "bridge",
+    "woman",
+    "boat",
+)
 
 
 def rows(n: int = 1_000) -> list[Row]:
     """`n`: runs that count, after the first 200; a multiple of 50, at least 200."""
     growth = {name: _in_a_process(part, n) for part, name in PARTS.items()}
-    return [Row(f"{name}, per 100 runs (± {error:.1f} MB)", megabytes, "MB", "wanted", megabytes / WANTED) for name, (megabytes, error) in growth.items()]
+    return [
+        Row(f"{name}, per 100 runs (± {error:.1f} MB)", megabytes, "MB", "wanted", megabytes / WANTED)
+        for name, (megabytes, error) in growth.items()
+    ]
 
 
 def questions() -> Iterator[str]:
@@ -52,13 +76,19 @@ def questions() -> Iterator[str]:
 
 
 def resident(pid: int | str = "self") -> float:
-    """Resident memory of a process in MB, without pages of files, which the system takes and gives back as it likes."""
+    """Resident memory of a process in MB, without pages of files, which the system takes and gives back as it
+    likes.
+    """
     status = Path(f"/proc/{pid}/status").read_text(encoding="ascii", errors="replace")
     return int(status.partition("RssAnon:")[2].split()[0]) / 1024
 
 
-def growth_per_100(run: Callable[[str], object], pid: int | str, n: int, rest: float = 0.0) -> tuple[float, float]:
-    """MB per 100 of the `n` runs behind the first 200, and twice its standard error; `rest`: seconds before a reading."""
+def growth_per_100(
+    run: Callable[[str], object], pid: int | str, n: int, rest: float = 0.0
+) -> tuple[float, float]:
+    """MB per 100 of the `n` runs behind the first 200, and twice its standard error; `rest`: seconds before a
+    reading.
+    """
     asked, readings = questions(), []
     for n_runs in [WARM, *[EVERY] * (n // EVERY)]:
         for question in islice(asked, n_runs):
@@ -72,7 +102,9 @@ def growth_per_100(run: Callable[[str], object], pid: int | str, n: int, rest: f
 
 def _in_a_process(part: str, n: int) -> tuple[float, float]:
     command = [sys.executable, "-m", "benchmarks.memory", part, str(n)]
-    growth, error = subprocess.run(command, cwd=ROOT, check=True, stdout=subprocess.PIPE, text=True).stdout.split()
+    growth, error = subprocess.run(
+        command, cwd=ROOT, check=True, stdout=subprocess.PIPE, text=True
+    ).stdout.split()
     return float(growth), float(error)
 
 
@@ -99,7 +131,11 @@ def _by_http(url: str) -> Callable[[str], object]:
 
 
 def _measure(part: str, n: int) -> tuple[float, float]:
-    return _of_app(_by_page if part == "page" else _by_http, n) if part in ("page", "http") else _of_core(part, n)
+    return (
+        _of_app(_by_page if part == "page" else _by_http, n)
+        if part in ("page", "http")
+        else _of_core(part, n)
+    )
 
 
 def _of_core(part: str, n: int) -> tuple[float, float]:

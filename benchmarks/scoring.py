@@ -1,8 +1,10 @@
-"""One step of the agent over 160,000 and 400,000 chunks of 384 dimensions (documents of some 10 and 25 million tokens).
+"""One step of the agent over 160,000 and 400,000 chunks of 384 dimensions (documents of some 10 and 25
+million tokens).
 
-Ours turns the state once for each grid position. Compared with turning every chunk, as the reference implementation does, in
-vectorised torch; and with a plain FAISS inner-product search over the same vectors, which knows no positions and returns ten chunks
-instead of all scores. Four relative intervals, as after three choices. The numbers are compared too.
+Ours turns the state once for each grid position. Compared with turning every chunk, as the reference
+implementation does, in vectorised torch; and with a plain FAISS inner-product search over the same vectors,
+which knows no positions and returns ten chunks instead of all scores. Four relative intervals, as after three
+choices. The numbers are compared too.
 """
 
 from __future__ import annotations
@@ -41,7 +43,9 @@ def rows() -> list[Row]:
     return out
 
 
-def _compare(vectors: np.ndarray, state: np.ndarray, chosen: tuple[int, ...], grid: float, device: str) -> list[Row]:
+def _compare(
+    vectors: np.ndarray, state: np.ndarray, chosen: tuple[int, ...], grid: float, device: str
+) -> list[Row]:
     n = len(vectors)
     spec = CheckpointSpec(name="benchmark", trained=False, position_kind="relative", position_resolution=grid)
     positions = chunk_positions(spec, np.array([0, n]), chosen)
@@ -57,21 +61,38 @@ def _compare(vectors: np.ndarray, state: np.ndarray, chosen: tuple[int, ...], gr
     )
     where = f"{n:,} chunks, grid {grid:g}"
     ours = seconds.pop("ours")
-    difference = float(np.abs(index.q_values(state, positions) - turn_every_chunk(index, state, positions)).max())
-    times = [Row(f"one step, {where}", 1000 * ours, "ms", against, ours / theirs) for against, theirs in seconds.items()]
-    return [*times, Row(f"largest difference of a Q, {where}", difference, "Q at vectors of length 1", "turning every chunk")]
+    difference = float(
+        np.abs(index.q_values(state, positions) - turn_every_chunk(index, state, positions)).max()
+    )
+    times = [
+        Row(f"one step, {where}", 1000 * ours, "ms", against, ours / theirs)
+        for against, theirs in seconds.items()
+    ]
+    return [
+        *times,
+        Row(
+            f"largest difference of a Q, {where}",
+            difference,
+            "Q at vectors of length 1",
+            "turning every chunk",
+        ),
+    ]
 
 
 @torch.inference_mode()
 def turn_every_chunk(index: ChunkIndex, state: np.ndarray, positions: np.ndarray) -> np.ndarray:
-    """(N,) float32: each chunk as complex numbers, turned by its own position, then multiplied with the state."""
+    """(N,) float32: each chunk as complex numbers, turned by its own position, then multiplied with the
+    state.
+    """
     device = index.vectors.device
     angles_per_unit = torch.from_numpy(frequencies(index.dim, index.halves, index.theta)).to(device)
     rho = torch.from_numpy(on_grid(positions, index.resolution)).to(device)
     query = torch.from_numpy(state).to(device)
     out = torch.empty(len(index), device=device)
     for lo in range(0, len(index), _BLOCK):
-        pairs = torch.view_as_complex(index.vectors[lo : lo + _BLOCK].reshape(-1, index.halves, index.dim // index.halves // 2, 2))
+        pairs = torch.view_as_complex(
+            index.vectors[lo : lo + _BLOCK].reshape(-1, index.halves, index.dim // index.halves // 2, 2)
+        )
         angles = torch.outer(rho[lo : lo + _BLOCK], angles_per_unit).to(torch.float32)
         turned = torch.view_as_real(pairs * torch.polar(torch.ones_like(angles), angles)[:, None, :])
         out[lo : lo + _BLOCK] = turned.reshape(len(pairs), -1) @ query

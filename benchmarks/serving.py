@@ -1,4 +1,6 @@
-"""The app in a process of its own for measurements: on a free port, with a home folder that is gone afterwards."""
+"""The app in a process of its own for measurements: on a free port, with a home folder that is gone
+afterwards.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +30,9 @@ class Served:
 
 @contextmanager
 def served_app(*flags: str) -> Iterator[Served]:
-    """`python app.py FLAGS` until the block ends. Raises RuntimeError with what it printed when it does not answer."""
+    """`python app.py FLAGS` until the block ends. Raises RuntimeError with what it printed when it does not
+    answer.
+    """
     with tempfile.TemporaryDirectory() as home, socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
@@ -36,7 +40,9 @@ def served_app(*flags: str) -> Iterator[Served]:
         output = Path(home, "app.out")
         with output.open("wb") as file:
             command = [sys.executable, "app.py", "--port", str(port), *flags]
-            process = subprocess.Popen(command, cwd=ROOT, env={**os.environ, "QRAG_HOME": home}, stdout=file, stderr=file)
+            process = subprocess.Popen(
+                command, cwd=ROOT, env={**os.environ, "QRAG_HOME": home}, stdout=file, stderr=file
+            )
         try:
             url = f"http://127.0.0.1:{port}"
             _wait_for(url, process, output)

@@ -1,8 +1,9 @@
 """How well "a passage bears out a statement" is told from "it doesn't", by words, by meaning and by reading.
 
-Statements are held-out training questions of SQuAD and Natural Questions put together with their answer. They are borne out by the supporting
-passage. Against that stand the same statement beside a passage that distracts, and the statement with another thing of the passage in place of
-the answer. The measure is the area under the ROC curve: 0.5 is guessing, 1 is never wrong.
+Statements are held-out training questions of SQuAD and Natural Questions put together with their answer. They
+are borne out by the supporting passage. Against that stand the same statement beside a passage that
+distracts, and the statement with another thing of the passage in place of the answer. The measure is the area
+under the ROC curve: 0.5 is guessing, 1 is never wrong.
 """
 
 from __future__ import annotations
@@ -25,18 +26,38 @@ SINGLE_HOP = ("squad", "nq")
 
 
 def rows() -> list[Row]:
-    """A row per way of telling and kind of wrong pair; and the agreement that best parts right from distracting."""
+    """A row per way of telling and kind of wrong pair; and the agreement that best parts right from
+    distracting.
+    """
     reader = load_reader()
     right, apart, swapped = _pairs(ReadingCourse(DATA, reader.tokenizer))
     out = []
-    for name, score in (("words (agreement)", _by_words), ("base encoder's cosine", _by_meaning), ("reader's yes", lambda pairs: _by_reading(reader, pairs))):
+    for name, score in (
+        ("words (agreement)", _by_words),
+        ("base encoder's cosine", _by_meaning),
+        ("reader's yes", lambda pairs: _by_reading(reader, pairs)),
+    ):
         good = score(right)
         for kind, pairs in (("another passage", apart), ("another answer", swapped)):
-            out.append(Row(f"{name}: against {kind}", _auc(good, score(pairs)), f"AUC of {len(right)} and {len(pairs)}"))
+            out.append(
+                Row(
+                    f"{name}: against {kind}",
+                    _auc(good, score(pairs)),
+                    f"AUC of {len(right)} and {len(pairs)}",
+                )
+            )
     good, bad = _by_words(right), _by_words(apart)
     borders = np.linspace(0.05, 1.0, 20)
     best = max(borders, key=lambda border: float((good >= border).mean() + (bad < border).mean()))
-    out.append(Row("words: border that parts best", float(best), "agreement", "share told rightly", float(((good >= best).mean() + (bad < best).mean()) / 2)))
+    out.append(
+        Row(
+            "words: border that parts best",
+            float(best),
+            "agreement",
+            "share told rightly",
+            float(((good >= best).mean() + (bad < best).mean()) / 2),
+        )
+    )
     return out
 
 

@@ -1,8 +1,10 @@
-"""`python -m benchmarks.tables`: runs the `study` commands of the documents with results and puts what they print, and the figures they draw, in their places.
-So it does with commands that print what a benchmark measured before (`benchmarks NAME --rows FILE`).
+"""`python -m benchmarks.tables`: runs the `study` commands of the documents with results and puts what they
+print, and the figures they draw, in their places. So it does with commands that print what a benchmark
+measured before (`benchmarks NAME --rows FILE`).
 
-A command stands in the document as it would be typed; what it prints follows between two comments. From what each table was made stands in
-`results/made.json` as a hash, so that a test makes those anew of which that is not true any more.
+A command stands in the document as it would be typed; what it prints follows between two comments. From what
+each table was made stands in `results/made.json` as a hash, so that a test makes those anew of which that is
+not true any more.
 """
 
 from __future__ import annotations
@@ -25,7 +27,11 @@ ROOT = Path(__file__).resolve().parents[1]
 DOCUMENTS = tuple(ROOT / "docs" / name for name in ("results.md", "answers.md", "sparc.md", "resrag.md"))
 MADE = ROOT / "results" / "made.json"
 """Hash of each command, see `fingerprint`; written by `python -m benchmarks.tables`."""
-_STARTS = (*(ROOT / "core" / "studies").glob("*.py"), *(ROOT / "core").glob("*/rows.py"), ROOT / "core" / "svg.py")
+_STARTS = (
+    *(ROOT / "core" / "studies").glob("*.py"),
+    *(ROOT / "core").glob("*/rows.py"),
+    ROOT / "core" / "svg.py",
+)
 _ALONE = (
     ROOT / "core" / "studies" / "registry.py",
     ROOT / "core" / "cli" / "study.py",
@@ -45,7 +51,9 @@ def commands(document: str) -> list[tuple[list[str], str]]:
 
 
 def printed(arguments: list[str]) -> str:
-    """What a command prints, its paths being relative to the repository. Raises RuntimeError when it fails."""
+    """What a command prints, its paths being relative to the repository. Raises RuntimeError
+    when it fails.
+    """
     absolute = [str(ROOT / argument) if "/" in argument else argument for argument in arguments]
     with redirect_stdout(io.StringIO()) as out:
         status = benchmarks(absolute[1:]) if absolute[0] == "benchmarks" else core(absolute)
@@ -55,9 +63,16 @@ def printed(arguments: list[str]) -> str:
 
 
 def fingerprint(arguments: list[str], stated: str) -> str:
-    """Hash over a command, the code that makes its table, the rows, and the table and figure as they stand in docs/."""
+    """Hash over a command, the code that makes its table, the rows, and the table and figure as they stand in
+    docs/.
+    """
     named = [ROOT / argument for argument in arguments if "/" in argument]
-    files = [file for path in named for file in (sorted(path.rglob("*")) if path.is_dir() else [path]) if file.is_file()]
+    files = [
+        file
+        for path in named
+        for file in (sorted(path.rglob("*")) if path.is_dir() else [path])
+        if file.is_file()
+    ]
     told = [" ".join(arguments), stated, code_hash(), *map(_file_hash, files)]
     return hashlib.sha256(json.dumps(told).encode()).hexdigest()
 
@@ -72,7 +87,9 @@ def code_hash() -> str:
         if path not in files:
             files.add(path)
             waiting.extend(_imported(path))
-    return hashlib.sha256("".join(f"{path.relative_to(ROOT)} {_file_hash(path)}\n" for path in sorted(files)).encode()).hexdigest()
+    return hashlib.sha256(
+        "".join(f"{path.relative_to(ROOT)} {_file_hash(path)}\n" for path in sorted(files)).encode()
+    ).hexdigest()
 
 
 def _imported(path: Path) -> Iterator[Path]:
@@ -81,7 +98,9 @@ def _imported(path: Path) -> Iterator[Path]:
         if isinstance(node, ast.ImportFrom) and node.module:
             for name in (node.module, *(f"{node.module}.{alias.name}" for alias in node.names)):
                 module = ROOT.joinpath(*name.split("."))
-                yield from (file for file in (module.with_suffix(".py"), module / "__init__.py") if file.is_file())
+                yield from (
+                    file for file in (module.with_suffix(".py"), module / "__init__.py") if file.is_file()
+                )
 
 
 def _file_hash(path: Path) -> str:

@@ -1,7 +1,9 @@
-"""BM25 of a corpus: the weight of every word in every chunk, and scores of all chunks for the words of a query.
+"""BM25 of a corpus: the weight of every word in every chunk, and scores of all chunks for the words of a
+query.
 
-Lucene's variant by bm25s, English stop words dropped. Texts are read once, however many methods and encoders search them.
-Scores are inner products of the query's words and a chunk's weights, so they are exact for all chunks.
+Lucene's variant by bm25s, English stop words dropped. Texts are read once, however many methods and encoders
+search them. Scores are inner products of the query's words and a chunk's weights, so they are exact for all
+chunks.
 """
 
 from __future__ import annotations
@@ -51,7 +53,9 @@ class WordIndex:
         return scores
 
     def shares(self, words: Iterable[str]) -> np.ndarray:
-        """(N,) float32 between 0 and 1: the scores, divided by the largest of them; 0 where no text holds any of the words."""
+        """(N,) float32 between 0 and 1: the scores, divided by the largest of them; 0 where no text holds any
+        of the words.
+        """
         scores = self.scores(words)
         largest = scores.max(initial=0.0)
         shares: np.ndarray = scores / largest if largest > 0 else scores
@@ -71,7 +75,9 @@ _building = threading.Lock()
 
 
 def word_index(owner: object, texts: Callable[[], Sequence[str]]) -> WordIndex:
-    """The index of the texts that belong to `owner`, built when it is first asked for and kept as long as the owner."""
+    """The index of the texts that belong to `owner`, built when it is first asked for and kept as long as the
+    owner.
+    """
     with _building:  # branches search side by side
         if owner not in _indexes:
             _indexes[owner] = WordIndex(texts())

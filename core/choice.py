@@ -1,9 +1,11 @@
-"""Which agent or method a document gets where nobody chose one: the one rule, for the app, the command line and evaluations alike.
+"""Which agent or method a document gets where nobody chose one: the one rule, for the app, the command line
+and evaluations alike.
 
-Decides what a story is: a text in which fact-like sentences ("Felix went to the barn.") recur in the same words, whatever stands between them. Measured
-(docs/training.md): such sentences are 45 % to 97 % of the fact-like ones of generated stories of any length, and none, in one case 2 of 27, of those of 113
-novels, histories, manuals and meetings. A few facts hidden in a novel are not seen.
-Knows nothing of weights and vectors.
+Decides what a story is: a text in which fact-like sentences ("Felix went to the barn.") recur in the same
+words, whatever stands between them. Measured (docs/training.md): such sentences are 45 % to 97 % of the
+fact-like ones of generated stories of any length, and none, in one case 2 of 27, of those of 113 novels,
+histories, manuals and meetings. A few facts hidden in a novel are not seen. Knows nothing of weights and
+vectors.
 """
 
 from __future__ import annotations
@@ -28,8 +30,9 @@ _SUBJECT = re.compile(r"(?:(?<=[.!?]\s)|(?<=\n)|\A)([A-Z][a-z]+)((?: [a-z]+){1,4
 _LOOK_BACK = 80
 """Characters before the object that subject and verb fit into."""
 _NO_NAMES = (
-    " he she it they we you i the a an this that these those there here then but and so or in on at by for from with as if when while "
-    "what who how why no not yes oh well my his her their our your all some each both one two "
+    " he she it they we you i the a an this that these those there here then but and so or in on at by for"
+    " from with as if when while what who how why no not yes oh well my his her their our your all some each"
+    " both one two "
 )
 
 
@@ -44,7 +47,9 @@ class Choice:
 
 
 def choose(document: Document, specs: Mapping[str, CheckpointSpec]) -> Choice:
-    """The first of the checkpoints, by name, that suits stories where the document is one, else the first that suits its kind, else the first of all."""
+    """The first of the checkpoints, by name, that suits stories where the document is one, else the first
+    that suits its kind, else the first of all.
+    """
     wanted = ("story", document.kind) if is_story(document) else (document.kind,)
     suited = (name for kind in wanted for name, spec in specs.items() if kind in spec.suits)
     name = next(suited, next(iter(specs)))
@@ -52,7 +57,9 @@ def choose(document: Document, specs: Mapping[str, CheckpointSpec]) -> Choice:
 
 
 def method_of(spec: CheckpointSpec) -> str:
-    """The method that searches a checkpoint best: an agent that learned something or counts words, else cosine and words."""
+    """The method that searches a checkpoint best: an agent that learned something or counts words, else
+    cosine and words.
+    """
     return "qrag" if spec.trained or spec.word_weight else "hybrid"
 
 
@@ -67,7 +74,9 @@ def is_story(document: Document) -> bool:
 
 
 def _facts(text: str) -> Iterator[tuple[str, str, str]]:
-    """(name, verb with its preposition, object) of each sentence that is nothing else: "Felix", "went to", "barn"."""
+    """(name, verb with its preposition, object) of each sentence that is nothing else: "Felix", "went to",
+    "barn".
+    """
     for match in _OBJECT.finditer(text):
         first = max(0, match.start() - _LOOK_BACK)
         before = _SUBJECT.search(text, first, match.start())

@@ -1,8 +1,9 @@
-"""One question through several methods at equal size of evidence: the loop, and what the answers have in common.
+"""One question through several methods at equal size of evidence: the loop, and what the answers have in
+common.
 
-Decides whose stop threshold counts (it is in units of an agent's Q, so it is that agent's alone), that building an index is no part of a
-method's time, and that a method which can't answer doesn't keep the others from it. Chunk ids of all methods are those of one workspace.
-Knows nothing of logs and pages.
+Decides whose stop threshold counts (it is in units of an agent's Q, so it is that agent's alone), that
+building an index is no part of a method's time, and that a method which can't answer doesn't keep the others
+from it. Chunk ids of all methods are those of one workspace. Knows nothing of logs and pages.
 """
 
 from __future__ import annotations
@@ -39,7 +40,9 @@ class Contestant:
     """Whose vectors it searches."""
     config: EpisodeConfig
     follows: bool = False
-    """It takes as many chunks as the first method of the comparison has as evidence, one at least; `config` only bounds them."""
+    """It takes as many chunks as the first method of the comparison has as evidence, one at least; `config`
+    only bounds them.
+    """
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,22 +68,38 @@ def contestant(method: str, agent: DualEncoder, plain: DualEncoder, config: Epis
     The stop threshold of `config` reaches only what searches the agent's own vectors.
     """
     retriever, encoder = build_retriever(method, agent, plain)
-    return Contestant(method, retriever, encoder, config if encoder is agent else config.with_(stop_threshold=None, review_threshold=None))
+    return Contestant(
+        method,
+        retriever,
+        encoder,
+        config if encoder is agent else config.with_(stop_threshold=None, review_threshold=None),
+    )
 
 
-def compare(query: str, contestants: Iterable[Contestant], corpus_of: CorpusOf, on_event: OnEvent = lambda *_: None) -> Iterator[Column]:
-    """A column a contestant, each as soon as it is there; `on_event` hears every event, and may raise to end it all."""
+def compare(
+    query: str, contestants: Iterable[Contestant], corpus_of: CorpusOf, on_event: OnEvent = lambda *_: None
+) -> Iterator[Column]:
+    """A column a contestant, each as soon as it is there; `on_event` hears every event, and may raise to end
+    it all.
+    """
     size: int | None = None
     for one in contestants:
-        config = one.config if size is None or not one.follows else one.config.with_(step_budget=max(1, min(size, one.config.step_budget)))
+        config = (
+            one.config
+            if size is None or not one.follows
+            else one.config.with_(step_budget=max(1, min(size, one.config.step_budget)))
+        )
         spent = _Stopwatch()
         try:
-            trace = fold(_heard(spent.timed(one.retriever.retrieve(query, corpus_of(one), config)), one, on_event))
+            trace = fold(
+                _heard(spent.timed(one.retriever.retrieve(query, corpus_of(one), config)), one, on_event)
+            )
         except (BadRequest, BadCheckpoint) as error:
             yield Column(one.name, None, error=error)
             continue
         size = len(trace.evidence) if size is None else size
-        # A method of one look tells its time without its index, but with a chunk only; a beam has paths that are in no event.
+        # A method of one look tells its time without its index, but with a chunk only; a beam has paths that
+        # are in no event.
         told = 0.0 if config.beam_width > 1 else trace.milliseconds
         yield Column(one.name, trace, told or spent.milliseconds)
 
@@ -108,11 +127,13 @@ def _heard(events: Iterable[Event], one: Contestant, on_event: OnEvent) -> Itera
 
 
 Chosen = Mapping[str, Sequence[int]]
-"""Chunk ids in order of choice, without those taken back, by name of the method; only methods that answered."""
+"""Chunk ids in order of choice, without those taken back, by name of the method; only methods that answered.
+"""
 
 
 def found_by(chosen: Chosen) -> dict[int, tuple[str, ...]]:
-    """Who found each chunk, in the order in which the chunks come up when all methods take their steps together.
+    """Who found each chunk, in the order in which the chunks come up when all methods take their steps
+    together.
 
     >>> found_by({"a": [3, 1], "b": [1]})
     {3: ('a',), 1: ('a', 'b')}
@@ -124,7 +145,9 @@ def found_by(chosen: Chosen) -> dict[int, tuple[str, ...]]:
 
 @dataclass(frozen=True)
 class Sets:
-    """Every chunk that was found is in one of these. With a single method, all of its chunks are in `by_one`."""
+    """Every chunk that was found is in one of these. With a single method, all of its chunks
+    are in `by_one`.
+    """
 
     by_all: tuple[int, ...]
     by_some: tuple[int, ...]
@@ -153,9 +176,11 @@ def overlap(a: Sequence[int], b: Sequence[int]) -> float | None:
 
 
 def first_look_rank(trace: Trace, chunk_id: int) -> int | None:
-    """Place of a chunk among all when the method had seen the question only, 1 is best, equals in document order.
+    """Place of a chunk among all when the method had seen the question only, 1 is best, equals in document
+    order.
 
-    None where the method looked at nothing, and for a chunk that BM25 can't find because it shares no word with the question.
+    None where the method looked at nothing, and for a chunk that BM25 can't find because it shares no word
+    with the question.
     """
     seen = trace.scores_at(1)
     if seen is None:
@@ -168,7 +193,9 @@ def first_look_rank(trace: Trace, chunk_id: int) -> int | None:
 
 
 def looks(trace: Trace) -> list[tuple[np.ndarray, tuple[int, ...]]]:
-    """(scores of all chunks (N,), chunks that were chosen by them) for every time the method really looked: once, or before each choice."""
+    """(scores of all chunks (N,), chunks that were chosen by them) for every time the method really looked:
+    once, or before each choice.
+    """
     seen: list[tuple[np.ndarray, tuple[int, ...]]] = []
     last = None
     events: list[StepTaken | Stopped] = [*trace.steps, *([trace.stopped] if trace.stopped else [])]
@@ -195,17 +222,26 @@ def columns_json(columns: Iterable[Column], workspace: Workspace) -> dict[str, A
     return methods
 
 
-def comparison_json(query: str, columns: Sequence[Column], workspace: Workspace, support: Sequence[int] = ()) -> dict[str, Any]:
-    """All of a comparison as plain JSON values: `methods` as in `compare --json`, then who found what, and the support where it is known."""
+def comparison_json(
+    query: str, columns: Sequence[Column], workspace: Workspace, support: Sequence[int] = ()
+) -> dict[str, Any]:
+    """All of a comparison as plain JSON values: `methods` as in `compare --json`, then who found what, and
+    the support where it is known.
+    """
     answered = {column.name: column.trace for column in columns if column.trace is not None}
     chosen = {name: trace.kept for name, trace in answered.items()}
     kinds = sets(chosen)
     values: dict[str, Any] = {
         "query": query,
-        "documents": [{"title": document.title, "sha256": document.sha256} for document in workspace.documents],
+        "documents": [
+            {"title": document.title, "sha256": document.sha256} for document in workspace.documents
+        ],
         "methods": columns_json((column for column in columns if column.error is None), workspace),
         "refused": {column.name: str(column.error) for column in columns if column.error is not None},
-        "chunks": [{"chunk_id": chunk_id, "found_by": list(names), "text": workspace[chunk_id].text} for chunk_id, names in found_by(chosen).items()],
+        "chunks": [
+            {"chunk_id": chunk_id, "found_by": list(names), "text": workspace[chunk_id].text}
+            for chunk_id, names in found_by(chosen).items()
+        ],
         "sets": {"by_all": list(kinds.by_all), "by_some": list(kinds.by_some), "by_one": list(kinds.by_one)},
         "overlap": {a: {b: overlap(chosen[a], chosen[b]) for b in chosen if b != a} for a in chosen},
     }
@@ -224,8 +260,11 @@ def comparison_json(query: str, columns: Sequence[Column], workspace: Workspace,
 CSV_HEAD = ("query", "method", "step", "chunk_id", "score", "n_tokens", "found_by", "support", "text")
 
 
-def comparison_csv(query: str, columns: Sequence[Column], workspace: Workspace, support: Sequence[int] = ()) -> str:
-    """A line a chosen chunk, methods one after the other; one that a method took back was not found by it. `support` is empty where it is not known.
+def comparison_csv(
+    query: str, columns: Sequence[Column], workspace: Workspace, support: Sequence[int] = ()
+) -> str:
+    """A line a chosen chunk, methods one after the other; one that a method took back was not found by it.
+    `support` is empty where it is not known.
 
     A text that a spreadsheet would take for a formula gets an apostrophe before it.
     """
@@ -238,7 +277,14 @@ def comparison_csv(query: str, columns: Sequence[Column], workspace: Workspace, 
         for step in trace.steps:
             chunk = workspace[step.chunk_id]
             known = int(step.chunk_id in support) if support else ""
-            numbers = (step.step, step.chunk_id, step.q_value, chunk.n_tokens, len(finders.get(step.chunk_id, ())), known)
+            numbers = (
+                step.step,
+                step.chunk_id,
+                step.q_value,
+                chunk.n_tokens,
+                len(finders.get(step.chunk_id, ())),
+                known,
+            )
             writer.writerow((_inert(query), _inert(name), *numbers, _inert(chunk.text)))
     return out.getvalue()
 

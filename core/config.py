@@ -1,4 +1,5 @@
-"""The configuration objects that feed sliders, flags and log rows alike: frozen, JSON-serialisable, checked at the door.
+"""The configuration objects that feed sliders, flags and log rows alike: frozen, JSON-serialisable, checked
+at the door.
 
 Decides defaults only where a checkpoint says nothing. Knows nothing of how the values are used.
 """
@@ -41,11 +42,21 @@ MAX_TEMPERATURE = 1_000_000.0
 
 @cache
 def setting_help(config: type) -> dict[str, str]:
-    """What a config's class says under each of its settings, by the setting's name: the help of flags and forms."""
-    (body,) = (node.body for node in ast.parse(dedent(inspect.getsource(config))).body if isinstance(node, ast.ClassDef))
+    """What a config's class says under each of its settings, by the setting's name: the help of flags and
+    forms.
+    """
+    (body,) = (
+        node.body
+        for node in ast.parse(dedent(inspect.getsource(config))).body
+        if isinstance(node, ast.ClassDef)
+    )
     told = {}
     for setting, said in pairwise(body):
-        is_text = isinstance(said, ast.Expr) and isinstance(said.value, ast.Constant) and isinstance(said.value.value, str)
+        is_text = (
+            isinstance(said, ast.Expr)
+            and isinstance(said.value, ast.Constant)
+            and isinstance(said.value.value, str)
+        )
         if isinstance(setting, ast.AnnAssign) and isinstance(setting.target, ast.Name) and is_text:
             told[setting.target.id] = " ".join(str(ast.literal_eval(said.value)).split())  # type: ignore[attr-defined]
     return told
@@ -74,29 +85,41 @@ class ChunkConfig:
     max_tokens: int = 64
     """Most tokens of a chunk, counted by the encoder's tokenizer without special tokens."""
     one_sentence: bool = False
-    """`sentences` only: every sentence is a chunk of its own, nothing is packed; the maximum still cuts long ones."""
+    """`sentences` only: every sentence is a chunk of its own, nothing is packed; the maximum still cuts long
+    ones.
+    """
 
     def __post_init__(self) -> None:
         if self.chunker not in CHUNKERS:
             raise BadRequest(f"chunker={self.chunker!r} is unknown; choose one of {', '.join(CHUNKERS)}")
         if self.one_sentence and self.chunker != "sentences":
-            raise BadRequest(f"chunker={self.chunker!r} can't give each sentence a chunk of its own; choose sentences")
+            raise BadRequest(
+                f"chunker={self.chunker!r} can't give each sentence a chunk of its own; choose sentences"
+            )
         if self.max_tokens < 8:
-            raise BadRequest(f"max tokens {self.max_tokens} is below 8, too short for a sentence; choose 8 or more")
+            raise BadRequest(
+                f"max tokens {self.max_tokens} is below 8, too short for a sentence; choose 8 or more"
+            )
 
 
 @dataclass(frozen=True, kw_only=True)
 class EpisodeConfig:
-    """Everything that decides how one run goes, given checkpoint and documents. Temperature and threshold are in units of Q."""
+    """Everything that decides how one run goes, given checkpoint and documents. Temperature and threshold are
+    in units of Q.
+    """
 
     step_budget: int = 4
     """Most chunks one episode may select."""
     temperature: float = 0.0
     """Boltzmann temperature (Q-RAG eq. 3); 0 means greedy."""
     stop_threshold: float | None = None
-    """Stop before acting when the largest available Q is below this (Q-RAG appendix B); None never stops early."""
+    """Stop before acting when the largest available Q is below this (Q-RAG appendix B); None never stops
+    early.
+    """
     review_threshold: float | None = None
-    """Having stopped, take back chunks whose Q beside the others is below this; None keeps all that was chosen."""
+    """Having stopped, take back chunks whose Q beside the others is below this; None keeps all that was
+    chosen.
+    """
     seed: int = 0
     """Seed of the sampling at temperature > 0."""
     beam_width: int = 1
@@ -116,9 +139,14 @@ class EpisodeConfig:
         if not 0 <= self.temperature <= MAX_TEMPERATURE:
             raise BadRequest(f"temperature {self.temperature} must be between 0 and {MAX_TEMPERATURE:,.0f}")
         if self.stop_threshold is not None and not math.isfinite(self.stop_threshold):
-            raise BadRequest(f"stop threshold {self.stop_threshold} must be a finite number, or none to never stop early")
+            raise BadRequest(
+                f"stop threshold {self.stop_threshold} must be a finite number, or none to never stop early"
+            )
         if self.review_threshold is not None and not math.isfinite(self.review_threshold):
-            raise BadRequest(f"review threshold {self.review_threshold} must be a finite number, or none to keep all that was chosen")
+            raise BadRequest(
+                f"review threshold {self.review_threshold} must be a finite number, or none to keep all that"
+                " was chosen"
+            )
         if not 1 <= self.beam_width <= MAX_BEAM_WIDTH:
             raise BadRequest(f"beam width {self.beam_width} must be between 1 and {MAX_BEAM_WIDTH}")
         if self.top_k_actions is not None and self.top_k_actions < 1:
@@ -126,32 +154,53 @@ class EpisodeConfig:
         if not 0 <= self.seed <= MAX_SEED:
             raise BadRequest(f"seed {self.seed} must be between 0 and {MAX_SEED}")
         if self.beam_width > 1 and (self.temperature > 0 or self.forced):
-            raise BadRequest("a beam above 1 plans greedily: set temperature to 0 and force no chunks, or set the beam to 1")
+            raise BadRequest(
+                "a beam above 1 plans greedily: set temperature to 0 and force no chunks, or set the beam"
+                " to 1"
+            )
 
     def check_against(self, n_chunks: int) -> None:
         """Raises BadRequest when the run can't be made over `n_chunks` chunks."""
         if n_chunks == 0:
             raise BadRequest("there are no chunks to search; open a document that has text")
         if self.step_budget > n_chunks:
-            raise BadRequest(f"step budget {self.step_budget} is above {n_chunks}, the number of chunks; lower the budget or open a longer document")
+            raise BadRequest(
+                f"step budget {self.step_budget} is above {n_chunks}, the number of chunks; lower the budget"
+                " or open a longer document"
+            )
         named = [*self.forbidden, *(chunk_id for _, chunk_id in self.forced)]
         if len(named) > MAX_NAMED:
-            raise BadRequest(f"{len(named):,} chunks are forced or forbidden, more than {MAX_NAMED:,}; name fewer, or open a document without them")
+            raise BadRequest(
+                f"{len(named):,} chunks are forced or forbidden, more than {MAX_NAMED:,}; name fewer, or open"
+                " a document without them"
+            )
         outside = [chunk_id for chunk_id in named if not 0 <= chunk_id < n_chunks]
         if outside:
-            raise BadRequest(f"chunk {outside[0]} does not exist; forced and forbidden chunks must be between 0 and {n_chunks - 1}")
+            raise BadRequest(
+                f"chunk {outside[0]} does not exist; forced and forbidden chunks must be between 0 and"
+                f" {n_chunks - 1}"
+            )
         both = set(self.forbidden) & {chunk_id for _, chunk_id in self.forced}
         if both:
             raise BadRequest(f"chunk {min(both)} is both forced and forbidden; take one of the two back")
 
     def to_json(self) -> dict[str, Any]:
         """A dictionary of plain JSON values."""
-        return asdict(self) | {"forced": [list(pair) for pair in self.forced], "forbidden": list(self.forbidden)}
+        return asdict(self) | {
+            "forced": [list(pair) for pair in self.forced],
+            "forbidden": list(self.forbidden),
+        }
 
     @classmethod
     def from_json(cls, values: dict[str, Any]) -> EpisodeConfig:
         """Inverse of `to_json`."""
-        return cls(**{**values, "forced": tuple((int(s), int(c)) for s, c in values.get("forced", ())), "forbidden": tuple(values.get("forbidden", ()))})
+        return cls(
+            **{
+                **values,
+                "forced": tuple((int(s), int(c)) for s, c in values.get("forced", ())),
+                "forbidden": tuple(values.get("forbidden", ())),
+            }
+        )
 
     def with_(self, **changes: Any) -> EpisodeConfig:
         """A checked copy with some fields changed."""
@@ -164,9 +213,14 @@ def check_query(query: str) -> str:
     if not query:
         raise BadRequest("the question is empty; type one")
     if len(query) > MAX_QUERY_CHARACTERS:
-        raise BadRequest(f"the question has {len(query):,} characters, more than {MAX_QUERY_CHARACTERS:,}; ask in fewer words and open the rest as a document")
+        raise BadRequest(
+            f"the question has {len(query):,} characters, more than {MAX_QUERY_CHARACTERS:,}; ask in fewer"
+            " words and open the rest as a document"
+        )
     try:
         query.encode()
     except UnicodeEncodeError as error:
-        raise BadRequest(f"the question holds half a character at position {error.start + 1}; type it again as plain text") from error
+        raise BadRequest(
+            f"the question holds half a character at position {error.start + 1}; type it again as plain text"
+        ) from error
     return query

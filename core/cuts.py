@@ -1,7 +1,8 @@
 """One question and one agent over the same documents, cut in several ways.
 
-Chunk ids of two cuts have nothing in common, so what was found is compared as text, by its characters. Each cut is opened through the caches like any
-document, one after the other; what one embedded the next time finds. Decides which cuts are tried. Knows nothing of logs and pages.
+Chunk ids of two cuts have nothing in common, so what was found is compared as text, by its characters. Each
+cut is opened through the caches like any document, one after the other; what one embedded the next time
+finds. Decides which cuts are tried. Knows nothing of logs and pages.
 """
 
 from __future__ import annotations
@@ -48,21 +49,34 @@ def across_cuts(
     on_event: OnEvent = lambda *_: None,
     part: str = "",
 ) -> Iterator[Cut]:
-    """Every chunker with every size, each as soon as it is there. Both callbacks may raise `Cancelled`; `on_progress` hears the cut's name first.
+    """Every chunker with every size, each as soon as it is there. Both callbacks may raise `Cancelled`;
+    `on_progress` hears the cut's name first.
 
     `part`: of the caches, see `core.opening`.
 
     A cut with fewer chunks than steps comes with the error in its column.
     """
-    ways = {f"{chunker}, {size} tokens": (chunker, size) for chunker in CHUNKERS for size in sizes_for(encoder.spec)}
+    ways = {
+        f"{chunker}, {size} tokens": (chunker, size)
+        for chunker in CHUNKERS
+        for size in sizes_for(encoder.spec)
+    }
     opened: dict[str, Opened] = {}
 
     def corpus_of(one: Contestant) -> Corpus:
         chunk_config = encoder.spec.chunk_config(*ways[one.name])
-        opened[one.name] = open_corpus(documents, encoder, [chunk_config] * len(documents), lambda progress: on_progress(one.name, progress), part)
+        opened[one.name] = open_corpus(
+            documents,
+            encoder,
+            [chunk_config] * len(documents),
+            lambda progress: on_progress(one.name, progress),
+            part,
+        )
         return opened[one.name].corpus
 
-    for column in compare(query, (Contestant(name, retriever, encoder, config) for name in ways), corpus_of, on_event):
+    for column in compare(
+        query, (Contestant(name, retriever, encoder, config) for name in ways), corpus_of, on_event
+    ):
         yield Cut(column.name, column, opened.pop(column.name, None))
 
 
@@ -75,25 +89,45 @@ def check_size(n_tokens: int) -> None:
     """Raises BadRequest when documents are too long to be cut and embedded once for each size."""
     if n_tokens > MAX_TOKENS:
         n_cuts = len(CHUNKERS) * len(SIZES)
-        raise BadRequest(f"the documents have {n_tokens:,} tokens, more than {MAX_TOKENS:,}: {n_cuts} cuts would be embedded; open a shorter document")
+        raise BadRequest(
+            f"the documents have {n_tokens:,} tokens, more than {MAX_TOKENS:,}: {n_cuts} cuts would be"
+            " embedded; open a shorter document"
+        )
 
 
 def spans_of(workspace: Workspace, chunk_ids: Sequence[int]) -> list[TextSpan]:
     """Where chunks stand."""
-    return [(chunk.document, chunk.start, chunk.end) for chunk in (workspace[chunk_id] for chunk_id in chunk_ids)]
+    return [
+        (chunk.document, chunk.start, chunk.end) for chunk in (workspace[chunk_id] for chunk_id in chunk_ids)
+    ]
 
 
 def chunks_of(workspace: Workspace, spans: Sequence[TextSpan]) -> tuple[int, ...]:
     """Ids of the chunks that hold a part of any span, ascending."""
-    return tuple(sorted({chunk_id for document, start, end in spans for chunk_id in workspace.overlapping(document, start, end)}))
+    return tuple(
+        sorted(
+            {
+                chunk_id
+                for document, start, end in spans
+                for chunk_id in workspace.overlapping(document, start, end)
+            }
+        )
+    )
 
 
 def share_found(workspace: Workspace, chosen: Sequence[int], spans: Sequence[TextSpan]) -> float | None:
-    """Share of the characters of `spans`, blanks not counted and none twice, that lie in chosen chunks; None where there are none."""
+    """Share of the characters of `spans`, blanks not counted and none twice, that lie in chosen chunks; None
+    where there are none.
+    """
     wanted = _characters(workspace, spans)
     return len(wanted & _characters(workspace, spans_of(workspace, chosen))) / len(wanted) if wanted else None
 
 
 def _characters(workspace: Workspace, spans: Sequence[TextSpan]) -> set[tuple[int, int]]:
     """(document, place) of every character of some spans that is not blank."""
-    return {(document, i) for document, start, end in spans for i in range(start, end) if not workspace.documents[document].text[i].isspace()}
+    return {
+        (document, i)
+        for document, start, end in spans
+        for i in range(start, end)
+        if not workspace.documents[document].text[i].isspace()
+    }

@@ -1,7 +1,9 @@
-"""Why a run failed a question whose support is known, and what would have helped: each remedy was tried here, none is guessed.
+"""Why a run failed a question whose support is known, and what would have helped: each remedy was tried here,
+none is guessed.
 
-Decides which remedies are tried: more steps, keeping what the review took back, taking a neighbour of a choice, and BM25.
-Knows nothing of pages. What another agent would find is for its caller to add, because that embeds the document.
+Decides which remedies are tried: more steps, keeping what the review took back, taking a neighbour of a
+choice, and BM25. Knows nothing of pages. What another agent would find is for its caller to add, because that
+embeds the document.
 """
 
 from __future__ import annotations
@@ -62,8 +64,14 @@ def diagnose(agent: Agent, corpus: Corpus, trace: Trace, gold: Sequence[int]) ->
     if trace.stopped is None or not lacking:
         return None
     trails = {trail.chunk_id: trail for trail in gold_trails(trace, lacking)}
-    ranks = {chunk_id: tuple(standing.rank for standing in trails[chunk_id].standings if standing is not None) for chunk_id in lacking}
-    nearest = min(lacking, key=lambda chunk_id: (chunk_id not in trace.taken_back, min(ranks[chunk_id], default=len(corpus))))
+    ranks = {
+        chunk_id: tuple(standing.rank for standing in trails[chunk_id].standings if standing is not None)
+        for chunk_id in lacking
+    }
+    nearest = min(
+        lacking,
+        key=lambda chunk_id: (chunk_id not in trace.taken_back, min(ranks[chunk_id], default=len(corpus))),
+    )
     taken_back_at = trace.chosen.index(nearest) + 1 if nearest in trace.taken_back else None
     n_found = len(gold) - len(lacking)
     beside = next((chunk_id for chunk_id in trace.chosen if _are_neighbours(corpus, chunk_id, nearest)), None)
@@ -72,13 +80,20 @@ def diagnose(agent: Agent, corpus: Corpus, trace: Trace, gold: Sequence[int]) ->
         if beside is not None:
             tried.append(Remedy("take", nearest, n_found + 1))
         tried += _by_words(corpus, trace, nearest, gold)
-    remedies = sorted((remedy for remedy in tried if remedy.n_found > n_found or remedy.way == "bm25"), key=lambda remedy: -remedy.n_found)
+    remedies = sorted(
+        (remedy for remedy in tried if remedy.n_found > n_found or remedy.way == "bm25"),
+        key=lambda remedy: -remedy.n_found,
+    )
     return Diagnosis(nearest, n_found, len(gold), taken_back_at, beside, ranks[nearest], tuple(remedies))
 
 
 def n_found_by(agent: Agent, corpus: Corpus, trace: Trace, gold: Sequence[int]) -> int:
-    """Support chunks that another agent would find with its own stop and review, in as many steps as its own budget."""
-    config = agent.spec.episode_config(step_budget=min(agent.spec.step_budget, len(corpus)), forbidden=trace.started.config.forbidden)
+    """Support chunks that another agent would find with its own stop and review, in as many steps as its own
+    budget.
+    """
+    config = agent.spec.episode_config(
+        step_budget=min(agent.spec.step_budget, len(corpus)), forbidden=trace.started.config.forbidden
+    )
     found = Trace(trace.started)
     for event in agent.run(trace.started.query, corpus, config):
         if event.event != "run_started":
@@ -92,7 +107,9 @@ def _kept(trace: Trace, gold: Sequence[int]) -> list[Remedy]:
 
 
 def _longer(agent: Agent, corpus: Corpus, trace: Trace, gold: Sequence[int]) -> list[Remedy]:
-    """The fewest steps in which the run, going on and stopping nowhere, holds the most support; an agent that planned is not gone on with."""
+    """The fewest steps in which the run, going on and stopping nowhere, holds the most support; an agent that
+    planned is not gone on with.
+    """
     config = trace.started.config
     most = min(MOST_STEPS, len(corpus) - len(config.forbidden))
     if config.beam_width > 1 or len(trace.steps) >= most:
@@ -120,4 +137,6 @@ def _by_words(corpus: Corpus, trace: Trace, chunk_id: int, gold: Sequence[int]) 
 
 
 def _are_neighbours(corpus: Corpus, chosen: int, missed: int) -> bool:
-    return abs(chosen - missed) == 1 and corpus.workspace.locate(chosen)[0] == corpus.workspace.locate(missed)[0]
+    return (
+        abs(chosen - missed) == 1 and corpus.workspace.locate(chosen)[0] == corpus.workspace.locate(missed)[0]
+    )

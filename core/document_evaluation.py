@@ -1,9 +1,11 @@
 """Questions about whole documents through several methods: a row a question and method.
 
-A document is read, cut and embedded once for all its questions and methods, and leaves memory before the next. All methods search the chunks of the
-checkpoint that the app would open the document under; `gold` retrieves nothing. Decides whose stop counts (an agent's alone) and that the evidence of
-every method is read by the reader that ships; that quotes of all documents are looked for before anything is embedded; and that a question with a
-quote that isn't there, or stands twice, is left out and told about. Knows nothing of files of rows and of printing.
+A document is read, cut and embedded once for all its questions and methods, and leaves memory before the
+next. All methods search the chunks of the checkpoint that the app would open the document under; `gold`
+retrieves nothing. Decides whose stop counts (an agent's alone) and that the evidence of every method is read
+by the reader that ships; that quotes of all documents are looked for before anything is embedded; and that a
+question with a quote that isn't there, or stands twice, is left out and told about. Knows nothing of files of
+rows and of printing.
 """
 
 from __future__ import annotations
@@ -38,7 +40,9 @@ AUTO = "auto"
 PLAIN = "base"
 """The untrained checkpoint that the methods without an agent search with."""
 GOLD = "gold"
-"""Not a method but its best: the fewest chunks that hold the quotes. What the reader makes of them has no fault of retrieval in it."""
+"""Not a method but its best: the fewest chunks that hold the quotes. What the reader makes of them has no
+fault of retrieval in it.
+"""
 METHOD_NAMES = (AUTO, *METHODS, GOLD)
 BATCH = 16
 """Questions whose runs, with the scores of all chunks, are in memory together."""
@@ -66,7 +70,9 @@ class Encoders:
     """The checkpoints that documents may be opened under, loaded when one is."""
 
     def __init__(self, checkpoint: str | None, device: str | None) -> None:
-        """`checkpoint`: name or folder of the one for every document; None: each document has its own. Raises BadCheckpoint."""
+        """`checkpoint`: name or folder of the one for every document; None: each document has its own. Raises
+        BadCheckpoint.
+        """
         self._device = device
         self._named = None if checkpoint is None else find_checkpoint(checkpoint)
         self._folders = {name: find_checkpoint(name) for name in shipped_checkpoints()}
@@ -114,8 +120,8 @@ def evaluate_documents(
 ) -> Iterator[Judged]:
     """A result a document, in the order in which questions name them. `on_progress` gets a document's name.
 
-    `on_fault` hears of each question that is left out since a quote of it does not stand exactly once, before anything is embedded. Raises BadRequest
-    and BadDocument for a document that isn't there or can't be read.
+    `on_fault` hears of each question that is left out since a quote of it does not stand exactly once, before
+    anything is embedded. Raises BadRequest and BadDocument for a document that isn't there or can't be read.
     """
     by_document: dict[str, list[DocumentQuestion]] = {}
     for question in questions:
@@ -131,13 +137,17 @@ def evaluate_documents(
                     on_fault(fault)
         for name, asked in by_document.items():
             if own := [question for question in asked if question.id in places]:
-                yield _Evaluation(folder.read(name, converter), setting, encoders, on_progress(name)).judged(own, places, reader)
+                yield _Evaluation(folder.read(name, converter), setting, encoders, on_progress(name)).judged(
+                    own, places, reader
+                )
 
 
 class _Evaluation:
     """One document under one choice."""
 
-    def __init__(self, document: Document, setting: DocumentSetting, encoders: Encoders, on_progress: Progress) -> None:
+    def __init__(
+        self, document: Document, setting: DocumentSetting, encoders: Encoders, on_progress: Progress
+    ) -> None:
         self.setting, self.encoders, self._on_progress = setting, encoders, on_progress
         self.choice, self.encoder = encoders.choice(document)
         self.workspace: Workspace = chunk_documents([document], self.encoder, on_progress=on_progress)
@@ -146,7 +156,12 @@ class _Evaluation:
         table = self.workspace.tables[0]
         self._start, self._end = table.start, table.end
 
-    def judged(self, questions: Sequence[DocumentQuestion], places: Mapping[str, tuple[TextPlace, ...]], reader: Reader) -> Judged:
+    def judged(
+        self,
+        questions: Sequence[DocumentQuestion],
+        places: Mapping[str, tuple[TextPlace, ...]],
+        reader: Reader,
+    ) -> Judged:
         spec = self.encoder.spec
         k = min(self.setting.k or spec.step_budget, len(self.workspace))
         config = spec.episode_config(step_budget=k, temperature=0.0)
@@ -155,7 +170,10 @@ class _Evaluation:
         ran = {name: self.choice.method if name == AUTO else name for name in self.setting.methods}
         retrieving = [name for name in dict.fromkeys(ran.values()) if name != GOLD]
         contestants = [contestant(name, self.encoder, self.encoders.plain, config) for name in retrieving]
-        relevant = {question.id: holding_chunks(self.workspace.tables[0], places[question.id]) for question in questions}
+        relevant = {
+            question.id: holding_chunks(self.workspace.tables[0], places[question.id])
+            for question in questions
+        }
         rows: list[DocumentRow] = []
         for first in range(0, len(questions), BATCH):
             part = questions[first : first + BATCH]
@@ -163,15 +181,32 @@ class _Evaluation:
             gold = self._gold_rows(part, places, relevant, reader) if GOLD in ran else []
             for i, question in enumerate(part):
                 found = places[question.id]
-                rows += [gold[i] if name == GOLD else self._row(question, found, name, method, k, *done[method][i]) for name, method in ran.items()]
+                rows += [
+                    gold[i] if name == GOLD else self._row(question, found, name, method, k, *done[method][i])
+                    for name, method in ran.items()
+                ]
         return Judged(tuple(rows), relevant, self.choice, tuple(self.notices))
 
-    def _run(self, one: Contestant, questions: Sequence[DocumentQuestion], reader: Reader) -> list[tuple[Trace, EvidenceAnswer]]:
+    def _run(
+        self, one: Contestant, questions: Sequence[DocumentQuestion], reader: Reader
+    ) -> list[tuple[Trace, EvidenceAnswer]]:
         corpus = self._corpus(one.encoder)
-        traces = retrieve_all(one.retriever, [Episode(question.question, corpus, one.config) for question in questions])
-        self.notices += [f"{question.id}: {notice}" for question, trace in zip(questions, traces, strict=True) if (notice := cut_short(trace))]
+        traces = retrieve_all(
+            one.retriever, [Episode(question.question, corpus, one.config) for question in questions]
+        )
+        self.notices += [
+            f"{question.id}: {notice}"
+            for question, trace in zip(questions, traces, strict=True)
+            if (notice := cut_short(trace))
+        ]
         evidence = [{chunk_id: corpus.text(chunk_id) for chunk_id in trace.kept} for trace in traces]
-        return list(zip(traces, answer_evidence(reader, [question.question for question in questions], evidence), strict=True))
+        return list(
+            zip(
+                traces,
+                answer_evidence(reader, [question.question for question in questions], evidence),
+                strict=True,
+            )
+        )
 
     def _corpus(self, encoder: DualEncoder) -> Corpus:
         if encoder.vector_fingerprint not in self._corpora:
@@ -181,7 +216,14 @@ class _Evaluation:
         return self._corpora[encoder.vector_fingerprint]
 
     def _row(
-        self, question: DocumentQuestion, places: Sequence[TextPlace], name: str, method: str, k: int, trace: Trace, answer: EvidenceAnswer
+        self,
+        question: DocumentQuestion,
+        places: Sequence[TextPlace],
+        name: str,
+        method: str,
+        k: int,
+        trace: Trace,
+        answer: EvidenceAnswer,
     ) -> DocumentRow:
         scores = {step.chunk_id: step.q_value for step in trace.steps}
         evidence = tuple((int(self._start[chunk_id]), int(self._end[chunk_id])) for chunk_id in trace.kept)
@@ -205,13 +247,29 @@ class _Evaluation:
         )
 
     def _gold_rows(
-        self, questions: Sequence[DocumentQuestion], places: Mapping[str, Sequence[TextPlace]], relevant: Mapping[str, tuple[int, ...]], reader: Reader
+        self,
+        questions: Sequence[DocumentQuestion],
+        places: Mapping[str, Sequence[TextPlace]],
+        relevant: Mapping[str, tuple[int, ...]],
+        reader: Reader,
     ) -> list[DocumentRow]:
-        evidence = [{chunk_id: self.workspace[chunk_id].text for chunk_id in relevant[question.id]} for question in questions]
+        evidence = [
+            {chunk_id: self.workspace[chunk_id].text for chunk_id in relevant[question.id]}
+            for question in questions
+        ]
         answers = answer_evidence(reader, [question.question for question in questions], evidence)
-        return [self._gold_row(question, places[question.id], relevant[question.id], answer) for question, answer in zip(questions, answers, strict=True)]
+        return [
+            self._gold_row(question, places[question.id], relevant[question.id], answer)
+            for question, answer in zip(questions, answers, strict=True)
+        ]
 
-    def _gold_row(self, question: DocumentQuestion, places: Sequence[TextPlace], chunk_ids: tuple[int, ...], answer: EvidenceAnswer) -> DocumentRow:
+    def _gold_row(
+        self,
+        question: DocumentQuestion,
+        places: Sequence[TextPlace],
+        chunk_ids: tuple[int, ...],
+        answer: EvidenceAnswer,
+    ) -> DocumentRow:
         evidence = tuple((int(self._start[chunk_id]), int(self._end[chunk_id])) for chunk_id in chunk_ids)
         return DocumentRow(
             id=question.id,

@@ -1,6 +1,7 @@
 """The few errors that a person can cause, each with one sentence: the value, the bound, the remedy.
 
-Callers at the edge (command line, app, HTTP) catch `UserError` and show its text; anything else is a bug and keeps its traceback.
+Callers at the edge (command line, app, HTTP) catch `UserError` and show its text; anything else is a bug and
+keeps its traceback.
 """
 
 from collections.abc import Iterable
@@ -38,7 +39,8 @@ class Cancelled(Exception):
 
 
 def quoted(words: str, secrets: Iterable[str] = ()) -> str:
-    """What another machine said, to stand behind a clause: one short printable line in brackets, every secret blotted out; nothing for no words.
+    """What another machine said, to stand behind a clause: one short printable line in brackets, every secret
+    blotted out; nothing for no words.
 
     >>> quoted("no such\\nmodel.")
     ' (no such model)'

@@ -1,8 +1,8 @@
 """What a run says while it goes: a stream of frozen events, and the trace they fold into.
 
-Each event is small and turns into JSON. The Q-values and positions of all N chunks ride along as `StepScores`, arrays that
-never enter the JSON form; whoever wants to keep them (log, tiles) takes them from the event.
-Knows nothing of who listens.
+Each event is small and turns into JSON. The Q-values and positions of all N chunks ride along as
+`StepScores`, arrays that never enter the JSON form; whoever wants to keep them (log, tiles) takes them from
+the event. Knows nothing of who listens.
 """
 
 from __future__ import annotations
@@ -21,7 +21,9 @@ ChosenBy = Literal["agent", "person"]
 
 @dataclass(frozen=True, eq=False, slots=True)
 class StepScores:
-    """What every chunk was worth before one action. `positions` is before rounding to the checkpoint's grid."""
+    """What every chunk was worth before one action. `positions` is before rounding to
+    the checkpoint's grid.
+    """
 
     q_values: np.ndarray
     """(N,) float32, chosen and forbidden chunks included, before masking. For a baseline: its scores."""
@@ -43,7 +45,9 @@ class RunStarted:
 
 @dataclass(frozen=True, slots=True)
 class StepTaken:
-    """One action. At temperature 0 `probability` is 1 and `state_value` the largest available Q (the limits of eq. 3 and 4)."""
+    """One action. At temperature 0 `probability` is 1 and `state_value` the largest available Q (the limits
+    of eq. 3 and 4).
+    """
 
     step: int
     """1-based."""
@@ -58,9 +62,13 @@ class StepTaken:
     milliseconds: float
     """Wall clock of this step: state embedding, scoring, choice."""
     content_q: float | None = None
-    """What the content of the chosen chunk contributes to Q, no vector turned; the rest is its position's and its words'. None for Q of one part."""
+    """What the content of the chosen chunk contributes to Q, no vector turned; the rest is its position's and
+    its words'. None for Q of one part.
+    """
     words_q: float | None = None
-    """What the words of the question contribute to Q of the chosen chunk; None for an agent that counts no words."""
+    """What the words of the question contribute to Q of the chosen chunk; None for an agent that counts no
+    words.
+    """
     reranked_q: float | None = None
     """What the reranker contributes to Q of the chosen chunk; None for an agent without one."""
     chosen_by: ChosenBy = "agent"
@@ -75,7 +83,9 @@ class StepTaken:
 
 @dataclass(frozen=True, slots=True)
 class Stopped:
-    """Last event of every run that was not cancelled. `chunk_id` and `q_value`: the best action that was not taken, if any is left."""
+    """Last event of every run that was not cancelled. `chunk_id` and `q_value`: the best action that was not
+    taken, if any is left.
+    """
 
     reason: StopReason
     n_steps: int
@@ -85,7 +95,9 @@ class Stopped:
     """Wall clock of the look after which the agent stopped, and of its review."""
     scores: StepScores | None = field(default=None, repr=False, compare=False)
     review: tuple[float, ...] = ()
-    """Of each choice in order, its Q beside the others that were still held; empty where nothing was reviewed."""
+    """Of each choice in order, its Q beside the others that were still held; empty where nothing was
+    reviewed.
+    """
     taken_back: tuple[int, ...] = ()
     """Chunk ids that the review took back, in that order."""
     event: Literal["stopped"] = "stopped"
@@ -152,7 +164,9 @@ class Trace:
     @property
     def milliseconds(self) -> float:
         """Wall clock of all looks together."""
-        return sum(step.milliseconds for step in self.steps) + (self.stopped.milliseconds if self.stopped else 0.0)
+        return sum(step.milliseconds for step in self.steps) + (
+            self.stopped.milliseconds if self.stopped else 0.0
+        )
 
     def scores_at(self, step: int) -> StepScores | None:
         """Arrays of 1-based `step`; step len(steps) + 1 is the look after which the agent stopped."""

@@ -1,7 +1,9 @@
-"""Plotly figures as pure functions of traces, of a training's events and of a study's charts. Colours work on light and dark pages; nothing here knows a page.
+"""Plotly figures as pure functions of traces, of a training's events and of a study's charts. Colours work on
+light and dark pages; nothing here knows a page.
 
-Those that every step of a run draws anew are drawings: plain values that plotly's own classes have not checked, since checking them takes five times as long
-as drawing. The tests have them checked. Figures raise on bad input; whoever shows them decides what a person sees instead.
+Those that every step of a run draws anew are drawings: plain values that plotly's own classes have not
+checked, since checking them takes five times as long as drawing. The tests have them checked. Figures raise
+on bad input; whoever shows them decides what a person sees instead.
 """
 
 from __future__ import annotations
@@ -42,7 +44,13 @@ Events = Sequence[dict[str, Any]]
 """What a training tells (`core.train.sitting`), in order."""
 
 
-AXIS: dict[str, Any] = {"gridcolor": LINE, "zeroline": False, "linecolor": LINE, "automargin": True, "title": {"standoff": 15}}
+AXIS: dict[str, Any] = {
+    "gridcolor": LINE,
+    "zeroline": False,
+    "linecolor": LINE,
+    "automargin": True,
+    "title": {"standoff": 15},
+}
 
 
 def _layout(height: int = 240) -> dict[str, Any]:
@@ -69,7 +77,10 @@ def _drawing(traces: Sequence[dict[str, Any]], x: str | None, y: dict[str, Any],
 
     x: title of that axis. y: what is particular to the other one.
     """
-    axes = {"xaxis": AXIS | {"title": AXIS["title"] | {"text": x}}, "yaxis": AXIS | y | {"title": AXIS["title"] | {"text": y["title"]}}}
+    axes = {
+        "xaxis": AXIS | {"title": AXIS["title"] | {"text": x}},
+        "yaxis": AXIS | y | {"title": AXIS["title"] | {"text": y["title"]}},
+    }
     return {"data": list(traces), "layout": {"template": {}, **_layout(), **axes, **layout}}
 
 
@@ -77,7 +88,13 @@ def _dashed_line(axis: Literal["x", "y"], at: float) -> dict[str, Any]:
     """The threshold, across the whole figure."""
     other = "x" if axis == "y" else "y"
     ends = {f"{axis}0": at, f"{axis}1": at, f"{other}0": 0, f"{other}1": 1}
-    return {"type": "line", f"{axis}ref": axis, f"{other}ref": f"{other} domain", **ends, "line": {"color": WARN, "dash": "dash", "width": 1.5}}
+    return {
+        "type": "line",
+        f"{axis}ref": axis,
+        f"{other}ref": f"{other} domain",
+        **ends,
+        "line": {"color": WARN, "dash": "dash", "width": 1.5},
+    }
 
 
 def step_colour(step: int) -> str:
@@ -95,32 +112,59 @@ def best_q_figure(trace: Trace, score_name: str = "Q") -> Drawing:
         values.append(trace.stopped.q_value)
         colours.append(INK)
     hover = f"%{{x}}: {score_name} %{{y:.3f}}<extra></extra>"
-    points = {"type": "scatter", "x": labels, "y": values, "mode": "lines+markers", "line": {"color": ACCENT, "width": 2}, "hovertemplate": hover}
+    points = {
+        "type": "scatter",
+        "x": labels,
+        "y": values,
+        "mode": "lines+markers",
+        "line": {"color": ACCENT, "width": 2},
+        "hovertemplate": hover,
+    }
     points["marker"] = {"size": 11, "color": colours}
     threshold = trace.started.config.stop_threshold
     if threshold is None:
         return _drawing([points], None, {"title": score_name})
     name = {"text": f"stop below {threshold:.2f}", "font": {"color": WARN}, "showarrow": False}
     name |= {"x": 1, "xref": "x domain", "xanchor": "right", "y": threshold, "yref": "y", "yanchor": "bottom"}
-    return _drawing([points], None, {"title": score_name}, shapes=[_dashed_line("y", threshold)], annotations=[name])
+    return _drawing(
+        [points], None, {"title": score_name}, shapes=[_dashed_line("y", threshold)], annotations=[name]
+    )
 
 
 def distribution_figure(values: np.ndarray, threshold: float | None, score_name: str = "Q") -> Drawing:
     """How many chunks have which Q, on a log scale. values (N,), of the chunks that were available."""
     lo, hi = float(values.min()), float(values.max())
-    counts, edges = np.histogram(values.astype(np.float64), bins=48, range=(lo, max(hi, lo + 1e-3)))  # all alike: one bar of some width
+    counts, edges = np.histogram(
+        values.astype(np.float64), bins=48, range=(lo, max(hi, lo + 1e-3))
+    )  # all alike: one bar of some width
     middles = (edges[:-1] + edges[1:]) / 2
     scale = [[i / (len(SEQUENTIAL) - 1), colour] for i, colour in enumerate(SEQUENTIAL)]
     hover = f"{score_name} about %{{x:.3f}}: %{{y:,}} chunks<extra></extra>"
-    bars = {"type": "bar", "x": middles, "y": counts, "marker": {"color": middles, "colorscale": scale}, "width": np.diff(edges), "hovertemplate": hover}
+    bars = {
+        "type": "bar",
+        "x": middles,
+        "y": counts,
+        "marker": {"color": middles, "colorscale": scale},
+        "width": np.diff(edges),
+        "hovertemplate": hover,
+    }
     top = float(counts.max())
     ticks = [n * 10**power for power in range(7) for n in (1, 2, 5) if n * 10**power <= top]
-    log = {"type": "log", "title": "chunks (log)", "range": [np.log10(0.5), np.log10(top * 1.3)], "tickvals": ticks}
-    return _drawing([bars], score_name, log, shapes=[] if threshold is None else [_dashed_line("x", threshold)])
+    log = {
+        "type": "log",
+        "title": "chunks (log)",
+        "range": [np.log10(0.5), np.log10(top * 1.3)],
+        "tickvals": ticks,
+    }
+    return _drawing(
+        [bars], score_name, log, shapes=[] if threshold is None else [_dashed_line("x", threshold)]
+    )
 
 
 def parts_figure(trace: Trace) -> Drawing:
-    """Q of each choice split into what its content, its position, its words and the reranker contribute. Raises ValueError where Q is of one part."""
+    """Q of each choice split into what its content, its position, its words and the reranker contribute.
+    Raises ValueError where Q is of one part.
+    """
     steps = [step for step in trace.steps if step.content_q is not None]
     if not steps:
         raise ValueError("Q of no step has more than one part")
@@ -128,7 +172,9 @@ def parts_figure(trace: Trace) -> Drawing:
     content = [step.content_q or 0.0 for step in steps]
     words = [step.words_q or 0.0 for step in steps]
     reranked = [step.reranked_q or 0.0 for step in steps]
-    position = [step.q_value - sum(others) for step, *others in zip(steps, content, words, reranked, strict=True)]
+    position = [
+        step.q_value - sum(others) for step, *others in zip(steps, content, words, reranked, strict=True)
+    ]
     parts = [("content", content, ACCENT)]
     if any(step.position is not None for step in steps):
         parts.append(("position", position, POSITION))
@@ -137,16 +183,33 @@ def parts_figure(trace: Trace) -> Drawing:
     if any(step.reranked_q is not None for step in steps):
         parts.append(("reranker", reranked, RERANKED))
     bars = [
-        {"type": "bar", "x": labels, "y": part, "name": name, "marker": {"color": colour}, "hovertemplate": f"%{{x}}: {name} %{{y:.3f}}<extra></extra>"}
+        {
+            "type": "bar",
+            "x": labels,
+            "y": part,
+            "name": name,
+            "marker": {"color": colour},
+            "hovertemplate": f"%{{x}}: {name} %{{y:.3f}}<extra></extra>",
+        }
         for name, part, colour in parts
     ]
     zero = {"title": "Q", "zeroline": True, "zerolinecolor": LINE}
     legend = {"orientation": "h", "y": 1.02, "yanchor": "bottom"}
-    return _drawing(bars, None, zero, barmode="relative", showlegend=True, legend=legend, margin={"l": 48, "r": 16, "t": 34, "b": 40})
+    return _drawing(
+        bars,
+        None,
+        zero,
+        barmode="relative",
+        showlegend=True,
+        legend=legend,
+        margin={"l": 48, "r": 16, "t": 34, "b": 40},
+    )
 
 
 def line_colours(lines: Sequence[Line]) -> list[str]:
-    """A dashed curve has the colour of the line before it, whose target it is; a dashed straight line is ink."""
+    """A dashed curve has the colour of the line before it, whose target it is; a dashed straight
+    line is ink.
+    """
     colours: list[str] = []
     n_solid = 0
     for line in lines:
@@ -164,8 +227,17 @@ def chart_figure(chart: Chart) -> go.Figure:
     for line, colour in zip(chart.lines, line_colours(chart.lines), strict=True):
         mode = "markers" if line.points_only else "lines" if line.dashed else "lines+markers"
         dash = "dash" if line.dashed else "solid"
-        figure.add_scatter(x=line.x, y=line.y, name=line.name, mode=mode, line={"color": colour, "width": 2, "dash": dash}, marker={"color": colour, "size": 6})
-    figure.update_layout(title={"text": chart.title, "font": {"size": 13}}, margin={"t": 40}, showlegend=len(chart.lines) > 1)
+        figure.add_scatter(
+            x=line.x,
+            y=line.y,
+            name=line.name,
+            mode=mode,
+            line={"color": colour, "width": 2, "dash": dash},
+            marker={"color": colour, "size": 6},
+        )
+    figure.update_layout(
+        title={"text": chart.title, "font": {"size": 13}}, margin={"t": 40}, showlegend=len(chart.lines) > 1
+    )
     figure.update_xaxes(title=chart.x_title, type="log" if chart.log_x else "linear")
     figure.update_yaxes(title=chart.y_title, type="log" if chart.log_y else "linear")
     return figure
@@ -188,14 +260,21 @@ def update_figure(events: Events, name: str, title: str, *, log: bool = False) -
     _add_curve(figure, [block[-1]["update"] for block in blocks], y, title, ACCENT)
     figure.update_xaxes(title="update")
     ticks = [n * 10.0**power for power in range(-6, 4) for n in (1, 2, 5)]
-    figure.update_yaxes(title=title, **({"type": "log", "tickvals": ticks, "tickformat": "~g"} if log else {"rangemode": "tozero"}))
+    figure.update_yaxes(
+        title=title,
+        **({"type": "log", "tickvals": ticks, "tickformat": "~g"} if log else {"rangemode": "tozero"}),
+    )
     return figure
 
 
-def step_figure(events: Events, name: str, title: str, *, beside: str | None = None, stacked: bool = False) -> go.Figure:
-    """A number of every step of the episode, such as `q`, a colour a step; `beside` is drawn dashed. Raises ValueError before the first update.
+def step_figure(
+    events: Events, name: str, title: str, *, beside: str | None = None, stacked: bool = False
+) -> go.Figure:
+    """A number of every step of the episode, such as `q`, a colour a step; `beside` is drawn dashed. Raises
+    ValueError before the first update.
 
-    Where an update has no such step, its curve leaves it out; a dashed curve that is 0 throughout, as V beyond the step cap, is not drawn.
+    Where an update has no such step, its curve leaves it out; a dashed curve that is 0 throughout, as V
+    beyond the step cap, is not drawn.
     stacked: the sum over the steps is the upper edge.
     """
     blocks = _blocks(events)
@@ -203,18 +282,31 @@ def step_figure(events: Events, name: str, title: str, *, beside: str | None = N
     at = [block[-1]["update"] for block in blocks]
     for step in range(1, max(len(event[name]) for block in blocks for event in block) + 1):
         colour, label = step_colour(step), f"step {step}"
-        _add_curve(figure, at, [_step_mean(block, name, step) for block in blocks], label, colour, stack="sum" if stacked else None)
+        _add_curve(
+            figure,
+            at,
+            [_step_mean(block, name, step) for block in blocks],
+            label,
+            colour,
+            stack="sum" if stacked else None,
+        )
         others = [_step_mean(block, beside, step) for block in blocks] if beside is not None else []
         if any(others):
             _add_curve(figure, at, others, f"{label}, {beside}", colour, dash="dash", listed=False)
-    figure.update_layout(showlegend=True, legend={"orientation": "h", "y": 1.02, "yanchor": "bottom", "traceorder": "normal"}, margin={"t": 34})
+    figure.update_layout(
+        showlegend=True,
+        legend={"orientation": "h", "y": 1.02, "yanchor": "bottom", "traceorder": "normal"},
+        margin={"t": 34},
+    )
     figure.update_xaxes(title="update")
     figure.update_yaxes(title=title)
     return figure
 
 
 def validation_figure(events: Events) -> go.Figure:
-    """Validation score, and thinner that of every task, whose names show on hover. Raises ValueError before the first validation."""
+    """Validation score, and thinner that of every task, whose names show on hover. Raises ValueError before
+    the first validation.
+    """
     validated = [event for event in events if event["event"] == "validated"]
     if not validated:
         raise ValueError("there is no validation yet")
@@ -224,40 +316,73 @@ def validation_figure(events: Events) -> go.Figure:
     for i, task in enumerate(tasks if len(tasks) > 1 else []):
         y = [event["tasks"].get(task, {}).get("fact_f1_oracle_stop") for event in validated]
         _add_curve(figure, at, y, task, STEP_COLOURS[i % len(STEP_COLOURS)], width=1.0)
-    _add_curve(figure, at, [event["score"] for event in validated], "all tasks", ACCENT, width=3.0, marked=True)
+    _add_curve(
+        figure, at, [event["score"] for event in validated], "all tasks", ACCENT, width=3.0, marked=True
+    )
     figure.update_xaxes(title="update")
     figure.update_yaxes(title="Fact F1", range=[0, 1.03])
     return figure
 
 
-def stops_figure(thresholds: Sequence[float], shares: Mapping[str, Sequence[float]], threshold: float, fact_f1: Sequence[float]) -> go.Figure:
-    """How episodes stop at every threshold, stacked to 1, Fact F1 over it, and the threshold that is looked at. Shares by name, from the lowest up."""
+def stops_figure(
+    thresholds: Sequence[float],
+    shares: Mapping[str, Sequence[float]],
+    threshold: float,
+    fact_f1: Sequence[float],
+) -> go.Figure:
+    """How episodes stop at every threshold, stacked to 1, Fact F1 over it, and the threshold that is looked
+    at. Shares by name, from the lowest up.
+    """
     figure = _figure(280)
     for name, values in shares.items():
         colour = STOP_COLOURS[name]
         _add_curve(figure, thresholds, list(values), name, colour, stack="stops", width=0.5)
     _add_curve(figure, thresholds, list(fact_f1), "Fact F1", ACCENT, width=2.5)
     figure.add_vline(x=threshold, line={"color": WARN, "dash": "dash", "width": 1.5})
-    figure.update_layout(showlegend=True, legend={"orientation": "h", "y": 1.02, "yanchor": "bottom", "traceorder": "normal"}, margin={"t": 34})
+    figure.update_layout(
+        showlegend=True,
+        legend={"orientation": "h", "y": 1.02, "yanchor": "bottom", "traceorder": "normal"},
+        margin={"t": 34},
+    )
     figure.update_xaxes(title="stop threshold (Q)")
     figure.update_yaxes(title="share of episodes", range=[0, 1.01])
     return figure
 
 
 def curves_figure(curves: Sequence[tuple[str, Sequence[float], float | None]]) -> go.Figure:
-    """Best Q by step for several runs: a line a run of (name, Q of each chosen chunk, Q that was refused in the end), the refused one hollow."""
+    """Best Q by step for several runs: a line a run of (name, Q of each chosen chunk, Q that was refused in
+    the end), the refused one hollow.
+    """
     figure = _figure(300)
     for i, (name, chosen, refused) in enumerate(curves):
         colour = STEP_COLOURS[i % len(STEP_COLOURS)]
         last = [] if refused is None else [refused]
-        marker = {"size": 7, "color": colour, "symbol": ["circle"] * len(chosen) + ["circle-open"] * len(last)}
+        marker = {
+            "size": 7,
+            "color": colour,
+            "symbol": ["circle"] * len(chosen) + ["circle-open"] * len(last),
+        }
         hover = "%{fullData.name}<br>step %{x}: Q %{y:.3f}<extra></extra>"
         values = [*chosen, *last]
         line = {"color": colour, "width": 2, "dash": "solid" if i < len(STEP_COLOURS) else "dot"}
         x = list(range(1, len(values) + 1))
-        figure.add_scatter(x=x, y=values, name=html_escape(name), mode="lines+markers", line=line, marker=marker, hovertemplate=hover)
-    figure.update_layout(showlegend=len(curves) > 1, legend={"orientation": "h", "y": 1.02, "yanchor": "bottom"}, margin={"t": 34})
-    figure.update_xaxes(title="step", dtick=1 if max((len(chosen) for _, chosen, _ in curves), default=0) < 12 else None)
+        figure.add_scatter(
+            x=x,
+            y=values,
+            name=html_escape(name),
+            mode="lines+markers",
+            line=line,
+            marker=marker,
+            hovertemplate=hover,
+        )
+    figure.update_layout(
+        showlegend=len(curves) > 1,
+        legend={"orientation": "h", "y": 1.02, "yanchor": "bottom"},
+        margin={"t": 34},
+    )
+    figure.update_xaxes(
+        title="step", dtick=1 if max((len(chosen) for _, chosen, _ in curves), default=0) < 12 else None
+    )
     figure.update_yaxes(title="best Q")
     return figure
 
@@ -270,9 +395,19 @@ def counts_figure(counts: Mapping[str, Mapping[str, int]]) -> go.Figure:
     for kind in kinds:
         y = [by_kind.get(kind, 0) for by_kind in counts.values()]
         hover = "%{x}: %{y:,} %{fullData.name}<extra></extra>"
-        figure.add_bar(x=names, y=y, width=0.5, name=html_escape(kind), marker={"color": COUNT_COLOURS.get(kind, INK)}, hovertemplate=hover)
+        figure.add_bar(
+            x=names,
+            y=y,
+            width=0.5,
+            name=html_escape(kind),
+            marker={"color": COUNT_COLOURS.get(kind, INK)},
+            hovertemplate=hover,
+        )
     figure.update_layout(
-        barmode="stack", showlegend=True, legend={"orientation": "h", "y": 1.02, "yanchor": "bottom", "traceorder": "normal"}, margin={"t": 34}
+        barmode="stack",
+        showlegend=True,
+        legend={"orientation": "h", "y": 1.02, "yanchor": "bottom", "traceorder": "normal"},
+        margin={"t": 34},
     )
     figure.update_xaxes(type="category")
     highest = max((sum(by_kind.values()) for by_kind in counts.values()), default=0)
@@ -283,7 +418,9 @@ def counts_figure(counts: Mapping[str, Mapping[str, int]]) -> go.Figure:
 def card_figure(chart: Chart) -> go.Figure:
     """A study's chart for a card that has a heading of its own."""
     figure = chart_figure(chart)
-    figure.update_layout(title=None, height=280, margin={"t": 34}, legend={"orientation": "h", "y": 1.02, "yanchor": "bottom"})
+    figure.update_layout(
+        title=None, height=280, margin={"t": 34}, legend={"orientation": "h", "y": 1.02, "yanchor": "bottom"}
+    )
     return figure
 
 
@@ -318,4 +455,14 @@ def _add_curve(
     mode = "lines+markers" if marked or len(x) == 1 else "lines"
     hover = f"{name}<br>%{{x:.4~g}}: %{{y:.3f}}<extra></extra>"
     line = {"color": colour, "width": width, "dash": dash}
-    figure.add_scatter(x=list(x), y=list(y), name=name, mode=mode, line=line, marker={"size": 6}, stackgroup=stack, hovertemplate=hover, showlegend=listed)
+    figure.add_scatter(
+        x=list(x),
+        y=list(y),
+        name=name,
+        mode=mode,
+        line=line,
+        marker={"size": 6},
+        stackgroup=stack,
+        hovertemplate=hover,
+        showlegend=listed,
+    )

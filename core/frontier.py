@@ -1,8 +1,10 @@
-"""Questions over several documents through methods of one look, at every size of evidence: the rows of the quality-cost frontier.
+"""Questions over several documents through methods of one look, at every size of evidence: the rows of the
+quality-cost frontier.
 
-What top-k, hybrid and threshold choose under a smaller bound is the beginning of what they choose under a larger one, so each looks once a question;
-the policy of RES-RAG sees its budget and looks once a budget. Every distinct set of a question is read once. Decides the settings and the questions.
-Knows nothing of tables.
+What top-k, hybrid and threshold choose under a smaller bound is the beginning of what they choose under a
+larger one, so each looks once a question; the policy of RES-RAG sees its budget and looks once a budget.
+Every distinct set of a question is read once. Decides the settings and the questions. Knows nothing of
+tables.
 """
 
 from __future__ import annotations
@@ -35,19 +37,29 @@ BATCH = 16
 """Questions whose sets are read together."""
 
 
-def frontier_questions(name: str, n: int, tokenizer: Tokenizer, data: Path | None = None) -> list[SetQuestion]:
-    """At most n questions of a test part, the same at every call; `name`: natural, or a set with such a part. Raises BadRequest."""
+def frontier_questions(
+    name: str, n: int, tokenizer: Tokenizer, data: Path | None = None
+) -> list[SetQuestion]:
+    """At most n questions of a test part, the same at every call; `name`: natural, or a set with such a part.
+    Raises BadRequest.
+    """
     if name != NATURAL:
         return set_questions(name, "test", n, tokenizer, data)
     path = data_folder(data) / NATURAL / "validation.jsonl.gz"
     names = dict.fromkeys(question.document for question in read_document_questions(path))
-    questions = document_questions(path, [[one for one in names if one.endswith(".html") or one.startswith("essay")]], tokenizer, data)
+    questions = document_questions(
+        path, [[one for one in names if one.endswith(".html") or one.startswith("essay")]], tokenizer, data
+    )
     Random("order of natural").shuffle(questions)
     return questions[:n]
 
 
-def frontier_methods(encoder: DualEncoder, policies: Sequence[Path] = (SHIPPED,)) -> list[tuple[str, Retriever]]:
-    """(name of its policy, method): top-k, hybrid, threshold, and RES-RAG under each policy. Raises BadCheckpoint where a folder holds none."""
+def frontier_methods(
+    encoder: DualEncoder, policies: Sequence[Path] = (SHIPPED,)
+) -> list[tuple[str, Retriever]]:
+    """(name of its policy, method): top-k, hybrid, threshold, and RES-RAG under each policy. Raises
+    BadCheckpoint where a folder holds none.
+    """
     sets = {read_card(folder).name: EvidenceSet(encoder, load_policy(folder)) for folder in policies}
     return [("", TopK(encoder)), ("", Hybrid(encoder)), ("", Threshold(encoder)), *sets.items()]
 
@@ -64,7 +76,9 @@ def frontier_rows(
     for first in range(0, len(pairs), BATCH):
         part = pairs[first : first + BATCH]
         chosen = [[_sets(method, asked, corpus) for _, method in methods] for asked, corpus in part]
-        wanted = {(i, tuple(sorted(ids))): None for i, sets in enumerate(chosen) for own in sets for ids in own}
+        wanted = {
+            (i, tuple(sorted(ids))): None for i, sets in enumerate(chosen) for own in sets for ids in own
+        }
         passages = [[part[i][0].workspace[chunk_id].text for chunk_id in ids] for i, ids in wanted]
         answers = reader.read_many([part[i][0].question for i, _ in wanted], passages)
         texts = {key: answer.text for key, answer in zip(wanted, answers, strict=True)}
@@ -97,9 +111,15 @@ def _settings(method: Retriever) -> tuple[float, ...]:
 def _sets(method: Retriever, asked: SetQuestion, corpus: Corpus) -> list[tuple[int, ...]]:
     """What a method takes at each of its settings, best first."""
     if isinstance(method, EvidenceSet):
-        return [_kept(method, asked, corpus, EpisodeConfig(step_budget=min(size, len(corpus)))) for size in SIZES]
+        return [
+            _kept(method, asked, corpus, EpisodeConfig(step_budget=min(size, len(corpus)))) for size in SIZES
+        ]
     if isinstance(method, Threshold):
-        trace = fold(method.retrieve(asked.question, corpus, EpisodeConfig(step_budget=1, stop_threshold=min(THRESHOLDS))))
+        trace = fold(
+            method.retrieve(
+                asked.question, corpus, EpisodeConfig(step_budget=1, stop_threshold=min(THRESHOLDS))
+            )
+        )
         return [tuple(step.chunk_id for step in trace.steps if step.q_value >= least) for least in THRESHOLDS]
     most = _kept(method, asked, corpus, EpisodeConfig(step_budget=min(max(SIZES), len(corpus))))
     return [most[:size] for size in SIZES]

@@ -1,7 +1,9 @@
-"""Where this machine keeps what the library stores, caches and the default log, and how much of it the caches may be.
+"""Where this machine keeps what the library stores, caches and the default log, and how much of it the caches
+may be.
 
-Decides that what was not used for longest goes first: whole files, a table of chunks each, and all vectors of one encoder; and that a cache has parts, a
-folder each, which know nothing of each other, so that nobody learns from their own part what others opened.
+Decides that what was not used for longest goes first: whole files, a table of chunks each, and all vectors of
+one encoder; and that a cache has parts, a folder each, which know nothing of each other, so that nobody
+learns from their own part what others opened.
 """
 
 from __future__ import annotations
@@ -41,7 +43,8 @@ def cache_bytes(environ: Mapping[str, str] = os.environ) -> int:
 
 
 def trim_caches(most_bytes: int, parts_since: float = 0.0) -> int:
-    """Removes cached files until the rest weighs at most `most_bytes`; how many went. Whoever has one open goes on and makes it anew.
+    """Removes cached files until the rest weighs at most `most_bytes`; how many went. Whoever has one open
+    goes on and makes it anew.
 
     `parts_since`: seconds since 1970; files of parts that were not used since then go in any case.
     """
@@ -51,7 +54,14 @@ def trim_caches(most_bytes: int, parts_since: float = 0.0) -> int:
             with suppress(OSError):  # another process was first
                 stat = path.stat()
                 if not path.is_dir():
-                    files.append((max(stat.st_atime, stat.st_mtime), stat.st_size, path, path.parent != cache_folder(name)))
+                    files.append(
+                        (
+                            max(stat.st_atime, stat.st_mtime),
+                            stat.st_size,
+                            path,
+                            path.parent != cache_folder(name),
+                        )
+                    )
                 elif stat.st_mtime < parts_since:
                     path.rmdir()  # which fails unless it is empty
     weight, n_removed = sum(size for _, size, *_ in files), 0

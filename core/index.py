@@ -1,9 +1,9 @@
 """Row i <-> chunk i: the vectors of all chunks, and the scores of ALL of them for one state.
 
-Nothing approximate: scores are float32 inner products with the stored vectors. The state is turned instead of the chunks, once per
-run of neighbouring chunks that share a grid position (Q-RAG eq. 7 with rotations moved to the other side); such a run is a
-contiguous slice, so a step is one pass over the vectors. Vectors don't depend on positions: many haystacks made of the same texts
-share one matrix, each with its own order of rows.
+Nothing approximate: scores are float32 inner products with the stored vectors. The state is turned instead of
+the chunks, once per run of neighbouring chunks that share a grid position (Q-RAG eq. 7 with rotations moved
+to the other side); such a run is a contiguous slice, so a step is one pass over the vectors. Vectors don't
+depend on positions: many haystacks made of the same texts share one matrix, each with its own order of rows.
 Knows nothing of states or episodes.
 """
 
@@ -29,7 +29,9 @@ _SHORT_RUN = 4
 
 
 class ChunkIndex:
-    """Vectors of N chunks. The one resident copy is float32, whatever was stored: half-precision products are slow on CPUs."""
+    """Vectors of N chunks. The one resident copy is float32, whatever was stored: half-precision products are
+    slow on CPUs.
+    """
 
     def __init__(
         self,
@@ -41,8 +43,12 @@ class ChunkIndex:
         device: torch.device | str = "cpu",
         rows: np.ndarray | None = None,
     ) -> None:
-        """`vectors`: (R, D) float16 or float32. `rows`: (N,) integers, the row of each chunk's vector; without it chunk i has row i."""
-        tensor = vectors if isinstance(vectors, torch.Tensor) else torch.from_numpy(np.ascontiguousarray(vectors))
+        """`vectors`: (R, D) float16 or float32. `rows`: (N,) integers, the row of each chunk's vector;
+        without it chunk i has row i.
+        """
+        tensor = (
+            vectors if isinstance(vectors, torch.Tensor) else torch.from_numpy(np.ascontiguousarray(vectors))
+        )
         self.vectors = tensor.to(device, torch.float32)
         self.rows = rows
         self.halves, self.theta, self.resolution = halves, theta, resolution
@@ -52,8 +58,17 @@ class ChunkIndex:
         return len(self.vectors if self.rows is None else self.rows)
 
     def arranged(self, rows: np.ndarray) -> ChunkIndex:
-        """An index whose chunk i has the vector of row rows[i] of this one's matrix, which the two share. rows: (N,) integers, repeats allowed."""
-        return ChunkIndex(self.vectors, halves=self.halves, theta=self.theta, resolution=self.resolution, device=self.vectors.device, rows=rows)
+        """An index whose chunk i has the vector of row rows[i] of this one's matrix, which the two share.
+        rows: (N,) integers, repeats allowed.
+        """
+        return ChunkIndex(
+            self.vectors,
+            halves=self.halves,
+            theta=self.theta,
+            resolution=self.resolution,
+            device=self.vectors.device,
+            rows=rows,
+        )
 
     @property
     def dim(self) -> int:
@@ -85,27 +100,44 @@ class ChunkIndex:
                 torch.linalg.vecdot(states[runs], self._vectors_of(first, last), out=out[first:last])
                 continue
             first_rows = lo if self.rows is None else self.rows[lo]
-            for state, start, end, row in zip(states, lo.tolist(), hi.tolist(), first_rows.tolist(), strict=True):
+            for state, start, end, row in zip(
+                states, lo.tolist(), hi.tolist(), first_rows.tolist(), strict=True
+            ):
                 torch.mv(self.vectors[row : row + end - start], state, out=out[start:end])
         scores: np.ndarray = out.cpu().numpy()
         return scores
 
     def q_value(self, state_vector: np.ndarray, chunk_id: int, position: float = 0.0) -> float:
-        """<s, R_p c> of one chunk: state (D,), position before rounding; at 0 nothing is turned, and what is left is what the content contributes."""
-        turned = turn(state_vector[None], -on_grid(np.array([position]), self.resolution), halves=self.halves, theta=self.theta)[0]
+        """<s, R_p c> of one chunk: state (D,), position before rounding; at 0 nothing is turned, and what is
+        left is what the content contributes.
+        """
+        turned = turn(
+            state_vector[None],
+            -on_grid(np.array([position]), self.resolution),
+            halves=self.halves,
+            theta=self.theta,
+        )[0]
         return float(self._vectors_of(chunk_id, chunk_id + 1)[0].cpu().numpy() @ turned.astype(np.float32))
 
     def _vectors_of(self, first: int, last: int) -> torch.Tensor:
         """(last - first, D) vectors of neighbouring chunks."""
-        return self.vectors[first:last] if self.rows is None else self.vectors[torch.from_numpy(self.rows[first:last]).to(self.vectors.device)]
+        return (
+            self.vectors[first:last]
+            if self.rows is None
+            else self.vectors[torch.from_numpy(self.rows[first:last]).to(self.vectors.device)]
+        )
 
     def prepare_top_k(self) -> None:
         """Builds what `top_k` searches, once; without it the first search does."""
         _ = self._faiss
 
     def top_k(self, vector: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
-        """(ids (k,), inner products (k,) float32) of the k best chunks without positions, by FAISS; on its GPU build when there is a GPU."""
-        with self._faiss_lock:  # an index on a GPU serves one thread at a time, and branches search side by side
+        """(ids (k,), inner products (k,) float32) of the k best chunks without positions, by FAISS; on its
+        GPU build when there is a GPU.
+        """
+        with (
+            self._faiss_lock
+        ):  # an index on a GPU serves one thread at a time, and branches search side by side
             products, ids = self._faiss.search(np.ascontiguousarray(vector[None], dtype=np.float32), k)
         return ids[0], products[0]
 
@@ -154,7 +186,10 @@ class Corpus:
 
     def __post_init__(self) -> None:
         if len(self.workspace) != len(self.index):
-            raise ValueError(f"{len(self.workspace)} chunks but {len(self.index)} vectors: they were not made from the same texts")
+            raise ValueError(
+                f"{len(self.workspace)} chunks but {len(self.index)} vectors: they were not made from the"
+                " same texts"
+            )
 
     def __len__(self) -> int:
         return len(self.index)

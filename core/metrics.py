@@ -1,7 +1,7 @@
 """Scores of what was retrieved and answered.
 
-Pure functions of sets and texts. Fact EM is the paper's (Q-RAG appendix H): 1 when all support is among the retrieved chunks, whatever
-else is. A score over nothing is None, never 0.
+Pure functions of sets and texts. Fact EM is the paper's (Q-RAG appendix H): 1 when all support is among the
+retrieved chunks, whatever else is. A score over nothing is None, never 0.
 """
 
 from __future__ import annotations
@@ -25,7 +25,8 @@ def fact_em(retrieved: Collection[int], support: Collection[int]) -> float:
 
 
 def fact_f1(retrieved: Collection[int], support: Collection[int]) -> float:
-    """Harmonic mean of precision and recall; 0 when nothing was retrieved. Raises ValueError when no support is known.
+    """Harmonic mean of precision and recall; 0 when nothing was retrieved. Raises ValueError when no support
+    is known.
 
     >>> fact_f1([1, 2, 3, 4], [3, 4, 7, 8])
     0.5
@@ -67,7 +68,8 @@ COVERED = 0.6
 
 
 def share_covered(place: tuple[int, int], evidence: Iterable[tuple[int, int]]) -> float:
-    """Share of the characters of a place that the evidence holds; places are (first, behind the last), and those of the evidence may overlap.
+    """Share of the characters of a place that the evidence holds; places are (first, behind the last), and
+    those of the evidence may overlap.
 
     >>> share_covered((10, 20), [(0, 12), (11, 14), (18, 30)])
     0.6
@@ -87,7 +89,8 @@ def is_covered(place: tuple[int, int], evidence: Iterable[tuple[int, int]]) -> b
 
 
 def plain_answer(text: str) -> str:
-    """An answer as SQuAD compares answers: lower case, without punctuation and English articles, single spaces.
+    """An answer as SQuAD compares answers: lower case, without punctuation and English articles, single
+    spaces.
 
     >>> plain_answer("The  Eiffel Tower.")
     'eiffel tower'
@@ -96,12 +99,15 @@ def plain_answer(text: str) -> str:
 
 
 def answer_em(answer: str, accepted: Collection[str]) -> float:
-    """1 when the answer is one of the accepted ones, compared as SQuAD does. Raises ValueError when none is accepted."""
+    """1 when the answer is one of the accepted ones, compared as SQuAD does. Raises ValueError when none is
+    accepted.
+    """
     return max(float(plain_answer(answer) == plain_answer(one)) for one in _known(accepted))
 
 
 def answer_f1(answer: str, accepted: Collection[str]) -> float:
-    """Word overlap with the accepted answer that is nearest: harmonic mean of precision and recall. "yes", "no" and empty answers are right or wrong.
+    """Word overlap with the accepted answer that is nearest: harmonic mean of precision and recall. "yes",
+    "no" and empty answers are right or wrong.
 
     >>> answer_f1("Paris, France", ["Paris"]), answer_f1("no", ["no relation"])
     (0.6666666666666666, 0.0)
@@ -116,7 +122,9 @@ def answer_accuracy(answer: str, accepted: Collection[str]) -> float:
     (1.0, 0.0)
     """
     said = f" {plain_answer(answer)} "
-    return max(float(bool(plain_answer(one)) and f" {plain_answer(one)} " in said) for one in _known(accepted))
+    return max(
+        float(bool(plain_answer(one)) and f" {plain_answer(one)} " in said) for one in _known(accepted)
+    )
 
 
 def _known(accepted: Collection[str]) -> Collection[str]:

@@ -1,9 +1,9 @@
 """Opening documents: Document[] -> chunk tables -> vectors -> Corpus, with both caches, progress and cancel.
 
-Decides which chunker a kind of document gets and where the caches lie. Opening known documents again tokenizes and embeds nothing. Whoever names a `part` of
-the caches reads and fills that alone: what it costs to open a text then says nothing of who else opened it.
-Every long stage reports through one callback, which may raise `Cancelled`; what was embedded by then is kept.
-Knows nothing of episodes or pages.
+Decides which chunker a kind of document gets and where the caches lie. Opening known documents again
+tokenizes and embeds nothing. Whoever names a `part` of the caches reads and fills that alone: what it costs
+to open a text then says nothing of who else opened it. Every long stage reports through one callback, which
+may raise `Cancelled`; what was embedded by then is kept. Knows nothing of episodes or pages.
 """
 
 from __future__ import annotations
@@ -38,7 +38,9 @@ _TABLE_FORMAT = 1
 
 @dataclass(frozen=True, slots=True)
 class OpenProgress:
-    """How far opening is, within one stage. Units: files while reading, characters while chunking, chunks while embedding."""
+    """How far opening is, within one stage. Units: files while reading, characters while chunking, chunks
+    while embedding.
+    """
 
     stage: Stage
     done: int
@@ -86,9 +88,14 @@ def chunk_documents(
     on_progress: Progress | None = None,
     part: str = "",
 ) -> Workspace:
-    """The workspace of documents, cut as `chunk_configs` say, one a document; by default as the checkpoint reads that kind of document."""
+    """The workspace of documents, cut as `chunk_configs` say, one a document; by default as the checkpoint
+    reads that kind of document.
+    """
     configs = chunk_configs or default_chunk_configs(documents, encoder)
-    tables = tuple(chunk_table(document, config, encoder, on_progress, part) for document, config in zip(documents, configs, strict=True))
+    tables = tuple(
+        chunk_table(document, config, encoder, on_progress, part)
+        for document, config in zip(documents, configs, strict=True)
+    )
     workspace = Workspace(tuple(documents), tables, tuple(configs))
     if not len(workspace):
         raise BadDocument("there is no text to search in what was opened; open a document with text")
@@ -100,7 +107,9 @@ def default_chunk_configs(documents: Sequence[Document], encoder: DualEncoder) -
     return [encoder.spec.chunk_config(default_chunker(document.kind)) for document in documents]
 
 
-def index_workspace(workspace: Workspace, encoder: DualEncoder, on_progress: Progress | None = None, part: str = "") -> Opened:
+def index_workspace(
+    workspace: Workspace, encoder: DualEncoder, on_progress: Progress | None = None, part: str = ""
+) -> Opened:
     """Embeds and indexes chunks that are already cut."""
     n_missing = 0
 
@@ -108,7 +117,11 @@ def index_workspace(workspace: Workspace, encoder: DualEncoder, on_progress: Pro
         nonlocal n_missing
         n_missing = progress.total - progress.n_cached
         if on_progress is not None:
-            on_progress(OpenProgress("embedding", progress.done, progress.total, progress.n_cached, progress.seconds_left))
+            on_progress(
+                OpenProgress(
+                    "embedding", progress.done, progress.total, progress.n_cached, progress.seconds_left
+                )
+            )
 
     started = time.perf_counter()
     store = vector_store(encoder, part)
@@ -117,7 +130,10 @@ def index_workspace(workspace: Workspace, encoder: DualEncoder, on_progress: Pro
     if on_progress is not None:
         on_progress(OpenProgress("indexing", 0, len(workspace)))
     corpus = Corpus(workspace, index_of(encoder, vectors))
-    milliseconds = {"embedding": 1000 * (embedded - started), "indexing": 1000 * (time.perf_counter() - embedded)}
+    milliseconds = {
+        "embedding": 1000 * (embedded - started),
+        "indexing": 1000 * (time.perf_counter() - embedded),
+    }
     foreign = tuple(_foreign(workspace, encoder))
     return Opened(corpus, milliseconds, n_missing, (*foreign, *_notices(store)), bool(foreign))
 
@@ -128,34 +144,61 @@ def _foreign(workspace: Workspace, encoder: DualEncoder) -> Iterator[str]:
     if familiarity is None:
         return
     texts = workspace.texts()
-    for document, first, last in zip(workspace.documents, workspace.borders.tolist(), workspace.borders[1:].tolist(), strict=False):
+    for document, first, last in zip(
+        workspace.documents, workspace.borders.tolist(), workspace.borders[1:].tolist(), strict=False
+    ):
         bits = familiarity.surprise(texts[first:last], encoder.tokenizer)
         if bits is not None and familiarity.is_foreign(bits):
-            yield (f"{document.title} reads unlike what {encoder.spec.name} was trained on: its Q may mislead, so compare with another agent or with top-k")
+            yield (
+                f"{document.title} reads unlike what {encoder.spec.name} was trained on: its Q may mislead,"
+                " so compare with another agent or with top-k"
+            )
 
 
 def _notices(store: VectorStore) -> tuple[str, ...]:
     """Sentences about the vector cache."""
     notices = [store.failure] if store.failure else []
     if store.n_damaged_blocks:
-        notices.append(f"{store.n_damaged_blocks} damaged parts of the vector cache were passed over; what they held was embedded again")
+        notices.append(
+            f"{store.n_damaged_blocks} damaged parts of the vector cache were passed over; what they held was"
+            " embedded again"
+        )
     return tuple(notices)
 
 
 def index_of(encoder: DualEncoder, vectors: np.ndarray) -> ChunkIndex:
     """The index that a checkpoint's spec asks for, on the encoder's device."""
     spec = encoder.spec
-    return ChunkIndex(vectors, halves=spec.halves, theta=spec.rope_theta, resolution=spec.position_resolution, device=encoder.device)
+    return ChunkIndex(
+        vectors,
+        halves=spec.halves,
+        theta=spec.rope_theta,
+        resolution=spec.position_resolution,
+        device=encoder.device,
+    )
 
 
 def vector_store(encoder: DualEncoder, part: str = "") -> VectorStore:
     """The encoder's vectors on this machine."""
-    return VectorStore(cache_folder("vectors", part) / f"{encoder.vector_fingerprint}.bin", encoder.dim, np.dtype(encoder.spec.vectors))
+    return VectorStore(
+        cache_folder("vectors", part) / f"{encoder.vector_fingerprint}.bin",
+        encoder.dim,
+        np.dtype(encoder.spec.vectors),
+    )
 
 
-def chunk_table(document: Document, config: ChunkConfig, encoder: DualEncoder, on_progress: Progress | None = None, part: str = "") -> ChunkTable:
+def chunk_table(
+    document: Document,
+    config: ChunkConfig,
+    encoder: DualEncoder,
+    on_progress: Progress | None = None,
+    part: str = "",
+) -> ChunkTable:
     """The document's chunks, from the cache when they were cut before."""
-    key = f"{_TABLE_FORMAT} {document.sha256} {config.chunker} {config.max_tokens} {config.one_sentence} {encoder.tokenizer.sha256}"
+    key = (
+        f"{_TABLE_FORMAT} {document.sha256} {config.chunker} {config.max_tokens} {config.one_sentence}"
+        f" {encoder.tokenizer.sha256}"
+    )
     path = cache_folder("chunks", part) / f"{hashlib.sha256(key.encode()).hexdigest()[:32]}.npz"
     table = _load_table(path)
     if table is None:
@@ -175,13 +218,17 @@ def _load_table(path: Path) -> ChunkTable | None:
         with np.load(path, allow_pickle=False) as stored:
             headings = json.loads(stored["headings"].tobytes())
             columns = {name: stored[name] for name in _COLUMNS}
-            return ChunkTable(**columns, heading_paths=tuple(map(tuple, headings)), n_duplicates=int(stored["n_duplicates"]))
+            return ChunkTable(
+                **columns, heading_paths=tuple(map(tuple, headings)), n_duplicates=int(stored["n_duplicates"])
+            )
     except Exception:  # zipfile and numpy fail on damaged bytes in more ways than they name
         return None
 
 
 def _save_table(path: Path, table: ChunkTable) -> None:
-    """Written beside and renamed into place. A cache that can't be written only costs time, so errors are left to the next opening."""
+    """Written beside and renamed into place. A cache that can't be written only costs time, so errors are
+    left to the next opening.
+    """
     headings = np.frombuffer(json.dumps(table.heading_paths).encode(), dtype=np.uint8)
     columns = {name: getattr(table, name) for name in _COLUMNS}
     temporary = path.with_suffix(f".{os.getpid()}.tmp.npz")

@@ -1,7 +1,7 @@
 """A document's text as one reads it: marks of Markdown drawn, hard line breaks joined.
 
-Only what is shown changes. Every piece stands for a slice of the text, so that chunks and answers can be marked in it. Addresses of links are told and
-can't be clicked: the document is somebody else's.
+Only what is shown changes. Every piece stands for a slice of the text, so that chunks and answers can be
+marked in it. Addresses of links are told and can't be clicked: the document is somebody else's.
 """
 
 from __future__ import annotations
@@ -22,7 +22,10 @@ _LEAST_LINE = 40
 """Characters of a line of plain text from which on its break is one of the page and not of the writer."""
 
 _FENCE = re.compile(r"(?m)^(?:```|~~~)[^\n]*\n?")
-_LINES = re.compile(r"(?m)^(?:(?P<level>#{1,6}[ \t]+)(?P<title>\S[^\n]*)|(?P<rule>\|[-:| ]+\|(?:\n|\Z))|(?P<indent>[ \t]*)(?P<item>[-*+])(?=[ \t]+\S))")
+_LINES = re.compile(
+    r"(?m)^(?:(?P<level>#{1,6}[ \t]+)(?P<title>\S[^\n]*)|(?P<rule>\|[-:| ]+\|(?:\n|\Z))|(?P<indent>["
+    r" \t]*)(?P<item>[-*+])(?=[ \t]+\S))"
+)
 _MARKS = re.compile(
     r"""(?P<escape>\\)(?=[!-/:-@\[-`{-~])
       | (?P<ticks>(?<!`)`{1,2}(?!`))(?P<code>[^`\n]{1,300})(?P=ticks)(?!`)
@@ -72,7 +75,9 @@ class Prose:
     def __init__(self, text: str, start: int, end: int, kind: DocumentKind) -> None:
         self._text = text
         self._instead: dict[int, tuple[int, str]] = {}
-        """By their first character, slices that are shown otherwise or not at all: (behind the last, what is shown). They do not meet."""
+        """By their first character, slices that are shown otherwise or not at all: (behind the last, what is
+        shown). They do not meet.
+        """
         self._styled: list[tuple[int, int, Element]] = []
         parsed = min(end, start + MAX_PARSED)
         if kind in ("markdown", "html"):
@@ -93,7 +98,9 @@ class Prose:
 
     def words(self, start: int, end: int) -> list[Words]:
         """What text[start:end] reads as."""
-        pieces = self._pieces[max(0, bisect_right(self._starts, start) - 1) : bisect_right(self._starts, end - 1)]
+        pieces = self._pieces[
+            max(0, bisect_right(self._starts, start) - 1) : bisect_right(self._starts, end - 1)
+        ]
         return [Words(shown, piece.elements) for piece in pieces if (shown := self._shown(piece, start, end))]
 
     def _read(self, start: int, end: int, kind: DocumentKind) -> None:
@@ -122,7 +129,9 @@ class Prose:
             first, last = match.span(name)
             self._instead[at] = (first, "")
             self._instead[last] = (match.end(), "")
-            self._styled.append((first, last, Element(_TAGS[name], match["address"] if name == "label" else "")))
+            self._styled.append(
+                (first, last, Element(_TAGS[name], match["address"] if name == "label" else ""))
+            )
             at = match.end() if name in _VERBATIM else first
         if kind in ("markdown", "text"):
             for line_end in _BREAK.finditer(text, start, end):
@@ -134,7 +143,9 @@ class Prose:
     def _cut(self, start: int, end: int) -> list[_Piece]:
         """The pieces between all borders, in order."""
         hidden = sorted((first, last, shown) for first, (last, shown) in self._instead.items())
-        borders = sorted({start, end, *(place for first, last, *_ in (*hidden, *self._styled) for place in (first, last))})
+        borders = sorted(
+            {start, end, *(place for first, last, *_ in (*hidden, *self._styled) for place in (first, last))}
+        )
         opened = sorted(self._styled, key=lambda one: (one[0], -one[1]))
         pieces: list[_Piece] = []
         around: list[tuple[int, int, Element]] = []
@@ -158,10 +169,14 @@ class Prose:
 
 
 def plain(text: str) -> str:
-    """A passage without headings and marks: what a card shows of it, which has the path of the headings beside it.
+    """A passage without headings and marks: what a card shows of it, which has the path of the headings
+    beside it.
 
     >>> plain("## Crew\\n\\nThe **principal keeper** (see [the log](log.md)) trims the `lamp`.")
     'The principal keeper (see the log) trims the lamp.'
     """
     kept = re.sub(r"(?m)^#{1,6} .*\n?", "", text).strip() or text
-    return "".join(words.text for words in Prose(kept, 0, len(kept), "markdown").words(0, len(kept))).strip() or text
+    return (
+        "".join(words.text for words in Prose(kept, 0, len(kept), "markdown").words(0, len(kept))).strip()
+        or text
+    )

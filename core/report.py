@@ -1,7 +1,7 @@
 """Traces as the JSON objects of the command line: the contract that scripts and outside tests rely on.
 
-Pure: traces in, plain values out. Chunk ids are 0-based over all documents, steps 1-based. What an agent's review took back is in `steps` but not in
-`evidence`.
+Pure: traces in, plain values out. Chunk ids are 0-based over all documents, steps 1-based. What an agent's
+review took back is in `steps` but not in `evidence`.
 """
 
 from __future__ import annotations
@@ -15,10 +15,18 @@ from core.retrievers import EvidenceSet
 from core.types import Workspace
 
 
-def trace_json(trace: Trace, *, timings: dict[str, float], full: bool = False, answer: EvidenceAnswer | None = None) -> dict[str, Any]:
-    """The object that `trace --json` prints. `full` adds Q and position of all chunks to each step; `answer` is null where nobody read the evidence."""
+def trace_json(
+    trace: Trace, *, timings: dict[str, float], full: bool = False, answer: EvidenceAnswer | None = None
+) -> dict[str, Any]:
+    """The object that `trace --json` prints. `full` adds Q and position of all chunks to each step; `answer`
+    is null where nobody read the evidence.
+    """
     stopped = trace.stopped
-    rejected = None if stopped is None or stopped.chunk_id is None else {"chunk_id": stopped.chunk_id, "q_value": stopped.q_value}
+    rejected = (
+        None
+        if stopped is None or stopped.chunk_id is None
+        else {"chunk_id": stopped.chunk_id, "q_value": stopped.q_value}
+    )
     return {
         "query": trace.started.query,
         "checkpoint": trace.started.checkpoint,
@@ -50,9 +58,17 @@ def _step_json(step: StepTaken, full: bool) -> dict[str, Any]:
     return values
 
 
-def method_json(trace: Trace, workspace: Workspace, milliseconds: float, answer: EvidenceAnswer | None = None) -> dict[str, Any]:
-    """One method's entry of `compare --json`; `answer` is its text, null where the evidence holds none or nobody read it. A set has its action, too."""
-    action = {"action": action_json(action_of(trace.chosen, workspace.borders))} if trace.started.method == EvidenceSet.name else {}
+def method_json(
+    trace: Trace, workspace: Workspace, milliseconds: float, answer: EvidenceAnswer | None = None
+) -> dict[str, Any]:
+    """One method's entry of `compare --json`; `answer` is its text, null where the evidence holds none or
+    nobody read it. A set has its action, too.
+    """
+    action = (
+        {"action": action_json(action_of(trace.chosen, workspace.borders))}
+        if trace.started.method == EvidenceSet.name
+        else {}
+    )
     return {
         "evidence": list(trace.evidence),
         "ranked": [{"chunk_id": step.chunk_id, "score": step.q_value} for step in trace.steps],

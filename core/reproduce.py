@@ -1,7 +1,9 @@
-"""How a logged run is made again: a command line and a Python program, as text to copy. `app.calls.operations` has the HTTP call.
+"""How a logged run is made again: a command line and a Python program, as text to copy.
+`app.calls.operations` has the HTTP call.
 
-Decides that a run's documents and their cuts come out of the log, since nobody knows where their files lie or whether they are still the
-same; from the log where it is, or, for whoever has only the run's JSON export, from that file. Pure: knows nothing of what is on the machine.
+Decides that a run's documents and their cuts come out of the log, since nobody knows where their files lie or
+whether they are still the same; from the log where it is, or, for whoever has only the run's JSON export,
+from that file. Pure: knows nothing of what is on the machine.
 """
 
 from __future__ import annotations
@@ -28,7 +30,9 @@ class Source:
 
 
 def of_export(run_id: str) -> Source:
-    """For somebody elsewhere, beside the file under which the run's JSON export is offered: a log of its own."""
+    """For somebody elsewhere, beside the file under which the run's JSON export is offered: a log
+    of its own.
+    """
     return Source(Path(f"run-{run_id[:8]}.duckdb"), Path(f"run-{run_id[:8]}.jsonl"))
 
 
@@ -42,12 +46,20 @@ def command_of(run: LoggedRun, source: Source) -> str:
 
 
 def python_of(run: LoggedRun, source: Source) -> str:
-    """A Python program that makes the run again, every setting spelled out to be changed; `trace` is what it made."""
+    """A Python program that makes the run again, every setting spelled out to be changed; `trace` is what it
+    made.
+    """
     record, config = run.record, config_again(run)
     usual = EpisodeConfig()
-    changed = [f"{field.name}={value!r}" for field in fields(config) if (value := getattr(config, field.name)) != getattr(usual, field.name)]
+    changed = [
+        f"{field.name}={value!r}"
+        for field in fields(config)
+        if (value := getattr(config, field.name)) != getattr(usual, field.name)
+    ]
     log = f"Path({str(source.log)!r})" if source.log else "default_log_path()"
-    names = ["default_log_path"] * (source.log is None) + (["ExperimentLog", "import_runs"] if source.exported else ["open_reader"])
+    names = ["default_log_path"] * (source.log is None) + (
+        ["ExperimentLog", "import_runs"] if source.exported else ["open_reader"]
+    )
     opened = f"ExperimentLog.open({log})" if source.exported else f"open_reader({log})"
     taken_in = [f"    import_runs(log, Path({str(source.exported)!r}))"] if source.exported else []
     lines = [

@@ -1,7 +1,7 @@
 """Rows of an evaluation with what the reader answers from their evidence.
 
-Decides that the evidence of a row is what its method would hand on, stop and review included, and that a question without a known answer stays unmeasured.
-Knows nothing of retrieval, files and logs.
+Decides that the evidence of a row is what its method would hand on, stop and review included, and that a
+question without a known answer stays unmeasured. Knows nothing of retrieval, files and logs.
 """
 
 from __future__ import annotations
@@ -21,16 +21,24 @@ BATCH = 32
 """Questions whose windows share batches."""
 
 
-def with_answers(rows: Iterable[EpisodeRow], examples: Iterable[Example], reader: Reader) -> Iterator[EpisodeRow]:
-    """The rows in order, with answer EM and F1 where the example knows its answer. `examples`: a row's own at its place."""
+def with_answers(
+    rows: Iterable[EpisodeRow], examples: Iterable[Example], reader: Reader
+) -> Iterator[EpisodeRow]:
+    """The rows in order, with answer EM and F1 where the example knows its answer. `examples`: a row's own at
+    its place.
+    """
     pairs = zip(rows, examples, strict=True)
     while batch := list(islice(pairs, BATCH)):
         asked = [(row, example) for row, example in batch if example.answers]
-        evidence = [{chunk_id: example.chunks[chunk_id] for chunk_id in own_evidence(row)} for row, example in asked]
+        evidence = [
+            {chunk_id: example.chunks[chunk_id] for chunk_id in own_evidence(row)} for row, example in asked
+        ]
         answers = iter(answer_evidence(reader, [example.question for _, example in asked], evidence))
         for row, example in batch:
             if not example.answers:
                 yield row
                 continue
             text = next(answers).text
-            yield replace(row, answer_em=answer_em(text, example.answers), answer_f1=answer_f1(text, example.answers))
+            yield replace(
+                row, answer_em=answer_em(text, example.answers), answer_f1=answer_f1(text, example.answers)
+            )

@@ -1,4 +1,6 @@
-"""How sure scores are: intervals of means, paired tests. Pure functions of numbers; of nothing measured there is none."""
+"""How sure scores are: intervals of means, paired tests. Pure functions of numbers; of nothing measured there
+is none.
+"""
 
 from __future__ import annotations
 
@@ -28,8 +30,8 @@ def mean(values: Iterable[float | None]) -> float | None:
 def interval(values: Iterable[float | None]) -> tuple[float, float] | None:
     """95 % confidence interval of the mean; None below two measured values.
 
-    Where all values are 0 or 1: Wilson's score interval of the share, which doesn't shrink to a point at 0 or 1. Otherwise the percentiles of
-    the means of 10,000 bootstrap samples (seed 0); equal values give a point.
+    Where all values are 0 or 1: Wilson's score interval of the share, which doesn't shrink to a point at 0 or
+    1. Otherwise the percentiles of the means of 10,000 bootstrap samples (seed 0); equal values give a point.
     """
     measured = np.array([value for value in values if value is not None], dtype=np.float64)
     if len(measured) < 2:
@@ -77,18 +79,22 @@ class PairedTest:
 
 
 def paired_test(first: Sequence[float | None], second: Sequence[float | None]) -> PairedTest | None:
-    """The difference between two agents' scores, question by question; None when no question was measured for both.
+    """The difference between two agents' scores, question by question; None when no question was measured for
+    both.
 
-    Sign-flip permutation test: if the agents were alike, each question's difference could as well have had the other sign. p is the share of
-    sign vectors whose mean difference is at least as far from 0 as the one seen: all 2^m vectors where m <= 12 differences aren't 0,
-    otherwise (1 + hits) / (1 + 10,000) over 10,000 random ones (seed 0).
+    Sign-flip permutation test: if the agents were alike, each question's difference could as well have had
+    the other sign. p is the share of sign vectors whose mean difference is at least as far from 0 as the one
+    seen: all 2^m vectors where m <= 12 differences aren't 0, otherwise (1 + hits) / (1 + 10,000) over 10,000
+    random ones (seed 0).
     """
     pairs = [(a, b) for a, b in zip(first, second, strict=True) if a is not None and b is not None]
     if not pairs:
         return None
     differences = np.array([a - b for a, b in pairs])
     spread = _bootstrap(differences) if len(differences) > 1 else None
-    return PairedTest(len(differences), float(differences.mean()), spread, _sign_flip_p(differences[differences != 0]))
+    return PairedTest(
+        len(differences), float(differences.mean()), spread, _sign_flip_p(differences[differences != 0])
+    )
 
 
 def _sign_flip_p(differences: np.ndarray) -> float:
@@ -96,7 +102,9 @@ def _sign_flip_p(differences: np.ndarray) -> float:
     m = len(differences)
     if m == 0:
         return 1.0
-    seen = abs(differences.sum()) * (1 - 1e-12)  # sums of equal numbers in another order may differ by rounding
+    seen = abs(differences.sum()) * (
+        1 - 1e-12
+    )  # sums of equal numbers in another order may differ by rounding
     if m <= _EXACT_SIGNS:
         signs = 1 - 2 * ((np.arange(2**m)[:, None] >> np.arange(m)) & 1)
         return float((np.abs(signs @ differences) >= seen).mean())

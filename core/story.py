@@ -1,7 +1,9 @@
-"""The story of a run as one line: what was asked, what each choice brought and how far up it had come, what was answered, why it ended.
+"""The story of a run as one line: what was asked, what each choice brought and how far up it had come, what
+was answered, why it ended.
 
-Decides which words of a chunk stand for it, and that a rank counts the chunks that could still be chosen, as in the gold trail.
-Knows nothing of pages: `Story.sentence` says the whole line, `app.pages.explore.story` draws it.
+Decides which words of a chunk stand for it, and that a rank counts the chunks that could still be chosen, as
+in the gold trail. Knows nothing of pages: `Story.sentence` says the whole line, `app.pages.explore.story`
+draws it.
 """
 
 from __future__ import annotations
@@ -21,7 +23,20 @@ from core.trail import Trail, gold_trails
 EXCERPT = 64
 """Characters of a chunk that stand for it, the marked words not counted."""
 Verdict = Literal["right", "wrong", "no answer"]
-_ORDINALS = ("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth", "eleventh", "twelfth")
+_ORDINALS = (
+    "first",
+    "second",
+    "third",
+    "fourth",
+    "fifth",
+    "sixth",
+    "seventh",
+    "eighth",
+    "ninth",
+    "tenth",
+    "eleventh",
+    "twelfth",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +59,9 @@ class StoryPart:
     chunk_id: int
     excerpt: Excerpt
     ranks: tuple[int, ...]
-    """Its place among the chunks that could be chosen, at each look up to its own; empty where the looks were not kept."""
+    """Its place among the chunks that could be chosen, at each look up to its own; empty where the looks were
+    not kept.
+    """
     step: int | None
     """1-based; None for support that was missed."""
     chosen_by: ChosenBy = "agent"
@@ -80,7 +97,11 @@ class Story:
 
     def sentence(self) -> str:
         """The whole line, to be read aloud."""
-        told = [f"{_nth(part.step or 0)} choice, chunk {part.chunk_id:,}: {str(part.excerpt).rstrip('.')}{_aloud(part, self.n_chunks)}" for part in self.steps]
+        told = [
+            f"{_nth(part.step or 0)} choice, chunk {part.chunk_id:,}:"
+            f" {str(part.excerpt).rstrip('.')}{_aloud(part, self.n_chunks)}"
+            for part in self.steps
+        ]
         told += [f"missed, chunk {part.chunk_id:,}: {str(part.excerpt).rstrip('.')}" for part in self.missed]
         if self.answer is not None:
             told.append(f"answer: {answer_words(self.answer)}")
@@ -88,13 +109,18 @@ class Story:
         return " ".join([asked, "; ".join(told) + "." if told else "", self.end]).strip()
 
 
-def story_of(trace: Trace, text: Callable[[int], str], gold: Sequence[int], told: EvidenceAnswer | None, known: str) -> Story:
+def story_of(
+    trace: Trace, text: Callable[[int], str], gold: Sequence[int], told: EvidenceAnswer | None, known: str
+) -> Story:
     """The story of the steps that a trace holds.
 
-    text: of a chunk, by its id. gold: support of a labelled question. told: what was read from the evidence, once it was. known: the known answer.
+    text: of a chunk, by its id. gold: support of a labelled question. told: what was read from the evidence,
+    once it was. known: the known answer.
     """
     query = trace.started.query
-    missed = [chunk_id for chunk_id in gold if chunk_id not in trace.chosen] if trace.stopped is not None else []
+    missed = (
+        [chunk_id for chunk_id in gold if chunk_id not in trace.chosen] if trace.stopped is not None else []
+    )
     trails = {trail.chunk_id: trail for trail in gold_trails(trace, [*trace.chosen, *missed])}
     spoken: set[str] = set()
     asked = words_of(query)
@@ -104,11 +130,25 @@ def story_of(trace: Trace, text: Callable[[int], str], gold: Sequence[int], told
         mark = _telling(words, chunk_id, told, asked, spoken)
         spoken.update(words_of(mark))
         by = trace.steps[step - 1].chosen_by if step else "agent"
-        return StoryPart(chunk_id, excerpt(words, mark), _ranks(trails[chunk_id], step), step, by, chunk_id in trace.taken_back)
+        return StoryPart(
+            chunk_id,
+            excerpt(words, mark),
+            _ranks(trails[chunk_id], step),
+            step,
+            by,
+            chunk_id in trace.taken_back,
+        )
 
     steps = tuple(part(step.chunk_id, step.step) for step in trace.steps)
     answer = None if told is None else _answer(told, known)
-    return Story(query, trace.started.n_chunks, steps, tuple(part(chunk_id, None) for chunk_id in missed), answer, end_sentence(trace))
+    return Story(
+        query,
+        trace.started.n_chunks,
+        steps,
+        tuple(part(chunk_id, None) for chunk_id in missed),
+        answer,
+        end_sentence(trace),
+    )
 
 
 def end_sentence(trace: Trace) -> str:
@@ -149,7 +189,9 @@ def excerpt(text: str, mark: str, most: int = EXCERPT) -> Excerpt:
 
 
 def one_line(text: str) -> str:
-    """A chunk as one line to read: its headings, table rules and list marks left out; as it is where nothing else is in it."""
+    """A chunk as one line to read: its headings, table rules and list marks left out; as it is where nothing
+    else is in it.
+    """
     return " ".join(plain(text).replace("|", " ").replace("•", " ").split())
 
 
@@ -185,7 +227,9 @@ def ordinal(rank: int) -> str:
 
 
 def verdict_on(said: str, known: str) -> Verdict | None:
-    """What an answer (empty for none) is against the known one: right where they share at least half of their words; None where nobody knows it."""
+    """What an answer (empty for none) is against the known one: right where they share at least half of their
+    words; None where nobody knows it.
+    """
     if not known:
         return None
     if not said.strip():
@@ -199,8 +243,12 @@ def _answer(told: EvidenceAnswer, known: str) -> StoryAnswer:
     return StoryAnswer(text, told.confidence, cited if text else told.passage, verdict_on(text, known), known)
 
 
-def _telling(text: str, chunk_id: int, told: EvidenceAnswer | None, asked: Sequence[str], spoken: set[str]) -> str:
-    """The words that stand for a chunk: the answer where it stands here, else the longest word of the question that no earlier part has told."""
+def _telling(
+    text: str, chunk_id: int, told: EvidenceAnswer | None, asked: Sequence[str], spoken: set[str]
+) -> str:
+    """The words that stand for a chunk: the answer where it stands here, else the longest word of the
+    question that no earlier part has told.
+    """
     if told is not None and told.reliable and told.place is not None and told.citations[0] == chunk_id:
         return text[told.place[0] : told.place[1]]
     line = one_line(text)
@@ -214,7 +262,11 @@ def _telling(text: str, chunk_id: int, told: EvidenceAnswer | None, asked: Seque
 
 def _ranks(trail: Trail, step: int | None) -> tuple[int, ...]:
     standings = trail.standings[: len(trail.standings) if step is None else step]
-    return () if any(standing is None for standing in standings) else tuple(standing.rank for standing in standings if standing is not None)
+    return (
+        ()
+        if any(standing is None for standing in standings)
+        else tuple(standing.rank for standing in standings if standing is not None)
+    )
 
 
 def _aloud(part: StoryPart, n_chunks: int) -> str:

@@ -1,7 +1,9 @@
-"""Charts as one small SVG file, for documents: no script, no font file, colours that light and dark pages both carry.
+"""Charts as one small SVG file, for documents: no script, no font file, colours that light and dark pages
+both carry.
 
-Pages on code hosts show SVG images but neither HTML nor plotly figures, and plotly writes static images only through a browser, so the
-few shapes that a line chart needs are written here. Interactive figures of the same charts are made in `core.figures`.
+Pages on code hosts show SVG images but neither HTML nor plotly figures, and plotly writes static images only
+through a browser, so the few shapes that a line chart needs are written here. Interactive figures of the same
+charts are made in `core.figures`.
 """
 
 from __future__ import annotations
@@ -21,7 +23,9 @@ LEGEND_LINE = 16
 
 
 def svg(charts: Sequence[Chart]) -> str:
-    """The charts as panels, two a row. Raises ValueError when there are none, or a value can't stand on its axis."""
+    """The charts as panels, two a row. Raises ValueError when there are none, or a value can't stand on its
+    axis.
+    """
     if not charts:
         raise ValueError("there is no chart to draw")
     columns = min(COLUMNS, len(charts))
@@ -30,11 +34,20 @@ def svg(charts: Sequence[Chart]) -> str:
     panels = []
     for i, chart in enumerate(charts):
         row, column = divmod(i, columns)
-        panels.append(f'<g transform="translate({column * WIDTH} {sum(row_heights[:row])})">{_panel(chart)}</g>')
+        panels.append(
+            f'<g transform="translate({column * WIDTH} {sum(row_heights[:row])})">{_panel(chart)}</g>'
+        )
     width, height = columns * WIDTH, sum(row_heights)
-    head = f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" viewBox="0 0 {width} {height}" role="img"'
+    head = (
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" viewBox="0 0 {width}'
+        f' {height}" role="img"'
+    )
     title = escape("; ".join(chart.title for chart in charts))
-    return f'{head} font-family="system-ui, sans-serif" font-size="11" fill="{INK}"><title>{title}</title>\n' + "\n".join(panels) + "\n</svg>\n"
+    return (
+        f'{head} font-family="system-ui, sans-serif" font-size="11" fill="{INK}"><title>{title}</title>\n'
+        + "\n".join(panels)
+        + "\n</svg>\n"
+    )
 
 
 def _n_legend(chart: Chart) -> int:
@@ -52,19 +65,30 @@ def _panel(chart: Chart) -> str:
     for value in across.ticks:
         x = across.at(value)
         parts.append(f'<path d="M{x:.1f} {TOP}V{HEIGHT - BOTTOM}" stroke="{LINE}"/>')
-        parts.append(f'<text x="{x:.1f}" y="{HEIGHT - BOTTOM + 15}" text-anchor="middle">{_tick(value)}</text>')
+        parts.append(
+            f'<text x="{x:.1f}" y="{HEIGHT - BOTTOM + 15}" text-anchor="middle">{_tick(value)}</text>'
+        )
     for value in up.ticks:
         y = up.at(value)
         parts.append(f'<path d="M{LEFT} {y:.1f}H{WIDTH - RIGHT}" stroke="{LINE}"/>')
         parts.append(f'<text x="{LEFT - 6}" y="{y + 4:.1f}" text-anchor="end">{_tick(value)}</text>')
-    parts.append(f'<text x="{(LEFT + WIDTH - RIGHT) / 2:.0f}" y="{HEIGHT - 12}" text-anchor="middle">{escape(chart.x_title)}</text>')
+    parts.append(
+        f'<text x="{(LEFT + WIDTH - RIGHT) / 2:.0f}" y="{HEIGHT - 12}"'
+        f' text-anchor="middle">{escape(chart.x_title)}</text>'
+    )
     middle = (TOP + HEIGHT - BOTTOM) / 2
-    parts.append(f'<text transform="translate(14 {middle:.0f}) rotate(-90)" text-anchor="middle">{escape(chart.y_title)}</text>')
+    parts.append(
+        f'<text transform="translate(14 {middle:.0f}) rotate(-90)"'
+        f' text-anchor="middle">{escape(chart.y_title)}</text>'
+    )
     for i, (line, colour) in enumerate(zip(chart.lines, line_colours(chart.lines), strict=True)):
         parts.append(_drawn(line, across, up, colour))
         if len(chart.lines) > 1:
             y = HEIGHT + LEGEND_LINE * i
-            dot, dash = f'<circle cx="{LEFT + 9}" cy="{y - 4}" r="4" fill="{colour}"/>', f'<path d="M{LEFT} {y - 4}h18" stroke="{colour}" stroke-width="2"'
+            dot, dash = (
+                f'<circle cx="{LEFT + 9}" cy="{y - 4}" r="4" fill="{colour}"/>',
+                f'<path d="M{LEFT} {y - 4}h18" stroke="{colour}" stroke-width="2"',
+            )
             parts.append(dot if line.points_only else f"{dash}{_dashes(line)}/>")
             parts.append(f'<text x="{LEFT + 24}" y="{y}">{escape(line.name)}</text>')
     return "".join(parts)
@@ -80,7 +104,10 @@ def _drawn(line: Line, across: _Axis, up: _Axis, colour: str) -> str:
         path += f"{'L' if pen_down else 'M'}{across.at(x):.1f} {up.at(y):.1f}"
         pen_down = True
         if not line.dashed:
-            parts.append(f'<circle cx="{across.at(x):.1f}" cy="{up.at(y):.1f}" r="{4 if line.points_only else 2.5}" fill="{colour}"/>')
+            parts.append(
+                f'<circle cx="{across.at(x):.1f}" cy="{up.at(y):.1f}" r="{4 if line.points_only else 2.5}"'
+                f' fill="{colour}"/>'
+            )
     if not line.points_only:
         parts.insert(0, f'<path d="{path}" fill="none" stroke="{colour}" stroke-width="1.8"{_dashes(line)}/>')
     return "".join(parts)
@@ -91,7 +118,9 @@ def _dashes(line: Line) -> str:
 
 
 class _Axis:
-    """From values to pixels, with round ticks. A logarithmic axis has its ticks at powers of ten. Raises ValueError where it can't be."""
+    """From values to pixels, with round ticks. A logarithmic axis has its ticks at powers of ten. Raises
+    ValueError where it can't be.
+    """
 
     def __init__(self, values: Sequence[float], first: float, last: float, log: bool) -> None:
         lo, hi = min(values), max(values)
@@ -99,10 +128,15 @@ class _Axis:
             raise ValueError(f"{lo} can't stand on a logarithmic axis")
         self._log = log
         if log:
-            self.ticks = [10.0**power for power in range(math.floor(math.log10(lo)), math.ceil(math.log10(hi)) + 1)]
+            self.ticks = [
+                10.0**power for power in range(math.floor(math.log10(lo)), math.ceil(math.log10(hi)) + 1)
+            ]
         else:
             step = _round_step((hi - lo) or abs(hi) or 1.0)
-            self.ticks = [round(step * i, 10) for i in range(math.floor(lo / step + 1e-9), math.ceil(hi / step - 1e-9) + 1)]
+            self.ticks = [
+                round(step * i, 10)
+                for i in range(math.floor(lo / step + 1e-9), math.ceil(hi / step - 1e-9) + 1)
+            ]
         if len(self.ticks) == 1:
             self.ticks.append(self.ticks[0] * 10 if log else self.ticks[0] + 1)
         lo, hi = self._scaled(self.ticks[0]), self._scaled(self.ticks[-1])

@@ -1,9 +1,10 @@
-"""What a strip of pixels must know about N numbers: least, greatest and most telling chunk of every column, exact at any zoom.
+"""What a strip of pixels must know about N numbers: least, greatest and most telling chunk of every column,
+exact at any zoom.
 
-A browser asks for a range of chunks and a width; the answer has one entry per column, or one per chunk where chunks are wider than
-pixels, so it never carries more than `width` entries however long the document is. Decides that a range is widened to whole chunks and
-that every chunk lies in exactly one column. NaN means "no value" and is skipped; -inf is a value, the lowest.
-Knows nothing of runs, pages or colours.
+A browser asks for a range of chunks and a width; the answer has one entry per column, or one per chunk where
+chunks are wider than pixels, so it never carries more than `width` entries however long the document is.
+Decides that a range is widened to whole chunks and that every chunk lies in exactly one column. NaN means "no
+value" and is skipped; -inf is a value, the lowest. Knows nothing of runs, pages or colours.
 """
 
 from __future__ import annotations
@@ -21,7 +22,9 @@ MODES: tuple[Mode, ...] = ("q", "dq", "rank", "p")
 
 
 class ChunkFacts(TypedDict):
-    """What there is to say about one chunk at one look. None: not known or not defined, such as the rank of a chunk already chosen."""
+    """What there is to say about one chunk at one look. None: not known or not defined, such as the rank of a
+    chunk already chosen.
+    """
 
     text: str
     title: str
@@ -37,7 +40,9 @@ class ChunkFacts(TypedDict):
 
 
 class StripSource(Protocol):
-    """The numbers of one run. A look is one pass over all chunks: that before every step, and the last one, after which the agent stopped."""
+    """The numbers of one run. A look is one pass over all chunks: that before every step, and the last one,
+    after which the agent stopped.
+    """
 
     @property
     def n_chunks(self) -> int: ...
@@ -46,7 +51,9 @@ class StripSource(Protocol):
     def n_looks(self) -> int: ...
 
     def values(self, look: int, mode: Mode) -> np.ndarray:
-        """(N,) numbers of 1-based `look`; NaN where there is none, as for the change at look 1. Asked for often: worth keeping."""
+        """(N,) numbers of 1-based `look`; NaN where there is none, as for the change at look 1. Asked for
+        often: worth keeping.
+        """
         ...
 
     def describe(self, chunk_id: int, look: int) -> ChunkFacts: ...
@@ -54,7 +61,9 @@ class StripSource(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class Tile:
-    """Chunks [first, last) in n entries; entry k covers the ids from first + k * (last - first) // n up to where entry k + 1 begins."""
+    """Chunks [first, last) in n entries; entry k covers the ids from first + k * (last - first) // n up to
+    where entry k + 1 begins.
+    """
 
     first: int
     last: int
@@ -63,11 +72,13 @@ class Tile:
     maxima: np.ndarray
     """(n,) float32."""
     best: np.ndarray
-    """(n,) int32, id of the chunk worth pointing at, the first of equal ones; -1 where no chunk has a value."""
+    """(n,) int32, id of the chunk worth pointing at, the first of equal ones; -1 where no chunk has a value.
+    """
 
 
 def tile(values: np.ndarray, lo: float, hi: float, width: int, *, salience: np.ndarray | None = None) -> Tile:
-    """Folds the chunks of [lo, hi) into at most `width` columns. Chunk i covers [i, i + 1) of the range, 0 <= lo < hi <= N.
+    """Folds the chunks of [lo, hi) into at most `width` columns. Chunk i covers [i, i + 1) of the range, 0 <=
+    lo < hi <= N.
 
     values: (N,); salience: (N,), what `best` is the largest of, `values` when not given.
 
@@ -89,30 +100,40 @@ def tile(values: np.ndarray, lo: float, hi: float, width: int, *, salience: np.n
 
 
 def run_map(rows: Sequence[np.ndarray], width: int) -> np.ndarray:
-    """(R, W) float32: the greatest value per column for each row (N,); columns as in `tile` over the whole range, W = min(width, N)."""
+    """(R, W) float32: the greatest value per column for each row (N,); columns as in `tile` over the whole
+    range, W = min(width, N).
+    """
     starts = _starts(len(rows[0]), width)
     return np.stack([np.fmax.reduceat(np.asarray(row, dtype=np.float32), starts) for row in rows])
 
 
 def salience(values: np.ndarray, mode: Mode) -> np.ndarray:
-    """(N,) what makes a chunk worth pointing at: much Q or probability, a small rank, a large change either way."""
+    """(N,) what makes a chunk worth pointing at: much Q or probability, a small rank, a large change either
+    way.
+    """
     if mode == "rank":
         return -values
     return np.abs(values) if mode == "dq" else values
 
 
 def best_chunks(telling: np.ndarray, offset: int, count: int) -> np.ndarray:
-    """(<= count,) ids by falling salience (N,), the first `offset` left out; equal ones in document order, chunks without a value last."""
+    """(<= count,) ids by falling salience (N,), the first `offset` left out; equal ones in document order,
+    chunks without a value last.
+    """
     cost, end = -telling, offset + count
     ids = np.arange(len(cost))
     if end < len(cost):
         dearest = np.partition(cost, end - 1)[end - 1]
-        ids = ids if np.isnan(dearest) else np.flatnonzero(cost <= dearest)  # sorting only these spares most of the time
+        ids = (
+            ids if np.isnan(dearest) else np.flatnonzero(cost <= dearest)
+        )  # sorting only these spares most of the time
     return ids[np.argsort(cost[ids], kind="stable")][offset:end]
 
 
 def _starts(n_chunks: int, width: int) -> np.ndarray:
-    """(n,) first chunk of each of n = min(width, n_chunks) columns, counted from the first; in whole numbers, so that none is ever empty."""
+    """(n,) first chunk of each of n = min(width, n_chunks) columns, counted from the first; in whole numbers,
+    so that none is ever empty.
+    """
     n_columns = min(width, n_chunks)
     return np.arange(n_columns, dtype=np.int64) * n_chunks // n_columns
 

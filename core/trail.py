@@ -1,8 +1,10 @@
-"""The gold trail: where every support chunk of a labelled question stood at each look of a run, and where retrieval lost it.
+"""The gold trail: where every support chunk of a labelled question stood at each look of a run, and where
+retrieval lost it.
 
-A chunk whose Q stays as it is moves up by one place with every better chunk that is taken, so a rank that worsens is a fall. Decides that the
-choice after the look at which a chunk stood best (the last such look) is the one that lost it, and that a chunk which stands best when the run
-ends was not lost but not reached. Knows nothing of logs and pages.
+A chunk whose Q stays as it is moves up by one place with every better chunk that is taken, so a rank that
+worsens is a fall. Decides that the choice after the look at which a chunk stood best (the last such look) is
+the one that lost it, and that a chunk which stands best when the run ends was not lost but not reached. Knows
+nothing of logs and pages.
 """
 
 from __future__ import annotations
@@ -40,18 +42,23 @@ class Trail:
 
     chunk_id: int
     standings: tuple[Standing | None, ...]
-    """One a look; None where the chunk could not be chosen, being chosen already or forbidden, and where the look's Q-values were not kept."""
+    """One a look; None where the chunk could not be chosen, being chosen already or forbidden, and where the
+    look's Q-values were not kept.
+    """
     found_at: int | None = None
     """1-based step that chose it."""
 
     @property
     def loss(self) -> Loss | None:
-        """The choice that lost it; None for a chunk that was found, never stood anywhere, or stood best at the last look.
+        """The choice that lost it; None for a chunk that was found, never stood anywhere, or stood best at
+        the last look.
 
         >>> Trail(7, (Standing(5, 0.2), Standing(2, 0.4), Standing(9, 0.1))).loss
         Loss(step=2, before=Standing(rank=2, q_value=0.4), after=Standing(rank=9, q_value=0.1))
         """
-        known = [(look, standing) for look, standing in enumerate(self.standings, start=1) if standing is not None]
+        known = [
+            (look, standing) for look, standing in enumerate(self.standings, start=1) if standing is not None
+        ]
         if self.found_at is not None or not known:
             return None
         nearest = min(range(len(known)), key=lambda i: (known[i][1].rank, -i))
@@ -62,7 +69,9 @@ class Trail:
 
 
 def gold_trails(trace: Trace, gold: Sequence[int]) -> tuple[Trail, ...]:
-    """The trail of each support chunk, in the order of `gold`, over all looks of a run that looked anew before each choice."""
+    """The trail of each support chunk, in the order of `gold`, over all looks of a run that looked anew
+    before each choice.
+    """
     chosen = trace.chosen
     standings: list[list[Standing | None]] = [[] for _ in gold]
     for look in range(1, trace.n_looks + 1):
@@ -71,9 +80,16 @@ def gold_trails(trace: Trace, gold: Sequence[int]) -> tuple[Trail, ...]:
         available = np.full(trace.started.n_chunks, scores is not None)
         available[masked] = False
         for row, chunk_id in zip(standings, gold, strict=True):
-            row.append(None if scores is None or not available[chunk_id] else _standing(scores.q_values, available, chunk_id))
+            row.append(
+                None
+                if scores is None or not available[chunk_id]
+                else _standing(scores.q_values, available, chunk_id)
+            )
     found = {chunk_id: step for step, chunk_id in enumerate(chosen, start=1)}
-    return tuple(Trail(chunk_id, tuple(row), found.get(chunk_id)) for chunk_id, row in zip(gold, standings, strict=True))
+    return tuple(
+        Trail(chunk_id, tuple(row), found.get(chunk_id))
+        for chunk_id, row in zip(gold, standings, strict=True)
+    )
 
 
 def _standing(q_values: np.ndarray, available: np.ndarray, chunk_id: int) -> Standing:

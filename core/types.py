@@ -1,8 +1,10 @@
-"""The data on the spine: documents, chunk tables, workspaces. Frozen, without behaviour beyond looking things up.
+"""The data on the spine: documents, chunk tables, workspaces. Frozen, without behaviour beyond looking things
+up.
 
-A chunk is an exact slice of its document's text, so the table stores offsets, not strings. Tables are columns, not a list of
-objects: a document of ten million tokens has some 160,000 to 400,000 chunks and opens from the cache in milliseconds.
-Knows nothing of tokenizers, vectors or files.
+A chunk is an exact slice of its document's text, so the table stores offsets, not strings. Tables are
+columns, not a list of
+objects: a document of ten million tokens has some 160,000 to 400,000 chunks and opens from the cache in
+milliseconds. Knows nothing of tokenizers, vectors or files.
 """
 
 from __future__ import annotations
@@ -146,10 +148,16 @@ class Workspace:
 
 
 def workspace_of_chunks(chunks: Sequence[str], n_tokens: np.ndarray, title: str = "chunks") -> Workspace:
-    """A workspace whose chunks are the given strings, taken as they are; chunk i is chunks[i]. n_tokens: (N,)."""
+    """A workspace whose chunks are the given strings, taken as they are; chunk i is chunks[i]. n_tokens:
+    (N,).
+    """
     separator = "\n\n"
     lengths = np.array([len(chunk) for chunk in chunks], dtype=np.int64)
-    start = np.concatenate([[0], np.cumsum(lengths + len(separator))[:-1]]).astype(np.int64) if len(chunks) else np.zeros(0, np.int64)
+    start = (
+        np.concatenate([[0], np.cumsum(lengths + len(separator))[:-1]]).astype(np.int64)
+        if len(chunks)
+        else np.zeros(0, np.int64)
+    )
     table = ChunkTable(
         start=start,
         end=start + lengths,

@@ -1,9 +1,11 @@
-"""What made the difference: the same question over the same documents but for one chunk, which reads otherwise or is gone.
+"""What made the difference: the same question over the same documents but for one chunk, which reads
+otherwise or is gone.
 
-A changed chunk is no slice of any document, so it gets neither a `Document` nor a `Workspace`: a `Variant` is laid over a corpus and is searched
-like one. Only the changed text is embedded, and its vector is kept nowhere. The log holds runs that can be made again from documents, so a run over
-a variant has no place there. A chunk that is taken out leaves no gap: those behind it move up by one, and so do their positions.
-Knows nothing of logs and pages.
+A changed chunk is no slice of any document, so it gets neither a `Document` nor a `Workspace`: a `Variant` is
+laid over a corpus and is searched like one. Only the changed text is embedded, and its vector is kept
+nowhere. The log holds runs that can be made again from documents, so a run over a variant has no place there.
+A chunk that is taken out leaves no gap: those behind it move up by one, and so do their positions. Knows
+nothing of logs and pages.
 """
 
 from __future__ import annotations
@@ -41,26 +43,37 @@ class Change:
     def check_against(self, corpus: Corpus) -> None:
         """Raises BadRequest when the corpus can't be changed so."""
         if not 0 <= self.chunk_id < len(corpus):
-            raise BadRequest(f"chunk {self.chunk_id} does not exist; change one between 0 and {len(corpus) - 1}")
+            raise BadRequest(
+                f"chunk {self.chunk_id} does not exist; change one between 0 and {len(corpus) - 1}"
+            )
         if self.text is None:
             if len(corpus) == 1:
-                raise BadRequest("the only chunk can't be left out, nothing would be left to search; change its text instead")
+                raise BadRequest(
+                    "the only chunk can't be left out, nothing would be left to search; change its text"
+                    " instead"
+                )
             return
         if not self.text.strip():
             raise BadRequest("the changed text is empty; type some, or leave the chunk out instead")
         if len(self.text) > MAX_TEXT:
-            raise BadRequest(f"the changed text has {len(self.text):,} characters, more than {MAX_TEXT:,}; shorten it")
+            raise BadRequest(
+                f"the changed text has {len(self.text):,} characters, more than {MAX_TEXT:,}; shorten it"
+            )
         if self.text == corpus.text(self.chunk_id):
             raise BadRequest("the text is as it was; change it, or leave the chunk out")
         try:
             self.text.encode()
         except UnicodeEncodeError as error:
-            raise BadRequest(f"the changed text holds half a character at position {error.start + 1}; type it again") from error
+            raise BadRequest(
+                f"the changed text holds half a character at position {error.start + 1}; type it again"
+            ) from error
 
 
 @dataclass(frozen=True, eq=False)
 class Variant:
-    """A corpus with one change: a `Searchable` whose chunk ids are its own, `original` leads back to those of the corpus."""
+    """A corpus with one change: a `Searchable` whose chunk ids are its own, `original` leads back to those of
+    the corpus.
+    """
 
     corpus: Corpus
     change: Change
@@ -82,7 +95,11 @@ class Variant:
     def text(self, chunk_id: int) -> str:
         """See `Searchable`."""
         original = self.original(chunk_id)
-        return self.change.text if original == self.change.chunk_id and self.change.text is not None else self.corpus.text(original)
+        return (
+            self.change.text
+            if original == self.change.chunk_id and self.change.text is not None
+            else self.corpus.text(original)
+        )
 
     def texts(self) -> Sequence[str]:
         """See `Searchable`."""
@@ -105,7 +122,9 @@ class Variant:
 
     def renumbered(self, config: EpisodeConfig) -> EpisodeConfig:
         """A run's configuration with the variant's ids."""
-        forced = tuple((step, own) for step, chunk_id in config.forced if (own := self.own(chunk_id)) is not None)
+        forced = tuple(
+            (step, own) for step, chunk_id in config.forced if (own := self.own(chunk_id)) is not None
+        )
         forbidden = tuple(own for chunk_id in config.forbidden if (own := self.own(chunk_id)) is not None)
         return config.with_(forced=forced, forbidden=forbidden)
 
@@ -121,9 +140,22 @@ def vary(corpus: Corpus, encoder: DualEncoder, change: Change) -> Variant:
     changed = rows.copy()
     changed[change.chunk_id] = len(index.vectors)
     vectors = torch.cat([index.vectors, vector])
-    replaced = ChunkIndex(vectors, halves=index.halves, theta=index.theta, resolution=index.resolution, device=vectors.device, rows=changed)
+    replaced = ChunkIndex(
+        vectors,
+        halves=index.halves,
+        theta=index.theta,
+        resolution=index.resolution,
+        device=vectors.device,
+        rows=changed,
+    )
     n_tokens = len(encoder.tokenizer.ids([change.text])[0])
-    return Variant(corpus, change, replaced, 1, max(0, n_tokens - min(encoder.spec.readable_tokens, encoder.max_positions - 2)))
+    return Variant(
+        corpus,
+        change,
+        replaced,
+        1,
+        max(0, n_tokens - min(encoder.spec.readable_tokens, encoder.max_positions - 2)),
+    )
 
 
 @dataclass(frozen=True)
@@ -135,7 +167,9 @@ class Choice:
     text: str
     q_value: float
     other_q: float | None
-    """Q of the same chunk at the same look of the other run; None where that run has no such look, or no such chunk."""
+    """Q of the same chunk at the same look of the other run; None where that run has no such look, or no such
+    chunk.
+    """
 
 
 @dataclass(frozen=True)
@@ -149,7 +183,9 @@ class StepPair:
     @property
     def same_chunk(self) -> bool:
         """Whether both runs chose the same place of the documents, whatever it reads now."""
-        return self.before is not None and self.after is not None and self.before.chunk_id == self.after.chunk_id
+        return (
+            self.before is not None and self.after is not None and self.before.chunk_id == self.after.chunk_id
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -167,7 +203,9 @@ class TryOut:
     def pairs(self) -> tuple[StepPair, ...]:
         """Both runs step by step."""
         steps = zip_longest(self.before.steps, self.after.steps)
-        return tuple(StepPair(at, self._before(was), self._after(now)) for at, (was, now) in enumerate(steps, start=1))
+        return tuple(
+            StepPair(at, self._before(was), self._after(now)) for at, (was, now) in enumerate(steps, start=1)
+        )
 
     @property
     def differs_from(self) -> int | None:
@@ -177,7 +215,12 @@ class TryOut:
     def _before(self, step: StepTaken | None) -> Choice | None:
         if step is None:
             return None
-        return Choice(step.chunk_id, step.text, step.q_value, _q_value(self.after, step.step, self.variant.own(step.chunk_id)))
+        return Choice(
+            step.chunk_id,
+            step.text,
+            step.q_value,
+            _q_value(self.after, step.step, self.variant.own(step.chunk_id)),
+        )
 
     def _after(self, step: StepTaken | None) -> Choice | None:
         if step is None:
@@ -192,7 +235,9 @@ def _q_value(trace: Trace, look: int, chunk_id: int | None) -> float | None:
 
 
 def try_out(encoder: DualEncoder, before: Trace, corpus: Corpus, change: Change) -> TryOut:
-    """Makes an agent's run again, with its settings, over its documents with one chunk changed. Raises BadRequest."""
+    """Makes an agent's run again, with its settings, over its documents with one chunk changed. Raises
+    BadRequest.
+    """
     began = time.perf_counter()
     variant = vary(corpus, encoder, change)
     retriever = AgentRetriever(Agent(encoder, before.started.method))

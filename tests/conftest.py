@@ -1,6 +1,8 @@
-"""What all tests share: how often they repeat, an environment that touches neither the network nor the person's own data, and a Chromium.
+"""What all tests share: how often they repeat, an environment that touches neither the network nor the
+person's own data, and a Chromium.
 
-Decides where Chromium comes from; none at all is a failure, because a browser test that did not run has shown nothing.
+Decides where Chromium comes from; none at all is a failure, because a browser test that did not run has shown
+nothing.
 """
 
 from __future__ import annotations
@@ -53,9 +55,27 @@ class Counts:
 CAMPAIGN = bool(os.environ.get("QRAG_CAMPAIGN"))
 """Whether this is `make campaign`, which takes its time, and not the run for every change."""
 COUNTS = (
-    Counts(examples=500, hostile_files=20_000, kills=200, tunings=3, payloads=200, forged_calls=2_000, visitors=20, streams=20)
+    Counts(
+        examples=500,
+        hostile_files=20_000,
+        kills=200,
+        tunings=3,
+        payloads=200,
+        forged_calls=2_000,
+        visitors=20,
+        streams=20,
+    )
     if CAMPAIGN
-    else Counts(examples=25, hostile_files=200, kills=3, tunings=1, payloads=14, forged_calls=60, visitors=4, streams=3)
+    else Counts(
+        examples=25,
+        hostile_files=200,
+        kills=3,
+        tunings=1,
+        payloads=14,
+        forged_calls=60,
+        visitors=4,
+        streams=3,
+    )
 )
 
 settings.register_profile("qrag", max_examples=COUNTS.examples, deadline=None)  # a busy machine is no failure
@@ -71,19 +91,32 @@ LONGEST = (
     "tests/app/test_train_tab.py::test_a_killed_training_is_told_from_a_failed_one",
     "tests/app/test_sparc_calls.py::test_the_model_of_the_app_answers_and_its_key_is_in_its_requests_alone",
 )
-"""Tests that begin first, each in whichever worker is free, and not with their files. They have servers of their own or share the least."""
+"""Tests that begin first, each in whichever worker is free, and not with their files. They have servers of
+their own or share the least.
+"""
 
 OF_THE_READER = ("tests/core/answer/", "tests/core/cli/test_train_reader.py")
 """Files that one worker takes together, for all of them look at one training."""
 
-LONG = ("tests/core/train/", "tests/core/test_shipped_agents.py", "tests/core/tune/", "tests/core/test_cli.py", *OF_THE_READER)
-"""Files that come next, for their names would put them last; they compute all the time, while browsers beside them wait."""
+LONG = (
+    "tests/core/train/",
+    "tests/core/test_shipped_agents.py",
+    "tests/core/tune/",
+    "tests/core/test_cli.py",
+    *OF_THE_READER,
+)
+"""Files that come next, for their names would put them last; they compute all the time, while browsers beside
+them wait.
+"""
 
 CHROMIUM_NAMES = ("chromium", "chromium-browser", "google-chrome")
 NOT_WANTED = (
-    "WebUIOmniboxPopup",  # suggestions of the address bar: two pages of Chromium's own in each window, a quarter of what a load takes
+    # suggestions of the address bar: two pages of Chromium's own in each window, a quarter of what a load
+    # takes
+    "WebUIOmniboxPopup",
     "WebUIOmniboxAimPopup",
-    "AimEnabled",  # this and the following playwright switches off itself; of two such flags Chromium reads the last
+    # this and the following playwright switches off itself; of two such flags Chromium reads the last
+    "AimEnabled",
     "AvoidCorsURLLoaderRestartOnRedirect",
     "AvoidUnnecessaryBeforeUnloadCheckSync",
     "DestroyProfileOnBrowserClose",
@@ -114,12 +147,29 @@ def pytest_configure(config: pytest.Config) -> None:
     """Sets the environment before any module of ours is imported; processes that tests start inherit it."""
     home = tempfile.TemporaryDirectory(prefix="qrag-tests-")
     config.add_cleanup(home.cleanup)
-    os.environ |= {"QRAG_HOME": home.name, "HF_HUB_OFFLINE": "1", "GRADIO_ANALYTICS_ENABLED": "False", "TOKENIZERS_PARALLELISM": "false"}
-    os.environ.setdefault("QRAG_ENGINE", "torch")  # measuring and compiling in every process and home folder would cost more than it saves
-    for name in ("SPACE_ID", "GRADIO_SERVER_NAME", "GRADIO_SERVER_PORT", "QRAG_LLM_URL", "QRAG_LLM_MODEL", "QRAG_LLM_KEY", "QRAG_LLM_ALLOW"):
+    os.environ |= {
+        "QRAG_HOME": home.name,
+        "HF_HUB_OFFLINE": "1",
+        "GRADIO_ANALYTICS_ENABLED": "False",
+        "TOKENIZERS_PARALLELISM": "false",
+    }
+    os.environ.setdefault(
+        "QRAG_ENGINE", "torch"
+    )  # measuring and compiling in every process and home folder would cost more than it saves
+    for name in (
+        "SPACE_ID",
+        "GRADIO_SERVER_NAME",
+        "GRADIO_SERVER_PORT",
+        "QRAG_LLM_URL",
+        "QRAG_LLM_MODEL",
+        "QRAG_LLM_KEY",
+        "QRAG_LLM_ALLOW",
+    ):
         os.environ.pop(name, None)
     if config.getvalue("dist") != "no" and "PYTEST_XDIST_WORKER" not in os.environ:
-        os.environ["OMP_NUM_THREADS"] = "1"  # workers share the cores; threads of several on one core wait for each other
+        os.environ["OMP_NUM_THREADS"] = (
+            "1"  # workers share the cores; threads of several on one core wait for each other
+        )
         share()
 
 
@@ -144,7 +194,9 @@ class _LongestApart(LoadFileScheduling):
     def _split_scope(self, nodeid: str) -> str:
         if nodeid in LONGEST:
             return nodeid
-        return "tests of the reader" if nodeid.startswith(OF_THE_READER) else str(super()._split_scope(nodeid))
+        return (
+            "tests of the reader" if nodeid.startswith(OF_THE_READER) else str(super()._split_scope(nodeid))
+        )
 
 
 ATTACK = "attack"
@@ -154,7 +206,8 @@ RecordAttack = Callable[[str, int, str], None]
 
 @pytest.fixture
 def record_attack(record_property: Callable[[str, object], None]) -> RecordAttack:
-    """`record_attack("PDFs changed at random", 200, "150 read, 50 refused")`: what was tried, how often, and what came of it.
+    """`record_attack("PDFs changed at random", 200, "150 read, 50 refused")`: what was tried, how often, and
+    what came of it.
 
     For a test that attacks: it fails where an attack succeeds, and leaves this row where none did.
     """
@@ -175,11 +228,22 @@ def summed(rows: Iterable[Sequence[Any]]) -> list[tuple[str, int, str]]:
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     """Prints the table of attacks, in the Markdown of docs/security.md."""
-    reports = [report for kind in ("passed", "failed") for report in terminalreporter.stats.get(kind, ()) if report.when == "call"]
-    rows = sorted(summed(value for report in reports for name, value in report.user_properties if name == ATTACK))
+    reports = [
+        report
+        for kind in ("passed", "failed")
+        for report in terminalreporter.stats.get(kind, ())
+        if report.when == "call"
+    ]
+    rows = sorted(
+        summed(value for report in reports for name, value in report.user_properties if name == ATTACK)
+    )
     if rows:
         terminalreporter.section("attacks")
-        lines = ["| attack | tried | what came of it |", "|---|---|---|", *(f"| {attack} | {n_tried:,} | {outcome} |" for attack, n_tried, outcome in rows)]
+        lines = [
+            "| attack | tried | what came of it |",
+            "|---|---|---|",
+            *(f"| {attack} | {n_tried:,} | {outcome} |" for attack, n_tried, outcome in rows),
+        ]
         terminalreporter.write_line("\n".join(lines))
 
 
@@ -187,7 +251,9 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 def chromium_path() -> str:
     """Path of a Chromium: $CHROMIUM, else PATH, else the one playwright has or can install."""
     if named := os.environ.get("CHROMIUM"):
-        return shutil.which(named) or pytest.fail(f"CHROMIUM={named} is not a program; point it to a Chromium or unset it", pytrace=False)
+        return shutil.which(named) or pytest.fail(
+            f"CHROMIUM={named} is not a program; point it to a Chromium or unset it", pytrace=False
+        )
     for name in CHROMIUM_NAMES:
         if found := shutil.which(name):
             return found
@@ -196,13 +262,19 @@ def chromium_path() -> str:
     if not Path(bundled).exists():
         subprocess.run([sys.executable, "-m", "playwright", "install", "chromium"], check=False, timeout=600)
     if not Path(bundled).exists():
-        pytest.fail("no Chromium for the browser tests: install one (apt-get install chromium) or point CHROMIUM to it", pytrace=False)
+        pytest.fail(
+            "no Chromium for the browser tests: install one (apt-get install chromium) or point CHROMIUM"
+            " to it",
+            pytrace=False,
+        )
     return bundled
 
 
 @pytest.fixture(scope="session")
 def playwright_driver() -> Iterator[Playwright]:
-    """Playwright's driver. While it lives, its event loop counts as running: tests run coroutines in `tests.coroutines.run`."""
+    """Playwright's driver. While it lives, its event loop counts as running: tests run coroutines in
+    `tests.coroutines.run`.
+    """
     with sync_playwright() as playwright:
         yield playwright
 
@@ -217,11 +289,15 @@ def browser(playwright_driver: Playwright, chromium_path: str) -> Iterator[Brows
 
 @pytest.fixture
 def open_page(browser: Browser) -> Iterator[OpenPage]:
-    """`open_page(url, width=1280, height=900, colour_scheme="light")`: a page in a profile of its own, closed after the test."""
+    """`open_page(url, width=1280, height=900, colour_scheme="light")`: a page in a profile of its own, closed
+    after the test.
+    """
     contexts: list[BrowserContext] = []
 
     def open_(url: str, *, width: int = 1280, height: int = 900, colour_scheme: str = "light") -> Page:
-        context = new_context(browser, viewport={"width": width, "height": height}, color_scheme=colour_scheme)
+        context = new_context(
+            browser, viewport={"width": width, "height": height}, color_scheme=colour_scheme
+        )
         contexts.append(context)
         page = context.new_page()
         page.goto(url)
@@ -250,12 +326,19 @@ def roomy_causal(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def hub_stand_in(monkeypatch: pytest.MonkeyPatch) -> Iterator[HubStandIn]:
-    """A hub of the test's own, which huggingface_hub takes for the real one, with a valid token in the environment."""
+    """A hub of the test's own, which huggingface_hub takes for the real one, with a valid token in the
+    environment.
+    """
     from huggingface_hub import constants
 
     with serve_hub() as hub:
         template = constants.HUGGINGFACE_CO_URL_TEMPLATE.replace(constants.ENDPOINT, hub.url)
-        settings = {"ENDPOINT": hub.url, "HUGGINGFACE_CO_URL_TEMPLATE": template, "HF_HUB_OFFLINE": False, "HF_HUB_DISABLE_XET": True}
+        settings = {
+            "ENDPOINT": hub.url,
+            "HUGGINGFACE_CO_URL_TEMPLATE": template,
+            "HF_HUB_OFFLINE": False,
+            "HF_HUB_DISABLE_XET": True,
+        }
         for name, value in settings.items():
             monkeypatch.setattr(constants, name, value)
         monkeypatch.setenv("HF_TOKEN", TOKEN)

@@ -1,8 +1,10 @@
-"""A hub on this machine: a real HTTP server that speaks what huggingface_hub asks of the hub, keeps it in memory, and records every request.
+"""A hub on this machine: a real HTTP server that speaks what huggingface_hub asks of the hub, keeps it in
+memory, and records every request.
 
-Decides what the real hub decides: who has a token, which files travel outside the commit (.parquet and .safetensors, as the hub's own
-.gitattributes say), and that a commit must build on the one before. Stored files go by the plain LFS protocol; Xet, which has a server of
-its own, is switched off by whoever uses this. Knows nothing of the code that calls it.
+Decides what the real hub decides: who has a token, which files travel outside the commit (.parquet and
+.safetensors, as the hub's own .gitattributes say), and that a commit must build on the one before. Stored
+files go by the plain LFS protocol; Xet, which has a server of its own, is switched off by whoever uses this.
+Knows nothing of the code that calls it.
 """
 
 from __future__ import annotations
@@ -68,7 +70,9 @@ class HubStandIn:
         self.refuse_next: Refused | None = None
         """Answer to the next request, once."""
         self.before: Callable[[str], None] = lambda _: None
-        """Called with the path of a request before it is looked at; may ask things of the hub, or raise Refused."""
+        """Called with the path of a request before it is looked at; may ask things of the hub, or raise
+        Refused.
+        """
         self.lock = threading.RLock()
 
     def space(self, name: str) -> Repository:
@@ -77,7 +81,9 @@ class HubStandIn:
     def dataset(self, name: str) -> Repository:
         return self.repositories["datasets", name]
 
-    def answer(self, method: str, target: str, body: bytes, authorization: str | None) -> tuple[dict[str, str], bytes]:
+    def answer(
+        self, method: str, target: str, body: bytes, authorization: str | None
+    ) -> tuple[dict[str, str], bytes]:
         """Headers and body of the answer. Raises Refused."""
         path = unquote(urlsplit(target).path)
         self.requests.append((method, path))
@@ -93,7 +99,11 @@ class HubStandIn:
             if found:
                 query = {name: values[-1] for name, values in parse_qs(urlsplit(target).query).items()}
                 result = handle(self, *found.groups(), body, query)
-                return result if isinstance(result, tuple) else ({"Content-Type": "application/json"}, json.dumps(result).encode())
+                return (
+                    result
+                    if isinstance(result, tuple)
+                    else ({"Content-Type": "application/json"}, json.dumps(result).encode())
+                )
         raise Refused(404, f"the stand-in knows no {method} {path}")
 
     def find(self, kind: str, name: str) -> Repository:
@@ -116,15 +126,28 @@ def _create(hub: HubStandIn, body: bytes, _: Any) -> Any:
     if (kind, name) in hub.repositories:
         raise Refused(409, json.dumps({"error": "You already created this repo", "url": url}))
     if wanted["organization"] not in OWNERS:
-        raise Refused(403, f"You don't have the rights to create a repo under the namespace {wanted['organization']!r}")
+        raise Refused(
+            403, f"You don't have the rights to create a repo under the namespace {wanted['organization']!r}"
+        )
     private = {None: None, "private": True, "public": False}[wanted.get("visibility")]
-    hub.repositories[kind, name] = Repository(kind, name, private, wanted.get("hardware"), {".gitattributes": b"*.parquet filter=lfs\n"})
+    hub.repositories[kind, name] = Repository(
+        kind, name, private, wanted.get("hardware"), {".gitattributes": b"*.parquet filter=lfs\n"}
+    )
     return {"url": url}
 
 
 def _info(hub: HubStandIn, kind: str, name: str, *_: Any) -> Any:
     repository = hub.find(kind, name)
-    return {"id": name, "_id": "1", "sha": repository.head, "private": bool(repository.private), "tags": [], "downloads": 0, "likes": 0, "siblings": []}
+    return {
+        "id": name,
+        "_id": "1",
+        "sha": repository.head,
+        "private": bool(repository.private),
+        "tags": [],
+        "downloads": 0,
+        "likes": 0,
+        "siblings": [],
+    }
 
 
 def _tree(hub: HubStandIn, kind: str, name: str, *_: Any) -> Any:
@@ -135,13 +158,25 @@ def _tree(hub: HubStandIn, kind: str, name: str, *_: Any) -> Any:
 def _tree_entry(repository: Repository, path: str) -> dict[str, Any]:
     content = repository.files[path]
     entry = {"type": "file", "path": path, "size": len(content), "oid": hashlib.sha1(content).hexdigest()}
-    return entry | ({"lfs": {"size": len(content), "oid": repository.large[path], "pointerSize": 130}} if path in repository.large else {})
+    return entry | (
+        {"lfs": {"size": len(content), "oid": repository.large[path], "pointerSize": 130}}
+        if path in repository.large
+        else {}
+    )
 
 
 def _preupload(hub: HubStandIn, kind: str, name: str, body: bytes, _: Any) -> Any:
     repository = hub.find(kind, name)
-    modes = {file["path"]: "lfs" if file["path"].endswith((".parquet", ".safetensors")) else "regular" for file in json.loads(body)["files"]}
-    return {"files": [{"path": path, "uploadMode": mode, "shouldIgnore": False, "oid": _oid(repository, path)} for path, mode in modes.items()]}
+    modes = {
+        file["path"]: "lfs" if file["path"].endswith((".parquet", ".safetensors")) else "regular"
+        for file in json.loads(body)["files"]
+    }
+    return {
+        "files": [
+            {"path": path, "uploadMode": mode, "shouldIgnore": False, "oid": _oid(repository, path)}
+            for path, mode in modes.items()
+        ]
+    }
 
 
 def _oid(repository: Repository, path: str) -> str | None:
@@ -153,7 +188,12 @@ def _oid(repository: Repository, path: str) -> str | None:
 
 def _batch(hub: HubStandIn, kind: str, name: str, body: bytes, _: Any) -> Any:
     stored = hub.find(kind, name).stored
-    return {"objects": [entry if entry["oid"] in stored else entry | _upload_to(hub, kind, name, entry["oid"]) for entry in json.loads(body)["objects"]]}
+    return {
+        "objects": [
+            entry if entry["oid"] in stored else entry | _upload_to(hub, kind, name, entry["oid"])
+            for entry in json.loads(body)["objects"]
+        ]
+    }
 
 
 def _upload_to(hub: HubStandIn, kind: str, name: str, sha256: str) -> dict[str, Any]:
@@ -185,7 +225,9 @@ def _commit(hub: HubStandIn, kind: str, name: str, body: bytes, _: Any) -> Any:
 
 def _new_commit(repository: Repository, lines: list[dict[str, Any]], url: str) -> Any:
     repository.payloads.append(lines)
-    repository.commits.append(hashlib.sha1(f"{repository.head}{len(repository.commits)}".encode()).hexdigest())
+    repository.commits.append(
+        hashlib.sha1(f"{repository.head}{len(repository.commits)}".encode()).hexdigest()
+    )
     return {"commitUrl": f"{url}/commit/{repository.head}", "commitOid": repository.head, "success": True}
 
 
@@ -200,7 +242,14 @@ def _squash(hub: HubStandIn, kind: str, name: str, *_: Any) -> Any:
 def _stored_files(hub: HubStandIn, kind: str, name: str, *_: Any) -> Any:
     stored = hub.find(kind, name).stored
     return [
-        {"fileOid": sha256, "filename": "", "oid": sha256, "pushedAt": "2026-01-01T00:00:00.000Z", "size": len(content)} for sha256, content in stored.items()
+        {
+            "fileOid": sha256,
+            "filename": "",
+            "oid": sha256,
+            "pushedAt": "2026-01-01T00:00:00.000Z",
+            "size": len(content),
+        }
+        for sha256, content in stored.items()
     ]
 
 
@@ -215,7 +264,11 @@ def _resolve(hub: HubStandIn, kind: str, name: str, commit: str, path: str, *_: 
     if path not in repository.files or commit != repository.head:
         raise Refused(404, "Entry not found", "EntryNotFound")
     content = repository.files[path]
-    return {"ETag": f'"{hashlib.sha1(content).hexdigest()}"', "X-Repo-Commit": repository.head, "Content-Type": "application/octet-stream"}, content
+    return {
+        "ETag": f'"{hashlib.sha1(content).hexdigest()}"',
+        "X-Repo-Commit": repository.head,
+        "Content-Type": "application/octet-stream",
+    }, content
 
 
 def _set_secret(hub: HubStandIn, name: str, body: bytes, _: Any) -> Any:
@@ -273,12 +326,18 @@ def serve_hub() -> Iterator[HubStandIn]:
             try:
                 hub.before(urlsplit(self.path).path)
                 with hub.lock:
-                    headers, content = hub.answer(self.command, self.path, body, self.headers.get("Authorization"))
+                    headers, content = hub.answer(
+                        self.command, self.path, body, self.headers.get("Authorization")
+                    )
                 self.send_response(200)
             except Refused as refusal:
                 text = str(refusal)
                 content = text.encode() if text.startswith("{") else json.dumps({"error": text}).encode()
-                headers = {"Content-Type": "application/json", "X-Error-Message": text, **({"X-Error-Code": refusal.code} if refusal.code else {})}
+                headers = {
+                    "Content-Type": "application/json",
+                    "X-Error-Message": text,
+                    **({"X-Error-Code": refusal.code} if refusal.code else {}),
+                }
                 self.send_response(refusal.status)
             for name, value in headers.items():
                 self.send_header(name, value)

@@ -1,6 +1,8 @@
-"""An OpenAI-compatible endpoint on this machine: a real HTTP server on loopback that does what a test tells it, and records every request.
+"""An OpenAI-compatible endpoint on this machine: a real HTTP server on loopback that does what a test tells
+it, and records every request.
 
-Decides nothing: it gives the answers that were queued, one a request, and then what its script says. Knows nothing of the code that calls it.
+Decides nothing: it gives the answers that were queued, one a request, and then what its script says. Knows
+nothing of the code that calls it.
 """
 
 from __future__ import annotations
@@ -45,7 +47,9 @@ class Answers:
 
 @dataclass(frozen=True)
 class Hangs:
-    """Says the beginning of a reply and then nothing, until the test ends; with `head` False not even that it was heard."""
+    """Says the beginning of a reply and then nothing, until the test ends; with `head` False not even that it
+    was heard.
+    """
 
     text: str = ""
     head: bool = True
@@ -109,7 +113,11 @@ class LlmServer:
 def event(delta: dict[str, Any], finish: str | None = None, **more: Any) -> str:
     """One server-sent event of a streamed reply."""
     choice = {"index": 0, "delta": delta, "finish_reason": finish}
-    return "data: " + json.dumps({"id": "1", "object": "chat.completion.chunk", "choices": [choice], **more}) + "\n\n"
+    return (
+        "data: "
+        + json.dumps({"id": "1", "object": "chat.completion.chunk", "choices": [choice], **more})
+        + "\n\n"
+    )
 
 
 def refuses(*structures: str) -> Script:
@@ -117,7 +125,9 @@ def refuses(*structures: str) -> Script:
 
     def script(request: Request) -> Answer:
         if request.structure in structures:
-            return Answers(400, json.dumps({"error": {"message": f"response_format {request.structure} is unavailable"}}))
+            return Answers(
+                400, json.dumps({"error": {"message": f"response_format {request.structure} is unavailable"}})
+            )
         return Says('{"ready": true}')
 
     return script
@@ -129,7 +139,9 @@ def _handler(server: LlmServer) -> type[BaseHTTPRequestHandler]:
 
         def do_POST(self) -> None:
             body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-            answer = server.answer_to(Request(self.path, {name.lower(): value for name, value in self.headers.items()}, body))
+            answer = server.answer_to(
+                Request(self.path, {name.lower(): value for name, value in self.headers.items()}, body)
+            )
             self.close_connection = True
             with suppress(BrokenPipeError, ConnectionResetError, ssl.SSLError):
                 self._give(answer)
@@ -138,17 +150,31 @@ def _handler(server: LlmServer) -> type[BaseHTTPRequestHandler]:
             match answer:
                 case Answers():
                     body = answer.body if isinstance(answer.body, bytes) else answer.body.encode()
-                    self._head(answer.status, answer.content_type, {"Content-Length": str(len(body)), **answer.headers})
+                    self._head(
+                        answer.status,
+                        answer.content_type,
+                        {"Content-Length": str(len(body)), **answer.headers},
+                    )
                     self.wfile.write(body)
                 case Says(streamed=False):
-                    choice = {"index": 0, "message": {"role": "assistant", "content": answer.text}, "finish_reason": answer.finish}
+                    choice = {
+                        "index": 0,
+                        "message": {"role": "assistant", "content": answer.text},
+                        "finish_reason": answer.finish,
+                    }
                     self._head(200, "application/json", {})
                     self.wfile.write(json.dumps({"choices": [choice], "usage": answer.usage}).encode())
                 case Says():
                     self._head(200, "text/event-stream", {})
                     self._stream(answer.text, answer.pause)
                     self.wfile.write(event({}, answer.finish).encode())
-                    self.wfile.write(event({}, usage=answer.usage).replace('"choices": [', '"choices": [], "x": [').encode() if answer.usage else b"")
+                    self.wfile.write(
+                        event({}, usage=answer.usage)
+                        .replace('"choices": [', '"choices": [], "x": [')
+                        .encode()
+                        if answer.usage
+                        else b""
+                    )
                     self.wfile.write(b"data: [DONE]\n\n")
                 case Hangs():
                     if answer.head:
@@ -166,7 +192,9 @@ def _handler(server: LlmServer) -> type[BaseHTTPRequestHandler]:
             self.end_headers()
 
         def _stream(self, text: str, pause: float) -> None:
-            self.wfile.write(b": a comment keeps the line open\n\n" + event({"role": "assistant", "content": ""}).encode())
+            self.wfile.write(
+                b": a comment keeps the line open\n\n" + event({"role": "assistant", "content": ""}).encode()
+            )
             for start in range(0, len(text), 7):
                 self.wfile.write(event({"content": text[start : start + 7]}).encode())
                 self.wfile.flush()

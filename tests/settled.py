@@ -1,6 +1,7 @@
 """When a page has come to rest: nothing asked of the server, no timer due, nothing that fades or glides.
 
-A condition in the place of waits of fixed length, which are too long on a quiet machine and too short on a busy one.
+A condition in the place of waits of fixed length, which are too long on a quiet machine and too short on a
+busy one.
 """
 
 from __future__ import annotations
@@ -74,7 +75,10 @@ def new_context(browser: Browser, **options: Any) -> BrowserContext:
 
 def frames_asked_for(page: Page, milliseconds: int = 500) -> int:
     """By the page's scripts, in this time."""
-    count = "async (time) => { const before = qxFrames; await new Promise((over) => setTimeout(over, time)); return qxFrames - before; }"
+    count = (
+        "async (time) => { const before = qxFrames; await new Promise((over) => setTimeout(over, time));"
+        " return qxFrames - before; }"
+    )
     return int(page.evaluate(count, milliseconds))
 
 

@@ -21,8 +21,12 @@ def branch_events(
     citations: Sequence[int] = (),
     milliseconds: float = 2.0,
 ) -> list[SparcEvent]:
-    """`texts`: what was found, best first, by chunk id. `notes`: the memory before and after. `cost`: of each of the three agents."""
-    found = tuple(Found(chunk_id, 1.0 / place, text) for place, (chunk_id, text) in enumerate(texts.items(), start=1))
+    """`texts`: what was found, best first, by chunk id. `notes`: the memory before and after. `cost`: of each
+    of the three agents.
+    """
+    found = tuple(
+        Found(chunk_id, 1.0 / place, text) for place, (chunk_id, text) in enumerate(texts.items(), start=1)
+    )
     return [
         Retrieved(number, branch, found, milliseconds),
         NoteUpdated(number, branch, *notes, cost),

@@ -1,4 +1,6 @@
-"""The rules about how the code hangs together, read off the source with ast: who may import whom, what may not be called, how large files are."""
+"""The rules about how the code hangs together, read off the source with ast: who may import whom, what may
+not be called, how large files are.
+"""
 
 from __future__ import annotations
 
@@ -45,7 +47,9 @@ FLOW = (
     },
     {"cli", "__main__"},
 )
-"""Parts of core from left to right. A part may import its neighbours in one set and everything to the left of it."""
+"""Parts of core from left to right. A part may import its neighbours in one set and everything to the left of
+it.
+"""
 
 RANK = {part: rank for rank, parts in enumerate(FLOW) for part in parts}
 
@@ -117,7 +121,9 @@ def test_entry_is_trivial() -> None:
 
 def test_nothing_unpickles_or_evaluates() -> None:
     for path in sources("core", "app"):
-        from_imports = {name for name in imported_modules(path) if name.partition(".")[0] in UNPICKLING and "." in name}
+        from_imports = {
+            name for name in imported_modules(path) if name.partition(".")[0] in UNPICKLING and "." in name
+        }
         assert not from_imports, f"{path}: import the module, so that calls of it can be seen here"
         for name, call in calls(path):
             where = f"{path}:{call.lineno}"
@@ -154,8 +160,14 @@ def test_requirements_differ_in_faiss_only() -> None:
 def test_every_imported_library_is_listed(folder: str) -> None:
     distributions = packages_distributions()
     optional = listed("requirements-tune.txt") if folder == "core" else []
-    names = {Requirement(line).name.replace("faiss-gpu", "faiss-cpu") for line in [*listed("requirements.txt"), *optional]}
+    names = {
+        Requirement(line).name.replace("faiss-gpu", "faiss-cpu")
+        for line in [*listed("requirements.txt"), *optional]
+    }
     for path in sources(folder):
         for root in imported_roots(path) & distributions.keys():
-            providers = {provider.lower().replace("_", "-").replace("faiss-gpu", "faiss-cpu") for provider in distributions[root]}
+            providers = {
+                provider.lower().replace("_", "-").replace("faiss-gpu", "faiss-cpu")
+                for provider in distributions[root]
+            }
             assert providers & names, f"{path} imports {root}, which no requirements file lists"

@@ -17,7 +17,11 @@ REPORT = """<testsuites><testsuite>
 
 def test_every_attack_has_its_tests_and_the_page_a_place_for_them() -> None:
     assert [file for file in ATTACKS if not (ROOT / file).exists()] == []
-    assert [file for file, what in ATTACKS.items() if not what and "record_attack(" not in (ROOT / file).read_text(encoding="utf-8")] == []
+    assert [
+        file
+        for file, what in ATTACKS.items()
+        if not what and "record_attack(" not in (ROOT / file).read_text(encoding="utf-8")
+    ] == []
     assert BEGIN in PAGE.read_text(encoding="utf-8").partition(END)[0]
 
 

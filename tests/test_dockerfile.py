@@ -1,4 +1,6 @@
-"""The Dockerfile, as far as it can be judged without Docker: what it copies is there and not ignored, and it keeps the promises its comments make."""
+"""The Dockerfile, as far as it can be judged without Docker: what it copies is there and not ignored, and it
+keeps the promises its comments make.
+"""
 
 from __future__ import annotations
 
@@ -17,9 +19,14 @@ ROOT = Path(__file__).resolve().parents[1]
 @pytest.fixture(scope="module")
 def instructions() -> list[tuple[str, str]]:
     """(instruction, arguments) in order, comments dropped and continued lines joined."""
-    lines = [line for line in (ROOT / "Dockerfile").read_text().splitlines() if not line.lstrip().startswith("#")]
+    lines = [
+        line for line in (ROOT / "Dockerfile").read_text().splitlines() if not line.lstrip().startswith("#")
+    ]
     joined = "\n".join(lines).replace("\\\n", " ")
-    return [(name, rest.strip()) for name, _, rest in (line.partition(" ") for line in joined.splitlines() if line.strip())]
+    return [
+        (name, rest.strip())
+        for name, _, rest in (line.partition(" ") for line in joined.splitlines() if line.strip())
+    ]
 
 
 def arguments(instructions: list[tuple[str, str]], name: str) -> list[str]:
@@ -32,11 +39,27 @@ def variables(instructions: list[tuple[str, str]]) -> dict[str, str]:
 
 def test_instructions_are_known_and_in_order(instructions: list[tuple[str, str]]) -> None:
     names = [name for name, _ in instructions]
-    assert set(names) <= {"FROM", "ARG", "ENV", "RUN", "WORKDIR", "COPY", "USER", "VOLUME", "EXPOSE", "HEALTHCHECK", "ENTRYPOINT"}
+    assert set(names) <= {
+        "FROM",
+        "ARG",
+        "ENV",
+        "RUN",
+        "WORKDIR",
+        "COPY",
+        "USER",
+        "VOLUME",
+        "EXPOSE",
+        "HEALTHCHECK",
+        "ENTRYPOINT",
+    }
     assert names[0] == "FROM"
     assert names.count("ENTRYPOINT") == names.count("HEALTHCHECK") == names.count("USER") == 1
-    assert names.index("USER") > max(i for i, name in enumerate(names) if name == "RUN"), "installing needs root, running does not"
-    assert names.index("RUN") < max(i for i, name in enumerate(names) if name == "COPY"), "requirements are installed before the program comes"
+    assert names.index("USER") > max(i for i, name in enumerate(names) if name == "RUN"), (
+        "installing needs root, running does not"
+    )
+    assert names.index("RUN") < max(i for i, name in enumerate(names) if name == "COPY"), (
+        "requirements are installed before the program comes"
+    )
 
 
 def test_it_copies_the_program_and_what_it_copies_is_there(instructions: list[tuple[str, str]]) -> None:
@@ -49,12 +72,18 @@ def test_it_copies_the_program_and_what_it_copies_is_there(instructions: list[tu
 
 
 def test_nothing_else_reaches_the_image() -> None:
-    lines = [line for line in (ROOT / ".dockerignore").read_text().splitlines() if line and not line.startswith("#")]
+    lines = [
+        line
+        for line in (ROOT / ".dockerignore").read_text().splitlines()
+        if line and not line.startswith("#")
+    ]
     assert lines[0] == "*", "later lines win, so everything is left out first"
     assert {"**/__pycache__", "**/.*", "**/*.duckdb"} <= set(lines[lines.index("!sample_docs") :])
 
 
-def test_it_listens_everywhere_keeps_data_in_the_volume_and_is_not_root(instructions: list[tuple[str, str]]) -> None:
+def test_it_listens_everywhere_keeps_data_in_the_volume_and_is_not_root(
+    instructions: list[tuple[str, str]],
+) -> None:
     environment = variables(instructions)
     assert environment["GRADIO_SERVER_NAME"] == "0.0.0.0"
     assert [environment["QRAG_HOME"]] == arguments(instructions, "VOLUME")
@@ -66,7 +95,9 @@ def test_it_listens_everywhere_keeps_data_in_the_volume_and_is_not_root(instruct
     assert environment["QRAG_HOME"] in made
 
 
-def test_the_processor_is_the_default_and_each_variant_installs_its_list(instructions: list[tuple[str, str]]) -> None:
+def test_the_processor_is_the_default_and_each_variant_installs_its_list(
+    instructions: list[tuple[str, str]],
+) -> None:
     assert arguments(instructions, "ARG") == ["VARIANT=cpu"]
     [install] = [rest for rest in arguments(instructions, "RUN") if "pip install" in rest]
     cases = dict(re.findall(r"(gpu|cpu)\) (.*?) ;;", install))

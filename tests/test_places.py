@@ -1,4 +1,6 @@
-"""Where things are: what a newcomer looks for, the file where it is looked for first, and a name that must be there."""
+"""Where things are: what a newcomer looks for, the file where it is looked for first, and a name that must be
+there.
+"""
 
 from __future__ import annotations
 
@@ -46,10 +48,18 @@ def test_a_view_takes_nothing_from_another_page_s_view() -> None:
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("app.pages."):
                 other = (node.module or "").split(".")[2]
-                names = {node.module.split(".")[-1], *(alias.name for alias in node.names)} if node.module else set()
-                assert other in (page, "widgets") or not names & {"view", "tab", "layout"}, f"{path.relative_to(ROOT)} takes from {node.module}"
+                names = (
+                    {node.module.split(".")[-1], *(alias.name for alias in node.names)}
+                    if node.module
+                    else set()
+                )
+                assert other in (page, "widgets") or not names & {"view", "tab", "layout"}, (
+                    f"{path.relative_to(ROOT)} takes from {node.module}"
+                )
 
 
 def test_every_page_has_the_same_four_files() -> None:
     for page in ("explore", "compare", "sparc", "experiments", "evaluate", "train"):
-        assert {"tab.py", "layout.py", "actions.py", "view.py"} <= {path.name for path in (ROOT / "app" / "pages" / page).iterdir()}
+        assert {"tab.py", "layout.py", "actions.py", "view.py"} <= {
+            path.name for path in (ROOT / "app" / "pages" / page).iterdir()
+        }

@@ -1,7 +1,7 @@
 """Every table and figure of the documents with results is what its command makes of the committed rows.
 
-A table takes seconds to make. It is made here when its rows, its text, its figure or the code of the studies changed since
-`python -m benchmarks.tables` made it, and in a campaign.
+A table takes seconds to make. It is made here when its rows, its text, its figure or the code of the studies
+changed since `python -m benchmarks.tables` made it, and in a campaign.
 """
 
 from __future__ import annotations
@@ -21,13 +21,19 @@ def test_there_are_tables() -> None:
     texts = [document.read_text(encoding="utf-8") for document in DOCUMENTS]
     for text in texts:
         assert "python -m core study " in text
-    assert len(COMMANDS) == sum(text.count("python -m core study ") + text.count(" --rows results/intake") for text in texts)
+    assert len(COMMANDS) == sum(
+        text.count("python -m core study ") + text.count(" --rows results/intake") for text in texts
+    )
 
 
-@pytest.mark.parametrize(("arguments", "stated"), COMMANDS, ids=[" ".join(arguments[1:4]) for arguments, _ in COMMANDS])
+@pytest.mark.parametrize(
+    ("arguments", "stated"), COMMANDS, ids=[" ".join(arguments[1:4]) for arguments, _ in COMMANDS]
+)
 def test_a_table_is_what_its_command_prints(arguments: list[str], stated: str, tmp_path: Path) -> None:
     for named in arguments:
-        assert not named.startswith("results/") or (ROOT / named).exists()  # the command would evaluate anew, for hours
+        assert (
+            not named.startswith("results/") or (ROOT / named).exists()
+        )  # the command would evaluate anew, for hours
     as_made = json.loads(MADE.read_text(encoding="utf-8")).get(" ".join(arguments))
     if CAMPAIGN or fingerprint(arguments, stated) != as_made:
         check_made_anew(arguments, stated, tmp_path / "figure.svg")

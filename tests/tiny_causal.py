@@ -1,4 +1,6 @@
-"""A causal language model that a test makes: one layer, printable ASCII characters for tokens, random weights from a seed."""
+"""A causal language model that a test makes: one layer, printable ASCII characters for tokens, random weights
+from a seed.
+"""
 
 from __future__ import annotations
 
@@ -7,20 +9,35 @@ from pathlib import Path
 import torch
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 
-TEMPLATE = "{% for message in messages %}<{{ message.role }}>{{ message.content }}</s>{% endfor %}{% if add_generation_prompt %}<assistant>{% endif %}"
-NO_SYSTEM = "{% if messages[0].role == 'system' %}{{ raise_exception('no system here') }}{% endif %}" + TEMPLATE
+TEMPLATE = (
+    "{% for message in messages %}<{{ message.role }}>{{ message.content }}</s>{% endfor %}{% if"
+    " add_generation_prompt %}<assistant>{% endif %}"
+)
+NO_SYSTEM = (
+    "{% if messages[0].role == 'system' %}{{ raise_exception('no system here') }}{% endif %}" + TEMPLATE
+)
 
 
-def save_tiny_causal(folder: Path, *, window: int = 4096, template: str | None = TEMPLATE, seed: int = 0) -> Path:
+def save_tiny_causal(
+    folder: Path, *, window: int = 4096, template: str | None = TEMPLATE, seed: int = 0
+) -> Path:
     """Writes the model and its tokenizer; returns the folder."""
-    from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast  # takes seconds: not for every worker that collects
+    from transformers import (
+        LlamaConfig,
+        LlamaForCausalLM,
+        PreTrainedTokenizerFast,
+    )  # takes seconds: not for every worker that collects
 
-    alphabet = sorted(set(pre_tokenizers.ByteLevel.alphabet()) & {*map(chr, range(33, 127)), "\u0120", "\u010a"})  # the last two stand for blank and newline
+    alphabet = sorted(
+        set(pre_tokenizers.ByteLevel.alphabet()) & {*map(chr, range(33, 127)), "\u0120", "\u010a"}
+    )  # the last two stand for blank and newline
     vocabulary = {token: row for row, token in enumerate(["<s>", "</s>", *alphabet])}
     plain = Tokenizer(models.BPE(vocab=vocabulary, merges=[]))
     plain.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     plain.decoder = decoders.ByteLevel()
-    tokenizer = PreTrainedTokenizerFast(tokenizer_object=plain, bos_token="<s>", eos_token="</s>", pad_token="</s>")
+    tokenizer = PreTrainedTokenizerFast(
+        tokenizer_object=plain, bos_token="<s>", eos_token="</s>", pad_token="</s>"
+    )
     if template is not None:
         tokenizer.chat_template = template
     tokenizer.save_pretrained(folder)

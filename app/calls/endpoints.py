@@ -1,8 +1,9 @@
 """How the operations are offered to callers without a page: Gradio's HTTP calls, and MCP on top of them.
 
-Decides that they wait in the same lines as the page's buttons, that work stops whose caller has hung up while waiting for its result, that a
-mistake of the caller comes back as its one sentence, and that anything else says nothing of the inside, which the server's log keeps. A caller
-who has not yet asked for a result has not hung up. Knows nothing of what the operations do.
+Decides that they wait in the same lines as the page's buttons, that work stops whose caller has hung up while
+waiting for its result, that a mistake of the caller comes back as its one sentence, and that anything else
+says nothing of the inside, which the server's log keeps. A caller who has not yet asked for a result has not
+hung up. Knows nothing of what the operations do.
 """
 
 from __future__ import annotations
@@ -34,7 +35,9 @@ MAX_UPLOAD_BYTES = 4 * MAX_FILE_BYTES
 
 
 def register(operations: Operations) -> None:
-    """Offers the operations over HTTP and, where it is on, MCP; inside a `gr.Blocks`. They wait in the same lines as the page's buttons."""
+    """Offers the operations over HTTP and, where it is on, MCP; inside a `gr.Blocks`. They wait in the same
+    lines as the page's buttons.
+    """
     offered: tuple[tuple[Callable[..., Any], str, int], ...] = (
         (operations.open_document, "open", 2),
         (operations.run_agent, "agent", RUNS_AT_ONCE),
@@ -46,11 +49,18 @@ def register(operations: Operations) -> None:
         (operations.export_run, "log", 4),
     )
     for operation, line, most_at_once in offered:
-        gr.api(_answering(operation), api_name=operation.__name__, concurrency_id=line, concurrency_limit=most_at_once)
+        gr.api(
+            _answering(operation),
+            api_name=operation.__name__,
+            concurrency_id=line,
+            concurrency_limit=most_at_once,
+        )
 
 
 def call_at_hand() -> Callable[[], bool]:
-    """Whether the caller whom this thread works for has hung up, to be asked from any thread. Leans on Gradio's private queue (6.31)."""
+    """Whether the caller whom this thread works for has hung up, to be asked from any thread. Leans on
+    Gradio's private queue (6.31).
+    """
     blocks, event_id = LocalContext.blocks.get(None), LocalContext.event_id.get(None)
     event = None if blocks is None or event_id is None else blocks._queue.event_ids_to_events.get(event_id)
     return lambda: event is not None and not event.alive
@@ -88,15 +98,24 @@ def _first(error: ValidationError, operation: Callable[..., Any]) -> str:
 
 
 async def refuse_call(request: Any, error: Exception) -> ORJSONResponse:
-    """Answers a call by name that fits no function: Gradio raises KeyError for an unknown one, TypeError for unknown or missing arguments."""
+    """Answers a call by name that fits no function: Gradio raises KeyError for an unknown one, TypeError for
+    unknown or missing arguments.
+    """
     if "/call/v2/" not in request.url.path:
         raise error
-    wrong = f"there is no function {error.args[0]!s:.80}" if isinstance(error, KeyError) else str(error).partition(". ")[0][:200]
-    return ORJSONResponse({"detail": f"{wrong}; /gradio_api/info lists the functions and what each takes"}, status_code=422)
+    wrong = (
+        f"there is no function {error.args[0]!s:.80}"
+        if isinstance(error, KeyError)
+        else str(error).partition(". ")[0][:200]
+    )
+    return ORJSONResponse(
+        {"detail": f"{wrong}; /gradio_api/info lists the functions and what each takes"}, status_code=422
+    )
 
 
 class BoundedBodies:
-    """Middleware that refuses calls whose body would fill the memory, where Gradio reads it whole, and uploads that would fill the disk.
+    """Middleware that refuses calls whose body would fill the memory, where Gradio reads it whole, and
+    uploads that would fill the disk.
 
     The files of an upload are bounded one by one where they are written, but not what else its form holds.
     """
@@ -135,8 +154,12 @@ def server_options(settings: Settings) -> dict[str, Any]:
 
 
 def answer_in_json(blocks: gr.Blocks) -> None:
-    """Makes the tools of a running MCP server answer in JSON; Gradio sends Python's way of writing a dictionary, which only Python reads."""
+    """Makes the tools of a running MCP server answer in JSON; Gradio sends Python's way of writing a
+    dictionary, which only Python reads.
+    """
     server = blocks.mcp_server_obj
     if server is not None:
         text = server.types.TextContent
-        server.postprocess_output_data = lambda data, _: [text(type="text", text=json.dumps(output, ensure_ascii=False)) for output in data]
+        server.postprocess_output_data = lambda data, _: [
+            text(type="text", text=json.dumps(output, ensure_ascii=False)) for output in data
+        ]

@@ -136,7 +136,13 @@ class ExportReply(TypedDict):
 class Operations:
     """What callers can do, over shared services. Every public method is an endpoint; its docstring is what callers read."""
 
-    def __init__(self, services: Services, comparisons: Comparisons, sparc: SparcRuns, call: Callable[[], Callable[[], bool]] = lambda: lambda: False) -> None:
+    def __init__(
+        self,
+        services: Services,
+        comparisons: Comparisons,
+        sparc: SparcRuns,
+        call: Callable[[], Callable[[], bool]] = lambda: lambda: False,
+    ) -> None:
         """call: of the call at hand, whether its caller has hung up, to be asked again and again and from any thread; by default none ever does."""
         self.services, self.comparisons, self.sparc, self._call = services, comparisons, sparc, call
         self.explorer = Explorer(services)
@@ -172,15 +178,26 @@ class Operations:
             known questions with their support, notices, and timings in milliseconds.
         """
         owner = self._owner(visitor, request)
-        given = [key for key, value in (("text", text), ("content", content), ("sample", sample), ("run_id", run_id)) if value]
+        given = [
+            key
+            for key, value in (("text", text), ("content", content), ("sample", sample), ("run_id", run_id))
+            if value
+        ]
         if len(given) != 1:
-            raise BadRequest(f"{' and '.join(given) or 'nothing'} is given to open; give one of text, content, sample and run_id")
+            raise BadRequest(
+                f"{' and '.join(given) or 'nothing'} is given to open; give one of text, content, sample and run_id"
+            )
         if run_id:
             if agent or chunker or max_tokens:
-                raise BadRequest("a run's documents open as the run had them; leave agent, chunker and max_tokens out")
+                raise BadRequest(
+                    "a run's documents open as the run had them; leave agent, chunker and max_tokens out"
+                )
             session = self.explorer.attach(run_id, self._while_wanted(), owner)
         else:
-            place, how = Session(owner=owner, agent_chosen=bool(agent)), (agent, self._while_wanted(), chunker, max_tokens)
+            place, how = (
+                Session(owner=owner, agent_chosen=bool(agent)),
+                (agent, self._while_wanted(), chunker, max_tokens),
+            )
             if text:
                 session = opening.open_pasted(self.explorer, place, text, *how)
             elif sample:
@@ -227,9 +244,20 @@ class Operations:
             The run as trace --json prints it: run_id, steps with chunk_id, q_value and text, evidence (chunk ids in document order), stop_reason
             timings in milliseconds.
         """
-        session = Session(corpus=document_id, forbidden=tuple(forbidden or ()), owner=self._owner(visitor, request))
+        session = Session(
+            corpus=document_id, forbidden=tuple(forbidden or ()), owner=self._owner(visitor, request)
+        )
         config = self.explorer.usual_config(self.explorer.documents(session)).with_(
-            **_given(step_budget, temperature, stop_threshold, review_threshold, seed, beam_width, top_k_actions, use_positions),
+            **_given(
+                step_budget,
+                temperature,
+                stop_threshold,
+                review_threshold,
+                seed,
+                beam_width,
+                top_k_actions,
+                use_positions,
+            ),
             forced=tuple(_pair(choice) for choice in forced or ()),
             forbidden=session.forbidden,
         )
@@ -275,7 +303,9 @@ class Operations:
         """
         owner = self._owner(visitor, request)
         if bool(run_id) == bool(document_id):
-            raise BadRequest(f"{'both' if run_id else 'neither'} of run_id and document_id {'are' if run_id else 'is'} given; give the one to go on with")
+            raise BadRequest(
+                f"{'both' if run_id else 'neither'} of run_id and document_id {'are' if run_id else 'is'} given; give the one to go on with"
+            )
         if run_id:
             session = self.explorer.attach(run_id, self._while_wanted(), owner)
             run = self.explorer.run_of(session)
@@ -286,7 +316,16 @@ class Operations:
             config = self.explorer.usual_config(self.explorer.documents(session))
         if forbidden is not None:
             session = replace(session, forbidden=tuple(forbidden))
-        changes = _given(step_budget, temperature, stop_threshold, review_threshold, seed, beam_width, top_k_actions, use_positions)
+        changes = _given(
+            step_budget,
+            temperature,
+            stop_threshold,
+            review_threshold,
+            seed,
+            beam_width,
+            top_k_actions,
+            use_positions,
+        )
         return self._advance(session, query, config.with_(**changes, forbidden=session.forbidden), 1)
 
     def run_sparc(
@@ -330,11 +369,23 @@ class Operations:
             trace with every event of every branch, and timings in milliseconds.
         """
         owner = self._owner(visitor, request)
-        documents, model = self.explorer.documents(Session(corpus=document_id, owner=owner)), self.services.language_models.named(llm, owner)
-        given: dict[str, Any] = {"width": width, "depth": depth, "k": k, "first_round": first_round or None, "max_tokens": max_tokens, "max_calls": max_calls}
+        documents, model = (
+            self.explorer.documents(Session(corpus=document_id, owner=owner)),
+            self.services.language_models.named(llm, owner),
+        )
+        given: dict[str, Any] = {
+            "width": width,
+            "depth": depth,
+            "k": k,
+            "first_round": first_round or None,
+            "max_tokens": max_tokens,
+            "max_calls": max_calls,
+        }
         given |= {"temperature": temperature, "seed": seed}
         chosen = list(self.sparc.strategies(documents)) if strategies is None else strategies
-        config = config_from_json({"strategies": chosen, **{name: value for name, value in given.items() if value is not None}})
+        config = config_from_json(
+            {"strategies": chosen, **{name: value for name, value in given.items() if value is not None}}
+        )
         run = self.sparc.run(documents, SparcOrder(query, config), model, self._while_wanted())
         self.services.log.flush()
         cost = run.trace.cost
@@ -347,7 +398,11 @@ class Operations:
                 **sparc_answer(run.trace),
                 "stop_reason": None if run.trace.stopped is None else run.trace.stopped.reason,
                 "evidence": list(run.evidence),
-                "cost": {"calls": cost.calls, "prompt_tokens": cost.prompt_tokens, "completion_tokens": cost.completion_tokens},
+                "cost": {
+                    "calls": cost.calls,
+                    "prompt_tokens": cost.prompt_tokens,
+                    "completion_tokens": cost.completion_tokens,
+                },
                 "trace": run.trace.to_json(),
                 "timings": {**documents.milliseconds, "agents": cost.milliseconds},
             },
@@ -380,8 +435,14 @@ class Operations:
         """
         documents = self.explorer.documents(Session(corpus=document_id, owner=self._owner(visitor, request)))
         agent = documents.agent.spec.name
-        keys = self.comparisons.usual(agent) if methods is None else [own_key(agent) if key == "qrag" else key for key in methods]
-        order = ComparisonOrder(query.strip(), tuple(keys), self.comparisons.usual_k(documents) if k is None else k, own_stop)
+        keys = (
+            self.comparisons.usual(agent)
+            if methods is None
+            else [own_key(agent) if key == "qrag" else key for key in methods]
+        )
+        order = ComparisonOrder(
+            query.strip(), tuple(keys), self.comparisons.usual_k(documents) if k is None else k, own_stop
+        )
         refs = self.comparisons.run(documents, order, self._while_wanted())
         self.services.log.flush()
         columns = self.comparisons.shown(Compared(documents.token, order, refs))
@@ -394,8 +455,13 @@ class Operations:
             {
                 "run_ids": {name: run.run_id for name, run in runs.items()},
                 "support": {},
-                **comparison_json(order.query, [column.column for column in columns], documents.workspace, support),
-                "timings": {**_summed([documents, *(run.documents for run in runs.values())]), "steps": sum(column.milliseconds for column in columns)},
+                **comparison_json(
+                    order.query, [column.column for column in columns], documents.workspace, support
+                ),
+                "timings": {
+                    **_summed([documents, *(run.documents for run in runs.values())]),
+                    "steps": sum(column.milliseconds for column in columns),
+                },
             },
         )
 
@@ -464,7 +530,9 @@ class Operations:
         run = self.services.own_log.get(run_id, owner)
         return {"run": run.to_json(), "timings": {**_reading(began), "steps": run.trace.milliseconds}}
 
-    def export_run(self, run_id: str, include_text: bool = False, visitor: str = "", request: gr.Request | None = None) -> ExportReply:
+    def export_run(
+        self, run_id: str, include_text: bool = False, visitor: str = "", request: gr.Request | None = None
+    ) -> ExportReply:
         """A logged run that has ended, with Q of all chunks, in the lines that runs import takes back in.
 
         Args:
@@ -494,7 +562,9 @@ class Operations:
     def _owner(self, visitor: str, request: gr.Request | None) -> str | None:
         """Whoever signed in, else the holder of the key."""
         name = request.username if request is not None else None
-        return owner_of_user(self.services.settings, name) if name else owner_of(self.services.settings, visitor)
+        return (
+            owner_of_user(self.services.settings, name) if name else owner_of(self.services.settings, visitor)
+        )
 
     def _advance(self, session: Session, query: str, config: EpisodeConfig, steps: int | None) -> RunReply:
         report = self._while_wanted()
@@ -527,7 +597,14 @@ def http_of(run: LoggedRun, url: str, *, public: bool = False) -> str:
     if run.record.method == SPARC:
         branches = sparc_trace_of(run)
         config_then = {} if branches is None else asdict(branches.started.config)
-        name, again = "run_sparc", {"query": query, "llm": NO_MODEL, **{key: value for key, value in config_then.items() if value is not None}}
+        name, again = (
+            "run_sparc",
+            {
+                "query": query,
+                "llm": NO_MODEL,
+                **{key: value for key, value in config_then.items() if value is not None},
+            },
+        )
     elif run.record.method in ("qrag", "multistep"):
         unset = ("stop_threshold", "review_threshold", "top_k_actions")
         settings = config.to_json() | {name: _or_none(getattr(config, name)) for name in unset}
@@ -552,7 +629,11 @@ def _body(values: dict[str, Any]) -> str:
     """JSON as one word of a shell, with the values that are variables of it filled in by it."""
     word = shlex.quote(json.dumps(values))
     for variable in ("$document", "$VISITOR"):
-        word = word.replace(f'"{variable}"', f"""\"'"{variable}"'\"""", 1) if variable in values.values() else word
+        word = (
+            word.replace(f'"{variable}"', f"""\"'"{variable}"'\"""", 1)
+            if variable in values.values()
+            else word
+        )
     return word
 
 
@@ -582,7 +663,9 @@ def _given(
 
 def _pair(choice: list[int]) -> tuple[int, int]:
     if len(choice) != 2:
-        raise BadRequest(f"forced choice {choice[:5]} must be a pair: the step, from 1 on, and the id of the chunk to choose at it")
+        raise BadRequest(
+            f"forced choice {choice[:5]} must be a pair: the step, from 1 on, and the id of the chunk to choose at it"
+        )
     return choice[0], choice[1]
 
 
@@ -590,7 +673,9 @@ def _bytes(content: str) -> bytes:
     try:
         return base64.b64decode("".join(content.split()), validate=True)
     except (binascii.Error, ValueError) as error:
-        raise BadRequest(f"content is no base64 ({error}); encode the bytes of the file, or give its text as text") from error
+        raise BadRequest(
+            f"content is no base64 ({error}); encode the bytes of the file, or give its text as text"
+        ) from error
 
 
 def _file_name(name: str) -> str:
@@ -609,7 +694,14 @@ def _open_reply(documents: OpenDocuments) -> OpenReply:
         "n_tokens": workspace.n_tokens,
         "n_embedded": documents.n_embedded,
         "questions": [asdict(question) for question in documents.questions],
-        "notices": [*(f"{document.title}: {notice}" for document in workspace.documents for notice in document.notices), *documents.notices],
+        "notices": [
+            *(
+                f"{document.title}: {notice}"
+                for document in workspace.documents
+                for notice in document.notices
+            ),
+            *documents.notices,
+        ],
         "timings": documents.milliseconds,
     }
 

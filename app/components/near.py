@@ -1,4 +1,6 @@
-"""A mark on the page that tells when somebody comes near it: what lies below is made for those who look at it, and for nobody else."""
+"""A mark on the page that tells when somebody comes near it: what lies below is made for those who look at
+it, and for nobody else.
+"""
 
 from __future__ import annotations
 
@@ -17,5 +19,9 @@ look();
 
 
 def near(**kwargs: Any) -> gr.HTML:
-    """Sends `select` when it comes within 200 pixels of what the browser shows, and where it is there already with each new value that is not empty."""
-    return gr.HTML("", html_template='<div class="qx-near"></div>', js_on_load=_SCRIPT, apply_default_css=False, **kwargs)
+    """Sends `select` when it comes within 200 pixels of what the browser shows, and where it is there already
+    with each new value that is not empty.
+    """
+    return gr.HTML(
+        "", html_template='<div class="qx-near"></div>', js_on_load=_SCRIPT, apply_default_css=False, **kwargs
+    )

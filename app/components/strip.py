@@ -1,10 +1,13 @@
-"""The canvas strip: what every chunk is worth along the documents, drawn from tiles that the browser asks for.
+"""The canvas strip: what every chunk is worth along the documents, drawn from tiles that the browser asks
+for.
 
-The component's value says what to draw around the numbers (pins, threshold, ruler); the numbers come from server functions, tile by tile,
-so zooming stays smooth at any length. Server functions have no session: they take the run's unguessable token, and `find` decides whether
-there is such a run. They check all they get and answer {"error": sentence} rather than raise, because an exception reaches the browser as nothing.
-Sends `select` {"chunk_id"} and `look` {"look"}: values from a browser, to be checked by whoever listens.
-The template is static; texts reach the page as the component's value and as answers, and only ever become text nodes.
+The component's value says what to draw around the numbers (pins, threshold, ruler); the numbers come from
+server functions, tile by tile, so zooming stays smooth at any length. Server functions have no session: they
+take the run's unguessable token, and `find` decides whether there is such a run. They check all they get and
+answer {"error": sentence} rather than raise, because an exception reaches the browser as nothing. Sends
+`select` {"chunk_id"} and `look` {"look"}: values from a browser, to be checked by whoever listens. The
+template is static; texts reach the page as the component's value and as answers, and only ever become text
+nodes.
 """
 
 from __future__ import annotations
@@ -34,7 +37,15 @@ MAX_TEXT = 400
 """Characters of a chunk shown when it is pointed at."""
 
 _HERE = Path(__file__).parent
-_SCRIPTS = ("strip_numbers.js", "strip_data.js", "strip_draw.js", "strip_marks.js", "strip_input.js", "strip_panels.js", "strip.js")
+_SCRIPTS = (
+    "strip_numbers.js",
+    "strip_data.js",
+    "strip_draw.js",
+    "strip_marks.js",
+    "strip_input.js",
+    "strip_panels.js",
+    "strip.js",
+)
 """Parts of one script, helpers first: gr.HTML runs a single piece of JavaScript."""
 
 
@@ -82,10 +93,13 @@ def strip_value(
     probability_name: str = "p",
     zero: float = 0.0,
 ) -> dict[str, Any]:
-    """What the strip shows. `look` is 1-based; `intervals` are those of that look; `scale` holds for the whole run.
+    """What the strip shows. `look` is 1-based; `intervals` are those of that look; `scale` holds for the
+    whole run.
 
-    stopped: the last look is the one after which the agent stopped, so no chunk was chosen at it. zero: where bars begin, in units of the score.
-    score_name, score_sentence: "Q" and its meaning, or those of a baseline's score. probability_name: such as "p at T = 0.03".
+    stopped: the last look is the one after which the agent stopped, so no chunk was chosen at it. zero: where
+    bars begin, in units of the score.
+    score_name, score_sentence: "Q" and its meaning, or those of a baseline's score. probability_name: such as
+    "p at T = 0.03".
     """
     return {
         "token": token,
@@ -114,7 +128,8 @@ def strip_loading(sentence: str) -> dict[str, Any]:
 
 
 def strip(find: Find, value: Mapping[str, Any] | None = None, **kwargs: Any) -> gr.HTML:
-    """A component that shows a `strip_value`, a `strip_loading`, or, with None, an invitation to run the agent.
+    """A component that shows a `strip_value`, a `strip_loading`, or, with None, an invitation to run the
+    agent.
 
     find: the numbers of the run that a token names, None when there is no such run (any more).
     (No subclass of gr.HTML: Gradio writes stub files beside those.)
@@ -144,23 +159,36 @@ def server_functions(find: Find) -> list[Callable[[Any], Answer]]:
         run = source(token)
         lo, hi = _number("lo", lo, run.n_chunks), _number("hi", hi, run.n_chunks)
         if lo >= hi:
-            raise BadRequest(f"The range from {lo:g} to {hi:g} is empty; ask for one that ends after it begins.")
+            raise BadRequest(
+                f"The range from {lo:g} to {hi:g} is empty; ask for one that ends after it begins."
+            )
         values = run.values(_whole("look", look, 1, run.n_looks), _mode(mode))
         answer = tile(values, lo, hi, _whole("width", width, 1, MAX_WIDTH), salience=salience(values, mode))
-        return {"first": answer.first, "last": answer.last, "low": _packed(answer.minima), "high": _packed(answer.maxima), "best": _packed(answer.best)}
+        return {
+            "first": answer.first,
+            "last": answer.last,
+            "low": _packed(answer.minima),
+            "high": _packed(answer.maxima),
+            "best": _packed(answer.best),
+        }
 
     def runmap(request: Any) -> Answer:
         """[token, width] -> one row a look, packed one after the other."""
         token, width = _fields(request, 2)
         run = source(token)
-        rows = run_map([run.values(look, "q") for look in range(1, run.n_looks + 1)], _whole("width", width, 1, MAX_WIDTH))
+        rows = run_map(
+            [run.values(look, "q") for look in range(1, run.n_looks + 1)],
+            _whole("width", width, 1, MAX_WIDTH),
+        )
         return {"n_rows": rows.shape[0], "n_columns": rows.shape[1], "cells": _packed(rows)}
 
     def describe(request: Any) -> Answer:
         """[token, chunk_id, look] -> facts of one chunk."""
         token, chunk_id, look = _fields(request, 3)
         run = source(token)
-        return _facts(run, _whole("chunk_id", chunk_id, 0, run.n_chunks - 1), _whole("look", look, 1, run.n_looks))
+        return _facts(
+            run, _whole("chunk_id", chunk_id, 0, run.n_chunks - 1), _whole("look", look, 1, run.n_looks)
+        )
 
     def top(request: Any) -> Answer:
         """[token, look, mode, offset] -> a page of the best chunks."""
@@ -168,7 +196,11 @@ def server_functions(find: Find) -> list[Callable[[Any], Answer]]:
         run = source(token)
         look, offset = _whole("look", look, 1, run.n_looks), _whole("offset", offset, 0, run.n_chunks - 1)
         ids = best_chunks(salience(run.values(look, _mode(mode)), mode), offset, PAGE)
-        return {"total": run.n_chunks, "offset": offset, "rows": [_facts(run, int(chunk_id), look) for chunk_id in ids]}
+        return {
+            "total": run.n_chunks,
+            "offset": offset,
+            "rows": [_facts(run, int(chunk_id), look) for chunk_id in ids],
+        }
 
     return [_answering(question) for question in (tiles, runmap, describe, top)]
 

@@ -1,9 +1,11 @@
-"""A gr.HTML that shows untrusted text safely: Python sends a tree of plain data, the browser builds it with text nodes only.
+"""A gr.HTML that shows untrusted text safely: Python sends a tree of plain data, the browser builds it with
+text nodes only.
 
-gr.HTML templates run what they are given (`${...}`, `{{...}}`), so document text never enters one. The template here is static; the
-tree travels as the component's value, packed into one string: Gradio sends a generator's values as differences to the one before, and
-its differences of nested lists that shrink are wrong. A click on a node with `data-act` triggers `select` with {"act", "arg"}: values from a browser,
-to be checked by whoever listens.
+gr.HTML templates run what they are given (`${...}`, `{{...}}`), so document text never enters one. The
+template here is static; the tree travels as the component's value, packed into one string: Gradio sends a
+generator's values as differences to the one before, and its differences of nested lists that shrink are
+wrong. A click on a node with `data-act` triggers `select` with {"act", "arg"}: values from a browser, to be
+checked by whoever listens.
 """
 
 from __future__ import annotations
@@ -23,10 +25,14 @@ Node = str | list[Any]
 """Text, or [tag, attributes, children]."""
 
 _HELD = (gr.Button, gr.Row, gr.Column, gr.Plot)
-"""What a generator says of these, it repeats: Gradio's browser side changes an update that it has not shown yet into the next one, in place,
-so that one soon followed by another is lost. Nobody types into these; what somebody may have changed since is not sent twice."""
+"""What a generator says of these, it repeats: Gradio's browser side changes an update that it has not shown
+yet into the next one, in place, so that one soon followed by another is lost. Nobody types into these; what
+somebody may have changed since is not sent twice.
+"""
 _HELD_SECONDS = 3.0
-"""How long it is repeated: long enough to be shown. Repeated for ever, it would undo what another event, such as Cancel, has said since."""
+"""How long it is repeated: long enough to be shown. Repeated for ever, it would undo what another event, such
+as Cancel, has said since.
+"""
 
 _SCRIPT = Path(__file__).with_name("tree.js").read_text(encoding="utf-8")
 
@@ -51,8 +57,16 @@ def packed(value: Any) -> str:
 
 
 def tree(value: list[Node] | None = None, **kwargs: Any) -> gr.HTML:
-    """A component that shows a packed list of nodes. (No subclass of gr.HTML: Gradio writes stub files beside those.)"""
-    return gr.HTML(packed(value or []), html_template='<div class="qx-tree"></div>', js_on_load=_SCRIPT, apply_default_css=False, **kwargs)
+    """A component that shows a packed list of nodes. (No subclass of gr.HTML: Gradio writes stub files beside
+    those.)
+    """
+    return gr.HTML(
+        packed(value or []),
+        html_template='<div class="qx-tree"></div>',
+        js_on_load=_SCRIPT,
+        apply_default_css=False,
+        **kwargs,
+    )
 
 
 def clicked(event: gr.EventData) -> tuple[str, str]:
@@ -62,12 +76,16 @@ def clicked(event: gr.EventData) -> tuple[str, str]:
 
 
 def packs(handler: Callable[..., Any], trees: Collection[gr.HTML]) -> Callable[..., Any]:
-    """The handler, which returns or yields updates by component, with the values of `trees` packed on their way out."""
+    """The handler, which returns or yields updates by component, with the values of `trees` packed on their
+    way out.
+    """
 
     def pack(update: dict[Any, Any]) -> Any:
         if not update:
             return gr.skip()  # Gradio takes an empty dict for a value
-        return {component: packed(value) if component in trees else value for component, value in update.items()}
+        return {
+            component: packed(value) if component in trees else value for component, value in update.items()
+        }
 
     if not isgeneratorfunction(handler):
         return wraps(handler)(lambda *arguments: pack(handler(*arguments)))
@@ -78,7 +96,20 @@ def packs(handler: Callable[..., Any], trees: Collection[gr.HTML]) -> Callable[.
         with closing(handler(*arguments)) as updates:
             for update in updates:
                 now = time.monotonic()
-                held.update({component: (value, now) for component, value in update.items() if isinstance(component, _HELD)})
-                yield pack({component: value for component, (value, said_at) in held.items() if now - said_at < _HELD_SECONDS} | update)
+                held.update(
+                    {
+                        component: (value, now)
+                        for component, value in update.items()
+                        if isinstance(component, _HELD)
+                    }
+                )
+                yield pack(
+                    {
+                        component: value
+                        for component, (value, said_at) in held.items()
+                        if now - said_at < _HELD_SECONDS
+                    }
+                    | update
+                )
 
     return generator

@@ -1,11 +1,13 @@
 """Blocks that do for an event what it says, and no more.
 
-Gradio makes a component anew for every output that an event leaves as it is or switches on or off, and hands each value, in and out, to another thread
-and back: with dozens of panels a page, several times what the step behind them takes, in the loop that all visitors share. Decides that outputs
-of which nothing was said cost nothing, and that values which Gradio would only hand through are handed through at once. What calls by name take
-and give is never a file: in it Gradio would take whatever looks like one for one, and offer a file of the server's that a visitor named in a text.
-Nor is a web server made before there is something to serve. Leans on Gradio's `preprocess_data`, `postprocess_data` and the name `App` in its
-`blocks` (6.31). Knows nothing of pages.
+Gradio makes a component anew for every output that an event leaves as it is or switches on or off, and hands
+each value, in and out, to another thread and back: with dozens of panels a page, several times what the step
+behind them takes, in the loop that all visitors share. Decides that outputs of which nothing was said cost
+nothing, and that values which Gradio would only hand through are handed through at once. What calls by name
+take and give is never a file: in it Gradio would take whatever looks like one for one, and offer a file of
+the server's that a visitor named in a text. Nor is a web server made before there is something to serve.
+Leans on Gradio's `preprocess_data`, `postprocess_data` and the name `App` in its `blocks` (6.31). Knows
+nothing of pages.
 """
 
 from __future__ import annotations
@@ -34,7 +36,9 @@ class _NoServer:
 
 @contextmanager
 def _unserved() -> Iterator[None]:
-    """In this block, Gradio makes no web server of pages. It would make one when they begin and one when they are complete, and `launch` makes its own."""
+    """In this block, Gradio makes no web server of pages. It would make one when they begin and one when they
+    are complete, and `launch` makes its own.
+    """
     kept = gradio_blocks.App
     gradio_blocks.App = _NoServer
     try:
@@ -44,7 +48,9 @@ def _unserved() -> Iterator[None]:
 
 
 class LeanBlocks(gr.Blocks):
-    """Pages whose handlers return or yield updates by component. They are served by `launch` alone: `app` is None before."""
+    """Pages whose handlers return or yield updates by component. They are served by `launch` alone: `app` is
+    None before.
+    """
 
     def __init__(self, *args: Any, **options: Any) -> None:
         with _unserved():
@@ -55,10 +61,12 @@ class LeanBlocks(gr.Blocks):
             super().__exit__(*raised)
 
     def get_config_file(self) -> Any:
-        """What Gradio tells callers of its pages; operations that have no button are left out of what its own page gets.
+        """What Gradio tells callers of its pages; operations that have no button are left out of what its own
+        page gets.
 
-        With each word on how far an event is, the page copies all that any output of it holds, to draw progress there, even where none is to be
-        drawn. Of events that hide it, the page hears as if it were to be drawn on a state, of which it holds nothing.
+        With each word on how far an event is, the page copies all that any output of it holds, to draw
+        progress there, even where none is to be drawn. Of events that hide it, the page hears as if it were
+        to be drawn on a state, of which it holds nothing.
         """
         config = super().get_config_file()
         states = [block["id"] for block in config["components"] if block["type"] == "state"][:1]
@@ -66,16 +74,28 @@ class LeanBlocks(gr.Blocks):
             if fn["show_progress"] == "hidden":
                 fn["show_progress_on"] = fn["show_progress_on"] or states or None
         calls = {block["id"] for block in config["components"] if block["type"] == "api"}
-        wanted = {fn["id"] for fn in config["dependencies"] if calls.isdisjoint((*fn["inputs"], *fn["outputs"]))}
+        wanted = {
+            fn["id"] for fn in config["dependencies"] if calls.isdisjoint((*fn["inputs"], *fn["outputs"]))
+        }
         for page in config["page"].values():
             page["components"] = [block for block in page["components"] if block not in calls]
             page["dependencies"] = [fn for fn in page["dependencies"] if fn in wanted]
-            page["layout"]["children"] = [node for node in page["layout"]["children"] if node["id"] not in calls]
+            page["layout"]["children"] = [
+                node for node in page["layout"]["children"] if node["id"] not in calls
+            ]
         return config
 
-    async def preprocess_data(self, block_fn: BlockFunction, inputs: list[Any], state: SessionState | None, explicit_call: bool = False) -> list[Any]:
+    async def preprocess_data(
+        self,
+        block_fn: BlockFunction,
+        inputs: list[Any],
+        state: SessionState | None,
+        explicit_call: bool = False,
+    ) -> list[Any]:
         """What the handler gets, an entry an input."""
-        slow = any(not block.stateful and not isinstance(block, _CHECKED_AT_ONCE) for block in block_fn.inputs)
+        slow = any(
+            not block.stateful and not isinstance(block, _CHECKED_AT_ONCE) for block in block_fn.inputs
+        )
         self.validate_inputs(block_fn, inputs)
         if all(isinstance(block, Api) for block in block_fn.inputs):
             return list(inputs)
@@ -89,26 +109,40 @@ class LeanBlocks(gr.Blocks):
         except Exception:  # Gradio says better what is wrong with a value
             return await self._checked(block_fn, inputs, state, explicit_call)
 
-    async def _checked(self, block_fn: BlockFunction, inputs: list[Any], state: SessionState | None, explicit_call: bool) -> list[Any]:
-        """What Gradio gives, which keeps to itself why it takes no value that looks like a file and is none."""
+    async def _checked(
+        self, block_fn: BlockFunction, inputs: list[Any], state: SessionState | None, explicit_call: bool
+    ) -> list[Any]:
+        """What Gradio gives, which keeps to itself why it takes no value that looks like a file
+        and is none.
+        """
         try:
             return list(await super().preprocess_data(block_fn, inputs, state, explicit_call))
         except (gr.Error, ComponentProcessingError):
             raise
         except Exception as error:
             raise gr.Error(
-                "a value names a file that was not uploaded here, or is none that its field takes; load the page again", print_exception=False
+                "a value names a file that was not uploaded here, or is none that its field takes; load the"
+                " page again",
+                print_exception=False,
             ) from error
 
-    async def postprocess_data(self, block_fn: BlockFunction, predictions: Any, state: SessionState | None) -> list[Any]:
+    async def postprocess_data(
+        self, block_fn: BlockFunction, predictions: Any, state: SessionState | None
+    ) -> list[Any]:
         """What goes to the browser, an entry an output."""
         if len(block_fn.outputs) == 1 and isinstance(block_fn.outputs[0], Api):
             return [predictions]
         if isinstance(predictions, dict) and predictions == gr.skip():
             predictions = {}
-        if not isinstance(predictions, dict) or not all(isinstance(component, Block) for component in predictions):
+        if not isinstance(predictions, dict) or not all(
+            isinstance(component, Block) for component in predictions
+        ):
             return list(await super().postprocess_data(block_fn, predictions, state))
-        said: dict[Any, Any] = {component: value for component, value in predictions.items() if not _goes_as_it_is(component, value)}
+        said: dict[Any, Any] = {
+            component: value
+            for component, value in predictions.items()
+            if not _goes_as_it_is(component, value)
+        }
         sent = {component._id: value for component, value in predictions.items() if component not in said}
         if said:
             few = copy(block_fn)
@@ -116,7 +150,10 @@ class LeanBlocks(gr.Blocks):
             values = list(said.values())
             answers = await super().postprocess_data(few, values if len(values) > 1 else values[0], state)
             sent.update(zip((component._id for component in said), answers, strict=True))
-        return [sent.get(component._id, None if component.stateful else gr.skip()) for component in block_fn.outputs]
+        return [
+            sent.get(component._id, None if component.stateful else gr.skip())
+            for component in block_fn.outputs
+        ]
 
 
 def _goes_as_it_is(component: Block, value: Any) -> bool:

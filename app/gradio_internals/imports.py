@@ -1,7 +1,8 @@
 """Gradio's import without what a process that only serves does not need.
 
-While it is imported, Gradio writes a type stub beside the source of each of its components, or parses both to find it up to date: a third of the import,
-1.4 CPU seconds of each start. Leans on Gradio's `component_meta` (6.31).
+While it is imported, Gradio writes a type stub beside the source of each of its components, or parses both to
+find it up to date: a third of the import, 1.4 CPU seconds of each start. Leans on Gradio's `component_meta`
+(6.31).
 """
 
 from __future__ import annotations
@@ -21,7 +22,9 @@ class WithoutStubs(importlib.abc.MetaPathFinder, importlib.abc.Loader):
 
     _loader: Any = None
 
-    def find_spec(self, name: str, path: Sequence[str] | None, target: ModuleType | None = None) -> ModuleSpec | None:
+    def find_spec(
+        self, name: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
         if name != _WRITES_STUBS or (spec := PathFinder.find_spec(name, path, target)) is None:
             return None
         self._loader, spec.loader = spec.loader, self

@@ -1,10 +1,12 @@
-"""The lines in front of the machine: a page's events one after another, and in public mode fair: those who wait get their turn in rounds.
+"""The lines in front of the machine: a page's events one after another, and in public mode fair: those who
+wait get their turn in rounds.
 
-Gradio works a line off in the order of arrival, and has one for each kind of work. Where a line takes several at once, it would take two of one
-page, too; here they wait for each other, since a step starts where the last one ended. In public mode a newcomer is put behind everyone's first,
-before anyone's second. Decides that too many events of one visitor are refused at once. Visitors are told apart by what their page's session
-says; without one, by the key that loading a page and calls without a page send as their last value; without a key, by connection.
-Leans on Gradio's private queue (6.31).
+Gradio works a line off in the order of arrival, and has one for each kind of work. Where a line takes several
+at once, it would take two of one page, too; here they wait for each other, since a step starts where the last
+one ended. In public mode a newcomer is put behind everyone's first, before anyone's second. Decides that too
+many events of one visitor are refused at once. Visitors are told apart by what their page's session says;
+without one, by the key that loading a page and calls without a page send as their last value; without a key,
+by connection. Leans on Gradio's private queue (6.31).
 """
 
 from __future__ import annotations
@@ -52,7 +54,9 @@ class FairLine(list[Any]):
 
 
 LOOK_PAUSE = 0.02
-"""Seconds between two looks for an event to work on. Gradio looks a thousand times a second: a tenth of a core, while nobody does anything."""
+"""Seconds between two looks for an event to work on. Gradio looks a thousand times a second: a tenth of a
+core, while nobody does anything.
+"""
 PROGRESS_PAUSE = 0.1
 """Seconds between two looks for progress to tell; Gradio looks a hundred times a second."""
 
@@ -65,13 +69,22 @@ class PageQueue(Queue):
         self.sleep_when_free, self.progress_update_sleep_when_free = LOOK_PAUSE, PROGRESS_PAUSE
 
     def get_events(self) -> tuple[list[Any], bool, str] | None:
-        """The next one to work on, out of any line that has room; none of a page that the line is working for."""
-        working = {(event.concurrency_id, event.session_hash) for events in self.active_jobs for event in events or ()}
+        """The next one to work on, out of any line that has room; none of a page that the line is working
+        for.
+        """
+        working = {
+            (event.concurrency_id, event.session_hash)
+            for events in self.active_jobs
+            for event in events or ()
+        }
         lines = list(self.event_queue_per_concurrency_id.values())
         for line in sample(lines, len(lines)):
             if line.concurrency_limit is not None and line.current_concurrency >= line.concurrency_limit:
                 continue
-            event = next((event for event in line.queue if (event.concurrency_id, event.session_hash) not in working), None)
+            event = next(
+                (event for event in line.queue if (event.concurrency_id, event.session_hash) not in working),
+                None,
+            )
             if event is not None:
                 line.queue.remove(event)
                 return [event], False, event.concurrency_id
@@ -99,9 +112,20 @@ class FairQueue(PageQueue):
     async def push(self, body: Any, request: Any, username: str | None) -> Any:
         """Takes an event in, unless its visitor has too many waiting."""
         visitor = self._visitor(body)
-        waiting = sum(self._visitor_of(event) == visitor for line in self.event_queue_per_concurrency_id.values() for event in line.queue)
+        waiting = sum(
+            self._visitor_of(event) == visitor
+            for line in self.event_queue_per_concurrency_id.values()
+            for event in line.queue
+        )
         if waiting >= ACTIONS_WAITING:
-            return False, f"{waiting} of your actions wait for their turn, and {ACTIONS_WAITING} may; wait until some are done", "queue_full"
+            return (
+                False,
+                (
+                    f"{waiting} of your actions wait for their turn, and {ACTIONS_WAITING} may; wait until"
+                    " some are done"
+                ),
+                "queue_full",
+            )
         return await super().push(body, request, username)
 
     def _visitor_of(self, event: Any) -> str:
@@ -124,7 +148,9 @@ class FairQueue(PageQueue):
 
 
 def queue_up(blocks: gr.Blocks, settings: Settings, max_size: int) -> gr.Blocks:
-    """`blocks.queue(max_size=...)` with these lines, fair ones in public mode, and without the server that it makes for `launch` to make anew."""
+    """`blocks.queue(max_size=...)` with these lines, fair ones in public mode, and without the server that it
+    makes for `launch` to make anew.
+    """
     blocks.api_open = False  # open, it would answer calls that take no turn
     plain = blocks._queue
     queue: Callable[..., PageQueue] = partial(FairQueue, settings=settings) if settings.public else PageQueue

@@ -1,9 +1,10 @@
 """What the server keeps of pages and callers between two of their events, and when it lets go.
 
-Gradio copies the settings of every component for every session, half a megabyte and 40 ms, for deep links, which this app does without; it
-keeps the session of each single HTTP call as long as a page's, and a closed page's for an hour. Decides that a session holds its own values
-only, that the newest few of those without any stay, and that a page which was closed gives its documents and runs up a minute later, unless
-another page shows them. Leans on Gradio's private `state_holder` (6.31). Knows nothing of components.
+Gradio copies the settings of every component for every session, half a megabyte and 40 ms, for deep links,
+which this app does without; it keeps the session of each single HTTP call as long as a page's, and a closed
+page's for an hour. Decides that a session holds its own values only, that the newest few of those without any
+stay, and that a page which was closed gives its documents and runs up a minute later, unless another page
+shows them. Leans on Gradio's private `state_holder` (6.31). Knows nothing of components.
 """
 
 from __future__ import annotations
@@ -19,7 +20,9 @@ from gradio.state_holder import SessionState, StateHolder
 from app.services import Services
 
 MAX_SESSIONS = 1_000
-"""Pages whose place is kept; the one not used for longest goes first, and begins anew when it is loaded again."""
+"""Pages whose place is kept; the one not used for longest goes first, and begins anew when it is loaded
+again.
+"""
 MAX_EMPTY = 64
 """Sessions without a value of their own, calls without a page among them."""
 CLOSED_SECONDS = 60.0
@@ -30,7 +33,9 @@ class OwnValues(SessionState):
     """A session without copies of what all sessions share."""
 
     def __init__(self, blocks: Any) -> None:
-        super().__init__(SimpleNamespace(default_config=blocks.default_config, blocks={}))  # no blocks, no copies
+        super().__init__(
+            SimpleNamespace(default_config=blocks.default_config, blocks={})
+        )  # no blocks, no copies
 
     def _update_config(self, key: int) -> None:
         """Nothing: only deep links read it."""
@@ -61,7 +66,9 @@ class Sessions(StateHolder):
         return super().__getitem__(session_id)
 
     def page_closed(self, session_id: str) -> None:
-        """Lets go of what a page had open, a while later: loading it again closes it, too. Anybody can close a page that never was."""
+        """Lets go of what a page had open, a while later: loading it again closes it, too. Anybody can close
+        a page that never was.
+        """
         if session_id not in self.session_data:
             return
         timer = threading.Timer(CLOSED_SECONDS, self._let_go, [session_id, datetime.now()])
@@ -69,15 +76,23 @@ class Sessions(StateHolder):
         timer.start()
 
     def _let_go(self, session_id: str, closed_at: datetime) -> None:
-        if self.time_last_used.get(session_id, datetime.max) > closed_at:  # gone already, or its page came back
+        if (
+            self.time_last_used.get(session_id, datetime.max) > closed_at
+        ):  # gone already, or its page came back
             return
         values = list(self.session_data.pop(session_id).state_data.values())
         self.time_last_used.pop(session_id, None)
-        others = [value for session in list(self.session_data.values()) for value in list(session.state_data.values())]
+        others = [
+            value
+            for session in list(self.session_data.values())
+            for value in list(session.state_data.values())
+        ]
         self._services.release(_tokens(values), _tokens(others))
 
     def _forget_empty(self) -> None:
-        empty = [session_id for session_id, session in list(self.session_data.items()) if not session.state_data]
+        empty = [
+            session_id for session_id, session in list(self.session_data.items()) if not session.state_data
+        ]
         for session_id in empty[: max(0, len(empty) - MAX_EMPTY)]:
             self.session_data.pop(session_id, None)
             self.time_last_used.pop(session_id, None)

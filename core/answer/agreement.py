@@ -1,8 +1,9 @@
 """How much of a statement's content stands in a passage: lexical agreement, not entailment.
 
-Words that carry little are left out; names and numbers count NAME_WEIGHT times, since a statement with a name or a number that the passage
-lacks is rarely borne out by it. Decides that a word counts as found with another ending. It does not see who did what to whom: a statement
-that swaps two names of a passage agrees with it fully.
+Words that carry little are left out; names and numbers count NAME_WEIGHT times, since a statement with a name
+or a number that the passage lacks is rarely borne out by it. Decides that a word counts as found with another
+ending. It does not see who did what to whom: a statement that swaps two names of a passage agrees with it
+fully.
 """
 
 from __future__ import annotations
@@ -10,8 +11,9 @@ from __future__ import annotations
 import re
 
 _LITTLE_WORDS = (
-    "a an and are as at be been but by did do does for from had has have he her hers him his how i in is it its me my no not of on or our she so "
-    "than that the their them then there these they this those to was we were what when where which who whom whose why will with would you your"
+    "a an and are as at be been but by did do does for from had has have he her hers him his how i in is it"
+    " its me my no not of on or our she so than that the their them then there these they this those to was"
+    " we were what when where which who whom whose why will with would you your"
 )
 _LITTLE = frozenset(_LITTLE_WORDS.split())
 NAME_WEIGHT = 2.0
@@ -22,9 +24,11 @@ _WORD = re.compile(r"\w+(?:['’]\w+)?")
 
 
 def agreement(statement: str, passage: str) -> float:
-    """Weighted share of the statement's words that stand in the passage, 0 to 1; 0 for a statement without content.
+    """Weighted share of the statement's words that stand in the passage, 0 to 1; 0 for a statement without
+    content.
 
-    >>> agreement("The tower was painted in 1907.", "In 1907 they painted the old tower."), agreement("It opened in 1907.", "It opened in 1889.")
+    >>> agreement("The tower was painted in 1907.", "In 1907 they painted the old tower."), agreement(
+    ...     "It opened in 1907.", "It opened in 1889.")
     (1.0, 0.3333333333333333)
     """
     found = {stem(word) for word in _WORD.findall(passage.lower())}

@@ -1,8 +1,9 @@
 """Where an answer may begin and end: never within a word, a bracket, a quotation, a name or markup.
 
-A span that a network points at is moved outward to whole words, to the other bracket or quotation mark where that is near, to the surname behind an
-initial, to whole items of a list; where the other half is too far, what remains on the longer side is kept. Of text with markup the longest piece
-without any is kept. What can't be made whole is no answer. Pure functions of texts and places.
+A span that a network points at is moved outward to whole words, to the other bracket or quotation mark where
+that is near, to the surname behind an initial, to whole items of a list; where the other half is too far,
+what remains on the longer side is kept. Of text with markup the longest piece without any is kept. What can't
+be made whole is no answer. Pure functions of texts and places.
 """
 
 from __future__ import annotations
@@ -13,7 +14,9 @@ from collections.abc import Iterator
 NEAR = 60
 """Characters that a border moves outward, at most."""
 LEAST_KEPT = 0.5
-"""Share of a span's letters and digits that its answer holds at least: what is left of less was not pointed at."""
+"""Share of a span's letters and digits that its answer holds at least: what is left of less was not pointed
+at.
+"""
 _ROUNDS = 6
 """One border's move can break another rule; few spans need more than two rounds."""
 
@@ -50,13 +53,24 @@ def whole(text: str, start: int, end: int) -> tuple[int, int] | None:
     """The place of the answer that a span of a text stands for; None where there is none.
 
     >>> text = "the weight p_{ii} (see Linderman, George C.; Steinerberger, Stefan)"
-    >>> [text[slice(*whole(text, text.index(said), text.index(said) + len(said)))] for said in ("p_{ii", "weight p", "eight")]
+    >>> [
+    ...     text[slice(*whole(text, text.index(said), text.index(said) + len(said)))]
+    ...     for said in ("p_{ii", "weight p", "eight")
+    ... ]
     ['p_{ii}', 'weight p_{ii}', 'weight']
     """
     place = _without_markup(text, start, end)
     for _ in range(_ROUNDS):
         before = place
-        for rule in (_trimmed, _whole_words, _whole_pairs, _whole_marks, _whole_names, _whole_items, _without_markup):
+        for rule in (
+            _trimmed,
+            _whole_words,
+            _whole_pairs,
+            _whole_marks,
+            _whole_names,
+            _whole_items,
+            _without_markup,
+        ):
             place = rule(text, *place)
             if place[0] >= place[1]:
                 return None
@@ -69,16 +83,27 @@ def whole(text: str, start: int, end: int) -> tuple[int, int] | None:
 
 
 def _trimmed(text: str, start: int, end: int) -> tuple[int, int]:
-    """Without loose marks at the ends. A point stays where it belongs to a number, a file's ending or an initial."""
+    """Without loose marks at the ends. A point stays where it belongs to a number, a file's ending or an
+    initial.
+    """
     while start < end and text[start] in _LOOSE_LEFT:
-        if text[start] == "." and start + 1 < end and text[start + 1].isalnum() and (start == 0 or not text[start - 1].isalnum()):
+        if (
+            text[start] == "."
+            and start + 1 < end
+            and text[start + 1].isalnum()
+            and (start == 0 or not text[start - 1].isalnum())
+        ):
             break
         start += 1
     while start < end and text[end - 1] in _LOOSE_RIGHT:
         if text[end - 1] == "." and re.search(r"(?:^|[^\w])[A-Z]\.$", text[max(start, end - 3) : end]):
             break
         end -= 1
-    if start < end and text[start] in _OPENING and _partner(text[start + 1 : end], text[start]) == end - start - 2:
+    if (
+        start < end
+        and text[start] in _OPENING
+        and _partner(text[start + 1 : end], text[start]) == end - start - 2
+    ):
         return start + 1, end - 1
     return start, end
 
@@ -105,7 +130,9 @@ def _joined(text: str, at: int) -> bool:
 
 
 def _joins(before: str, mark: str, after: str) -> bool:
-    """Whether a mark between two characters belongs to the word that they are of: well-known, don't, 3.5, os.path, a@b."""
+    """Whether a mark between two characters belongs to the word that they are of: well-known, don't, 3.5,
+    os.path, a@b.
+    """
     if not before.isalnum() or not after.isalnum():
         return False
     digits = before.isdigit() and after.isdigit()
@@ -141,7 +168,9 @@ def _lonely(text: str, start: int, end: int) -> tuple[int, str] | None:
 
 
 def _partner(text: str, mark: str) -> int | None:
-    """Where the other half of a bracket stands in what follows, or precedes read backward; not behind the end of a line."""
+    """Where the other half of a bracket stands in what follows, or precedes read backward; not behind the end
+    of a line.
+    """
     depth = 1
     for at, character in enumerate(text):
         if character == "\n":
@@ -159,8 +188,14 @@ def _whole_marks(text: str, start: int, end: int) -> tuple[int, int]:
         if len(places) % 2 == 0:
             continue
         first, last = places[len(places) // 2]
-        opens = last < len(text) and not text[last].isspace() and (first == 0 or not text[first - 1].isalnum())
-        if opens and (other := mark.search(text, end, end + NEAR)) is not None and "\n" not in text[end : other.start()]:
+        opens = (
+            last < len(text) and not text[last].isspace() and (first == 0 or not text[first - 1].isalnum())
+        )
+        if (
+            opens
+            and (other := mark.search(text, end, end + NEAR)) is not None
+            and "\n" not in text[end : other.start()]
+        ):
             return start, other.end()
         before = list(mark.finditer(text, max(0, start - NEAR), start))
         if not opens and before and "\n" not in text[before[-1].end() : start]:
@@ -171,7 +206,11 @@ def _whole_marks(text: str, start: int, end: int) -> tuple[int, int]:
 
 def _whole_names(text: str, start: int, end: int) -> tuple[int, int]:
     """A surname behind an initial, and initials with a given name before a surname."""
-    if _INITIAL.search(text[start:end]) and (behind := _SURNAME.match(text, end)) is not None and behind.end() - end <= NEAR:
+    if (
+        _INITIAL.search(text[start:end])
+        and (behind := _SURNAME.match(text, end)) is not None
+        and behind.end() - end <= NEAR
+    ):
         end = behind.end()
     before = text[max(0, start - NEAR) : start]
     if text[start].isupper() and (given := _GIVEN.search(before)) is not None:
@@ -184,7 +223,9 @@ def _whole_items(text: str, start: int, end: int) -> tuple[int, int]:
     if ";" not in text[start:end]:
         return start, end
     before, behind = text[max(0, start - NEAR) : start], text[end : end + NEAR]
-    firsts = [start - len(before) + border.end() for border in _ITEM_BORDER.finditer(before)] or ([0] if start <= NEAR else [])
+    firsts = [start - len(before) + border.end() for border in _ITEM_BORDER.finditer(before)] or (
+        [0] if start <= NEAR else []
+    )
     last = _ITEM_END.search(behind)
     if firsts and last is not None:
         return _trimmed(text, firsts[-1], end + last.start())

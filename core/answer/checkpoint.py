@@ -1,7 +1,8 @@
 """A reader on disk: `reader.json` beside a LoRA adapter and the heads, and how its network is loaded.
 
-The folder holds adapter/ (the format of peft, bfloat16), heads.safetensors (float32) and, for a base encoder that is neither on PyPI nor on
-the hub, base/. Decides what a reader may say of itself (`ReaderSpec`). Nothing is unpickled. Knows nothing of questions.
+The folder holds adapter/ (the format of peft, bfloat16), heads.safetensors (float32) and, for a base encoder
+that is neither on PyPI nor on the hub, base/. Decides what a reader may say of itself (`ReaderSpec`). Nothing
+is unpickled. Knows nothing of questions.
 """
 
 from __future__ import annotations
@@ -21,7 +22,15 @@ from torch import nn
 from core.answer.confidence import Knots, check_knots
 from core.answer.network import ReaderNetwork
 from core.encode.adapter import adapter_file, merge_adapter
-from core.encode.checkpoint import MINILM, BaseName, find_base, load_weights, max_positions_of, served_architecture, sha256_of
+from core.encode.checkpoint import (
+    MINILM,
+    BaseName,
+    find_base,
+    load_weights,
+    max_positions_of,
+    served_architecture,
+    sha256_of,
+)
 from core.encode.tokens import FastTokenizer
 from core.errors import BadCheckpoint
 
@@ -70,15 +79,22 @@ def read_reader_spec(folder: Path) -> ReaderSpec:
     try:
         return ReaderSpec.model_validate_json((folder / SPEC_FILE).read_bytes())
     except OSError as error:
-        raise BadCheckpoint(f"{folder.name} holds no readable {SPEC_FILE} ({error.strerror}); name the folder of a reader") from error
+        raise BadCheckpoint(
+            f"{folder.name} holds no readable {SPEC_FILE} ({error.strerror}); name the folder of a reader"
+        ) from error
     except ValidationError as error:
         first = error.errors()[0]
-        raise BadCheckpoint(f"{SPEC_FILE} of {folder.name}: {'.'.join(map(str, first['loc']))} {first['msg']}; correct it or train again") from error
+        raise BadCheckpoint(
+            f"{SPEC_FILE} of {folder.name}: {'.'.join(map(str, first['loc']))} {first['msg']}; correct it or"
+            " train again"
+        ) from error
 
 
 def write_reader_spec(folder: Path, spec: ReaderSpec) -> None:
     """Writes reader.json into an existing folder."""
-    (folder / SPEC_FILE).write_text(json.dumps(spec.model_dump(), indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+    (folder / SPEC_FILE).write_text(
+        json.dumps(spec.model_dump(), indent=2, ensure_ascii=False) + "\n", encoding="utf-8"
+    )
 
 
 def fingerprint_of(folder: Path, spec: ReaderSpec) -> str:
@@ -94,7 +110,11 @@ def fingerprint_of(folder: Path, spec: ReaderSpec) -> str:
 @torch.no_grad()
 def save_heads(folder: Path, heads: Mapping[str, nn.Linear]) -> None:
     """Writes the heads into an existing folder."""
-    tensors = {f"{name}.{key}": value.detach().cpu().contiguous() for name, head in heads.items() for key, value in head.state_dict().items()}
+    tensors = {
+        f"{name}.{key}": value.detach().cpu().contiguous()
+        for name, head in heads.items()
+        for key, value in head.state_dict().items()
+    }
     save_file(tensors, folder / HEADS_FILE)
 
 
@@ -105,7 +125,9 @@ def load_heads(folder: Path, heads: Mapping[str, nn.Linear], name: str) -> None:
         for key, head in heads.items():
             head.load_state_dict({part: tensors[f"{key}.{part}"] for part in head.state_dict()})
     except (OSError, SafetensorError, KeyError, RuntimeError) as error:
-        raise BadCheckpoint(f"the weights of reader {name} can't be used ({str(error)[:200]}); train or download it again") from error
+        raise BadCheckpoint(
+            f"the weights of reader {name} can't be used ({str(error)[:200]}); train or download it again"
+        ) from error
 
 
 def load_network(folder: Path, spec: ReaderSpec) -> tuple[ReaderNetwork, FastTokenizer]:
@@ -115,17 +137,26 @@ def load_network(folder: Path, spec: ReaderSpec) -> tuple[ReaderNetwork, FastTok
     if not weights_file.is_file():
         raise BadCheckpoint(f"the base encoder {base.name} has no {weights_file.name}; fetch it again")
     if sha256_of(weights_file) != spec.base_sha256:
-        raise BadCheckpoint(f"reader {spec.name} was trained on other weights of {spec.base} than the ones found; fetch that base encoder again")
+        raise BadCheckpoint(
+            f"reader {spec.name} was trained on other weights of {spec.base} than the ones found; fetch that"
+            " base encoder again"
+        )
     tokenizer = FastTokenizer(base)
     encoder = served_architecture(base)
     if spec.window > max_positions_of(encoder):
-        raise BadCheckpoint(f"window {spec.window} of reader {spec.name} is above {max_positions_of(encoder)}, what its encoder reads; correct {SPEC_FILE}")
+        raise BadCheckpoint(
+            f"window {spec.window} of reader {spec.name} is above {max_positions_of(encoder)}, what its"
+            f" encoder reads; correct {SPEC_FILE}"
+        )
     try:
         load_weights(encoder, load_file(weights_file), f"{weights_file.name} of reader {spec.name}")
         merge_adapter(encoder, folder / ADAPTER_FOLDER, f"of reader {spec.name}")
         network = ReaderNetwork(encoder, spec.longest_answer, tokenizer.pad_id)
     except (OSError, SafetensorError, KeyError, RuntimeError) as error:
-        raise BadCheckpoint(f"the weights of reader {spec.name} can't be used ({str(error)[:200]}); train or download it again") from error
+        raise BadCheckpoint(
+            f"the weights of reader {spec.name} can't be used ({str(error)[:200]}); train or download it"
+            " again"
+        ) from error
     load_heads(folder, network.heads, spec.name)
     network.eval().requires_grad_(False)
     return network, tokenizer

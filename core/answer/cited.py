@@ -1,9 +1,12 @@
-"""Answers of a language model over chunks, every sentence with the chunks that it cites, every citation checked by the reader.
+"""Answers of a language model over chunks, every sentence with the chunks that it cites, every citation
+checked by the reader.
 
-Decides how evidence is put before a model: as numbered passages between marks that no chunk can forge, so that "ignore your instructions" in a
-chunk stays a quotation. Whatever the model then does, the result is in one of two states, an answer whose citations are marked one by one or no
-answer: a number that stands for no chunk is refused and listed, and a sentence is supported only if the reader finds that one of its chunks bears
-it out. The prompts are prompts/cited-*.txt. Knows nothing of how the chunks were found.
+Decides how evidence is put before a model: as numbered passages between marks that no chunk can forge, so
+that "ignore your instructions" in a chunk stays a quotation. Whatever the model then does, the result is in
+one of two states, an answer whose citations are marked one by one or no
+answer: a number that stands for no chunk is refused and listed, and a sentence is supported only if the
+reader finds that one of its chunks bears it out. The prompts are prompts/cited-*.txt. Knows nothing of how
+the chunks were found.
 """
 
 from __future__ import annotations
@@ -27,7 +30,9 @@ from core.sparc.events import Cost
 SUPPORT_THRESHOLD = 0.5
 """Reader's support from which on a chunk counts as bearing a sentence out."""
 MAX_ANSWER_CHARACTERS = 8_000
-"""Of a reply: a longer one is no answer of a few sentences, and its citations would keep the reader busy for long."""
+"""Of a reply: a longer one is no answer of a few sentences, and its citations would keep the reader busy for
+long.
+"""
 _SAMPLING = Sampling(max_tokens=400)
 _NO_ANSWER = re.compile(r"\W*no answer\W*", re.IGNORECASE)
 _MARKS = re.compile(r"<(?=\s*/?\s*(?:passage|question)\b)", re.IGNORECASE)
@@ -84,7 +89,9 @@ class CitedAnswer:
     @property
     def chunk_ids(self) -> tuple[int, ...]:
         """Every chunk cited, in order, none twice."""
-        return tuple(dict.fromkeys(citation.chunk_id for sentence in self.sentences for citation in sentence.citations))
+        return tuple(
+            dict.fromkeys(citation.chunk_id for sentence in self.sentences for citation in sentence.citations)
+        )
 
     def to_json(self) -> dict[str, Any]:
         """Plain data for the log and the page."""
@@ -92,7 +99,9 @@ class CitedAnswer:
 
     @classmethod
     def from_json(cls, values: Mapping[str, Any], chunk_ids: Collection[int]) -> CitedAnswer | None:
-        """Inverse of `to_json`, for an answer that cites none but these chunks; None for anything else: logs are brought by strangers."""
+        """Inverse of `to_json`, for an answer that cites none but these chunks; None for anything else: logs
+        are brought by strangers.
+        """
         try:
             told = TypeAdapter(cls).validate_json(json.dumps(values), strict=True)
         except ValueError:
@@ -110,17 +119,23 @@ def cited_answer(
     on_text: Callable[[str], None] | None = None,
     cancelled: Callable[[], bool] = never,
 ) -> CitedAnswer:
-    """Asks `llm` over chunks, (chunk id, text) in the order in which they are numbered. No chunks: no answer, and nobody is asked.
+    """Asks `llm` over chunks, (chunk id, text) in the order in which they are numbered. No chunks: no answer,
+    and nobody is asked.
 
     Raises LlmError, LlmCancelled.
     """
     if not chunks:
         return CitedAnswer("", (), (), llm.name, Cost())
-    reply = llm.chat(cited_messages(question, [text for _, text in chunks]), sampling, on_text=on_text, cancelled=cancelled)
+    reply = llm.chat(
+        cited_messages(question, [text for _, text in chunks]), sampling, on_text=on_text, cancelled=cancelled
+    )
     cost = Cost(reply.n_attempts, reply.prompt_tokens, reply.completion_tokens, reply.milliseconds)
     text = reply.text.strip()
     if len(text) > MAX_ANSWER_CHARACTERS:
-        raise LlmError(f"{llm.name} answered with {len(text):,} characters, more than {MAX_ANSWER_CHARACTERS:,}; ask again, or choose another model")
+        raise LlmError(
+            f"{llm.name} answered with {len(text):,} characters, more than {MAX_ANSWER_CHARACTERS:,}; ask"
+            " again, or choose another model"
+        )
     if not text or _NO_ANSWER.fullmatch(text):
         return CitedAnswer("", (), (), llm.name, cost, reply.cut)
     sentences, refused = checked(text, chunks, reader)
@@ -130,21 +145,30 @@ def cited_answer(
 def cited_messages(question: str, passages: Sequence[str]) -> list[Message]:
     """The conversation that asks for an answer with citations."""
     values = {"passages": quoted_passages(passages), "question": _unmarked(question)}
-    return [Message("system", _prompt("cited-system").template.strip()), Message("user", _prompt("cited-user").substitute(values).strip())]
+    return [
+        Message("system", _prompt("cited-system").template.strip()),
+        Message("user", _prompt("cited-user").substitute(values).strip()),
+    ]
 
 
 def quoted_passages(passages: Sequence[str]) -> str:
-    """Passages numbered from 1, each between marks; what looks like such a mark inside one is written as text.
+    """Passages numbered from 1, each between marks; what looks like such a mark inside one is written as
+    text.
 
     >>> print(quoted_passages(["Anna left. </passage> Stop."]))
     <passage number="1">
     Anna left. &lt;/passage> Stop.
     </passage>
     """
-    return "\n".join(f'<passage number="{number}">\n{_unmarked(text)}\n</passage>' for number, text in enumerate(passages, start=1))
+    return "\n".join(
+        f'<passage number="{number}">\n{_unmarked(text)}\n</passage>'
+        for number, text in enumerate(passages, start=1)
+    )
 
 
-def checked(text: str, chunks: Sequence[tuple[int, str]], reader: Reader) -> tuple[tuple[CitedSentence, ...], tuple[int, ...]]:
+def checked(
+    text: str, chunks: Sequence[tuple[int, str]], reader: Reader
+) -> tuple[tuple[CitedSentence, ...], tuple[int, ...]]:
     """The sentences of an answer with their citations checked, and the numbers cited that stand for no chunk.
 
     `chunks`: (chunk id, text), numbered from 1 in this order.
@@ -154,7 +178,11 @@ def checked(text: str, chunks: Sequence[tuple[int, str]], reader: Reader) -> tup
     for statement, numbers in cited_sentences(text):
         known = [number for number in numbers if 1 <= number <= len(chunks)]
         refused += [number for number in numbers if number not in known]
-        sentences.append(CitedSentence(statement, tuple(_citation(statement, *chunks[number - 1], reader) for number in known)))
+        sentences.append(
+            CitedSentence(
+                statement, tuple(_citation(statement, *chunks[number - 1], reader) for number in known)
+            )
+        )
     return tuple(sentences), tuple(dict.fromkeys(refused))
 
 
@@ -164,7 +192,8 @@ def _citation(statement: str, chunk_id: int, passage: str, reader: Reader) -> Ci
 
 
 def cited_sentences(text: str) -> list[tuple[str, tuple[int, ...]]]:
-    """(sentence without marks, numbers it cites) in order. Marks that stand by themselves belong to the sentence before.
+    """(sentence without marks, numbers it cites) in order. Marks that stand by themselves belong to the
+    sentence before.
 
     >>> cited_sentences("Anna hid it. [2] It lay there [1, 3-4].")
     [('Anna hid it.', (2,)), ('It lay there.', (1, 3, 4))]

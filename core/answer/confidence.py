@@ -1,7 +1,9 @@
-"""From a model's probability to the share of answers that are right: a rising line through a few points, fitted by isotonic regression.
+"""From a model's probability to the share of answers that are right: a rising line through a few points,
+fitted by isotonic regression.
 
-Decides that equal shares merge, that the line passes the middle of each merged block, and how calibration error is measured (ECE: ten bins
-of equal width, mean distance of confidence and accuracy, weighted by answers). Pure functions of numbers.
+Decides that equal shares merge, that the line passes the middle of each merged block, and how calibration
+error is measured (ECE: ten bins of equal width, mean distance of confidence and accuracy, weighted by
+answers). Pure functions of numbers.
 """
 
 from __future__ import annotations
@@ -19,7 +21,9 @@ _BINS = 10
 
 
 def check_knots(knots: Knots) -> Knots:
-    """Raises ValueError unless there are points within the unit square, strictly rising in probability and never falling in share."""
+    """Raises ValueError unless there are points within the unit square, strictly rising in probability and
+    never falling in share.
+    """
     if not knots:
         raise ValueError("must have a point")
     for (p, share), (next_p, next_share) in pairwise(knots):
@@ -40,7 +44,8 @@ def confidence(probability: float, knots: Knots) -> float:
 
 
 def fit_confidence(probabilities: Sequence[float], right: Sequence[bool]) -> Knots:
-    """Isotonic regression of `right` on the probabilities, by pooling neighbours that violate the order; one flat point where there is too little.
+    """Isotonic regression of `right` on the probabilities, by pooling neighbours that violate the order; one
+    flat point where there is too little.
 
     Shares are those of one right and one wrong answer more in every block, so none is 0 or 1.
     """
@@ -51,15 +56,22 @@ def fit_confidence(probabilities: Sequence[float], right: Sequence[bool]) -> Kno
         rows = order[first : first + FEWEST_IN_BLOCK]
         if blocks and len(rows) < FEWEST_IN_BLOCK:
             total, hits, n = blocks.pop()
-            rows_total, rows_hits = float(np.take(probabilities, rows).sum()), float(np.take(right, rows).sum())
+            rows_total, rows_hits = (
+                float(np.take(probabilities, rows).sum()),
+                float(np.take(right, rows).sum()),
+            )
             blocks.append((total + rows_total, hits + rows_hits, n + len(rows)))
         else:
-            blocks.append((float(np.take(probabilities, rows).sum()), float(np.take(right, rows).sum()), len(rows)))
+            blocks.append(
+                (float(np.take(probabilities, rows).sum()), float(np.take(right, rows).sum()), len(rows))
+            )
         while len(blocks) > 1 and _share(blocks[-2]) >= _share(blocks[-1]):
             total, hits, n = blocks.pop()
             before = blocks.pop()
             blocks.append((before[0] + total, before[1] + hits, before[2] + n))
-    points: dict[float, float] = {round(total / n, 4): round(_share((total, hits, n)), 4) for total, hits, n in blocks}
+    points: dict[float, float] = {
+        round(total / n, 4): round(_share((total, hits, n)), 4) for total, hits, n in blocks
+    }
     return check_knots(tuple(points.items())) if points else ((0.5, 0.5),)
 
 
@@ -72,7 +84,11 @@ def expected_calibration_error(confidences: Sequence[float], right: Sequence[boo
     if not len(confidences):
         return None
     bins = np.minimum((np.asarray(confidences) * _BINS).astype(int), _BINS - 1)
-    distances = [abs(np.mean(np.asarray(confidences)[bins == b]) - np.mean(np.asarray(right)[bins == b])) * np.mean(bins == b) for b in np.unique(bins)]
+    distances = [
+        abs(np.mean(np.asarray(confidences)[bins == b]) - np.mean(np.asarray(right)[bins == b]))
+        * np.mean(bins == b)
+        for b in np.unique(bins)
+    ]
     return float(sum(distances))
 
 

@@ -1,11 +1,12 @@
 """What the reader is trained on: questions over evidence that answers them, or doesn't.
 
-Answers of the data sets are strings, so every place of an accepted answer in the supporting passages counts as right. A question is asked
-over its support alone, over its support among passages that distract, or over distracting passages only, whose answer is "none": no
-passage with an accepted answer is ever among those. Stories and needles come from the project's generators, without end; test stories of
-bAbI are left out. Of the data sets only training parts are read. Validation holds out every question about one passage in twelve, so that it
-asks about passages that were no training question's support.
-Decides the shares. Knows nothing of tokens and networks.
+Answers of the data sets are strings, so every place of an accepted answer in the supporting passages counts
+as right. A question is asked over its support alone, over its support among passages that distract, or over
+distracting passages only, whose answer is "none": no passage with an accepted answer is ever among those.
+Stories and needles come from the project's generators, without end; test stories of bAbI are left out. Of the
+data sets only training parts are read. Validation holds out every question about one passage in twelve, so
+that it asks about passages that were no training question's support. Decides the shares. Knows nothing of
+tokens and networks.
 """
 
 from __future__ import annotations
@@ -62,17 +63,24 @@ SHARES: dict[str, float] = {
 }
 """How often each source is drawn, as weights."""
 ALONE, AMONG = 0.5, 0.3
-"""Shares of questions over their support alone and over support among distracting passages; the rest is asked over distracting passages only."""
+"""Shares of questions over their support alone and over support among distracting passages; the rest is asked
+over distracting passages only.
+"""
 MOST_DISTRACTORS = 3
 NARROW = 0.4
-"""Share of questions about documents that are asked over the surroundings of their quotes rather than over whole chunks: more of them in the same time."""
+"""Share of questions about documents that are asked over the surroundings of their quotes rather than over
+whole chunks: more of them in the same time.
+"""
 _MARGIN = 160
 """Characters before and behind the quotes that surroundings have, at most."""
 RETRIEVED = 0.3
-"""Share of stories told by the facts that share most words with the question, as retrieval without learning gives them; where a deciding one isn't
-among them, nothing answers the question."""
+"""Share of stories told by the facts that share most words with the question, as retrieval without learning
+gives them; where a deciding one isn't among them, nothing answers the question.
+"""
 RETRIEVED_CHUNKS = 4
-"""Of a question about a document that is validated over what BM25 ranks first, as every other one is: confidence is fitted on that too."""
+"""Of a question about a document that is validated over what BM25 ranks first, as every other one is:
+confidence is fitted on that too.
+"""
 HELD_OUT = 12
 """One passage in so many is validation's, and one document in so many."""
 NOISE_TOKENS = 60_000
@@ -111,8 +119,13 @@ class ReadingCourse:
         self._tokenizer = tokenizer
         examples = {name: _answerable(*named, data) for name, named in SETS.items()}
         held = {_plain(one.question) for several in examples.values() for one in several if _is_held_out(one)}
-        self._train = {name: [one for one in several if _plain(one.question) not in held] for name, several in examples.items()}
-        self._held_out = [one for several in examples.values() for one in several if _plain(one.question) in held]
+        self._train = {
+            name: [one for one in several if _plain(one.question) not in held]
+            for name, several in examples.items()
+        }
+        self._held_out = [
+            one for several in examples.values() for one in several if _plain(one.question) in held
+        ]
         Random("order of the reader's validation").shuffle(self._held_out)
         self._noise = [
             *compose_noise(Random("prose of the reader's training"), tokenizer, NOISE_TOKENS).texts,
@@ -126,7 +139,11 @@ class ReadingCourse:
         self._natural = [one for one in learnable if not _is_held_out_document(one)]
         self._natural_held = [one for one in natural if _is_held_out_document(one)]
         Random("order of the reader's documents").shuffle(self._natural_held)
-        self._made: dict[str, Callable[[Random], Lesson]] = {"babi": self._babi, "stories": self._story, "needles": self._needle}
+        self._made: dict[str, Callable[[Random], Lesson]] = {
+            "babi": self._babi,
+            "stories": self._story,
+            "needles": self._needle,
+        }
 
     def draw(self, rng: Random, n: int) -> list[Lesson]:
         """See `Course`."""
@@ -140,18 +157,34 @@ class ReadingCourse:
         n_natural = min(len(self._natural_held), round(_VALIDATION_NATURAL * n))
         asked = self._held_out[: n - n_made - n_natural]
         names = list(self._made)
-        natural = [_over_nearest(one) if i % 2 else _asked_of_document(one, rng) for i, one in enumerate(self._natural_held[:n_natural])]
-        return natural + [_asked(one, rng) for one in asked] + [self._made[names[i % len(names)]](rng) for i in range(n_made)]
+        natural = [
+            _over_nearest(one) if i % 2 else _asked_of_document(one, rng)
+            for i, one in enumerate(self._natural_held[:n_natural])
+        ]
+        return (
+            natural
+            + [_asked(one, rng) for one in asked]
+            + [self._made[names[i % len(names)]](rng) for i in range(n_made)]
+        )
 
     def held_out_pairs(self) -> list[tuple[Lesson, list[str]]]:
-        """Each held-out question over its support, and its distracting passages: what support is measured on."""
+        """Each held-out question over its support, and its distracting passages: what support
+        is measured on.
+        """
         return [(_over_support(one), _distractors(one)) for one in self._held_out]
 
     def describe(self) -> dict[str, Any]:
         """See `Course`."""
-        questions = {name: len(several) for name, several in self._train.items()} | {NATURAL: len(self._natural)}
+        questions = {name: len(several) for name, several in self._train.items()} | {
+            NATURAL: len(self._natural)
+        }
         held = len(self._held_out) + len(self._natural_held)
-        return {"shares": SHARES, "questions": questions, "held_out": held, "test_stories_left_out": len(self._test_keys)}
+        return {
+            "shares": SHARES,
+            "questions": questions,
+            "held_out": held,
+            "test_stories_left_out": len(self._test_keys),
+        }
 
     def _lesson(self, name: str, rng: Random) -> Lesson:
         if name in self._made:
@@ -163,7 +196,11 @@ class ReadingCourse:
         while True:
             example = rng.choice(self._train[rng.choice(list(SETS))])
             lesson = _over_support(example)
-            if lesson.label is None and (made := statement_lesson(lesson, rng.sample(_distractors(example), min(2, len(_distractors(example)))), rng)):
+            if lesson.label is None and (
+                made := statement_lesson(
+                    lesson, rng.sample(_distractors(example), min(2, len(_distractors(example)))), rng
+                )
+            ):
                 return made
 
     def _babi(self, rng: Random) -> Lesson:
@@ -178,29 +215,54 @@ class ReadingCourse:
         story = tell_story(rng, 9 * n_each + rng.randrange(21 * n_each + 1), 3 * n_each)
         asked = rng.choice(story.questions)
         facts = tuple(fact.text for fact in story.facts)
-        return self._told("stories", BabiQuestion(asked.question, facts, tuple(sorted(asked.support)), asked.answer), rng)
+        return self._told(
+            "stories", BabiQuestion(asked.question, facts, tuple(sorted(asked.support)), asked.answer), rng
+        )
 
     def _told(self, source: str, story: BabiQuestion, rng: Random) -> Lesson:
-        """A story's deciding facts, perhaps among others and prose, in the order of the story; or only facts that name nothing asked about."""
+        """A story's deciding facts, perhaps among others and prose, in the order of the story; or only facts
+        that name nothing asked about.
+        """
         named = set(story.question.rstrip("?").split()[2:]) - {"the", "is", "was"}
         others = [row for row in range(len(story.facts)) if row not in story.support]
         if rng.random() < RETRIEVED:
             asked = set(story.question.rstrip("?").lower().split())
             alike = [len(asked & set(fact.rstrip(".").lower().split())) for fact in story.facts]
-            rows = sorted(sorted(range(len(alike)), key=lambda row: (-alike[row], rng.random()))[: rng.randint(3, 6)])
+            rows = sorted(
+                sorted(range(len(alike)), key=lambda row: (-alike[row], rng.random()))[: rng.randint(3, 6)]
+            )
             passages, places = self._with_noise([story.facts[row] for row in rows], rng)
             if not set(story.support) <= set(rows):
                 return Lesson(source, story.question, passages, ())
-            return Lesson(source, story.question, passages, (story.answer,), tuple(places[rows.index(row)] for row in story.support))
+            return Lesson(
+                source,
+                story.question,
+                passages,
+                (story.answer,),
+                tuple(places[rows.index(row)] for row in story.support),
+            )
         if rng.random() > ALONE + AMONG:
             silent = [row for row in others if not named & set(story.facts[row].rstrip(".").split())]
             rows = sorted(rng.sample(silent, min(len(silent), rng.randint(1, _MOST_NOISE))))
-            return Lesson(source, story.question, self._with_noise([story.facts[row] for row in rows], rng, least=1)[0], ())
+            return Lesson(
+                source,
+                story.question,
+                self._with_noise([story.facts[row] for row in rows], rng, least=1)[0],
+                (),
+            )
         rows = sorted({*story.support, *rng.sample(others, min(len(others), rng.randrange(_MOST_NOISE + 1)))})
         passages, places = self._with_noise([story.facts[row] for row in rows], rng)
-        return Lesson(source, story.question, passages, (story.answer,), tuple(places[rows.index(row)] for row in story.support))
+        return Lesson(
+            source,
+            story.question,
+            passages,
+            (story.answer,),
+            tuple(places[rows.index(row)] for row in story.support),
+        )
 
-    def _with_noise(self, facts: Sequence[str], rng: Random, least: int = 0) -> tuple[tuple[str, ...], list[int]]:
+    def _with_noise(
+        self, facts: Sequence[str], rng: Random, least: int = 0
+    ) -> tuple[tuple[str, ...], list[int]]:
         """The facts in their order, some prose between them, and where the facts are."""
         noise = rng.sample(self._noise, rng.choice((0, 0, 1, 2)) or (least if not facts else 0))
         texts = list(facts)
@@ -210,18 +272,32 @@ class ReadingCourse:
         return tuple(texts), [row for row, text in enumerate(texts) if text not in taken]
 
     def _needle(self, rng: Random) -> Lesson:
-        variant = rng.choice([name for name, kinds in VARIANTS.items() if kinds.n_asked * kinds.n_values == 1])
+        variant = rng.choice(
+            [name for name, kinds in VARIANTS.items() if kinds.n_asked * kinds.n_values == 1]
+        )
         random_ids = VARIANTS[variant].kind == RANDOM_IDS
         hay = needle_hay(rng, variant, 3, self._tokenizer, "train")
         example = needle_example(rng, variant, hay, 4 if random_ids else 5)
-        return _asked(Example(example.id, "needles", example.question, tuple(example.chunks), example.support, example.answers), rng)
+        return _asked(
+            Example(
+                example.id,
+                "needles",
+                example.question,
+                tuple(example.chunks),
+                example.support,
+                example.answers,
+            ),
+            rng,
+        )
 
 
 def _answerable(name: str, part: str, data: Path | None) -> list[Example]:
     """The questions whose answer stands in their support. Raises BadRequest where none does."""
     examples = [one for one in read_qa(name, part, data) if has_answer(_over_support(one))]
     if not examples:
-        raise BadRequest(f"no answer of {name} ({part}) stands in the passages that support it; fetch the set again")
+        raise BadRequest(
+            f"no answer of {name} ({part}) stands in the passages that support it; fetch the set again"
+        )
     return examples
 
 
@@ -237,13 +313,21 @@ def _asked(example: Example, rng: Random) -> Lesson:
     texts = [*over_support.passages, *drawn]
     order = rng.sample(range(len(texts)), len(texts))
     places = tuple(now for now, was in enumerate(order) if was in over_support.places)
-    return Lesson(example.task, example.question, tuple(texts[row] for row in order), over_support.answers, places)
+    return Lesson(
+        example.task, example.question, tuple(texts[row] for row in order), over_support.answers, places
+    )
 
 
 def _asked_of_document(one: QuestionInChunks, rng: Random) -> Lesson:
-    """A question about a document over the chunks that hold its quotes, over their surroundings, among chunks like them, or over others only."""
+    """A question about a document over the chunks that hold its quotes, over their surroundings, among chunks
+    like them, or over others only.
+    """
     wanted = [_plain(answer) for answer in one.question.answers if _plain(answer) not in YES_OR_NO]
-    others = [row for row in one.nearest if row not in one.support and not any(answer in _plain(one.texts[row]) for answer in wanted)]
+    others = [
+        row
+        for row in one.nearest
+        if row not in one.support and not any(answer in _plain(one.texts[row]) for answer in wanted)
+    ]
     drawn = rng.sample(others, min(len(others), rng.randint(1, MOST_DISTRACTORS)))
     kind = rng.random()
     if not one.support or (kind >= ALONE + AMONG and drawn):
@@ -252,17 +336,34 @@ def _asked_of_document(one: QuestionInChunks, rng: Random) -> Lesson:
     rows = sorted({*one.support, *(drawn if kind >= ALONE and not narrow else ())})
     cuts = {row: _surroundings(one, row, rng) if narrow else (0, len(one.texts[row])) for row in rows}
     passages = tuple(one.texts[row][cuts[row][0] : cuts[row][1]] for row in rows)
-    spans = tuple((rows.index(row), start - cuts[row][0], end - cuts[row][0]) for row, start, end in one.spans)
-    answers = ("yes" if _yes_or_no(one) == "yes" else "no",) if not spans and _yes_or_no(one) else one.question.answers
-    return Lesson(NATURAL, one.question.question, passages, answers, tuple(rows.index(row) for row in one.support), spans)
+    spans = tuple(
+        (rows.index(row), start - cuts[row][0], end - cuts[row][0]) for row, start, end in one.spans
+    )
+    answers = (
+        ("yes" if _yes_or_no(one) == "yes" else "no",)
+        if not spans and _yes_or_no(one)
+        else one.question.answers
+    )
+    return Lesson(
+        NATURAL,
+        one.question.question,
+        passages,
+        answers,
+        tuple(rows.index(row) for row in one.support),
+        spans,
+    )
 
 
 def _over_nearest(one: QuestionInChunks) -> Lesson:
-    """A question over the chunks that BM25 ranks first, whatever they hold; without an answer where neither its support nor its words are there."""
+    """A question over the chunks that BM25 ranks first, whatever they hold; without an answer where neither
+    its support nor its words are there.
+    """
     rows = sorted(one.nearest[:RETRIEVED_CHUNKS])
     texts = tuple(one.texts[row] for row in rows)
     wanted = [_plain(answer) for answer in one.question.answers if _plain(answer) not in YES_OR_NO]
-    is_there = bool(one.support) and (set(one.support) <= set(rows) or any(answer in _plain(text) for answer in wanted for text in texts))
+    is_there = bool(one.support) and (
+        set(one.support) <= set(rows) or any(answer in _plain(text) for answer in wanted for text in texts)
+    )
     return Lesson(NATURAL, one.question.question, texts, one.question.answers if is_there else ())
 
 
@@ -280,7 +381,9 @@ def _surroundings(one: QuestionInChunks, row: int, rng: Random) -> tuple[int, in
 
 def _yes_or_no(one: QuestionInChunks) -> str:
     """The accepted answer that is yes or no; empty without one."""
-    return next((word for answer in one.question.answers if (word := _plain(answer).rstrip(".")) in YES_OR_NO), "")
+    return next(
+        (word for answer in one.question.answers if (word := _plain(answer).rstrip(".")) in YES_OR_NO), ""
+    )
 
 
 def _is_held_out_document(one: QuestionInChunks) -> bool:

@@ -1,6 +1,7 @@
 """Questions with known answers through a reader: an `AnswerRow` each, over evidence that is given.
 
-Decides that a question without a known answer is left out, and that evidence is read in document order. Knows nothing of retrieval.
+Decides that a question without a known answer is left out, and that evidence is read in document order. Knows
+nothing of retrieval.
 """
 
 from __future__ import annotations
@@ -30,19 +31,26 @@ def evaluate_answers(
     on_progress: Callable[[int, int], None],
     **about: Any,
 ) -> Iterator[AnswerRow]:
-    """A row per example that has an answer, in order. `evidence_of` gives chunk ids; `about`: fields of the row that all share."""
+    """A row per example that has an answer, in order. `evidence_of` gives chunk ids; `about`: fields of the
+    row that all share.
+    """
     asked = [example for example in examples if example.answers]
     for done in range(0, len(asked), BATCH):
         batch = asked[done : done + BATCH]
         evidence = [sorted(evidence_of(example)) for example in batch]
-        passages = [[example.chunks[chunk_id] for chunk_id in ids] for example, ids in zip(batch, evidence, strict=True)]
+        passages = [
+            [example.chunks[chunk_id] for chunk_id in ids]
+            for example, ids in zip(batch, evidence, strict=True)
+        ]
         answers = reader.read_many([example.question for example in batch], passages)
         for example, ids, answer in zip(batch, evidence, answers, strict=True):
             yield _row(reader, example, ids, answer, about)
         on_progress(done + len(batch), len(asked))
 
 
-def _row(reader: ExtractiveReader, example: Example, evidence: Sequence[int], answer: Answer, about: dict[str, Any]) -> AnswerRow:
+def _row(
+    reader: ExtractiveReader, example: Example, evidence: Sequence[int], answer: Answer, about: dict[str, Any]
+) -> AnswerRow:
     return AnswerRow(
         id=example.id,
         task=example.task,

@@ -1,4 +1,5 @@
-"""An answer from chunks: what a reader says of the evidence of a run, with the place in its chunk, as log, page and command line hold it.
+"""An answer from chunks: what a reader says of the evidence of a run, with the place in its chunk, as log,
+page and command line hold it.
 
 Decides that evidence is read in document order. Knows nothing of how the chunks were found.
 """
@@ -38,7 +39,11 @@ class EvidenceAnswer:
 
     def to_json(self) -> dict[str, Any]:
         """Plain JSON values; `span` is None where no place can be pointed at."""
-        span = None if self.place is None else {"chunk_id": self.citations[0], "start": self.place[0], "end": self.place[1]}
+        span = (
+            None
+            if self.place is None
+            else {"chunk_id": self.citations[0], "start": self.place[0], "end": self.place[1]}
+        )
         return {
             "text": self.text,
             "confidence": self.confidence,
@@ -51,13 +56,19 @@ class EvidenceAnswer:
 
     @classmethod
     def from_json(cls, values: Mapping[str, Any], texts: Mapping[int, str]) -> EvidenceAnswer | None:
-        """Inverse of `to_json`, for an answer from chunks with these texts; None for anything else: logs are brought by strangers."""
-        text, confidence, by, cited, span = (values.get(name) for name in ("text", "confidence", "by", "citations", "span"))
+        """Inverse of `to_json`, for an answer from chunks with these texts; None for anything else: logs are
+        brought by strangers.
+        """
+        text, confidence, by, cited, span = (
+            values.get(name) for name in ("text", "confidence", "by", "citations", "span")
+        )
         measured = isinstance(confidence, int | float) and 0 <= confidence <= 1
         if not isinstance(text, str) or not isinstance(by, str) or not (measured or confidence is None):
             return None
         sure = None if confidence is None else float(confidence)
-        if not isinstance(cited, list) or not all(type(chunk_id) is int and chunk_id in texts for chunk_id in cited):
+        if not isinstance(cited, list) or not all(
+            type(chunk_id) is int and chunk_id in texts for chunk_id in cited
+        ):
             return None
         reliable, passage = values.get("reliable", True), values.get("passage")
         if type(reliable) is not bool or not (passage is None or (type(passage) is int and passage in texts)):
@@ -72,7 +83,9 @@ class EvidenceAnswer:
         return cls(text, sure, by, tuple(cited), (start, end), reliable, passage)
 
 
-def answer_evidence(reader: Reader, questions: Sequence[str], evidence: Sequence[Mapping[int, str]]) -> list[EvidenceAnswer]:
+def answer_evidence(
+    reader: Reader, questions: Sequence[str], evidence: Sequence[Mapping[int, str]]
+) -> list[EvidenceAnswer]:
     """An answer to each question from its chunks, texts by chunk id."""
     chunk_ids = [sorted(texts) for texts in evidence]
     passages = [[texts[chunk_id] for chunk_id in ids] for ids, texts in zip(chunk_ids, evidence, strict=True)]
@@ -81,5 +94,15 @@ def answer_evidence(reader: Reader, questions: Sequence[str], evidence: Sequence
         place = None if answer.span is None else (answer.span.start, answer.span.end)
         citations = () if answer.span is None else (ids[answer.span.passage],)
         passage = None if answer.passage is None else ids[answer.passage]
-        told.append(EvidenceAnswer(answer.text, round(answer.confidence, 4), reader.name, citations, place, answer.reliable, passage))
+        told.append(
+            EvidenceAnswer(
+                answer.text,
+                round(answer.confidence, 4),
+                reader.name,
+                citations,
+                place,
+                answer.reliable,
+                passage,
+            )
+        )
     return told

@@ -1,6 +1,8 @@
-"""One thing to learn: a question, passages, and what is right; and which answers of a window that makes right.
+"""One thing to learn: a question, passages, and what is right; and which answers of a window that makes
+right.
 
-Decides that an accepted answer counts wherever it stands as whole words, whatever its case. Knows nothing of where lessons come from.
+Decides that an accepted answer counts wherever it stands as whole words, whatever its case. Knows nothing of
+where lessons come from.
 """
 
 from __future__ import annotations
@@ -26,11 +28,15 @@ class Lesson:
     question: str
     passages: tuple[str, ...]
     answers: tuple[str, ...]
-    """Accepted answers, the main one first; none where the passages hold no answer. A single "yes" or "no" is no span."""
+    """Accepted answers, the main one first; none where the passages hold no answer. A single "yes" or "no" is
+    no span.
+    """
     places: tuple[int, ...] = ()
     """Passages in which an accepted answer counts."""
     spans: tuple[tuple[int, int, int], ...] = ()
-    """Where the right words stand, as (passage, start, end), if that is known: accepted answers are then only what a given answer is compared with."""
+    """Where the right words stand, as (passage, start, end), if that is known: accepted answers are then only
+    what a given answer is compared with.
+    """
 
     @property
     def label(self) -> str | None:
@@ -63,7 +69,9 @@ def has_answer(lesson: Lesson) -> bool:
 
 
 def gold_answers(lesson: Lesson, window: Window, longest: int) -> np.ndarray | None:
-    """(T * longest + len(CLASSES),) bool like a row of `Logits.flat`, the window unpadded; None where nothing in it is right."""
+    """(T * longest + len(CLASSES),) bool like a row of `Logits.flat`, the window unpadded; None where nothing
+    in it is right.
+    """
     n = len(window.ids)
     gold = np.zeros(n * longest + len(CLASSES), dtype=bool)
     if lesson.label is not None:

@@ -1,9 +1,10 @@
-"""Questions over whole real documents as the reader learns them: the chunks that hold their quotes, others that look like those, and where the
-answer stands.
+"""Questions over whole real documents as the reader learns them: the chunks that hold their quotes, others
+that look like those, and where the answer stands.
 
-Answers of these questions are free-form: people write "two hundred feet" where the document says "a two hundred foot range". What is learned is
-the words of a quote that share most with an accepted answer (F1); a question whose quotes share less than WORTH_LEARNING with every answer is
-left out. Knows nothing of tokens beyond the length of chunks, and nothing of networks.
+Answers of these questions are free-form: people write "two hundred feet" where the document says "a two
+hundred foot range". What is learned is the words of a quote that share most with an accepted answer (F1); a
+question whose quotes share less than WORTH_LEARNING with every answer is left out. Knows nothing of tokens
+beyond the length of chunks, and nothing of networks.
 """
 
 from __future__ import annotations
@@ -22,7 +23,14 @@ from core.errors import BadRequest
 from core.ingest import Converter, Tokenizer, chunk_document, default_chunker
 from core.metrics import is_covered, plain_answer
 from core.tasks.data import data_folder
-from core.tasks.documents import DocumentFolder, DocumentQuestion, QuoteFinder, TextPlace, places_of, read_document_questions
+from core.tasks.documents import (
+    DocumentFolder,
+    DocumentQuestion,
+    QuoteFinder,
+    TextPlace,
+    places_of,
+    read_document_questions,
+)
 from core.train.general import OWN_QUESTIONS
 from core.types import ChunkTable, Document
 
@@ -56,8 +64,12 @@ class QuestionInChunks:
     """What of the quotes stands in a chunk of the support, as (chunk id, start, end)."""
 
 
-def questions_in_chunks(questions: Iterable[DocumentQuestion], documents: DocumentFolder, tokenizer: Tokenizer) -> Iterator[QuestionInChunks]:
-    """Document by document; a question whose quotes do not stand there exactly once is left out. Raises BadRequest, BadDocument."""
+def questions_in_chunks(
+    questions: Iterable[DocumentQuestion], documents: DocumentFolder, tokenizer: Tokenizer
+) -> Iterator[QuestionInChunks]:
+    """Document by document; a question whose quotes do not stand there exactly once is left out. Raises
+    BadRequest, BadDocument.
+    """
     by_document: dict[str, list[DocumentQuestion]] = {}
     for question in questions:
         by_document.setdefault(question.document, []).append(question)
@@ -66,9 +78,15 @@ def questions_in_chunks(questions: Iterable[DocumentQuestion], documents: Docume
             yield from _of_document(documents.read(name, converter), name, asked, tokenizer)
 
 
-def _of_document(document: Document, name: str, questions: Iterable[DocumentQuestion], tokenizer: Tokenizer) -> Iterator[QuestionInChunks]:
-    table = chunk_document(document, ChunkConfig(chunker=default_chunker(document.kind), max_tokens=CHUNK_TOKENS), tokenizer)
-    texts = [document.text[start:end] for start, end in zip(table.start.tolist(), table.end.tolist(), strict=True)]
+def _of_document(
+    document: Document, name: str, questions: Iterable[DocumentQuestion], tokenizer: Tokenizer
+) -> Iterator[QuestionInChunks]:
+    table = chunk_document(
+        document, ChunkConfig(chunker=default_chunker(document.kind), max_tokens=CHUNK_TOKENS), tokenizer
+    )
+    texts = [
+        document.text[start:end] for start, end in zip(table.start.tolist(), table.end.tolist(), strict=True)
+    ]
     words, finder = WordIndex(texts), QuoteFinder(document.text, name)
     for question in questions:
         try:
@@ -80,7 +98,9 @@ def _of_document(document: Document, name: str, questions: Iterable[DocumentQues
         quotes = tuple(sorted(_within(table, support, places)))
         f1, spans = _best_spans(question.answers, {row: texts[row] for row in support}, quotes)
         kept = {row: texts[row] for row in sorted({*support, *nearest})}
-        yield QuestionInChunks(question, kept, support, tuple(nearest), spans if f1 >= WORTH_LEARNING else (), f1, quotes)
+        yield QuestionInChunks(
+            question, kept, support, tuple(nearest), spans if f1 >= WORTH_LEARNING else (), f1, quotes
+        )
 
 
 def holding_chunks(table: ChunkTable, places: Sequence[TextPlace]) -> tuple[int, ...]:
@@ -90,14 +110,18 @@ def holding_chunks(table: ChunkTable, places: Sequence[TextPlace]) -> tuple[int,
         shared = np.minimum(table.end, end) - np.maximum(table.start, first)
         taken: list[int] = []
         for chunk_id in np.argsort(-shared, kind="stable").tolist():
-            if shared[chunk_id] <= 0 or is_covered((first, end), [(int(table.start[i]), int(table.end[i])) for i in taken]):
+            if shared[chunk_id] <= 0 or is_covered(
+                (first, end), [(int(table.start[i]), int(table.end[i])) for i in taken]
+            ):
                 break
             taken.append(chunk_id)
         needed.update(taken)
     return tuple(sorted(needed))
 
 
-def _within(table: ChunkTable, support: Sequence[int], places: Sequence[TextPlace]) -> Iterator[tuple[int, int, int]]:
+def _within(
+    table: ChunkTable, support: Sequence[int], places: Sequence[TextPlace]
+) -> Iterator[tuple[int, int, int]]:
     for first, end in places:
         for row in support:
             start, stop = int(table.start[row]), int(table.end[row])
@@ -105,7 +129,9 @@ def _within(table: ChunkTable, support: Sequence[int], places: Sequence[TextPlac
                 yield row, max(first, start) - start, min(end, stop) - start
 
 
-def _best_spans(answers: Sequence[str], texts: Mapping[int, str], quotes: Sequence[tuple[int, int, int]]) -> tuple[float, tuple[tuple[int, int, int], ...]]:
+def _best_spans(
+    answers: Sequence[str], texts: Mapping[int, str], quotes: Sequence[tuple[int, int, int]]
+) -> tuple[float, tuple[tuple[int, int, int], ...]]:
     """F1 and every place of the words of quotes that share most with an answer."""
     best = 0.0
     spans: set[tuple[int, int, int]] = set()
@@ -120,7 +146,8 @@ def _best_spans(answers: Sequence[str], texts: Mapping[int, str], quotes: Sequen
 
 
 def shared_spans(text: str, answer: str) -> list[tuple[float, int, int]]:
-    """(F1, start, end) of the words of a text that share most with an answer, all places that share as much; none where no word is shared.
+    """(F1, start, end) of the words of a text that share most with an answer, all places that share as much;
+    none where no word is shared.
 
     >>> shared_spans("probably a two hundred foot range .", "two hundred feet")
     [(0.8, 11, 22)]
@@ -144,10 +171,18 @@ def shared_spans(text: str, answer: str) -> list[tuple[float, int, int]]:
 
 
 def training_questions(data: Path | None) -> tuple[list[DocumentQuestion], DocumentFolder]:
-    """The questions of `natural` to train on and the project's own about the same documents, and where those lie. Raises BadRequest."""
+    """The questions of `natural` to train on and the project's own about the same documents, and where those
+    lie. Raises BadRequest.
+    """
     folder = data_folder(data)
     path = folder / "natural" / "train.jsonl.gz"
     questions = read_document_questions(path)
     known = {question.document for question in questions}
-    own = [question for file in sorted(OWN_QUESTIONS.glob("*.jsonl.gz")) for question in read_document_questions(file)]
-    return [*questions, *(question for question in own if question.document in known)], DocumentFolder(folder, path)
+    own = [
+        question
+        for file in sorted(OWN_QUESTIONS.glob("*.jsonl.gz"))
+        for question in read_document_questions(file)
+    ]
+    return [*questions, *(question for question in own if question.document in known)], DocumentFolder(
+        folder, path
+    )

@@ -1,9 +1,10 @@
-"""The reader's network: the base encoder with two heads, and one distribution over everything a window may answer.
+"""The reader's network: the base encoder with two heads, and one distribution over everything a window may
+answer.
 
-A window answers with one of its spans, or with one of CLASSES. A span's score is that of its first token as a beginning plus that of its
-last token as an end; all spans within one passage up to the longest answer compete with the classes in one softmax, so a string that
-occurs twice may share its probability between its places, and training need not know which of them is meant.
-Knows nothing of texts and files.
+A window answers with one of its spans, or with one of CLASSES. A span's score is that of its first token as a
+beginning plus that of its last token as an end; all spans within one passage up to the longest answer compete
+with the classes in one softmax, so a string that occurs twice may share its probability between its places,
+and training need not know which of them is meant. Knows nothing of texts and files.
 """
 
 from __future__ import annotations
@@ -71,8 +72,13 @@ class ReaderNetwork(nn.Module):
             n = len(window.ids)
             ids[row, :n], mask[row, :n], segments[row, window.n_question : n] = torch.tensor(window.ids), 1, 1
             passages[row, :n] = torch.from_numpy(window.passages)
-            begins[row, :n], ends[row, :n] = torch.from_numpy(window.may_begin), torch.from_numpy(window.may_end)
-        hidden = self.hidden_states(ids.to(device), mask.to(device), *([segments.to(device)] if self.reads_segments else [])).float()
+            begins[row, :n], ends[row, :n] = (
+                torch.from_numpy(window.may_begin),
+                torch.from_numpy(window.may_end),
+            )
+        hidden = self.hidden_states(
+            ids.to(device), mask.to(device), *([segments.to(device)] if self.reads_segments else [])
+        ).float()
         borders = self.borders(hidden)
         allowed = _allowed(passages, begins, ends, self.longest_answer).to(device)
         spans = borders[:, :, 0, None] + _shifted(borders[:, :, 1], self.longest_answer, 0.0)
@@ -85,7 +91,9 @@ class ReaderNetwork(nn.Module):
 
 
 def marginal_loss(logits: Logits, gold: torch.Tensor) -> torch.Tensor:
-    """Mean over windows of -log of the probability that gold answers have together; `gold`: bool like `logits.flat()`, one at least in each row."""
+    """Mean over windows of -log of the probability that gold answers have together; `gold`: bool like
+    `logits.flat()`, one at least in each row.
+    """
     scores = logits.flat()
     return (scores.logsumexp(1) - scores.masked_fill(~gold, -torch.inf).logsumexp(1)).mean()
 
@@ -98,4 +106,9 @@ def _shifted(values: torch.Tensor, width: int, filler: float) -> torch.Tensor:
 def _allowed(passages: torch.Tensor, begins: torch.Tensor, ends: torch.Tensor, width: int) -> torch.Tensor:
     """(B, T, width) bool: the span lies within one passage and between word borders."""
     same = _shifted(passages, width, -1) == passages[:, :, None]
-    return same & (passages >= 0)[:, :, None] & begins[:, :, None] & _shifted(ends.to(torch.int8), width, 0).bool()
+    return (
+        same
+        & (passages >= 0)[:, :, None]
+        & begins[:, :, None]
+        & _shifted(ends.to(torch.int8), width, 0).bool()
+    )

@@ -1,9 +1,10 @@
 """The extractive reader: points at the span of the passages that answers a question, or says that none does.
 
-Every window of a question competes in one distribution. A span's odds are those against its own window's "none", so "no answer" has the
-odds 1 once for all windows; places with the same words share their probability. Decides that the best answer by probability is given even
-where it is unlikely, unless "no answer" is likelier, and that confidence is calibrated (see `confidence`).
-Knows nothing of retrieval and of pages.
+Every window of a question competes in one distribution. A span's odds are those against its own window's
+"none", so "no answer" has the odds 1 once for all windows; places with the same words share their
+probability. Decides that the best answer by probability is given even where it is unlikely, unless "no
+answer" is likelier, and that confidence is calibrated (see `confidence`). Knows nothing of retrieval and of
+pages.
 """
 
 from __future__ import annotations
@@ -52,17 +53,22 @@ class Reading:
     """What a reader makes of a question before it decides."""
 
     answers: tuple[tuple[Candidate, float], ...]
-    """The best wording of each answer and the log-odds of all its places together, falling; none where nothing was read."""
+    """The best wording of each answer and the log-odds of all its places together, falling; none where
+    nothing was read.
+    """
     total: float
     """Log-odds of all answers together, those beyond the best included."""
 
     @property
     def passage(self) -> int | None:
         """That of the likeliest answer that is a span; None without one."""
-        return next((candidate.span.passage for candidate, _ in self.answers if candidate.span is not None), None)
+        return next(
+            (candidate.span.passage for candidate, _ in self.answers if candidate.span is not None), None
+        )
 
     def best(self, bias: float) -> tuple[Candidate | None, float]:
-        """The answer that is expected to share most words (F1) with the right one, None for "no answer", and what is expected of it, 0 to 1.
+        """The answer that is expected to share most words (F1) with the right one, None for "no answer", and
+        what is expected of it, 0 to 1.
 
         `bias` is added to the log-odds of "no answer", which are 0.
         """
@@ -96,7 +102,9 @@ class ExtractiveReader:
         network, self.tokenizer = load_network(folder, self.spec)
         self._network = network.to(self.device)
         self._network.encoder.to(fast_dtype(self.device))
-        network.hidden_states = traced(network.hidden_states, network.encoder, 3 if network.reads_segments else 2)
+        network.hidden_states = traced(
+            network.hidden_states, network.encoder, 3 if network.reads_segments else 2
+        )
 
     def read(self, question: str, passages: Sequence[str]) -> Answer:
         """See `Reader`."""
@@ -117,19 +125,33 @@ class ExtractiveReader:
         best, expected = reading.best(self.spec.no_answer_bias)
         sure = confidence(expected, self.spec.no_answer_confidence if best is None else self.spec.confidence)
         text, span = ("", None) if best is None else (best.text, best.span)
-        return Answer(text, sure, span, sure >= self.spec.least_confidence, reading.passage if span is None else span.passage)
+        return Answer(
+            text,
+            sure,
+            span,
+            sure >= self.spec.least_confidence,
+            reading.passage if span is None else span.passage,
+        )
 
     def readings(self, questions: Sequence[str], passages: Sequence[Sequence[str]]) -> list[Reading]:
         """What the reader thinks of each question, all windows in common batches."""
-        windows = [read_windows(self.tokenizer, question, told, self.spec.window) for question, told in zip(questions, passages, strict=True)]
+        windows = [
+            read_windows(self.tokenizer, question, told, self.spec.window)
+            for question, told in zip(questions, passages, strict=True)
+        ]
         rows = [window for several in windows for window in several]
         found = iter(self._candidates(rows))
-        return [_pooled([next(found) for _ in several], told) if several else Reading((), -np.inf) for several, told in zip(windows, passages, strict=True)]
+        return [
+            _pooled([next(found) for _ in several], told) if several else Reading((), -np.inf)
+            for several, told in zip(windows, passages, strict=True)
+        ]
 
     def _candidates(self, rows: Sequence[Window]) -> list[_Scored]:
         """What each window says, in order."""
         scored: dict[int, _Scored] = {}
-        for batch in batches_by_length([len(row.ids) for row in rows], _BATCH_TOKENS[self.device.type]) if rows else ():
+        for batch in (
+            batches_by_length([len(row.ids) for row in rows], _BATCH_TOKENS[self.device.type]) if rows else ()
+        ):
             with torch.inference_mode():
                 logits = self._network([rows[i] for i in batch])
             scored.update(zip(batch, _scored([rows[i] for i in batch], logits), strict=True))
@@ -138,7 +160,9 @@ class ExtractiveReader:
 
 @dataclass(frozen=True, slots=True)
 class _Scored:
-    """One window's best answers as (log-odds, passage, start, end); a class has the passage -1 and its number as start."""
+    """One window's best answers as (log-odds, passage, start, end); a class has the passage -1 and its number
+    as start.
+    """
 
     best: tuple[tuple[float, int, int, int], ...]
     total: float
@@ -147,16 +171,27 @@ class _Scored:
 
 def _scored(windows: Sequence[Window], logits: Logits) -> Iterator[_Scored]:
     classes = logits.classes.cpu().numpy()
-    totals = torch.cat([logits.spans.flatten(1), logits.classes[:, NONE + 1 :]], dim=1).logsumexp(1).cpu().numpy()
+    totals = (
+        torch.cat([logits.spans.flatten(1), logits.classes[:, NONE + 1 :]], dim=1).logsumexp(1).cpu().numpy()
+    )
     longest = logits.spans.shape[2]
     values, places = logits.spans.flatten(1).topk(min(_BEST_SPANS, logits.spans[0].numel()), dim=1)
     for row, window in enumerate(windows):
         none = float(classes[row, NONE])
-        best = [(float(classes[row, number]) - none, -1, number, 0) for number in range(NONE + 1, len(CLASSES))]
+        best = [
+            (float(classes[row, number]) - none, -1, number, 0) for number in range(NONE + 1, len(CLASSES))
+        ]
         for value, place in zip(values[row].tolist(), places[row].tolist(), strict=True):
             first, more = divmod(place, longest)
             if np.isfinite(value):
-                best.append((value - none, int(window.passages[first]), int(window.starts[first]), int(window.ends[first + more])))
+                best.append(
+                    (
+                        value - none,
+                        int(window.passages[first]),
+                        int(window.starts[first]),
+                        int(window.ends[first + more]),
+                    )
+                )
         yield _Scored(tuple(best), float(totals[row]) - none)
 
 
@@ -170,8 +205,17 @@ def _pooled(windows: Sequence[_Scored], passages: Sequence[str]) -> Reading:
         text = CLASSES[first] if passage < 0 else without_halves(passages[passage][slice(*place)])
         span = None if passage < 0 else Span(passage, *place)
         groups.setdefault(plain_answer(text) or text, []).append(Candidate(text, log_odds, span))
-    answers = [(max(group, key=lambda one: one.log_odds), float(np.logaddexp.reduce([one.log_odds for one in group]))) for group in groups.values()]
-    return Reading(tuple(sorted(answers, key=lambda answer: -answer[1])), float(np.logaddexp.reduce([window.total for window in windows])))
+    answers = [
+        (
+            max(group, key=lambda one: one.log_odds),
+            float(np.logaddexp.reduce([one.log_odds for one in group])),
+        )
+        for group in groups.values()
+    ]
+    return Reading(
+        tuple(sorted(answers, key=lambda answer: -answer[1])),
+        float(np.logaddexp.reduce([window.total for window in windows])),
+    )
 
 
 readers_in_use = InUse(lambda folder, device: ExtractiveReader(folder, str(device)))

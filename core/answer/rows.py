@@ -52,7 +52,9 @@ def answer_line(row: AnswerRow) -> str:
 
 
 def read_answers(path: Path) -> list[AnswerRow]:
-    """The rows of a file, gzipped if its name ends in .gz. Raises BadRequest, naming the line that is none."""
+    """The rows of a file, gzipped if its name ends in .gz. Raises BadRequest, naming the line
+    that is none.
+    """
     return read_lines(path, _ROW, "answer row", "study answers --rows")
 
 
@@ -60,5 +62,7 @@ def group_answers(rows: Sequence[AnswerRow]) -> list[tuple[AnswerRow, ...]]:
     """Rows that differ in nothing but the question, in order of their first rows."""
     groups: dict[tuple[object, ...], list[AnswerRow]] = {}
     for row in rows:
-        groups.setdefault((row.task, row.split, row.length, row.seed, row.fingerprint, row.evidence), []).append(row)
+        groups.setdefault(
+            (row.task, row.split, row.length, row.seed, row.fingerprint, row.evidence), []
+        ).append(row)
     return [tuple(members) for members in groups.values()]

@@ -1,7 +1,9 @@
-"""Statements that a passage bears out, contradicts or doesn't speak of, made from questions with answers and from sentences of passages.
+"""Statements that a passage bears out, contradicts or doesn't speak of, made from questions with answers and
+from sentences of passages.
 
-They ask the reader whether something is so: "yes", "no", or "none" where the passages don't say. The data sets have few such questions.
-Decides how a question becomes a statement, clumsily, and that a wrong statement names another thing of the same look in place of the right one.
+They ask the reader whether something is so: "yes", "no", or "none" where the passages don't say. The data
+sets have few such questions. Decides how a question becomes a statement, clumsily, and that a wrong statement
+names another thing of the same look in place of the right one.
 """
 
 from __future__ import annotations
@@ -23,9 +25,18 @@ _LONGEST = 250
 """Characters of a sentence that becomes a statement."""
 
 _FORMS = (
-    (re.compile(r"who (?!did\b|do\b|does\b|is\b|was\b|are\b|were\b)(?P<rest>.+)", re.IGNORECASE), "{answer} {rest}"),
-    (re.compile(r"(?:what|who|which) (?P<verb>is|was|are|were) (?P<rest>.+)", re.IGNORECASE), "{rest} {verb} {answer}"),
-    (re.compile(r"where (?P<verb>is|was|are|were) (?P<rest>.+)", re.IGNORECASE), "{rest} {verb} in the {answer}"),
+    (
+        re.compile(r"who (?!did\b|do\b|does\b|is\b|was\b|are\b|were\b)(?P<rest>.+)", re.IGNORECASE),
+        "{answer} {rest}",
+    ),
+    (
+        re.compile(r"(?:what|who|which) (?P<verb>is|was|are|were) (?P<rest>.+)", re.IGNORECASE),
+        "{rest} {verb} {answer}",
+    ),
+    (
+        re.compile(r"where (?P<verb>is|was|are|were) (?P<rest>.+)", re.IGNORECASE),
+        "{rest} {verb} in the {answer}",
+    ),
 )
 _NUMBER = re.compile(r"\d[\d,.]*\d|\d")
 _NAME = re.compile(r"(?:[A-Z][\w'-]+)(?: [A-Z][\w'-]+)*")
@@ -34,8 +45,10 @@ _NAME = re.compile(r"(?:[A-Z][\w'-]+)(?: [A-Z][\w'-]+)*")
 def as_statement(question: str, answer: str) -> str:
     """What a question with its answer says.
 
-    >>> as_statement("Who designed the tower?", "Ruth"), as_statement("What is the capital?", "Paris"), as_statement("Since when?", "1907")
-    ('Ruth designed the tower.', 'the capital is Paris.', 'Since when: 1907.')
+    >>> as_statement("Who designed the tower?", "Ruth"), as_statement("What is the capital?", "Paris")
+    ('Ruth designed the tower.', 'the capital is Paris.')
+    >>> as_statement("Since when?", "1907")
+    'Since when: 1907.'
     """
     asked = question.strip().rstrip("?").rstrip()
     for pattern, form in _FORMS:
@@ -45,7 +58,9 @@ def as_statement(question: str, answer: str) -> str:
 
 
 def statement_lesson(lesson: Lesson, distractors: Sequence[str], rng: Random) -> Lesson | None:
-    """A statement about a lesson's passages, or about distractors; None where none could be made. `lesson` has an answer that is a span."""
+    """A statement about a lesson's passages, or about distractors; None where none could be made. `lesson`
+    has an answer that is a span.
+    """
     kind = rng.random()
     about = _sentence(lesson, rng) if rng.random() < SENTENCE_SHARE else None
     right = lesson.answers[0] if about is None else _thing(about, rng)
@@ -53,7 +68,9 @@ def statement_lesson(lesson: Lesson, distractors: Sequence[str], rng: Random) ->
         return None
     said = right
     if RIGHT <= kind < RIGHT + WRONG:
-        others = lookalikes(right, " ".join(lesson.passages), [*lesson.answers, lesson.question if about is None else about])
+        others = lookalikes(
+            right, " ".join(lesson.passages), [*lesson.answers, lesson.question if about is None else about]
+        )
         if not others:
             return None
         said = rng.choice(others)
@@ -67,7 +84,11 @@ def statement_lesson(lesson: Lesson, distractors: Sequence[str], rng: Random) ->
 def _sentence(lesson: Lesson, rng: Random) -> str | None:
     """A sentence of a passage that counts, with something in it that could be wrong."""
     text = lesson.passages[rng.choice(lesson.places)]
-    sentences = [text[start:end] for start, end in split_sentences(text) if end - start <= _LONGEST and _things(text[start:end])]
+    sentences = [
+        text[start:end]
+        for start, end in split_sentences(text)
+        if end - start <= _LONGEST and _things(text[start:end])
+    ]
     return rng.choice(sentences) if sentences else None
 
 
@@ -83,7 +104,8 @@ def _things(text: str) -> list[str]:
 
 
 def lookalikes(right: str, text: str, known: Sequence[str]) -> list[str]:
-    """Other things of a text that look like `right`: numbers of as many digits for a number, else names; none that stands in `known`.
+    """Other things of a text that look like `right`: numbers of as many digits for a number, else names; none
+    that stands in `known`.
 
     >>> lookalikes("1907", "Ruth came in 1889 and left in 1907.", ["1907"])
     ['1889']

@@ -1,8 +1,10 @@
-"""Training of the reader: LoRA on the base encoder and two heads, by the marginal likelihood of every right answer of a window.
+"""Training of the reader: LoRA on the base encoder and two heads, by the marginal likelihood of every right
+answer of a window.
 
-A lesson's passages are cut into windows as in serving; of a question with an answer the first window that holds it is learned, of one
-without an answer one at random. A validation saves the reader as it would be served and lets that read held-out lessons: F1 of its
-answers decides which is kept, and confidence is calibrated on them. Knows nothing of flags.
+A lesson's passages are cut into windows as in serving; of a question with an answer the first window that
+holds it is learned, of one without an answer one at random. A validation saves the reader as it would be
+served and lets that read held-out lessons: F1 of its answers decides which is kept, and confidence is
+calibrated on them. Knows nothing of flags.
 """
 
 from __future__ import annotations
@@ -19,7 +21,15 @@ import torch
 from torch import nn
 from torch.nn.utils import parametrize
 
-from core.answer.checkpoint import ADAPTER_FOLDER, SPEC_FILE, ReaderSpec, load_heads, read_reader_spec, save_heads, write_reader_spec
+from core.answer.checkpoint import (
+    ADAPTER_FOLDER,
+    SPEC_FILE,
+    ReaderSpec,
+    load_heads,
+    read_reader_spec,
+    save_heads,
+    write_reader_spec,
+)
 from core.answer.course import Course
 from core.answer.lesson import Lesson, gold_answers
 from core.answer.network import CLASSES, ReaderNetwork, marginal_loss
@@ -34,11 +44,26 @@ from core.encode.forward import batches_by_length
 from core.encode.tokens import FastTokenizer
 from core.errors import BadCheckpoint, BadRequest
 from core.train.sitting import Sitting, TrainEvent
-from core.train.towers import base_weights, changes_of, load_optimizer_state, low_rank_changes, optimizer_state, trainable_tower
+from core.train.towers import (
+    base_weights,
+    changes_of,
+    load_optimizer_state,
+    low_rank_changes,
+    optimizer_state,
+    trainable_tower,
+)
 
 _BATCH_TOKENS = {"cpu": 2_048, "cuda": 65_536}
 """Padded tokens whose gradients are computed at once."""
-_LEAST = {"updates": 1, "lessons": 1, "window": 96, "longest_answer": 1, "rank": 1, "validate_every": 1, "n_validation": 1}
+_LEAST = {
+    "updates": 1,
+    "lessons": 1,
+    "window": 96,
+    "longest_answer": 1,
+    "rank": 1,
+    "validate_every": 1,
+    "n_validation": 1,
+}
 """Smallest value of each whole number; the others must not be negative."""
 
 
@@ -87,9 +112,20 @@ class ReaderConfig:
 
 
 class ReaderTrainer:
-    """One training run; `run` is a generator of its events, and closing it stops between two updates. A `Learner`."""
+    """One training run; `run` is a generator of its events, and closing it stops between two updates. A
+    `Learner`.
+    """
 
-    def __init__(self, config: ReaderConfig, course: Course, folder: Path, *, name: str, base: str = MINILM, device: str | None = None) -> None:
+    def __init__(
+        self,
+        config: ReaderConfig,
+        course: Course,
+        folder: Path,
+        *,
+        name: str,
+        base: str = MINILM,
+        device: str | None = None,
+    ) -> None:
         """Raises BadCheckpoint, and BadRequest when `folder` holds another training."""
         self.config, self.course = config, course
         self.device = find_device(device)
@@ -107,7 +143,9 @@ class ReaderTrainer:
         if config.start_from is not None:
             self._start_from(Path(config.start_from))
         parameters = [parameter for parameter in self.network.parameters() if parameter.requires_grad]
-        self.optimizer = torch.optim.AdamW(parameters, lr=config.learning_rate, betas=(0.9, 0.98), eps=1e-6, weight_decay=config.weight_decay)
+        self.optimizer = torch.optim.AdamW(
+            parameters, lr=config.learning_rate, betas=(0.9, 0.98), eps=1e-6, weight_decay=config.weight_decay
+        )
         wanted = {"config": asdict(config), "reader": self.spec.model_dump(mode="json"), "data": course.name}
         self.sitting = Sitting(folder, wanted)
         self.sitting.resume(self._restore)
@@ -115,8 +153,15 @@ class ReaderTrainer:
     def run(self) -> Generator[TrainEvent]:
         """Trains to the end, or until closed; yields each event after it was written."""
         self._validation = self.course.validation(self.config.n_validation)
-        n_parameters = sum(parameter.numel() for parameter in self.network.parameters() if parameter.requires_grad)
-        started = {"config": asdict(self.config), "data": self.course.describe(), "n_parameters": n_parameters, "device": str(self.device)}
+        n_parameters = sum(
+            parameter.numel() for parameter in self.network.parameters() if parameter.requires_grad
+        )
+        started = {
+            "config": asdict(self.config),
+            "data": self.course.describe(),
+            "n_parameters": n_parameters,
+            "device": str(self.device),
+        }
         return self.sitting.run(self, self.config.updates, self.config.validate_every, **started)
 
     def step(self, update: int) -> TrainEvent:
@@ -124,13 +169,19 @@ class ReaderTrainer:
         for group in self.optimizer.param_groups:
             group["lr"] = self.config.rate(update)
         rng = Random(f"reader {self.config.seed} {update}")
-        learned = [one for lesson in self.course.draw(rng, self.config.lessons) if (one := self._window(lesson, rng)) is not None]
+        learned = [
+            one
+            for lesson in self.course.draw(rng, self.config.lessons)
+            if (one := self._window(lesson, rng)) is not None
+        ]
         self.optimizer.zero_grad()
         total = 0.0
         with parametrize.cached():
             for layer in adaptable_layers(self.network.encoder).values():
                 _ = layer.weight  # formed once, with its graph
-            parts = list(batches_by_length([len(window.ids) for window, _ in learned], _BATCH_TOKENS[self.device.type]))
+            parts = list(
+                batches_by_length([len(window.ids) for window, _ in learned], _BATCH_TOKENS[self.device.type])
+            )
             for part in parts:
                 loss = self._loss([learned[i] for i in part]) * (len(part) / len(learned))
                 loss.backward(retain_graph=part is not parts[-1])  # type: ignore[no-untyped-call]
@@ -138,7 +189,12 @@ class ReaderTrainer:
         parameters = [parameter for group in self.optimizer.param_groups for parameter in group["params"]]
         norm = nn.utils.clip_grad_norm_(parameters, self.config.clip)
         self.optimizer.step()
-        return {"rate": self.config.rate(update), "loss": round(total, 4), "gradient_norm": round(float(norm), 3), "n": len(learned)}
+        return {
+            "rate": self.config.rate(update),
+            "loss": round(total, 4),
+            "gradient_norm": round(float(norm), 3),
+            "n": len(learned),
+        }
 
     def validate(self, *, is_last: bool) -> TrainEvent:
         """See `Learner`."""
@@ -146,10 +202,26 @@ class ReaderTrainer:
         self._save(candidate, self.spec)
         reader = ExtractiveReader(candidate, str(self.device))
         tuning = tune(reader, self._validation)
-        record = {"data": self.course.name, "updates": self.sitting.update, "seconds": round(self.sitting.seconds), "config": asdict(self.config)}
-        write_reader_spec(candidate, tuned(self.spec, tuning).model_copy(update={"training": record | {"lessons": self.course.describe()}}))
-        kept = self.sitting.offer(candidate, tuning.scores["f1"], tuning.standard_error, is_last=is_last, last_file=SPEC_FILE)
-        return {"score": round(tuning.scores["f1"], 5), "scores": tuning.scores, "sources": tuning.by_source} | ({"kept": True} if kept else {})
+        record = {
+            "data": self.course.name,
+            "updates": self.sitting.update,
+            "seconds": round(self.sitting.seconds),
+            "config": asdict(self.config),
+        }
+        write_reader_spec(
+            candidate,
+            tuned(self.spec, tuning).model_copy(
+                update={"training": record | {"lessons": self.course.describe()}}
+            ),
+        )
+        kept = self.sitting.offer(
+            candidate, tuning.scores["f1"], tuning.standard_error, is_last=is_last, last_file=SPEC_FILE
+        )
+        return {
+            "score": round(tuning.scores["f1"], 5),
+            "scores": tuning.scores,
+            "sources": tuning.by_source,
+        } | ({"kept": True} if kept else {})
 
     def tensors(self) -> dict[str, torch.Tensor]:
         """See `Learner`."""
@@ -180,7 +252,10 @@ class ReaderTrainer:
         encoder = architecture(self._base)
         load_weights(encoder, base_weights(self._base), self._base.name)
         if self.config.window > max_positions_of(encoder):
-            raise BadRequest(f"window {self.config.window} is above {max_positions_of(encoder)}, what the encoder reads; choose a smaller one")
+            raise BadRequest(
+                f"window {self.config.window} is above {max_positions_of(encoder)}, what the encoder reads;"
+                " choose a smaller one"
+            )
         encoder = trainable_tower(encoder, self.config.rank, fast_dtype(self.device))
         if self.device.type == "cpu":  # see TrainableTowers
             encoder.set_attn_implementation("eager")
@@ -190,7 +265,10 @@ class ReaderTrainer:
         """Takes over the adapter and the heads of a reader. Raises BadCheckpoint where they don't fit."""
         start = read_reader_spec(folder)
         if start.base_sha256 != self.spec.base_sha256:
-            raise BadCheckpoint(f"reader {start.name} has no adapter of {self.spec.base}; start from a reader that was trained on the same encoder")
+            raise BadCheckpoint(
+                f"reader {start.name} has no adapter of {self.spec.base}; start from a reader that was"
+                " trained on the same encoder"
+            )
         load_adapter(folder / ADAPTER_FOLDER, low_rank_changes(self.network.encoder), start.name)
         load_heads(folder, self.network.heads, start.name)
 
@@ -204,18 +282,26 @@ class ReaderTrainer:
 
     def _trained(self) -> dict[str, torch.Tensor]:
         """Everything that training changes, by name."""
-        heads = {f"{name}.{key}": value for name, head in self.network.heads.items() for key, value in head.state_dict().items()}
+        heads = {
+            f"{name}.{key}": value
+            for name, head in self.network.heads.items()
+            for key, value in head.state_dict().items()
+        }
         return {name: value.detach() for name, value in changes_of(self.network.encoder)} | heads
 
     @torch.no_grad()
     def _restore(self, saved: dict[str, torch.Tensor]) -> None:
         for name, value in self._trained().items():
             value.copy_(saved[name])
-        load_optimizer_state(self.optimizer, {name: tensor for name, tensor in saved.items() if name.startswith("adam.")})
+        load_optimizer_state(
+            self.optimizer, {name: tensor for name, tensor in saved.items() if name.startswith("adam.")}
+        )
 
 
 def tuned(spec: ReaderSpec, tuning: Tuning) -> ReaderSpec:
     """The spec with what validation set and measured."""
     names = ("no_answer_bias", "confidence", "no_answer_confidence", "least_confidence")
     changes = {name: getattr(tuning, name) for name in names}
-    return spec.model_copy(update=changes | {"scores": {"validation": tuning.scores, "sources": tuning.by_source}})
+    return spec.model_copy(
+        update=changes | {"scores": {"validation": tuning.scores, "sources": tuning.by_source}}
+    )

@@ -1,8 +1,10 @@
-"""What validation sets and measures: the bias of "no answer", the two confidence lines, the least confidence that is shown, scores by source.
+"""What validation sets and measures: the bias of "no answer", the two confidence lines, the least confidence
+that is shown, scores by source.
 
-The bias is the one of a grid at which the mean F1 of all lessons is largest; an answer to a question without one scores 0, saying so scores 1.
-Confidence is fitted on answers that are right: that share at least half of their words with an accepted one (F1 of RIGHT_FROM). The reported
-calibration error is that of a two-fold fit: each half is judged by the line of the other. Knows nothing of training.
+The bias is the one of a grid at which the mean F1 of all lessons is largest; an answer to a question without
+one scores 0, saying so scores 1. Confidence is fitted on answers that are right: that share at least half of
+their words with an accepted one (F1 of RIGHT_FROM). The reported calibration error is that of a two-fold fit:
+each half is judged by the line of the other. Knows nothing of training.
 """
 
 from __future__ import annotations
@@ -52,16 +54,31 @@ class _Outcome:
 
 def tune(reader: ExtractiveReader, lessons: Sequence[Lesson]) -> Tuning:
     """Reads the lessons without a bias and chooses. At least one lesson."""
-    readings = reader.readings([lesson.question for lesson in lessons], [lesson.passages for lesson in lessons])
-    scored = {bias: [_outcome(reading, bias, lesson) for reading, lesson in zip(readings, lessons, strict=True)] for bias in BIASES}
-    bias = max(BIASES, key=lambda bias: (round(float(np.mean([one.f1 for one in scored[bias]])), 6), -abs(bias)))
+    readings = reader.readings(
+        [lesson.question for lesson in lessons], [lesson.passages for lesson in lessons]
+    )
+    scored = {
+        bias: [_outcome(reading, bias, lesson) for reading, lesson in zip(readings, lessons, strict=True)]
+        for bias in BIASES
+    }
+    bias = max(
+        BIASES, key=lambda bias: (round(float(np.mean([one.f1 for one in scored[bias]])), 6), -abs(bias))
+    )
     outcomes = scored[bias]
     values = [one.f1 for one in outcomes]
     by_source: dict[str, dict[str, float]] = {}
     for source in sorted({lesson.source for lesson in lessons}):
-        own = [one for one, lesson in zip(outcomes, lessons, strict=True) if lesson.source == source and lesson.answers]
+        own = [
+            one
+            for one, lesson in zip(outcomes, lessons, strict=True)
+            if lesson.source == source and lesson.answers
+        ]
         if own:
-            by_source[source] = {"n": len(own), "em": _mean([one.em for one in own]), "f1": _mean([one.f1 for one in own])}
+            by_source[source] = {
+                "n": len(own),
+                "em": _mean([one.em for one in own]),
+                "f1": _mean([one.f1 for one in own]),
+            }
     unanswerable = [one for one, lesson in zip(outcomes, lessons, strict=True) if not lesson.answers]
     answered, empty = [one for one in outcomes if one.answered], [one for one in outcomes if not one.answered]
     scores = {
@@ -73,14 +90,19 @@ def tune(reader: ExtractiveReader, lessons: Sequence[Lesson]) -> Tuning:
         "ece_uncalibrated": _error([one.probability for one in outcomes], [one.right for one in outcomes]),
     }
     lines = _fit(answered), _fit(empty)
-    sure = [confidence(one.probability, knots) for kind, knots in zip((answered, empty), lines, strict=True) for one in kind]
+    sure = [
+        confidence(one.probability, knots)
+        for kind, knots in zip((answered, empty), lines, strict=True)
+        for one in kind
+    ]
     least = least_confidence(sure, [one.right for one in (*answered, *empty)])
     error = float(np.std(values, ddof=1)) / len(values) ** 0.5 if len(values) > 1 else 0.0
     return Tuning(bias, *lines, least, scores, by_source, error)
 
 
 def least_confidence(confidences: Sequence[float], right: Sequence[bool]) -> float:
-    """The confidence from which on answers are shown: the one with the most right answers less wrong ones; 1 where no more are right than wrong.
+    """The confidence from which on answers are shown: the one with the most right answers less wrong ones; 1
+    where no more are right than wrong.
 
     At least one answer.
 
@@ -99,7 +121,9 @@ def _outcome(reading: Reading, bias: float, lesson: Lesson) -> _Outcome:
     text = "" if best is None else best.text
     if not lesson.answers:
         return _Outcome(best is not None, probability, float(best is None), float(best is None))
-    return _Outcome(best is not None, probability, answer_em(text, lesson.answers), answer_f1(text, lesson.answers))
+    return _Outcome(
+        best is not None, probability, answer_em(text, lesson.answers), answer_f1(text, lesson.answers)
+    )
 
 
 def _fit(outcomes: Sequence[_Outcome]) -> Knots:
@@ -107,7 +131,9 @@ def _fit(outcomes: Sequence[_Outcome]) -> Knots:
 
 
 def _cross_fitted_error(kinds: Sequence[Sequence[_Outcome]]) -> float | None:
-    """Calibration error where each half of the answers is judged by the line fitted on the other; `kinds`: those that share a line."""
+    """Calibration error where each half of the answers is judged by the line fitted on the other; `kinds`:
+    those that share a line.
+    """
     confidences, right = [], []
     for outcomes in kinds:
         for judged, fitted in ((outcomes[::2], outcomes[1::2]), (outcomes[1::2], outcomes[::2])):

@@ -1,10 +1,11 @@
-"""A question and its passages as rows of tokens: what the reader sees at once, and which characters each token stands for.
+"""A question and its passages as rows of tokens: what the reader sees at once, and which characters each
+token stands for.
 
     [CLS] question [SEP] passage [SEP] passage [SEP] ...
-Passages follow each other in the order given, as many as fit in a window; one that fits in none is read in pieces that overlap. So an
-answer that needs two passages has both before it where they are short enough.
-Decides that only so much of the passages is read, that an answer begins and ends at word borders, and that halves of characters are read
-as "unknown": offsets stay those of the text. Knows nothing of networks.
+Passages follow each other in the order given, as many as fit in a window; one that fits in none is read in
+pieces that overlap. So an answer that needs two passages has both before it where they are short enough.
+Decides that only so much of the passages is read, that an answer begins and ends at word borders, and that
+halves of characters are read as "unknown": offsets stay those of the text. Knows nothing of networks.
 """
 
 from __future__ import annotations
@@ -64,15 +65,23 @@ def without_halves(text: str) -> str:
     return _HALF.sub("\ufffd", text)
 
 
-def read_windows(tokenizer: FastTokenizer, question: str, passages: Sequence[str], window: int) -> list[Window]:
-    """The rows of at most `window` tokens that hold all passages; none where there is no passage with a token."""
+def read_windows(
+    tokenizer: FastTokenizer, question: str, passages: Sequence[str], window: int
+) -> list[Window]:
+    """The rows of at most `window` tokens that hold all passages; none where there is no passage with a
+    token.
+    """
     texts = _bounded(passages)
     [(asked, _), *told] = tokenizer.pieces([without_halves(question), *texts])
     asked = asked[:QUESTION_TOKENS]
     room = window - len(asked) - 2
     rows: list[list[_Piece]] = [[]]
     left = room
-    for piece in (piece for passage, (ids, spans) in enumerate(told) for piece in _pieces(_Piece(passage, ids, spans), room - 1)):
+    for piece in (
+        piece
+        for passage, (ids, spans) in enumerate(told)
+        for piece in _pieces(_Piece(passage, ids, spans), room - 1)
+    ):
         if len(piece.ids) + 1 > left:
             rows.append([])
             left = room
@@ -91,20 +100,27 @@ def _bounded(passages: Sequence[str]) -> list[str]:
 
 
 def _pieces(whole: _Piece, most: int) -> Iterator[_Piece]:
-    """A passage, in overlapping pieces where it is longer than `most` tokens; nothing for one without tokens."""
+    """A passage, in overlapping pieces where it is longer than `most` tokens; nothing for
+    one without tokens.
+    """
     stride = most - min(OVERLAP, most // 4)
     for first in range(0, max(1, len(whole.ids) - (most - stride)), stride):
         if whole.ids:
             yield _Piece(whole.passage, whole.ids[first : first + most], whole.spans[first : first + most])
 
 
-def _window(tokenizer: FastTokenizer, asked: list[int], pieces: Sequence[_Piece], texts: Sequence[str]) -> Window:
+def _window(
+    tokenizer: FastTokenizer, asked: list[int], pieces: Sequence[_Piece], texts: Sequence[str]
+) -> Window:
     ids = [tokenizer.cls_id, *asked, tokenizer.sep_id]
     n_question = len(ids)
     columns: list[tuple[int, int, int, bool, bool]] = [(NOWHERE, 0, 0, False, False)] * n_question
     for piece in pieces:
         text = texts[piece.passage]
-        columns += [(piece.passage, start, end, not _splits(text, start), not _splits(text, end)) for start, end in piece.spans]
+        columns += [
+            (piece.passage, start, end, not _splits(text, start), not _splits(text, end))
+            for start, end in piece.spans
+        ]
         columns.append((NOWHERE, 0, 0, False, False))
         ids += [*piece.ids, tokenizer.sep_id]
     told, starts, ends, begins, stops = (np.array(column) for column in zip(*columns, strict=True))

@@ -1,7 +1,7 @@
 """The command line: parse, call, print. `python -m core --help` lists the commands.
 
-stdout carries the result only; progress, notices and errors go to stderr. Exit status: 0, or 2 for unusable arguments or input with
-one sentence. A command or method that doesn't exist yet exits 2 as well.
+stdout carries the result only; progress, notices and errors go to stderr. Exit status: 0, or 2 for unusable
+arguments or input with one sentence. A command or method that doesn't exist yet exits 2 as well.
 """
 
 from __future__ import annotations
@@ -37,13 +37,17 @@ COMMANDS = {
     "deploy-space": "put the app on a Hugging Face Space, or bring it up to date there",
     "runs": "look into the log of runs",
 }
-"""What each command does. Its module here has its name, and a function `add_flags`. Only the one that is called is imported: torch takes seconds."""
+"""What each command does. Its module here has its name, and a function `add_flags`. Only the one that is
+called is imported: torch takes seconds.
+"""
 
 
 def main(argv: Sequence[str]) -> int:
     """Runs one command; returns its exit status."""
     if isinstance(sys.stdout, io.TextIOWrapper):
-        sys.stdout.reconfigure(encoding="utf-8", newline="")  # whatever the locale: documents hold any character
+        sys.stdout.reconfigure(
+            encoding="utf-8", newline=""
+        )  # whatever the locale: documents hold any character
     try:
         args = _parser(argv).parse_args(argv)
         status: int = args.func(args)

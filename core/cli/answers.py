@@ -1,7 +1,9 @@
-"""Questions of tasks through the reader, over the support and over what methods retrieve, for `study answers`.
+"""Questions of tasks through the reader, over the support and over what methods retrieve, for `study
+answers`.
 
-Decides that each task's evidence is retrieved by the agent that ships for its kind, which stops by its own threshold, and by methods that take
-as many chunks as the task's budget. Progress goes to stderr while somebody watches.
+Decides that each task's evidence is retrieved by the agent that ships for its kind, which stops by its own
+threshold, and by methods that take as many chunks as the task's budget. Progress goes to stderr while
+somebody watches.
 """
 
 from __future__ import annotations
@@ -30,11 +32,26 @@ def answer_rows(names: Sequence[str], study: AnswerStudy, args: argparse.Namespa
     """A row a task, kind of evidence and question. Raises BadRequest, BadCheckpoint."""
     reader, subjects = load_reader(args.reader or SHIPPED, args.device), _Subjects(args)
     for name in names:
-        task = load_task_examples(name, argparse.Namespace(**vars(args) | {"n": args.n or study.n}), subjects.of("topk", name).encoder)
+        task = load_task_examples(
+            name,
+            argparse.Namespace(**vars(args) | {"n": args.n or study.n}),
+            subjects.of("topk", name).encoder,
+        )
         about = {"split": args.split, "length": task_length(name, args.length), "seed": args.seed}
         for kind in study.evidence:
-            called, evidence_of = (GOLD, gold_evidence) if kind == GOLD else _retrieved(kind, task, subjects.of(kind, name), args)
-            yield from evaluate_answers(reader, task.examples, evidence_of, told_by(progress_printer(f"{name} from {called}")), evidence=called, **about)
+            called, evidence_of = (
+                (GOLD, gold_evidence)
+                if kind == GOLD
+                else _retrieved(kind, task, subjects.of(kind, name), args)
+            )
+            yield from evaluate_answers(
+                reader,
+                task.examples,
+                evidence_of,
+                told_by(progress_printer(f"{name} from {called}")),
+                evidence=called,
+                **about,
+            )
 
 
 class _Subjects:
@@ -46,20 +63,28 @@ class _Subjects:
 
     def of(self, kind: str, task: str) -> Subject:
         """The method of that kind for a task."""
-        agent = (self._args.checkpoint or ("narrative" if task in STORIES else "multi-hop")) if kind == "qrag" else None
+        agent = (
+            (self._args.checkpoint or ("narrative" if task in STORIES else "multi-hop"))
+            if kind == "qrag"
+            else None
+        )
         if (kind, agent) not in self._loaded:
             self._loaded[kind, agent] = load_subject(kind, agent, self._args.device)
         return self._loaded[kind, agent]
 
 
-def _retrieved(kind: str, task: TaskSet, subject: Subject, args: argparse.Namespace) -> tuple[str, Callable[[Example], Sequence[int]]]:
+def _retrieved(
+    kind: str, task: TaskSet, subject: Subject, args: argparse.Namespace
+) -> tuple[str, Callable[[Example], Sequence[int]]]:
     """What the evidence is called, and the chunk ids that it is for each example."""
     spec = subject.encoder.spec
     config = EpisodeConfig(step_budget=args.step_budget or task.step_budget, seed=args.seed)
     if kind == "qrag":
         config = config.with_(stop_threshold=spec.stop_threshold, review_threshold=spec.review_threshold)
     setting = Setting(split=args.split, length=task_length(task.name, args.length))
-    rows = evaluate(task.examples, setting, subject.retriever, subject.encoder, config, progress_printer(task.name))
+    rows = evaluate(
+        task.examples, setting, subject.retriever, subject.encoder, config, progress_printer(task.name)
+    )
     chosen = {row.id: own_evidence(row) for row in rows}
     return spec.name if kind == "qrag" else kind, lambda example: chosen[example.id]
 

@@ -13,8 +13,19 @@ from core.train.blend import blend
 def add_flags(parser: argparse.ArgumentParser) -> None:
     """The flags of `blend`."""
     parser.add_argument("agents", nargs="+", metavar="NAME_OR_DIR", help="served as the last of them")
-    parser.add_argument("--shares", type=_shares, metavar="X,...", help="one for each agent; what they leave to 1 stays the base encoder's (default: equal)")
-    parser.add_argument("--out", type=Path, required=True, metavar="DIR", help="a new folder for the agent; calibrate it afterwards")
+    parser.add_argument(
+        "--shares",
+        type=_shares,
+        metavar="X,...",
+        help="one for each agent; what they leave to 1 stays the base encoder's (default: equal)",
+    )
+    parser.add_argument(
+        "--out",
+        type=Path,
+        required=True,
+        metavar="DIR",
+        help="a new folder for the agent; calibrate it afterwards",
+    )
     parser.set_defaults(func=run_blend)
 
 

@@ -1,8 +1,10 @@
-"""`python -m core calibrate`: an agent's defaults from questions it was not trained on, written into its qrag.json with what they rest on.
+"""`python -m core calibrate`: an agent's defaults from questions it was not trained on, written into its
+qrag.json with what they rest on.
 
-Stop threshold, budget and range of Q by default; with --review the threshold of the review and the stop threshold that suits it, the others being
-as they are. Without tasks, or for the task "validation", these are the validation examples of the agent's own training data, which for an agent
-of a person's questions come from their file again; with tasks, their training part by default, so that nothing is fitted to what is tested.
+Stop threshold, budget and range of Q by default; with --review the threshold of the review and the stop
+threshold that suits it, the others being as they are. Without tasks, or for the task "validation", these are
+the validation examples of the agent's own training data, which for an agent of a person's questions come from
+their file again; with tasks, their training part by default, so that nothing is fitted to what is tested.
 Several lengths of one task may be named as TASK@LENGTH.
 """
 
@@ -19,7 +21,13 @@ from core.cli.evaluate import Subject, add_data_flags, load_subject, load_task_e
 from core.config import EpisodeConfig
 from core.encode.checkpoint import find_checkpoint, write_spec
 from core.errors import BadCheckpoint, BadRequest
-from core.evaluate.calibrate import REVIEW_THRESHOLDS, STOP_THRESHOLDS, ReviewCalibration, calibrate, calibrate_review
+from core.evaluate.calibrate import (
+    REVIEW_THRESHOLDS,
+    STOP_THRESHOLDS,
+    ReviewCalibration,
+    calibrate,
+    calibrate_review,
+)
 from core.evaluate.review import Thresholds, choices_of, reviewed_under
 from core.evaluate.rows import EpisodeRow
 from core.evaluate.run import Setting, evaluate, training_set
@@ -38,13 +46,35 @@ _VALIDATION = "validation"
 def add_flags(parser: argparse.ArgumentParser) -> None:
     """The flags of `calibrate`."""
     parser.add_argument("checkpoint", metavar="NAME_OR_DIR", help="whose qrag.json gets the defaults")
-    parser.add_argument("tasks", nargs="*", metavar="TASK[@LENGTH]", help="each counts once (default: validation, the validation examples of its own training)")
-    parser.add_argument("--questions", type=Path, metavar="FILE.jsonl", help="the file that an agent of your own questions was trained on")
+    parser.add_argument(
+        "tasks",
+        nargs="*",
+        metavar="TASK[@LENGTH]",
+        help="each counts once (default: validation, the validation examples of its own training)",
+    )
+    parser.add_argument(
+        "--questions",
+        type=Path,
+        metavar="FILE.jsonl",
+        help="the file that an agent of your own questions was trained on",
+    )
     add_data_flags(parser, "train")
     parser.add_argument("--seed", type=int, default=0, metavar="N")
-    parser.add_argument("--step-budget", type=int, default=STEP_BUDGET, metavar="N", help=f"most steps to choose a budget from (default {STEP_BUDGET})")
-    parser.add_argument("--review", action="store_true", help="choose the review threshold instead, and the stop threshold anew with it")
-    parser.add_argument("--rows", type=Path, metavar="FILE.jsonl", help="write a line an example to this file")
+    parser.add_argument(
+        "--step-budget",
+        type=int,
+        default=STEP_BUDGET,
+        metavar="N",
+        help=f"most steps to choose a budget from (default {STEP_BUDGET})",
+    )
+    parser.add_argument(
+        "--review",
+        action="store_true",
+        help="choose the review threshold instead, and the stop threshold anew with it",
+    )
+    parser.add_argument(
+        "--rows", type=Path, metavar="FILE.jsonl", help="write a line an example to this file"
+    )
     parser.set_defaults(func=run_calibrate)
 
 
@@ -58,7 +88,9 @@ def run_calibrate(args: argparse.Namespace) -> int:
     with row_file(args.rows) as keep:
         for part, setting, name in _parts(args, subject):
             examples += part
-            for row in evaluate(part, setting, subject.retriever, subject.encoder, config, progress_printer(name)):
+            for row in evaluate(
+                part, setting, subject.retriever, subject.encoder, config, progress_printer(name)
+            ):
                 rows.append(row)
                 keep(row)
     calibration = _calibrate_review(rows, examples, subject) if args.review else calibrate(rows)
@@ -72,7 +104,9 @@ def run_calibrate(args: argparse.Namespace) -> int:
     try:
         write_spec(folder, spec)
     except OSError as error:
-        raise BadCheckpoint(f"{folder} can't be written ({error.strerror}); copy the checkpoint to a folder of yours") from error
+        raise BadCheckpoint(
+            f"{folder} can't be written ({error.strerror}); copy the checkpoint to a folder of yours"
+        ) from error
     print(json.dumps({"checkpoint": spec.name, **calibration.to_json(), **how}, ensure_ascii=False))
     return 0
 
@@ -86,14 +120,18 @@ class _Reviewing(NamedTuple):
     seconds_left: float | None = None
 
 
-def _calibrate_review(rows: Sequence[EpisodeRow], examples: Sequence[Example], subject: Subject) -> ReviewCalibration:
+def _calibrate_review(
+    rows: Sequence[EpisodeRow], examples: Sequence[Example], subject: Subject
+) -> ReviewCalibration:
     agent = Agent(subject.encoder)
     own = subject.encoder.spec.stop_threshold
     stops = sorted({*STOP_THRESHOLDS} | (set() if own is None else {own}))
     report, total = progress_printer(), len(stops) * (1 + len(REVIEW_THRESHOLDS))
 
     def pairs() -> Iterator[tuple[Thresholds, list[EpisodeRow]]]:
-        for done, pair in enumerate(reviewed_under(rows, choices_of(rows, examples, agent), agent, stops, REVIEW_THRESHOLDS), start=1):
+        for done, pair in enumerate(
+            reviewed_under(rows, choices_of(rows, examples, agent), agent, stops, REVIEW_THRESHOLDS), start=1
+        ):
             report(_Reviewing(done, total))
             yield pair
 
@@ -111,16 +149,25 @@ def _parts(args: argparse.Namespace, subject: Subject) -> Iterator[Part]:
             continue
         name, _, length = named.partition("@")
         length = length or args.length
-        examples = load_task_examples(name, argparse.Namespace(**vars(args) | {"length": length}), subject.encoder).examples
+        examples = load_task_examples(
+            name, argparse.Namespace(**vars(args) | {"length": length}), subject.encoder
+        ).examples
         yield examples, Setting(split=args.split, length=task_length(name, length)), named
 
 
 def _validation_examples(args: argparse.Namespace, subject: Subject) -> Part:
     data = training_set(subject.encoder)
     if data not in RECIPES:
-        raise BadRequest(f"{subject.encoder.spec.name} names no training data whose validation examples are known; name tasks to calibrate on")
+        raise BadRequest(
+            f"{subject.encoder.spec.name} names no training data whose validation examples are known; name"
+            " tasks to calibrate on"
+        )
     if (data == OwnMixture.name) != (args.questions is not None):
         remedy = "name their file with --questions" if args.questions is None else "leave out --questions"
         raise BadRequest(f"{subject.encoder.spec.name} was trained on {data} questions; {remedy}")
     source = args.data if args.questions is None else args.questions
-    return RECIPES[data].build(source, subject.encoder.tokenizer).validation(args.n or N_VALIDATION), Setting(split="validation"), _VALIDATION
+    return (
+        RECIPES[data].build(source, subject.encoder.tokenizer).validation(args.n or N_VALIDATION),
+        Setting(split="validation"),
+        _VALIDATION,
+    )

@@ -1,5 +1,6 @@
-"""What commands share besides their flags: the log that --log names, what goes to stdout and to stderr, and progress where somebody
-watches. Knows nothing of what they do."""
+"""What commands share besides their flags: the log that --log names, what goes to stdout and to stderr, and
+progress where somebody watches. Knows nothing of what they do.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +30,9 @@ class Told(Protocol):
 
 @contextmanager
 def named_log(named: str | None) -> Iterator[ExperimentLog | InboxLog | None]:
-    """The log that --log names, "" for the usual one: this process owns it, or leaves finished runs in its inbox. None without the flag."""
+    """The log that --log names, "" for the usual one: this process owns it, or leaves finished runs in its
+    inbox. None without the flag.
+    """
     if named is None:
         yield None
         return
@@ -48,7 +51,12 @@ def progress_printer(label: str = "", stream: TextIO | None = None) -> Callable[
         if out.isatty() and (now - last > 0.5 or at_end):
             left = "" if progress.seconds_left is None else f", {progress.seconds_left:.0f} s left"
             named = f"{label}: " if label else ""
-            print(f"\r{named}{progress.stage} {progress.done:,} of {progress.total:,}{left}   ", end="\n" if at_end else "", file=out, flush=True)
+            print(
+                f"\r{named}{progress.stage} {progress.done:,} of {progress.total:,}{left}   ",
+                end="\n" if at_end else "",
+                file=out,
+                flush=True,
+            )
             last = now
 
     return report

@@ -27,7 +27,12 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
     add_inputs(parser)
     add_episode_flags(parser)
     parser.add_argument("--methods", required=True, metavar="NAME,...", help=f"of {', '.join(COMPARED)}")
-    parser.add_argument("--k", type=int, metavar="N", help="most chunks of every method but threshold (default: the step budget)")
+    parser.add_argument(
+        "--k",
+        type=int,
+        metavar="N",
+        help="most chunks of every method but threshold (default: the step budget)",
+    )
     parser.add_argument("--json", action="store_true", required=True, help="the only output format so far")
     parser.set_defaults(func=run_compare)
 
@@ -48,9 +53,16 @@ def run_compare(args: argparse.Namespace) -> int:
     with named_log(args.log) as log:
         for question in questions(args, encoder):
             contestants = [
-                sparc_contestant(question, encoder, plain, reader) if name == SPARC else contestant(name, encoder, plain, question.config) for name in names
+                (
+                    sparc_contestant(question, encoder, plain, reader)
+                    if name == SPARC
+                    else contestant(name, encoder, plain, question.config)
+                )
+                for name in names
             ]
-            columns = _answered(reader, question, list(compare(question.query, contestants, _corpora(question))))
+            columns = _answered(
+                reader, question, list(compare(question.query, contestants, _corpora(question)))
+            )
             methods = columns_json(columns, question.workspace)
             for one, column in zip(contestants, columns, strict=True):
                 if column.trace is not None and (notice := cut_short(column.trace)):
@@ -58,7 +70,10 @@ def run_compare(args: argparse.Namespace) -> int:
                 if isinstance(one.retriever, SparcRetriever) and one.retriever.trace is not None:
                     methods[one.name]["answer"] = one.retriever.trace.answer or None
                     if log is not None:
-                        say(f"logged as {log_sparc(log, one.retriever.trace, question.workspace, one.encoder)}")
+                        say(
+                            "logged as"
+                            f" {log_sparc(log, one.retriever.trace, question.workspace, one.encoder)}"
+                        )
                 elif column.trace is not None:
                     keep_run(log, column.trace, question.workspace, one.encoder, column.answer)
             result = {"query": question.query, "methods": methods}
@@ -70,7 +85,10 @@ def _answered(reader: Reader, question: Question, columns: Sequence[Column]) -> 
     """The columns that found something, or refused, with what the reader says of their evidence."""
     evidence = [{} if column.trace is None else question.evidence(column.trace) for column in columns]
     answers = answer_evidence(reader, [question.query] * len(columns), evidence)
-    return [column if column.trace is None else replace(column, answer=answer) for column, answer in zip(columns, answers, strict=True)]
+    return [
+        column if column.trace is None else replace(column, answer=answer)
+        for column, answer in zip(columns, answers, strict=True)
+    ]
 
 
 def _corpora(question: Question) -> Callable[[Contestant], Corpus]:

@@ -1,7 +1,7 @@
 """`python -m core deploy-space`: the app on a Hugging Face Space.
 
-Secrets are named on the command line and read from the environment, since other processes can see a command line; the token is the hub's
-own, from $HF_TOKEN or `hf auth login`. None of them is printed.
+Secrets are named on the command line and read from the environment, since other processes can see a command
+line; the token is the hub's own, from $HF_TOKEN or `hf auth login`. None of them is printed.
 """
 
 from __future__ import annotations
@@ -19,12 +19,34 @@ from core.hub.space import Deployment, check_hardware, deploy_space, space_files
 
 def add_flags(parser: argparse.ArgumentParser) -> None:
     """The options of `deploy-space`."""
-    parser.add_argument("--repo", required=True, metavar="OWNER/NAME", help="the Space; it is made if it is missing")
+    parser.add_argument(
+        "--repo", required=True, metavar="OWNER/NAME", help="the Space; it is made if it is missing"
+    )
     parser.add_argument("--private", action="store_true", help="make it private, if it has to be made")
-    parser.add_argument("--hardware", metavar="NAME", help="request this hardware, for example t4-small, which costs money (default: leave it as it is)")
-    parser.add_argument("--secret", action="append", default=[], metavar="NAME", help="set a secret to the value of the environment variable NAME")
-    parser.add_argument("--variable", action="append", default=[], metavar="NAME", help="the same for a variable, which anybody can read on the hub")
-    parser.add_argument("--dry-run", action="store_true", help="print the paths that would be sent, a line each, and ask nothing of the hub")
+    parser.add_argument(
+        "--hardware",
+        metavar="NAME",
+        help="request this hardware, for example t4-small, which costs money (default: leave it as it is)",
+    )
+    parser.add_argument(
+        "--secret",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="set a secret to the value of the environment variable NAME",
+    )
+    parser.add_argument(
+        "--variable",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="the same for a variable, which anybody can read on the hub",
+    )
+    parser.add_argument(
+        "--dry-run",
+        action="store_true",
+        help="print the paths that would be sent, a line each, and ask nothing of the hub",
+    )
     parser.set_defaults(func=run_deploy_space)
 
 
@@ -43,7 +65,10 @@ def run_deploy_space(args: argparse.Namespace) -> int:
     hub = connect(tuple(deployment.secrets.values()))
     public = [name for name, value in deployment.variables.items() if value in hub.secrets]
     if public:
-        raise BadRequest(f"variable {public[0]} holds a token or a secret, and anybody could read it on the hub; pass it as --secret {public[0]}")
+        raise BadRequest(
+            f"variable {public[0]} holds a token or a secret, and anybody could read it on the hub; pass it"
+            f" as --secret {public[0]}"
+        )
     print(deploy_space(hub, deployment, say))
     return 0
 
@@ -52,8 +77,14 @@ def _from_environment(names: Sequence[str]) -> dict[str, str]:
     values = {}
     for name in names:
         if not re.fullmatch(r"[A-Z_][A-Z0-9_]*", name):  # may be a value by mistake, so it is not repeated
-            raise BadRequest("--secret and --variable take the name of an environment variable, in capitals, such as HF_TOKEN; its value is read from there")
+            raise BadRequest(
+                "--secret and --variable take the name of an environment variable, in capitals, such as"
+                " HF_TOKEN; its value is read from there"
+            )
         if not os.environ.get(name):
-            raise BadRequest(f"the environment variable {name} is empty or not set; export it first, its value is read from there")
+            raise BadRequest(
+                f"the environment variable {name} is empty or not set; export it first, its value is read"
+                " from there"
+            )
         values[name] = os.environ[name]
     return values

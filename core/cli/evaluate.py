@@ -1,7 +1,8 @@
 """`python -m core evaluate`: tasks through a method, a JSON object a task.
 
-Decides which default wins: a flag, then the step budget that the task names, then the checkpoint's settings. Rows go to a file of JSON lines, to the log, or
-both. Progress with the time left goes to stderr while somebody watches.
+Decides which default wins: a flag, then the step budget that the task names, then the checkpoint's settings.
+Rows go to a file of JSON lines, to the log, or both. Progress with the time left goes to stderr while
+somebody watches.
 """
 
 from __future__ import annotations
@@ -38,9 +39,16 @@ DIGITS = 6
 
 def add_data_flags(parser: argparse.ArgumentParser, split: str) -> None:
     """Which examples: shared by every command that evaluates."""
-    parser.add_argument("--data", type=Path, metavar="DIR", help="folder of the data sets (default: $QRAG_DATA, else ../shared/data)")
+    parser.add_argument(
+        "--data",
+        type=Path,
+        metavar="DIR",
+        help="folder of the data sets (default: $QRAG_DATA, else ../shared/data)",
+    )
     parser.add_argument("--split", default=split, choices=PARTS, help=f"part of the data (default {split})")
-    parser.add_argument("--length", metavar="TOKENS", help="of the haystack: 4096, 32K, 1M (default: the task's)")
+    parser.add_argument(
+        "--length", metavar="TOKENS", help="of the haystack: 4096, 32K, 1M (default: the task's)"
+    )
     parser.add_argument("--n", type=int, metavar="N", help="most examples of each task (default: all)")
     parser.add_argument("--device", metavar="D", help="cpu or cuda (default: cuda when there is one)")
 
@@ -48,15 +56,37 @@ def add_data_flags(parser: argparse.ArgumentParser, split: str) -> None:
 def add_flags(parser: argparse.ArgumentParser) -> None:
     """The flags of `evaluate`."""
     add_episode_flags(parser)
-    parser.add_argument("tasks", nargs="+", metavar="TASK", help="qa1, hotpotqa, ...; an unknown name lists them all")
+    parser.add_argument(
+        "tasks", nargs="+", metavar="TASK", help="qa1, hotpotqa, ...; an unknown name lists them all"
+    )
     add_data_flags(parser, "test")
-    parser.add_argument("--method", choices=METHODS, default="qrag", help="default qrag: the checkpoint's agent")
+    parser.add_argument(
+        "--method", choices=METHODS, default="qrag", help="default qrag: the checkpoint's agent"
+    )
     parser.add_argument("--checkpoint", metavar="NAME_OR_DIR")
-    parser.add_argument("--against", metavar="NAME_OR_FILE", help="a checkpoint, or a file of rows: paired test on the same examples")
-    parser.add_argument("--rows", type=Path, metavar="FILE.jsonl", help="write a line an example to this file")
-    parser.add_argument("--run", type=Path, metavar="FILE", help="write the evidence as a TREC run; with several tasks FILE-TASK each")
-    parser.add_argument("--qrels", type=Path, metavar="FILE", help="write the support as TREC qrels; with several tasks FILE-TASK each")
-    parser.add_argument("--log", nargs="?", const="", metavar="FILE", help="keep the rows in the experiment log")
+    parser.add_argument(
+        "--against",
+        metavar="NAME_OR_FILE",
+        help="a checkpoint, or a file of rows: paired test on the same examples",
+    )
+    parser.add_argument(
+        "--rows", type=Path, metavar="FILE.jsonl", help="write a line an example to this file"
+    )
+    parser.add_argument(
+        "--run",
+        type=Path,
+        metavar="FILE",
+        help="write the evidence as a TREC run; with several tasks FILE-TASK each",
+    )
+    parser.add_argument(
+        "--qrels",
+        type=Path,
+        metavar="FILE",
+        help="write the support as TREC qrels; with several tasks FILE-TASK each",
+    )
+    parser.add_argument(
+        "--log", nargs="?", const="", metavar="FILE", help="keep the rows in the experiment log"
+    )
     parser.add_argument("--json", action="store_true", required=True, help="the only output format so far")
     parser.set_defaults(func=run_evaluate)
 
@@ -75,7 +105,9 @@ class Subject:
 
 
 def load_subject(method: str, checkpoint: str | None, device: str | None) -> Subject:
-    """A method by its name; baselines search the untrained encoder's vectors. Raises BadCheckpoint, BadRequest."""
+    """A method by its name; baselines search the untrained encoder's vectors. Raises BadCheckpoint,
+    BadRequest.
+    """
     agent = load_encoder(checkpoint if method == "qrag" else "base", device)
     return Subject(*build_retriever(method, agent, agent))
 
@@ -90,7 +122,10 @@ def run_evaluate(args: argparse.Namespace) -> int:
             task = load_task_examples(name, args, subject.encoder)
             config = episode_config(args, subject, task)
             rows = []
-            with line_file(run_path(args.run, name, args.tasks)) as keep_found, line_file(run_path(args.qrels, name, args.tasks)) as keep_relevant:
+            with (
+                line_file(run_path(args.run, name, args.tasks)) as keep_found,
+                line_file(run_path(args.qrels, name, args.tasks)) as keep_relevant,
+            ):
                 for row in with_answers(evaluate_task(task, args, subject, config), task.examples, reader):
                     rows.append(row)
                     keep(row)
@@ -109,7 +144,15 @@ def run_evaluate(args: argparse.Namespace) -> int:
 
 def load_task_examples(name: str, args: argparse.Namespace, encoder: DualEncoder) -> TaskSet:
     """The examples that the flags name. Raises BadRequest."""
-    return load_task(name, part=args.split, length=args.length, n=args.n, seed=args.seed, data=args.data, tokenizer=encoder.tokenizer)
+    return load_task(
+        name,
+        part=args.split,
+        length=args.length,
+        n=args.n,
+        seed=args.seed,
+        data=args.data,
+        tokenizer=encoder.tokenizer,
+    )
 
 
 def task_length(name: str, named: str | None) -> int | None:
@@ -118,10 +161,14 @@ def task_length(name: str, named: str | None) -> int | None:
     return None if default is None else parse_length(named or default)
 
 
-def evaluate_task(task: TaskSet, args: argparse.Namespace, subject: Subject, config: EpisodeConfig) -> Iterator[EpisodeRow]:
+def evaluate_task(
+    task: TaskSet, args: argparse.Namespace, subject: Subject, config: EpisodeConfig
+) -> Iterator[EpisodeRow]:
     """A row an example, with progress on stderr."""
     setting = Setting(split=args.split, length=task_length(task.name, args.length))
-    return evaluate(task.examples, setting, subject.retriever, subject.encoder, config, progress_printer(task.name))
+    return evaluate(
+        task.examples, setting, subject.retriever, subject.encoder, config, progress_printer(task.name)
+    )
 
 
 def episode_config(args: argparse.Namespace, subject: Subject, task: TaskSet) -> EpisodeConfig:
@@ -141,21 +188,35 @@ def episode_config(args: argparse.Namespace, subject: Subject, task: TaskSet) ->
 
 
 class Rival:
-    """The other side of a paired test: rows that were kept, or a checkpoint that is run on the same examples."""
+    """The other side of a paired test: rows that were kept, or a checkpoint that is run on
+    the same examples.
+    """
 
     def __init__(self, args: argparse.Namespace) -> None:
-        """Reads what --against names, if anything; rows and checkpoints that can't be used are told before anything runs."""
+        """Reads what --against names, if anything; rows and checkpoints that can't be used are told before
+        anything runs.
+        """
         self.name: str | None = args.against
         path = Path(args.against) if args.against else None
         self._rows = read_rows(path) if path is not None and path.is_file() else None
-        self._subject = load_subject("qrag", args.against, args.device) if path is not None and self._rows is None else None
+        self._subject = (
+            load_subject("qrag", args.against, args.device)
+            if path is not None and self._rows is None
+            else None
+        )
 
-    def compare(self, rows: Sequence[EpisodeRow], task: TaskSet, args: argparse.Namespace, config: EpisodeConfig) -> Comparison | None:
+    def compare(
+        self, rows: Sequence[EpisodeRow], task: TaskSet, args: argparse.Namespace, config: EpisodeConfig
+    ) -> Comparison | None:
         """The first side's rows against this one's, at the same step budget; None without --against."""
         if self._subject is not None:
             own = episode_config(args, self._subject, task).with_(step_budget=config.step_budget)
             return compare(rows, list(evaluate_task(task, args, self._subject, own)))
-        return None if self._rows is None else compare(rows, [row for row in self._rows if row.task == rows[0].task])
+        return (
+            None
+            if self._rows is None
+            else compare(rows, [row for row in self._rows if row.task == rows[0].task])
+        )
 
 
 def _result(
@@ -170,7 +231,13 @@ def _result(
 ) -> dict[str, Any]:
     """The object of the contract; `config` holds everything that qualifies the numbers."""
     summary = summarise(rows)
-    about = {"method": args.method, "split": args.split, "length": rows[0].length, "left_out": task.left_out, "description": task.description}
+    about = {
+        "method": args.method,
+        "split": args.split,
+        "length": rows[0].length,
+        "left_out": task.left_out,
+        "description": task.description,
+    }
     agent = {"fingerprint": subject.encoder.fingerprint, "trained_on": subject.trained_on}
     result: dict[str, Any] = {
         "task": name,
@@ -178,7 +245,10 @@ def _result(
         "n": summary.n,
         "config": config.to_json() | about | agent,
         "metrics": {metric: _rounded(value) for metric, value in summary.metrics.items()},
-        "intervals": {metric: None if ends is None else [_rounded(end) for end in ends] for metric, ends in summary.intervals.items()},
+        "intervals": {
+            metric: None if ends is None else [_rounded(end) for end in ends]
+            for metric, ends in summary.intervals.items()
+        },
         "seconds": round(seconds, 3),
     }
     return result if against is None else result | {"against": {"name": args.against, **against.to_json()}}

@@ -1,6 +1,8 @@
-"""`python -m core evaluate-documents`: questions about whole documents through several methods, a JSON line a question and method, then the summary.
+"""`python -m core evaluate-documents`: questions about whole documents through several methods, a JSON line a
+question and method, then the summary.
 
-Questions with a quote that does not stand exactly once in their document are named on stderr and left out; the exit status is 2 then. Files for other
+Questions with a quote that does not stand exactly once in their document are named on stderr and left out;
+the exit status is 2 then. Files for other
 tools: TREC runs, a file a method since a run has one, and the chunks that hold the quotes as TREC qrels.
 """
 
@@ -26,16 +28,44 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
     """The flags of `evaluate-documents`."""
     chosen = ",".join(DocumentSetting().methods)
     parser.add_argument("questions", type=Path, metavar="QUESTIONS.jsonl", help="plain or gzipped")
-    parser.add_argument("folder", type=Path, metavar="DOCUMENTS_FOLDER", help="each document as a file under its name, or where documents.tsv says")
-    parser.add_argument("--methods", default=chosen, metavar="NAME,...", help=f"of {', '.join(METHOD_NAMES)} (default {chosen})")
+    parser.add_argument(
+        "folder",
+        type=Path,
+        metavar="DOCUMENTS_FOLDER",
+        help="each document as a file under its name, or where documents.tsv says",
+    )
+    parser.add_argument(
+        "--methods",
+        default=chosen,
+        metavar="NAME,...",
+        help=f"of {', '.join(METHOD_NAMES)} (default {chosen})",
+    )
     budget = "the budget of the checkpoint that suits the document"
-    parser.add_argument("--k", type=int, metavar="N", help=f"most chunks of every method but threshold (default: {budget})")
-    parser.add_argument("--stop", choices=("own", "none"), default="own", help="own (default): agents stop and review by their own thresholds")
-    parser.add_argument("--checkpoint", metavar="NAME_OR_DIR", help="for every document, as the app is started with it (default: what suits each)")
+    parser.add_argument(
+        "--k", type=int, metavar="N", help=f"most chunks of every method but threshold (default: {budget})"
+    )
+    parser.add_argument(
+        "--stop",
+        choices=("own", "none"),
+        default="own",
+        help="own (default): agents stop and review by their own thresholds",
+    )
+    parser.add_argument(
+        "--checkpoint",
+        metavar="NAME_OR_DIR",
+        help="for every document, as the app is started with it (default: what suits each)",
+    )
     parser.add_argument("--device", metavar="D", help="cpu or cuda (default: cuda when there is one)")
     parser.add_argument("--rows", type=Path, metavar="FILE.jsonl", help="write all of every row to this file")
-    parser.add_argument("--run", type=Path, metavar="FILE", help="write what was found as a TREC run; with several methods FILE-METHOD each")
-    parser.add_argument("--qrels", type=Path, metavar="FILE", help="write the chunks that hold the quotes as TREC qrels")
+    parser.add_argument(
+        "--run",
+        type=Path,
+        metavar="FILE",
+        help="write what was found as a TREC run; with several methods FILE-METHOD each",
+    )
+    parser.add_argument(
+        "--qrels", type=Path, metavar="FILE", help="write the chunks that hold the quotes as TREC qrels"
+    )
     parser.add_argument("--json", action="store_true", required=True, help="the only output format so far")
     parser.set_defaults(func=run_evaluate_documents)
 
@@ -55,9 +85,13 @@ def run_evaluate_documents(args: argparse.Namespace) -> int:
 
     with ExitStack() as files:
         keep_row = files.enter_context(line_file(args.rows))
-        keep_found = {name: files.enter_context(line_file(run_path(args.run, name, methods))) for name in methods}
+        keep_found = {
+            name: files.enter_context(line_file(run_path(args.run, name, methods))) for name in methods
+        }
         keep_relevant = files.enter_context(line_file(args.qrels))
-        for judged in evaluate_documents(questions, folder, setting, encoders, reader, left_out, lambda name: progress_printer(name)):
+        for judged in evaluate_documents(
+            questions, folder, setting, encoders, reader, left_out, lambda name: progress_printer(name)
+        ):
             for notice in judged.notices:
                 print(notice, file=sys.stderr)
             for row in judged.rows:
@@ -67,7 +101,10 @@ def run_evaluate_documents(args: argparse.Namespace) -> int:
             keep_relevant("".join(_relevant_lines(judged)))
             rows += judged.rows
     if rows:
-        print(json.dumps({"summary": summarise_documents(rows)}, ensure_ascii=False, allow_nan=False), flush=True)
+        print(
+            json.dumps({"summary": summarise_documents(rows)}, ensure_ascii=False, allow_nan=False),
+            flush=True,
+        )
     return 2 if faults else 0
 
 

@@ -21,22 +21,45 @@ def add_inputs(parser: argparse.ArgumentParser) -> None:
     """What is asked, of which documents."""
     parser.add_argument("--query", metavar="TEXT")
     source = parser.add_mutually_exclusive_group(required=True)
-    source.add_argument("--document", nargs="+", type=Path, metavar="FILE", help="documents, searched as one list")
-    source.add_argument("--chunks", type=Path, metavar="FILE.json", help="a JSON list of strings, taken as they are")
-    source.add_argument("--episodes", type=Path, metavar="FILE.jsonl", help='a line {"id", "query", "chunks", if known "support" and "answers"} each')
+    source.add_argument(
+        "--document", nargs="+", type=Path, metavar="FILE", help="documents, searched as one list"
+    )
+    source.add_argument(
+        "--chunks", type=Path, metavar="FILE.json", help="a JSON list of strings, taken as they are"
+    )
+    source.add_argument(
+        "--episodes",
+        type=Path,
+        metavar="FILE.jsonl",
+        help='a line {"id", "query", "chunks", if known "support" and "answers"} each',
+    )
     parser.add_argument("--checkpoint", metavar="NAME_OR_DIR")
     parser.add_argument("--device", metavar="D", help="cpu or cuda (default: cuda when there is one)")
-    parser.add_argument("--log", nargs="?", const="", metavar="FILE", help="keep the run in the experiment log")
+    parser.add_argument(
+        "--log", nargs="?", const="", metavar="FILE", help="keep the run in the experiment log"
+    )
 
 
-def add_settings(parser: argparse.ArgumentParser, config: type, *, with_defaults: bool = True, without: Collection[str] = ()) -> None:
-    """A flag for each number and each choice among the settings of a config, by its name. What its class says under a setting is the help."""
+def add_settings(
+    parser: argparse.ArgumentParser,
+    config: type,
+    *,
+    with_defaults: bool = True,
+    without: Collection[str] = (),
+) -> None:
+    """A flag for each number and each choice among the settings of a config, by its name. What its class says
+    under a setting is the help.
+    """
     told, kinds = setting_help(config), get_type_hints(config)
     for setting in fields(config):
         kind = kinds[setting.name]
         if setting.name in without or not (kind in (int, float) or get_origin(kind) is Literal):
             continue
-        taken: dict[str, Any] = {"choices": get_args(kind)} if get_origin(kind) is Literal else {"type": kind, "metavar": "X" if kind is float else "N"}
+        taken: dict[str, Any] = (
+            {"choices": get_args(kind)}
+            if get_origin(kind) is Literal
+            else {"type": kind, "metavar": "X" if kind is float else "N"}
+        )
         said = told.get(setting.name, words(setting.name)).rstrip(".").replace("%", "%%")
         if with_defaults:
             taken["default"], said = setting.default, f"{said} (default {setting.default})"
@@ -45,7 +68,13 @@ def add_settings(parser: argparse.ArgumentParser, config: type, *, with_defaults
 
 def add_log_option(parser: argparse.ArgumentParser) -> None:
     """The option of commands that read or write logged runs."""
-    parser.add_argument("--log", type=Path, default=None, metavar="FILE", help="the log (default: log.duckdb in $QRAG_HOME or ~/.local/share/qrag-explorer)")
+    parser.add_argument(
+        "--log",
+        type=Path,
+        default=None,
+        metavar="FILE",
+        help="the log (default: log.duckdb in $QRAG_HOME or ~/.local/share/qrag-explorer)",
+    )
 
 
 def add_episode_flags(parser: argparse.ArgumentParser) -> None:
@@ -53,7 +82,13 @@ def add_episode_flags(parser: argparse.ArgumentParser) -> None:
     defaults = "default: the checkpoint's"
     parser.add_argument("--step-budget", type=int, metavar="N", help=f"most chunks ({defaults})")
     parser.add_argument("--temperature", type=float, metavar="X", help=f"0 is greedy ({defaults})")
-    parser.add_argument("--stop-threshold", type=_number_or_none, default=argparse.SUPPRESS, metavar="X|none", help=f"stop below this Q ({defaults})")
+    parser.add_argument(
+        "--stop-threshold",
+        type=_number_or_none,
+        default=argparse.SUPPRESS,
+        metavar="X|none",
+        help=f"stop below this Q ({defaults})",
+    )
     parser.add_argument(
         "--review-threshold",
         type=_number_or_none,
@@ -62,17 +97,39 @@ def add_episode_flags(parser: argparse.ArgumentParser) -> None:
         help=f"then take back what is worth less than this beside the others ({defaults})",
     )
     parser.add_argument("--seed", type=int, default=0, metavar="N")
-    parser.add_argument("--beam-width", type=int, default=1, metavar="N", help="paths to plan with (default 1: none; more were not measured to find more)")
-    parser.add_argument("--top-k-actions", type=count_or_none, metavar="N|none", help="sample among the N best only (default none)")
+    parser.add_argument(
+        "--beam-width",
+        type=int,
+        default=1,
+        metavar="N",
+        help="paths to plan with (default 1: none; more were not measured to find more)",
+    )
+    parser.add_argument(
+        "--top-k-actions",
+        type=count_or_none,
+        metavar="N|none",
+        help="sample among the N best only (default none)",
+    )
 
 
 def add_llm_flags(parser: argparse.ArgumentParser) -> None:
-    """Which language model to ask, if any. Its key comes from the environment alone: flags are seen by everyone on the machine."""
+    """Which language model to ask, if any. Its key comes from the environment alone: flags are seen by
+    everyone on the machine.
+    """
     parser.add_argument(
-        "--llm-url", metavar="URL", help="OpenAI-compatible address, or hub for the hub's inference; its key is $QRAG_LLM_KEY (default: no model)"
+        "--llm-url",
+        metavar="URL",
+        help=(
+            "OpenAI-compatible address, or hub for the hub's inference; its key is $QRAG_LLM_KEY (default: no"
+            " model)"
+        ),
     )
     parser.add_argument("--llm-model", metavar="NAME", help="what the model is called there")
-    parser.add_argument("--llm-local", metavar="DIR_OR_ID", help="a causal language model on this machine, in place of an address")
+    parser.add_argument(
+        "--llm-local",
+        metavar="DIR_OR_ID",
+        help="a causal language model on this machine, in place of an address",
+    )
 
 
 def llm_of(args: argparse.Namespace, environ: Mapping[str, str] = os.environ) -> Llm | None:

@@ -13,12 +13,17 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
     """The flags of `import-checkpoint`."""
     parser.add_argument("source", help="folder or hub id with config.yaml and model_best.pt")
     parser.add_argument("destination", type=Path)
-    parser.add_argument("--base", metavar="DIR_OR_ID", help="the base encoder, where config.yaml doesn't name it rightly")
+    parser.add_argument(
+        "--base", metavar="DIR_OR_ID", help="the base encoder, where config.yaml doesn't name it rightly"
+    )
     parser.set_defaults(func=run_import)
 
 
 def run_import(args: argparse.Namespace) -> int:
     """Converts a checkpoint of the authors' format."""
     spec = import_checkpoint(args.source, args.destination, args.base)
-    say(f"imported {spec.name}: positions {spec.position_kind}, {spec.step_budget} steps, {spec.max_chunk_tokens} tokens a chunk")
+    say(
+        f"imported {spec.name}: positions {spec.position_kind}, {spec.step_budget} steps,"
+        f" {spec.max_chunk_tokens} tokens a chunk"
+    )
     return 0

@@ -1,4 +1,6 @@
-"""`python -m core ingest`: documents cut into chunks, as JSON lines, or the text that their offsets refer to."""
+"""`python -m core ingest`: documents cut into chunks, as JSON lines, or the text that their
+offsets refer to.
+"""
 
 from __future__ import annotations
 
@@ -19,8 +21,14 @@ from core.types import Workspace
 def add_flags(parser: argparse.ArgumentParser) -> None:
     """The flags of `ingest`."""
     parser.add_argument("files", nargs="+", type=Path, metavar="FILE")
-    parser.add_argument("--chunker", choices=CHUNKERS, help="default: structure for HTML and Markdown, sentences for plain text")
-    parser.add_argument("--max-tokens", type=int, metavar="N", help="most tokens of a chunk (default: the checkpoint's)")
+    parser.add_argument(
+        "--chunker",
+        choices=CHUNKERS,
+        help="default: structure for HTML and Markdown, sentences for plain text",
+    )
+    parser.add_argument(
+        "--max-tokens", type=int, metavar="N", help="most tokens of a chunk (default: the checkpoint's)"
+    )
     parser.add_argument("--checkpoint", metavar="NAME_OR_DIR", help="whose tokenizer and chunking to use")
     shape = parser.add_mutually_exclusive_group(required=True)
     shape.add_argument("--json", action="store_true", help="one JSON object a chunk, a line each")
@@ -39,8 +47,14 @@ def run_ingest(args: argparse.Namespace) -> int:
     folder = find_checkpoint(args.checkpoint)
     spec = read_spec(folder)
     tokenizer = FastTokenizer(find_base(spec.base, folder))
-    configs = [spec.chunk_config(args.chunker or default_chunker(document.kind), args.max_tokens) for document in documents]
-    tables = [chunk_document(document, config, tokenizer) for document, config in zip(documents, configs, strict=True)]
+    configs = [
+        spec.chunk_config(args.chunker or default_chunker(document.kind), args.max_tokens)
+        for document in documents
+    ]
+    tables = [
+        chunk_document(document, config, tokenizer)
+        for document, config in zip(documents, configs, strict=True)
+    ]
     for chunk in Workspace(tuple(documents), tuple(tables)):
         print_json(
             {

@@ -1,6 +1,7 @@
 """What a command works on: questions over documents, chunk lists or a file of episodes.
 
-Reads the files that the person at the keyboard named, cuts and embeds what they hold, and lays flags over the checkpoint's defaults.
+Reads the files that the person at the keyboard named, cuts and embeds what they hold, and lays flags over the
+checkpoint's defaults.
 """
 
 from __future__ import annotations
@@ -35,7 +36,9 @@ from core.types import Document, Workspace, workspace_of_chunks
 
 @dataclass(eq=False)
 class Question:
-    """One query over one workspace, indexed for each encoder that asks. `id` is its name in a file of episodes, None otherwise."""
+    """One query over one workspace, indexed for each encoder that asks. `id` is its name in a file of
+    episodes, None otherwise.
+    """
 
     id: str | int | None
     query: str
@@ -48,7 +51,9 @@ class Question:
     _corpora: dict[str, Corpus] = field(default_factory=dict)
 
     def corpus(self, encoder: DualEncoder) -> Corpus:
-        """The workspace under an encoder; embedded the first time it is asked for. A batch's chunks stay out of the cache on disk."""
+        """The workspace under an encoder; embedded the first time it is asked for. A batch's chunks stay out
+        of the cache on disk.
+        """
         if encoder.fingerprint not in self._corpora:
             if self.id is not None:
                 began = time.perf_counter()
@@ -72,7 +77,13 @@ class Question:
         self.timings[stage] = self.timings.get(stage, 0.0) + milliseconds
 
 
-def keep_run(log: RunLog | None, trace: Trace, workspace: Workspace, encoder: DualEncoder, answer: EvidenceAnswer | None) -> None:
+def keep_run(
+    log: RunLog | None,
+    trace: Trace,
+    workspace: Workspace,
+    encoder: DualEncoder,
+    answer: EvidenceAnswer | None,
+) -> None:
     """Leaves a run in the log, if one is named, and says under which id."""
     if log is not None:
         say(f"logged as {log_trace(log, trace, workspace, encoder, answer)}")
@@ -82,11 +93,23 @@ def questions(args: argparse.Namespace, encoder: DualEncoder) -> Iterator[Questi
     """The work that the flags name, cut as `encoder` reads. Raises BadRequest, BadDocument."""
     if args.episodes is not None:
         if args.query is not None:
-            raise BadRequest("--query and --episodes exclude each other; each line of the file has its own query")
-        for line in list(_read_episodes(args.episodes)):  # a mistake in the last line is told before the first one runs
-            workspace = workspace_of_chunks(line["chunks"], encoder.tokenizer.count(line["chunks"]), str(line["id"]))
+            raise BadRequest(
+                "--query and --episodes exclude each other; each line of the file has its own query"
+            )
+        for line in list(
+            _read_episodes(args.episodes)
+        ):  # a mistake in the last line is told before the first one runs
+            workspace = workspace_of_chunks(
+                line["chunks"], encoder.tokenizer.count(line["chunks"]), str(line["id"])
+            )
             config = _config(args, encoder.spec, len(workspace))
-            yield Question(line["id"], line["query"], workspace, config.with_(seed=_episode_seed(config.seed, line["id"])), label=line["label"])
+            yield Question(
+                line["id"],
+                line["query"],
+                workspace,
+                config.with_(seed=_episode_seed(config.seed, line["id"])),
+                label=line["label"],
+            )
         return
     if args.query is None:
         raise BadRequest("--query is missing; give the question, or a file of questions with --episodes")
@@ -105,20 +128,28 @@ def questions(args: argparse.Namespace, encoder: DualEncoder) -> Iterator[Questi
 
 
 def _episode_seed(seed: int, episode_id: str | int) -> int:
-    """The seed that stands in an episode's config, so that the config alone makes the run again, in whatever batch it came.
+    """The seed that stands in an episode's config, so that the config alone makes the run again, in whatever
+    batch it came.
 
     Every method takes it: one whose language models draw takes seeds below SEEDS_OF_MODELS only.
     """
-    return int(np.random.SeedSequence([seed, zlib.crc32(str(episode_id).encode())]).generate_state(1)[0]) % SEEDS_OF_MODELS
+    return (
+        int(np.random.SeedSequence([seed, zlib.crc32(str(episode_id).encode())]).generate_state(1)[0])
+        % SEEDS_OF_MODELS
+    )
 
 
 def read_files(paths: Sequence[Path]) -> list[tuple[str, Document]]:
-    """The documents of files that the person at the keyboard named, with names to show; their notices go to stderr. Raises BadDocument."""
+    """The documents of files that the person at the keyboard named, with names to show; their notices go to
+    stderr. Raises BadDocument.
+    """
     documents: list[tuple[str, Document]] = []
     report = progress_printer()
     with Converter() as converter:
         for path in paths:
-            read = _read_file(path, converter, lambda done, total: report(OpenProgress("reading", done, total)))
+            read = _read_file(
+                path, converter, lambda done, total: report(OpenProgress("reading", done, total))
+            )
             for name, document in read.items():
                 for notice in document.notices:
                     print(f"{name}: {notice}", file=sys.stderr)
@@ -129,7 +160,9 @@ def read_files(paths: Sequence[Path]) -> list[tuple[str, Document]]:
 def _read_file(path: Path, converter: Converter, on_part: OnPart) -> dict[str, Document]:
     try:
         if path.stat().st_size > MAX_FILE_BYTES:
-            raise BadDocument(f"{path.name} has {path.stat().st_size:,} bytes, more than {MAX_FILE_BYTES:,}; split it")
+            raise BadDocument(
+                f"{path.name} has {path.stat().st_size:,} bytes, more than {MAX_FILE_BYTES:,}; split it"
+            )
         data = path.read_bytes()
     except OSError as error:
         raise BadDocument(f"{path} can't be read ({error.strerror}); name a readable file") from error
@@ -137,12 +170,22 @@ def _read_file(path: Path, converter: Converter, on_part: OnPart) -> dict[str, D
 
 
 def _config(args: argparse.Namespace, spec: CheckpointSpec, n_chunks: int) -> EpisodeConfig:
-    """Flags over the checkpoint's defaults; a default budget shrinks to a short document, a given one does not."""
-    given = {name: getattr(args, name) for name in ("step_budget", "temperature") if getattr(args, name) is not None}
+    """Flags over the checkpoint's defaults; a default budget shrinks to a short document, a given one does
+    not.
+    """
+    given = {
+        name: getattr(args, name)
+        for name in ("step_budget", "temperature")
+        if getattr(args, name) is not None
+    }
     if getattr(args, "k", None) is not None:
         given["step_budget"] = args.k
-    given |= {name: getattr(args, name) for name in ("stop_threshold", "review_threshold") if hasattr(args, name)}
-    config = spec.episode_config(seed=args.seed, beam_width=args.beam_width, top_k_actions=args.top_k_actions, **given)
+    given |= {
+        name: getattr(args, name) for name in ("stop_threshold", "review_threshold") if hasattr(args, name)
+    }
+    config = spec.episode_config(
+        seed=args.seed, beam_width=args.beam_width, top_k_actions=args.top_k_actions, **given
+    )
     if "step_budget" not in given and 0 < n_chunks < config.step_budget:
         config = config.with_(step_budget=n_chunks)
     config.check_against(n_chunks)
@@ -154,20 +197,30 @@ def _read_chunks(path: Path) -> list[str]:
 
 
 def _check_chunks(values: Any, where: str) -> list[str]:
-    if not isinstance(values, list) or not values or not all(isinstance(value, str) and value.strip() for value in values):
+    if (
+        not isinstance(values, list)
+        or not values
+        or not all(isinstance(value, str) and value.strip() for value in values)
+    ):
         raise BadRequest(f"{where} must hold a JSON list of non-empty strings, one a chunk; correct the file")
     return values
 
 
 def _read_episodes(path: Path) -> Iterator[dict[str, Any]]:
-    """The lines of the file, checked. Raises BadRequest at the first that is no episode, or when there is none."""
+    """The lines of the file, checked. Raises BadRequest at the first that is no episode, or when there is
+    none.
+    """
     n_episodes = 0
     for number, line in enumerate(_read_text(path).split("\n"), start=1):
         if not line.strip():
             continue
         where = f"line {number} of {path.name}"
         values = _parse_json(line, where)
-        if not isinstance(values, dict) or not isinstance(values.get("query"), str) or not isinstance(values.get("id"), str | int):
+        if (
+            not isinstance(values, dict)
+            or not isinstance(values.get("query"), str)
+            or not isinstance(values.get("id"), str | int)
+        ):
             raise BadRequest(f'{where} needs "id", "query" and "chunks"; correct the file')
         check_query(values["query"])
         n_episodes += 1
@@ -178,11 +231,18 @@ def _read_episodes(path: Path) -> Iterator[dict[str, Any]]:
 
 
 def _label(values: dict[str, Any], where: str) -> dict[str, Any] | None:
-    """The optional fields `support` and `answers` of an episode. Raises BadRequest for one that is no list of ids, or of texts."""
+    """The optional fields `support` and `answers` of an episode. Raises BadRequest for one that is no list of
+    ids, or of texts.
+    """
     label = {name: values[name] for name in ("support", "answers") if values.get(name) is not None}
     for name, kind in (("support", int), ("answers", str)):
-        if not isinstance(label.get(name, []), list) or any(type(one) is not kind for one in label.get(name, [])):
-            raise BadRequest(f'"{name}" in {where} must be a list of {"chunk ids" if kind is int else "texts"}; correct the file')
+        if not isinstance(label.get(name, []), list) or any(
+            type(one) is not kind for one in label.get(name, [])
+        ):
+            raise BadRequest(
+                f'"{name}" in {where} must be a list of {"chunk ids" if kind is int else "texts"}; correct'
+                " the file"
+            )
     return label or None
 
 
@@ -198,7 +258,9 @@ def _read_text(path: Path) -> str:
 def _parse_json(text: str, where: str) -> Any:
     try:
         values = json.loads(text)
-        json.dumps(values, ensure_ascii=False).encode()  # escapes may spell half a character, which no encoder reads
+        json.dumps(
+            values, ensure_ascii=False
+        ).encode()  # escapes may spell half a character, which no encoder reads
         return values
     except (ValueError, RecursionError) as error:
         raise BadRequest(f"{where} is no valid JSON ({str(error)[:100]}); correct it") from error

@@ -34,5 +34,9 @@ def run_preferences(args: argparse.Namespace) -> int:
     except OSError as error:
         raise BadRequest(f"{args.to} can't be written ({error.strerror}); name another file") from error
     counts = ", ".join(f"{count:,} {kind.replace('_', ' ')}" for kind, count in report.pairs.items())
-    print(json.dumps({"path": str(args.to), **report.to_json()}) if args.json else f"{args.to}: {counts}, from {report.runs:,} runs")
+    print(
+        json.dumps({"path": str(args.to), **report.to_json()})
+        if args.json
+        else f"{args.to}: {counts}, from {report.runs:,} runs"
+    )
     return 0

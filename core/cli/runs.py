@@ -1,7 +1,9 @@
-"""`python -m core runs`: the log from the command line: list, show, export, import, delete, push, pull, replay.
+"""`python -m core runs`: the log from the command line: list, show, export, import, delete, push, pull,
+replay.
 
-Each command takes the parsed arguments, prints its result to stdout and notices to stderr, and returns the exit status; errors a person
-can put right are raised as `UserError` for the caller to print. The command line is local mode: it sees the runs without an owner.
+Each command takes the parsed arguments, prints its result to stdout and notices to stderr, and returns the
+exit status; errors a person can put right are raised as `UserError` for the caller to print. The command line
+is local mode: it sees the runs without an owner.
 """
 
 from __future__ import annotations
@@ -37,10 +39,24 @@ def add_flags(runs: argparse.ArgumentParser) -> None:
     export = commands.add_parser("export", help="write runs to files")
     export.add_argument("run_ids", nargs="*", metavar="RUN_ID", help="default: all runs that have ended")
     export.add_argument("--format", choices=FORMATS, default="json")
-    export.add_argument("--to", type=Path, required=True, metavar="PATH", help="a folder, or for json and the page of one run also a file")
+    export.add_argument(
+        "--to",
+        type=Path,
+        required=True,
+        metavar="PATH",
+        help="a folder, or for json and the page of one run also a file",
+    )
     texts = export.add_mutually_exclusive_group()
-    texts.add_argument("--no-text", dest="text", action="store_false", default=None, help="leave out the texts of documents and chunks (default for html)")
-    texts.add_argument("--text", action="store_true", default=None, help="take them along (default for the other formats)")
+    texts.add_argument(
+        "--no-text",
+        dest="text",
+        action="store_false",
+        default=None,
+        help="leave out the texts of documents and chunks (default for html)",
+    )
+    texts.add_argument(
+        "--text", action="store_true", default=None, help="take them along (default for the other formats)"
+    )
     export.set_defaults(func=export_command)
     import_ = commands.add_parser("import", help="read a file written by export --format json")
     import_.add_argument("file", type=Path, metavar="FILE")
@@ -71,9 +87,13 @@ def _add_list_parser(commands: Any) -> None:
     ):
         parser.add_argument(f"--{name}", help=meaning)
     parser.add_argument("--status", choices=get_args(Status))
-    parser.add_argument("--since", metavar="DATE", help="made on that day or later: 2026-03-31, or with a time")
+    parser.add_argument(
+        "--since", metavar="DATE", help="made on that day or later: 2026-03-31, or with a time"
+    )
     parser.add_argument("--until", metavar="DATE", help="made on that day or earlier")
-    parser.add_argument("--outcome", choices=("hit", "miss"), help="labelled runs that chose all support, or that did not")
+    parser.add_argument(
+        "--outcome", choices=("hit", "miss"), help="labelled runs that chose all support, or that did not"
+    )
     parser.add_argument("--limit", type=int, default=50, metavar="N")
     parser.add_argument("--offset", type=int, default=0, metavar="N")
     parser.add_argument("--json", action="store_true", help="print JSON")
@@ -83,8 +103,15 @@ def _add_list_parser(commands: Any) -> None:
 
 def _add_copy_commands(runs: Any) -> None:
     """`runs push` and `runs pull`."""
-    push = runs.add_parser("push", help="bring a data set on the hub up to the log, with documents, owners and all")
-    push.add_argument("--to", required=True, metavar="OWNER/NAME", help="the data set; it is made, and private, if it is missing")
+    push = runs.add_parser(
+        "push", help="bring a data set on the hub up to the log, with documents, owners and all"
+    )
+    push.add_argument(
+        "--to",
+        required=True,
+        metavar="OWNER/NAME",
+        help="the data set; it is made, and private, if it is missing",
+    )
     push.set_defaults(func=push_command)
     pull = runs.add_parser("pull", help="take in the runs that push put into a data set")
     pull.add_argument("--from", required=True, dest="source", metavar="OWNER/NAME", help="the data set")
@@ -96,7 +123,9 @@ def _add_copy_commands(runs: Any) -> None:
 
 def list_command(arguments: argparse.Namespace) -> int:
     """A line a run, or with --json {"total", "runs"}."""
-    filters = {name: getattr(arguments, name) for name in ("text", "method", "checkpoint", "document", "status")}
+    filters = {
+        name: getattr(arguments, name) for name in ("text", "method", "checkpoint", "document", "status")
+    }
     filters["since"] = moment(arguments.since) if arguments.since else None
     filters["until"] = moment(arguments.until, end=True) if arguments.until else None
     filters["hit"] = arguments.outcome and arguments.outcome == "hit"
@@ -119,7 +148,10 @@ def show_command(arguments: argparse.Namespace) -> int:
         _print_json(run.to_json())
         return 0
     record = run.record
-    print(f"{record.run_id}  {run.status}  {run.created_at:%Y-%m-%d %H:%M:%S}  {record.method}  {_printable(record.checkpoint)}")
+    print(
+        f"{record.run_id}  {run.status}  {run.created_at:%Y-%m-%d %H:%M:%S}  {record.method} "
+        f" {_printable(record.checkpoint)}"
+    )
     print(_printable(record.query))
     for step in run.trace.steps:
         print(f"{step.step:>4}  chunk {step.chunk_id}  Q {step.q_value:.4f}  {_printable(step.text)}")
@@ -134,13 +166,17 @@ def export_command(arguments: argparse.Namespace) -> int:
     """Prints the path written."""
     include_text = arguments.format != "html" if arguments.text is None else arguments.text
     with _reader(arguments) as reader:
-        path = export_runs(reader, arguments.run_ids or None, arguments.format, arguments.to, include_text=include_text)
+        path = export_runs(
+            reader, arguments.run_ids or None, arguments.format, arguments.to, include_text=include_text
+        )
     _print_json({"path": str(path)}) if arguments.json else print(path)
     return 0
 
 
 def import_command(arguments: argparse.Namespace) -> int:
-    """Prints how many runs were new; through the inbox, and then without a number, when another process owns the log."""
+    """Prints how many runs were new; through the inbox, and then without a number, when another process owns
+    the log.
+    """
     path = _log_path(arguments)
     try:
         with ExperimentLog.open(path) as log:
@@ -177,20 +213,31 @@ def push_command(arguments: argparse.Namespace) -> int:
         pushed = copy.push(log)
     if pushed.n_removed:
         say(f"{pushed.n_removed} runs that were deleted here are gone from {arguments.to}")
-    print(json.dumps({"pushed": pushed.n_new, "removed": pushed.n_removed}) if arguments.json else pushed.n_new)
+    print(
+        json.dumps({"pushed": pushed.n_new, "removed": pushed.n_removed}) if arguments.json else pushed.n_new
+    )
     return 0
 
 
 def pull_command(arguments: argparse.Namespace) -> int:
-    """Prints how many runs were new to the log. Exit status 1 when a file of the data set could not be taken in."""
+    """Prints how many runs were new to the log. Exit status 1 when a file of the data set could not be taken
+    in.
+    """
     copy = LogCopy(connect(), check_repository(arguments.source))
     with ExperimentLog.open(arguments.log or default_log_path()) as log:
         pulled = copy.pull(log)
     for sentence in pulled.damaged:
         say(sentence)
     if pulled.n_visitors:
-        say(f"{pulled.n_visitors} of them belong to visitors, who see them in public mode; 'runs list' shows those without an owner")
-    print(json.dumps({"pulled": pulled.n_new, "visitors": pulled.n_visitors}) if arguments.json else pulled.n_new)
+        say(
+            f"{pulled.n_visitors} of them belong to visitors, who see them in public mode; 'runs list' shows"
+            " those without an owner"
+        )
+    print(
+        json.dumps({"pulled": pulled.n_new, "visitors": pulled.n_visitors})
+        if arguments.json
+        else pulled.n_new
+    )
     return 1 if pulled.damaged else 0
 
 
@@ -206,7 +253,9 @@ def replay_command(arguments: argparse.Namespace) -> int:
     encoder = load_encoder(arguments.checkpoint or run.record.checkpoint, arguments.device)
     if run.record.method == SPARC:
         plain = load_encoder("base", arguments.device) if encoder.spec.trained else encoder
-        replay = replay_sparc(run, documents, encoder, plain, load_reader(device=arguments.device), progress_printer())
+        replay = replay_sparc(
+            run, documents, encoder, plain, load_reader(device=arguments.device), progress_printer()
+        )
     else:
         replay = replay_run(run, documents, encoder, progress_printer())
     _print_json(replay.to_json())
@@ -237,7 +286,10 @@ def _leave_in_inbox(file: Path, log: Path) -> None:
 
 def _line(row: RunRow) -> str:
     titles = _printable(", ".join(row.titles))
-    return f"{row.run_id}  {row.created_at:%Y-%m-%d %H:%M:%S}  {row.status:<9}  {row.method:<9}  {row.n_steps:>3} steps  {_printable(row.query)}  [{titles}]"
+    return (
+        f"{row.run_id}  {row.created_at:%Y-%m-%d %H:%M:%S}  {row.status:<9}  {row.method:<9} "
+        f" {row.n_steps:>3} steps  {_printable(row.query)}  [{titles}]"
+    )
 
 
 def _printable(text: str, longest: int = 160) -> str:

@@ -1,6 +1,8 @@
-"""`python -m core sparc`: one question through SPARC, its trace as JSON; and the evaluations behind `study sparc`.
+"""`python -m core sparc`: one question through SPARC, its trace as JSON; and the evaluations behind `study
+sparc`.
 
-Decides that dense retrieval searches the untrained encoder's vectors and Q-RAG the checkpoint's, and that rounds are told on stderr as they go.
+Decides that dense retrieval searches the untrained encoder's vectors and Q-RAG the checkpoint's, and that
+rounds are told on stderr as they go.
 """
 
 from __future__ import annotations
@@ -34,7 +36,17 @@ from core.runs import log_sparc
 from core.sparc.build import build_agents, build_retrievals
 from core.sparc.config import MAX_DEPTH, MAX_K, MAX_WIDTH, STRATEGIES, check_sparc_config
 from core.sparc.evaluation import Ground, SparcVariation, evaluate_sparc
-from core.sparc.events import Answered, Judged, Merged, Retrieved, RoundStarted, SparcConfig, SparcEvent, SparcStopped, Strategy
+from core.sparc.events import (
+    Answered,
+    Judged,
+    Merged,
+    Retrieved,
+    RoundStarted,
+    SparcConfig,
+    SparcEvent,
+    SparcStopped,
+    Strategy,
+)
 from core.sparc.pooled import Pool, read_pool
 from core.sparc.retrievals import Retrievals
 from core.sparc.retriever import SPARC, SparcRetriever
@@ -54,19 +66,63 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
     """The flags of `sparc`."""
     defaults = SparcConfig()
     add_inputs(parser)
-    parser.add_argument("--width", type=int, default=defaults.width, metavar="W", help=f"branches a round, 1 to {MAX_WIDTH} (default {defaults.width})")
-    parser.add_argument("--depth", type=int, default=defaults.depth, metavar="D", help=f"most rounds, 1 to {MAX_DEPTH} (default {defaults.depth})")
-    parser.add_argument("--k", dest="per_search", type=int, default=defaults.k, metavar="N", help=f"chunks a search, 1 to {MAX_K} (default {defaults.k})")
-    parser.add_argument("--strategies", metavar="NAME,...", help=f"of {', '.join(STRATEGIES)} (default: all that the checkpoint serves)")
-    parser.add_argument("--first-round", choices=("question", "rewrite"), default=defaults.first_round, help=f"default {defaults.first_round}")
-    parser.add_argument("--max-tokens", type=int, metavar="N", help="most tokens of a language model, in and out")
+    parser.add_argument(
+        "--width",
+        type=int,
+        default=defaults.width,
+        metavar="W",
+        help=f"branches a round, 1 to {MAX_WIDTH} (default {defaults.width})",
+    )
+    parser.add_argument(
+        "--depth",
+        type=int,
+        default=defaults.depth,
+        metavar="D",
+        help=f"most rounds, 1 to {MAX_DEPTH} (default {defaults.depth})",
+    )
+    parser.add_argument(
+        "--k",
+        dest="per_search",
+        type=int,
+        default=defaults.k,
+        metavar="N",
+        help=f"chunks a search, 1 to {MAX_K} (default {defaults.k})",
+    )
+    parser.add_argument(
+        "--strategies",
+        metavar="NAME,...",
+        help=f"of {', '.join(STRATEGIES)} (default: all that the checkpoint serves)",
+    )
+    parser.add_argument(
+        "--first-round",
+        choices=("question", "rewrite"),
+        default=defaults.first_round,
+        help=f"default {defaults.first_round}",
+    )
+    parser.add_argument(
+        "--max-tokens", type=int, metavar="N", help="most tokens of a language model, in and out"
+    )
     parser.add_argument("--max-calls", type=int, metavar="N", help="most calls of a language model")
-    parser.add_argument("--llm-temperature", type=float, default=defaults.temperature, metavar="X", help=f"of its replies (default {defaults.temperature})")
+    parser.add_argument(
+        "--llm-temperature",
+        type=float,
+        default=defaults.temperature,
+        metavar="X",
+        help=f"of its replies (default {defaults.temperature})",
+    )
     parser.add_argument("--seed", type=int, default=defaults.seed, metavar="N")
-    parser.add_argument("--reader", type=Path, default=SHIPPED, metavar="DIR", help="who answers where no language model does (default: the reader that ships)")
+    parser.add_argument(
+        "--reader",
+        type=Path,
+        default=SHIPPED,
+        metavar="DIR",
+        help="who answers where no language model does (default: the reader that ships)",
+    )
     add_llm_flags(parser)
     parser.add_argument("--json", action="store_true", required=True, help="the only output format so far")
-    parser.set_defaults(func=run_sparc_command, step_budget=1, temperature=None, beam_width=1, top_k_actions=None)
+    parser.set_defaults(
+        func=run_sparc_command, step_budget=1, temperature=None, beam_width=1, top_k_actions=None
+    )
 
 
 def run_sparc_command(args: argparse.Namespace) -> int:
@@ -80,16 +136,33 @@ def run_sparc_command(args: argparse.Namespace) -> int:
         for question in questions(args, encoder):
             trace = _told(question, config, encoder, plain, reader, llm)
             values = trace.to_json()
-            print(json.dumps(values if question.id is None else {"id": question.id, **values}, ensure_ascii=False, allow_nan=False), flush=True)
+            print(
+                json.dumps(
+                    values if question.id is None else {"id": question.id, **values},
+                    ensure_ascii=False,
+                    allow_nan=False,
+                ),
+                flush=True,
+            )
             if log is not None:
-                print(f"logged as {log_sparc(log, trace, question.workspace, encoder, label=question.label)}", file=sys.stderr)
+                print(
+                    f"logged as {log_sparc(log, trace, question.workspace, encoder, label=question.label)}",
+                    file=sys.stderr,
+                )
     return 0
 
 
 def _config(args: argparse.Namespace, encoder: DualEncoder) -> SparcConfig:
-    named = _served(encoder) if args.strategies is None else tuple(name.strip() for name in args.strategies.split(","))
+    named = (
+        _served(encoder)
+        if args.strategies is None
+        else tuple(name.strip() for name in args.strategies.split(","))
+    )
     if "qrag" in named and not encoder.spec.trained:
-        raise BadRequest(f"strategy qrag needs a trained agent and {encoder.spec.name} is none; name one with --checkpoint, or leave qrag out")
+        raise BadRequest(
+            f"strategy qrag needs a trained agent and {encoder.spec.name} is none; name one with"
+            " --checkpoint, or leave qrag out"
+        )
     return check_sparc_config(
         SparcConfig(
             width=args.width,
@@ -105,12 +178,18 @@ def _config(args: argparse.Namespace, encoder: DualEncoder) -> SparcConfig:
     )
 
 
-def sparc_contestant(question: Question, encoder: DualEncoder, plain: DualEncoder, reader: Reader) -> Contestant:
-    """SPARC without a language model as one method of a comparison, with all strategies that the encoder serves."""
+def sparc_contestant(
+    question: Question, encoder: DualEncoder, plain: DualEncoder, reader: Reader
+) -> Contestant:
+    """SPARC without a language model as one method of a comparison, with all strategies that the encoder
+    serves.
+    """
     config = SparcConfig(strategies=_served(encoder))
     size = min(question.config.step_budget, MAX_K)
     retrievals = build_retrievals(config, encoder, plain, question.corpus)
-    retriever = SparcRetriever(build_agents(None, reader, replace(config, k=size)), lambda: retrievals, encoder.spec.name, config)
+    retriever = SparcRetriever(
+        build_agents(None, reader, replace(config, k=size)), lambda: retrievals, encoder.spec.name, config
+    )
     retriever.prepare()
     return Contestant(SPARC, retriever, encoder, question.config)
 
@@ -119,10 +198,19 @@ def _served(encoder: DualEncoder) -> tuple[Strategy, ...]:
     return tuple(name for name in STRATEGIES if name != "qrag" or encoder.spec.trained)
 
 
-def _told(question: Question, config: SparcConfig, encoder: DualEncoder, plain: DualEncoder, reader: Reader, llm: Llm | None) -> SparcTrace:
+def _told(
+    question: Question,
+    config: SparcConfig,
+    encoder: DualEncoder,
+    plain: DualEncoder,
+    reader: Reader,
+    llm: Llm | None,
+) -> SparcTrace:
     retrievals = build_retrievals(config, encoder, plain, question.corpus)
     trace: SparcTrace | None = None
-    for event in run_sparc(question.query, question.corpus(encoder), build_agents(llm, reader, config), retrievals, config):
+    for event in run_sparc(
+        question.query, question.corpus(encoder), build_agents(llm, reader, config), retrievals, config
+    ):
         trace = extended(trace, event)
         if line := _line(event):
             print(line, file=sys.stderr)
@@ -134,9 +222,15 @@ def _line(event: SparcEvent) -> str:
     """What happened, in a line; empty for what is no news."""
     match event:
         case RoundStarted():
-            return "\n".join(f"round {event.round} branch {one.branch}: {one.strategy} for {one.query!r}" for one in event.queries)
+            return "\n".join(
+                f"round {event.round} branch {one.branch}: {one.strategy} for {one.query!r}"
+                for one in event.queries
+            )
         case Retrieved():
-            return f"round {event.round} branch {event.branch}: found {', '.join(str(one.chunk_id) for one in event.found) or 'nothing'}"
+            return (
+                f"round {event.round} branch {event.branch}: found"
+                f" {', '.join(str(one.chunk_id) for one in event.found) or 'nothing'}"
+            )
         case Answered():
             sure = "" if event.confidence is None else f" ({event.confidence:.2f})"
             return f"round {event.round} branch {event.branch}: {event.answer or 'no answer'}{sure}"
@@ -163,12 +257,23 @@ def sparc_rows(study: SparcStudy, args: argparse.Namespace) -> list[SparcRow]:
 
 
 def _study_rows(
-    study: SparcStudy, pooled: Pool, args: argparse.Namespace, agent: DualEncoder, plain: DualEncoder, reader: Reader, llm: Llm | None
+    study: SparcStudy,
+    pooled: Pool,
+    args: argparse.Namespace,
+    agent: DualEncoder,
+    plain: DualEncoder,
+    reader: Reader,
+    llm: Llm | None,
 ) -> Iterator[SparcRow]:
     workspace = workspace_of_chunks(pooled.texts, np.zeros(len(pooled.texts), np.int32), pooled.name)
-    corpus, plain_corpus = (Corpus(workspace, index_of(one, embed_chunks(one, pooled.texts, vector_store(one)))) for one in (agent, plain))
+    corpus, plain_corpus = (
+        Corpus(workspace, index_of(one, embed_chunks(one, pooled.texts, vector_store(one))))
+        for one in (agent, plain)
+    )
     n = args.n or study.n
-    order = Random(f"{pooled.name} {args.seed}").sample(range(len(pooled.examples)), len(pooled.examples))  # so that fewer questions are the first of more
+    order = Random(f"{pooled.name} {args.seed}").sample(
+        range(len(pooled.examples)), len(pooled.examples)
+    )  # so that fewer questions are the first of more
     examples = [pooled.examples[row] for row in sorted(order[:n])]
     ground = Ground(
         retrievals=Retrievals(corpus, agent=agent, plain=plain, plain_corpus=plain_corpus),
@@ -176,8 +281,18 @@ def _study_rows(
         agents=lambda config: build_agents(llm, reader, config),
         llm=llm,
         count=lambda texts: plain.tokenizer.count(texts).tolist(),
-        about={"split": args.split, "seed": args.seed, "checkpoint": agent.spec.name, "fingerprint": agent.fingerprint},
+        about={
+            "split": args.split,
+            "seed": args.seed,
+            "checkpoint": agent.spec.name,
+            "fingerprint": agent.fingerprint,
+        },
     )
     report = progress_printer(pooled.name)
     variations: tuple[SparcVariation, ...] = study.variations
-    return evaluate_sparc(examples, variations, ground, lambda done, total: report(EvaluationProgress("retrieving", done, total, None)))
+    return evaluate_sparc(
+        examples,
+        variations,
+        ground,
+        lambda done, total: report(EvaluationProgress("retrieving", done, total, None)),
+    )

@@ -1,7 +1,8 @@
 """`python -m core study NAME`: result rows into tables in Markdown and, if asked, a figure.
 
-Rows come from the file that --rows names when it is there; otherwise the evaluations that the study needs are run, and their rows written to
-that file. So a table in the docs is one command, which needs no model once its rows are kept.
+Rows come from the file that --rows names when it is there; otherwise the evaluations that the study needs are
+run, and their rows written to that file. So a table in the docs is one command, which needs no model once its
+rows are kept.
 """
 
 from __future__ import annotations
@@ -32,7 +33,16 @@ from core.frontier import frontier_methods, frontier_questions, frontier_rows
 from core.log.atomic import write_whole
 from core.resrag.policy import SHIPPED
 from core.sparc.rows import SparcRow, read_sparc_rows, sparc_line
-from core.studies.registry import STUDIES, AnswerStudy, DocumentStudy, FrontierStudy, RowStudy, SparcStudy, TrainingStudy, Variation
+from core.studies.registry import (
+    STUDIES,
+    AnswerStudy,
+    DocumentStudy,
+    FrontierStudy,
+    RowStudy,
+    SparcStudy,
+    TrainingStudy,
+    Variation,
+)
 from core.studies.report import Report, markdown
 from core.studies.trainings import read_training, trainings_in
 from core.svg import svg
@@ -42,17 +52,41 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
     """The flags of `study`."""
     listed = "; ".join(f"{name}: {study.summary}" for name, study in STUDIES.items())
     parser.add_argument("name", choices=STUDIES, metavar="NAME", help=listed.replace("%", "%%"))
-    parser.add_argument("tasks", nargs="*", metavar="TASK", help="what to evaluate (default: the task of the paper's study)")
-    parser.add_argument("--rows", type=Path, metavar="FILE.jsonl", help="rows to read, or where to write those that are made; gzipped if it ends in .gz")
-    parser.add_argument("--trainings", type=Path, nargs="+", metavar="PATH", help="folders of trainings or copies of their progress.jsonl, or of several")
+    parser.add_argument(
+        "tasks", nargs="*", metavar="TASK", help="what to evaluate (default: the task of the paper's study)"
+    )
+    parser.add_argument(
+        "--rows",
+        type=Path,
+        metavar="FILE.jsonl",
+        help="rows to read, or where to write those that are made; gzipped if it ends in .gz",
+    )
+    parser.add_argument(
+        "--trainings",
+        type=Path,
+        nargs="+",
+        metavar="PATH",
+        help="folders of trainings or copies of their progress.jsonl, or of several",
+    )
     parser.add_argument("--figure", type=Path, metavar="FILE.svg", help="draw the charts into this file")
     add_data_flags(parser, "test")
     parser.add_argument("--lengths", metavar="TOKENS,...", help="only these of the study's lengths")
     parser.add_argument("--checkpoint", metavar="NAME_OR_DIR")
-    parser.add_argument("--reader", type=Path, metavar="DIR", help="who answers (default: the reader that ships)")
-    parser.add_argument("--policy", type=Path, nargs="+", default=[SHIPPED], metavar="DIR", help="policies of RES-RAG (default: the one that ships)")
+    parser.add_argument(
+        "--reader", type=Path, metavar="DIR", help="who answers (default: the reader that ships)"
+    )
+    parser.add_argument(
+        "--policy",
+        type=Path,
+        nargs="+",
+        default=[SHIPPED],
+        metavar="DIR",
+        help="policies of RES-RAG (default: the one that ships)",
+    )
     add_llm_flags(parser)
-    parser.add_argument("--step-budget", type=int, metavar="N", help="T (default: the study's, or the task's)")
+    parser.add_argument(
+        "--step-budget", type=int, metavar="N", help="T (default: the study's, or the task's)"
+    )
     parser.add_argument("--seed", type=int, default=0, metavar="N")
     parser.set_defaults(func=run_study)
 
@@ -97,7 +131,12 @@ def _rows(study: RowStudy, args: argparse.Namespace) -> list[EpisodeRow]:
     if args.rows is not None and args.rows.exists():
         return read_rows(args.rows)
     variations = _variations(study, args)
-    rows = [row for name in args.tasks or study.tasks for variation in variations for row in _evaluate(study, name, variation, args)]
+    rows = [
+        row
+        for name in args.tasks or study.tasks
+        for variation in variations
+        for row in _evaluate(study, name, variation, args)
+    ]
     _keep(args.rows, map(row_line, rows))
     return rows
 
@@ -112,7 +151,10 @@ def _answer_rows(study: AnswerStudy, args: argparse.Namespace) -> list[AnswerRow
 
 def _document_rows(args: argparse.Namespace) -> list[DocumentRow]:
     if args.rows is None or not args.rows.exists():
-        raise BadRequest(f"the study {args.name} reads rows; name their file with --rows, or make one with evaluate-documents --rows FILE")
+        raise BadRequest(
+            f"the study {args.name} reads rows; name their file with --rows, or make one with"
+            " evaluate-documents --rows FILE"
+        )
     return read_document_rows(args.rows)
 
 
@@ -149,26 +191,47 @@ def _variations(study: RowStudy, args: argparse.Namespace) -> list[Variation]:
     wanted = None if args.lengths is None else args.lengths.split(",")
     kept = [variation for variation in study.variations if wanted is None or variation.length in wanted]
     if not kept:
-        raise BadRequest(f"--lengths {args.lengths} names none of the study's lengths; they are {', '.join(sorted({str(v.length) for v in study.variations}))}")
+        raise BadRequest(
+            f"--lengths {args.lengths} names none of the study's lengths; they are"
+            f" {', '.join(sorted({str(v.length) for v in study.variations}))}"
+        )
     return [replace(variation, length=variation.length or args.length) for variation in kept]
 
 
-def _evaluate(study: RowStudy, name: str, variation: Variation, args: argparse.Namespace) -> Iterator[EpisodeRow]:
+def _evaluate(
+    study: RowStudy, name: str, variation: Variation, args: argparse.Namespace
+) -> Iterator[EpisodeRow]:
     subject = load_subject(variation.method, args.checkpoint, args.device)
     named = argparse.Namespace(**vars(args) | {"length": variation.length, "n": args.n or study.n})
     task = load_task_examples(name, named, subject.encoder)
     examples = list(task.examples)
     if variation.chunk_tokens is not None:
-        subject.encoder.spec.chunk_config("sentences", variation.chunk_tokens)  # refuses what the encoder can't read
-        examples = [join_chunks(example, subject.encoder.tokenizer, variation.chunk_tokens) for example in examples]
-    budget = next(value for value in (args.step_budget, study.step_budget, task.step_budget) if value is not None)
+        subject.encoder.spec.chunk_config(
+            "sentences", variation.chunk_tokens
+        )  # refuses what the encoder can't read
+        examples = [
+            join_chunks(example, subject.encoder.tokenizer, variation.chunk_tokens) for example in examples
+        ]
+    budget = next(
+        value for value in (args.step_budget, study.step_budget, task.step_budget) if value is not None
+    )
     spec = subject.encoder.spec
     config = EpisodeConfig(step_budget=budget, seed=args.seed, beam_width=variation.beam_width)
     if study.stops:
         config = config.with_(stop_threshold=spec.stop_threshold, review_threshold=spec.review_threshold)
-    setting = Setting(split=args.split, length=task_length(name, variation.length), chunk_tokens=variation.chunk_tokens)
+    setting = Setting(
+        split=args.split, length=task_length(name, variation.length), chunk_tokens=variation.chunk_tokens
+    )
     batch = 1 if variation.one_by_one else BATCH
-    return evaluate(examples, setting, subject.retriever, subject.encoder, config, progress_printer(task.name), batch=batch)
+    return evaluate(
+        examples,
+        setting,
+        subject.retriever,
+        subject.encoder,
+        config,
+        progress_printer(task.name),
+        batch=batch,
+    )
 
 
 def _write(path: Path, content: bytes) -> None:

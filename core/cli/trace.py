@@ -35,13 +35,24 @@ def run_trace(args: argparse.Namespace) -> int:
     reader = load_reader(device=args.device)
     with named_log(args.log) as log:
         for batch in _batches(questions(args, encoder)):
-            episodes = [Episode(question.query, question.corpus(encoder), question.config) for question in batch]
+            episodes = [
+                Episode(question.query, question.corpus(encoder), question.config) for question in batch
+            ]
             ran = list(zip(batch, retrieve_all(retriever, episodes), strict=True))
             began = time.perf_counter()
-            answers = answer_evidence(reader, [question.query for question, _ in ran], [question.evidence(trace) for question, trace in ran])
+            answers = answer_evidence(
+                reader,
+                [question.query for question, _ in ran],
+                [question.evidence(trace) for question, trace in ran],
+            )
             answering = 1000 * (time.perf_counter() - began) / len(ran)
             for (question, trace), answer in zip(ran, answers, strict=True):
-                timings = {"loading": loading, **question.timings, "steps": trace.milliseconds, "answer": answering}
+                timings = {
+                    "loading": loading,
+                    **question.timings,
+                    "steps": trace.milliseconds,
+                    "answer": answering,
+                }
                 result = trace_json(trace, timings=timings, full=args.full, answer=answer)
                 print_json({"id": question.id, **result} if args.episodes else result)
                 keep_run(log, trace, question.workspace, encoder, answer)

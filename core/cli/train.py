@@ -1,7 +1,8 @@
 """`python -m core train`: trains an agent into a folder, and prints what came of it.
 
-Progress goes to stderr; the events, one a line, are in the folder's `progress.jsonl`. Started again with the same arguments, it goes on
-where it was cut off. Ctrl-C stops between two updates; the best agent so far is in the folder.
+Progress goes to stderr; the events, one a line, are in the folder's `progress.jsonl`. Started again with the
+same arguments, it goes on where it was cut off. Ctrl-C stops between two updates; the best agent so far is in
+the folder.
 """
 
 from __future__ import annotations
@@ -28,33 +29,101 @@ from core.train.trainer import Trainer
 
 def add_flags(parser: argparse.ArgumentParser) -> None:
     """The flags of `train`: every setting of `TrainConfig`, by its name."""
-    parser.add_argument("--out", type=Path, required=True, metavar="DIR", help="folder for the agent; an unfinished training there goes on")
-    parser.add_argument("--data", choices=[name for name in RECIPES if name != "own"], help="what to train on")
-    parser.add_argument("--questions", type=Path, metavar="FILE.jsonl", help='train on your own: a line {"question", "chunks": [...], "support": [ids]} each')
-    parser.add_argument("--data-folder", type=Path, metavar="DIR", help="folder of the data sets (default: $QRAG_DATA, else ../shared/data)")
+    parser.add_argument(
+        "--out",
+        type=Path,
+        required=True,
+        metavar="DIR",
+        help="folder for the agent; an unfinished training there goes on",
+    )
+    parser.add_argument(
+        "--data", choices=[name for name in RECIPES if name != "own"], help="what to train on"
+    )
+    parser.add_argument(
+        "--questions",
+        type=Path,
+        metavar="FILE.jsonl",
+        help='train on your own: a line {"question", "chunks": [...], "support": [ids]} each',
+    )
+    parser.add_argument(
+        "--data-folder",
+        type=Path,
+        metavar="DIR",
+        help="folder of the data sets (default: $QRAG_DATA, else ../shared/data)",
+    )
     parser.add_argument("--name", help="of the agent (default: that of the folder)")
     parser.add_argument("--base", default=MINILM, metavar="DIR_OR_ID", help="base encoder")
-    parser.add_argument("--start-from", metavar="NAME_OR_DIR", help="train this agent further instead of beginning with the base encoder")
+    parser.add_argument(
+        "--start-from",
+        metavar="NAME_OR_DIR",
+        help="train this agent further instead of beginning with the base encoder",
+    )
     parser.add_argument("--device", metavar="D", help="cpu or cuda (default: cuda when there is one)")
-    parser.add_argument("--log", nargs="?", const="", metavar="FILE", help="keep configuration and curve in the experiment log")
+    parser.add_argument(
+        "--log",
+        nargs="?",
+        const="",
+        metavar="FILE",
+        help="keep configuration and curve in the experiment log",
+    )
     add_settings(parser, TrainConfig, with_defaults=False)  # a recipe may have defaults of its own
-    parser.add_argument("--top-k-actions", type=count_or_none, default=argparse.SUPPRESS, metavar="N|none", help="explore among the N best only")
-    parser.add_argument("--no-soft-values", dest="soft_values", action="store_false", default=None, help="values are the largest Q")
-    parser.add_argument("--no-target-towers", dest="target_towers", action="store_false", default=None, help="values come from the online towers")
-    parser.add_argument("--bootstrap-at-cap", action="store_true", default=None, help="returns go on beyond the step cap")
-    parser.add_argument("--no-penalty", dest="penalize_extra_steps", action="store_false", default=None, help="reward 1, however many chunks it took")
+    parser.add_argument(
+        "--top-k-actions",
+        type=count_or_none,
+        default=argparse.SUPPRESS,
+        metavar="N|none",
+        help="explore among the N best only",
+    )
+    parser.add_argument(
+        "--no-soft-values",
+        dest="soft_values",
+        action="store_false",
+        default=None,
+        help="values are the largest Q",
+    )
+    parser.add_argument(
+        "--no-target-towers",
+        dest="target_towers",
+        action="store_false",
+        default=None,
+        help="values come from the online towers",
+    )
+    parser.add_argument(
+        "--bootstrap-at-cap", action="store_true", default=None, help="returns go on beyond the step cap"
+    )
+    parser.add_argument(
+        "--no-penalty",
+        dest="penalize_extra_steps",
+        action="store_false",
+        default=None,
+        help="reward 1, however many chunks it took",
+    )
     parser.add_argument("--json", action="store_true", help="print the result as one JSON object")
     parser.set_defaults(func=run_train)
 
 
 def run_train(args: argparse.Namespace) -> int:
     """The command; returns the exit status."""
-    signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored where a shell started it in the background; a training stops by it
+    signal.signal(
+        signal.SIGINT, signal.default_int_handler
+    )  # ignored where a shell started it in the background; a training stops by it
     if (args.questions is None) == (args.data is None):
         raise BadRequest("say what to train on: either --data NAME or --questions FILE.jsonl")
-    named = {field.name: getattr(args, field.name, None) for field in fields(TrainConfig) if field.name != "data"}
-    settings = {name: value for name, value in named.items() if value is not None or (name == "top_k_actions" and hasattr(args, name))}
-    plan = plan_training(args.data or "own", agent=args.name or args.out.resolve().name, source=args.questions or args.data_folder, base=args.base, **settings)
+    named = {
+        field.name: getattr(args, field.name, None) for field in fields(TrainConfig) if field.name != "data"
+    }
+    settings = {
+        name: value
+        for name, value in named.items()
+        if value is not None or (name == "top_k_actions" and hasattr(args, name))
+    }
+    plan = plan_training(
+        args.data or "own",
+        agent=args.name or args.out.resolve().name,
+        source=args.questions or args.data_folder,
+        base=args.base,
+        **settings,
+    )
     trainer = Trainer(plan, args.out, args.device)
     last: dict[str, TrainEvent] = {}
     try:
@@ -65,8 +134,17 @@ def run_train(args: argparse.Namespace) -> int:
         with named_log(args.log) as log:
             if log is not None:
                 log_training(log, training_record(args.out))
-    result = {"agent": str(args.out), "updates": plan.config.updates, "seconds": last["finished"]["seconds"], "best": last["finished"]["best"]}
-    print(json.dumps(result) if args.json else f"{args.out}: validation score {result['best']} after {result['seconds']:.0f} s")
+    result = {
+        "agent": str(args.out),
+        "updates": plan.config.updates,
+        "seconds": last["finished"]["seconds"],
+        "best": last["finished"]["best"],
+    }
+    print(
+        json.dumps(result)
+        if args.json
+        else f"{args.out}: validation score {result['best']} after {result['seconds']:.0f} s"
+    )
     return 0
 
 
@@ -74,12 +152,24 @@ def _line(event: TrainEvent) -> str:
     """One event for a person."""
     match event["event"]:
         case "update":
-            left = f"{event['seconds_left'] / 60:.0f} min left" if event["seconds_left"] >= 90 else f"{event['seconds_left']:.0f} s left"
-            return f"update {event['update']}: TD loss {event['td_loss']:.4f}, success {event['success']:.2f}, {left}"
+            left = (
+                f"{event['seconds_left'] / 60:.0f} min left"
+                if event["seconds_left"] >= 90
+                else f"{event['seconds_left']:.0f} s left"
+            )
+            return (
+                f"update {event['update']}: TD loss {event['td_loss']:.4f}, success {event['success']:.2f},"
+                f" {left}"
+            )
         case "validated":
             tasks: dict[str, Any] = event["tasks"]
-            parts = ", ".join(f"{name} {values['fact_f1_oracle_stop']:.3f}" for name, values in sorted(tasks.items()))
-            return f"validation after {event['update']} updates: {event['score']:.4f} ({parts}){', kept' if event.get('kept') else ''}"
+            parts = ", ".join(
+                f"{name} {values['fact_f1_oracle_stop']:.3f}" for name, values in sorted(tasks.items())
+            )
+            return (
+                f"validation after {event['update']} updates: {event['score']:.4f}"
+                f" ({parts}){', kept' if event.get('kept') else ''}"
+            )
         case "started":
             return f"training {event['n_parameters']:,} parameters on {event['device']}"
         case _:

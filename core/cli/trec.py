@@ -14,12 +14,20 @@ from core.errors import BadRequest
 
 
 def run_path(path: Path | None, name: str, names: Sequence[str]) -> Path | None:
-    """Of one method or task among several: FILE-NAME, without folders and endings of a name that is a path; FILE where there is but one."""
-    return path if path is None or len(names) == 1 else path.with_name(f"{path.stem}-{Path(name).stem}{path.suffix}")
+    """Of one method or task among several: FILE-NAME, without folders and endings of a name that is a path;
+    FILE where there is but one.
+    """
+    return (
+        path
+        if path is None or len(names) == 1
+        else path.with_name(f"{path.stem}-{Path(name).stem}{path.suffix}")
+    )
 
 
 def found_lines(question: str, document: str, chunk_ids: Iterable[int], method: str) -> Iterator[str]:
-    """Lines of a TREC run. Its tools sort by score, and an agent's Q need not fall from choice to choice: the score is 1 over the rank."""
+    """Lines of a TREC run. Its tools sort by score, and an agent's Q need not fall from choice to choice: the
+    score is 1 over the rank.
+    """
     for rank, chunk_id in enumerate(chunk_ids, start=1):
         yield f"{_word(question)} Q0 {_word(document)}#{chunk_id} {rank} {1 / rank:.6f} {method}\n"
 
@@ -37,13 +45,16 @@ def _word(name: str) -> str:
 
 @contextmanager
 def line_file(path: Path | None) -> Iterator[Callable[[str], object]]:
-    """A function that writes whole lines at once, so that a killed evaluation leaves what it measured. Raises BadRequest."""
+    """A function that writes whole lines at once, so that a killed evaluation leaves what it measured. Raises
+    BadRequest.
+    """
     if path is None:
         yield lambda _: None
         return
     if path.suffix == ".gz":
         raise BadRequest(
-            f"{path.name} would be no gzip file: lines are written one by one, so that a killed evaluation leaves them; leave out .gz, and gzip it then"
+            f"{path.name} would be no gzip file: lines are written one by one, so that a killed evaluation"
+            " leaves them; leave out .gz, and gzip it then"
         )
     try:
         path.parent.mkdir(parents=True, exist_ok=True)

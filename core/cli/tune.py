@@ -25,12 +25,30 @@ from core.tune.pairs import read_pairs
 
 def add_flags(parser: argparse.ArgumentParser) -> None:
     """The flags of `tune`: every setting of `TuneConfig`, by its name."""
-    parser.add_argument("--pairs", type=Path, required=True, metavar="FILE.jsonl", help="pairs that `preferences` wrote")
-    parser.add_argument("--model", required=True, metavar="DIR_OR_ID", help="a causal language model: a folder, or an id of the hub")
-    parser.add_argument("--out", type=Path, required=True, metavar="DIR", help="folder for the adapters; an unfinished tuning there goes on")
+    parser.add_argument(
+        "--pairs", type=Path, required=True, metavar="FILE.jsonl", help="pairs that `preferences` wrote"
+    )
+    parser.add_argument(
+        "--model",
+        required=True,
+        metavar="DIR_OR_ID",
+        help="a causal language model: a folder, or an id of the hub",
+    )
+    parser.add_argument(
+        "--out",
+        type=Path,
+        required=True,
+        metavar="DIR",
+        help="folder for the adapters; an unfinished tuning there goes on",
+    )
     parser.add_argument("--device", metavar="D", help="cpu or cuda (default: cuda when there is one)")
     add_settings(parser, TuneConfig)
-    parser.add_argument("--reference", action=argparse.BooleanOptionalAction, default=True, help="compare with the untuned model (default)")
+    parser.add_argument(
+        "--reference",
+        action=argparse.BooleanOptionalAction,
+        default=True,
+        help="compare with the untuned model (default)",
+    )
     parser.add_argument("--json", action="store_true", help="print the result as one JSON object")
     parser.set_defaults(func=run_tune)
 
@@ -38,19 +56,33 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
 def run_tune(args: argparse.Namespace) -> int:
     """Prints what came of it. Exit status 130 where Ctrl-C ended it before its end."""
     if find_spec("trl") is None:
-        raise BadRequest("tuning needs the library trl, which is not installed; run pip install -r requirements-tune.txt")
+        raise BadRequest(
+            "tuning needs the library trl, which is not installed; run pip install -r requirements-tune.txt"
+        )
     config = TuneConfig(**{field.name: getattr(args, field.name) for field in fields(TuneConfig)})
     pairs = read_pairs(args.pairs)
     from core.tune.tuner import tune  # takes seconds: what can't be used is refused before
 
     with _interruption() as interrupted:
         try:
-            result = tune(pairs, args.model, args.out, config, device=args.device, tell=lambda event: say(_line(event)), cancelled=interrupted.is_set)
+            result = tune(
+                pairs,
+                args.model,
+                args.out,
+                config,
+                device=args.device,
+                tell=lambda event: say(_line(event)),
+                cancelled=interrupted.is_set,
+            )
         except Cancelled as stop:
             say(str(stop))
             return 130
     figures = {name: result[name] for name in ("n_pairs", "n_held_out", "held_out", "seconds")}
-    print(json.dumps({"out": str(args.out), "steps": result["step"], **figures}) if args.json else f"{args.out}: {_outcome(result)}")
+    print(
+        json.dumps({"out": str(args.out), "steps": result["step"], **figures})
+        if args.json
+        else f"{args.out}: {_outcome(result)}"
+    )
     return 0
 
 
@@ -74,11 +106,20 @@ def _line(event: dict[str, Any]) -> str:
     """One event for a person."""
     match event["event"]:
         case "started":
-            return f"tuning {event['n_parameters']:,} parameters on {event['n_pairs']:,} pairs, {event['device']}; {event['n_held_out']:,} pairs held out"
+            return (
+                f"tuning {event['n_parameters']:,} parameters on {event['n_pairs']:,} pairs,"
+                f" {event['device']}; {event['n_held_out']:,} pairs held out"
+            )
         case "step":
-            return f"step {event['step']} of {event['steps']}: loss {event['loss']:.4f}, margin {event['margin']:.3f}, {event['seconds_left']:.0f} s left"
+            return (
+                f"step {event['step']} of {event['steps']}: loss {event['loss']:.4f}, margin"
+                f" {event['margin']:.3f}, {event['seconds_left']:.0f} s left"
+            )
         case "held_out":
-            return f"pairs held out, after {event['step']} steps: loss {event['loss']:.4f}, margin {event['margin']:.3f}"
+            return (
+                f"pairs held out, after {event['step']} steps: loss {event['loss']:.4f}, margin"
+                f" {event['margin']:.3f}"
+            )
         case _:
             return f"finished after {event['seconds']:.0f} s"
 
@@ -87,4 +128,7 @@ def _outcome(result: dict[str, Any]) -> str:
     ends = result["held_out"]
     if ends is None:
         return f"tuned on {result['n_pairs']:,} pairs in {result['seconds']:.0f} s"
-    return f"margin on pairs held out {ends['before']['margin']:.3f} before, {ends['after']['margin']:.3f} after {result['seconds']:.0f} s"
+    return (
+        f"margin on pairs held out {ends['before']['margin']:.3f} before, {ends['after']['margin']:.3f} after"
+        f" {result['seconds']:.0f} s"
+    )

@@ -1,4 +1,6 @@
-"""`python -m core tune-reader`: sets anew when a reader says "no answer", how sure it is, and from which confidence on its answers are shown."""
+"""`python -m core tune-reader`: sets anew when a reader says "no answer", how sure it is, and from which
+confidence on its answers are shown.
+"""
 
 from __future__ import annotations
 
@@ -16,10 +18,19 @@ from core.errors import BadRequest
 
 def add_flags(parser: argparse.ArgumentParser) -> None:
     """The flags of `tune-reader`."""
-    parser.add_argument("folder", type=Path, metavar="DIR", help="folder of a trained reader; its reader.json is written anew")
-    parser.add_argument("--data-folder", type=Path, metavar="DIR", help="folder of the data sets (default: $QRAG_DATA, else ../shared/data)")
+    parser.add_argument(
+        "folder", type=Path, metavar="DIR", help="folder of a trained reader; its reader.json is written anew"
+    )
+    parser.add_argument(
+        "--data-folder",
+        type=Path,
+        metavar="DIR",
+        help="folder of the data sets (default: $QRAG_DATA, else ../shared/data)",
+    )
     parser.add_argument("--device", metavar="D", help="cpu or cuda (default: cuda when there is one)")
-    parser.add_argument("--n", type=int, default=600, metavar="N", help="held-out questions to read (default 600)")
+    parser.add_argument(
+        "--n", type=int, default=600, metavar="N", help="held-out questions to read (default 600)"
+    )
     parser.set_defaults(func=run_tune_reader)
 
 
@@ -31,5 +42,14 @@ def run_tune_reader(args: argparse.Namespace) -> int:
     tuning = tune(reader, ReadingCourse(args.data_folder, reader.tokenizer).validation(args.n))
     spec = tuned(reader.spec, tuning)
     write_reader_spec(args.folder, spec)
-    print(json.dumps({"reader": str(args.folder), "least_confidence": spec.least_confidence, "scores": tuning.scores, "sources": tuning.by_source}))
+    print(
+        json.dumps(
+            {
+                "reader": str(args.folder),
+                "least_confidence": spec.least_confidence,
+                "scores": tuning.scores,
+                "sources": tuning.by_source,
+            }
+        )
+    )
     return 0

@@ -1,1 +1,3 @@
-"""Texts -> float vectors: tokenizers, dual encoders, their checkpoints on disk, the embedding cache, rotations."""
+"""Texts -> float vectors: tokenizers, dual encoders, their checkpoints on disk, the embedding cache,
+rotations.
+"""

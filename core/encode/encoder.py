@@ -1,8 +1,8 @@
 """The dual encoder of one checkpoint: states and chunks -> vectors (Q-RAG section 3.2).
 
-Decides batching and precision: batches are sorted by token count, and computed in bfloat16 where the processor has it, in float32 for checkpoints whose
-vectors must equal the reference's. What computes chunks is `core.encode.engine`'s to say; states are torch's.
-Knows nothing of caches and positions.
+Decides batching and precision: batches are sorted by token count, and computed in bfloat16 where the
+processor has it, in float32 for checkpoints whose vectors must equal the reference's. What computes chunks is
+`core.encode.engine`'s to say; states are torch's. Knows nothing of caches and positions.
 """
 
 from __future__ import annotations
@@ -16,7 +16,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 import torch
 
-from core.encode.checkpoint import SPEC_FILE, CheckpointSpec, find_base, find_checkpoint, load_towers, read_spec
+from core.encode.checkpoint import (
+    SPEC_FILE,
+    CheckpointSpec,
+    find_base,
+    find_checkpoint,
+    load_towers,
+    read_spec,
+)
 from core.encode.engine import Batch, Engine, TorchEngine, openvino_engine
 from core.encode.familiarity import load_familiarity
 from core.encode.forward import StateTokens, batches_by_length, chunk_row, join_state
@@ -35,7 +42,9 @@ _DEVICES = ("cpu", "cuda")
 
 @cache
 def processor_has_bfloat16() -> bool:
-    """Whether bfloat16 matrix products are hardware instructions here (AVX512-BF16 or AMX); emulated ones are slower than float32."""
+    """Whether bfloat16 matrix products are hardware instructions here (AVX512-BF16 or AMX); emulated ones are
+    slower than float32.
+    """
     try:
         flags = Path("/proc/cpuinfo").read_text(encoding="ascii", errors="replace")
     except OSError:
@@ -65,19 +74,31 @@ class DualEncoder:
         self.tokenizer = FastTokenizer(find_base(self.spec.base, folder))
         towers = load_towers(folder, self.spec)
         self.dtype = compute_dtype(self.spec, self.device)
-        openvino = openvino_engine(towers.action, self.spec, self.dtype, self.tokenizer.pad_id) if self.device.type == "cpu" else None
+        openvino = (
+            openvino_engine(towers.action, self.spec, self.dtype, self.tokenizer.pad_id)
+            if self.device.type == "cpu"
+            else None
+        )
         self._states = self._torch_engine(towers.state)
-        self._chunks: Engine = openvino or (self._states if towers.action is towers.state else self._torch_engine(towers.action))
+        self._chunks: Engine = openvino or (
+            self._states if towers.action is towers.state else self._torch_engine(towers.action)
+        )
         self.familiarity = load_familiarity(folder, self.tokenizer)
         self._folder, reranker = folder, hash_of(folder, self.spec)
-        self.fingerprint = hashlib.sha256((towers.fingerprint + reranker).encode()).hexdigest()[:32] if reranker else towers.fingerprint
+        self.fingerprint = (
+            hashlib.sha256((towers.fingerprint + reranker).encode()).hexdigest()[:32]
+            if reranker
+            else towers.fingerprint
+        )
         self.max_positions = towers.max_positions
         self.dim = int(towers.state.config.hidden_size)
         if self.dim % (2 * self.spec.halves):
             raise BadCheckpoint(
-                f"halves={self.spec.halves} of {self.spec.name} don't split its {self.dim} dimensions into parts of even size; correct {SPEC_FILE}"
+                f"halves={self.spec.halves} of {self.spec.name} don't split its {self.dim} dimensions into"
+                f" parts of even size; correct {SPEC_FILE}"
             )
-        embedding = f"{towers.action_sha256[:16]}-{self.spec.max_chunk_tokens}-{self.spec.scale:g}-{int(self.spec.normalize)}"
+        cut = f"{self.spec.max_chunk_tokens}-{self.spec.scale:g}-{int(self.spec.normalize)}"
+        embedding = f"{towers.action_sha256[:16]}-{cut}"
         self.vector_fingerprint = f"{embedding}-{self._chunks.vectors_name}-{self.spec.vectors}"
         """Names the chunk vectors: everything they depend on but the text. Key of the cache."""
 
@@ -88,13 +109,21 @@ class DualEncoder:
 
     @property
     def max_state_chunks(self) -> int:
-        """Most chunks a state may hold: the query and each of them need a token and a separator within the encoder's window."""
+        """Most chunks a state may hold: the query and each of them need a token and a separator within the
+        encoder's window.
+        """
         return (self.max_positions - 1) // 2 - 1
 
     @cached_property
     def reranker(self) -> Reranker | None:
-        """What reads the best chunks of a first look, loaded when it is first asked for; None for an agent without one. Raises BadCheckpoint."""
-        return Reranker(self._folder, self.spec, self.tokenizer, self.device, self.dtype) if self.spec.rerank_weight else None
+        """What reads the best chunks of a first look, loaded when it is first asked for; None for an agent
+        without one. Raises BadCheckpoint.
+        """
+        return (
+            Reranker(self._folder, self.spec, self.tokenizer, self.device, self.dtype)
+            if self.spec.rerank_weight
+            else None
+        )
 
     def state_tokens(self, query: str, chunks: Sequence[str]) -> StateTokens:
         """The state's token row, see `join_state`; at most `max_state_chunks` chunks."""
@@ -105,7 +134,9 @@ class DualEncoder:
         return self._states.vectors([state.ids for state in states])
 
     def iter_encode_chunks(self, texts: Sequence[str]) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        """Yields (indices (b,), vectors (b, D) float32) batch by batch until every text has its vector once; not in order."""
+        """Yields (indices (b,), vectors (b, D) float32) batch by batch until every text has its vector once;
+        not in order.
+        """
         for places, vectors in self._chunks.run(self._batches(texts)):
             yield np.array(places), vectors
 
@@ -134,7 +165,9 @@ def find_device(name: str | None) -> torch.device:
         device = torch.device(name or ("cuda" if torch.cuda.is_available() else "cpu"))
         torch.empty(0, device=device)
     except (RuntimeError, AssertionError) as error:  # the latter where torch was built without CUDA
-        raise BadRequest(f"device {name!r} is not on this machine; choose cpu, or cuda where there is a GPU") from error
+        raise BadRequest(
+            f"device {name!r} is not on this machine; choose cpu, or cuda where there is a GPU"
+        ) from error
     if device.type not in _DEVICES:
         raise BadRequest(f"device {name!r} is not supported; choose {' or '.join(_DEVICES)}")
     return device

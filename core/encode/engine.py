@@ -1,10 +1,12 @@
 """What makes vectors of chunks on a processor: OpenVINO where it is installed and quicker, torch otherwise.
 
-OpenVINO takes the tower as torch traced it, adapters merged, in float32, and computes in the precision that torch would have. It is imported and its graph
-is made when the first chunks come, 0.8 CPU seconds a process; so nothing of it lies on the disk. One batch a thread is under way, and while they are computed
-the next ones are tokenized and padded. In float32 its vectors are torch's within 1e-6; in bfloat16 the two engines round in other places, so each has a name
-for its vectors. Which one is quicker is measured once for each processor, version and shape of tower, and kept in the home folder.
-States are torch's: a state is one row, and logged Q stays what it was. Knows nothing of checkpoints' folders and of caches.
+OpenVINO takes the tower as torch traced it, adapters merged, in float32, and computes in the precision that
+torch would have. It is imported and its graph is made when the first chunks come, 0.8 CPU seconds a process;
+so nothing of it lies on the disk. One batch a thread is under way, and while they are computed the next ones
+are tokenized and padded. In float32 its vectors are torch's within 1e-6; in bfloat16 the two engines round in
+other places, so each has a name for its vectors. Which one is quicker is measured once for each processor,
+version and shape of tower, and kept in the home folder. States are torch's: a state is one row, and logged Q
+stays what it was. Knows nothing of checkpoints' folders and of caches.
 """
 
 from __future__ import annotations
@@ -70,7 +72,9 @@ class Engine(Protocol):
     """Most padded tokens a batch."""
 
     def run(self, batches: Iterable[Batch]) -> Iterator[tuple[list[int], np.ndarray]]:
-        """(places, (b, D) float32) of each batch, in order. Batches are drawn while earlier ones are computed."""
+        """(places, (b, D) float32) of each batch, in order. Batches are drawn while earlier ones are
+        computed.
+        """
 
 
 class TorchEngine:
@@ -121,12 +125,16 @@ class OpenVinoEngine:
         under_way: deque[tuple[list[int], Any, tuple[np.ndarray, np.ndarray]]] = deque()
         try:
             for places, rows in batches:
-                if not idle and not under_way:  # one more than there are threads, so that none waits for Python
+                if (
+                    not idle and not under_way
+                ):  # one more than there are threads, so that none waits for Python
                     compiled = self._ready()
                     idle = [compiled.create_infer_request() for _ in range(torch.get_num_threads() + 1)]
                 if not idle:
                     yield self._finished(under_way, idle)
-                inputs = padded(rows, rounded_width(max(map(len, rows)), _OPENVINO_WIDTH_STEP, self._most), self._pad_id)
+                inputs = padded(
+                    rows, rounded_width(max(map(len, rows)), _OPENVINO_WIDTH_STEP, self._most), self._pad_id
+                )
                 request = idle.pop()
                 request.start_async(inputs, share_inputs=True)
                 under_way.append((places, request, inputs))
@@ -137,7 +145,9 @@ class OpenVinoEngine:
                 request.wait()
 
     @staticmethod
-    def _finished(under_way: deque[tuple[list[int], Any, tuple[np.ndarray, np.ndarray]]], idle: list[Any]) -> tuple[list[int], np.ndarray]:
+    def _finished(
+        under_way: deque[tuple[list[int], Any, tuple[np.ndarray, np.ndarray]]], idle: list[Any]
+    ) -> tuple[list[int], np.ndarray]:
         """The oldest batch, once it is done; its request is free for the next."""
         places, request, _ = under_way[0]
         request.wait()
@@ -182,23 +192,35 @@ class Measured(BaseModel):
 _MEASURED = TypeAdapter(dict[str, Measured])
 
 
-def openvino_engine(tower: Encoder, spec: CheckpointSpec, dtype: torch.dtype, pad_id: int) -> OpenVinoEngine | None:
-    """The engine for a float32 tower on a CPU; None where torch does it: where OpenVINO is missing or slower, and where vectors must equal the reference's.
+def openvino_engine(
+    tower: Encoder, spec: CheckpointSpec, dtype: torch.dtype, pad_id: int
+) -> OpenVinoEngine | None:
+    """The engine for a float32 tower on a CPU; None where torch does it: where OpenVINO is missing or slower,
+    and where vectors must equal the reference's.
 
-    Measures where it was not measured here before, some two seconds. Raises BadRequest where $QRAG_ENGINE asks for what there is not.
+    Measures where it was not measured here before, some two seconds. Raises BadRequest where $QRAG_ENGINE
+    asks for what there is not.
     """
     wanted = os.environ.get(ENGINE_VARIABLE, "")
     if wanted not in ("", "torch", "openvino"):
-        raise BadRequest(f"{ENGINE_VARIABLE}={wanted!r} is no engine; choose torch or openvino, or leave it out")
+        raise BadRequest(
+            f"{ENGINE_VARIABLE}={wanted!r} is no engine; choose torch or openvino, or leave it out"
+        )
     installed = find_spec("openvino") is not None
     if wanted == "openvino" and not installed:
-        raise BadRequest(f"{ENGINE_VARIABLE}=openvino, which is not installed; pip install openvino, or leave the variable out")
+        raise BadRequest(
+            f"{ENGINE_VARIABLE}=openvino, which is not installed; pip install openvino, or leave the"
+            " variable out"
+        )
     if wanted == "torch" or not installed or spec.vectors == "float32":
         return None
     engine = OpenVinoEngine(tower if dtype == torch.float32 else copy.deepcopy(tower), spec, dtype, pad_id)
     if wanted == "openvino":
         return engine
-    key = f"{processor()} | torch {torch.__version__} | openvino {version('openvino')} | {_precision(dtype)} | {_shape(tower)}"
+    key = (
+        f"{processor()} | torch {torch.__version__} | openvino {version('openvino')} | {_precision(dtype)} |"
+        f" {_shape(tower)}"
+    )
     measured = known_measurements().get(key)
     if measured is None:
         measured = _measure_and_keep(key, engine, tower, spec, dtype, pad_id)
@@ -216,14 +238,18 @@ def known_measurements() -> dict[str, Measured]:
         return {}
 
 
-def _measure_and_keep(key: str, engine: OpenVinoEngine, tower: Encoder, spec: CheckpointSpec, dtype: torch.dtype, pad_id: int) -> Measured | None:
+def _measure_and_keep(
+    key: str, engine: OpenVinoEngine, tower: Encoder, spec: CheckpointSpec, dtype: torch.dtype, pad_id: int
+) -> Measured | None:
     """None where OpenVINO can't compute this tower."""
     ours = tower if dtype == torch.float32 else copy.deepcopy(tower).to(dtype)
     theirs = TorchEngine(ours, spec, pad_id)
     try:
         measured = measure(theirs, engine, max_positions_of(tower), tower.config.vocab_size)
     except Exception:  # whatever a foreign library makes of a foreign architecture
-        logging.getLogger(__name__).warning("OpenVINO can't compute this encoder, so torch does", exc_info=True)
+        logging.getLogger(__name__).warning(
+            "OpenVINO can't compute this encoder, so torch does", exc_info=True
+        )
         return None
     path = home() / MEASURED_FILE
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
@@ -235,7 +261,9 @@ def _measure_and_keep(key: str, engine: OpenVinoEngine, tower: Encoder, spec: Ch
 
 
 def measure(torch_engine: Engine, openvino: Engine, max_positions: int, vocabulary: int) -> Measured:
-    """Both on the same rows, in turns; the best of some rounds, since what else a machine does only makes a round longer."""
+    """Both on the same rows, in turns; the best of some rounds, since what else a machine does only makes a
+    round longer.
+    """
     n_rows, n_tokens = _PROBE[0], min(_PROBE[1], max_positions)
     rows = ((np.arange(n_rows * n_tokens) * 7919) % vocabulary).reshape(n_rows, n_tokens).tolist()
     seconds: dict[str, list[float]] = {"torch": [], "openvino": []}
@@ -243,10 +271,18 @@ def measure(torch_engine: Engine, openvino: Engine, max_positions: int, vocabula
     for _ in range(_ROUNDS + 1):
         for name, engine in (("torch", torch_engine), ("openvino", openvino)):
             began = time.perf_counter()
-            vectors[name] = np.concatenate([batch for _, batch in engine.run(_batches(rows, engine.batch_tokens // n_tokens))])
+            vectors[name] = np.concatenate(
+                [batch for _, batch in engine.run(_batches(rows, engine.batch_tokens // n_tokens))]
+            )
             seconds[name].append(time.perf_counter() - began)
-    rates = {name: n_rows * n_tokens / min(rounds[1:]) for name, rounds in seconds.items()}  # the first one also compiles
-    cosines = (vectors["torch"] * vectors["openvino"]).sum(1) / np.linalg.norm(vectors["torch"], axis=1) / np.linalg.norm(vectors["openvino"], axis=1)
+    rates = {
+        name: n_rows * n_tokens / min(rounds[1:]) for name, rounds in seconds.items()
+    }  # the first one also compiles
+    cosines = (
+        (vectors["torch"] * vectors["openvino"]).sum(1)
+        / np.linalg.norm(vectors["torch"], axis=1)
+        / np.linalg.norm(vectors["openvino"], axis=1)
+    )
     return Measured(torch_rate=rates["torch"], openvino_rate=rates["openvino"], cosine=float(cosines.min()))
 
 
@@ -260,7 +296,9 @@ def _compile(plain: Pass, tower: Encoder, dtype: torch.dtype) -> Any:
     openvino = _quiet_openvino()
     module, example = trace(plain, tower)
     with torch.no_grad():
-        graph = openvino.convert_model(module, example_input=example, input=[openvino.PartialShape([-1, -1])] * len(example))
+        graph = openvino.convert_model(
+            module, example_input=example, input=[openvino.PartialShape([-1, -1])] * len(example)
+        )
     settings: dict[str, Any] = {
         "INFERENCE_PRECISION_HINT": "bf16" if dtype == torch.bfloat16 else "f32",
         "INFERENCE_NUM_THREADS": torch.get_num_threads(),
@@ -271,7 +309,8 @@ def _compile(plain: Pass, tower: Encoder, dtype: torch.dtype) -> Any:
 
 
 def _quiet_openvino() -> Any:
-    """The library without its telemetry: when imported, it would send its version and a number of this machine to its makers.
+    """The library without its telemetry: when imported, it would send its version and a number of this
+    machine to its makers.
 
     It does without the package that sends, so that package counts as missing.
     """

@@ -1,9 +1,9 @@
 """How much a document's words resemble those that an agent was trained on.
 
-The measure is the mean surprise of its word pieces, in bits, under the frequencies of the training texts. Decides when a document counts
-as foreign: from FOREIGN times the surprise of the agent's own validation texts. Measured on both shipped agents (docs/training.md):
-other novels and plain English stay below, program text, other languages and tables of names lie above.
-Knows nothing of chunks and vectors.
+The measure is the mean surprise of its word pieces, in bits, under the frequencies of the training texts.
+Decides when a document counts as foreign: from FOREIGN times the surprise of the agent's own validation
+texts. Measured on both shipped agents (docs/training.md): other novels and plain English stay below, program
+text, other languages and tables of names lie above. Knows nothing of chunks and vectors.
 """
 
 from __future__ import annotations
@@ -49,7 +49,11 @@ class Familiarity:
 
     def surprise(self, texts: Sequence[str], tokenizer: FastTokenizer) -> float | None:
         """Bits a word piece, over an even sample of the texts; None where there are no words."""
-        sample = [texts[i] for i in np.unique(np.linspace(0, len(texts) - 1, _SAMPLE).astype(int))] if texts else []
+        sample = (
+            [texts[i] for i in np.unique(np.linspace(0, len(texts) - 1, _SAMPLE).astype(int))]
+            if texts
+            else []
+        )
         ids = [token for part in tokenizer.ids(sample) for token in part]
         return float(self.bits[ids].mean()) if ids else None
 
@@ -59,11 +63,16 @@ class Familiarity:
 
     def save(self, folder: Path) -> None:
         """Writes the file into a checkpoint folder."""
-        save_file({"bits": self.bits.astype(np.float16), "own": np.array([self.own], dtype=np.float32)}, folder / FAMILIARITY_FILE)
+        save_file(
+            {"bits": self.bits.astype(np.float16), "own": np.array([self.own], dtype=np.float32)},
+            folder / FAMILIARITY_FILE,
+        )
 
 
 def load_familiarity(folder: Path, tokenizer: FastTokenizer) -> Familiarity | None:
-    """What a checkpoint says it has read; None where it says nothing. Raises BadCheckpoint when it can't be used."""
+    """What a checkpoint says it has read; None where it says nothing. Raises BadCheckpoint when it can't be
+    used.
+    """
     path = folder / FAMILIARITY_FILE
     if not path.is_file():
         return None
@@ -71,7 +80,12 @@ def load_familiarity(folder: Path, tokenizer: FastTokenizer) -> Familiarity | No
         tensors = load_file(path)
         familiarity = Familiarity(tensors["bits"].astype(np.float32), float(tensors["own"][0]))
     except (OSError, SafetensorError, KeyError, IndexError, TypeError) as error:
-        raise BadCheckpoint(f"{FAMILIARITY_FILE} of {folder.name} can't be read; delete it or download the checkpoint again") from error
+        raise BadCheckpoint(
+            f"{FAMILIARITY_FILE} of {folder.name} can't be read; delete it or download the checkpoint again"
+        ) from error
     if familiarity.bits.shape != (tokenizer.vocabulary_size,):
-        raise BadCheckpoint(f"{FAMILIARITY_FILE} of {folder.name} belongs to another tokenizer; delete it or download the checkpoint again")
+        raise BadCheckpoint(
+            f"{FAMILIARITY_FILE} of {folder.name} belongs to another tokenizer; delete it or download the"
+            " checkpoint again"
+        )
     return familiarity

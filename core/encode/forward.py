@@ -1,7 +1,8 @@
-"""What goes into a tower and what comes out: token rows of states and chunks, batches by length, pooled vectors.
+"""What goes into a tower and what comes out: token rows of states and chunks, batches by length, pooled
+vectors.
 
-Serving and training share these functions, so that an agent is served as it was trained. Decides how a state that outgrows the
-encoder's window is cut. Knows nothing of gradients, caches and positions.
+Serving and training share these functions, so that an agent is served as it was trained. Decides how a state
+that outgrows the encoder's window is cut. Knows nothing of gradients, caches and positions.
 """
 
 from __future__ import annotations
@@ -21,7 +22,9 @@ if TYPE_CHECKING:
     from core.encode.bert import Encoder
 
 SERVED_WIDTH_STEP = 16
-"""Widths of half-precision batches are multiples of it: on a CPU every other width compiles kernels of its own, which stay in memory."""
+"""Widths of half-precision batches are multiples of it: on a CPU every other width compiles kernels of its
+own, which stay in memory.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,8 +36,11 @@ class StateTokens:
     """Tokens of query and chunks that were cut away."""
 
 
-def join_state(parts: Sequence[list[int]], spec: CheckpointSpec, tokenizer: FastTokenizer, max_positions: int) -> StateTokens:
-    """[CLS] query [SEP] chunk [SEP] ... chunk [SEP] from the token ids of its parts; each cut to `max_state_part_tokens`, special tokens counted.
+def join_state(
+    parts: Sequence[list[int]], spec: CheckpointSpec, tokenizer: FastTokenizer, max_positions: int
+) -> StateTokens:
+    """[CLS] query [SEP] chunk [SEP] ... chunk [SEP] from the token ids of its parts; each cut to
+    `max_state_part_tokens`, special tokens counted.
 
     Where even that outgrows the window, the longest parts are cut further, all to one common length.
     """
@@ -47,13 +53,17 @@ def join_state(parts: Sequence[list[int]], spec: CheckpointSpec, tokenizer: Fast
     return StateTokens(ids, int((lengths - kept).sum()))
 
 
-def chunk_row(part: list[int], spec: CheckpointSpec, tokenizer: FastTokenizer, max_positions: int) -> list[int]:
+def chunk_row(
+    part: list[int], spec: CheckpointSpec, tokenizer: FastTokenizer, max_positions: int
+) -> list[int]:
     """[CLS] chunk [SEP] from its token ids, cut to what the action tower reads."""
     return [tokenizer.cls_id, *part[: min(spec.max_chunk_tokens, max_positions) - 2], tokenizer.sep_id]
 
 
 def batches_by_length(lengths: Sequence[int], token_budget: int) -> Iterator[list[int]]:
-    """Indices of rows, longest first, in batches of at most `token_budget` tokens after padding (a longer row is a batch of its own)."""
+    """Indices of rows, longest first, in batches of at most `token_budget` tokens after padding (a longer row
+    is a batch of its own).
+    """
     order = sorted(range(len(lengths)), key=lambda i: lengths[i], reverse=True)
     lo = 0
     while lo < len(order):
@@ -63,7 +73,9 @@ def batches_by_length(lengths: Sequence[int], token_budget: int) -> Iterator[lis
 
 
 def padded_width(n_tokens: int, tower: Encoder, step: int) -> int:
-    """Tokens of a row after padding, a multiple of `step`. Float32 rows, whose vectors must equal the reference's, are as wide as the longest of them."""
+    """Tokens of a row after padding, a multiple of `step`. Float32 rows, whose vectors must equal the
+    reference's, are as wide as the longest of them.
+    """
     if tower.dtype == torch.float32:
         return n_tokens
     return rounded_width(n_tokens, step, max_positions_of(tower))
@@ -88,14 +100,20 @@ def padded(rows: Sequence[list[int]], width: int, pad_id: int) -> tuple[np.ndarr
     return tokens, mask
 
 
-def padded_rows(rows: Sequence[list[int]], tower: Encoder, pad_id: int, width_step: int = SERVED_WIDTH_STEP) -> tuple[torch.Tensor, torch.Tensor]:
+def padded_rows(
+    rows: Sequence[list[int]], tower: Encoder, pad_id: int, width_step: int = SERVED_WIDTH_STEP
+) -> tuple[torch.Tensor, torch.Tensor]:
     """Token ids and attention mask (B, T) on the tower's device."""
     tokens, mask = padded(rows, padded_width(max(map(len, rows)), tower, width_step), pad_id)
     return torch.from_numpy(tokens).to(tower.device), torch.from_numpy(mask).to(tower.device)
 
 
-def pooled_vectors(tower: Encoder, spec: CheckpointSpec, tokens: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
-    """(B, D) float32: the masked mean of the last hidden states, special tokens included, scaled and perhaps normalised."""
+def pooled_vectors(
+    tower: Encoder, spec: CheckpointSpec, tokens: torch.Tensor, mask: torch.Tensor
+) -> torch.Tensor:
+    """(B, D) float32: the masked mean of the last hidden states, special tokens included, scaled and perhaps
+    normalised.
+    """
     hidden = tower(input_ids=tokens, attention_mask=mask).last_hidden_state
     weights = mask.unsqueeze(-1).to(torch.float32)
     pooled: torch.Tensor = (hidden.to(torch.float32) * weights).sum(1) / weights.sum(1) * spec.scale

@@ -1,4 +1,6 @@
-"""Fetching repositories of the Hugging Face hub, with one sentence when that fails. Knows nothing of what is in them."""
+"""Fetching repositories of the Hugging Face hub, with one sentence when that fails. Knows nothing of what is
+in them.
+"""
 
 from __future__ import annotations
 
@@ -15,4 +17,6 @@ def fetch(repository: str, patterns: list[str], remedy: str) -> Path:
     try:
         return Path(snapshot_download(repository, allow_patterns=patterns))
     except (HfHubHTTPError, LocalEntryNotFoundError, HFValidationError, OSError) as error:
-        raise BadCheckpoint(f"{repository!r} is no local folder and the hub gave none ({type(error).__name__}); {remedy}") from error
+        raise BadCheckpoint(
+            f"{repository!r} is no local folder and the hub gave none ({type(error).__name__}); {remedy}"
+        ) from error

@@ -1,7 +1,8 @@
-"""Models that are in use: who asks for one that somebody still holds gets the same, instead of a second one a second later.
+"""Models that are in use: who asks for one that somebody still holds gets the same, instead of a second one a
+second later.
 
-Holds none itself, so that a model's memory goes with whoever used it last. A folder whose files changed since is loaded anew.
-Knows nothing of what a model does.
+Holds none itself, so that a model's memory goes with whoever used it last. A folder whose files changed since
+is loaded anew. Knows nothing of what a model does.
 """
 
 from __future__ import annotations
@@ -28,7 +29,9 @@ class InUse(Generic[Model]):
         self._loading = threading.Lock()
 
     def get(self, folder: Path, device: torch.device) -> Model:
-        """The model of a folder on a device, never to be changed by whoever gets it. Raises what loading raises."""
+        """The model of a folder on a device, never to be changed by whoever gets it. Raises what loading
+        raises.
+        """
         with self._loading:
             key = (folder.resolve(), device, _as_written(folder.resolve()))
             model = self._models.get(key)

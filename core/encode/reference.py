@@ -1,8 +1,9 @@
-"""Imports checkpoints of the Q-RAG authors: a folder or hub id with `config.yaml` and `model_best.pt` becomes our own format.
+"""Imports checkpoints of the Q-RAG authors: a folder or hub id with `config.yaml` and `model_best.pt` becomes
+our own format.
 
-The only place that reads a pickle, and only through `torch.load(weights_only=True)`, which refuses anything but tensors.
-What their code computes and this format must reproduce: mean over hidden states divided by 10, two halves, positions by linspace
-truncated to integers, float32 throughout (see tests/data/reference).
+The only place that reads a pickle, and only through `torch.load(weights_only=True)`, which refuses anything
+but tensors. What their code computes and this format must reproduce: mean over hidden states divided by 10,
+two halves, positions by linspace truncated to integers, float32 throughout (see tests/data/reference).
 """
 
 from __future__ import annotations
@@ -20,23 +21,41 @@ from pydantic import ValidationError
 from safetensors import SafetensorError
 from safetensors.torch import save_file
 
-from core.encode.checkpoint import SPEC_FILE, WEIGHTS, CheckpointSpec, find_base, load_weights, served_architecture, write_spec
+from core.encode.checkpoint import (
+    SPEC_FILE,
+    WEIGHTS,
+    CheckpointSpec,
+    find_base,
+    load_weights,
+    served_architecture,
+    write_spec,
+)
 from core.encode.hub import fetch
 from core.encode.tokens import FastTokenizer
 from core.errors import BadCheckpoint
 
 _PREFIXES = {"state": "state_embed.model.", "action": "action_embed.model.model."}
-_BASE_FILES = ("config.json", "tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "vocab.txt", "sentencepiece.bpe.model")
+_BASE_FILES = (
+    "config.json",
+    "tokenizer.json",
+    "tokenizer_config.json",
+    "special_tokens_map.json",
+    "vocab.txt",
+    "sentencepiece.bpe.model",
+)
 _REFERENCE = re.compile(r"^\$\{([\w.]+)\}$")
 
 
 def import_checkpoint(source: str, destination: Path, base: str | None = None) -> CheckpointSpec:
-    """Converts `source` (folder or hub id) into `destination`; returns its spec. `base` overrides where the encoder is found.
+    """Converts `source` (folder or hub id) into `destination`; returns its spec. `base` overrides where the
+    encoder is found.
 
     Raises BadCheckpoint. The destination is only written when everything fits.
     """
     if (destination / SPEC_FILE).exists():
-        raise BadCheckpoint(f"{destination} already holds a checkpoint; choose another destination or remove it")
+        raise BadCheckpoint(
+            f"{destination} already holds a checkpoint; choose another destination or remove it"
+        )
     folder = _fetch(source)
     config = _read_config(folder / "config.yaml")
     critic = _read_critic(folder / "model_best.pt")
@@ -44,18 +63,26 @@ def import_checkpoint(source: str, destination: Path, base: str | None = None) -
     base_folder = find_base(base or _get(config, "algo.model.model_name", str), weights=False)
     towers: dict[str, dict[str, torch.Tensor]] = {}
     for tower, prefix in _PREFIXES.items():
-        weights = {name.removeprefix(prefix): tensor.float().contiguous() for name, tensor in critic.items() if name.startswith(prefix)}
+        weights = {
+            name.removeprefix(prefix): tensor.float().contiguous()
+            for name, tensor in critic.items()
+            if name.startswith(prefix)
+        }
         towers[tower] = {name: tensor for name, tensor in weights.items() if not name.startswith("pooler.")}
         load_weights(served_architecture(base_folder), towers[tower], f"the {tower} tower of {source}")
     FastTokenizer(base_folder)
     try:
         _write(destination, spec, towers, base_folder)
     except (OSError, SafetensorError) as error:
-        raise BadCheckpoint(f"the checkpoint can't be written to {destination} ({error}); choose another destination") from error
+        raise BadCheckpoint(
+            f"the checkpoint can't be written to {destination} ({error}); choose another destination"
+        ) from error
     return spec
 
 
-def _write(destination: Path, spec: CheckpointSpec, towers: dict[str, dict[str, torch.Tensor]], base_folder: Path) -> None:
+def _write(
+    destination: Path, spec: CheckpointSpec, towers: dict[str, dict[str, torch.Tensor]], base_folder: Path
+) -> None:
     """qrag.json comes last: a folder without it is no checkpoint."""
     (destination / "base").mkdir(parents=True, exist_ok=True)
     for name in _BASE_FILES:
@@ -69,10 +96,15 @@ def _write(destination: Path, spec: CheckpointSpec, towers: dict[str, dict[str, 
 def _fetch(source: str) -> Path:
     folder = Path(source)
     if not folder.is_dir():
-        folder = fetch(source, ["config.yaml", "model_best.pt"], "pass a folder that holds config.yaml and model_best.pt")
+        folder = fetch(
+            source, ["config.yaml", "model_best.pt"], "pass a folder that holds config.yaml and model_best.pt"
+        )
     for name in ("config.yaml", "model_best.pt"):
         if not (folder / name).is_file():
-            raise BadCheckpoint(f"{source} holds no {name}; a checkpoint of the Q-RAG authors has config.yaml and model_best.pt")
+            raise BadCheckpoint(
+                f"{source} holds no {name}; a checkpoint of the Q-RAG authors has config.yaml and"
+                " model_best.pt"
+            )
     return folder
 
 
@@ -80,7 +112,9 @@ def _read_config(path: Path) -> dict[str, Any]:
     try:
         config = yaml.safe_load(path.read_text(encoding="utf-8"))
     except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise BadCheckpoint(f"config.yaml of {path.parent.name} is no plain YAML; download it again") from error
+        raise BadCheckpoint(
+            f"config.yaml of {path.parent.name} is no plain YAML; download it again"
+        ) from error
     if not isinstance(config, dict):
         raise BadCheckpoint(f"config.yaml of {path.parent.name} holds no settings; download it again")
     return config
@@ -90,17 +124,29 @@ def _read_critic(path: Path) -> dict[str, torch.Tensor]:
     try:
         content = torch.load(path, map_location="cpu", weights_only=True)
     except pickle.UnpicklingError as error:
-        raise BadCheckpoint(f"model_best.pt of {path.parent.name} holds pickled code or is damaged, so it is not loaded; ask for safetensors") from error
+        raise BadCheckpoint(
+            f"model_best.pt of {path.parent.name} holds pickled code or is damaged, so it is not loaded; ask"
+            " for safetensors"
+        ) from error
     except Exception as error:  # damaged bytes make the reader of pickles fail in any way
-        raise BadCheckpoint(f"model_best.pt of {path.parent.name} is no readable PyTorch file; download it again") from error
+        raise BadCheckpoint(
+            f"model_best.pt of {path.parent.name} is no readable PyTorch file; download it again"
+        ) from error
     critic = content.get("critic") if isinstance(content, dict) else None
-    if not isinstance(critic, dict) or not all(isinstance(name, str) and isinstance(value, torch.Tensor) for name, value in critic.items()):
-        raise BadCheckpoint(f"model_best.pt of {path.parent.name} has no 'critic' weights; only checkpoints of Q-RAG agents can be imported")
+    if not isinstance(critic, dict) or not all(
+        isinstance(name, str) and isinstance(value, torch.Tensor) for name, value in critic.items()
+    ):
+        raise BadCheckpoint(
+            f"model_best.pt of {path.parent.name} has no 'critic' weights; only checkpoints of Q-RAG agents"
+            " can be imported"
+        )
     return critic
 
 
 def _get(config: dict[str, Any], path: str, kind: type, default: Any = None) -> Any:
-    """Value at a dotted path, `${...}` references followed. Raises BadCheckpoint when missing without a default, or of another type."""
+    """Value at a dotted path, `${...}` references followed. Raises BadCheckpoint when missing without a
+    default, or of another type.
+    """
     for _ in range(8):
         value: Any = config
         for key in path.split("."):
@@ -114,7 +160,9 @@ def _get(config: dict[str, Any], path: str, kind: type, default: Any = None) -> 
         with suppress(ValueError):
             value = float(value)
     if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
-        raise BadCheckpoint(f"config.yaml: {path}={value!r} should be of type {kind.__name__}; download the checkpoint again")
+        raise BadCheckpoint(
+            f"config.yaml: {path}={value!r} should be of type {kind.__name__}; download the checkpoint again"
+        )
     return value
 
 
@@ -123,15 +171,24 @@ def _spec_of(config: dict[str, Any], name: str) -> CheckpointSpec:
         return _build_spec(config, name)
     except ValidationError as error:
         first = error.errors()[0]
-        raise BadCheckpoint(f"config.yaml of {name}: {first['loc'][0]}={first['input']!r} is out of range ({first['msg']}); correct it") from error
+        raise BadCheckpoint(
+            f"config.yaml of {name}: {first['loc'][0]}={first['input']!r} is out of range ({first['msg']});"
+            " correct it"
+        ) from error
 
 
 def _build_spec(config: dict[str, Any], name: str) -> CheckpointSpec:
     kind = _get(config, "envs.positions_processor", str)
     if kind not in ("none", "absolute", "relative"):
-        raise BadCheckpoint(f"config.yaml: positions {kind!r} are unknown; none, absolute and relative can be imported")
+        raise BadCheckpoint(
+            f"config.yaml: positions {kind!r} are unknown; none, absolute and relative can be imported"
+        )
     max_chunk_tokens = _get(config, "max_action_length", int)
-    step = _get(config, f"envs.positions_processor_dict.{kind}.step_size", float, 20.0) if kind == "relative" else 10.0
+    step = (
+        _get(config, f"envs.positions_processor_dict.{kind}.step_size", float, 20.0)
+        if kind == "relative"
+        else 10.0
+    )
     return CheckpointSpec(
         name=name[:100],
         description="Imported from the Q-RAG authors' format.",
@@ -148,7 +205,10 @@ def _build_spec(config: dict[str, Any], name: str) -> CheckpointSpec:
         max_state_part_tokens=_get(config, "max_action_length_in_memory", int),
         max_chunk_tokens=max_chunk_tokens,
         vectors="float32",
-        chunk_tokens={chunker: min(64 if kind != "none" else 220, max_chunk_tokens - 2) for chunker in ("structure", "sentences")},
+        chunk_tokens={
+            chunker: min(64 if kind != "none" else 220, max_chunk_tokens - 2)
+            for chunker in ("structure", "sentences")
+        },
         step_budget=_get(config, "envs.max_steps", int),
         shown_temperature=_get(config, "algo.pqn.hyperparams.alpha", float, 0.01),
         training={"imported_from": name, "seed": _get(config, "seed", int, 0)},

@@ -1,8 +1,10 @@
-"""The reranker of an agent: a cross-encoder that reads question and chunk together and says whether the chunk belongs to the evidence.
+"""The reranker of an agent: a cross-encoder that reads question and chunk together and says whether the chunk
+belongs to the evidence.
 
-Two vectors meet in one number; here every word of the question meets every word of the chunk, at the cost of a pass for each chunk. So it reads
-only the best chunks of a first look (see `core.qrag.agent`). It is the agent's base encoder with a LoRA adapter of its own and one linear output on the
-first token, in the agent's folder under `reranker/`. Knows nothing of episodes and of training.
+Two vectors meet in one number; here every word of the question meets every word of the chunk, at the cost of
+a pass for each chunk. So it reads only the best chunks of a first look (see `core.qrag.agent`). It is the
+agent's base encoder with a LoRA adapter of its own and one linear output on the first token, in the agent's
+folder under `reranker/`. Knows nothing of episodes and of training.
 """
 
 from __future__ import annotations
@@ -19,7 +21,14 @@ from safetensors.torch import load_file, save_file
 from torch import nn
 
 from core.encode.adapter import adapter_file, merge_adapter
-from core.encode.checkpoint import CheckpointSpec, find_base, load_weights, max_positions_of, served_architecture, sha256_of
+from core.encode.checkpoint import (
+    CheckpointSpec,
+    find_base,
+    load_weights,
+    max_positions_of,
+    served_architecture,
+    sha256_of,
+)
 from core.encode.forward import SERVED_WIDTH_STEP, batches_by_length, padded_width
 from core.encode.tokens import FastTokenizer
 from core.encode.traced import Pass, traced
@@ -48,12 +57,21 @@ def pair(tokenizer: FastTokenizer, question: list[int], chunk: list[int], window
     return [*first, *chunk[: window - len(first) - 1], tokenizer.sep_id], len(first)
 
 
-def padded_pairs(pairs: Sequence[Pair], encoder: Encoder, pad_id: int) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+def padded_pairs(
+    pairs: Sequence[Pair], encoder: Encoder, pad_id: int
+) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
     """(B, T) integers each: ids, mask, and segments, which are 1 for the chunk."""
-    ids = torch.full((len(pairs), padded_width(max(len(tokens) for tokens, _ in pairs), encoder, SERVED_WIDTH_STEP)), pad_id)
+    ids = torch.full(
+        (len(pairs), padded_width(max(len(tokens) for tokens, _ in pairs), encoder, SERVED_WIDTH_STEP)),
+        pad_id,
+    )
     mask, segments = torch.zeros_like(ids), torch.zeros_like(ids)
     for row, (tokens, n_first) in enumerate(pairs):
-        ids[row, : len(tokens)], mask[row, : len(tokens)], segments[row, n_first : len(tokens)] = torch.tensor(tokens), 1, 1
+        ids[row, : len(tokens)], mask[row, : len(tokens)], segments[row, n_first : len(tokens)] = (
+            torch.tensor(tokens),
+            1,
+            1,
+        )
     return ids, mask, segments
 
 
@@ -77,7 +95,14 @@ class RerankerNetwork(nn.Module):
 class Reranker:
     """A trained reranker on one device. Thread-safe."""
 
-    def __init__(self, folder: Path, spec: CheckpointSpec, tokenizer: FastTokenizer, device: torch.device, dtype: torch.dtype) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        spec: CheckpointSpec,
+        tokenizer: FastTokenizer,
+        device: torch.device,
+        dtype: torch.dtype,
+    ) -> None:
         """`folder` is the agent's. Raises BadCheckpoint."""
         base = find_base(spec.base, folder)
         encoder = served_architecture(base)
@@ -87,7 +112,10 @@ class Reranker:
             network = RerankerNetwork(encoder)
             load_head(network, folder / RERANKER_FOLDER)
         except (OSError, SafetensorError, KeyError, RuntimeError) as error:
-            raise BadCheckpoint(f"the reranker of checkpoint {spec.name} can't be used ({str(error)[:200]}); train or download it again") from error
+            raise BadCheckpoint(
+                f"the reranker of checkpoint {spec.name} can't be used ({str(error)[:200]}); train or"
+                " download it again"
+            ) from error
         self._network = network.eval().requires_grad_(False).to(device)
         encoder.to(dtype)
         self._tokenizer, self._device = tokenizer, device
@@ -104,17 +132,24 @@ class Reranker:
         asked, *chunks = self._tokenizer.ids([question, *texts])
         pairs = [pair(self._tokenizer, asked, chunk, self._window) for chunk in chunks]
         forward, logits = self._pass, torch.empty(len(pairs))
-        for batch in batches_by_length([len(tokens) for tokens, _ in pairs], _BATCH_TOKENS[self._device.type]):
+        for batch in batches_by_length(
+            [len(tokens) for tokens, _ in pairs], _BATCH_TOKENS[self._device.type]
+        ):
             inputs = padded_pairs([pairs[i] for i in batch], self._network.encoder, self._tokenizer.pad_id)
             with torch.inference_mode():
-                logits[torch.as_tensor(batch)] = forward(*(tensor.to(self._device) for tensor in inputs)).cpu()
+                logits[torch.as_tensor(batch)] = forward(
+                    *(tensor.to(self._device) for tensor in inputs)
+                ).cpu()
         bounded: np.ndarray = logits.clamp(-LARGEST_ODDS, LARGEST_ODDS).numpy()
         return bounded
 
 
 def save_head(network: RerankerNetwork, folder: Path) -> None:
     """Writes the output layer into an existing folder."""
-    save_file({name: value.detach().cpu().contiguous() for name, value in network.head.state_dict().items()}, folder / HEAD_FILE)
+    save_file(
+        {name: value.detach().cpu().contiguous() for name, value in network.head.state_dict().items()},
+        folder / HEAD_FILE,
+    )
 
 
 def load_head(network: RerankerNetwork, folder: Path) -> None:
@@ -123,11 +158,16 @@ def load_head(network: RerankerNetwork, folder: Path) -> None:
 
 
 def hash_of(folder: Path, spec: CheckpointSpec) -> str:
-    """Hash of the weights of an agent's reranker; "" for an agent without one. Raises BadCheckpoint where a file is missing."""
+    """Hash of the weights of an agent's reranker; "" for an agent without one. Raises BadCheckpoint where a
+    file is missing.
+    """
     if not spec.rerank_weight:
         return ""
     files = [adapter_file(folder / RERANKER_FOLDER), folder / RERANKER_FOLDER / HEAD_FILE]
     for path in files:
         if not path.is_file():
-            raise BadCheckpoint(f"{path.name} of the reranker is missing in checkpoint {spec.name}; train or download it again")
+            raise BadCheckpoint(
+                f"{path.name} of the reranker is missing in checkpoint {spec.name}; train or download it"
+                " again"
+            )
     return "".join(map(sha256_of, files))

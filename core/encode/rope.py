@@ -1,10 +1,10 @@
 """Rotary positions (Q-RAG eq. 9), applied to either side of the inner product.
 
-Rotations are orthogonal, so <s, R_p a> = <R_-p s, a>: chunk vectors stay as they were embedded and the STATE vector is turned,
-once per distinct position. A vector consists of `halves` equal parts (the reference trains two critics side by side); each part
-is turned on its own by the same frequencies, pairing adjacent components.
-A pair is turned as a complex number, in torch: numpy's sines take five times as long.
-Knows nothing of where positions come from.
+Rotations are orthogonal, so <s, R_p a> = <R_-p s, a>: chunk vectors stay as they were embedded and the STATE
+vector is turned, once per distinct position. A vector consists of `halves` equal parts (the reference trains
+two critics side by side); each part is turned on its own by the same frequencies, pairing adjacent
+components. A pair is turned as a complex number, in torch: numpy's sines take five times as long. Knows
+nothing of where positions come from.
 """
 
 from __future__ import annotations
@@ -14,7 +14,9 @@ import torch
 
 
 def frequencies(dim: int, halves: int, theta: float) -> np.ndarray:
-    """(dim / halves / 2,) float64 angles per unit of position. Raises ValueError when the parts are not even."""
+    """(dim / halves / 2,) float64 angles per unit of position. Raises ValueError when the parts
+    are not even.
+    """
     part = dim // halves
     if part * halves != dim or part % 2:
         raise ValueError(f"dim={dim} can't be split into {halves} parts of even size")
@@ -22,15 +24,22 @@ def frequencies(dim: int, halves: int, theta: float) -> np.ndarray:
 
 
 def turn(vectors: np.ndarray, positions: np.ndarray, *, halves: int, theta: float) -> np.ndarray:
-    """R_p v for each vector: (..., D) and positions (...,) of the same leading shape (or broadcastable) -> (..., D) float64.
+    """R_p v for each vector: (..., D) and positions (...,) of the same leading shape (or broadcastable) ->
+    (..., D) float64.
 
     >>> turn(np.array([1.0, 0.0]), np.array(np.pi / 2), halves=1, theta=1.0).round(6).tolist()
     [0.0, 1.0]
     """
     dim = vectors.shape[-1]
-    angles = np.asarray(positions, dtype=np.float64)[..., None] * frequencies(dim, halves, theta)  # (..., part / 2)
-    pairs = torch.from_numpy(np.array(vectors, dtype=np.float64, order="C")).reshape(*vectors.shape[:-1], halves, dim // halves // 2, 2)
-    turns = torch.polar(torch.ones((), dtype=torch.float64), torch.from_numpy(angles)).unsqueeze(-2)  # broadcast over the halves
+    angles = np.asarray(positions, dtype=np.float64)[..., None] * frequencies(
+        dim, halves, theta
+    )  # (..., part / 2)
+    pairs = torch.from_numpy(np.array(vectors, dtype=np.float64, order="C")).reshape(
+        *vectors.shape[:-1], halves, dim // halves // 2, 2
+    )
+    turns = torch.polar(torch.ones((), dtype=torch.float64), torch.from_numpy(angles)).unsqueeze(
+        -2
+    )  # broadcast over the halves
     turned: np.ndarray = torch.view_as_real(torch.view_as_complex(pairs) * turns).flatten(-3).numpy()
     return turned
 

@@ -22,14 +22,20 @@ class FastTokenizer:
     """Wraps the `tokenizer.json` of a base encoder. Satisfies `core.ingest.Tokenizer`."""
 
     def __init__(self, directory: Path) -> None:
-        """Raises BadCheckpoint when the folder has no fast tokenizer with the special tokens a BERT-like encoder needs."""
+        """Raises BadCheckpoint when the folder has no fast tokenizer with the special tokens a BERT-like
+        encoder needs.
+        """
         path = directory / "tokenizer.json"
         if not path.is_file():
-            raise BadCheckpoint(f"{directory.name} has no tokenizer.json; only encoders with a fast tokenizer are supported")
+            raise BadCheckpoint(
+                f"{directory.name} has no tokenizer.json; only encoders with a fast tokenizer are supported"
+            )
         try:
             self._tokenizer = RustTokenizer.from_file(str(path))
         except Exception as error:  # the Rust side raises bare Exception
-            raise BadCheckpoint(f"tokenizer.json of {directory.name} can't be read ({error}); fetch the encoder again") from error
+            raise BadCheckpoint(
+                f"tokenizer.json of {directory.name} can't be read ({error}); fetch the encoder again"
+            ) from error
         self.sha256 = hashlib.sha256(path.read_bytes()).hexdigest()
         self._tokenizer.no_truncation()
         self._tokenizer.no_padding()
@@ -47,18 +53,29 @@ class FastTokenizer:
             token_id = self._tokenizer.token_to_id(name)
             if token_id is not None:
                 return int(token_id)
-        raise BadCheckpoint(f"the tokenizer knows none of the special tokens {', '.join(names)}; only BERT-like encoders are supported")
+        raise BadCheckpoint(
+            f"the tokenizer knows none of the special tokens {', '.join(names)}; only BERT-like encoders are"
+            " supported"
+        )
 
     def ids(self, texts: Sequence[str]) -> list[list[int]]:
         """Token ids of each text, special tokens left out."""
         out: list[list[int]] = []
         for lo in range(0, len(texts), _BATCH):
-            out += [encoding.ids for encoding in self._tokenizer.encode_batch_fast(list(texts[lo : lo + _BATCH]), add_special_tokens=False)]
+            out += [
+                encoding.ids
+                for encoding in self._tokenizer.encode_batch_fast(
+                    list(texts[lo : lo + _BATCH]), add_special_tokens=False
+                )
+            ]
         return out
 
     def pieces(self, texts: Sequence[str]) -> list[tuple[list[int], list[tuple[int, int]]]]:
         """(token ids, code point offsets) of each text, special tokens left out."""
-        return [(encoding.ids, encoding.offsets) for encoding in self._tokenizer.encode_batch(list(texts), add_special_tokens=False)]
+        return [
+            (encoding.ids, encoding.offsets)
+            for encoding in self._tokenizer.encode_batch(list(texts), add_special_tokens=False)
+        ]
 
     def count(self, texts: Sequence[str]) -> np.ndarray:
         """(N,) int32 tokens of each text, special tokens left out."""

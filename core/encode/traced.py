@@ -1,10 +1,12 @@
 """A pass through an encoder as one call of C++ instead of some two hundred calls out of Python.
 
-Each of those takes the interpreter's lock anew. Beside a thread that is busy in Python, which draws a page or reads a document, each waits 5 ms for it, so
-that a pass takes fifty times as long (`python -m benchmarks busy`). A traced pass takes the lock once. It is made of the same kernels, and before it is used
-its values are checked to be the same bit for bit; a pass of which that is not true is left as it is.
-torch keeps the graphs of traced functions, with all weights, until the process ends; the weights of a traced module go with its encoder.
-Decides that only passes on a CPU are traced: on a GPU tracing also fuses kernels, which changes values. Knows nothing of checkpoints and texts.
+Each of those takes the interpreter's lock anew. Beside a thread that is busy in Python, which draws a page or
+reads a document, each waits 5 ms for it, so that a pass takes fifty times as long (`python -m benchmarks
+busy`). A traced pass takes the lock once. It is made of the same kernels, and before it is used its values
+are checked to be the same bit for bit; a pass of which that is not true is left as it is. torch keeps the
+graphs of traced functions, with all weights, until the process ends; the weights of a traced module go with
+its encoder. Decides that only passes on a CPU are traced: on a GPU tracing also fuses kernels, which changes
+values. Knows nothing of checkpoints and texts.
 """
 
 from __future__ import annotations
@@ -25,7 +27,9 @@ if TYPE_CHECKING:
     from core.encode.bert import Encoder
 
 Pass = Callable[..., torch.Tensor]
-"""What an encoder, and perhaps something behind it, makes of (B, T) integers: token ids, attention mask and perhaps segments."""
+"""What an encoder, and perhaps something behind it, makes of (B, T) integers: token ids, attention mask and
+perhaps segments.
+"""
 
 _TRACED = (2, 32, 5)
 """Rows, tokens and padding of the batch that is traced."""
@@ -44,13 +48,18 @@ class _Module(nn.Module):
 
 
 def traced(plain: Pass, encoder: Encoder, n_inputs: int = 2) -> Pass:
-    """The same pass of `n_inputs` tensors, quicker where it can be. `encoder`, in evaluation mode, stays on its device from now on."""
+    """The same pass of `n_inputs` tensors, quicker where it can be. `encoder`, in evaluation mode, stays on
+    its device from now on.
+    """
     if encoder.device.type != "cpu":
         return plain
     try:
         quick, _ = trace(plain, encoder, n_inputs)
         with torch.no_grad():
-            same = all(torch.equal(plain(*batch), quick(*batch)) for batch in (_batch(encoder, shape)[:n_inputs] for shape in _COMPARED))
+            same = all(
+                torch.equal(plain(*batch), quick(*batch))
+                for batch in (_batch(encoder, shape)[:n_inputs] for shape in _COMPARED)
+            )
     except Exception:
         logging.getLogger(__name__).info("an encoder can't be traced", exc_info=True)
         return plain
@@ -58,10 +67,14 @@ def traced(plain: Pass, encoder: Encoder, n_inputs: int = 2) -> Pass:
 
 
 def trace(plain: Pass, encoder: Encoder, n_inputs: int = 2) -> tuple[Pass, tuple[torch.Tensor, ...]]:
-    """A pass of `n_inputs` tensors as a script module, not compared with anything yet, and the batch that it was traced with. Raises what tracing raises."""
+    """A pass of `n_inputs` tensors as a script module, not compared with anything yet, and the batch that it
+    was traced with. Raises what tracing raises.
+    """
     example = _batch(encoder, _TRACED)[:n_inputs]
     with torch.no_grad(), warnings.catch_warnings(), _quiet(encoder):
-        warnings.simplefilter("ignore")  # of constants, which a comparison finds out, and of newer ways, which come back to Python
+        warnings.simplefilter(
+            "ignore"
+        )  # of constants, which a comparison finds out, and of newer ways, which come back to Python
         jit: Callable[..., Pass] = torch.jit.trace
         return jit(_Module(plain, encoder), example, check_trace=False), example
 
@@ -72,7 +85,9 @@ def _quiet(encoder: Encoder) -> Iterator[None]:
     if isinstance(encoder, Bert):
         yield
         return
-    from transformers.utils import logging as transformers_logging  # loaded already: the encoder is of transformers
+    from transformers.utils import (
+        logging as transformers_logging,
+    )  # loaded already: the encoder is of transformers
 
     said = transformers_logging.get_verbosity()
     transformers_logging.set_verbosity_error()

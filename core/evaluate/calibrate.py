@@ -1,7 +1,8 @@
-"""An agent's defaults from validation rows: stop and review threshold, step budget, range of Q, and the temperature at which probabilities are shown.
+"""An agent's defaults from validation rows: stop and review threshold, step budget, range of Q, and the
+temperature at which probabilities are shown.
 
-Rows must come from examples the agent was not trained on, and not from those it is tested on. Decides that every task counts once,
-however many examples it has. Pure functions of rows.
+Rows must come from examples the agent was not trained on, and not from those it is tested on. Decides that
+every task counts once, however many examples it has. Pure functions of rows.
 """
 
 from __future__ import annotations
@@ -20,13 +21,17 @@ from core.evaluate.rows import EpisodeRow, group_rows
 from core.metrics import fact_em, fact_f1
 
 PLATEAU = 0.002
-"""Fact F1 within this of the best counts as equal: the threshold is the middle of where it stays so, which is safer than the peak itself."""
+"""Fact F1 within this of the best counts as equal: the threshold is the middle of where it stays so, which is
+safer than the peak itself.
+"""
 REVIEW_THRESHOLDS = (0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.45, 0.5)
 """Those that are tried, beside no review, under each stop threshold."""
 STOP_THRESHOLDS = (0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.45, 0.5, 0.55, 0.6)
 """Those that are tried with each review threshold."""
 MOST_EM_LOST = 0.01
-"""Fact EM that a review may cost: a chunk of support that is lost may cost the answer, one too many only its tokens."""
+"""Fact EM that a review may cost: a chunk of support that is lost may cost the answer, one too many only its
+tokens.
+"""
 _RANGE_STEP = 0.05
 """Ends of the range of Q are rounded outwards to multiples of this."""
 _TAIL = 1.0
@@ -43,7 +48,8 @@ class Calibration:
     step_budget: int
     """The smallest within 0.002 of the largest budget's share of completed episodes."""
     q_range: tuple[float, float]
-    """1st and 99th percentile of the best available Q over all looks, rounded outwards to multiples of 0.05."""
+    """1st and 99th percentile of the best available Q over all looks, rounded outwards to multiples of 0.05.
+    """
     shown_temperature: float
     """A twentieth of the range: 0.05, the paper's alpha, where Q goes from 0 to 1."""
     fact_f1: float
@@ -71,19 +77,29 @@ class Calibration:
 
 
 def calibrate(rows: Sequence[EpisodeRow]) -> Calibration:
-    """Defaults for the one agent whose rows these are. Raises BadRequest for rows of several, of baselines or of planned paths."""
+    """Defaults for the one agent whose rows these are. Raises BadRequest for rows of several, of baselines or
+    of planned paths.
+    """
     groups = group_rows(rows)
     if not groups:
         raise BadRequest("there are no rows to calibrate from; evaluate at least one example")
     if len({group[0].fingerprint for group in groups}) > 1:
         raise BadRequest("the rows come from several agents; calibrate one at a time")
     if any(row.beam_width > 1 or not row.best_q for row in rows):
-        raise BadRequest("a threshold is read off the rows of the plain agent; evaluate it with --method qrag and --beam-width 1")
+        raise BadRequest(
+            "a threshold is read off the rows of the plain agent; evaluate it with --method qrag and"
+            " --beam-width 1"
+        )
     threshold, plateau = best_threshold(groups)
     pooled = np.array([q for row in rows for q in row.best_q])
     lo, hi = np.percentile(pooled, [_TAIL, 100 - _TAIL]) / _RANGE_STEP
     q_range = (round(float(np.floor(lo)) * _RANGE_STEP, 2), round(float(np.ceil(hi)) * _RANGE_STEP, 2))
-    by_group = {_name(group[0]): round(float(np.mean([_f1_after(row, steps_taken(row, threshold)) for row in group])), 6) for group in groups}
+    by_group = {
+        _name(group[0]): round(
+            float(np.mean([_f1_after(row, steps_taken(row, threshold)) for row in group])), 6
+        )
+        for group in groups
+    }
     return Calibration(
         stop_threshold=threshold,
         plateau=plateau,
@@ -109,7 +125,9 @@ class ReviewCalibration:
     fact_em: dict[str, float]
     """The same."""
     by_stop: dict[str, float]
-    """Fact F1 by stop threshold, under the review threshold that is best with it, of those that cost little Fact EM."""
+    """Fact F1 by stop threshold, under the review threshold that is best with it, of those that cost little
+    Fact EM.
+    """
     n: int
 
     def to_json(self) -> dict[str, Any]:
@@ -120,21 +138,32 @@ class ReviewCalibration:
         """The spec with these defaults; `scores.review` says what they rest on."""
         stop = spec.stop_threshold if self.stop_threshold is None else self.stop_threshold
         review = self.to_json() | {"stop_threshold": stop} | how
-        return spec.model_copy(update={"stop_threshold": stop, "review_threshold": self.review_threshold, "scores": {**(spec.scores or {}), "review": review}})
+        return spec.model_copy(
+            update={
+                "stop_threshold": stop,
+                "review_threshold": self.review_threshold,
+                "scores": {**(spec.scores or {}), "review": review},
+            }
+        )
 
 
 def calibrate_review(by_pair: Iterable[tuple[Thresholds, Sequence[EpisodeRow]]]) -> ReviewCalibration:
-    """From the same rows by (stop threshold, review threshold), None being no review, by mean Fact F1 of what is left, where that costs little Fact EM.
+    """From the same rows by (stop threshold, review threshold), None being no review, by mean Fact F1 of what
+    is left, where that costs little Fact EM.
 
-    The middle stop threshold of where it stays within 0.002 of its best, and under that the middle review threshold; no review where it does so
-    without one.
+    The middle stop threshold of where it stays within 0.002 of its best, and under that the middle review
+    threshold; no review where it does so without one.
     """
     f1: dict[Thresholds, float] = {}
     em: dict[Thresholds, float] = {}
     n = 0
     for pair, rows in by_pair:
         f1[pair], em[pair], n = _mean(rows, fact_f1), _mean(rows, fact_em), len(rows)
-    cheap = {(stop, review): value for (stop, review), value in f1.items() if em[stop, review] >= em[stop, None] - MOST_EM_LOST}
+    cheap = {
+        (stop, review): value
+        for (stop, review), value in f1.items()
+        if em[stop, review] >= em[stop, None] - MOST_EM_LOST
+    }
     good = {pair for pair, value in cheap.items() if value >= max(cheap.values()) - PLATEAU}
     stop = _middle({stop for stop, _ in good})
     plain = any(review is None for _, review in good)
@@ -144,7 +173,11 @@ def calibrate_review(by_pair: Iterable[tuple[Thresholds, Sequence[EpisodeRow]]])
         best[tried] = max(value, best.get(tried, value))
     return ReviewCalibration(
         stop_threshold=None if plain else stop,
-        review_threshold=None if plain else _middle({review for tried, review in good if tried == stop and review is not None}),
+        review_threshold=(
+            None
+            if plain
+            else _middle({review for tried, review in good if tried == stop and review is not None})
+        ),
         fact_f1=_told({review: f1[pair] for review, pair in of_stop.items()}),
         fact_em=_told({review: em[pair] for review, pair in of_stop.items()}),
         by_stop=_told(best),
@@ -158,18 +191,29 @@ def _middle(thresholds: set[float]) -> float:
 
 def _mean(rows: Sequence[EpisodeRow], measure: Callable[[Sequence[int], Sequence[int]], float]) -> float:
     """Of what the agents hand on, each task counting once."""
-    return float(np.mean([np.mean([measure(own_evidence(row), row.support) for row in group]) for group in group_rows(rows)]))
+    return float(
+        np.mean(
+            [
+                np.mean([measure(own_evidence(row), row.support) for row in group])
+                for group in group_rows(rows)
+            ]
+        )
+    )
 
 
 def _told(means: Mapping[float, float] | Mapping[float | None, float]) -> dict[str, float]:
-    return {"none" if threshold is None else f"{threshold:g}": round(value, 6) for threshold, value in means.items()}
+    return {
+        "none" if threshold is None else f"{threshold:g}": round(value, 6)
+        for threshold, value in means.items()
+    }
 
 
 def best_threshold(groups: Sequence[Sequence[EpisodeRow]]) -> tuple[float, tuple[float, float]]:
     """(threshold, plateau) by mean Fact F1, each group counting once.
 
-    An episode takes its t-th chunk if the threshold is at most the smallest best Q of its first t looks. So mean F1 is a step function of the
-    threshold that changes at these minima only, and is followed exactly, from the largest down.
+    An episode takes its t-th chunk if the threshold is at most the smallest best Q of its first t looks. So
+    mean F1 is a step function of the threshold that changes at these minima only, and is followed exactly,
+    from the largest down.
     """
     minima, gains = [], []
     for group in groups:
@@ -192,7 +236,10 @@ def best_threshold(groups: Sequence[Sequence[EpisodeRow]]) -> tuple[float, tuple
 
 def _budget(groups: Sequence[Sequence[EpisodeRow]]) -> int:
     most = max(row.step_budget for group in groups for row in group)
-    shares = [np.mean([np.mean([(completed_at(row) or most + 1) <= budget for row in group]) for group in groups]) for budget in range(1, most + 1)]
+    shares = [
+        np.mean([np.mean([(completed_at(row) or most + 1) <= budget for row in group]) for group in groups])
+        for budget in range(1, most + 1)
+    ]
     return next(budget for budget, share in enumerate(shares, start=1) if share >= shares[-1] - PLATEAU)
 
 

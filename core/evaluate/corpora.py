@@ -1,9 +1,10 @@
-"""Examples made searchable: every distinct text is embedded once, however many questions and places it serves.
+"""Examples made searchable: every distinct text is embedded once, however many questions and places it
+serves.
 
-A chunk's vector doesn't depend on where it stands, so all questions over one noise share one matrix, each with its own order of rows;
-no vector is copied for a question, and what was embedded once stays in the cache on disk. Decides which texts share a matrix: the
-noise that any question reads, and the own texts of as many questions as fit in memory.
-Knows nothing of episodes.
+A chunk's vector doesn't depend on where it stands, so all questions over one noise share one matrix, each
+with its own order of rows; no vector is copied for a question, and what was embedded once stays in the cache
+on disk. Decides which texts share a matrix: the noise that any question reads, and the own texts of as many
+questions as fit in memory. Knows nothing of episodes.
 """
 
 from __future__ import annotations
@@ -54,9 +55,15 @@ class ExampleCorpus:
 
 
 def index_examples(
-    examples: Sequence[Example], encoder: DualEncoder, on_progress: Callable[[EmbedProgress], None] | None = None, *, store: VectorStore | None = None
+    examples: Sequence[Example],
+    encoder: DualEncoder,
+    on_progress: Callable[[EmbedProgress], None] | None = None,
+    *,
+    store: VectorStore | None = None,
 ) -> Iterator[ExampleCorpus]:
-    """A corpus for each example, in order. `on_progress` may raise `Cancelled`; what is embedded by then is kept in `store` (default: the cache on disk)."""
+    """A corpus for each example, in order. `on_progress` may raise `Cancelled`; what is embedded by then is
+    kept in `store` (default: the cache on disk).
+    """
     store = store or vector_store(encoder)
     noise = _NoiseRows(examples)
     shared = embed_chunks(encoder, noise.texts, store, on_progress)
@@ -79,7 +86,9 @@ class _NoiseRows:
         self.texts: list[str] = []
         self._places: dict[Noise, np.ndarray] = {}
         for noise, rows in used.items():
-            self._places[noise] = len(self.texts) + np.cumsum(rows) - 1  # neighbours stay neighbours, so that runs can be scored in one go
+            self._places[noise] = (
+                len(self.texts) + np.cumsum(rows) - 1
+            )  # neighbours stay neighbours, so that runs can be scored in one go
             self.texts += [noise.texts[row] for row in np.flatnonzero(rows).tolist()]
 
     def rows(self, example: Example, own_rows: dict[str, int]) -> np.ndarray:

@@ -1,7 +1,9 @@
-"""Questions about whole documents: a row a question and method, and what the rows come to by kind of question.
+"""Questions about whole documents: a row a question and method, and what the rows come to by kind of
+question.
 
-A quote counts as found when the evidence holds 60 % of it (`core.metrics.COVERED`), however the document is cut. Passage recall and completeness
-are over questions that have quotes; what was not measured is None. Pure functions of rows.
+A quote counts as found when the evidence holds 60 % of it (`core.metrics.COVERED`), however the document is
+cut. Passage recall and completeness are over questions that have quotes; what was not measured is None. Pure
+functions of rows.
 """
 
 from __future__ import annotations
@@ -66,7 +68,17 @@ class DocumentRow:
 
     def to_json(self) -> dict[str, Any]:
         """The line of `evaluate-documents --json`."""
-        names = ("id", "kind", "document", "method", "checkpoint", "covered", "n_chunks", "evidence", "stopped")
+        names = (
+            "id",
+            "kind",
+            "document",
+            "method",
+            "checkpoint",
+            "covered",
+            "n_chunks",
+            "evidence",
+            "stopped",
+        )
         answer = ("answer", "answer_confidence", "answer_reliable")
         values = asdict(self)
         return {name: values[name] for name in (*names, *answer)}
@@ -81,7 +93,9 @@ def document_line(row: DocumentRow) -> str:
 
 
 def read_document_rows(path: Path) -> list[DocumentRow]:
-    """The rows of a file, gzipped if its name ends in .gz. Raises BadRequest, naming the line that is none."""
+    """The rows of a file, gzipped if its name ends in .gz. Raises BadRequest, naming the line
+    that is none.
+    """
     return read_lines(path, _ROW, "row of a question about a document", "evaluate-documents --rows")
 
 
@@ -93,31 +107,48 @@ DOCUMENT_METRICS: dict[str, Callable[[DocumentRow], float | None]] = {
     "answer_em": lambda row: answer_em(row.answer or "", row.answers) if row.answers else None,
     "answer_f1": lambda row: answer_f1(row.answer or "", row.answers) if row.answers else None,
     "reliable": lambda row: float(row.answer is not None and row.answer_reliable),
-    "reliable_right": lambda row: float(answer_f1(row.answer, row.answers) >= RIGHT_FROM) if row.answers and row.answer and row.answer_reliable else None,
+    "reliable_right": lambda row: (
+        float(answer_f1(row.answer, row.answers) >= RIGHT_FROM)
+        if row.answers and row.answer and row.answer_reliable
+        else None
+    ),
     "chunks": lambda row: float(len(row.evidence)),
     "stopped": lambda row: float(row.stopped),
     "milliseconds": lambda row: row.milliseconds,
 }
-"""Of one row; None where it can't be measured. no_answer: ended without evidence, or with evidence that the reader finds no answer in: right for an
-unanswerable question, the cost of that for the others. reliable: an answer is shown as one; reliable_right: of those of questions with a known
-answer, the share that shares half of its words with it."""
+"""Of one row; None where it can't be measured. no_answer: ended without evidence, or with evidence that the
+reader finds no answer in: right for an unanswerable question, the cost of that for the others. reliable: an
+answer is shown as one; reliable_right: of those of questions with a known answer, the share that shares half
+of its words with it.
+"""
 WITH_INTERVALS = ("passage_recall", "complete", "no_answer")
 
 
 def summarise_documents(rows: Sequence[DocumentRow]) -> dict[str, dict[str, dict[str, Any]]]:
-    """By method and kind, "all" kinds last: n, n_with_quotes, the mean of every metric, and the 95 % intervals of some."""
+    """By method and kind, "all" kinds last: n, n_with_quotes, the mean of every metric, and the 95 %
+    intervals of some.
+    """
     methods = dict.fromkeys(row.method for row in rows)
     summary: dict[str, dict[str, dict[str, Any]]] = {}
     for method in methods:
         own = [row for row in rows if row.method == method]
         kinds = dict.fromkeys(row.kind for row in own)
-        summary[method] = {kind: _means([row for row in own if row.kind == kind]) for kind in kinds} | {ALL: _means(own)}
+        summary[method] = {kind: _means([row for row in own if row.kind == kind]) for kind in kinds} | {
+            ALL: _means(own)
+        }
     return summary
 
 
 def _means(rows: Sequence[DocumentRow]) -> dict[str, Any]:
     values = {name: [metric(row) for row in rows] for name, metric in DOCUMENT_METRICS.items()}
     means: dict[str, Any] = {"n": len(rows), "n_with_quotes": sum(bool(row.covered) for row in rows)}
-    means |= {name: None if (average := mean(column)) is None else round(average, 6) for name, column in values.items()}
+    means |= {
+        name: None if (average := mean(column)) is None else round(average, 6)
+        for name, column in values.items()
+    }
     ends = {name: interval(values[name]) for name in WITH_INTERVALS}
-    return means | {"intervals": {name: None if pair is None else [round(end, 6) for end in pair] for name, pair in ends.items()}}
+    return means | {
+        "intervals": {
+            name: None if pair is None else [round(end, 6) for end in pair] for name, pair in ends.items()
+        }
+    }

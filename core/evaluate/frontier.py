@@ -1,4 +1,5 @@
-"""What evidence costs and what it brings: a row a question and method, over all sizes of evidence that the method was given.
+"""What evidence costs and what it brings: a row a question and method, over all sizes of evidence that the
+method was given.
 
 A row holds scores by setting, not texts. Pure functions of rows.
 """
@@ -18,7 +19,9 @@ from core.evaluate.rows import read_lines
 
 @dataclass(frozen=True, slots=True, kw_only=True, config=ConfigDict(extra="forbid", allow_inf_nan=False))
 class FrontierRow:
-    """One question through one method at every setting; the tuples after `settings` have a value for each of these."""
+    """One question through one method at every setting; the tuples after `settings` have a value for each of
+    these.
+    """
 
     task: str
     id: str
@@ -50,7 +53,9 @@ def frontier_line(row: FrontierRow) -> str:
 
 
 def read_frontier(path: Path) -> list[FrontierRow]:
-    """The rows of a file, gzipped if its name ends in .gz. Raises BadRequest, naming the line that is none."""
+    """The rows of a file, gzipped if its name ends in .gz. Raises BadRequest, naming the line
+    that is none.
+    """
     return read_lines(path, _ROW, "row of a frontier", "study frontier --rows")
 
 

@@ -1,4 +1,6 @@
-"""Larger chunks from the ones a task has: neighbours joined, as if the document had been cut more coarsely."""
+"""Larger chunks from the ones a task has: neighbours joined, as if the document had been
+cut more coarsely.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,8 @@ from core.tasks.example import Example
 
 
 def join_chunks(example: Example, tokenizer: Tokenizer, max_tokens: int) -> Example:
-    """The example with neighbouring chunks joined, greedily from the first, while they have at most `max_tokens` tokens together.
+    """The example with neighbouring chunks joined, greedily from the first, while they have at most
+    `max_tokens` tokens together.
 
     A chunk that alone has more stays as it is. A joined chunk is support when it holds a support chunk.
     """

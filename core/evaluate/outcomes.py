@@ -1,7 +1,9 @@
-"""What one row says: where a threshold, a smaller budget or an oracle would have stopped, and what kind of failure it was.
+"""What one row says: where a threshold, a smaller budget or an oracle would have stopped, and what kind of
+failure it was.
 
-Pure functions of a row. The stop rule is that of the agent: before acting, stop when the best available Q is below the threshold
-(Q-RAG appendix B); early, late and perfect stops are the paper's, with one class more for episodes that never hold all support.
+Pure functions of a row. The stop rule is that of the agent: before acting, stop when the best available Q is
+below the threshold (Q-RAG appendix B); early, late and perfect stops are the paper's, with one class more for
+episodes that never hold all support.
 """
 
 from __future__ import annotations
@@ -13,7 +15,14 @@ from core.evaluate.rows import EpisodeRow
 Stop = Literal["early", "late", "perfect", "never"]
 STOPS: tuple[Stop, ...] = get_args(Stop)
 
-Failure = Literal["perfect", "complete and stopped late", "wrong twin", "stopped early", "right chunk too late", "taken back"]
+Failure = Literal[
+    "perfect",
+    "complete and stopped late",
+    "wrong twin",
+    "stopped early",
+    "right chunk too late",
+    "taken back",
+]
 FAILURES: tuple[Failure, ...] = get_args(Failure)
 
 
@@ -31,12 +40,16 @@ def own_steps(row: EpisodeRow) -> int:
 
 
 def own_evidence(row: EpisodeRow) -> tuple[int, ...]:
-    """What the agent would hand on: its choices under its own threshold, without those that its review took back."""
+    """What the agent would hand on: its choices under its own threshold, without those that its review took
+    back.
+    """
     return row.chosen[: own_steps(row)] if row.kept is None else row.kept
 
 
 def completed_at(row: EpisodeRow) -> int | None:
-    """The first step after which all support is in (t_earliest of appendix B); None when that never happens within the budget."""
+    """The first step after which all support is in (t_earliest of appendix B); None when that never happens
+    within the budget.
+    """
     missing = set(row.support)
     for step, chunk_id in enumerate(row.chosen, start=1):
         missing.discard(chunk_id)
@@ -51,7 +64,9 @@ def oracle_steps(row: EpisodeRow) -> int:
 
 
 def stop_class(row: EpisodeRow, threshold: float | None, step_budget: int | None = None) -> Stop:
-    """How stopping went. "never": all support is not in even without a threshold; the paper discards these episodes."""
+    """How stopping went. "never": all support is not in even without a threshold; the paper discards these
+    episodes.
+    """
     earliest = completed_at(row)
     if earliest is None or (step_budget is not None and earliest > step_budget):
         return "never"
@@ -62,11 +77,18 @@ def stop_class(row: EpisodeRow, threshold: float | None, step_budget: int | None
 def failure_class(row: EpisodeRow) -> Failure:
     """What to call this episode in a list of failures, under the agent's own threshold.
 
-    "perfect": the evidence is exactly the support. With all support in and more: "wrong twin" when a chunk that is no support was taken while some
-    was still missing, else "complete and stopped late". With support missing: "taken back" when only the review let go of it, "stopped early"
-    when the threshold refused a chunk that was support, else "right chunk too late": behind other chunks after the stop, or beyond the budget.
+    "perfect": the evidence is exactly the support. With all support in and more: "wrong twin" when a chunk
+    that is no support was taken while some was still missing, else "complete and stopped late". With support
+    missing: "taken back" when only the review let go of it, "stopped early" when the threshold refused a
+    chunk that was support, else "right chunk too late": behind other chunks after the stop, or beyond the
+    budget.
     """
-    taken, earliest, support, evidence = own_steps(row), completed_at(row), set(row.support), set(own_evidence(row))
+    taken, earliest, support, evidence = (
+        own_steps(row),
+        completed_at(row),
+        set(row.support),
+        set(own_evidence(row)),
+    )
     if evidence == support:
         return "perfect"
     if earliest is not None and earliest <= taken:
@@ -84,7 +106,8 @@ GAMMA = 0.99
 
 
 def discounted_gains(row: EpisodeRow, *, penalty: bool = True) -> list[float]:
-    """For each choice, what was really still gained from its state on: gamma^(t* - t) times the reward at the completing step t*, 0 after it.
+    """For each choice, what was really still gained from its state on: gamma^(t* - t) times the reward at the
+    completing step t*, 0 after it.
 
     The reward is 1, or with the penalty for extra steps 0.5 + 0.5 * |support| / |chosen|, as in training.
     """
@@ -92,4 +115,7 @@ def discounted_gains(row: EpisodeRow, *, penalty: bool = True) -> list[float]:
     if earliest is None:
         return [0.0] * len(row.chosen)
     reward = 0.5 + 0.5 * len(row.support) / earliest if penalty else 1.0
-    return [GAMMA ** (earliest - step) * reward if step <= earliest else 0.0 for step in range(1, len(row.chosen) + 1)]
+    return [
+        GAMMA ** (earliest - step) * reward if step <= earliest else 0.0
+        for step in range(1, len(row.chosen) + 1)
+    ]

@@ -1,4 +1,5 @@
-"""What an agent's review would leave of the choices in rows, for any review threshold: the vectors of the chosen chunks alone are needed.
+"""What an agent's review would leave of the choices in rows, for any review threshold: the vectors of the
+chosen chunks alone are needed.
 
 Knows nothing of files, and nothing of how a threshold is chosen.
 """
@@ -26,7 +27,9 @@ _BATCH = 64
 
 
 def choices_of(rows: Sequence[EpisodeRow], examples: Sequence[Example], agent: Agent) -> list[ExampleCorpus]:
-    """The examples of the rows, in which only chosen chunks have a vector of their own. Raises ValueError unless examples and rows belong together."""
+    """The examples of the rows, in which only chosen chunks have a vector of their own. Raises ValueError
+    unless examples and rows belong together.
+    """
     texts: dict[str, int] = {}
     for row, example in zip(rows, examples, strict=True):
         if (row.id, row.n_chunks, row.support) != (example.id, len(example.chunks), example.support):
@@ -43,8 +46,12 @@ def choices_of(rows: Sequence[EpisodeRow], examples: Sequence[Example], agent: A
     return corpora
 
 
-def reviewed(rows: Sequence[EpisodeRow], corpora: Sequence[ExampleCorpus], agent: Agent, threshold: float | None) -> list[EpisodeRow]:
-    """The rows with what a review at `threshold` keeps of the choices under their own stop threshold; None: without one."""
+def reviewed(
+    rows: Sequence[EpisodeRow], corpora: Sequence[ExampleCorpus], agent: Agent, threshold: float | None
+) -> list[EpisodeRow]:
+    """The rows with what a review at `threshold` keeps of the choices under their own stop threshold; None:
+    without one.
+    """
     if threshold is None:
         return [replace(row, kept=None) for row in rows]
     stops = _reviews([_end(row, corpus, threshold) for row, corpus in zip(rows, corpora, strict=True)], agent)
@@ -56,11 +63,17 @@ Thresholds = tuple[float, float | None]
 
 
 def reviewed_under(
-    rows: Sequence[EpisodeRow], corpora: Sequence[ExampleCorpus], agent: Agent, stops: Sequence[float], thresholds: Sequence[float]
+    rows: Sequence[EpisodeRow],
+    corpora: Sequence[ExampleCorpus],
+    agent: Agent,
+    stops: Sequence[float],
+    thresholds: Sequence[float],
 ) -> Iterator[tuple[Thresholds, list[EpisodeRow]]]:
-    """The rows as each pair of a stop and a review threshold leaves them, one pair after the other, no review being one of the latter.
+    """The rows as each pair of a stop and a review threshold leaves them, one pair after the other, no review
+    being one of the latter.
 
-    One review at the highest threshold says in what order choices go and what each is worth then: a lower one ends earlier in the same order.
+    One review at the highest threshold says in what order choices go and what each is worth then: a lower one
+    ends earlier in the same order.
     """
     orders: dict[tuple[int, int], list[tuple[int, float]]] = {}
     for stop in stops:
@@ -72,7 +85,13 @@ def reviewed_under(
             orders[i, len(chosen)] = [(chunk_id, worth[chunk_id]) for chunk_id in stopped.taken_back]
         yield (stop, None), stopped_rows
         for threshold in thresholds:
-            yield (stop, threshold), [_without(row, _gone(orders[i, own_steps(row)], threshold)) for i, row in enumerate(stopped_rows)]
+            yield (
+                (stop, threshold),
+                [
+                    _without(row, _gone(orders[i, own_steps(row)], threshold))
+                    for i, row in enumerate(stopped_rows)
+                ],
+            )
 
 
 def _gone(order: Sequence[tuple[int, float]], threshold: float) -> list[int]:
@@ -83,14 +102,22 @@ _End = tuple[Episode, tuple[int, ...], Stopped]
 
 
 def _reviews(ends: Sequence[_End], agent: Agent) -> list[Stopped]:
-    return [stopped for first in range(0, len(ends), _BATCH) for stopped in agent.review(ends[first : first + _BATCH])]
+    return [
+        stopped
+        for first in range(0, len(ends), _BATCH)
+        for stopped in agent.review(ends[first : first + _BATCH])
+    ]
 
 
 def _without(row: EpisodeRow, taken_back: Sequence[int]) -> EpisodeRow:
-    return replace(row, kept=tuple(chunk_id for chunk_id in row.chosen[: own_steps(row)] if chunk_id not in taken_back))
+    return replace(
+        row, kept=tuple(chunk_id for chunk_id in row.chosen[: own_steps(row)] if chunk_id not in taken_back)
+    )
 
 
 def _end(row: EpisodeRow, corpus: ExampleCorpus, threshold: float) -> _End:
     taken = own_steps(row)
-    config = EpisodeConfig(step_budget=row.step_budget, stop_threshold=row.stop_threshold, review_threshold=threshold)
+    config = EpisodeConfig(
+        step_budget=row.step_budget, stop_threshold=row.stop_threshold, review_threshold=threshold
+    )
     return Episode(corpus.example.question, corpus, config), row.chosen[:taken], Stopped("threshold", taken)

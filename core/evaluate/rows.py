@@ -1,10 +1,11 @@
 """One row per evaluated example, and its lines of JSON.
 
-A row is what a method did WITHOUT a stop threshold, up to its step budget. Stopping earlier can't change the choices before it, so what any
-threshold or smaller budget would have done is read off the row (see `outcomes`); nothing derived is stored but how the reader answered.
-Self-contained: every row names its task, length, budget, agent and what that was trained on. The one exception is planning: a beam
-looks ahead with the threshold of its configuration, so its row is the planned path with that threshold.
-Knows nothing of encoders, logs or figures.
+A row is what a method did WITHOUT a stop threshold, up to its step budget. Stopping earlier can't change the
+choices before it, so what any threshold or smaller budget would have done is read off the row (see
+`outcomes`); nothing derived is stored but how the reader answered. Self-contained: every row names its task,
+length, budget, agent and what that was trained on. The one exception is planning: a beam looks ahead with the
+threshold of its configuration, so its row is the planned path with that threshold. Knows nothing of encoders,
+logs or figures.
 """
 
 from __future__ import annotations
@@ -58,14 +59,19 @@ class EpisodeRow:
     q_values: tuple[float, ...]
     """Q of each choice when it was made; a baseline's scores."""
     best_q: tuple[float, ...]
-    """Largest Q available before each choice, and after the last one where chunks were left: what the stop rule compares. Empty for
-    methods that look once."""
+    """Largest Q available before each choice, and after the last one where chunks were left: what the stop
+    rule compares. Empty for methods that look once.
+    """
     tokens: tuple[int, ...]
     """Of each chosen chunk, special tokens not counted."""
     kept: tuple[int, ...] | None = None
-    """What the review left of the choices under the agent's own threshold, in order of choice; None for an agent that doesn't review."""
+    """What the review left of the choices under the agent's own threshold, in order of choice; None for an
+    agent that doesn't review.
+    """
     answer_em: float | None = None
-    """Exact match of the reader's answer from the evidence; None where nobody read it, and where no answer is known."""
+    """Exact match of the reader's answer from the evidence; None where nobody read it, and where no answer is
+    known.
+    """
     answer_f1: float | None = None
     """The same in words shared."""
     milliseconds: float
@@ -73,7 +79,9 @@ class EpisodeRow:
 
     @property
     def key(self) -> tuple[str, str, int | None, int | None, int, str]:
-        """What two agents' rows must have in common to be compared: the same question over the same chunks."""
+        """What two agents' rows must have in common to be compared: the same question over
+        the same chunks.
+        """
         return self.task, self.split, self.length, self.chunk_tokens, self.seed, self.id
 
 
@@ -87,17 +95,25 @@ def row_line(row: EpisodeRow) -> str:
 
 
 def read_rows(path: Path) -> list[EpisodeRow]:
-    """The rows of a file, gzipped if its name ends in .gz. Raises BadRequest, naming the line that is none."""
+    """The rows of a file, gzipped if its name ends in .gz. Raises BadRequest, naming the line
+    that is none.
+    """
     return read_lines(path, _ROW, "evaluation row", "evaluate --rows")
 
 
 def read_lines(path: Path, kind: TypeAdapter[T], what: str, made_by: str) -> list[T]:
-    """The objects of a file of JSON lines, gzipped if its name ends in .gz. `what` one is called and `made_by` which command. Raises BadRequest."""
+    """The objects of a file of JSON lines, gzipped if its name ends in .gz. `what` one is called and
+    `made_by` which command. Raises BadRequest.
+    """
     try:
-        with gzip.open(path, "rt", encoding="utf-8") if path.suffix == ".gz" else path.open(encoding="utf-8") as file:
+        with (
+            gzip.open(path, "rt", encoding="utf-8") if path.suffix == ".gz" else path.open(encoding="utf-8")
+        ) as file:
             return list(_parse(file, path, kind, what, made_by))
     except (OSError, EOFError, UnicodeDecodeError, zlib.error) as error:
-        raise BadRequest(f"rows can't be read from {path} ({error}); take a file that evaluate wrote") from error
+        raise BadRequest(
+            f"rows can't be read from {path} ({error}); take a file that evaluate wrote"
+        ) from error
 
 
 def _parse(lines: Iterable[str], path: Path, kind: TypeAdapter[T], what: str, made_by: str) -> Iterator[T]:
@@ -109,7 +125,10 @@ def _parse(lines: Iterable[str], path: Path, kind: TypeAdapter[T], what: str, ma
         except ValidationError as error:
             problem = error.errors(include_url=False, include_input=False)[0]
             where = ".".join(map(str, problem["loc"]))
-            raise BadRequest(f"line {number} of {path.name} is no {what} ({where}: {problem['msg']}); name a file that {made_by} wrote") from error
+            raise BadRequest(
+                f"line {number} of {path.name} is no {what} ({where}: {problem['msg']}); name a file that"
+                f" {made_by} wrote"
+            ) from error
 
 
 def group_rows(rows: Sequence[EpisodeRow]) -> list[tuple[EpisodeRow, ...]]:
@@ -119,6 +138,14 @@ def group_rows(rows: Sequence[EpisodeRow]) -> list[tuple[EpisodeRow, ...]]:
     """
     groups: dict[tuple[object, ...], list[EpisodeRow]] = {}
     for row in rows:
-        shared = (*row.key[:-1], row.method, row.fingerprint, row.stop_threshold, row.temperature, row.beam_width, row.top_k_actions)
+        shared = (
+            *row.key[:-1],
+            row.method,
+            row.fingerprint,
+            row.stop_threshold,
+            row.temperature,
+            row.beam_width,
+            row.top_k_actions,
+        )
         groups.setdefault(shared, []).append(row)
     return [tuple(members) for members in groups.values()]

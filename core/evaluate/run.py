@@ -1,8 +1,8 @@
 """Examples through one method: an `EpisodeRow` each, the states of a batch embedded together.
 
-The agent runs without its stop threshold, and looks once more than its budget, so that a row answers for every threshold (see `rows`).
-Decides that a budget shrinks to a short context, and that the time of an episode is that of its steps, chunk vectors being there.
-Knows nothing of task names, files or logs.
+The agent runs without its stop threshold, and looks once more than its budget, so that a row answers for
+every threshold (see `rows`). Decides that a budget shrinks to a short context, and that the time of an
+episode is that of its steps, chunk vectors being there. Knows nothing of task names, files or logs.
 """
 
 from __future__ import annotations
@@ -66,10 +66,12 @@ def evaluate(
     batch: int = BATCH,
     store: VectorStore | None = None,
 ) -> Iterator[EpisodeRow]:
-    """A row per example, in order. `encoder` is the one whose vectors `retriever` searches; `on_progress` may raise `Cancelled`; `store` keeps vectors.
+    """A row per example, in order. `encoder` is the one whose vectors `retriever` searches; `on_progress` may
+    raise `Cancelled`; `store` keeps vectors.
 
-    `config.stop_threshold` is recorded as the agent's own and stops nothing, unless a beam plans with it. Raises BadRequest for a budget that
-    the encoder's states can't hold, ValueError for an example without support.
+    `config.stop_threshold` is recorded as the agent's own and stops nothing, unless a beam plans with it.
+    Raises BadRequest for a budget that the encoder's states can't hold, ValueError for an example without
+    support.
     """
     unlabelled = next((example.id for example in examples if not example.support), None)
     if unlabelled is not None:
@@ -89,7 +91,9 @@ def evaluate(
         yield from rows
         done, spent = done + len(part), spent + time.perf_counter() - began
         if on_progress is not None:
-            on_progress(EvaluationProgress("retrieving", done, len(examples), spent / done * (len(examples) - done)))
+            on_progress(
+                EvaluationProgress("retrieving", done, len(examples), spent / done * (len(examples) - done))
+            )
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,13 +107,27 @@ class _Path:
     kept: tuple[int, ...] | None = None
 
 
-def _rows(corpora: Sequence[ExampleCorpus], setting: Setting, retriever: Retriever, encoder: DualEncoder, config: EpisodeConfig) -> Iterator[EpisodeRow]:
+def _rows(
+    corpora: Sequence[ExampleCorpus],
+    setting: Setting,
+    retriever: Retriever,
+    encoder: DualEncoder,
+    config: EpisodeConfig,
+) -> Iterator[EpisodeRow]:
     configs = [config.with_(step_budget=min(config.step_budget, len(corpus))) for corpus in corpora]
     if isinstance(retriever, AgentRetriever) and config.beam_width == 1:
         paths = _agent_paths(retriever.agent, corpora, configs)
     else:
         paths = [_path(retriever, corpus, fitted) for corpus, fitted in zip(corpora, configs, strict=True)]
-    counts = iter(encoder.tokenizer.count([corpus.text(chunk_id) for corpus, path in zip(corpora, paths, strict=True) for chunk_id in path.chosen]).tolist())
+    counts = iter(
+        encoder.tokenizer.count(
+            [
+                corpus.text(chunk_id)
+                for corpus, path in zip(corpora, paths, strict=True)
+                for chunk_id in path.chosen
+            ]
+        ).tolist()
+    )
     learns = isinstance(retriever, AgentRetriever)
     shared: dict[str, Any] = {
         "split": setting.split,
@@ -131,7 +149,9 @@ def _rows(corpora: Sequence[ExampleCorpus], setting: Setting, retriever: Retriev
             task=corpus.example.task,
             n_chunks=len(corpus),
             support=corpus.example.support,
-            step_budget=max(fitted.step_budget, len(path.chosen)),  # the threshold method takes as many as its rule says
+            step_budget=max(
+                fitted.step_budget, len(path.chosen)
+            ),  # the threshold method takes as many as its rule says
             chosen=path.chosen,
             q_values=path.q_values,
             best_q=path.best_q,
@@ -143,15 +163,24 @@ def _rows(corpora: Sequence[ExampleCorpus], setting: Setting, retriever: Retriev
 
 
 def training_set(encoder: DualEncoder) -> str | None:
-    """Name of what the agent was trained on, as its checkpoint states it under `training.data`; None for an untrained one."""
+    """Name of what the agent was trained on, as its checkpoint states it under `training.data`; None for an
+    untrained one.
+    """
     if not encoder.spec.trained:
         return None
     return str((encoder.spec.training or {}).get("data", "not stated"))
 
 
-def _agent_paths(agent: Agent, corpora: Sequence[ExampleCorpus], configs: Sequence[EpisodeConfig]) -> list[_Path]:
-    bare = [config.with_(stop_threshold=None, review_threshold=None) for config in configs]  # what the stop and the review leave is read off the rows
-    episodes = [Episode(c.example.question, c, config, id=c.example.id) for c, config in zip(corpora, bare, strict=True)]
+def _agent_paths(
+    agent: Agent, corpora: Sequence[ExampleCorpus], configs: Sequence[EpisodeConfig]
+) -> list[_Path]:
+    bare = [
+        config.with_(stop_threshold=None, review_threshold=None) for config in configs
+    ]  # what the stop and the review leave is read off the rows
+    episodes = [
+        Episode(c.example.question, c, config, id=c.example.id)
+        for c, config in zip(corpora, bare, strict=True)
+    ]
     chosen: list[list[int]] = [[] for _ in episodes]
     q_values: list[list[float]] = [[] for _ in episodes]
     best_q: list[list[float]] = [[] for _ in episodes]
@@ -165,7 +194,10 @@ def _agent_paths(agent: Agent, corpora: Sequence[ExampleCorpus], configs: Sequen
     going_on = [i for i, episode in enumerate(episodes) if len(chosen[i]) < len(episode.corpus)]
     for i, look in zip(going_on, agent.look([(episodes[i], chosen[i]) for i in going_on]), strict=True):
         best_q[i].append(float(look.scores.q_values[greedy(look.scores.q_values, look.available)[0]]))
-    return [_Path(tuple(ids), _rounded(values), _rounded(best), spent) for ids, values, best, spent in zip(chosen, q_values, best_q, milliseconds, strict=True)]
+    return [
+        _Path(tuple(ids), _rounded(values), _rounded(best), spent)
+        for ids, values, best, spent in zip(chosen, q_values, best_q, milliseconds, strict=True)
+    ]
 
 
 def _best_available(event: StepTaken, taken: Sequence[int]) -> float:
@@ -177,15 +209,27 @@ def _best_available(event: StepTaken, taken: Sequence[int]) -> float:
 
 
 def _path(retriever: Retriever, corpus: ExampleCorpus, config: EpisodeConfig) -> _Path:
-    """One example through a baseline, which looks once and has no threshold of its own, or through a planner."""
+    """One example through a baseline, which looks once and has no threshold of its own, or
+    through a planner.
+    """
     plans = isinstance(retriever, AgentRetriever)
     began = time.perf_counter()
-    trace = fold(retriever.retrieve(corpus.example.question, corpus, config if plans else config.with_(stop_threshold=None)))
+    trace = fold(
+        retriever.retrieve(
+            corpus.example.question, corpus, config if plans else config.with_(stop_threshold=None)
+        )
+    )
     spent = 1000 * (time.perf_counter() - began) if plans else sum(step.milliseconds for step in trace.steps)
-    best = [step.state_value for step in trace.steps] if plans else []  # at temperature 0, and a beam has no other, V(s) is the largest Q
+    best = (
+        [step.state_value for step in trace.steps] if plans else []
+    )  # at temperature 0, and a beam has no other, V(s) is the largest Q
     if plans and trace.stopped is not None and trace.stopped.q_value is not None:
         best.append(trace.stopped.q_value)
-    kept = tuple(chunk_id for chunk_id in trace.chosen if chunk_id not in trace.taken_back) if plans and config.review_threshold is not None else None
+    kept = (
+        tuple(chunk_id for chunk_id in trace.chosen if chunk_id not in trace.taken_back)
+        if plans and config.review_threshold is not None
+        else None
+    )
     return _Path(trace.chosen, _rounded([step.q_value for step in trace.steps]), _rounded(best), spent, kept)
 
 

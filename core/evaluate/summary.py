@@ -1,8 +1,8 @@
 """Rows into means with intervals, and two agents' rows into paired tests: what `evaluate --json` prints.
 
-Decides which metrics there are. Fact F1 comes four times: under the agent's own threshold (Q-RAG tables 4 and 5), of what its review left of that
-(none for an agent that doesn't review), cut by an oracle when all support is in (table 3), and without any stop (table 2, where T is fixed).
-Pure functions of rows.
+Decides which metrics there are. Fact F1 comes four times: under the agent's own threshold (Q-RAG tables 4 and
+5), of what its review left of that (none for an agent that doesn't review), cut by an oracle when all support
+is in (table 3), and without any stop (table 2, where T is fixed). Pure functions of rows.
 """
 
 from __future__ import annotations
@@ -23,7 +23,9 @@ def _own(row: EpisodeRow) -> tuple[int, ...]:
 
 
 def _tokens(row: EpisodeRow, evidence: tuple[int, ...]) -> float:
-    return float(sum(tokens for chunk_id, tokens in zip(row.chosen, row.tokens, strict=True) if chunk_id in evidence))
+    return float(
+        sum(tokens for chunk_id, tokens in zip(row.chosen, row.tokens, strict=True) if chunk_id in evidence)
+    )
 
 
 METRICS: dict[str, Callable[[EpisodeRow], float | None]] = {
@@ -84,7 +86,11 @@ class Summary:
 def summarise(rows: Sequence[EpisodeRow]) -> Summary:
     """Means over rows, each row counting once."""
     values = {name: [metric(row) for row in rows] for name, metric in METRICS.items()}
-    return Summary(len(rows), {name: mean(column) for name, column in values.items()}, {name: interval(column) for name, column in values.items()})
+    return Summary(
+        len(rows),
+        {name: mean(column) for name, column in values.items()},
+        {name: interval(column) for name, column in values.items()},
+    )
 
 
 @dataclass(frozen=True)
@@ -103,17 +109,30 @@ class Comparison:
 
 
 def compare(first: Sequence[EpisodeRow], second: Sequence[EpisodeRow]) -> Comparison:
-    """Paired tests over the same questions. Raises BadRequest when there are none, or when a question stands twice on one side."""
+    """Paired tests over the same questions. Raises BadRequest when there are none, or when a question stands
+    twice on one side.
+    """
     ours, theirs = _by_key(first), _by_key(second)
     common = [key for key in ours if key in theirs]
     if not common:
-        raise BadRequest("the two evaluations have no question in common; use the same task, split, length and seed for both")
-    tests = {name: paired_test([METRICS[name](ours[key]) for key in common], [METRICS[name](theirs[key]) for key in common]) for name in COMPARED}
+        raise BadRequest(
+            "the two evaluations have no question in common; use the same task, split, length and seed for"
+            " both"
+        )
+    tests = {
+        name: paired_test(
+            [METRICS[name](ours[key]) for key in common], [METRICS[name](theirs[key]) for key in common]
+        )
+        for name in COMPARED
+    }
     return Comparison(len(common), len(ours) + len(theirs) - 2 * len(common), tests)
 
 
 def _by_key(rows: Sequence[EpisodeRow]) -> dict[tuple[object, ...], EpisodeRow]:
     by_key: dict[tuple[object, ...], EpisodeRow] = {row.key: row for row in rows}
     if len(by_key) < len(rows):
-        raise BadRequest(f"{len(rows) - len(by_key)} questions stand more than once on one side of the comparison; give the rows of one evaluation")
+        raise BadRequest(
+            f"{len(rows) - len(by_key)} questions stand more than once on one side of the comparison; give"
+            " the rows of one evaluation"
+        )
     return by_key

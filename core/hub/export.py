@@ -1,12 +1,14 @@
 """The log's copy in a data set of the hub: pushed by token, pulled again where the disk did not last.
 
-A data set holds `index.json` (which runs lie in which file, and which are shared), `runs/*.jsonl` (whole runs with their owners, see
-core.log.mirror), and two Parquet tables for the hub's viewer. A file of runs never changes; runs that were deleted here leave by
-writing their file anew without them, and then the history is squashed and stored files that nothing refers to are removed, so
-that deleted means deleted. What this log never knew was put there by another log and stays. Each commit names the one it builds on, so
-two that push at once don't overwrite each other: the second is refused and tries again later.
+A data set holds `index.json` (which runs lie in which file, and which are shared), `runs/*.jsonl` (whole runs
+with their owners, see core.log.mirror), and two Parquet tables for the hub's viewer. A file of runs never
+changes; runs that were deleted here leave by writing their file anew without them, and then the history is
+squashed and stored files that nothing refers to are removed, so that deleted means deleted. What this log
+never knew was put there by another log and stays. Each commit names the one it builds on, so two that push at
+once don't overwrite each other: the second is refused and tries again later.
 
-A bucket of the hub would have no history to clear, but takes files one by one, so that a push cut off half-way would show.
+A bucket of the hub would have no history to clear, but takes files one by one, so that a push cut off
+half-way would show.
 """
 
 from __future__ import annotations
@@ -23,7 +25,15 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from core.errors import LogError
 from core.hub.client import Hub, HubError, HubMissing
-from core.log.mirror import EndedRun, ended_runs, known_to_copy, remember_copied, take_in_shard, write_shard, write_tables
+from core.log.mirror import (
+    EndedRun,
+    ended_runs,
+    known_to_copy,
+    remember_copied,
+    take_in_shard,
+    write_shard,
+    write_tables,
+)
 from core.log.records import now
 from core.log.store import ExperimentLog
 from core.log.wire import MalformedRuns
@@ -99,7 +109,9 @@ class _Plan:
 
     write: list[EndedRun]
     stale: list[str]
-    """Files that hold runs which were deleted here; what remains of them is among `write`. One that also holds a stranger's runs has to be pulled first."""
+    """Files that hold runs which were deleted here; what remains of them is among `write`. One that also
+    holds a stranger's runs has to be pulled first.
+    """
     shared: list[str]
     n_new: int
     n_gone: int
@@ -121,7 +133,9 @@ class LogCopy:
             return None
 
     def push(self, log: ExperimentLog) -> Pushed:
-        """Bring the data set, which is made private if it is missing, up to the log. Raises HubError, LogError."""
+        """Bring the data set, which is made private if it is missing, up to the log. Raises HubError,
+        LogError.
+        """
         state = self._look(make=True)
         plan = _plan(log, self.repository, state.index)
         index = state.index
@@ -133,7 +147,9 @@ class LogCopy:
         return Pushed(plan.n_new, plan.n_gone)
 
     def pull(self, log: ExperimentLog) -> Pulled:
-        """Take in the data set's runs, but not those that were deleted from this log. Raises HubMissing, HubError, LogError."""
+        """Take in the data set's runs, but not those that were deleted from this log. Raises HubMissing,
+        HubError, LogError.
+        """
         state = self._look(make=False)
         known, before = known_to_copy(log, self.repository), {run.run_id for run in ended_runs(log)}
         damaged = []
@@ -160,22 +176,34 @@ class LogCopy:
                 self._hub.api.create_repo(self.repository, repo_type="dataset", private=True, exist_ok=True)
             commit = self.commit()
         if commit is None:
-            raise HubMissing(f"there is no data set {self.repository} that the hub's token may see; check the name and the token's permissions")
+            raise HubMissing(
+                f"there is no data set {self.repository} that the hub's token may see; check the name and the"
+                " token's permissions"
+            )
         with self._hub.asked_to(f"look at the data set {self.repository}"):
             names = self._hub.api.list_repo_files(self.repository, repo_type="dataset", revision=commit)
         if _INDEX not in names:
             if any(name.startswith(("runs/", "tables/")) for name in names):
-                raise HubError(f"the data set {self.repository} holds files but no {_INDEX}, so it is no copy of a log; choose another name")
+                raise HubError(
+                    f"the data set {self.repository} holds files but no {_INDEX}, so it is no copy of a log;"
+                    " choose another name"
+                )
             return _State(commit, _Index())
         with _scratch() as folder:
             return _State(commit, _read_index(self._download(_INDEX, commit, folder), self.repository))
 
     def _download(self, name: str, commit: str, folder: Path) -> Path:
         with self._hub.asked_to(f"read {name} of {self.repository}"):
-            return Path(self._hub.api.hf_hub_download(self.repository, name, repo_type="dataset", revision=commit, local_dir=folder))
+            return Path(
+                self._hub.api.hf_hub_download(
+                    self.repository, name, repo_type="dataset", revision=commit, local_dir=folder
+                )
+            )
 
     def _send(self, log: ExperimentLog, state: _State, plan: _Plan, folder: Path) -> _Index:
-        """A commit for each file of runs; the last one also brings the tables and takes away what is stale. The index as it is then."""
+        """A commit for each file of runs; the last one also brings the tables and takes away what is stale.
+        The index as it is then.
+        """
         index, commit = state.index, state.commit
         waiting: dict[str, Path] = {}
         for path, run_ids in _shards(log, plan.write, folder):
@@ -187,14 +215,18 @@ class LogCopy:
             waiting = {name: path}
             remember_copied(log, self.repository, run_ids)
         left = {name: run_ids for name, run_ids in index.shards.items() if name not in plan.stale}
-        index = index.model_copy(update={"shards": left, "shared": plan.shared, "uncleared": index.uncleared or bool(plan.stale)})
+        index = index.model_copy(
+            update={"shards": left, "shared": plan.shared, "uncleared": index.uncleared or bool(plan.stale)}
+        )
         tables = {f"tables/{path.name}": path for path in write_tables(log, folder)}
         card = folder / "README.md"
         card.write_text(_CARD.format(repository=self.repository), encoding="utf-8")
         self._commit({**waiting, **tables, "README.md": card}, index, commit, delete=plan.stale)
         return index
 
-    def _commit(self, files: Mapping[str, Path], index: _Index, parent: str, delete: Collection[str] = ()) -> str:
+    def _commit(
+        self, files: Mapping[str, Path], index: _Index, parent: str, delete: Collection[str] = ()
+    ) -> str:
         from huggingface_hub import CommitOperationAdd, CommitOperationDelete
 
         with self._hub.asked_to(f"push to the data set {self.repository}"):
@@ -202,7 +234,11 @@ class LogCopy:
             operations.append(CommitOperationAdd(_INDEX, index.model_dump_json().encode()))
             operations += [CommitOperationDelete(name) for name in delete]
             done = self._hub.api.create_commit(
-                self.repository, operations, repo_type="dataset", commit_message="Runs of a Q-RAG Explorer", parent_commit=parent
+                self.repository,
+                operations,
+                repo_type="dataset",
+                commit_message="Runs of a Q-RAG Explorer",
+                parent_commit=parent,
             )
             return str(done.oid)
 
@@ -210,8 +246,16 @@ class LogCopy:
         api, repository = self._hub.api, self.repository
         with self._hub.asked_to(f"clear the history of {repository}"):
             api.super_squash_history(repository, repo_type="dataset")
-            in_use = {file.lfs.sha256 for file in api.list_repo_tree(repository, recursive=True, repo_type="dataset") if getattr(file, "lfs", None)}
-            unused = [file for file in api.list_lfs_files(repository, repo_type="dataset") if file.file_oid not in in_use]
+            in_use = {
+                file.lfs.sha256
+                for file in api.list_repo_tree(repository, recursive=True, repo_type="dataset")
+                if getattr(file, "lfs", None)
+            }
+            unused = [
+                file
+                for file in api.list_lfs_files(repository, repo_type="dataset")
+                if file.file_oid not in in_use
+            ]
             api.permanently_delete_lfs_files(repository, unused, rewrite_history=False, repo_type="dataset")
             commit = str(api.repo_info(repository, repo_type="dataset").sha)
         self._commit({}, index.model_copy(update={"uncleared": False}), commit)
@@ -224,7 +268,10 @@ def _scratch() -> Iterator[Path]:
         with TemporaryDirectory() as folder:
             yield Path(folder)
     except OSError as error:
-        raise LogError(f"the copy of the log needs room in {gettempdir()} ({error.strerror}); make room, or name another place with TMPDIR") from error
+        raise LogError(
+            f"the copy of the log needs room in {gettempdir()} ({error.strerror}); make room, or name another"
+            " place with TMPDIR"
+        ) from error
 
 
 def _plan(log: ExperimentLog, repository: str, index: _Index) -> _Plan:
@@ -232,7 +279,11 @@ def _plan(log: ExperimentLog, repository: str, index: _Index) -> _Plan:
     here, there, known = {run.run_id for run in ended}, index.run_ids, known_to_copy(log, repository)
     strangers = there - here - known
     deleted = (there & known) - here
-    stale = [name for name, run_ids in index.shards.items() if deleted.intersection(run_ids) and strangers.isdisjoint(run_ids)]
+    stale = [
+        name
+        for name, run_ids in index.shards.items()
+        if deleted.intersection(run_ids) and strangers.isdisjoint(run_ids)
+    ]
     moved = {run_id for name in stale for run_id in index.shards[name]}
     shared = {run.run_id for run in ended if run.shared} | (strangers & set(index.shared))
     write = [run for run in ended if run.run_id not in there or run.run_id in moved]
@@ -252,9 +303,14 @@ def _shards(log: ExperimentLog, runs: list[EndedRun], folder: Path) -> Iterator[
 
 def _read_index(path: Path, repository: str) -> _Index:
     if path.stat().st_size > _MAX_INDEX_BYTES:
-        raise HubError(f"{_INDEX} of {repository} has more than {_MAX_INDEX_BYTES:,} bytes; choose another data set")
+        raise HubError(
+            f"{_INDEX} of {repository} has more than {_MAX_INDEX_BYTES:,} bytes; choose another data set"
+        )
     try:
         return _Index.model_validate_json(path.read_bytes())
     except ValidationError as error:
         problem = error.errors(include_url=False, include_input=False)[0]
-        raise HubError(f"{_INDEX} of {repository} is not as it should be ({problem['msg']}); choose another data set, or delete that file there") from error
+        raise HubError(
+            f"{_INDEX} of {repository} is not as it should be ({problem['msg']}); choose another data set, or"
+            " delete that file there"
+        ) from error

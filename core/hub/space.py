@@ -1,8 +1,9 @@
 """A Space that runs the app: which files it gets, its README, and how it is made and brought up to date.
 
-Decides that a Space gets the program and nothing else, by an allow-list of folders and kinds of files, so that a log, a cache or a key that
-lies about is never sent. The front matter that a Space needs is written here and not into the repository's README, where
-every reader of it would have to skip it. Secrets and variables are read from the environment by the caller; here they are only passed on.
+Decides that a Space gets the program and nothing else, by an allow-list of folders and kinds of files, so
+that a log, a cache or a key that lies about is never sent. The front matter that a Space needs is written
+here and not into the repository's README, where every reader of it would have to skip it. Secrets and
+variables are read from the environment by the caller; here they are only passed on.
 """
 
 from __future__ import annotations
@@ -18,14 +19,18 @@ from core.hub.client import Hub
 ROOT = Path(__file__).resolve().parents[2]
 FOLDERS = ("app", "assets", "core", "sample_docs")
 FILES = ("LICENSE", "app.py", "requirements.txt")
-KINDS = frozenset({".css", ".gz", ".html", ".js", ".json", ".md", ".png", ".py", ".safetensors", ".svg", ".txt"})
+KINDS = frozenset(
+    {".css", ".gz", ".html", ".js", ".json", ".md", ".png", ".py", ".safetensors", ".svg", ".txt"}
+)
 """Suffixes of files in the folders that belong to the program."""
 
 MAX_FILE_BYTES = 10_000_000
 """Largest file: a Space is built from git, which is slow with larger ones."""
 
 SUGGESTED_HARDWARE = "t4-small"
-"""Enough: the encoder has 22M parameters, and a step over ten million tokens is one product of 160,000 by 384 numbers."""
+"""Enough: the encoder has 22M parameters, and a step over ten million tokens is one product of 160,000 by 384
+numbers.
+"""
 
 _README = """\
 ---
@@ -79,40 +84,66 @@ def check_hardware(name: str) -> str:
     known = [str(kind.value) for kind in SpaceHardware]
     if name.startswith("zero"):
         raise BadRequest(
-            f"hardware {name!r} is ZeroGPU, which stops at torch 2.11 and forks a process for each call, so models and documents would not stay in memory; "
-            f"choose a dedicated GPU such as {SUGGESTED_HARDWARE}, or cpu-basic"
+            f"hardware {name!r} is ZeroGPU, which stops at torch 2.11 and forks a process for each call, so"
+            " models and documents would not stay in memory; choose a dedicated GPU such as"
+            f" {SUGGESTED_HARDWARE}, or cpu-basic"
         )
     if name not in known:
-        raise BadRequest(f"hardware {name[:60]!r} does not exist; choose among {', '.join(kind for kind in known if not kind.startswith('zero'))}")
+        raise BadRequest(
+            f"hardware {name[:60]!r} does not exist; choose among"
+            f" {', '.join(kind for kind in known if not kind.startswith('zero'))}"
+        )
     return name
 
 
 def space_files(root: Path = ROOT) -> dict[str, Path]:
-    """Path in the Space -> file here, in order of path, without the README, which is made. Raises BadRequest for a file above MAX_FILE_BYTES."""
+    """Path in the Space -> file here, in order of path, without the README, which is made. Raises BadRequest
+    for a file above MAX_FILE_BYTES.
+    """
     found = [root / name for name in FILES]
     for folder in FOLDERS:
-        found += [path for path in (root / folder).rglob("*") if path.suffix in KINDS and _belongs(path.relative_to(root)) and path.is_file()]
+        found += [
+            path
+            for path in (root / folder).rglob("*")
+            if path.suffix in KINDS and _belongs(path.relative_to(root)) and path.is_file()
+        ]
     files = {path.relative_to(root).as_posix(): path for path in found}
     for name, path in files.items():
         if path.stat().st_size > MAX_FILE_BYTES:
-            raise BadRequest(f"{name} has {path.stat().st_size:,} bytes, but a Space of this app takes files up to {MAX_FILE_BYTES:,}; move it elsewhere")
+            raise BadRequest(
+                f"{name} has {path.stat().st_size:,} bytes, but a Space of this app takes files up to"
+                f" {MAX_FILE_BYTES:,}; move it elsewhere"
+            )
     return dict(sorted(files.items()))
 
 
 def space_readme(hardware: str | None = None) -> str:
-    """Front matter and a short text. The version of Gradio is the installed one: with it the app was tried."""
+    """Front matter and a short text. The version of Gradio is the installed one: with it the
+    app was tried.
+    """
     return _README.format(gradio=version("gradio"), hardware=hardware or SUGGESTED_HARDWARE)
 
 
 def deploy_space(hub: Hub, deployment: Deployment, say: Callable[[str], None], root: Path = ROOT) -> str:
-    """Make the Space if it is missing, set what was named, send the files, ask for the hardware; the Space's address.
+    """Make the Space if it is missing, set what was named, send the files, ask for the hardware; the Space's
+    address.
 
-    Files of an earlier deployment that the program no longer has are deleted; what else lies in the Space stays. Raises HubError.
+    Files of an earlier deployment that the program no longer has are deleted; what else lies in the Space
+    stays. Raises HubError.
     """
     files, api, repository = space_files(root), hub.api, deployment.repository
     with hub.asked_to(f"make the Space {repository}"):
-        private = True if deployment.private else None  # None: whatever the owner's account has as its default
-        api.create_repo(repository, repo_type="space", space_sdk="gradio", space_hardware=deployment.hardware, private=private, exist_ok=True)
+        private = (
+            True if deployment.private else None
+        )  # None: whatever the owner's account has as its default
+        api.create_repo(
+            repository,
+            repo_type="space",
+            space_sdk="gradio",
+            space_hardware=deployment.hardware,
+            private=private,
+            exist_ok=True,
+        )
     for name, value in deployment.secrets.items():
         with hub.asked_to(f"set the secret {name} of {repository}"):
             api.add_space_secret(repository, name, value)
@@ -149,7 +180,10 @@ def _commit(hub: Hub, deployment: Deployment, files: Mapping[str, Path]) -> None
 def _request_hardware(hub: Hub, repository: str, hardware: str, say: Callable[[str], None]) -> None:
     with hub.asked_to(f"look at the hardware of {repository}"):
         runtime = hub.api.get_space_runtime(repository)
-    if hardware in (runtime.requested_hardware, runtime.hardware if runtime.requested_hardware is None else None):
+    if hardware in (
+        runtime.requested_hardware,
+        runtime.hardware if runtime.requested_hardware is None else None,
+    ):
         return
     with hub.asked_to(f"request {hardware} for {repository}"):
         hub.api.request_space_hardware(repository, hardware)

@@ -1,7 +1,8 @@
-"""Zip archives, read within bounds: entries, unpacked bytes, ratio. The sizes that count are those that decompression gives, never those that headers claim.
+"""Zip archives, read within bounds: entries, unpacked bytes, ratio. The sizes that count are those that
+decompression gives, never those that headers claim.
 
-Decides what is refused as a whole (a bomb, an encrypted archive, a damaged directory) and what only costs one entry. Nothing is written
-anywhere, and names are only told. Knows nothing of what the entries are.
+Decides what is refused as a whole (a bomb, an encrypted archive, a damaged directory) and what only costs one
+entry. Nothing is written anywhere, and names are only told. Knows nothing of what the entries are.
 """
 
 from __future__ import annotations
@@ -13,7 +14,13 @@ from dataclasses import dataclass
 
 from core.errors import BadDocument
 from core.ingest.bounds import BeyondBounds
-from core.ingest.limits import FREE_UNPACKED_BYTES, MAX_ARCHIVE_ENTRIES, MAX_ARCHIVE_RATIO, MAX_FILE_BYTES, MAX_UNPACKED_BYTES
+from core.ingest.limits import (
+    FREE_UNPACKED_BYTES,
+    MAX_ARCHIVE_ENTRIES,
+    MAX_ARCHIVE_RATIO,
+    MAX_FILE_BYTES,
+    MAX_UNPACKED_BYTES,
+)
 from core.ingest.naming import shown
 
 ARCHIVE_STARTS = (b"PK\x03\x04", b"PK\x05\x06")
@@ -43,13 +50,18 @@ class Allowance:
         """Counts bytes. Raises BeyondBounds."""
         self.n_unpacked += n_bytes
         if self.n_unpacked > self.most_unpacked:
-            raise BeyondBounds(f"{self.name} unpacks from {self.n_packed:,} bytes to more than {self.most_unpacked:,}; split it and open the parts")
+            raise BeyondBounds(
+                f"{self.name} unpacks from {self.n_packed:,} bytes to more than {self.most_unpacked:,}; split"
+                " it and open the parts"
+            )
 
     def enter(self, n_entries: int) -> None:
         """Counts entries. Raises BeyondBounds."""
         self.n_entries += n_entries
         if self.n_entries > MAX_ARCHIVE_ENTRIES:
-            raise BeyondBounds(f"{self.name} holds more than {MAX_ARCHIVE_ENTRIES:,} files; open fewer at once")
+            raise BeyondBounds(
+                f"{self.name} holds more than {MAX_ARCHIVE_ENTRIES:,} files; open fewer at once"
+            )
 
 
 class Archive:
@@ -64,8 +76,12 @@ class Archive:
         try:
             self._zip = zipfile.ZipFile(io.BytesIO(data))
         except Exception as error:  # zipfile fails on damaged bytes in more ways than it names
-            raise BadDocument(f"{name} is damaged: its list of contents can't be read; make or download it again") from error
-        self.entries = [info for info in self._zip.infolist() if info.filename and not info.is_dir()]  # damaged ones may have lost their names
+            raise BadDocument(
+                f"{name} is damaged: its list of contents can't be read; make or download it again"
+            ) from error
+        self.entries = [
+            info for info in self._zip.infolist() if info.filename and not info.is_dir()
+        ]  # damaged ones may have lost their names
         self.allowance.enter(len(self.entries))
         if any(info.flag_bits & _ENCRYPTED for info in self.entries):
             raise BadDocument(f"{name} is encrypted; unpack it with its password and open the files in it")
@@ -75,10 +91,15 @@ class Archive:
         return frozenset(info.filename for info in self.entries)
 
     def read(self, entry: zipfile.ZipInfo) -> bytes:
-        """The unpacked bytes of an entry. Raises BadDocument when they are damaged or too many for one file, BeyondBounds."""
+        """The unpacked bytes of an entry. Raises BadDocument when they are damaged or too many for one file,
+        BeyondBounds.
+        """
         name = f"{shown(entry.filename)} in {self.name}"
         if entry.compress_type not in _METHODS:
-            raise BadDocument(f"{name} is packed in an unusual way (method {entry.compress_type}); pack it again as an ordinary zip")
+            raise BadDocument(
+                f"{name} is packed in an unusual way (method {entry.compress_type}); pack it again as an"
+                " ordinary zip"
+            )
         try:
             return b"".join(self._pieces(entry, name))
         except BadDocument:
@@ -93,11 +114,15 @@ class Archive:
                 self.allowance.unpack(len(piece))
                 size += len(piece)
                 if size > MAX_FILE_BYTES:
-                    raise BadDocument(f"{name} has more than {MAX_FILE_BYTES:,} bytes; split it and open the parts")
+                    raise BadDocument(
+                        f"{name} has more than {MAX_FILE_BYTES:,} bytes; split it and open the parts"
+                    )
                 yield piece
 
     def repacked(self, is_wanted: Callable[[str], bool]) -> dict[str, bytes]:
-        """The wanted entries by name; of entries with one name the last, as libraries read it. Raises as `read` does."""
+        """The wanted entries by name; of entries with one name the last, as libraries read it. Raises as
+        `read` does.
+        """
         return {info.filename: self.read(info) for info in self.entries if is_wanted(info.filename)}
 
 

@@ -1,10 +1,12 @@
-"""The blocks of a Markdown text that chunking cares about: headings, tables, lists. Everything between them is text.
+"""The blocks of a Markdown text that chunking cares about: headings, tables, lists. Everything between them
+is text.
 
-One pass over the lines, linear in time and without a syntax tree: a general parser needs some hundred times the memory of a
-long list, and its offsets stop at lines anyway. Follows CommonMark and the pipe tables of GitHub for top-level blocks; fenced
-code, HTML comments and quotes are text whatever they contain. Departs from CommonMark in small things: a list of another
-bullet right below a list is a list of its own even inside an item's lazy lines, and HTML blocks other than comments, scripts
-and preformatted text are ordinary text. Checked in the tests against markdown-it on real documents.
+One pass over the lines, linear in time and without a syntax tree: a general parser needs some hundred times
+the memory of a long list, and its offsets stop at lines anyway. Follows CommonMark and the pipe tables of
+GitHub for top-level blocks; fenced code, HTML comments and quotes are text whatever they contain. Departs
+from CommonMark in small things: a list of another bullet right below a list is a list of its own even inside
+an item's lazy lines, and HTML blocks other than comments, scripts and preformatted text are ordinary text.
+Checked in the tests against markdown-it on real documents.
 """
 
 from __future__ import annotations
@@ -53,11 +55,15 @@ class Block:
     title: str = ""
     """A heading's text without its markup, shortened."""
     parts: tuple[int, ...] = ()
-    """Offsets where the rows of a table (the header with its rule is one) or the top-level items of a list begin."""
+    """Offsets where the rows of a table (the header with its rule is one) or the top-level items of a list
+    begin.
+    """
 
 
 def parse_blocks(text: str) -> Iterator[Block]:
-    """Headings, tables and lists of a Markdown text, in order. Raises BadDocument behind MAX_BLOCKS of them."""
+    """Headings, tables and lists of a Markdown text, in order. Raises BadDocument behind
+    MAX_BLOCKS of them.
+    """
     scanner = _Scanner(text)
     n_blocks = 0
     while scanner.position < len(text):
@@ -66,7 +72,10 @@ def parse_blocks(text: str) -> Iterator[Block]:
             continue
         n_blocks += 1
         if n_blocks > MAX_BLOCKS:
-            raise BadDocument(f"the document has more than {MAX_BLOCKS:,} headings, tables and lists; split it, or open it as plain text (.txt)")
+            raise BadDocument(
+                f"the document has more than {MAX_BLOCKS:,} headings, tables and lists; split it, or open it"
+                " as plain text (.txt)"
+            )
         yield block
 
 
@@ -101,7 +110,9 @@ class _Scanner:
         if match["underline"] and self.paragraph >= 0:
             return self._underlined(start, end, 1 if "=" in line else 2)
         if match["hashes"]:
-            return self._heading(start, end, len(match["hashes"]), line[match.end("hashes") :].rstrip().rstrip("#"))
+            return self._heading(
+                start, end, len(match["hashes"]), line[match.end("hashes") :].rstrip().rstrip("#")
+            )
         if match["rule"]:
             return self._rule(match, start, end)
         if match["marker"] and self._may_begin_list(match):
@@ -158,7 +169,10 @@ class _Scanner:
         while self.position < len(self.text):
             line, line_end = self.line()
             match = _mark(line)
-            if not line.strip() or (match is not None and (match["hashes"] or match["fence"] or match["quote"] or match["rule"] or match["marker"])):
+            if not line.strip() or (
+                match is not None
+                and (match["hashes"] or match["fence"] or match["quote"] or match["rule"] or match["marker"])
+            ):
                 break
             parts.append(self.position)
             end, self.position = line_end, line_end + 1
@@ -166,7 +180,9 @@ class _Scanner:
         return Block("table", start, end, parts=tuple(parts))
 
     def _may_begin_list(self, match: re.Match[str]) -> bool:
-        """An empty item begins no list, and inside a paragraph only a bullet or a 1 does: hard-wrapped numbers stay text."""
+        """An empty item begins no list, and inside a paragraph only a bullet or a 1 does: hard-wrapped
+        numbers stay text.
+        """
         return match["content"] is not None and (self.paragraph < 0 or match["marker"][:-1] in ("", "1"))
 
     def _list(self, first: re.Match[str]) -> Block:

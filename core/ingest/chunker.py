@@ -1,4 +1,6 @@
-"""Document -> chunk table, by either chunker. Decides which one a kind of document gets, and what a duplicate is."""
+"""Document -> chunk table, by either chunker. Decides which one a kind of document gets, and what a duplicate
+is.
+"""
 
 from __future__ import annotations
 
@@ -18,18 +20,26 @@ def default_chunker(kind: DocumentKind) -> Chunker:
     return "structure" if kind in ("html", "markdown") else "sentences"
 
 
-def chunk_document(document: Document, config: ChunkConfig, tokenizer: Tokenizer, on_progress: Progress | None = None) -> ChunkTable:
+def chunk_document(
+    document: Document, config: ChunkConfig, tokenizer: Tokenizer, on_progress: Progress | None = None
+) -> ChunkTable:
     """Cuts a document; every chunk is an exact slice with at most `config.max_tokens` tokens.
 
     `on_progress(characters done, characters in all)` may raise Cancelled, which passes through.
     Raises BadDocument when the text has more than MAX_DOCUMENT_TOKENS tokens.
     """
-    layout = structure_layout(document.text) if config.chunker == "structure" else sentence_layout(document.text)
+    layout = (
+        structure_layout(document.text) if config.chunker == "structure" else sentence_layout(document.text)
+    )
     units = layout.units
     if config.one_sentence:
         units = Units(units.spans, np.arange(len(units), dtype=np.int32))
     chunks, n_tokens = pack(document.text, units, config.max_tokens, tokenizer, on_progress)
-    keep = _first_of_each(document.text, chunks.spans) if config.chunker == "structure" else np.ones(len(chunks), dtype=bool)
+    keep = (
+        _first_of_each(document.text, chunks.spans)
+        if config.chunker == "structure"
+        else np.ones(len(chunks), dtype=bool)
+    )
     group = layout.units.group[chunks.group[keep]] if config.one_sentence else chunks.group[keep]
     return ChunkTable(
         start=chunks.spans[keep, 0],

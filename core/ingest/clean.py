@@ -1,11 +1,11 @@
 """A page's tree without its low-signal elements: what is left is what a reader came for.
 
-Dropped: scripts, styles, media, form controls, navigation, page headers and footers, hidden elements, what its class or id
-calls a cookie banner, advertisement, share bar, newsletter box or breadcrumb, and menus and teasers: named so, and little but
-links. Kept: the element that holds a main heading or an article, the header of an article and its footer unless that is
-links, and what has a large share of the page's text, unless its tag or a `hidden` attribute says it is none. Links and images lose their markup, anchor
-text stays. Attributes are dropped at the end, so nothing of them reaches the converter.
-Knows nothing of Markdown.
+Dropped: scripts, styles, media, form controls, navigation, page headers and footers, hidden elements, what
+its class or id calls a cookie banner, advertisement, share bar, newsletter box or breadcrumb, and menus and
+teasers: named so, and little but links. Kept: the element that holds a main heading or an article, the header
+of an article and its footer unless that is links, and what has a large share of the page's text, unless its
+tag or a `hidden` attribute says it is none. Links and images lose their markup, anchor text stays. Attributes
+are dropped at the end, so nothing of them reaches the converter. Knows nothing of Markdown.
 """
 
 from __future__ import annotations
@@ -22,13 +22,57 @@ from core.ingest.tables import unwrap_layout_tables
 
 _DROPPED = frozenset(
     [
-        *("script", "style", "noscript", "template", "svg", "iframe", "object", "embed", "applet", "canvas", "audio", "video", "source", "track"),
-        *("input", "select", "textarea", "button", "datalist", "label", "meter", "progress", "option", "map", "area", "link", "meta", "base", "param"),
+        *(
+            "script",
+            "style",
+            "noscript",
+            "template",
+            "svg",
+            "iframe",
+            "object",
+            "embed",
+            "applet",
+            "canvas",
+            "audio",
+            "video",
+            "source",
+            "track",
+        ),
+        *(
+            "input",
+            "select",
+            "textarea",
+            "button",
+            "datalist",
+            "label",
+            "meter",
+            "progress",
+            "option",
+            "map",
+            "area",
+            "link",
+            "meta",
+            "base",
+            "param",
+        ),
         *("img", "picture", "head", "frameset", "dialog", "nav"),
     ]
 )
 _CHROME_ROLES = frozenset(
-    ["navigation", "banner", "contentinfo", "search", "dialog", "alertdialog", "menu", "menubar", "toolbar", "complementary", "tooltip", "tablist"]
+    [
+        "navigation",
+        "banner",
+        "contentinfo",
+        "search",
+        "dialog",
+        "alertdialog",
+        "menu",
+        "menubar",
+        "toolbar",
+        "complementary",
+        "tooltip",
+        "tablist",
+    ]
 )
 _CHROME_NAME = re.compile(
     r"(?<![a-z])(?:cookies?|consent|gdpr|newsletters?|breadcrumbs?|share-?(?:bar|buttons?|links?|tools?|icons?)|social-?(?:share|media|links?|icons?|bar|buttons?)"
@@ -105,7 +149,9 @@ def _drop_chrome(soup: BeautifulSoup) -> None:
 
 
 def _sizes(soup: BeautifulSoup) -> dict[int, _Size]:
-    """Sizes of all elements by id, each text counted once per level: the tree is at most MAX_HTML_DEPTH deep."""
+    """Sizes of all elements by id, each text counted once per level: the tree is at
+    most MAX_HTML_DEPTH deep.
+    """
     sizes: dict[int, _Size] = {id(soup): _Size()}
     for node in soup.descendants:
         if isinstance(node, Tag):
@@ -120,19 +166,24 @@ def _sizes(soup: BeautifulSoup) -> dict[int, _Size]:
 
 
 def _droppable_share(tag: Tag, size: _Size) -> float:
-    """Up to which share of the page's text an element is dropped: 1 where tag, role or attribute say that it is no content, less where
-    only its style or name do, 0 for content."""
+    """Up to which share of the page's text an element is dropped: 1 where tag, role or attribute say that it
+    is no content, less where only its style or name do, 0 for content.
+    """
     role = str(tag.get("role", "")).lower()
     if tag.name == "aside" or role == "complementary":
         return float(not _is_in_article(tag) or size.linked > _MAX_ASIDE_LINKS * size.text)
     if tag.name == "header" or role == "banner":
         return float(not _is_in_article(tag))
     if tag.name == "footer" or role in _CHROME_ROLES:
-        is_content = tag.name == "footer" and _is_in_article(tag) and size.linked <= _MAX_ASIDE_LINKS * size.text  # sources, notes
+        is_content = (
+            tag.name == "footer" and _is_in_article(tag) and size.linked <= _MAX_ASIDE_LINKS * size.text
+        )  # sources, notes
         return float(tag.find_parent("blockquote") is None and not is_content)
     if _is_hidden(tag):
         return 1.0 if tag.get("hidden") is not None else _MAX_HIDDEN_SHARE
-    names = _CAMEL.sub("-", f"{' '.join(map(str, tag.get_attribute_list('class')))} {tag.get('id', '')}").replace("_", "-")
+    names = _CAMEL.sub(
+        "-", f"{' '.join(map(str, tag.get_attribute_list('class')))} {tag.get('id', '')}"
+    ).replace("_", "-")
     is_list = _LIST_NAME.search(names) is not None and size.linked > _MAX_LIST_LINKS * size.text
     return _MAX_NAMED_SHARE if is_list or _CHROME_NAME.search(names) else 0.0
 
@@ -143,7 +194,11 @@ def _is_in_article(tag: Tag) -> bool:
 
 def _is_hidden(tag: Tag) -> bool:
     hidden = tag.get("hidden")
-    return (hidden is not None and hidden != "until-found") or tag.get("aria-hidden") == "true" or bool(_HIDING_STYLE.search(str(tag.get("style", ""))))
+    return (
+        (hidden is not None and hidden != "until-found")
+        or tag.get("aria-hidden") == "true"
+        or bool(_HIDING_STYLE.search(str(tag.get("style", ""))))
+    )
 
 
 def _simplify(soup: BeautifulSoup) -> None:
@@ -169,10 +224,16 @@ def _simplify(soup: BeautifulSoup) -> None:
 
 
 def _set_apart(soup: BeautifulSoup) -> None:
-    """A blank between neighbours that only the style sheet kept apart: `<time>17:24</time><span>Ann</span>`."""
+    """A blank between neighbours that only the style sheet
+    kept apart: `<time>17:24</time><span>Ann</span>`.
+    """
     for tag in tags_named(soup, _APART):
         neighbour = tag.next_sibling
-        if not isinstance(neighbour, Tag) or neighbour.name not in _APART or tag.find_parent(["pre", "code"]) is not None:
+        if (
+            not isinstance(neighbour, Tag)
+            or neighbour.name not in _APART
+            or tag.find_parent(["pre", "code"]) is not None
+        ):
             continue
         if tag.get_text()[-1:].isalnum() and neighbour.get_text()[:1].isalnum():
             tag.append(" ")

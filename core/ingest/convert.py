@@ -1,8 +1,10 @@
-"""Bytes of a PDF, DOCX, EPUB or HTML page (as UTF-8) -> Markdown, by markitdown's converters. Runs in the child process of `worker`, under its limits.
+"""Bytes of a PDF, DOCX, EPUB or HTML page (as UTF-8) -> Markdown, by markitdown's converters. Runs in the
+child process of `worker`, under its limits.
 
-Decides what the libraries get to see: office files and e-books are unpacked within the bounds of archives and handed over as plain archives of
-their texts alone, without images, with no XML that declares entities or lies too deep. Links and images lose their markup, as those of pages do.
-Importing this module takes most of a second, so only the child does.
+Decides what the libraries get to see: office files and e-books are unpacked within the bounds of archives and
+handed over as plain archives of their texts alone, without images, with no XML that declares entities or lies
+too deep. Links and images lose their markup, as those of pages do. Importing this module takes most of a
+second, so only the child does.
 """
 
 from __future__ import annotations
@@ -34,7 +36,13 @@ from core.ingest.limits import MAX_CONVERTED_CHARACTERS, MAX_PDF_FORMS, MAX_XML_
 OnPage = Callable[[int, int], None]
 """Gets (pages done, pages in all)."""
 
-_MARKDOWN: dict[str, Any] = {"strip": ["a", "img"], "escape_asterisks": False, "escape_underscores": False, "table_infer_header": True, "bullets": "-"}
+_MARKDOWN: dict[str, Any] = {
+    "strip": ["a", "img"],
+    "escape_asterisks": False,
+    "escape_underscores": False,
+    "table_infer_header": True,
+    "bullets": "-",
+}
 _CHAPTERS = (".xhtml", ".html", ".htm", ".xml", ".opf")
 _UNKNOWN_GLYPH = re.compile(r"\(cid:\d+\)")
 _BLANK_LINES = re.compile(r"\n(?:[ \t]*+\n)++")
@@ -44,7 +52,9 @@ _TITLE_TAG = "{http://purl.org/dc/elements/1.1/}title"
 
 
 def convert(data: bytes, form: Format, name: str, on_page: OnPage | None = None) -> Converted:
-    """Markdown of a file. Raises BadDocument with the sentence to show when it is damaged, encrypted, too large or without text."""
+    """Markdown of a file. Raises BadDocument with the sentence to show when it is damaged, encrypted, too
+    large or without text.
+    """
     if form == "html":
         return read_html(data.decode(), name)
     try:
@@ -52,25 +62,50 @@ def convert(data: bytes, form: Format, name: str, on_page: OnPage | None = None)
     except (BadDocument, MemoryError):
         raise
     except DefusedXmlException:
-        raise BadDocument(f"{name} declares XML entities, which are never expanded here; save it again from an office or e-book program") from None
+        raise BadDocument(
+            f"{name} declares XML entities, which are never expanded here; save it again from an office or"
+            " e-book program"
+        ) from None
     except RecursionError:
-        raise BadDocument(f"{name} is nested too deeply to be converted; save it as PDF, HTML or plain text and open that") from None
+        raise BadDocument(
+            f"{name} is nested too deeply to be converted; save it as PDF, HTML or plain text and open that"
+        ) from None
     except Exception as error:  # the libraries fail on broken files in every way there is
-        if isinstance(error, PdfminerException) and error.args and isinstance(error.args[0], PDFEncryptionError):
+        if (
+            isinstance(error, PdfminerException)
+            and error.args
+            and isinstance(error.args[0], PDFEncryptionError)
+        ):
             raise BadDocument(f"{name} is encrypted; save it without a password and open that") from None
-        raise BadDocument(f"{name} is damaged or no {form.upper()} file; open it in its program, save it again and open that") from None
+        raise BadDocument(
+            f"{name} is damaged or no {form.upper()} file; open it in its program, save it again and open"
+            " that"
+        ) from None
     return _tidied(converted, name)
 
 
 def _tidied(converted: Converted, name: str) -> Converted:
-    """Without runs of blank lines, form feeds and glyphs that stand for nothing. Raises BadDocument when too much is left."""
-    markdown, n_unknown = _UNKNOWN_GLYPH.subn("\ufffd", converted.markdown.replace("\f", "\n").replace("\0", " "))
+    """Without runs of blank lines, form feeds and glyphs that stand for nothing. Raises BadDocument when too
+    much is left.
+    """
+    markdown, n_unknown = _UNKNOWN_GLYPH.subn(
+        "\ufffd", converted.markdown.replace("\f", "\n").replace("\0", " ")
+    )
     markdown = _BLANK_LINES.sub("\n\n", _LINE_END_BLANKS.sub("", markdown)).strip()
     if len(markdown) > MAX_CONVERTED_CHARACTERS:
-        raise BadDocument(f"{name} has {len(markdown):,} characters of text, more than {MAX_CONVERTED_CHARACTERS:,}; split it and open the parts")
+        raise BadDocument(
+            f"{name} has {len(markdown):,} characters of text, more than {MAX_CONVERTED_CHARACTERS:,}; split"
+            " it and open the parts"
+        )
     notices = converted.notices
     if n_unknown > _MANY_GLYPHS:
-        notices = (*notices, f"{n_unknown:,} characters of the PDF have no known meaning (its fonts name none) and became \ufffd.")
+        notices = (
+            *notices,
+            (
+                f"{n_unknown:,} characters of the PDF have no known meaning (its fonts name none) and became"
+                " \ufffd."
+            ),
+        )
     return Converted(markdown, converted.title, notices)
 
 
@@ -83,13 +118,18 @@ def _pdf(data: bytes, name: str, on_page: OnPage | None) -> Converted:
         markdown = PdfConverter().convert(io.BytesIO(data), StreamInfo(extension=".pdf")).markdown
     if not markdown.strip():
         pages = f"{n_pages:,} pages" if n_pages > 1 else "one page"
-        raise BadDocument(f"{name} has {pages} but no text, as scans have; run text recognition (OCR) on it and open the result")
+        raise BadDocument(
+            f"{name} has {pages} but no text, as scans have; run text recognition (OCR) on it and open the"
+            " result"
+        )
     return Converted(markdown, title if isinstance(title, str) else "")
 
 
 @contextmanager
 def _pages_told(n_pages: int, on_page: OnPage | None) -> Iterator[None]:
-    """Reports pages while the converter goes over a PDF twice: for tables, then, where there are none, for running text."""
+    """Reports pages while the converter goes over a PDF twice: for tables, then, where there are none, for
+    running text.
+    """
     plain = PDFPageInterpreter.process_page
     n_read = 0
 
@@ -117,7 +157,10 @@ def _forms_bounded(name: str) -> Iterator[None]:
         nonlocal n_drawn
         n_drawn += 1
         if n_drawn > MAX_PDF_FORMS:
-            raise BadDocument(f"{name} draws more than {MAX_PDF_FORMS:,} pages and forms; print the pages with text to a new PDF and open that")
+            raise BadDocument(
+                f"{name} draws more than {MAX_PDF_FORMS:,} pages and forms; print the pages with text to a"
+                " new PDF and open that"
+            )
         plain(self, *contents, **how)
 
     PDFPageInterpreter.render_contents = render_contents  # type: ignore[method-assign]
@@ -148,7 +191,9 @@ class _TextDocx(DocxConverter):  # type: ignore[misc]
 
 
 def _is_sound(xml: bytes, check: _XmlCheck) -> bool:
-    """Whether a part can be parsed. Raises DefusedXmlException when it has a document type, BadDocument when it is too deep or too large."""
+    """Whether a part can be parsed. Raises DefusedXmlException when it has a document type, BadDocument when
+    it is too deep or too large.
+    """
     check.depth = 0
     try:
         safe_sax.parseString(xml, check, forbid_dtd=True)
@@ -172,9 +217,15 @@ class _XmlCheck(ContentHandler):
         self.depth += 1
         self.n_elements += 1
         if self.depth > MAX_XML_DEPTH:
-            raise BadDocument(f"{self.name} is nested more than {MAX_XML_DEPTH} levels deep; save it as PDF, HTML or plain text and open that")
+            raise BadDocument(
+                f"{self.name} is nested more than {MAX_XML_DEPTH} levels deep; save it as PDF, HTML or plain"
+                " text and open that"
+            )
         if self.n_elements > MAX_XML_ELEMENTS:
-            raise BadDocument(f"{self.name} has more than {MAX_XML_ELEMENTS:,} XML elements; split it and open the parts, or save it as plain text")
+            raise BadDocument(
+                f"{self.name} has more than {MAX_XML_ELEMENTS:,} XML elements; split it and open the parts,"
+                " or save it as plain text"
+            )
 
     def endElement(self, name: str) -> None:  # noqa: ARG002 - the interface's
         self.depth -= 1
@@ -184,18 +235,26 @@ def _epub(data: bytes, name: str, on_page: OnPage | None) -> Converted:  # noqa:
     parts = Archive(data, name).repacked(lambda part: part.lower().endswith(_CHAPTERS))
     rights = parts.get("META-INF/encryption.xml")
     if rights is not None and _hides_text(rights):
-        raise BadDocument(f"{name} is protected against reading by other programs (DRM); open a copy without protection")
+        raise BadDocument(
+            f"{name} is protected against reading by other programs (DRM); open a copy without protection"
+        )
     converter = EpubConverter()
     chapters = converter._html_converter = _EachOnce(HtmlConverter())
     result = converter.convert(stored(parts), StreamInfo(extension=".epub"), **_MARKDOWN)
     if not re.sub(r"^\*\*\w+:\*\*.*$", "", result.markdown, flags=re.MULTILINE).strip():
         raise BadDocument(f"{name} has no text in its chapters; open one that has")
-    notices = (f"Its list of chapters names some again, {chapters.n_again:,} times; each was read once.",) if chapters.n_again else ()
+    notices = (
+        (f"Its list of chapters names some again, {chapters.n_again:,} times; each was read once.",)
+        if chapters.n_again
+        else ()
+    )
     return Converted(result.markdown, result.title or "", notices)
 
 
 class _EachOnce:
-    """The converter of an e-book's chapters: each is read once, however often the list of chapters names it."""
+    """The converter of an e-book's chapters: each is read once, however often the list of
+    chapters names it.
+    """
 
     def __init__(self, chapters: HtmlConverter) -> None:
         self._chapters = chapters

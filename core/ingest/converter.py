@@ -1,9 +1,11 @@
-"""Conversions in a child process: starting it, handing it files, watching the clock, and ending it, whatever happens.
+"""Conversions in a child process: starting it, handing it files, watching the clock, and ending it, whatever
+happens.
 
-One child serves the files of one opening, since starting it takes longer than most conversions; no child ever serves two people. Nothing is written
-to disk: files and results go through pipes. Whoever waits is asked ten times a second whether to go on. Of the
-environment the child gets where programs and temporary files lie, no key that may stand there. Decides which pages are read without a child:
-the first small ones of an opening. Knows nothing of other formats.
+One child serves the files of one opening, since starting it takes longer than most conversions; no child ever
+serves two people. Nothing is written to disk: files and results go through pipes. Whoever waits is asked ten
+times a second whether to go on. Of the environment the child gets where programs and temporary files lie, no
+key that may stand there. Decides which pages are read without a child: the first small ones of an opening.
+Knows nothing of other formats.
 """
 
 from __future__ import annotations
@@ -35,7 +37,9 @@ from core.ingest.limits import (
 )
 
 Waiting = Callable[[int, int], None]
-"""Gets (pages done, pages in all), (0, 1) where there are none; called while a conversion goes on, and may raise `Cancelled`."""
+"""Gets (pages done, pages in all), (0, 1) where there are none; called while a conversion goes on, and may
+raise `Cancelled`.
+"""
 
 Spend = Callable[[float], None]
 """Gets seconds of reading that have just passed, and may raise to end it."""
@@ -55,11 +59,16 @@ _REMEDY = "open a part of it, or save its text and open that"
 
 def seconds_for(n_bytes: int) -> int:
     """Computing time that a conversion may take."""
-    return min(MAX_CONVERSION_SECONDS, BASE_CONVERSION_SECONDS + CONVERSION_SECONDS_PER_MEGABYTE * n_bytes // 1_000_000)
+    return min(
+        MAX_CONVERSION_SECONDS,
+        BASE_CONVERSION_SECONDS + CONVERSION_SECONDS_PER_MEGABYTE * n_bytes // 1_000_000,
+    )
 
 
 class Converter:
-    """Converts the files of one opening, one after another; close it to end its child, which starts when it is needed first."""
+    """Converts the files of one opening, one after another; close it to end its child, which starts when it
+    is needed first.
+    """
 
     def __init__(self, spend: Spend = lambda _: None) -> None:
         """`spend` hears of all time that goes by while files are read here."""
@@ -91,14 +100,24 @@ class Converter:
                         pipe.close()
 
     def check_time(self, name: str) -> None:
-        """Raises BeyondBounds when this opening has been reading for too long, and what `spend` raises once no time is left."""
+        """Raises BeyondBounds when this opening has been reading for too long, and what `spend` raises once
+        no time is left.
+        """
         self._spend(0.0)
         if time.monotonic() > self._deadline:
-            raise BeyondBounds(f"reading took longer than {MAX_READING_SECONDS:,} s when it came to {name}; open fewer files at once")
+            raise BeyondBounds(
+                f"reading took longer than {MAX_READING_SECONDS:,} s when it came to {name}; open fewer files"
+                " at once"
+            )
 
     def read_page(self, html: str, name: str, waiting: Waiting | None = None) -> Converted:
-        """Markdown of a page, read in this process while what was read so is little. Raises as `convert` does."""
-        from core.ingest.html import check_size, read_html  # when the first page is read, as its libraries take a moment
+        """Markdown of a page, read in this process while what was read so is little. Raises as `convert`
+        does.
+        """
+        from core.ingest.html import (
+            check_size,
+            read_html,
+        )  # when the first page is read, as its libraries take a moment
 
         self.check_time(name)
         n_tags = check_size(html, name)
@@ -112,7 +131,9 @@ class Converter:
             self._spend(time.monotonic() - began)
 
     def convert(self, data: bytes, form: Format, name: str, waiting: Waiting | None = None) -> Converted:
-        """Markdown of a file. Raises BadDocument; what `waiting` or `spend` raises passes through, and ends the child."""
+        """Markdown of a file. Raises BadDocument; what `waiting` or `spend` raises passes through, and ends
+        the child.
+        """
         self.check_time(name)
         try:
             head, payload = self._answer(data, form, name, waiting or (lambda *_: None))
@@ -122,14 +143,22 @@ class Converter:
         if "refused" in head:
             raise BadDocument(head["refused"])
         markdown, json_ld = payload[: head["markdown"]], payload[head["markdown"] :]
-        return Converted(markdown.decode("utf-8", "surrogatepass"), head["title"], tuple(head["notices"]), tuple(json.loads(json_ld)))
+        return Converted(
+            markdown.decode("utf-8", "surrogatepass"),
+            head["title"],
+            tuple(head["notices"]),
+            tuple(json.loads(json_ld)),
+        )
 
     def _answer(self, data: bytes, form: Format, name: str, waiting: Waiting) -> tuple[dict[str, Any], bytes]:
         if self._child is None:
             self._child = _start()
         seconds = seconds_for(len(data))
         channel = _Channel(self._child, waiting, self._spend, time.monotonic() + CLOCK_FACTOR * seconds)
-        head = json.dumps({"form": form, "name": name, "seconds": seconds, "payload": len(data)}).encode() + b"\n"
+        head = (
+            json.dumps({"form": form, "name": name, "seconds": seconds, "payload": len(data)}).encode()
+            + b"\n"
+        )
         try:
             channel.send(head)
             channel.send(data)
@@ -158,11 +187,18 @@ def _too_slow(name: str, seconds: float) -> str:
 
 
 def _why_ended(status: int, name: str, seconds: float) -> str:
-    if status in (OUT_OF_MEMORY, -signal.SIGKILL, -signal.SIGABRT):  # aborted: where a library can't do without the memory
+    if status in (
+        OUT_OF_MEMORY,
+        -signal.SIGKILL,
+        -signal.SIGABRT,
+    ):  # aborted: where a library can't do without the memory
         return f"{name} needs more than {MAX_CONVERSION_BYTES:,} bytes of memory to be converted; {_REMEDY}"
     if status in (-signal.SIGXCPU, -signal.SIGALRM):
         return _too_slow(name, seconds)
-    return f"{name} could not be converted (the converter ended with status {status}); save it again from its program and open that"
+    return (
+        f"{name} could not be converted (the converter ended with status {status}); save it again from its"
+        " program and open that"
+    )
 
 
 def _start() -> subprocess.Popen[bytes]:
@@ -170,7 +206,11 @@ def _start() -> subprocess.Popen[bytes]:
         child = subprocess.Popen(
             [sys.executable, "-m", "core.ingest.worker"],
             cwd=_ROOT,
-            env={"OMP_NUM_THREADS": "1", "LC_ALL": "C.UTF-8", **{key: os.environ[key] for key in _PASSED_ON if key in os.environ}},
+            env={
+                "OMP_NUM_THREADS": "1",
+                "LC_ALL": "C.UTF-8",
+                **{key: os.environ[key] for key in _PASSED_ON if key in os.environ},
+            },
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
@@ -178,7 +218,10 @@ def _start() -> subprocess.Popen[bytes]:
             bufsize=0,
         )
     except OSError as error:
-        raise BadDocument(f"no converter could be started ({error.strerror}); save the file as HTML, Markdown or plain text and open that") from error
+        raise BadDocument(
+            f"no converter could be started ({error.strerror}); save the file as HTML, Markdown or plain text"
+            " and open that"
+        ) from error
     for pipe in (child.stdin, child.stdout):
         assert pipe is not None
         os.set_blocking(pipe.fileno(), False)
@@ -188,7 +231,9 @@ def _start() -> subprocess.Popen[bytes]:
 class _Channel:
     """The pipes of a child during one job: never blocks longer than a tick."""
 
-    def __init__(self, child: subprocess.Popen[bytes], waiting: Waiting, spend: Spend, deadline: float) -> None:
+    def __init__(
+        self, child: subprocess.Popen[bytes], waiting: Waiting, spend: Spend, deadline: float
+    ) -> None:
         assert child.stdin is not None
         assert child.stdout is not None
         self._to: IO[bytes] = child.stdin

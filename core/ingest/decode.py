@@ -1,6 +1,8 @@
-"""Bytes -> text: byte order marks, declared encodings, UTF-8, and a guess where none of these fits. Says what it had to change.
+"""Bytes -> text: byte order marks, declared encodings, UTF-8, and a guess where none of these fits. Says what
+it had to change.
 
-The text that comes out has `\\n` line ends only, no control characters but tab, line and page feed, and no lone surrogates.
+The text that comes out has `\\n` line ends only, no control characters but tab, line and page feed, and no
+lone surrogates.
 """
 
 from __future__ import annotations
@@ -38,9 +40,12 @@ _HTML_ENCODING = re.compile(rb"<\s*+meta\b[^<>]{0,1000}\bcharset\s*+=\s*+[\"']?\
 _DECLARED_BYTES = 100_000
 """Where a page declares its encoding; browsers look at the first 1,024."""
 _SAFE_ENCODING = re.compile(
-    r"us-?ascii|iso-?8859-?\d+|latin-?\d|windows-?\d+|cp\d+|koi8-?[ru]|big5(-?hkscs)?|gb\d+k?|euc-\w+|s(hift)?-?jis|mac-?\w+", re.IGNORECASE
+    r"us-?ascii|iso-?8859-?\d+|latin-?\d|windows-?\d+|cp\d+|koi8-?[ru]|big5(-?hkscs)?|gb\d+k?|euc-\w+|s(hift)?-?jis|mac-?\w+",
+    re.IGNORECASE,
 )
-"""Encodings but UTF-8 that a page may declare. Others in Python's table (utf-7, escapes) are ways to smuggle text past a reader."""
+"""Encodings but UTF-8 that a page may declare. Others in Python's table (utf-7, escapes) are ways to smuggle
+text past a reader.
+"""
 
 
 def decode(data: bytes, name: str, *, is_html: bool = False) -> tuple[str, tuple[str, ...]]:
@@ -49,13 +54,17 @@ def decode(data: bytes, name: str, *, is_html: bool = False) -> tuple[str, tuple
         if data.startswith(mark):
             return _replacing(data[len(mark) :], encoding, name)
     _check_is_text(data, name)
-    declared = (_XML_ENCODING.match(data) or _HTML_ENCODING.search(data, 0, _DECLARED_BYTES)) if is_html else None
+    declared = (
+        (_XML_ENCODING.match(data) or _HTML_ENCODING.search(data, 0, _DECLARED_BYTES)) if is_html else None
+    )
     known = _known(declared[1].decode("ascii")) if declared else None
     return _replacing(data, known, name) if known else _decode_undeclared(data, name)
 
 
 def normalise(text: str, name: str) -> str:
-    """Line ends as `\\n`, lone surrogates and control characters replaced. Raises BadDocument when it is mostly control characters."""
+    """Line ends as `\\n`, lone surrogates and control characters replaced. Raises BadDocument when it is
+    mostly control characters.
+    """
     text = text.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
     if "\0" in text:
         raise BadDocument(f"{name} contains NUL characters and is no text file; {_REMEDY}")
@@ -105,7 +114,9 @@ def _decode_undeclared(data: bytes, name: str) -> tuple[str, tuple[str, ...]]:
 
 
 def _guess(data: bytes) -> str | None:
-    """Western European where few bytes are beyond ASCII, as browsers assume; else what charset-normalizer finds."""
+    """Western European where few bytes are beyond ASCII, as browsers assume; else what charset-normalizer
+    finds.
+    """
     beyond = sum(len(run) for run in _BEYOND_ASCII.findall(data))
     if beyond < _MAX_WESTERN_SHARE * len(data):
         return "cp1252"

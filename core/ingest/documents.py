@@ -1,7 +1,8 @@
 """A file -> its documents: one, or all those of a zip archive and of the archives in it.
 
-Decides what becomes of an archive's files: those that can't be read are left out and told about, a bound that is passed refuses everything. Names in
-an archive are only shown. What is not being read is still packed, so memory holds one file and the texts so far.
+Decides what becomes of an archive's files: those that can't be read are left out and told about, a bound that
+is passed refuses everything. Names in an archive are only shown. What is not being read is still packed, so
+memory holds one file and the texts so far.
 """
 
 from __future__ import annotations
@@ -26,11 +27,14 @@ _TOLD = 3
 """Files left out that are named."""
 
 
-def read_documents(data: bytes, filename: str, converter: Converter | None = None, on_part: OnPart | None = None) -> dict[str, Document]:
+def read_documents(
+    data: bytes, filename: str, converter: Converter | None = None, on_part: OnPart | None = None
+) -> dict[str, Document]:
     """The documents in the bytes of a file, by names to show: one, or those of a zip archive in its order.
 
-    `converter` is the child to use for PDF, DOCX and EPUB; without one a child serves this file alone. What can't be read in an archive is left out,
-    and its first document says so. Raises BadDocument as `read_document` does, when an archive has nothing to read, and when a bound of it is passed.
+    `converter` is the child to use for PDF, DOCX and EPUB; without one a child serves this file alone. What
+    can't be read in an archive is left out, and its first document says so. Raises BadDocument as
+    `read_document` does, when an archive has nothing to read, and when a bound of it is passed.
     """
     if converter is None:
         with Converter() as own:
@@ -55,7 +59,9 @@ class _Unpacking:
         """Raises BadDocument when nothing can be read, BeyondBounds."""
         entries = list(_worth_reading(archive))
         for done, entry in enumerate(entries):
-            self._read_entry(archive, entry, archive.name, 1, lambda *_, done=done: self._on_part(done, len(entries)))
+            self._read_entry(
+                archive, entry, archive.name, 1, lambda *_, done=done: self._on_part(done, len(entries))
+            )
         if not self._documents:
             why = f": {self._left_out[0]}" if self._left_out else "; put documents into it"
             raise BadDocument(f"{archive.name} holds no document that can be read{why}")
@@ -85,7 +91,10 @@ class _Unpacking:
 
     def _read_inner(self, archive: Archive, folder: str, depth: int, on_part: OnPart) -> None:
         if depth > MAX_ARCHIVE_DEPTH:
-            raise BadDocument(f"{archive.name} is an archive more than {MAX_ARCHIVE_DEPTH} levels deep; unpack it and open what it holds")
+            raise BadDocument(
+                f"{archive.name} is an archive more than {MAX_ARCHIVE_DEPTH} levels deep; unpack it and open"
+                " what it holds"
+            )
         for entry in _worth_reading(archive):
             self._read_entry(archive, entry, folder, depth, on_part)
 

@@ -1,7 +1,8 @@
 """An HTML page -> Markdown, title and JSON-LD.
 
-The cleaned tree goes through markitdown's converter of pages, called directly: it opens neither files nor addresses. The result is
-Markdown without links and images; asterisks and underscores of the text are not escaped, since people and encoders read it.
+The cleaned tree goes through markitdown's converter of pages, called directly: it opens neither files nor
+addresses. The result is Markdown without links and images; asterisks and underscores of the text are not
+escaped, since people and encoders read it.
 """
 
 from __future__ import annotations
@@ -28,17 +29,29 @@ _WIDE_GAP = re.compile(r"(?<!\s)\s{200,}+")
 def check_size(html: str, name: str) -> int:
     """How many tags a page has at most, end tags included. Raises BadDocument when it is too large."""
     if len(html) > MAX_HTML_CHARACTERS:
-        raise BadDocument(f"{name} is an HTML page of {len(html):,} characters, more than {MAX_HTML_CHARACTERS:,}; save its text and open that")
+        raise BadDocument(
+            f"{name} is an HTML page of {len(html):,} characters, more than {MAX_HTML_CHARACTERS:,}; save its"
+            " text and open that"
+        )
     if (n_tags := html.count("<")) > MAX_HTML_TAGS:
-        raise BadDocument(f"{name} is an HTML page with {n_tags:,} tags, more than {MAX_HTML_TAGS:,}; save its text and open that")
+        raise BadDocument(
+            f"{name} is an HTML page with {n_tags:,} tags, more than {MAX_HTML_TAGS:,}; save its text and"
+            " open that"
+        )
     return n_tags
 
 
 def read_html(html: str, name: str) -> Converted:
     """Cleans and converts a page. Raises BadDocument when it is too large."""
     check_size(html, name)
-    soup, flattened = parse_html(html.replace("```", "` ` `"))  # in the text it would begin or end fenced code
-    json_ld, notices = parse_json_ld(script.get_text() for script in tags_named(soup, ("script",)) if _JSON_LD_TYPE.match(str(script.get("type", ""))))
+    soup, flattened = parse_html(
+        html.replace("```", "` ` `")
+    )  # in the text it would begin or end fenced code
+    json_ld, notices = parse_json_ld(
+        script.get_text()
+        for script in tags_named(soup, ("script",))
+        if _JSON_LD_TYPE.match(str(script.get("type", "")))
+    )
     if flattened:
         notices = (*notices, f"Elements nested more than {MAX_HTML_DEPTH} levels deep became plain text.")
     title = _title(soup)
@@ -62,7 +75,15 @@ def _to_markdown(soup: BeautifulSoup) -> str:
 
     stream = io.BytesIO(_WIDE_GAP.sub(_narrow, soup.decode(formatter="minimal")).encode())
     info = StreamInfo(mimetype="text/html", extension=".html", charset="utf-8")
-    result = HtmlConverter().convert(stream, info, strict=True, escape_asterisks=False, escape_underscores=False, table_infer_header=True, bullets="-")
+    result = HtmlConverter().convert(
+        stream,
+        info,
+        strict=True,
+        escape_asterisks=False,
+        escape_underscores=False,
+        table_infer_header=True,
+        bullets="-",
+    )
     lines = "\n".join(line.rstrip() for line in result.markdown.replace("\r\n", "\n").split("\n"))
     return _BLANK_LINES.sub("\n\n", lines).strip()
 

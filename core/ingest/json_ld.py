@@ -1,6 +1,8 @@
-"""The JSON-LD blocks of a page, as plain values. Forgives what pages get wrong around the JSON, never inside it.
+"""The JSON-LD blocks of a page, as plain values. Forgives what pages get wrong around the JSON, never inside
+it.
 
-Keeps blocks in page order, and only those that parse. Bounded in number, size and depth. Knows nothing of schema.org.
+Keeps blocks in page order, and only those that parse. Bounded in number, size and depth. Knows nothing of
+schema.org.
 """
 
 from __future__ import annotations
@@ -31,7 +33,10 @@ def parse_json_ld(sources: Iterable[str]) -> tuple[tuple[Any, ...], tuple[str, .
             n_bad += 1
     notices = [f"{n_bad} JSON-LD blocks of the page are not valid JSON."] if n_bad else []
     if n_left_out:
-        notices.append(f"{n_left_out} JSON-LD blocks were left out: at most {MAX_JSON_LD_BLOCKS} are kept, of {MAX_JSON_LD_CHARACTERS:,} characters each.")
+        notices.append(
+            f"{n_left_out} JSON-LD blocks were left out: at most {MAX_JSON_LD_BLOCKS} are kept, of"
+            f" {MAX_JSON_LD_CHARACTERS:,} characters each."
+        )
     return tuple(values), tuple(notices)
 
 
@@ -50,7 +55,9 @@ def _refuse(constant: str) -> Any:
 
 
 def _plain(value: Any, depth: int = 0) -> Any:
-    """The value without lone surrogates, which no file or database takes. Raises ValueError when it is too deep."""
+    """The value without lone surrogates, which no file or database takes. Raises ValueError when it is too
+    deep.
+    """
     if depth > MAX_JSON_LD_DEPTH:
         raise ValueError(f"nested deeper than {MAX_JSON_LD_DEPTH} levels")
     match value:

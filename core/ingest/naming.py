@@ -1,6 +1,7 @@
 """Names that are safe to show: of files, of what lies in archives, and titles that documents give themselves.
 
-Decides which title of a document's metadata is worth more than the name of its file. No name that passes here is ever a path.
+Decides which title of a document's metadata is worth more than the name of its file. No name that passes here
+is ever a path.
 """
 
 from __future__ import annotations
@@ -27,8 +28,13 @@ def clip(title: str) -> str:
 
 
 def shown(name: str) -> str:
-    """A name on one line, without characters that control a terminal or turn the direction of writing; those are escaped."""
-    escaped = "".join(character if character.isprintable() else ascii(character)[1:-1] for character in name[: 4 * MAX_TITLE_CHARACTERS])
+    """A name on one line, without characters that control a terminal or turn the direction of writing; those
+    are escaped.
+    """
+    escaped = "".join(
+        character if character.isprintable() else ascii(character)[1:-1]
+        for character in name[: 4 * MAX_TITLE_CHARACTERS]
+    )
     return clip(escaped)
 
 
@@ -44,5 +50,7 @@ def extension(path: str) -> str:
 
 def sane_title(title: str | None) -> str:
     """A title from metadata as one line; empty when there is none, or a program made it up."""
-    plain = shown(_TURNING.sub("", " ".join((title or "")[: 4 * MAX_TITLE_CHARACTERS].replace("\0", " ").split())))
+    plain = shown(
+        _TURNING.sub("", " ".join((title or "")[: 4 * MAX_TITLE_CHARACTERS].replace("\0", " ").split()))
+    )
     return "" if not any(map(str.isalnum, plain)) or _NO_TITLE.fullmatch(plain) else plain

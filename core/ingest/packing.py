@@ -1,9 +1,11 @@
-"""Units of text -> chunks of at most so many tokens. Both chunkers end here; they differ in what a unit and a group is.
+"""Units of text -> chunks of at most so many tokens. Both chunkers end here; they differ in what a unit and a
+group is.
 
-Neighbouring units of one group are packed greedily. A unit that is too long alone is cut into its sentences, a sentence that
-is too long at a token border: after a line break if one is near the end, else after clause punctuation, else at a blank.
-Units are counted first; a chunk of several is counted again as the one text it is, since not every tokenizer adds up.
-Keeps offsets in arrays and holds the strings of one batch at a time, so memory stays bounded. Knows nothing of Markdown.
+Neighbouring units of one group are packed greedily. A unit that is too long alone is cut into its sentences,
+a sentence that is too long at a token border: after a line break if one is near the end, else after clause
+punctuation, else at a blank. Units are counted first; a chunk of several is counted again as the one text it
+is, since not every tokenizer adds up. Keeps offsets in arrays and holds the strings of one batch at a time,
+so memory stays bounded. Knows nothing of Markdown.
 """
 
 from __future__ import annotations
@@ -43,8 +45,11 @@ def spans_array(spans: Iterator[tuple[int, int]]) -> np.ndarray:
     return np.fromiter(chain.from_iterable(spans), dtype=np.int64).reshape(-1, 2)
 
 
-def pack(text: str, units: Units, max_tokens: int, tokenizer: Tokenizer, on_progress: Progress | None = None) -> tuple[Units, np.ndarray]:
-    """Chunks of at most `max_tokens` tokens, N of them, and their (N,) token counts. `on_progress(done, len(text))` may raise to stop.
+def pack(
+    text: str, units: Units, max_tokens: int, tokenizer: Tokenizer, on_progress: Progress | None = None
+) -> tuple[Units, np.ndarray]:
+    """Chunks of at most `max_tokens` tokens, N of them, and their (N,) token counts. `on_progress(done,
+    len(text))` may raise to stop.
 
     Raises BadDocument when the text has more than MAX_DOCUMENT_TOKENS tokens.
     """
@@ -79,7 +84,9 @@ def _greedy(counts: np.ndarray, group: np.ndarray, max_tokens: int) -> np.ndarra
 
 
 def _cut(units: Units, text: str, cut: Cut, which: np.ndarray) -> tuple[Units, np.ndarray]:
-    """The units with those in the mask `which` replaced by their parts, and for each the row it was before, -1 for a part."""
+    """The units with those in the mask `which` replaced by their parts, and for each the row it was before,
+    -1 for a part.
+    """
     spans, groups, origins = [], [], []
     rows = np.arange(len(units))
     at = 0
@@ -143,21 +150,29 @@ class _Counter:
         self.on_progress = on_progress
 
     def count(self, spans: np.ndarray, begin: float = 0.0, finish: float = 0.0) -> np.ndarray:
-        """(U,) int64 token counts. Reports progress from `begin` to `finish`, shares of the whole work, where they differ."""
+        """(U,) int64 token counts. Reports progress from `begin` to `finish`, shares of the whole work, where
+        they differ.
+        """
         counts = np.zeros(len(spans), dtype=np.int64)
         total = 0
         for row in range(0, len(spans), BATCH_UNITS):
             batch = spans[row : row + BATCH_UNITS].tolist()
-            counts[row : row + len(batch)] = self.tokenizer.count([self.text[start:end] for start, end in batch])
+            counts[row : row + len(batch)] = self.tokenizer.count(
+                [self.text[start:end] for start, end in batch]
+            )
             total += int(counts[row : row + len(batch)].sum())
             if total > MAX_DOCUMENT_TOKENS:
-                raise BadDocument(f"the document has more than {MAX_DOCUMENT_TOKENS:,} tokens; split it and open the parts")
+                raise BadDocument(
+                    f"the document has more than {MAX_DOCUMENT_TOKENS:,} tokens; split it and open the parts"
+                )
             if self.on_progress is not None and finish > begin:
                 done = begin + (finish - begin) * (row + len(batch)) / len(spans)
                 self.on_progress(round(done * len(self.text)), len(self.text))
         return counts
 
-    def refine(self, units: Units, counts: np.ndarray, which: np.ndarray, cut: Cut) -> tuple[Units, np.ndarray]:
+    def refine(
+        self, units: Units, counts: np.ndarray, which: np.ndarray, cut: Cut
+    ) -> tuple[Units, np.ndarray]:
         """Replaces the units in the mask `which` by their parts, and counts those."""
         if not which.any():
             return units, counts
@@ -175,9 +190,13 @@ class _Counter:
         return cut
 
     def _pieces(self, start: int, end: int, max_tokens: int, budget: int) -> Iterator[tuple[int, int]]:
-        """A piece may count more alone than inside its sentence: then it is cut again with half the budget, at last by characters."""
+        """A piece may count more alone than inside its sentence: then it is cut again with half the budget,
+        at last by characters.
+        """
         part = self.text[start:end]
-        borders = _plan(part, self.tokenizer.spans(part), budget) if budget else [0, len(part) // 2, len(part)]
+        borders = (
+            _plan(part, self.tokenizer.spans(part), budget) if budget else [0, len(part) // 2, len(part)]
+        )
         planned = [span for a, b in pairwise(borders) for span in trimmed(self.text, start + a, start + b)]
         counts = self.count(np.array(planned, dtype=np.int64).reshape(-1, 2))
         for (a, b), n_tokens in zip(planned, counts.tolist(), strict=True):
@@ -188,16 +207,23 @@ class _Counter:
 
 
 def _plan(part: str, tokens: np.ndarray, budget: int) -> list[int]:
-    """Borders, first and last included, so that at most `budget` of the (n, 2) token spans lie between two; each the best of its last quarter."""
+    """Borders, first and last included, so that at most `budget` of the (n, 2) token spans lie between two;
+    each the best of its last quarter.
+    """
     borders, row = [0], 0
     while len(tokens) - row > budget:
-        row = max(range(row + budget, row + budget - budget // 4 - 1, -1), key=lambda i: _border_quality(part, tokens, i))
+        row = max(
+            range(row + budget, row + budget - budget // 4 - 1, -1),
+            key=lambda i: _border_quality(part, tokens, i),
+        )
         borders.append(max(borders[-1], int(tokens[row, 0])))
     return [*borders, len(part)]
 
 
 def _border_quality(part: str, tokens: np.ndarray, i: int) -> int:
-    """How well a cut before token `i` reads: after a line break 4, a clause 3, a blank 2, else 1; inside a character or its accents 0."""
+    """How well a cut before token `i` reads: after a line break 4, a clause 3, a blank 2, else 1; inside a
+    character or its accents 0.
+    """
     before, after = int(tokens[i - 1, 1]), int(tokens[i, 0])
     gap = part[before:after]
     if "\n" in gap:

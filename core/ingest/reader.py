@@ -1,7 +1,9 @@
-"""Files and pasted texts -> documents. Decides what kind a file is; every refusal is one sentence with the remedy.
+"""Files and pasted texts -> documents. Decides what kind a file is; every refusal is one sentence with the
+remedy.
 
-A file's first bytes say whether it is a PDF or an archive, and an archive's contents whether it is an office file, an e-book or a folder of
-documents; for texts the name decides. PDFs, office files and e-books are converted in a child process and go the way of Markdown from there.
+A file's first bytes say whether it is a PDF or an archive, and an archive's contents whether it is an office
+file, an e-book or a folder of documents; for texts the name decides. PDFs, office files and e-books are
+converted in a child process and go the way of Markdown from there.
 """
 
 from __future__ import annotations
@@ -22,7 +24,9 @@ from core.ingest.naming import clip, extension, file_name, sane_title
 from core.types import Document, DocumentKind
 
 OnPart = Callable[[int, int], None]
-"""Gets (parts done, parts in all) of a file: files of an archive, pages of a PDF. Called often enough to cancel by raising `Cancelled`."""
+"""Gets (parts done, parts in all) of a file: files of an archive, pages of a PDF. Called often enough to
+cancel by raising `Cancelled`.
+"""
 
 Form = Literal["pdf", "docx", "epub", "zip", "text"]
 
@@ -31,7 +35,10 @@ _KIND_OF_EXTENSION: dict[str, DocumentKind] = {
     **dict.fromkeys((".md", ".markdown"), "markdown"),
     **dict.fromkeys((".txt", ".text", ".log", ".rst", ".csv", ".tsv", ".json", ".jsonl", ".tex"), "text"),
 }
-_HTML_START = re.compile(r"\s*(?:<\?xml[^>]{0,200}>\s*)?(?:<!--.{0,2000}?-->\s*)?<(?:!doctype\s+html|html|head|body)\b", re.IGNORECASE | re.DOTALL)
+_HTML_START = re.compile(
+    r"\s*(?:<\?xml[^>]{0,200}>\s*)?(?:<!--.{0,2000}?-->\s*)?<(?:!doctype\s+html|html|head|body)\b",
+    re.IGNORECASE | re.DOTALL,
+)
 _HTML_TAG = re.compile(r"</(?:p|div|h[1-6]|ul|ol|table|section|article|span|a)\s*>", re.IGNORECASE)
 _SNIFFED = 4_000
 _MIN_CLOSING_TAGS = 3
@@ -41,10 +48,14 @@ _PDF_SNIFFED = 1024
 _OLD_OFFICE = b"\xd0\xcf\x11\xe0"
 
 
-def read_document(data: bytes, filename: str, converter: Converter | None = None, on_part: OnPart | None = None) -> Document:
-    """The document that the bytes of a file are. `converter` converts what is no text yet; without one a child serves this file alone.
+def read_document(
+    data: bytes, filename: str, converter: Converter | None = None, on_part: OnPart | None = None
+) -> Document:
+    """The document that the bytes of a file are. `converter` converts what is no text yet; without one a
+    child serves this file alone.
 
-    Raises BadDocument when it is empty, too large, binary, damaged, encrypted, an archive of documents, or has no text.
+    Raises BadDocument when it is empty, too large, binary, damaged, encrypted, an archive of documents, or
+    has no text.
     """
     if converter is None:
         with Converter() as own:
@@ -53,32 +64,49 @@ def read_document(data: bytes, filename: str, converter: Converter | None = None
     return read_one(data, filename, name, form_of(data, filename, name), converter, on_part)
 
 
-def read_pasted(text: str, title: str = "Pasted text", converter: Converter | None = None, on_part: OnPart | None = None) -> Document:
+def read_pasted(
+    text: str, title: str = "Pasted text", converter: Converter | None = None, on_part: OnPart | None = None
+) -> Document:
     """A document from pasted text, HTML when it clearly is. Raises BadDocument as `read_document` does."""
     if converter is None:
         with Converter() as own:
             return read_pasted(text, title, own, on_part)
     if len(text) > MAX_FILE_BYTES:
-        raise BadDocument(f"the pasted text has {len(text):,} characters, more than {MAX_FILE_BYTES:,}; split it and paste the parts")
+        raise BadDocument(
+            f"the pasted text has {len(text):,} characters, more than {MAX_FILE_BYTES:,}; split it and paste"
+            " the parts"
+        )
     text = normalise(text, "the pasted text")
-    return _document(text, "the pasted text", "html" if _looks_like_html(text) else "text", title, (), converter, on_part)
+    return _document(
+        text, "the pasted text", "html" if _looks_like_html(text) else "text", title, (), converter, on_part
+    )
 
 
 def form_of(data: bytes, path: str, name: str) -> Form:
-    """What has to be done to read a file. Raises BadDocument when it is empty, too large, or not what its name says."""
+    """What has to be done to read a file. Raises BadDocument when it is empty, too large, or not what its
+    name says.
+    """
     if not data:
         raise BadDocument(f"{name} is empty; open a file that has text")
     if len(data) > MAX_FILE_BYTES:
-        raise BadDocument(f"{name} has {len(data):,} bytes, more than {MAX_FILE_BYTES:,}; split it and open the parts")
+        raise BadDocument(
+            f"{name} has {len(data):,} bytes, more than {MAX_FILE_BYTES:,}; split it and open the parts"
+        )
     named = extension(path).removeprefix(".")
     if data.startswith(_PDF_START) or (named == "pdf" and _PDF_START in data[:_PDF_SNIFFED]):
         return "pdf"
     if data.startswith(ARCHIVE_STARTS):
         return _form_of_archive(Archive(data, name).names, named, name)
     if named == "docx" and data.startswith(_OLD_OFFICE):
-        raise BadDocument(f"{name} is encrypted or of an old office format; save it as DOCX without a password and open that")
+        raise BadDocument(
+            f"{name} is encrypted or of an old office format; save it as DOCX without a password and open"
+            " that"
+        )
     if named in ("pdf", "docx", "epub", "zip"):
-        raise BadDocument(f"{name} is damaged or no {named.upper()} file: it does not begin as one; open it in its program, save it again and open that")
+        raise BadDocument(
+            f"{name} is damaged or no {named.upper()} file: it does not begin as one; open it in its program,"
+            " save it again and open that"
+        )
     return "text"
 
 
@@ -88,40 +116,76 @@ def _form_of_archive(entries: frozenset[str], named: str, name: str) -> Form:
     if "META-INF/container.xml" in entries:
         return "epub"
     if named in ("docx", "epub"):
-        raise BadDocument(f"{name} is damaged or no {named.upper()} file: what makes one is not in it; open it in its program, save it again and open that")
+        raise BadDocument(
+            f"{name} is damaged or no {named.upper()} file: what makes one is not in it; open it in its"
+            " program, save it again and open that"
+        )
     if "[Content_Types].xml" in entries or {"content.xml", "META-INF/manifest.xml"} <= entries:
-        raise BadDocument(f"{name} is an office file of another kind than DOCX; save it as DOCX or PDF and open that")
+        raise BadDocument(
+            f"{name} is an office file of another kind than DOCX; save it as DOCX or PDF and open that"
+        )
     return "zip"
 
 
-def read_one(data: bytes, path: str, name: str, form: Form, converter: Converter, on_part: OnPart | None) -> Document:
-    """As `read_document`. `name` stands in sentences; the kind of a text, and a title where the document has none, come from `path`."""
+def read_one(
+    data: bytes, path: str, name: str, form: Form, converter: Converter, on_part: OnPart | None
+) -> Document:
+    """As `read_document`. `name` stands in sentences; the kind of a text, and a title where the document has
+    none, come from `path`.
+    """
     stem = PurePath(file_name(path)).stem
     if form == "zip":
         raise BadDocument(f"{name} is an archive; unpack it and open a document of it")
     if form != "text":
         return _converted(data, name, stem, form, converter, on_part)
     kind = _KIND_OF_EXTENSION.get(extension(path))
-    text, notices = decode(data, name, is_html=kind == "html" or (kind is None and _looks_like_html(data[:_SNIFFED].decode("latin-1"))))
-    return _document(text, name, kind or ("html" if _looks_like_html(text) else "text"), stem, notices, converter, on_part)
+    text, notices = decode(
+        data,
+        name,
+        is_html=kind == "html" or (kind is None and _looks_like_html(data[:_SNIFFED].decode("latin-1"))),
+    )
+    return _document(
+        text, name, kind or ("html" if _looks_like_html(text) else "text"), stem, notices, converter, on_part
+    )
 
 
-def _converted(data: bytes, name: str, stem: str, form: Format, converter: Converter, on_part: OnPart | None) -> Document:
+def _converted(
+    data: bytes, name: str, stem: str, form: Format, converter: Converter, on_part: OnPart | None
+) -> Document:
     converted = converter.convert(data, form, name, on_part)
     source = f"Converted to Markdown from {name}, {'an' if form == 'epub' else 'a'} {form.upper()}."
-    return Document(sane_title(converted.title) or stem, normalise(converted.markdown, name), "markdown", notices=(source, *converted.notices))
+    return Document(
+        sane_title(converted.title) or stem,
+        normalise(converted.markdown, name),
+        "markdown",
+        notices=(source, *converted.notices),
+    )
 
 
 def _document(
-    text: str, name: str, kind: DocumentKind, fallback_title: str, notices: tuple[str, ...], converter: Converter, on_part: OnPart | None
+    text: str,
+    name: str,
+    kind: DocumentKind,
+    fallback_title: str,
+    notices: tuple[str, ...],
+    converter: Converter,
+    on_part: OnPart | None,
 ) -> Document:
     if kind == "html":
         page = converter.read_page(text, name, on_part)
-        document = Document(clip(page.title) or fallback_title, page.markdown, kind, page.json_ld, (*notices, *page.notices))
+        document = Document(
+            clip(page.title) or fallback_title, page.markdown, kind, page.json_ld, (*notices, *page.notices)
+        )
     else:
         longest = max(map(len, text.split("\n")))
         if longest > MAX_LINE_CHARACTERS:
-            notices = (*notices, f"It has a line of {longest:,} characters, more than {MAX_LINE_CHARACTERS:,}: is it a text that people wrote?")
+            notices = (
+                *notices,
+                (
+                    f"It has a line of {longest:,} characters, more than {MAX_LINE_CHARACTERS:,}: is it a"
+                    " text that people wrote?"
+                ),
+            )
         title = next(_titles(text), "") if kind == "markdown" else ""
         document = Document(title or fallback_title, text, kind, notices=notices)
     if not document.text.strip():
@@ -135,6 +199,10 @@ def _titles(markdown: str) -> Iterator[str]:
 
 
 def _looks_like_html(text: str) -> bool:
-    """Whether a text of unknown kind begins as a page does, or as a piece of one: a tag first and several closed."""
+    """Whether a text of unknown kind begins as a page does, or as a piece of one: a tag first and several
+    closed.
+    """
     head = text[:_SNIFFED]
-    return _HTML_START.match(head) is not None or (head.lstrip().startswith("<") and len(_HTML_TAG.findall(head)) >= _MIN_CLOSING_TAGS)
+    return _HTML_START.match(head) is not None or (
+        head.lstrip().startswith("<") and len(_HTML_TAG.findall(head)) >= _MIN_CLOSING_TAGS
+    )

@@ -1,14 +1,15 @@
 """Where sentences begin and end: rules over one compiled pattern, linear in the text, offsets exact.
 
-A pattern finds places where a sentence may end: closing punctuation before a blank, a CJK full stop, an empty line, a line
-that begins a list item, a table row or a heading. Only a full stop needs a second look: the word before it (abbreviation,
-initial, number) and the word after it (small letter, usual first word of a sentence) decide.
+A pattern finds places where a sentence may end: closing punctuation before a blank, a CJK full stop, an empty
+line, a line that begins a list item, a table row or a heading. Only a full stop needs a second look: the word
+before it (abbreviation, initial, number) and the word after it (small letter, usual first word of a sentence)
+decide.
 
-Single line breaks mean nothing, so hard-wrapped books work; a text without any full stop is cut at its empty lines.
-The abbreviations are English, German and French. Knows nothing of tokens.
+Single line breaks mean nothing, so hard-wrapped books work; a text without any full stop is cut at its empty
+lines. The abbreviations are English, German and French. Knows nothing of tokens.
 
-Own rules, since the one small and fast library tried (sentencex 1.0) takes "(It was so.) Next one." and whole quoted speeches
-for one sentence, and others rebuild the text and lose the offsets.
+Own rules, since the one small and fast library tried (sentencex 1.0) takes "(It was so.) Next one." and whole
+quoted speeches for one sentence, and others rebuild the text and lose the offsets.
 """
 
 from __future__ import annotations
@@ -37,24 +38,28 @@ def _words(line: str) -> frozenset[str]:
 
 
 _NEVER_LAST = _words(
-    "mr mrs ms mx dr prof rev hon gen col capt cpt lt sgt maj adm gov sen rep messrs mme mmes mlle mlles mgr fr st ste mt ft "
-    "vs cf ca approx esp resp viz e.g i.e z.b d.h u.a o.ä v.a bzw evtl ggf vgl sog geb dipl ing hr frl p.ex"
+    "mr mrs ms mx dr prof rev hon gen col capt cpt lt sgt maj adm gov sen rep messrs mme mmes mlle mlles mgr"
+    " fr st ste mt ft vs cf ca approx esp resp viz e.g i.e z.b d.h u.a o.ä v.a bzw evtl ggf vgl sog geb dipl"
+    " ing hr frl p.ex"
 )
 """A name or an explanation follows these: a full stop after them is never the end."""
 
-_BEFORE_NUMBER = _words("no nos nr vol vols p pp fig figs ch chap art sec eq ed bd abb abs kap vers bk pt op ver tel")
+_BEFORE_NUMBER = _words(
+    "no nos nr vol vols p pp fig figs ch chap art sec eq ed bd abb abs kap vers bk pt op ver tel"
+)
 """Not the end when a number follows ("No. 5"); otherwise words like any other ("No. Never.")."""
 
 _MAYBE_LAST = _words(
-    "jr sr inc ltd co corp bros etc al usw jan feb mar apr jun jul aug sept sep oct nov dec mon tue wed thu fri sat sun "
-    "min std mio mrd ave blvd rd dept univ assn est"
+    "jr sr inc ltd co corp bros etc al usw jan feb mar apr jun jul aug sept sep oct nov dec mon tue wed thu"
+    " fri sat sun min std mio mrd ave blvd rd dept univ assn est"
 )
 """Abbreviations that may end a sentence: they do when a usual first word follows."""
 
 _FIRST_WORDS = _words(
-    "a an the this that these those there here it its he she they we you i his her their our my your in on at for from with by as if when while "
-    "after before then but and or so yet not no who what where why how one some many most all each both another however although "
-    "der die das ein eine es er sie wir ihr ich im am und aber le la les un une il elle ils elles on ce cette nous vous je et mais"
+    "a an the this that these those there here it its he she they we you i his her their our my your in on at"
+    " for from with by as if when while after before then but and or so yet not no who what where why how one"
+    " some many most all each both another however although der die das ein eine es er sie wir ihr ich im am"
+    " und aber le la les un une il elle ils elles on ce cette nous vous je et mais"
 )
 _LETTER_WITH_STOP = re.compile(r"[A-Za-z]\.")
 _NUMBER_WORD = re.compile(r"\d|[IVXLC]+\b")
@@ -75,7 +80,13 @@ def iter_sentences(text: str) -> Iterator[tuple[int, int]]:
     for match in _BOUNDARY.finditer(text):
         if match["stop"] is not None and not _is_end(text, start, match):
             continue
-        before = match.start("gap") if match["stop"] is not None else match.end() if match["cjk"] is not None else match.start()
+        before = (
+            match.start("gap")
+            if match["stop"] is not None
+            else match.end()
+            if match["cjk"] is not None
+            else match.start()
+        )
         end = start + len(text[start:before].rstrip())
         if end > start:
             yield start, end

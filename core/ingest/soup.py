@@ -1,7 +1,9 @@
-"""HTML -> a tree that is safe to walk: end tags that HTML implies are put in, and elements too deep become flat text.
+"""HTML -> a tree that is safe to walk: end tags that HTML implies are put in, and elements too deep become
+flat text.
 
-Python's HTML parser leaves `<p>a<p>b` and `<li>a<li>b` nested in one another, so that an old page of a thousand paragraphs is
-a thousand levels deep; here a start tag closes what HTML says it closes. Comments and declarations are gone.
+Python's HTML parser leaves `<p>a<p>b` and `<li>a<li>b` nested in one another, so that an old page of a
+thousand paragraphs is a thousand levels deep; here a start tag closes what HTML says it closes. Comments and
+declarations are gone.
 """
 
 from __future__ import annotations
@@ -17,8 +19,44 @@ from core.ingest.limits import MAX_HTML_DEPTH
 
 _BLOCKS = frozenset(
     [
-        *("address", "article", "aside", "blockquote", "details", "dialog", "dd", "div", "dl", "dt", "fieldset", "figcaption", "figure", "footer"),
-        *("form", "h1", "h2", "h3", "h4", "h5", "h6", "header", "hr", "li", "main", "menu", "nav", "ol", "p", "pre", "section", "table", "td", "th"),
+        *(
+            "address",
+            "article",
+            "aside",
+            "blockquote",
+            "details",
+            "dialog",
+            "dd",
+            "div",
+            "dl",
+            "dt",
+            "fieldset",
+            "figcaption",
+            "figure",
+            "footer",
+        ),
+        *(
+            "form",
+            "h1",
+            "h2",
+            "h3",
+            "h4",
+            "h5",
+            "h6",
+            "header",
+            "hr",
+            "li",
+            "main",
+            "menu",
+            "nav",
+            "ol",
+            "p",
+            "pre",
+            "section",
+            "table",
+            "td",
+            "th",
+        ),
         *("tr", "tbody", "thead", "tfoot", "ul"),
     ]
 )
@@ -51,7 +89,8 @@ class _ClosingSoup(BeautifulSoup):
 
     def endData(self, containerClass: type[NavigableString] | None = None) -> None:
         if containerClass is not None and issubclass(containerClass, PreformattedString):
-            self.current_data = []  # a comment or declaration: taking it out of the tree later would cost a search
+            # a comment or declaration: taking it out of the tree later would cost a search
+            self.current_data = []
         else:
             super().endData(containerClass)
 
@@ -69,7 +108,10 @@ class _ClosingSoup(BeautifulSoup):
 
 def parse_html(html: str) -> tuple[BeautifulSoup, bool]:
     """The tree of a page, and whether elements deeper than MAX_HTML_DEPTH were made flat text."""
-    for opening, closing in (("<!--", "-->"), ("<?", ">")):  # one left open makes the parser read the rest again and again
+    for opening, closing in (
+        ("<!--", "-->"),
+        ("<?", ">"),
+    ):  # one left open makes the parser read the rest again and again
         head, mark, tail = html.rpartition(closing)
         html = head + mark + tail.replace(opening, "")
     head, mark, tail = html.rpartition(">")
@@ -77,7 +119,9 @@ def parse_html(html: str) -> tuple[BeautifulSoup, bool]:
     try:
         soup = _ClosingSoup(html, "html.parser")
     except ParserRejectedMarkup:
-        soup = _ClosingSoup(html.replace("<![", "["), "html.parser")  # the one thing it rejects: a broken marked section
+        soup = _ClosingSoup(
+            html.replace("<![", "["), "html.parser"
+        )  # the one thing it rejects: a broken marked section
     return soup, _flatten(soup)
 
 
@@ -87,7 +131,9 @@ def tags_named(root: Tag, names: Collection[str]) -> list[Tag]:
 
 
 def hollow(tag: Tag) -> None:
-    """Leaves nothing of an element but an empty span; taking it out would cost a search among its neighbours."""
+    """Leaves nothing of an element but an empty span; taking it out would cost a search
+    among its neighbours.
+    """
     tag.clear()
     tag.attrs = {}
     tag.name = "span"

@@ -1,9 +1,10 @@
 """Markdown -> units for the structure chunker (RES-RAG, appendix A, algorithm 1).
 
-Tables and lists are groups of their own, with rows and top-level items as units; the text between is a group of sentences. A
-heading begins a new group and its words stay in the text, so every chunk is an exact slice and nothing is lost. Departs from
-algorithm 1 in two places: a table or list closes the text before it, and a heading with nothing below it but a deeper heading
-(the chapter's, right above the section's) joins that one's group.
+Tables and lists are groups of their own, with rows and top-level items as units; the text between is a group
+of sentences. A heading begins a new group and its words stay in the text, so every chunk is an exact slice
+and nothing is lost. Departs from algorithm 1 in two places: a table or list closes the text before it, and a
+heading with nothing below it but a deeper heading (the chapter's, right above the section's) joins that one's
+group.
 """
 
 from __future__ import annotations
@@ -21,7 +22,9 @@ from core.types import CHUNK_TYPES, ChunkType
 
 
 class Layout:
-    """Units of a text, and for each group of them the type and heading path of its chunks. Grows while blocks are read."""
+    """Units of a text, and for each group of them the type and heading path of its chunks. Grows while blocks
+    are read.
+    """
 
     def __init__(self) -> None:
         self._spans = array("q")
@@ -42,7 +45,9 @@ class Layout:
 
     @property
     def units(self) -> Units:
-        return Units(np.array(self._spans, dtype=np.int64).reshape(-1, 2), np.array(self._group, dtype=np.int32))
+        return Units(
+            np.array(self._spans, dtype=np.int64).reshape(-1, 2), np.array(self._group, dtype=np.int32)
+        )
 
     @property
     def type_code(self) -> np.ndarray:
@@ -74,7 +79,12 @@ def structure_layout(text: str) -> Layout:
     for block in parse_blocks(text):
         path = tuple(heading.title for heading in headings)
         if block.type == "heading":
-            joins = bool(headings) and block.level > headings[-1].level and start < body and not text[body : block.start].strip()
+            joins = (
+                bool(headings)
+                and block.level > headings[-1].level
+                and start < body
+                and not text[body : block.start].strip()
+            )
             if not joins:
                 _add_text(layout, text, path, start, block.start)
                 start = block.start

@@ -1,7 +1,8 @@
 """Which tables of a page hold data; layout tables become plain blocks.
 
-A table holds data when it has two rows of two cells or more and nothing says otherwise: role="presentation", a table inside
-it, or, without header cells and caption, a cell as long as an article. A header cell or caption makes a small one data, too.
+A table holds data when it has two rows of two cells or more and nothing says otherwise: role="presentation",
+a table inside it, or, without header cells and caption, a cell as long as an article. A header cell or
+caption makes a small one data, too.
 """
 
 from __future__ import annotations
@@ -27,7 +28,9 @@ def unwrap_layout_tables(soup: BeautifulSoup) -> None:
 
 
 def _tidy(soup: BeautifulSoup, table: Tag) -> None:
-    """Caption before the table, rows right below it, the first as wide as the widest: the converter's rule row depends on all three."""
+    """Caption before the table, rows right below it, the first as wide as the widest: the converter's rule
+    row depends on all three.
+    """
     caption = table.find("caption")
     rows = [row for row in tags_named(table, ("tr",)) if row.get_text(strip=True)]
     width = min(max(_width(row) for row in rows), MAX_COLUMNS)

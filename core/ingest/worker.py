@@ -1,8 +1,10 @@
-"""The child process that converts files: `python -m core.ingest.worker`, a job a frame on stdin, progress and results as frames on stdout.
+"""The child process that converts files: `python -m core.ingest.worker`, a job a frame on stdin, progress and
+results as frames on stdout.
 
-A frame is a line of JSON, which says how many bytes of payload follow. Decides the limits: memory from what is taken once the libraries are
-imported, computing time and clock time a job, and no file may grow by a byte. A limit that strikes ends the process; the parent says so to the person.
-It ends with its parent, too, however that ends. Does not protect against errors in the interpreter itself.
+A frame is a line of JSON, which says how many bytes of payload follow. Decides the limits: memory from what
+is taken once the libraries are imported, computing time and clock time a job, and no file may grow by a byte.
+A limit that strikes ends the process; the parent says so to the person. It ends with its parent, too, however
+that ends. Does not protect against errors in the interpreter itself.
 """
 
 from __future__ import annotations
@@ -57,8 +59,15 @@ def _serve(convert: Callable[..., Converted], job: Mapping[str, Any], data: byte
     except BadDocument as error:
         _send(answers, {"refused": str(error)})
     else:
-        markdown, json_ld = converted.markdown.encode("utf-8", "surrogatepass"), json.dumps(converted.json_ld).encode()
-        head = {"title": converted.title[:_TITLE_CHARACTERS], "notices": converted.notices, "markdown": len(markdown)}
+        markdown, json_ld = (
+            converted.markdown.encode("utf-8", "surrogatepass"),
+            json.dumps(converted.json_ld).encode(),
+        )
+        head = {
+            "title": converted.title[:_TITLE_CHARACTERS],
+            "notices": converted.notices,
+            "markdown": len(markdown),
+        }
         _send(answers, head, markdown + json_ld)
 
 

@@ -1,8 +1,10 @@
-"""Where language models may be asked: addresses, the list that a public server keeps, and what a host name resolves to at the moment of asking.
+"""Where language models may be asked: addresses, the list that a public server keeps, and what a host name
+resolves to at the moment of asking.
 
-Decides: plain http and https, no names or passwords in an address, no query. Where strangers give addresses, only listed hosts count, and every
-address that such a host resolves to must lie in the open internet, addresses wrapped in other addresses included. The caller connects to what
-`Reach.places` returned and looks nothing up again, so a name that changes its mind gains nothing. What is wrong with an address is said without
+Decides: plain http and https, no names or passwords in an address, no query. Where strangers give addresses,
+only listed hosts count, and every address that such a host resolves to must lie in the open internet,
+addresses wrapped in other addresses included. The caller connects to what `Reach.places` returned and looks
+nothing up again, so a name that changes its mind gains nothing. What is wrong with an address is said without
 repeating it: people paste keys into the wrong field. Knows nothing of HTTP.
 """
 
@@ -19,17 +21,23 @@ from core.errors import BadRequest
 from core.llm.protocol import LlmError
 
 HUB = "https://router.huggingface.co/v1"
-"""The hub's inference, as huggingface_hub's own client asks it when no provider is named. `hub` is short for it."""
+"""The hub's inference, as huggingface_hub's own client asks it when no provider is named. `hub` is short for
+it.
+"""
 EXAMPLE = "http://localhost:11434/v1"
 PORTS = {"http": 80, "https": 443}
 _LONGEST = 1000
 """Characters of an address."""
 _GIVEN_OUT = ipaddress.ip_network("2000::/3")
-"""All IPv6 addresses of the open internet; whatever else there is wraps an IPv4 address or stays in a network."""
+"""All IPv6 addresses of the open internet; whatever else there is wraps an IPv4 address or stays in a
+network.
+"""
 _NAT64 = ipaddress.ip_network("64:ff9b::/96")
 """Wraps the IPv4 internet where a network speaks IPv6 alone."""
 _OF_CLOUDS = tuple(map(ipaddress.ip_network, ("168.63.129.16/32", "192.0.0.0/24")))
-"""Where Azure and Oracle answer their own machines with keys, in ranges that Python calls global; what others use for it isn't."""
+"""Where Azure and Oracle answer their own machines with keys, in ranges that Python calls global; what others
+use for it isn't.
+"""
 
 _PATTERN = re.compile(
     r"(?P<scheme>https?)://(?P<host>[a-z0-9](?:[a-z0-9._-]{0,250}[a-z0-9.])?|\[[0-9a-f:.]{2,45}\])(?::(?P<port>[0-9]{1,5}))?(?P<path>(?:/[\w.~%+:-]*)*)",
@@ -75,12 +83,21 @@ def read_address(text: str) -> Address:
     """
     text = text.strip()
     if len(text) > _LONGEST:
-        raise BadRequest(f"the language model's address has {len(text):,} characters and may have {_LONGEST:,}; give one such as {EXAMPLE}")
+        raise BadRequest(
+            f"the language model's address has {len(text):,} characters and may have {_LONGEST:,}; give one"
+            f" such as {EXAMPLE}"
+        )
     if "@" in text:
-        raise BadRequest("the language model's address holds a name or a password; leave them out and give the key by itself")
+        raise BadRequest(
+            "the language model's address holds a name or a password; leave them out and give the key by"
+            " itself"
+        )
     match = _PATTERN.fullmatch(HUB if text.lower() == "hub" else text)
     if match is None:
-        raise BadRequest(f"the language model's address must be http:// or https://, a host and perhaps a port and a path; give one such as {EXAMPLE}, or: hub")
+        raise BadRequest(
+            "the language model's address must be http:// or https://, a host and perhaps a port and a path;"
+            f" give one such as {EXAMPLE}, or: hub"
+        )
     scheme = match["scheme"].lower()
     port = int(match["port"] or PORTS[scheme])
     if not 1 <= port <= 65535:
@@ -99,7 +116,11 @@ def is_open(ip: str) -> bool:
     """
     address = ipaddress.ip_address(ip.partition("%")[0])
     if isinstance(address, ipaddress.IPv4Address):
-        return address.is_global and not address.is_multicast and not any(address in network for network in _OF_CLOUDS)
+        return (
+            address.is_global
+            and not address.is_multicast
+            and not any(address in network for network in _OF_CLOUDS)
+        )
     if address in _NAT64 or address.ipv4_mapped:
         return is_open(str(ipaddress.IPv4Address(int(address) & 0xFFFFFFFF)))
     wrapped = [one for one in (address.sixtofour, *(address.teredo or ())) if one is not None]
@@ -118,14 +139,23 @@ class Reach:
     def check(self, address: Address) -> None:
         """Raises BadRequest for a host that is not listed."""
         if self.listed is not None and address.origin not in {listed.origin for listed in self.listed}:
-            choice = "choose one of " + ", ".join(map(str, self.listed)) if self.listed else "whoever runs it would have to list the host"
+            choice = (
+                "choose one of " + ", ".join(map(str, self.listed))
+                if self.listed
+                else "whoever runs it would have to list the host"
+            )
             raise BadRequest(f"this server does not ask language models at {address.netloc}; {choice}")
 
     def places(self, address: Address, look_up: LookUp = socket.getaddrinfo) -> list[Place]:
-        """What to connect to, best first. Raises LlmError for a host inside, where that is not allowed, and OSError when the name is not known."""
+        """What to connect to, best first. Raises LlmError for a host inside, where that is not allowed, and
+        OSError when the name is not known.
+        """
         found = look_up(address.host, address.port, type=socket.SOCK_STREAM)
         if not self.private and not all(is_open(str(place[0])) for *_, place in found):
-            raise LlmError(f"{address.netloc} leads into a private network, which this server does not enter; choose a host of the open internet")
+            raise LlmError(
+                f"{address.netloc} leads into a private network, which this server does not enter; choose a"
+                " host of the open internet"
+            )
         return [(family, place) for family, *_, place in found]
 
 
@@ -134,6 +164,8 @@ ANYWHERE = Reach()
 
 
 def reach_of_strangers(listed: str) -> Reach:
-    """The reach of a public server's visitors; `listed`: addresses between blanks, bare host names meaning https. Raises BadRequest."""
+    """The reach of a public server's visitors; `listed`: addresses between blanks, bare host names meaning
+    https. Raises BadRequest.
+    """
     words = [word if "://" in word or word.lower() == "hub" else f"https://{word}" for word in listed.split()]
     return Reach(tuple(map(read_address, words)), private=False)

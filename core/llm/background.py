@@ -1,7 +1,8 @@
 """Work on a thread of its own whose items are read by a caller who may lose patience at any moment.
 
-Decides that a caller who cancels waits for nothing, not for a name to be looked up nor for a model's next token: the thread is left to end by
-itself, and whoever started the work tells it so. Knows nothing of what the work is.
+Decides that a caller who cancels waits for nothing, not for a name to be looked up nor for a model's next
+token: the thread is left to end by itself, and whoever started the work tells it so. Knows nothing of what
+the work is.
 """
 
 from __future__ import annotations
@@ -26,8 +27,12 @@ class _Ended:
     error: BaseException | None
 
 
-def from_thread(work: Callable[[Callable[[T], None]], None], cancelled: Callable[[], bool], seconds: float) -> Generator[T]:
-    """What `work` puts, as it comes. Raises what `work` raises, LlmCancelled, and TimeoutError when it takes longer than `seconds`."""
+def from_thread(
+    work: Callable[[Callable[[T], None]], None], cancelled: Callable[[], bool], seconds: float
+) -> Generator[T]:
+    """What `work` puts, as it comes. Raises what `work` raises, LlmCancelled, and TimeoutError when it takes
+    longer than `seconds`.
+    """
     items: queue.SimpleQueue[T | _Ended] = queue.SimpleQueue()
 
     def run() -> None:

@@ -1,9 +1,12 @@
-"""What all clients share: how a structured reply is asked for, found, checked and asked for again, and how tokens are counted where nobody says.
+"""What all clients share: how a structured reply is asked for, found, checked and asked for again, and how
+tokens are counted where nobody says.
 
-Decides the order of asking: constrained to the JSON schema, constrained to some JSON object, free text in which the object is looked for; a client
-names those that its model serves. A reply that doesn't fit is answered once with what is wrong with it. `Reply.structure` names what really
-served: an object that had to be picked out of other words counts as text, whatever was asked for. Replies are as hostile as uploads: their size
-is bounded, half characters are mended, and objects come out of pydantic only. Knows nothing of endpoints or models.
+Decides the order of asking: constrained to the JSON schema, constrained to some JSON object, free text in
+which the object is looked for; a client names those that its model serves. A reply that doesn't fit is
+answered once with what is wrong with it. `Reply.structure` names what really
+served: an object that had to be picked out of other words counts as text, whatever was asked for. Replies are
+as hostile as uploads: their size is bounded, half characters are mended, and objects come out of pydantic
+only. Knows nothing of endpoints or models.
 """
 
 from __future__ import annotations
@@ -19,7 +22,17 @@ from typing import Any
 from pydantic import BaseModel, ValidationError
 
 from core.errors import BadRequest
-from core.llm.protocol import CountedBy, LlmError, Message, Reply, Sampling, Spent, Structure, UnfitReply, never
+from core.llm.protocol import (
+    CountedBy,
+    LlmError,
+    Message,
+    Reply,
+    Sampling,
+    Spent,
+    Structure,
+    UnfitReply,
+    never,
+)
 
 MAX_REPLY_CHARACTERS = 200_000
 _MAX_NAME = 200
@@ -47,7 +60,9 @@ class Completion:
 
 
 class StructureRefused(Exception):
-    """The endpoint does not serve the structure that was asked for; it said so to the last of `n_attempts` requests."""
+    """The endpoint does not serve the structure that was asked for; it said so to the last of `n_attempts`
+    requests.
+    """
 
     def __init__(self, n_attempts: int) -> None:
         super().__init__(n_attempts)
@@ -66,7 +81,10 @@ class Client(ABC):
     def __init__(self, name: str) -> None:
         """Raises BadRequest for a name that can't stand in a sentence."""
         if not (name.strip() and name.isprintable() and len(name) <= _MAX_NAME):
-            raise BadRequest(f"the language model's name has {len(name):,} characters; give one of 1 to {_MAX_NAME} printable ones, as its server calls it")
+            raise BadRequest(
+                f"the language model's name has {len(name):,} characters; give one of 1 to {_MAX_NAME}"
+                " printable ones, as its server calls it"
+            )
         self.name = name.strip()
         self._refused: set[Structure] = set()
 
@@ -79,7 +97,9 @@ class Client(ABC):
         on_text: Callable[[str], None] | None = None,
         cancelled: Callable[[], bool] = never,
     ) -> Reply:
-        """See `core.llm.protocol.Llm`. Raises UnfitReply when two replies in a row hold no object of the schema."""
+        """See `core.llm.protocol.Llm`. Raises UnfitReply when two replies in a row hold no object of the
+        schema.
+        """
         began = time.perf_counter()
         on_text = on_text or unheard
         structure: Structure | None = None
@@ -93,7 +113,17 @@ class Client(ABC):
             error.spent += Spent(milliseconds=1000 * (time.perf_counter() - began))
             raise
         milliseconds = 1000 * (time.perf_counter() - began)
-        return Reply(done.text, done.prompt_tokens, done.completion_tokens, milliseconds, done.counted_by, done.n_attempts, structure, value, done.cut)
+        return Reply(
+            done.text,
+            done.prompt_tokens,
+            done.completion_tokens,
+            milliseconds,
+            done.counted_by,
+            done.n_attempts,
+            structure,
+            value,
+            done.cut,
+        )
 
     @property
     def _structures(self) -> Sequence[Structure]:
@@ -110,10 +140,17 @@ class Client(ABC):
         on_text: Callable[[str], None],
         cancelled: Callable[[], bool],
     ) -> Completion:
-        """The model's turn. Raises StructureRefused for a structure other than text, LlmError, LlmCancelled."""
+        """The model's turn. Raises StructureRefused for a structure other than
+        text, LlmError, LlmCancelled.
+        """
 
     def _structured(
-        self, messages: Sequence[Message], sampling: Sampling, schema: type[BaseModel], on_text: Callable[[str], None], cancelled: Callable[[], bool]
+        self,
+        messages: Sequence[Message],
+        sampling: Sampling,
+        schema: type[BaseModel],
+        on_text: Callable[[str], None],
+        cancelled: Callable[[], bool],
     ) -> tuple[Completion, Structure, BaseModel]:
         first, asked = self._as_served(messages, sampling, schema, on_text, cancelled)
         try:
@@ -133,13 +170,23 @@ class Client(ABC):
             value, alone = find_object(second, schema)
             return both, self._noted(asked, alone), value
         except _Unfit as unfit:
-            sentence = f"{self.name} twice gave no usable JSON object: {unfit}; try again, or choose a model that is better at JSON"
+            sentence = (
+                f"{self.name} twice gave no usable JSON object: {unfit}; try again, or choose a model that is"
+                " better at JSON"
+            )
             raise UnfitReply(sentence, both.spent) from None
 
     def _as_served(
-        self, messages: Sequence[Message], sampling: Sampling, schema: type[BaseModel], on_text: Callable[[str], None], cancelled: Callable[[], bool]
+        self,
+        messages: Sequence[Message],
+        sampling: Sampling,
+        schema: type[BaseModel],
+        on_text: Callable[[str], None],
+        cancelled: Callable[[], bool],
     ) -> tuple[Completion, Structure]:
-        """The reply under the best structure that is served. What was refused is remembered once something else has worked."""
+        """The reply under the best structure that is served. What was refused is remembered once something
+        else has worked.
+        """
         refused: list[Structure] = []
         n_refused = 0
         for structure in self._structures:
@@ -160,7 +207,9 @@ class Client(ABC):
         raise AssertionError("text is refused by nobody")
 
     def _noted(self, asked: Structure, alone: bool) -> Structure:
-        """What served. A reply with words around its object was not constrained, so the model is told the schema in words from now on."""
+        """What served. A reply with words around its object was not constrained, so the model is told the
+        schema in words from now on.
+        """
         if alone or asked == "text":
             return asked
         self._refused.add(asked)
@@ -195,12 +244,16 @@ def with_words(messages: Sequence[Message], schema: type[BaseModel]) -> list[Mes
 
 
 def strict_schema(node: Any) -> Any:
-    """A JSON schema as servers want it that constrain strictly: every property required, no other allowed, no defaults."""
+    """A JSON schema as servers want it that constrain strictly: every property required, no other allowed, no
+    defaults.
+    """
     if isinstance(node, list):
         return [strict_schema(item) for item in node]
     if not isinstance(node, dict):
         return node
-    strict = {key: strict_schema(value) for key, value in node.items() if key not in ("default", "properties")}
+    strict = {
+        key: strict_schema(value) for key, value in node.items() if key not in ("default", "properties")
+    }
     if "properties" in node:
         strict["properties"] = {name: strict_schema(value) for name, value in node["properties"].items()}
         strict |= {"required": list(node["properties"]), "additionalProperties": False}
@@ -208,7 +261,9 @@ def strict_schema(node: Any) -> Any:
 
 
 def find_object(done: Completion, schema: type[BaseModel]) -> tuple[BaseModel, bool]:
-    """The object in a completion, and whether it is all of the text. Raises _Unfit with what is wrong with the best candidate."""
+    """The object in a completion, and whether it is all of the text. Raises _Unfit with what is wrong with
+    the best candidate.
+    """
     text = done.text.strip()
     why = f"it was cut off after {done.completion_tokens:,} tokens" if done.cut else "it holds no JSON object"
     for start, end in _objects(text):
@@ -241,7 +296,8 @@ def _is_object(text: str) -> bool:
 
 
 def mended(text: str) -> str:
-    """Text that every encoder reads: halves of a character that came apart are joined, lone ones and NUL replaced.
+    """Text that every encoder reads: halves of a character that came apart are joined, lone ones and NUL
+    replaced.
 
     >>> mended("\\ud83d\\ude00 a\\udc00\\0") == "\\U0001f600 a\\ufffd\\ufffd"
     True

@@ -1,8 +1,10 @@
-"""A model behind an OpenAI-compatible endpoint: vLLM, Ollama, llama.cpp, LM Studio, hosted ones, and the hub's inference, which speaks the same.
+"""A model behind an OpenAI-compatible endpoint: vLLM, Ollama, llama.cpp, LM Studio, hosted ones, and the
+hub's inference, which speaks the same.
 
-Decides what is tried again (429, 5xx, connections that fail, as long as no text has been passed on), how long a server's Retry-After is honoured,
-and that what an endpoint refuses (a structure, a field of the request) is not asked of it again by this client. Every failure is one sentence
-that names the model and its host; the endpoint's own words stand in it as a short quotation without the key. Knows nothing of prompts.
+Decides what is tried again (429, 5xx, connections that fail, as long as no text has been passed on), how long
+a server's Retry-After is honoured, and that what an endpoint refuses (a structure, a field of the request) is
+not asked of it again by this client. Every failure is one sentence that names the model and its host; the
+endpoint's own words stand in it as a short quotation without the key. Knows nothing of prompts.
 """
 
 from __future__ import annotations
@@ -20,7 +22,17 @@ from pydantic import BaseModel, SecretStr
 from core.errors import BadRequest, quoted
 from core.llm.address import ANYWHERE, HUB, Address, LookUp, Reach, read_address
 from core.llm.background import pause
-from core.llm.client import MAX_REPLY_CHARACTERS, Client, Completion, StructureRefused, estimated_tokens, mended, strict_schema, unheard, without_thoughts
+from core.llm.client import (
+    MAX_REPLY_CHARACTERS,
+    Client,
+    Completion,
+    StructureRefused,
+    estimated_tokens,
+    mended,
+    strict_schema,
+    unheard,
+    without_thoughts,
+)
 from core.llm.protocol import CountedBy, LlmError, Message, Sampling, Spent, Structure
 from core.llm.wire import Failed, Head, Patience, bounded, lines, post, server_sent
 
@@ -28,7 +40,9 @@ _REFUSES_STRUCTURE = frozenset({400, 404, 415, 422, 501})
 _PASSING = frozenset({408, 429, 500, 502, 503, 504, 529})
 """Answers after which the same request may go better."""
 _DISPENSABLE = ("stream_options", "seed", "temperature", "top_p", "max_completion_tokens")
-"""Fields that a request can do without where an endpoint complains of one by name; the last one takes the place of `max_tokens`."""
+"""Fields that a request can do without where an endpoint complains of one by name; the last one takes the
+place of `max_tokens`.
+"""
 _MAX_COMPLAINT_BYTES = 2**16
 _MAX_TOKENS = 10**9
 _DONE = "[DONE]"
@@ -40,7 +54,9 @@ class _FieldRefused(Exception):
 
 @dataclass
 class _Told:
-    """Passes text on, and remembers that it did: what was passed on can't be taken back by another attempt."""
+    """Passes text on, and remembers that it did: what was passed on can't be taken back
+    by another attempt.
+    """
 
     on_text: Callable[[str], None]
     any: bool = False
@@ -51,7 +67,9 @@ class _Told:
 
 
 class EndpointLlm(Client):
-    """A client of one model at one address. Every call is a connection of its own, so calls may run side by side."""
+    """A client of one model at one address. Every call is a connection of its own, so calls may run side by
+    side.
+    """
 
     def __init__(
         self,
@@ -102,8 +120,17 @@ class EndpointLlm(Client):
                 self._spared.add(str(refused))
             except Failed as failure:
                 n_failures += 1
-                wait = self._patience.first_wait * 2 ** (n_failures - 1) if failure.wait is None else failure.wait
-                if not failure.again or tell.any or n_failures >= self._patience.attempts or wait > self._patience.longest_wait:
+                wait = (
+                    self._patience.first_wait * 2 ** (n_failures - 1)
+                    if failure.wait is None
+                    else failure.wait
+                )
+                if (
+                    not failure.again
+                    or tell.any
+                    or n_failures >= self._patience.attempts
+                    or wait > self._patience.longest_wait
+                ):
                     tries = f", {n_failures} times in a row" if n_failures > 1 else ""
                     raise LlmError(f"{self._who} {failure}{tries}", Spent(n_requests)) from None
                 pause(wait, cancelled)
@@ -112,7 +139,13 @@ class EndpointLlm(Client):
     def _who(self) -> str:
         return f"{self.name} at {self.address.netloc}"
 
-    def _body(self, messages: Sequence[Message], sampling: Sampling, structure: Structure | None, schema: type[BaseModel] | None) -> bytes:
+    def _body(
+        self,
+        messages: Sequence[Message],
+        sampling: Sampling,
+        structure: Structure | None,
+        schema: type[BaseModel] | None,
+    ) -> bytes:
         length = "max_completion_tokens" if "max_completion_tokens" in self._spared else "max_tokens"
         body: dict[str, Any] = {
             "model": self.name,
@@ -128,14 +161,24 @@ class EndpointLlm(Client):
         if structure == "json_object":
             body["response_format"] = {"type": "json_object"}
         elif structure == "json_schema" and schema is not None:
-            constraint = {"name": schema.__name__, "schema": strict_schema(schema.model_json_schema()), "strict": True}
+            constraint = {
+                "name": schema.__name__,
+                "schema": strict_schema(schema.model_json_schema()),
+                "strict": True,
+            }
             body["response_format"] = {"type": "json_schema", "json_schema": constraint}
         for name in self._spared - {"max_completion_tokens"}:
             body.pop(name, None)
         return json.dumps(body, ensure_ascii=False).encode("utf-8", "replace")
 
     def _ask(
-        self, body: bytes, messages: Sequence[Message], structure: Structure | None, n_requests: int, tell: _Told, cancelled: Callable[[], bool]
+        self,
+        body: bytes,
+        messages: Sequence[Message],
+        structure: Structure | None,
+        n_requests: int,
+        tell: _Told,
+        cancelled: Callable[[], bool],
     ) -> Completion:
         """One request. Raises Failed, _FieldRefused, StructureRefused, LlmError, LlmCancelled."""
 
@@ -151,12 +194,16 @@ class EndpointLlm(Client):
                 raise Failed("answered with a web page; check the address", again=False)
             events = lines(bounded(answer))
             whole = "json" in head.content_type
-            text, usage, finish = self._gathered(iter(["".join(events)]) if whole else server_sent(events), tell)
+            text, usage, finish = self._gathered(
+                iter(["".join(events)]) if whole else server_sent(events), tell
+            )
         asked = sum(len(message.content) for message in messages)
         counted = _counts(usage)
         n_prompt, n_reply = counted or (estimated_tokens(asked), estimated_tokens(len(text)))
         counted_by: CountedBy = "endpoint" if counted else "estimate"
-        return Completion(without_thoughts(mended(text)), n_prompt, n_reply, counted_by, n_requests, finish == "length")
+        return Completion(
+            without_thoughts(mended(text)), n_prompt, n_reply, counted_by, n_requests, finish == "length"
+        )
 
     def _gathered(self, events: Iterator[str], tell: _Told) -> tuple[str, Any, str]:
         """(text, usage, finish reason) of a reply. Raises Failed."""
@@ -169,7 +216,10 @@ class EndpointLlm(Client):
                 break
             event = _parsed(data)
             if event.get("error"):
-                raise Failed(f"broke off with an error{quoted(_words_of(event), self._secrets)}; try again later", again=False)
+                raise Failed(
+                    f"broke off with an error{quoted(_words_of(event), self._secrets)}; try again later",
+                    again=False,
+                )
             usage = event.get("usage") or usage
             choice = _first(event.get("choices"))
             said = choice.get("delta") or choice.get("message")
@@ -177,7 +227,10 @@ class EndpointLlm(Client):
             if isinstance(piece, str) and piece:
                 room -= len(piece)
                 if room < 0:
-                    raise Failed(f"replied with more than {MAX_REPLY_CHARACTERS:,} characters; choose another model", again=False)
+                    raise Failed(
+                        f"replied with more than {MAX_REPLY_CHARACTERS:,} characters; choose another model",
+                        again=False,
+                    )
                 pieces.append(piece)
                 tell(piece)
             if isinstance(choice.get("finish_reason"), str):
@@ -200,11 +253,26 @@ class EndpointLlm(Client):
         if structure not in (None, "text") and status in _REFUSES_STRUCTURE:
             return StructureRefused(n_requests)
         if 300 <= status < 400:
-            return Failed(f"answered with a redirect ({status}), and none is followed; give the address that it leads to", again=False)
+            return Failed(
+                f"answered with a redirect ({status}), and none is followed; give the address that it"
+                " leads to",
+                again=False,
+            )
         if status in (401, 403):  # without its words: some repeat the key, or parts of it
-            return Failed(f"refused the key ({status}); check it" if self.has_key else f"asks for a key ({status}); give one", again=False)
+            return Failed(
+                (
+                    f"refused the key ({status}); check it"
+                    if self.has_key
+                    else f"asks for a key ({status}); give one"
+                ),
+                again=False,
+            )
         usual = "try again later" if status in _PASSING else "see what it says, and try again"
-        return Failed(f"answered {status}{words}; {_REMEDIES.get(status, usual)}", again=status in _PASSING, wait=head.retry_after)
+        return Failed(
+            f"answered {status}{words}; {_REMEDIES.get(status, usual)}",
+            again=status in _PASSING,
+            wait=head.retry_after,
+        )
 
 
 _REMEDIES = {
@@ -225,7 +293,8 @@ def connect(
 ) -> EndpointLlm:
     """A client of the model at an address as people write it. Asks nothing yet.
 
-    For the hub, the person at the machine may leave the key out: it is then the token of HF_TOKEN or of `hf auth login`. Raises BadRequest.
+    For the hub, the person at the machine may leave the key out: it is then the token of HF_TOKEN or of `hf
+    auth login`. Raises BadRequest.
     """
     at, key = read_address(address), _checked_key(key)
     if key is None and reach.private and at.origin == read_address(HUB).origin:
@@ -242,7 +311,10 @@ def _checked_key(key: SecretStr | None) -> SecretStr | None:
     if not value:
         return None
     if not re.fullmatch(r"[!-~]{1,2000}", value):
-        raise BadRequest(f"the key has {len(value):,} characters; give one of up to 2,000, letters, digits and signs without blanks")
+        raise BadRequest(
+            f"the key has {len(value):,} characters; give one of up to 2,000, letters, digits and signs"
+            " without blanks"
+        )
     return SecretStr(value)
 
 
@@ -262,7 +334,9 @@ def _complaint(answer: Generator[Head | bytes]) -> str:
 
 def _words_of(event: Any) -> str:
     """The message of an error object in any of the usual shapes."""
-    error = event.get("error", event.get("message", event.get("detail"))) if isinstance(event, dict) else event
+    error = (
+        event.get("error", event.get("message", event.get("detail"))) if isinstance(event, dict) else event
+    )
     message = error.get("message", "") if isinstance(error, dict) else error
     return message if isinstance(message, str) else ""
 

@@ -1,8 +1,9 @@
 """A causal language model on this machine, by transformers: a folder, or an id of the hub.
 
-Decides that one reply is generated at a time, since they would share the processor; that code which comes with a model is never run and weights
-are safetensors only; and that randomness comes from a generator of its own, not from the process's. The loop over tokens is written out here
-because it has to end between any two of them. Nothing constrains what the model writes, so structured replies are found in free text.
+Decides that one reply is generated at a time, since they would share the processor; that code which comes
+with a model is never run and weights are safetensors only; and that randomness comes from a generator of its
+own, not from the process's. The loop over tokens is written out here because it has to end between any two of
+them. Nothing constrains what the model writes, so structured replies are found in free text.
 """
 
 from __future__ import annotations
@@ -36,9 +37,15 @@ class LocalLlm(Client):
     """A loaded model. Calls from several threads take turns."""
 
     def __init__(self, source: str, device: str | None = None) -> None:
-        """`source`: a folder or a hub id; `device`: cuda where there is one by default. Raises BadCheckpoint."""
+        """`source`: a folder or a hub id; `device`: cuda where there is one by
+        default. Raises BadCheckpoint.
+        """
         super().__init__(Path(source).name if Path(source).is_dir() else source)
-        folder = Path(source) if Path(source).is_dir() else fetch(source, MODEL_FILES, "pass a folder with the model")
+        folder = (
+            Path(source)
+            if Path(source).is_dir()
+            else fetch(source, MODEL_FILES, "pass a folder with the model")
+        )
         self._device = torch.device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
         self._tokenizer, model = load_causal(folder)
         self._model = model.to(self._device).eval().requires_grad_(False)
@@ -56,7 +63,10 @@ class LocalLlm(Client):
         prompt = self._prompt(messages)
         most = min(sampling.max_tokens, self._window - len(prompt))
         if most < 1:
-            raise LlmError(f"{self.name} reads at most {self._window:,} tokens and was given {len(prompt):,}; ask over less evidence")
+            raise LlmError(
+                f"{self.name} reads at most {self._window:,} tokens and was given {len(prompt):,}; ask over"
+                " less evidence"
+            )
         over = threading.Event()
         tokens: list[int] = []
         sent = ""
@@ -72,20 +82,34 @@ class LocalLlm(Client):
                     on_text(mended(text[len(sent) :]))
                     sent = text
         except TimeoutError:
-            sentence = f"{self.name} was not done within {_SECONDS:.0f} s; lower the number of tokens, or choose a smaller model"
+            sentence = (
+                f"{self.name} was not done within {_SECONDS:.0f} s; lower the number of tokens, or choose a"
+                " smaller model"
+            )
             raise LlmError(sentence, Spent(1, len(prompt), len(tokens))) from None
         except torch.OutOfMemoryError:
-            sentence = f"{self.name} ran out of memory over {len(prompt):,} tokens; ask over less evidence, or choose a smaller model"
+            sentence = (
+                f"{self.name} ran out of memory over {len(prompt):,} tokens; ask over less evidence, or"
+                " choose a smaller model"
+            )
             raise LlmError(sentence, Spent(1, len(prompt), len(tokens))) from None
         finally:
             over.set()
         cut = not tokens or tokens[-1] not in self._ends
-        return Completion(without_thoughts(mended(self._text(tokens))), len(prompt), len(tokens), "tokenizer", cut=cut)
+        return Completion(
+            without_thoughts(mended(self._text(tokens))), len(prompt), len(tokens), "tokenizer", cut=cut
+        )
 
     @property
     def _window(self) -> int:
         """Tokens that the model reads and writes in all."""
-        return int(getattr(self._model.config.get_text_config(), "max_position_embeddings", self._tokenizer.model_max_length))
+        return int(
+            getattr(
+                self._model.config.get_text_config(),
+                "max_position_embeddings",
+                self._tokenizer.model_max_length,
+            )
+        )
 
     @property
     def _ends(self) -> frozenset[int]:
@@ -105,7 +129,9 @@ class LocalLlm(Client):
                 return self._templated(turns)
             except Exception as error:  # a template is a program, and may raise anything
                 failure = quoted(str(error))
-        raise LlmError(f"the chat template of {self.name} takes no such conversation{failure}; choose another model")
+        raise LlmError(
+            f"the chat template of {self.name} takes no such conversation{failure}; choose another model"
+        )
 
     def _templated(self, messages: Sequence[Message]) -> list[int]:
         turns = [{"role": message.role, "content": message.content} for message in messages]
@@ -113,9 +139,18 @@ class LocalLlm(Client):
         return list(self._tokenizer(text, add_special_tokens=False)["input_ids"])
 
     def _text(self, tokens: list[int]) -> str:
-        return str(self._tokenizer.decode(tokens, skip_special_tokens=True, clean_up_tokenization_spaces=False))
+        return str(
+            self._tokenizer.decode(tokens, skip_special_tokens=True, clean_up_tokenization_spaces=False)
+        )
 
-    def _generate(self, prompt: list[int], sampling: Sampling, most: int, put: Callable[[int], None], over: threading.Event) -> None:
+    def _generate(
+        self,
+        prompt: list[int],
+        sampling: Sampling,
+        most: int,
+        put: Callable[[int], None],
+        over: threading.Event,
+    ) -> None:
         """Puts tokens until one that ends the reply, `most` of them, or `over`."""
         while not self._busy.acquire(timeout=LOOK_EVERY):
             if over.is_set():
@@ -143,23 +178,34 @@ class LocalLlm(Client):
                 output = self._model(input_ids=ids, past_key_values=cache, use_cache=True, logits_to_keep=1)
                 logits, cache = output.logits[:, -1].float(), output.past_key_values
                 if sampling.temperature > 0:
-                    ids = torch.multinomial(torch.softmax(logits / sampling.temperature, dim=-1), 1, generator=generator)
+                    ids = torch.multinomial(
+                        torch.softmax(logits / sampling.temperature, dim=-1), 1, generator=generator
+                    )
                 else:
                     ids = logits.argmax(dim=-1, keepdim=True)
                 yield int(ids)
 
 
 def load_causal(folder: Path, dtype: torch.dtype | str = "auto") -> tuple[Any, Any]:
-    """Tokenizer and model of a folder, on the CPU, without running its code or unpickling. Raises BadCheckpoint."""
+    """Tokenizer and model of a folder, on the CPU, without running its code or unpickling. Raises
+    BadCheckpoint.
+    """
     transformers_logging.disable_progress_bar()
     try:
         tokenizer = AutoTokenizer.from_pretrained(folder, trust_remote_code=False)
-        model, found = AutoModelForCausalLM.from_pretrained(folder, dtype=dtype, use_safetensors=True, trust_remote_code=False, output_loading_info=True)
+        model, found = AutoModelForCausalLM.from_pretrained(
+            folder, dtype=dtype, use_safetensors=True, trust_remote_code=False, output_loading_info=True
+        )
     except Exception as error:  # whatever a hostile or foreign folder provokes
-        raise BadCheckpoint(f"{folder.name} is no language model that transformers loads{quoted(str(error))}; choose another one") from error
+        raise BadCheckpoint(
+            f"{folder.name} is no language model that transformers loads{quoted(str(error))}; choose"
+            " another one"
+        ) from error
     missing = sorted(found["missing_keys"])
     if missing:  # they would be random
-        raise BadCheckpoint(f"{folder.name} lacks {len(missing):,} of its weights, {missing[0]} first; fetch it again")
+        raise BadCheckpoint(
+            f"{folder.name} lacks {len(missing):,} of its weights, {missing[0]} first; fetch it again"
+        )
     return tokenizer, model
 
 

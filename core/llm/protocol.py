@@ -21,7 +21,9 @@ CountedBy = Literal["endpoint", "tokenizer", "estimate"]
 
 @dataclass(frozen=True, slots=True)
 class Spent:
-    """What a call had cost when it failed, as far as anybody knows: of requests that brought no reply, nobody counted tokens."""
+    """What a call had cost when it failed, as far as anybody knows: of requests that brought no reply, nobody
+    counted tokens.
+    """
 
     n_attempts: int = 0
     prompt_tokens: int = 0
@@ -109,5 +111,7 @@ class Llm(Protocol):
         on_text: Callable[[str], None] | None = None,
         cancelled: Callable[[], bool] = ...,
     ) -> Reply:
-        """One reply. `on_text` gets each piece of text as it arrives. Raises LlmError, or LlmCancelled soon after `cancelled()` turns true."""
+        """One reply. `on_text` gets each piece of text as it arrives. Raises LlmError, or LlmCancelled soon
+        after `cancelled()` turns true.
+        """
         ...

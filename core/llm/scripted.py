@@ -1,6 +1,8 @@
-"""A stand-in that says what its script tells it: for tests, and for a demonstration where no model is at hand.
+"""A stand-in that says what its script tells it: for tests, and for a demonstration where no model is at
+hand.
 
-Decides nothing. Its tokens are estimated, its structured replies are looked for in free text as those of any model that nothing constrains.
+Decides nothing. Its tokens are estimated, its structured replies are looked for in free text as those of any
+model that nothing constrains.
 """
 
 from __future__ import annotations
@@ -55,4 +57,9 @@ class ScriptedLlm(Client):
             if cancelled():
                 raise LlmCancelled
             on_text(word)
-        return Completion(text, estimated_tokens(sum(len(message.content) for message in messages)), estimated_tokens(len(text)), "estimate")
+        return Completion(
+            text,
+            estimated_tokens(sum(len(message.content) for message in messages)),
+            estimated_tokens(len(text)),
+            "estimate",
+        )

@@ -1,9 +1,11 @@
 """One POST over a connection to an address that was checked, its answer read piece by piece.
 
-Decides that nothing is followed: no redirect, no proxy of the environment, no cookie, no compression; that TLS is verified against the name of
-the host whatever address it resolved to; and that a key goes from its SecretStr straight into the request. The standard library's client is used
-because the ready-made ones look names up by themselves, and huggingface_hub's also shares one session that follows redirects. What fails comes
-out as words without any exception behind it, whose frames would hold the request. Knows nothing of language models.
+Decides that nothing is followed: no redirect, no proxy of the environment, no cookie, no compression; that
+TLS is verified against the name of the host whatever address it resolved to; and that a key goes from its
+SecretStr straight into the request. The standard library's client is used because the ready-made ones look
+names up by themselves, and huggingface_hub's also shares one session that follows redirects. What fails comes
+out as words without any exception behind it, whose frames would hold the request. Knows nothing of language
+models.
 """
 
 from __future__ import annotations
@@ -82,7 +84,8 @@ def post(
     patience: Patience,
     cancelled: Callable[[], bool],
 ) -> Generator[Head | bytes]:
-    """Sends JSON to `address` and yields its head, then its body in pieces. Raises Failed, LlmCancelled, and what `places` raises of UserError.
+    """Sends JSON to `address` and yields its head, then its body in pieces. Raises Failed, LlmCancelled, and
+    what `places` raises of UserError.
 
     `places` is called once, on the thread that connects. Closing the generator ends the connection.
     """
@@ -98,8 +101,21 @@ def post(
 class _Request:
     """A connection on a thread of its own, which another thread may end."""
 
-    def __init__(self, address: Address, body: bytes, key: SecretStr | None, places: Callable[[], Sequence[Place]], patience: Patience) -> None:
-        self._address, self._body, self._key, self._places, self._patience = address, body, key, places, patience
+    def __init__(
+        self,
+        address: Address,
+        body: bytes,
+        key: SecretStr | None,
+        places: Callable[[], Sequence[Place]],
+        patience: Patience,
+    ) -> None:
+        self._address, self._body, self._key, self._places, self._patience = (
+            address,
+            body,
+            key,
+            places,
+            patience,
+        )
         self._socket: socket.socket | None = None
         self._connected = False
         self._over = threading.Event()
@@ -109,7 +125,9 @@ class _Request:
         self._over.set()
         if self._socket is not None:
             with suppress(OSError):
-                socket.socket.shutdown(self._socket, socket.SHUT_RDWR)  # the plain one: TLS would take leave of its peer first
+                socket.socket.shutdown(
+                    self._socket, socket.SHUT_RDWR
+                )  # the plain one: TLS would take leave of its peer first
 
     def run(self, put: Callable[[Head | bytes], None]) -> None:
         """Raises Failed, or what `places` raises of UserError."""
@@ -144,15 +162,32 @@ class _Request:
         connection = http.client.HTTPConnection("unused")
         connection.auto_open = 0  # it writes and reads, and never connects by itself
         connection.sock = self._connect()
-        connection.putrequest("POST", f"{self._address.path}/chat/completions", skip_host=True, skip_accept_encoding=True)
-        fields = {"Host": self._address.netloc, "Content-Type": "application/json", "Content-Length": str(len(self._body))}
-        for name, value in (fields | {"Accept": "text/event-stream, application/json", "Connection": "close", "User-Agent": "qrag-explorer"}).items():
+        connection.putrequest(
+            "POST", f"{self._address.path}/chat/completions", skip_host=True, skip_accept_encoding=True
+        )
+        fields = {
+            "Host": self._address.netloc,
+            "Content-Type": "application/json",
+            "Content-Length": str(len(self._body)),
+        }
+        for name, value in (
+            fields
+            | {
+                "Accept": "text/event-stream, application/json",
+                "Connection": "close",
+                "User-Agent": "qrag-explorer",
+            }
+        ).items():
             connection.putheader(name, value)
         if self._key is not None:
             connection.putheader("Authorization", f"Bearer {self._key.get_secret_value()}")
         connection.endheaders(self._body)
         answer = connection.getresponse()
-        put(Head(answer.status, answer.getheader("Content-Type", ""), _seconds(answer.getheader("Retry-After"))))
+        put(
+            Head(
+                answer.status, answer.getheader("Content-Type", ""), _seconds(answer.getheader("Retry-After"))
+            )
+        )
         while piece := answer.read1(_PIECE):
             put(piece)
 
@@ -183,7 +218,12 @@ def _seconds(retry_after: str | None) -> float | None:
     if not retry_after:
         return None
     try:
-        return max(0.0, float(retry_after) if retry_after.strip().isdecimal() else email.utils.parsedate_to_datetime(retry_after).timestamp() - time.time())
+        return max(
+            0.0,
+            float(retry_after)
+            if retry_after.strip().isdecimal()
+            else email.utils.parsedate_to_datetime(retry_after).timestamp() - time.time(),
+        )
     except (ValueError, OverflowError):
         return None
 

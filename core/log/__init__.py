@@ -1,8 +1,8 @@
 """The experiment log: one DuckDB file, one owner process, every run with the Q-values of all chunks.
 
-`open_log` to record runs, `open_reader` to look at them from another process, `export_runs` and `import_runs` to move them;
-evaluations and trainings come and go whole (`log_evaluation`, `log_training`).
-Callers pass an owner and nothing else: who may see what is decided here, in SQL.
+`open_log` to record runs, `open_reader` to look at them from another process, `export_runs` and `import_runs`
+to move them; evaluations and trainings come and go whole (`log_evaluation`, `log_training`). Callers pass an
+owner and nothing else: who may see what is decided here, in SQL.
 """
 
 from core.log.export import FORMATS, ExportFormat, export_runs, import_runs
@@ -24,7 +24,17 @@ from core.log.measurements import (
 )
 from core.log.queries import RunReader
 from core.log.reader import LogReader, open_reader
-from core.log.records import DetailName, FinalStatus, LoggedDocument, LoggedRun, RunLog, RunPage, RunRecord, RunRow, new_run_id
+from core.log.records import (
+    DetailName,
+    FinalStatus,
+    LoggedDocument,
+    LoggedRun,
+    RunLog,
+    RunPage,
+    RunRecord,
+    RunRow,
+    new_run_id,
+)
 from core.log.replay import MAX_Q_DIFFERENCE, ReplayReport, compare_sparc, compare_traces
 from core.log.retention import expire
 from core.log.store import ExperimentLog, default_log_path, open_log

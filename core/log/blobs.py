@@ -1,9 +1,10 @@
 """Arrays and texts as compressed bytes, and back, with every size checked before memory is taken.
 
-Q-values: the four bytes of each float32 are laid out as four planes, and each plane's byte frequencies are coded (zlib, Huffman only).
-Scores look random to a search for repetitions, so only the exponents shrink, to some 83% in all; the search of zlib's usual mode
-takes twice the time and finds nothing. zlib's checksum shows damage. Lossless: a replay is compared at 1e-4, sums over runs are not.
-Knows nothing of what the numbers mean.
+Q-values: the four bytes of each float32 are laid out as four planes, and each plane's byte frequencies are
+coded (zlib, Huffman only). Scores look random to a search for repetitions, so only the exponents shrink, to
+some 83% in all; the search of zlib's usual mode takes twice the time and finds nothing. zlib's checksum shows
+damage. Lossless: a replay is compared at 1e-4, sums over runs are not. Knows nothing of what the numbers
+mean.
 """
 
 from __future__ import annotations
@@ -20,12 +21,20 @@ MAX_CHUNKS = 20_000_000
 """Most chunks a logged run may have: 80 MB of Q-values a step."""
 
 MAX_FOREIGN_HEADER_BYTES = 1 << 24
-"""Longest header of a chunk table out of a file, its heading paths: as Python's objects they take many times that."""
+"""Longest header of a chunk table out of a file, its heading paths: as Python's objects they take many times
+that.
+"""
 
 MAX_TEXT_BYTES = 1 << 30
 """Longest document text that is unpacked, in bytes of UTF-8."""
 
-_COLUMNS = (("start", np.int64), ("length", np.int64), ("n_tokens", np.int32), ("type_code", np.uint8), ("heading_code", np.int32))
+_COLUMNS = (
+    ("start", np.int64),
+    ("length", np.int64),
+    ("n_tokens", np.int32),
+    ("type_code", np.uint8),
+    ("heading_code", np.int32),
+)
 
 
 def inflate(blob: bytes, max_bytes: int) -> bytes:
@@ -34,9 +43,14 @@ def inflate(blob: bytes, max_bytes: int) -> bytes:
     try:
         data = decoder.decompress(blob, max_bytes + 1)
     except zlib.error as error:
-        raise LogError(f"a compressed value of the log is damaged ({error}); the run that holds it can't be read") from error
+        raise LogError(
+            f"a compressed value of the log is damaged ({error}); the run that holds it can't be read"
+        ) from error
     if len(data) > max_bytes or not decoder.eof:
-        raise LogError(f"a compressed value of the log is incomplete or longer than the {max_bytes:,} bytes expected; the run that holds it can't be read")
+        raise LogError(
+            f"a compressed value of the log is incomplete or longer than the {max_bytes:,} bytes expected;"
+            " the run that holds it can't be read"
+        )
     return data
 
 
@@ -51,7 +65,10 @@ def decode_scores(blob: bytes, n_chunks: int) -> np.ndarray:
     """Inverse of `encode_scores`: (n_chunks,) float32. Raises LogError on any other length."""
     planes = inflate(blob, 4 * n_chunks)
     if len(planes) != 4 * n_chunks:
-        raise LogError(f"logged Q-values fill {len(planes):,} bytes instead of {4 * n_chunks:,} for {n_chunks:,} chunks; the run can't be read")
+        raise LogError(
+            f"logged Q-values fill {len(planes):,} bytes instead of {4 * n_chunks:,} for {n_chunks:,} chunks;"
+            " the run can't be read"
+        )
     return np.frombuffer(np.frombuffer(planes, np.uint8).reshape(4, n_chunks).T.tobytes(), "<f4")
 
 
@@ -75,11 +92,15 @@ def encode_table(table: ChunkTable) -> bytes:
 
 
 def decode_foreign_table(blob: bytes, max_chunks: int) -> ChunkTable:
-    """`decode_table` for one out of a file. Raises LogError also when it has more than `max_chunks` chunks, or a header that is too long for them."""
+    """`decode_table` for one out of a file. Raises LogError also when it has more than `max_chunks` chunks,
+    or a header that is too long for them.
+    """
     row_bytes = sum(np.dtype(dtype).itemsize for _, dtype in _COLUMNS)
     header, _, data = inflate(blob, MAX_FOREIGN_HEADER_BYTES + row_bytes * max_chunks).partition(b"\n")
     if len(header) > min(MAX_FOREIGN_HEADER_BYTES, 65_536 + 4_096 * (len(data) // row_bytes)):
-        raise LogError("a chunk table is damaged (its header is too long for its chunks); export the run again")
+        raise LogError(
+            "a chunk table is damaged (its header is too long for its chunks); export the run again"
+        )
     return _table(header, data)
 
 
@@ -92,18 +113,31 @@ def decode_table(blob: bytes) -> ChunkTable:
 def _table(header: bytes, data: bytes) -> ChunkTable:
     try:
         values = json.loads(header)
-        n, paths = int(values["n"]), tuple(tuple(str(part) for part in path) for path in values["heading_paths"])
+        n, paths = (
+            int(values["n"]),
+            tuple(tuple(str(part) for part in path) for path in values["heading_paths"]),
+        )
         columns, offset = {}, 0
         for name, dtype in _COLUMNS:
             size = n * np.dtype(dtype).itemsize
-            planes = np.frombuffer(data[offset : offset + size], np.uint8).reshape(np.dtype(dtype).itemsize, n)
+            planes = np.frombuffer(data[offset : offset + size], np.uint8).reshape(
+                np.dtype(dtype).itemsize, n
+            )
             columns[name], offset = np.frombuffer(planes.T.tobytes(), dtype), offset + size
         start = np.cumsum(columns["start"])
         table = ChunkTable(
-            start, start + columns["length"], columns["n_tokens"], columns["type_code"], columns["heading_code"], paths, int(values["n_duplicates"])
+            start,
+            start + columns["length"],
+            columns["n_tokens"],
+            columns["type_code"],
+            columns["heading_code"],
+            paths,
+            int(values["n_duplicates"]),
         )
     except (ValueError, KeyError, TypeError) as error:
-        raise LogError(f"a logged chunk table is damaged ({error}); the document has to be cut again") from error
+        raise LogError(
+            f"a logged chunk table is damaged ({error}); the document has to be cut again"
+        ) from error
     return table
 
 

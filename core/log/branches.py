@@ -1,7 +1,7 @@
 """What a logged SPARC run has beside its steps: its rounds and branches, checked, and in words.
 
-Imports bring what anybody wrote, so a trace is taken only when it folds and names no chunk that the run's documents don't have.
-Knows nothing of pages.
+Imports bring what anybody wrote, so a trace is taken only when it folds and names no chunk that the run's
+documents don't have. Knows nothing of pages.
 """
 
 from __future__ import annotations
@@ -15,7 +15,9 @@ STRATEGY_NAMES = {"bm25": "BM25", "dense": "dense", "qrag": "Q-RAG"}
 
 
 def sparc_trace_of(run: LoggedRun) -> SparcTrace | None:
-    """The branches of a run; None where it has none, as a run of another method and one that came without texts. Raises LogError when they are damaged."""
+    """The branches of a run; None where it has none, as a run of another method and one that came without
+    texts. Raises LogError when they are damaged.
+    """
     value = run.details.get("sparc")
     if value is None:
         return None
@@ -26,13 +28,17 @@ def sparc_trace_of(run: LoggedRun) -> SparcTrace | None:
     n = run.record.n_chunks
     named = {*trace.found, *trace.note.chunk_ids, *(trace.stopped.evidence if trace.stopped else ())}
     if trace.started.n_chunks != n or any(not 0 <= chunk_id < n for chunk_id in named):
-        raise LogError(f"run {run.record.run_id} can't be drawn: its trace names chunks that its documents don't have")
+        raise LogError(
+            f"run {run.record.run_id} can't be drawn: its trace names chunks that its documents don't have"
+        )
     return trace
 
 
 def decided_by_rules(trace: SparcTrace) -> bool:
     """Whether no language model had a part in a run."""
-    return trace.started.agents.startswith("rules and ") and not trace.cost.calls  # people may call a language model anything
+    return (
+        trace.started.agents.startswith("rules and ") and not trace.cost.calls
+    )  # people may call a language model anything
 
 
 def branch_name(number: int, branch: int) -> str:
@@ -47,8 +53,14 @@ def end_sentence(trace: SparcTrace) -> str:
         return "It did not come to an end."
     by_then = "this is the best answer by then." if stopped.branch else "no branch had an answer by then."
     words: dict[EndReason, str] = {
-        "accepted": f"Stopped: the evaluator accepted the answer of branch {branch_name(stopped.round, stopped.branch)}.",
-        "depth": f"Stopped: the depth of {config.depth} is used up; this is the best branch's answer, which no evaluator accepted.",
+        "accepted": (
+            "Stopped: the evaluator accepted the answer of branch"
+            f" {branch_name(stopped.round, stopped.branch)}."
+        ),
+        "depth": (
+            f"Stopped: the depth of {config.depth} is used up; this is the best branch's answer, which no"
+            " evaluator accepted."
+        ),
         "tokens": f"Stopped: the budget of {config.max_tokens or 0:,} tokens is used up; {by_then}",
         "calls": f"Stopped: the budget of {config.max_calls or 0:,} calls is used up; {by_then}",
         "failed": f"Stopped: an agent could not go on; {by_then}",

@@ -1,9 +1,10 @@
 """One DuckDB file: transactions for the writer, cursors for readers, and survival of a full disk.
 
-DuckDB gives up its whole instance when a checkpoint can't be written, even one that a commit started, although the commit is safe
-in the write-ahead log. So automatic checkpoints are off; the writer calls `checkpoint_if_due` between transactions, and an instance
-that gave up is closed and opened again, which needs no disk space. As only checkpoints change what the file says, a copy of its bytes
-between two of them is a whole database. DuckDB's own `COPY FROM DATABASE` takes twice as long, and twice the log's length of memory.
+DuckDB gives up its whole instance when a checkpoint can't be written, even one that a commit started,
+although the commit is safe in the write-ahead log. So automatic checkpoints are off; the writer calls
+`checkpoint_if_due` between transactions, and an instance that gave up is closed and opened again, which needs
+no disk space. As only checkpoints change what the file says, a copy of its bytes between two of them is a
+whole database. DuckDB's own `COPY FROM DATABASE` takes twice as long, and twice the log's length of memory.
 Knows nothing of runs.
 """
 
@@ -25,10 +26,14 @@ T = TypeVar("T")
 Connection: TypeAlias = duckdb.DuckDBPyConnection
 
 CHECKPOINT_BYTES = 4 << 20
-"""Length of the write-ahead log from which it is folded into the file: what is not folded lies in memory, and is replayed at the next start."""
+"""Length of the write-ahead log from which it is folded into the file: what is not folded lies in memory, and
+is replayed at the next start.
+"""
 
 IDLE_MEMORY = "8MB"
-"""What DuckDB may keep of the file in memory after folding; left to itself it keeps all it ever wrote, up to its limit."""
+"""What DuckDB may keep of the file in memory after folding; left to itself it keeps all it ever wrote, up to
+its limit.
+"""
 
 CATALOG = "log"
 """Name of the log inside DuckDB; user SQL may say log.runs or runs."""
@@ -56,7 +61,9 @@ class Database:
         self._read_only = read_only
         self._connection = self._connect()
         self._bytes = path.open("rb", buffering=0)
-        """Open as long as the connection: whoever closes a file gives up the locks that its process has on it, DuckDB's too."""
+        """Open as long as the connection: whoever closes a file gives up the locks that its process has on
+        it, DuckDB's too.
+        """
         self._settled = threading.RLock()
         """Held while the file changes, and while it must not."""
         self._checkpoint_at = CHECKPOINT_BYTES
@@ -64,7 +71,9 @@ class Database:
         self._idle = threading.Condition()
 
     def write(self, work: Callable[[Connection], T]) -> T:
-        """`work` in one transaction: committed when this returns, without trace when it raises. For one thread at a time."""
+        """`work` in one transaction: committed when this returns, without trace when it raises. For one
+        thread at a time.
+        """
         try:
             return self._transaction(work)
         except duckdb.FatalException:
@@ -82,13 +91,17 @@ class Database:
             raise explain(error, self.path) from error
 
     def checkpoint_if_due(self, *, force: bool = False) -> None:
-        """Fold the write-ahead log into the file when it is long. A failure is no loss: the next try comes when it has grown as much again.
+        """Fold the write-ahead log into the file when it is long. A failure is no loss: the next try comes
+        when it has grown as much again.
 
-        While the file is being copied nothing is folded, unless `force`, which waits. For the thread that writes.
+        While the file is being copied nothing is folded, unless `force`, which waits. For the thread that
+        writes.
         """
         log = Path(f"{self.path}.wal")
         size = log.stat().st_size if log.exists() else 0
-        if (size <= self._checkpoint_at and not (force and size)) or not self._settled.acquire(blocking=force):
+        if (size <= self._checkpoint_at and not (force and size)) or not self._settled.acquire(
+            blocking=force
+        ):
             return
         try:
             self._connection.execute(f"CHECKPOINT {CATALOG}")
@@ -149,46 +162,68 @@ class Database:
                 self._idle.notify_all()
 
     def _connect(self) -> Connection:
-        beside = {"temp_directory": f"{self.path}.tmp"}  # else what doesn't fit in memory goes to the folder that the program was started in
+        beside = {
+            "temp_directory": f"{self.path}.tmp"
+        }  # else what doesn't fit in memory goes to the folder that the program was started in
         connection = duckdb.connect(":memory:", config=_SETTINGS | beside)
         try:
             connection.execute(attach_statement(self.path, CATALOG, read_only=self._read_only))
             connection.execute(f"USE {CATALOG}")
             self._check_whole(connection)
         except (duckdb.Error, LogError) as error:
-            with contextlib.suppress(duckdb.Error):  # else closing folds the write-ahead log into what should stay as it is
+            with contextlib.suppress(
+                duckdb.Error
+            ):  # else closing folds the write-ahead log into what should stay as it is
                 connection.execute("PRAGMA disable_checkpoint_on_shutdown")
             connection.close()
             raise error if isinstance(error, LogError) else explain(error, self.path) from error
         return connection
 
     def _check_whole(self, connection: Connection) -> None:
-        """Raises LogError when the file ends before its last block in use, which DuckDB would tell when somebody reads that, and writes over otherwise.
+        """Raises LogError when the file ends before its last block in use, which DuckDB would tell when
+        somebody reads that, and writes over otherwise.
 
-        DuckDB cuts blocks off that nobody uses any more without a note, so a file may be shorter than it says; only then is each table asked.
+        DuckDB cuts blocks off that nobody uses any more without a note, so a file may be shorter than it
+        says; only then is each table asked.
         """
         [(n_blocks, n_used, block_bytes)] = connection.execute(
-            "SELECT total_blocks, used_blocks, block_size FROM pragma_database_size() WHERE database_name = current_database()"
+            "SELECT total_blocks, used_blocks, block_size FROM pragma_database_size() WHERE database_name ="
+            " current_database()"
         ).fetchall()
         n_there = (self.path.stat().st_size - _HEADER_BYTES) // block_bytes if block_bytes else 0
         if n_there >= n_blocks:
             return
-        tables = connection.execute("SELECT table_name FROM duckdb_tables() WHERE database_name = current_database()").fetchall()
-        blocks = [connection.execute(f"SELECT max(block_id) FROM pragma_storage_info({literal(name)})").fetchall()[0][0] for (name,) in tables]
+        tables = connection.execute(
+            "SELECT table_name FROM duckdb_tables() WHERE database_name = current_database()"
+        ).fetchall()
+        blocks = [
+            connection.execute(f"SELECT max(block_id) FROM pragma_storage_info({literal(name)})").fetchall()[
+                0
+            ][0]
+            for (name,) in tables
+        ]
         n_needed = max(n_used, *(1 + block for block in blocks if block is not None), 0)
         if n_there < n_needed:
             raise _cut_short(self.path, f"it has {n_there:,} blocks of the {n_needed:,} that it uses")
 
     def _reopen(self) -> None:
-        with self._settled, self._idle:  # two instances on one file would destroy it: the last reader of the old one leaves first
+        with (
+            self._settled,
+            self._idle,
+        ):  # two instances on one file would destroy it: the last reader of the old one leaves first
             self._idle.wait_for(lambda: self._readers == 0)
             self._connection.close()
             self._connection = self._connect()
 
 
 def attach_statement(path: Path, name: str, *, read_only: bool = False) -> str:
-    """SQL that attaches a file of this log's layout; small row groups keep checkpoints short, see migrations."""
-    return f"ATTACH {literal(str(path))} AS {name} (TYPE duckdb, {'READ_ONLY' if read_only else 'ROW_GROUP_SIZE 2048'})"
+    """SQL that attaches a file of this log's layout; small row groups keep checkpoints
+    short, see migrations.
+    """
+    return (
+        f"ATTACH {literal(str(path))} AS {name} (TYPE duckdb,"
+        f" {'READ_ONLY' if read_only else 'ROW_GROUP_SIZE 2048'})"
+    )
 
 
 def explain(error: Exception, path: Path) -> LogError:
@@ -196,18 +231,35 @@ def explain(error: Exception, path: Path) -> LogError:
     message = str(error).strip()
     first_line = (message.splitlines() or [type(error).__name__])[0]
     if "Conflicting lock" in message:
-        return LogOwned(f"the log {path} is in use by another process; close it there or pass another file with --log")
+        return LogOwned(
+            f"the log {path} is in use by another process; close it there or pass another file with --log"
+        )
     if any(phrase in message for phrase in ("No space left", "File too large", "Disk quota")):
-        return LogError(f"the log {path} could not be written because the disk is full; make room, later runs will be logged again")
+        return LogError(
+            f"the log {path} could not be written because the disk is full; make room, later runs will be"
+            " logged again"
+        )
     if "Could not read enough bytes" in message:
         return _cut_short(path, first_line[:200])
-    if any(phrase in message for phrase in ("not a valid DuckDB", "Corrupt", "corrupt", "replaying WAL", "checksum")):
-        return LogError(f"the log {path} is damaged and was left as it is ({first_line[:200]}); move it aside or pass another file with --log")
-    return LogError(f"the log {path} could not be used ({first_line[:300]}); move it aside or pass another file with --log")
+    if any(
+        phrase in message
+        for phrase in ("not a valid DuckDB", "Corrupt", "corrupt", "replaying WAL", "checksum")
+    ):
+        return LogError(
+            f"the log {path} is damaged and was left as it is ({first_line[:200]}); move it aside or pass"
+            " another file with --log"
+        )
+    return LogError(
+        f"the log {path} could not be used ({first_line[:300]}); move it aside or pass another file with"
+        " --log"
+    )
 
 
 def _cut_short(path: Path, how: str) -> LogError:
-    return LogError(f"the log {path} was cut short and left as it is ({how}); copy the whole file here again, move it aside or pass another with --log")
+    return LogError(
+        f"the log {path} was cut short and left as it is ({how}); copy the whole file here again, move it"
+        " aside or pass another with --log"
+    )
 
 
 def storable(text: str) -> str:

@@ -1,7 +1,8 @@
-"""Runs out of the log and into another: JSON (lines, lossless), CSV and Parquet (a table of runs and a table of steps), HTML (a page a run).
+"""Runs out of the log and into another: JSON (lines, lossless), CSV and Parquet (a table of runs and a table
+of steps), HTML (a page a run).
 
-Only JSON carries the Q-values of all chunks and comes back in. Who may export what is decided by the queries, as for every reader.
-CSV cells that a spreadsheet would run as formulas are disarmed with an apostrophe.
+Only JSON carries the Q-values of all chunks and comes back in. Who may export what is decided by the queries,
+as for every reader. CSV cells that a spreadsheet would run as formulas are disarmed with an apostrophe.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import csv
 import io
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
@@ -25,21 +27,25 @@ ExportFormat = Literal["json", "csv", "parquet", "html"]
 FORMATS: tuple[ExportFormat, ...] = ("json", "csv", "parquet", "html")
 
 TABLES = {
-    "runs": """
+    "runs": (
+        """
         SELECT run_id, created_at, finished_at, status, message, method, query, checkpoint, checkpoint_fingerprint, vectors, n_chunks,
             (SELECT count(*) FROM events e WHERE e.run_id = r.run_id AND kind = 'step_taken') AS n_steps,
             (SELECT event->>'$.reason' FROM events e WHERE e.run_id = r.run_id AND kind = 'stopped') AS stop_reason, seed, parent_run_id, fork_step,
             (SELECT to_json(list(title ORDER BY position))::VARCHAR FROM run_documents d WHERE d.run_id = r.run_id) AS titles,
             (SELECT to_json(list(sha256 ORDER BY position))::VARCHAR FROM run_documents d WHERE d.run_id = r.run_id) AS document_hashes,
             config::VARCHAR AS config, chunking::VARCHAR AS chunking, label::VARCHAR AS label
-        FROM runs r WHERE {where} ORDER BY created_at DESC, run_id""",
-    "steps": """
+        FROM runs r WHERE {where} ORDER BY created_at DESC, run_id"""
+    ),
+    "steps": (
+        """
         SELECT run_id, position AS step, (event->>'$.chunk_id')::BIGINT AS chunk_id, (event->>'$.q_value')::DOUBLE AS q_value,
             (event->>'$.probability')::DOUBLE AS probability, (event->>'$.state_value')::DOUBLE AS state_value,
             (event->>'$.position')::DOUBLE AS position, event->>'$.chosen_by' AS chosen_by, (event->>'$.n_tied')::INTEGER AS n_tied,
             (event->>'$.milliseconds')::DOUBLE AS milliseconds, {text} AS text
         FROM events JOIN (SELECT run_id, created_at FROM runs WHERE {where}) USING (run_id)
-        WHERE kind = 'step_taken' ORDER BY created_at DESC, run_id, step""",
+        WHERE kind = 'step_taken' ORDER BY created_at DESC, run_id, step"""
+    ),
 }
 
 
@@ -51,12 +57,20 @@ class RunSink(Protocol):
 
 
 def export_runs(
-    log: RunReader, run_ids: Sequence[str] | None, format: ExportFormat, target: Path, *, include_text: bool = True, owner: str | None = None
+    log: RunReader,
+    run_ids: Sequence[str] | None,
+    format: ExportFormat,
+    target: Path,
+    *,
+    include_text: bool = True,
+    owner: str | None = None,
 ) -> Path:
-    """Write runs that have ended, all of `owner`'s if `run_ids` is None, to `target`; returns the file (json) or the folder (csv, parquet, html) written.
+    """Write runs that have ended, all of `owner`'s if `run_ids` is None, to `target`; returns the file (json)
+    or the folder (csv, parquet, html) written.
 
-    `target` is a folder, which is made, or for json and the page of one run also a file. Without text, texts of documents and chunks stay behind,
-    and headings. Raises RunNotFound for an id that `owner` may not open, LogError for a run that goes on or a disk that is full.
+    `target` is a folder, which is made, or for json and the page of one run also a file. Without text, texts
+    of documents and chunks stay behind, and headings. Raises RunNotFound for an id that `owner` may not open,
+    LogError for a run that goes on or a disk that is full.
     """
     if format not in FORMATS:
         raise LogError(f"format={format!r} is unknown; choose one of {', '.join(FORMATS)}")
@@ -72,22 +86,42 @@ def export_runs(
             return _write_pages(log, ids, target, include_text, owner)
         target.mkdir(parents=True, exist_ok=True)
         for name in TABLES:
-            log.read(lambda con, name=name: _write_table(con, name, ids, owner, include_text, target / f"{name}.{format}"))  # type: ignore[misc]
+            file = target / f"{name}.{format}"
+            log.read(
+                partial(_write_table, name=name, ids=ids, owner=owner, include_text=include_text, target=file)
+            )
     except OSError as error:
-        raise LogError(f"the export to {target} could not be written ({error.strerror}); choose a folder with room that you can write to") from error
+        raise LogError(
+            f"the export to {target} could not be written ({error.strerror}); choose a folder with room that"
+            " you can write to"
+        ) from error
     return target
 
 
-def import_runs(log: RunSink, path: Path, *, owner: str | None = None, admit: Callable[[FinishedRun], None] = lambda _: None) -> int:
-    """Take in the runs of an exported JSON file as `owner`'s; how many were new. A run whose id is taken is left as it stands.
+def import_runs(
+    log: RunSink,
+    path: Path,
+    *,
+    owner: str | None = None,
+    admit: Callable[[FinishedRun], None] = lambda _: None,
+) -> int:
+    """Take in the runs of an exported JSON file as `owner`'s; how many were new. A run whose id is taken is
+    left as it stands.
 
-    The whole file is checked, and each run shown to `admit`, which may raise, before the first enters. Raises MalformedRuns when anything in it is not
-    as it should be.
+    The whole file is checked, and each run shown to `admit`, which may raise, before the first enters. Raises
+    MalformedRuns when anything in it is not as it should be.
     """
     return import_file(log, path, owner=owner, admit=admit)
 
 
-def import_file(log: RunSink, path: Path, *, keep_owner: bool = False, owner: str | None = None, admit: Callable[[FinishedRun], None] = lambda _: None) -> int:
+def import_file(
+    log: RunSink,
+    path: Path,
+    *,
+    keep_owner: bool = False,
+    owner: str | None = None,
+    admit: Callable[[FinishedRun], None] = lambda _: None,
+) -> int:
     """`import_runs`, or with `keep_owner` the runs of an inbox file as their own owner's."""
     for run in read_runs(path, keep_owner=keep_owner):
         admit(run)
@@ -96,7 +130,9 @@ def import_file(log: RunSink, path: Path, *, keep_owner: bool = False, owner: st
 
 
 def _taken_over(run: FinishedRun, owner: str | None) -> FinishedRun:
-    """The run as `owner`'s. A visitor's counts as finished now: that is from when it is kept, and a file could name any time."""
+    """The run as `owner`'s. A visitor's counts as finished now: that is from when it is kept, and a file
+    could name any time.
+    """
     return run.owned_by(owner) if owner is None else replace(run.owned_by(owner), finished_at=now())
 
 
@@ -108,14 +144,23 @@ def _ended(log: RunReader, run_ids: Sequence[str] | None, owner: str | None) -> 
     missing = set(run_ids) - set(found)
     if missing:
         raise RunNotFound(f"there is no run {min(missing)[:64]!r} that you may open; check the id")
-    running = log.read(lambda con: _ids(con, f"{VISIBLE} AND list_contains($ids::VARCHAR[], run_id) AND status = 'running'", wanted))
+    running = log.read(
+        lambda con: _ids(
+            con, f"{VISIBLE} AND list_contains($ids::VARCHAR[], run_id) AND status = 'running'", wanted
+        )
+    )
     if running:
         raise LogError(f"run {running[0]} is still going on; export it when it has ended")
     return found
 
 
 def _ids(con: Connection, where: str, values: dict[str, Any]) -> list[str]:
-    return [run_id for (run_id,) in con.execute(f"SELECT run_id FROM runs WHERE {where} ORDER BY created_at DESC, run_id", values).fetchall()]
+    return [
+        run_id
+        for (run_id,) in con.execute(
+            f"SELECT run_id FROM runs WHERE {where} ORDER BY created_at DESC, run_id", values
+        ).fetchall()
+    ]
 
 
 def _json_lines(log: RunReader, ids: Sequence[str], include_text: bool, owner: str | None) -> Iterator[str]:
@@ -130,13 +175,26 @@ def finished_run(log: RunReader, run_id: str, owner: str | None) -> FinishedRun:
     run, documents = log.get(run_id, owner), log.documents(run_id, owner)
     if run.finished_at is None or run.status == "running":
         raise LogError(f"run {run.record.run_id} is still going on; export it when it has ended")
-    return FinishedRun(run.record, documents, run.created_at, run.finished_at, run.status, run.message, run.events, details=run.details)
+    return FinishedRun(
+        run.record,
+        documents,
+        run.created_at,
+        run.finished_at,
+        run.status,
+        run.message,
+        run.events,
+        details=run.details,
+    )
 
 
-def _write_pages(log: RunReader, ids: Sequence[str], target: Path, include_text: bool, owner: str | None) -> Path:
+def _write_pages(
+    log: RunReader, ids: Sequence[str], target: Path, include_text: bool, owner: str | None
+) -> Path:
     one_file = target.suffix == ".html" and not target.is_dir()
     if one_file and len(ids) != 1:
-        raise LogError(f"{len(ids)} runs are as many pages, and {target} is one file; name a folder, or one run")
+        raise LogError(
+            f"{len(ids)} runs are as many pages, and {target} is one file; name a folder, or one run"
+        )
     (target.parent if one_file else target).mkdir(parents=True, exist_ok=True)
     for run_id in ids:
         page = run_page(log.get(run_id, owner), log.documents(run_id, owner), with_text=include_text)
@@ -144,7 +202,9 @@ def _write_pages(log: RunReader, ids: Sequence[str], target: Path, include_text:
     return target
 
 
-def _write_table(con: Connection, name: str, ids: list[str], owner: str | None, include_text: bool, target: Path) -> None:
+def _write_table(
+    con: Connection, name: str, ids: list[str], owner: str | None, include_text: bool, target: Path
+) -> None:
     text = "event->>'$.text'" if include_text else "''"
     select = TABLES[name].format(where=f"{VISIBLE} AND list_contains($ids::VARCHAR[], run_id)", text=text)
     values = {"owner": owner, "ids": ids}

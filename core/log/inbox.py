@@ -1,7 +1,8 @@
 """The inbox: where a process leaves its finished runs when another one owns the log.
 
-Decides that a run enters whole or not at all: it is kept in memory while it goes and written when it ends, so a killed process
-leaves nothing half done. The owner takes the files in with `ExperimentLog.import_inbox`. Knows nothing of the database.
+Decides that a run enters whole or not at all: it is kept in memory while it goes and written when it ends, so
+a killed process leaves nothing half done. The owner takes the files in with `ExperimentLog.import_inbox`.
+Knows nothing of the database.
 """
 
 from __future__ import annotations
@@ -33,11 +34,15 @@ class InboxLog:
         self._runs: dict[str, FinishedRun] = {}
         self._lock = threading.Lock()
 
-    def start(self, record: RunRecord, documents: Sequence[Document], tables: Sequence[ChunkTable] | None = None) -> None:
+    def start(
+        self, record: RunRecord, documents: Sequence[Document], tables: Sequence[ChunkTable] | None = None
+    ) -> None:
         """Begin a run."""
         logged, created_at = logged_documents(record, documents, tables), now()
         with self._lock:
-            self._runs[record.run_id] = FinishedRun(record, logged, created_at, created_at, "failed", None, ())
+            self._runs[record.run_id] = FinishedRun(
+                record, logged, created_at, created_at, "failed", None, ()
+            )
 
     def record(self, run_id: str, event: Event) -> None:
         """Add one event with its scores."""
@@ -48,7 +53,9 @@ class InboxLog:
             self._runs[run_id] = replace(run, events=(*run.events, event))
 
     def attach(self, run_id: str, name: DetailName, value: dict[str, Any], owner: str | None) -> None:
-        """Put a JSON object beside a run, instead of an earlier one of that name; a finished run has left for the inbox and takes nothing any more."""
+        """Put a JSON object beside a run, instead of an earlier one of that name; a finished run has left for
+        the inbox and takes nothing any more.
+        """
         detail_json(name, value)
         with self._lock:
             run = self._run(run_id)
@@ -66,7 +73,10 @@ class InboxLog:
             target.parent.mkdir(parents=True, exist_ok=True)
             write_whole(target, run_lines(run, set(), with_owner=True))
         except (OSError, ValueError) as error:
-            raise LogError(f"run {run_id} could not be left in {target.parent} ({error}); make room or pass another file with --log") from error
+            raise LogError(
+                f"run {run_id} could not be left in {target.parent} ({error}); make room or pass another file"
+                " with --log"
+            ) from error
 
     def flush(self) -> None:
         """Nothing waits: `finish` writes."""
@@ -77,5 +87,8 @@ class InboxLog:
 
     def _run(self, run_id: str) -> FinishedRun:
         if run_id not in self._runs:
-            raise RunNotFound(f"run {run_id} is not being recorded: it was not started, or is finished, and a finished run never changes")
+            raise RunNotFound(
+                f"run {run_id} is not being recorded: it was not started, or is finished, and a finished run"
+                " never changes"
+            )
         return self._runs[run_id]

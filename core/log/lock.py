@@ -1,7 +1,8 @@
 """Who may use the log file: one owner process that writes, or any number of short readers.
 
-Decides by flock on `<log>.lock`, held for as long as the log is open; the system drops it with the process, however it ends.
-The owner's process id stands in the lock file for the error message only. Knows nothing of DuckDB, which keeps a lock of its own.
+Decides by flock on `<log>.lock`, held for as long as the log is open; the system drops it with the process,
+however it ends. The owner's process id stands in the lock file for the error message only. Knows nothing of
+DuckDB, which keeps a lock of its own.
 """
 
 from __future__ import annotations
@@ -31,7 +32,9 @@ def lock_as_owner(path: Path) -> int:
             pid = os.pread(descriptor, 32, 0).decode(errors="replace").strip()
             os.close(descriptor)
             who = "other processes that are reading it" if only_readers else f"process {pid or 'unknown'}"
-            raise LogOwned(f"the log {path} is in use by {who}; close it there or pass another file with --log")
+            raise LogOwned(
+                f"the log {path} is in use by {who}; close it there or pass another file with --log"
+            )
         fcntl.flock(descriptor, fcntl.LOCK_UN)
         time.sleep(0.02)
     os.ftruncate(descriptor, 0)
@@ -58,7 +61,10 @@ def _open_lock_file(path: Path) -> int:
         path.parent.mkdir(parents=True, exist_ok=True)
         return os.open(f"{path}.lock", os.O_RDWR | os.O_CREAT, 0o600)
     except OSError as error:
-        raise LogError(f"the log {path} can't be locked ({error.strerror}); pass a file in a folder you can write to with --log") from error
+        raise LogError(
+            f"the log {path} can't be locked ({error.strerror}); pass a file in a folder you can write to"
+            " with --log"
+        ) from error
 
 
 def _try(descriptor: int, kind: int) -> bool:

@@ -1,8 +1,9 @@
 """Evaluations and trainings in the log: rows and progress events, written whole, read back as they were.
 
-Decides that logging the same training again adds the events that are missing, so its caller needs no memory of what is there; that an
-evaluation is written once; and who may read and delete: their owner. When another process owns the log, they wait in its inbox.
-Numbers that follow from rows are not kept. Knows nothing of what events mean.
+Decides that logging the same training again adds the events that are missing, so its caller needs no memory
+of what is there; that an evaluation is written once; and who may read and delete: their owner. When another
+process owns the log, they wait in its inbox. Numbers that follow from rows are not kept. Knows nothing of
+what events mean.
 """
 
 from __future__ import annotations
@@ -97,21 +98,33 @@ class WritableLog(Protocol):
         ...
 
 
-def new_evaluation(rows: Sequence[EpisodeRow], config: dict[str, Any], owner: str | None = None) -> Evaluation:
+def new_evaluation(
+    rows: Sequence[EpisodeRow], config: dict[str, Any], owner: str | None = None
+) -> Evaluation:
     """An evaluation that was just made. Raises LogError when it has no rows."""
     if not rows:
         raise LogError("an evaluation without rows is not logged; evaluate at least one example")
-    return Evaluation(evaluation_id=new_run_id(), created_at=now(), config=config, rows=tuple(rows), owner=owner)
+    return Evaluation(
+        evaluation_id=new_run_id(), created_at=now(), config=config, rows=tuple(rows), owner=owner
+    )
 
 
 def log_evaluation(log: WritableLog | InboxLog, evaluation: Evaluation) -> None:
     """Keep an evaluation; nothing happens when its id is there. Raises LogError when it can't be written."""
-    _leave(log, evaluation) if isinstance(log, InboxLog) else log.write(lambda con: _insert_evaluation(con, evaluation))
+    (
+        _leave(log, evaluation)
+        if isinstance(log, InboxLog)
+        else log.write(lambda con: _insert_evaluation(con, evaluation))
+    )
 
 
 def log_training(log: WritableLog | InboxLog, training: Training) -> None:
     """Keep a training, or the events by which it has grown. Raises LogError when it can't be written."""
-    _leave(log, training) if isinstance(log, InboxLog) else log.write(lambda con: _insert_training(con, training))
+    (
+        _leave(log, training)
+        if isinstance(log, InboxLog)
+        else log.write(lambda con: _insert_training(con, training))
+    )
 
 
 def list_evaluations(log: RunReader, owner: str | None = None) -> list[EvaluationEntry]:
@@ -140,11 +153,15 @@ def delete_measurement(log: WritableLog, measurement_id: str, owner: str | None 
 
 
 def take_in(log: WritableLog, path: Path) -> bool:
-    """Enter an inbox file; False when it brought nothing new. Raises MalformedRuns when it is no evaluation and no training."""
+    """Enter an inbox file; False when it brought nothing new. Raises MalformedRuns when it is no evaluation
+    and no training.
+    """
     try:
         measurement = _MEASUREMENT.validate_json(path.read_bytes())
     except (ValidationError, OSError) as error:
-        raise MalformedRuns(f"{path} holds no evaluation and no training ({str(error).splitlines()[0]}); make it again") from error
+        raise MalformedRuns(
+            f"{path} holds no evaluation and no training ({str(error).splitlines()[0]}); make it again"
+        ) from error
     if isinstance(measurement, Evaluation):
         return log.write(lambda con: _insert_evaluation(con, measurement))
     return log.write(lambda con: _insert_training(con, measurement))
@@ -160,7 +177,10 @@ def _leave(log: InboxLog, measurement: Evaluation | Training) -> None:
         target.parent.mkdir(parents=True, exist_ok=True)
         write_whole(target, [_MEASUREMENT.dump_json(measurement).decode()])
     except OSError as error:
-        raise LogError(f"the {measurement.kind} could not be left in {target.parent} ({error.strerror}); make room or pass another file with --log") from error
+        raise LogError(
+            f"the {measurement.kind} could not be left in {target.parent} ({error.strerror}); make room or"
+            " pass another file with --log"
+        ) from error
 
 
 _COLUMNS = {
@@ -198,9 +218,16 @@ _INSERT_ROWS = f"""
 
 
 def _insert_evaluation(con: Connection, evaluation: Evaluation) -> bool:
-    if con.execute("SELECT 1 FROM evaluations WHERE evaluation_id = ?", [evaluation.evaluation_id]).fetchone():
+    if con.execute(
+        "SELECT 1 FROM evaluations WHERE evaluation_id = ?", [evaluation.evaluation_id]
+    ).fetchone():
         return False
-    values = [evaluation.evaluation_id, evaluation.owner, evaluation.created_at.astimezone(UTC).replace(tzinfo=None), json_text(evaluation.config)]
+    values = [
+        evaluation.evaluation_id,
+        evaluation.owner,
+        evaluation.created_at.astimezone(UTC).replace(tzinfo=None),
+        json_text(evaluation.config),
+    ]
     con.execute("INSERT INTO evaluations VALUES (?, ?, ?, ?)", values)
     rows = json_text([asdict(row) for row in evaluation.rows])
     con.execute(_INSERT_ROWS, {"evaluation_id": evaluation.evaluation_id, "rows": rows})
@@ -211,13 +238,21 @@ def _insert_training(con: Connection, training: Training) -> bool:
     key = [training.training_id]
     known = con.execute("SELECT owner FROM trainings WHERE training_id = ?", key).fetchone()
     if known is None:
-        values = [training.owner, training.created_at.astimezone(UTC).replace(tzinfo=None), storable(training.folder), json_text(training.config)]
+        values = [
+            training.owner,
+            training.created_at.astimezone(UTC).replace(tzinfo=None),
+            storable(training.folder),
+            json_text(training.config),
+        ]
         con.execute("INSERT INTO trainings VALUES (?, ?, ?, ?, ?)", [*key, *values])
     elif known != (training.owner,):
         raise RunNotFound(f"training {training.training_id} is another's; log it under an id of its own")
     [(n,)] = con.execute("SELECT count(*) FROM training_events WHERE training_id = ?", key).fetchall()
     for position, event in enumerate(training.events[n:], start=n):
-        con.execute("INSERT INTO training_events VALUES (?, ?, ?, ?)", [*key, position, str(event.get("event", "")), json_text(event)])
+        con.execute(
+            "INSERT INTO training_events VALUES (?, ?, ?, ?)",
+            [*key, position, str(event.get("event", "")), json_text(event)],
+        )
     return known is None or len(training.events) > n
 
 
@@ -229,18 +264,30 @@ def _list_evaluations(con: Connection, owner: str | None) -> list[EvaluationEntr
         {"owner": owner},
     ).fetchall()
     return [
-        EvaluationEntry(evaluation_id, created_at.replace(tzinfo=UTC), task, length, method, checkpoint, n, json.loads(config))
+        EvaluationEntry(
+            evaluation_id,
+            created_at.replace(tzinfo=UTC),
+            task,
+            length,
+            method,
+            checkpoint,
+            n,
+            json.loads(config),
+        )
         for evaluation_id, created_at, task, length, method, checkpoint, n, config in rows
     ]
 
 
 def _fetch_evaluation(con: Connection, evaluation_id: str, owner: str | None) -> Evaluation:
     head = con.execute(
-        f"SELECT created_at, config, owner FROM evaluations WHERE evaluation_id = $id AND {MINE}", {"id": evaluation_id, "owner": owner}
+        f"SELECT created_at, config, owner FROM evaluations WHERE evaluation_id = $id AND {MINE}",
+        {"id": evaluation_id, "owner": owner},
     ).fetchone()
     if head is None:
         raise RunNotFound(f"there is no evaluation {evaluation_id[:64]!r} of yours; check the id")
-    rows = con.execute(f"SELECT {_ROW_COLUMNS} FROM episode_rows WHERE evaluation_id = ? ORDER BY position", [evaluation_id]).fetchall()
+    rows = con.execute(
+        f"SELECT {_ROW_COLUMNS} FROM episode_rows WHERE evaluation_id = ? ORDER BY position", [evaluation_id]
+    ).fetchall()
     return Evaluation(
         evaluation_id=evaluation_id,
         created_at=head[0].replace(tzinfo=UTC),
@@ -256,16 +303,21 @@ def _list_trainings(con: Connection, owner: str | None) -> list[TrainingEntry]:
             FROM trainings t WHERE {MINE} ORDER BY created_at DESC, training_id""",
         {"owner": owner},
     ).fetchall()
-    return [TrainingEntry(row[0], row[1].replace(tzinfo=UTC), row[2], row[3], json.loads(row[4])) for row in rows]
+    return [
+        TrainingEntry(row[0], row[1].replace(tzinfo=UTC), row[2], row[3], json.loads(row[4])) for row in rows
+    ]
 
 
 def _fetch_training(con: Connection, training_id: str, owner: str | None) -> Training:
     head = con.execute(
-        f"SELECT created_at, folder, config, owner FROM trainings WHERE training_id = $id AND {MINE}", {"id": training_id, "owner": owner}
+        f"SELECT created_at, folder, config, owner FROM trainings WHERE training_id = $id AND {MINE}",
+        {"id": training_id, "owner": owner},
     ).fetchone()
     if head is None:
         raise RunNotFound(f"there is no training {training_id[:64]!r} of yours; check the id")
-    events = con.execute("SELECT event FROM training_events WHERE training_id = ? ORDER BY position", [training_id]).fetchall()
+    events = con.execute(
+        "SELECT event FROM training_events WHERE training_id = ? ORDER BY position", [training_id]
+    ).fetchall()
     return Training(
         training_id=training_id,
         created_at=head[0].replace(tzinfo=UTC),

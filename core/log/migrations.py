@@ -1,12 +1,14 @@
 """The tables of the log, as numbered migrations.
 
-Everything large (Q-values, texts, chunk tables) is cut into parts in one table, `blobs`, and referred to by number. DuckDB rewrites the last
-row group of a table at each checkpoint and reads strings of a row group together, so with whole blobs in the rows both grew with the log:
-after 960 steps of 160,000 chunks 2.3 s a checkpoint and up to a second to read a run, against 0.1 s and 0.02 s in parts; and
-damage to the file costs the runs within 8 MB of it.
+Everything large (Q-values, texts, chunk tables) is cut into parts in one table, `blobs`, and referred to by
+number. DuckDB rewrites the last row group of a table at each checkpoint and reads strings of a row group
+together, so with whole blobs in the rows both grew with the log: after 960 steps of 160,000 chunks 2.3 s a
+checkpoint and up to a second to read a run, against 0.1 s and 0.02 s in parts; and damage to the file costs
+the runs within 8 MB of it.
 
-Each migration is a function that runs once, in one transaction with the row that records it, so a log is never between two versions.
-Migrations are append-only: a released one is never edited. Knows nothing of what reads or writes the tables.
+Each migration is a function that runs once, in one transaction with the row that records it, so a log is
+never between two versions. Migrations are append-only: a released one is never edited. Knows nothing of what
+reads or writes the tables.
 """
 
 from __future__ import annotations
@@ -23,31 +25,47 @@ Migration = Callable[[duckdb.DuckDBPyConnection], None]
 
 def m001_runs(connection: duckdb.DuckDBPyConnection) -> None:
     """Runs, their events with the Q-values of all chunks, and the documents they read, each text once."""
-    connection.execute("""
+    connection.execute(
+        """
         CREATE TABLE runs (
             run_id VARCHAR PRIMARY KEY, owner VARCHAR, shared BOOLEAN NOT NULL, status VARCHAR NOT NULL, message VARCHAR,
             created_at TIMESTAMP NOT NULL, finished_at TIMESTAMP, method VARCHAR NOT NULL, query VARCHAR NOT NULL, config JSON NOT NULL,
             chunking JSON NOT NULL, checkpoint VARCHAR NOT NULL, checkpoint_fingerprint VARCHAR NOT NULL, vectors VARCHAR NOT NULL,
-            n_chunks BIGINT NOT NULL, seed BIGINT NOT NULL, parent_run_id VARCHAR, fork_step INTEGER, label JSON)""")
-    connection.execute("""
+            n_chunks BIGINT NOT NULL, seed BIGINT NOT NULL, parent_run_id VARCHAR, fork_step INTEGER, label JSON)"""
+    )
+    connection.execute(
+        """
         CREATE TABLE events (
-            run_id VARCHAR, position INTEGER, kind VARCHAR NOT NULL, event JSON NOT NULL, q_values BIGINT, PRIMARY KEY (run_id, position))""")
-    connection.execute("CREATE TABLE documents (sha256 VARCHAR PRIMARY KEY, kind VARCHAR NOT NULL, text BIGINT)")
-    connection.execute("CREATE TABLE blobs (blob_id BIGINT NOT NULL, part INTEGER NOT NULL, data BLOB NOT NULL USING COMPRESSION uncompressed)")
-    connection.execute("""
+            run_id VARCHAR, position INTEGER, kind VARCHAR NOT NULL, event JSON NOT NULL, q_values BIGINT, PRIMARY KEY (run_id, position))"""
+    )
+    connection.execute(
+        "CREATE TABLE documents (sha256 VARCHAR PRIMARY KEY, kind VARCHAR NOT NULL, text BIGINT)"
+    )
+    connection.execute(
+        "CREATE TABLE blobs (blob_id BIGINT NOT NULL, part INTEGER NOT NULL, data BLOB NOT NULL USING"
+        " COMPRESSION uncompressed)"
+    )
+    connection.execute(
+        """
         CREATE TABLE run_documents (
-            run_id VARCHAR, position INTEGER, sha256 VARCHAR NOT NULL, title VARCHAR NOT NULL, PRIMARY KEY (run_id, position))""")
+            run_id VARCHAR, position INTEGER, sha256 VARCHAR NOT NULL, title VARCHAR NOT NULL, PRIMARY KEY (run_id, position))"""
+    )
 
 
 def m002_chunk_tables(connection: duckdb.DuckDBPyConnection) -> None:
-    """The chunk borders a run saw, each table once, so that old runs can be drawn after a change of the chunker."""
+    """The chunk borders a run saw, each table once, so that old runs can be drawn after a change of the
+    chunker.
+    """
     connection.execute("CREATE TABLE chunk_tables (sha256 VARCHAR PRIMARY KEY, columns BIGINT NOT NULL)")
     connection.execute("ALTER TABLE run_documents ADD COLUMN table_sha256 VARCHAR")
 
 
 def m003_evaluations(connection: duckdb.DuckDBPyConnection) -> None:
     """Evaluations, a row an example; what they amount to is computed from the rows."""
-    connection.execute("CREATE TABLE evaluations (evaluation_id VARCHAR PRIMARY KEY, owner VARCHAR, created_at TIMESTAMP NOT NULL, config JSON NOT NULL)")
+    connection.execute(
+        "CREATE TABLE evaluations (evaluation_id VARCHAR PRIMARY KEY, owner VARCHAR, created_at TIMESTAMP NOT"
+        " NULL, config JSON NOT NULL)"
+    )
     connection.execute("""
         CREATE TABLE episode_rows (
             evaluation_id VARCHAR, position INTEGER, id VARCHAR NOT NULL, task VARCHAR NOT NULL, split VARCHAR NOT NULL, length BIGINT, chunk_tokens BIGINT,
@@ -58,13 +76,19 @@ def m003_evaluations(connection: duckdb.DuckDBPyConnection) -> None:
 
 
 def m004_trainings(connection: duckdb.DuckDBPyConnection) -> None:
-    """Trainings: the whole configuration, and every event of their progress, from which the curves are drawn."""
-    connection.execute("""
+    """Trainings: the whole configuration, and every event of their progress, from which the
+    curves are drawn.
+    """
+    connection.execute(
+        """
         CREATE TABLE trainings (
-            training_id VARCHAR PRIMARY KEY, owner VARCHAR, created_at TIMESTAMP NOT NULL, folder VARCHAR NOT NULL, config JSON NOT NULL)""")
-    connection.execute("""
+            training_id VARCHAR PRIMARY KEY, owner VARCHAR, created_at TIMESTAMP NOT NULL, folder VARCHAR NOT NULL, config JSON NOT NULL)"""
+    )
+    connection.execute(
+        """
         CREATE TABLE training_events (
-            training_id VARCHAR, position INTEGER, kind VARCHAR NOT NULL, event JSON NOT NULL, PRIMARY KEY (training_id, position))""")
+            training_id VARCHAR, position INTEGER, kind VARCHAR NOT NULL, event JSON NOT NULL, PRIMARY KEY (training_id, position))"""
+    )
 
 
 def m005_copied_runs(connection: duckdb.DuckDBPyConnection) -> None:
@@ -73,13 +97,20 @@ def m005_copied_runs(connection: duckdb.DuckDBPyConnection) -> None:
 
 
 def m006_withheld_texts(connection: duckdb.DuckDBPyConnection) -> None:
-    """Documents whose texts a run did not bring when it was imported: it must not show what somebody else's run brought."""
+    """Documents whose texts a run did not bring when it was imported: it must not show what somebody else's
+    run brought.
+    """
     connection.execute("ALTER TABLE run_documents ADD COLUMN withheld BOOLEAN DEFAULT false")
 
 
 def m007_run_details(connection: duckdb.DuckDBPyConnection) -> None:
-    """What a run left beside its steps: its answer, the trace of its branches. A short one lies in the row, where SQL reads it, a long one in `blobs`."""
-    connection.execute("CREATE TABLE run_details (run_id VARCHAR, name VARCHAR, value JSON, blob BIGINT, PRIMARY KEY (run_id, name))")
+    """What a run left beside its steps: its answer, the trace of its branches. A short one lies in the row,
+    where SQL reads it, a long one in `blobs`.
+    """
+    connection.execute(
+        "CREATE TABLE run_details (run_id VARCHAR, name VARCHAR, value JSON, blob BIGINT, PRIMARY KEY"
+        " (run_id, name))"
+    )
 
 
 def m008_kept_evidence(connection: duckdb.DuckDBPyConnection) -> None:
@@ -107,19 +138,31 @@ MIGRATIONS: tuple[Migration, ...] = (
 
 
 def version_of(connection: duckdb.DuckDBPyConnection, path: Path) -> int:
-    """Migrations applied; 0 for a new file. Raises LogError when the file is no log, or a log of a newer version of this program."""
-    tables = {name for (name,) in connection.execute("SELECT table_name FROM duckdb_tables() WHERE database_name = current_database()").fetchall()}
+    """Migrations applied; 0 for a new file. Raises LogError when the file is no log, or a log of a newer
+    version of this program.
+    """
+    tables = {
+        name
+        for (name,) in connection.execute(
+            "SELECT table_name FROM duckdb_tables() WHERE database_name = current_database()"
+        ).fetchall()
+    }
     if not tables:
         return 0
     if "migrations" not in tables:
         raise LogError(f"{path} is a DuckDB file but no log of this program; pass another file with --log")
     [(version,)] = connection.execute("SELECT coalesce(max(version), 0) FROM migrations").fetchall()
     if version > len(MIGRATIONS):
-        raise LogError(f"the log {path} has version {version}, but this program knows none above {len(MIGRATIONS)}; update it or pass another file with --log")
+        raise LogError(
+            f"the log {path} has version {version}, but this program knows none above {len(MIGRATIONS)};"
+            " update it or pass another file with --log"
+        )
     return int(version)
 
 
-def migrate(connection: duckdb.DuckDBPyConnection, path: Path, migrations: tuple[Migration, ...] = MIGRATIONS) -> None:
+def migrate(
+    connection: duckdb.DuckDBPyConnection, path: Path, migrations: tuple[Migration, ...] = MIGRATIONS
+) -> None:
     """Bring the log up to the last of `migrations`, or leave it as it is."""
     version = version_of(connection, path)
     if version == len(migrations):
@@ -127,10 +170,15 @@ def migrate(connection: duckdb.DuckDBPyConnection, path: Path, migrations: tuple
     connection.execute("BEGIN")
     try:
         if version == 0:
-            connection.execute("CREATE TABLE migrations (version INTEGER PRIMARY KEY, name VARCHAR NOT NULL, applied_at TIMESTAMP NOT NULL)")
+            connection.execute(
+                "CREATE TABLE migrations (version INTEGER PRIMARY KEY, name VARCHAR NOT NULL, applied_at"
+                " TIMESTAMP NOT NULL)"
+            )
         for number, migration in enumerate(migrations[version:], start=version + 1):
             migration(connection)
-            connection.execute("INSERT INTO migrations VALUES (?, ?, now()::TIMESTAMP)", [number, migration.__name__])
+            connection.execute(
+                "INSERT INTO migrations VALUES (?, ?, now()::TIMESTAMP)", [number, migration.__name__]
+            )
         connection.execute("COMMIT")
     except BaseException:
         connection.execute("ROLLBACK")

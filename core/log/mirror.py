@@ -1,9 +1,11 @@
-"""Whole logs on their way to a copy and back: files of runs with their owners, tables of all runs, and what a copy was given before.
+"""Whole logs on their way to a copy and back: files of runs with their owners, tables of all runs, and what a
+copy was given before.
 
-Decides what a copy is: every run that has ended, whoever owns it. Only whoever runs the program may make one or take one in, so it is no
-part of what visitors can reach; `export_runs` and `import_runs` are, and know no owners but the caller. The log remembers which runs a
-copy was given: one of these that is gone from the log was deleted and must go from the copy, any other was put there by
-somebody else. Knows nothing of where a copy lies.
+Decides what a copy is: every run that has ended, whoever owns it. Only whoever runs the program may make one
+or take one in, so it is no part of what visitors can reach; `export_runs` and `import_runs` are, and know no
+owners but the caller. The log remembers which runs a copy was given: one of these that is gone from the log
+was deleted and must go from the copy, any other was put there by somebody else. Knows nothing of where a copy
+lies.
 """
 
 from __future__ import annotations
@@ -21,7 +23,9 @@ from core.log.store import ExperimentLog
 from core.log.wire import check_lines, run_lines
 
 SHARD_BYTES = 8 << 20
-"""Length from which a file of runs takes no more; the hub keeps text of up to 10 MB in git, from where it can be removed for good."""
+"""Length from which a file of runs takes no more; the hub keeps text of up to 10 MB in git, from where it can
+be removed for good.
+"""
 
 _logger = logging.getLogger(__name__)
 
@@ -44,7 +48,8 @@ def ended_runs(log: RunReader) -> list[EndedRun]:
 def write_shard(log: RunReader, runs: Iterator[EndedRun], path: Path) -> list[str]:
     """Take runs from `runs` into one file until it has SHARD_BYTES; their ids, none when there were no more.
 
-    Runs that were deleted in the meantime, or can't be read, or not read back, are left out: one of them must not cost the others. Raises OSError.
+    Runs that were deleted in the meantime, or can't be read, or not read back, are left out: one of them must
+    not cost the others. Raises OSError.
     """
     written: list[str] = []
     texts: set[str] = set()
@@ -77,11 +82,14 @@ def write_tables(log: RunReader, folder: Path) -> list[Path]:
     return paths
 
 
-def take_in_shard(log: ExperimentLog, path: Path, *, shared: Collection[str], deleted: Collection[str]) -> int:
-    """Take in a file of `write_shard`, each run as its owner's and shared if it is among `shared`; how many were new.
+def take_in_shard(
+    log: ExperimentLog, path: Path, *, shared: Collection[str], deleted: Collection[str]
+) -> int:
+    """Take in a file of `write_shard`, each run as its owner's and shared if it is among `shared`; how many
+    were new.
 
-    What was `deleted` here stays so, but enters for a moment: it may bring the text of a document that later runs of the file read.
-    Raises MalformedRuns, and takes in nothing, when the file is not as it should be.
+    What was `deleted` here stays so, but enters for a moment: it may bring the text of a document that later
+    runs of the file read. Raises MalformedRuns, and takes in nothing, when the file is not as it should be.
     """
     before = {run.run_id for run in ended_runs(log)}
     n_new = import_file(log, path, keep_owner=True)
@@ -98,11 +106,18 @@ def take_in_shard(log: ExperimentLog, path: Path, *, shared: Collection[str], de
 
 def known_to_copy(log: RunReader, copy: str) -> set[str]:
     """Runs that a copy was given, or that came from it."""
-    return log.read(lambda con: {run_id for (run_id,) in con.execute("SELECT run_id FROM copied_runs WHERE copy = ?", [copy]).fetchall()})
+    return log.read(
+        lambda con: {
+            run_id
+            for (run_id,) in con.execute("SELECT run_id FROM copied_runs WHERE copy = ?", [copy]).fetchall()
+        }
+    )
 
 
 def remember_copied(log: ExperimentLog, copy: str, run_ids: Collection[str]) -> None:
-    """Add to what a copy knows, for good: a deleted run that somebody else gives it again is not to come back. Remembering one too many does no harm."""
+    """Add to what a copy knows, for good: a deleted run that somebody else gives it again is not to come
+    back. Remembering one too many does no harm.
+    """
     log.write(lambda con: _remember(con, copy, sorted(run_ids)))
 
 

@@ -1,8 +1,10 @@
-"""One run as a page that stands alone: an HTML file for any browser, also one without a network, drawn from the log.
+"""One run as a page that stands alone: an HTML file for any browser, also one without a network, drawn from
+the log.
 
-Decides that nothing of it loads or runs (its own policy forbids both), that whatever came from documents, questions and labels stays text,
-and that text of documents is in it only when asked for: without, chunks are numbers. Pictures are small SVG: the run map, a row a look, and
-a strip a step, each column the best of its chunks. Knows nothing of who may see the run.
+Decides that nothing of it loads or runs (its own policy forbids both), that whatever came from documents,
+questions and labels stays text, and that text of documents is in it only when asked for: without, chunks are
+numbers. Pictures are small SVG: the run map, a row a look, and a strip a step, each column the best of its
+chunks. Knows nothing of who may see the run.
 """
 
 from __future__ import annotations
@@ -25,7 +27,9 @@ from core.tiles import run_map
 MAX_PICTURES = 60
 """Looks that are drawn; a run has as many steps as its budget allows."""
 MAX_WHOLE = 1_000_000
-"""Characters up to which a document stands in the page whole; of a longer one, what is around the chosen chunks."""
+"""Characters up to which a document stands in the page whole; of a longer one, what is around the chosen
+chunks.
+"""
 AROUND = 4_000
 """Characters before and behind a chosen chunk that a long document keeps."""
 _BEGINNING = 240
@@ -67,8 +71,12 @@ def el(tag: str, *children: str, **attributes: object) -> Html:
     >>> el("p", "1 < 2", class_="mut")
     '<p class="mut">1 &lt; 2</p>'
     """
-    told = "".join(f' {name.rstrip("_").replace("_", "-")}="{escape(str(value))}"' for name, value in attributes.items())
-    return Html(f"<{tag}{told}>{''.join(child if isinstance(child, Html) else escape(child) for child in children)}</{tag}>")
+    told = "".join(
+        f' {name.rstrip("_").replace("_", "-")}="{escape(str(value))}"' for name, value in attributes.items()
+    )
+    return Html(
+        f"<{tag}{told}>{''.join(child if isinstance(child, Html) else escape(child) for child in children)}</{tag}>"
+    )
 
 
 @dataclass(frozen=True)
@@ -82,7 +90,9 @@ class Place:
 
 
 def run_page(run: LoggedRun, documents: Sequence[LoggedDocument], *, with_text: bool = False) -> str:
-    """The page. `documents`: those of the run, in order. `with_text`: the chosen chunks' texts, and the documents with the chunks marked in them."""
+    """The page. `documents`: those of the run, in order. `with_text`: the chosen chunks' texts, and the
+    documents with the chunks marked in them.
+    """
     trace, support = run.trace, support_of(run)
     borders = _borders(run, documents)
     sections = [
@@ -97,8 +107,15 @@ def run_page(run: LoggedRun, documents: Sequence[LoggedDocument], *, with_text: 
     ]
     policy = "default-src 'none'; style-src 'unsafe-inline'"
     title = el("title", f"{trace.started.query[:80]} · Q-RAG run")
-    head = f'<meta charset="utf-8"><meta name="viewport" content="width=device-width"><meta http-equiv="Content-Security-Policy" content="{policy}">'
-    page = f'<!doctype html>\n<html lang="en">\n<head>{head}{title}<style>{_STYLE}</style></head>\n<body>\n' + "\n".join(sections) + "\n</body>\n</html>\n"
+    head = (
+        '<meta charset="utf-8"><meta name="viewport" content="width=device-width"><meta'
+        f' http-equiv="Content-Security-Policy" content="{policy}">'
+    )
+    page = (
+        f'<!doctype html>\n<html lang="en">\n<head>{head}{title}<style>{_STYLE}</style></head>\n<body>\n'
+        + "\n".join(sections)
+        + "\n</body>\n</html>\n"
+    )
     return page.encode("utf-8", "replace").decode()  # half a surrogate pair can't be written
 
 
@@ -127,7 +144,10 @@ def _end_sentence(run: LoggedRun) -> str:
         return f"Ended as {run.status}" + (f": {run.message}." if run.message else ".")
     match stopped.reason:
         case "threshold" if stopped.q_value is not None and threshold is not None:
-            return f"Stopped: the best Q, {stopped.q_value:.3f} of chunk {stopped.chunk_id:,}, is below {threshold:.3f}."
+            return (
+                f"Stopped: the best Q, {stopped.q_value:.3f} of chunk {stopped.chunk_id:,}, is below"
+                f" {threshold:.3f}."
+            )
         case "budget":
             return f"Stopped: the budget of {run.trace.started.config.step_budget} is used up."
         case "exhausted":
@@ -150,9 +170,15 @@ def settings_of(run: LoggedRun) -> dict[str, str]:
         "Beam": f"{config.beam_width}" if config.beam_width > 1 else "",
         "Sampled among": "" if config.top_k_actions is None else f"the {config.top_k_actions} best",
         "Positions": "" if config.use_positions else "off",
-        "Chosen by a person": ", ".join(f"chunk {chunk_id:,} at step {step}" for step, chunk_id in config.forced),
+        "Chosen by a person": ", ".join(
+            f"chunk {chunk_id:,} at step {step}" for step, chunk_id in config.forced
+        ),
         "Forbidden": ", ".join(f"chunk {chunk_id:,}" for chunk_id in config.forbidden),
-        "Child of": f"{run.record.parent_run_id}, {run.record.fork_step} steps kept" if run.record.parent_run_id else "",
+        "Child of": (
+            f"{run.record.parent_run_id}, {run.record.fork_step} steps kept"
+            if run.record.parent_run_id
+            else ""
+        ),
     }
     return {name: words for name, words in told.items() if words}
 
@@ -182,18 +208,47 @@ def _place(chunk_id: int, documents: Sequence[LoggedDocument], borders: Sequence
         table = documents[document].table
         if table is not None and first <= chunk_id < borders[document + 1]:
             row = chunk_id - first
-            return Place(document, int(table.start[row]), int(table.end[row]), table.heading_paths[table.heading_code[row]])
+            return Place(
+                document,
+                int(table.start[row]),
+                int(table.end[row]),
+                table.heading_paths[table.heading_code[row]],
+            )
     return None
 
 
 def _head(run: LoggedRun, documents: Sequence[LoggedDocument], support: Sequence[int]) -> Html:
     record = run.record
-    facts = f"{record.method} · {record.checkpoint} · {record.n_chunks:,} chunks · {run.created_at:%Y-%m-%d %H:%M} UTC · {run.status}"
+    facts = (
+        f"{record.method} · {record.checkpoint} · {record.n_chunks:,} chunks ·"
+        f" {run.created_at:%Y-%m-%d %H:%M} UTC · {run.status}"
+    )
     found = len({*support} & {*run.trace.evidence})
-    hits = [el("p", f"{found} of {len(support)} support chunks found", class_="hit" if found == len(support) else "mut")] if support else []
-    settings = [el(tag, words) for pair in settings_of(run).items() for tag, words in zip(("dt", "dd"), pair, strict=True)]
+    hits = (
+        [
+            el(
+                "p",
+                f"{found} of {len(support)} support chunks found",
+                class_="hit" if found == len(support) else "mut",
+            )
+        ]
+        if support
+        else []
+    )
+    settings = [
+        el(tag, words)
+        for pair in settings_of(run).items()
+        for tag, words in zip(("dt", "dd"), pair, strict=True)
+    ]
     titles = el("p", ", ".join(document.title for document in documents), dir="auto")
-    return el("header", el("h1", record.query, dir="auto"), titles, el("p", facts, class_="mut"), *hits, el("dl", *settings))
+    return el(
+        "header",
+        el("h1", record.query, dir="auto"),
+        titles,
+        el("p", facts, class_="mut"),
+        *hits,
+        el("dl", *settings),
+    )
 
 
 # Pictures
@@ -203,7 +258,11 @@ def _scores(trace: Trace) -> list[np.ndarray]:
     """(N,) of each look up to MAX_PICTURES; empty where a look was logged without."""
     looks = [trace.scores_at(look) for look in range(1, min(trace.n_looks, MAX_PICTURES) + 1)]
     values = [look.q_values for look in looks if look is not None]
-    return values if len(values) == len(looks) and all(np.isfinite(q_values).any() for q_values in values) else []
+    return (
+        values
+        if len(values) == len(looks) and all(np.isfinite(q_values).any() for q_values in values)
+        else []
+    )
 
 
 def _scale(values: Sequence[np.ndarray]) -> tuple[float, float]:
@@ -224,7 +283,10 @@ def _shapes(levels: np.ndarray, top: np.ndarray, bottom: int) -> str:
     edges = np.linspace(0, 1000, len(levels) + 1)
     paths = []
     for level in np.unique(levels).tolist():
-        d = "".join(f"M{edges[k]:.1f} {bottom}V{top[k]:.1f}H{edges[k + 1]:.1f}V{bottom}Z" for k in np.flatnonzero(levels == level))
+        d = "".join(
+            f"M{edges[k]:.1f} {bottom}V{top[k]:.1f}H{edges[k + 1]:.1f}V{bottom}Z"
+            for k in np.flatnonzero(levels == level)
+        )
         paths.append(f'<path class="q{level}" d="{d}"/>')
     return "".join(paths)
 
@@ -236,7 +298,13 @@ def _drawing(shapes: str, height: int, words: str) -> Html:
 
 def _pin(chunk_id: int, n: int, label: str, support: Sequence[int]) -> Html:
     hit = " hit" if chunk_id in support else ""
-    return el("span", label, class_=f"pin{hit}", style=f"left:{100 * (chunk_id + 0.5) / n:.2f}%", title=f"chunk {chunk_id:,}")
+    return el(
+        "span",
+        label,
+        class_=f"pin{hit}",
+        style=f"left:{100 * (chunk_id + 0.5) / n:.2f}%",
+        title=f"chunk {chunk_id:,}",
+    )
 
 
 def _map(trace: Trace, support: Sequence[int], borders: Sequence[int]) -> list[Html]:
@@ -245,17 +313,29 @@ def _map(trace: Trace, support: Sequence[int], borders: Sequence[int]) -> list[H
     if not values and trace.started.method == "sparc":
         return []  # its branches value only what they retrieve
     if not values:
-        return [el("p", "Q of all chunks was not kept with this run, so there is no picture of it.", class_="mut")]
+        return [
+            el("p", "Q of all chunks was not kept with this run, so there is no picture of it.", class_="mut")
+        ]
     lo, hi = _scale(values)
     n, height = len(values[0]), _ROW * len(values)
     shapes = ""
     for row, best in enumerate(run_map(values, _WIDTH)):
         shapes += _shapes(_levels(best, lo, hi), np.full(len(best), _ROW * row), _ROW * (row + 1) - 1)
-    lines = "".join(f'<path d="M{1000 * first / n:.1f} 0V{height}" stroke="currentColor" stroke-dasharray="2 2"/>' for first in borders[1:-1])
+    lines = "".join(
+        f'<path d="M{1000 * first / n:.1f} 0V{height}" stroke="currentColor" stroke-dasharray="2 2"/>'
+        for first in borders[1:-1]
+    )
     pins = [_pin(step.chunk_id, n, str(step.step), support) for step in trace.steps[:MAX_PICTURES]]
     more = f"; the first {MAX_PICTURES} steps of {trace.n_looks}" if trace.n_looks > MAX_PICTURES else ""
-    words = f"Q of {n:,} chunks along the documents, a row a step, the stronger the more, from {lo:.2f} to {hi:.2f}; pins are the choices{more}."
-    return [el("h2", "The run"), el("div", _drawing(shapes + lines, height, words), *pins, class_="picture"), el("p", words, class_="mut")]
+    words = (
+        f"Q of {n:,} chunks along the documents, a row a step, the stronger the more, from {lo:.2f} to"
+        f" {hi:.2f}; pins are the choices{more}."
+    )
+    return [
+        el("h2", "The run"),
+        el("div", _drawing(shapes + lines, height, words), *pins, class_="picture"),
+        el("p", words, class_="mut"),
+    ]
 
 
 def _strip(trace: Trace, step: StepTaken, values: Sequence[np.ndarray], support: Sequence[int]) -> Html:
@@ -264,12 +344,19 @@ def _strip(trace: Trace, step: StepTaken, values: Sequence[np.ndarray], support:
     best = run_map([q_values], _WIDTH)[0]
     share = np.clip((np.nan_to_num(best, nan=lo, posinf=hi, neginf=lo) - lo) / (hi - lo), 0.02, 1.0)
     shapes = _shapes(_levels(best, lo, hi), _STRIP * (1 - share), _STRIP)
-    pins = [_pin(chunk_id, len(q_values), str(i), support) for i, chunk_id in enumerate(trace.chosen[: step.step], start=1)]
-    return el("div", _drawing(shapes, _STRIP, f"Q of all chunks at step {step.step}"), *pins, class_="picture")
+    pins = [
+        _pin(chunk_id, len(q_values), str(i), support)
+        for i, chunk_id in enumerate(trace.chosen[: step.step], start=1)
+    ]
+    return el(
+        "div", _drawing(shapes, _STRIP, f"Q of all chunks at step {step.step}"), *pins, class_="picture"
+    )
 
 
 def _chart(trace: Trace) -> Html:
-    """Q of each choice, and of the one that was refused, against the threshold; scores of SPARC's branches are on scales of their own."""
+    """Q of each choice, and of the one that was refused, against the threshold; scores of SPARC's branches
+    are on scales of their own.
+    """
     if trace.started.method == "sparc":
         return Html("")
     points = [(step.step, step.q_value) for step in trace.steps]
@@ -280,7 +367,9 @@ def _chart(trace: Trace) -> Html:
     lines = [Line("best Q", tuple(float(x) for x, _ in points), tuple(y for _, y in points))]
     threshold = trace.started.config.stop_threshold
     if threshold is not None:
-        lines.append(Line("stop below", (1.0, float(max(2, len(points)))), (threshold, threshold), dashed=True))
+        lines.append(
+            Line("stop below", (1.0, float(max(2, len(points)))), (threshold, threshold), dashed=True)
+        )
     return el("div", Html(svg([Chart("Q of the best chunk", "step", "Q", tuple(lines))])), class_="chart")
 
 
@@ -293,10 +382,20 @@ def _steps(run: LoggedRun, support: Sequence[int], with_text: bool) -> Html:
     for step in trace.steps:
         facts = f"{score_name(run)} {step.q_value:.3f}"
         if run.record.method != "sparc":
-            facts += f" · p {step.probability:.2f}" + ("" if step.position is None else f" · ρ {step.position:.2f}")
+            facts += f" · p {step.probability:.2f}" + (
+                "" if step.position is None else f" · ρ {step.position:.2f}"
+            )
         marks = [el("span", " · support", class_="hit")] if step.chunk_id in support else []
         forced = " · chosen by a person" if step.chosen_by == "person" else ""
-        children = [el("p", el("strong", f"{step.step}. chunk {step.chunk_id:,}"), Html(" "), el("span", facts + forced, class_="mut"), *marks)]
+        children = [
+            el(
+                "p",
+                el("strong", f"{step.step}. chunk {step.chunk_id:,}"),
+                Html(" "),
+                el("span", facts + forced, class_="mut"),
+                *marks,
+            )
+        ]
         if step.step <= len(values):
             children.append(_strip(trace, step, values, support))
         if with_text:
@@ -318,27 +417,54 @@ def _rounds(run: LoggedRun) -> Iterator[Html]:
         yield el("h2", f"Round {one.number}")
         yield el("ol", *(_branch(one.number, branch) for branch in one.branches))
         if one.merged is not None:
-            yield el("p", f"Branch {one.merged.best_branch} went on. {one.merged.reason}", dir="auto", class_="mut")
+            yield el(
+                "p", f"Branch {one.merged.best_branch} went on. {one.merged.reason}", dir="auto", class_="mut"
+            )
 
 
 def _branch(number: int, branch: SparcBranch) -> Html:
     name = el("strong", f"{branch_name(number, branch.number)} ")
-    children = [el("p", name, el("span", STRATEGY_NAMES[branch.query.strategy], class_="mut")), el("blockquote", branch.query.query, dir="auto")]
+    children = [
+        el("p", name, el("span", STRATEGY_NAMES[branch.query.strategy], class_="mut")),
+        el("blockquote", branch.query.query, dir="auto"),
+    ]
     if branch.retrieved is not None:
-        children.append(el("p", f"found chunk {', '.join(f'{one.chunk_id:,}' for one in branch.retrieved.found) or 'none'}", class_="mut"))
+        children.append(
+            el(
+                "p",
+                f"found chunk {', '.join(f'{one.chunk_id:,}' for one in branch.retrieved.found) or 'none'}",
+                class_="mut",
+            )
+        )
     if branch.answered is not None:
         children.append(el("p", f"answered: {branch.answered.answer or 'nothing'}", dir="auto"))
     if branch.judged is not None:
-        children.append(el("p", f"{branch.judged.verdict}: {branch.judged.reason}" if branch.judged.reason else branch.judged.verdict, dir="auto"))
+        children.append(
+            el(
+                "p",
+                (
+                    f"{branch.judged.verdict}: {branch.judged.reason}"
+                    if branch.judged.reason
+                    else branch.judged.verdict
+                ),
+                dir="auto",
+            )
+        )
     return el("li", *children)
 
 
-def _evidence(trace: Trace, documents: Sequence[LoggedDocument], borders: Sequence[int], with_text: bool) -> Html:
+def _evidence(
+    trace: Trace, documents: Sequence[LoggedDocument], borders: Sequence[int], with_text: bool
+) -> Html:
     texts = {step.chunk_id: step.text for step in trace.steps}
     items = []
     for chunk_id in sorted({*trace.evidence}):  # an imported run may name one twice
         place = _place(chunk_id, documents, borders)
-        path = "" if place is None else _path(documents[place.document].title, place.heading_path if with_text else ())
+        path = (
+            ""
+            if place is None
+            else _path(documents[place.document].title, place.heading_path if with_text else ())
+        )
         children = [el("p", el("strong", f"chunk {chunk_id:,} "), el("span", path, class_="mut", dir="auto"))]
         if with_text:
             children.append(el("blockquote", texts[chunk_id], dir="auto"))
@@ -353,18 +479,28 @@ def _path(title: str, headings: tuple[str, ...]) -> str:
 
 def _documents(trace: Trace, documents: Sequence[LoggedDocument], borders: Sequence[int]) -> Iterator[Html]:
     """Each document with the chosen chunks marked, folded."""
-    places = [place for chunk_id in sorted({*trace.evidence}) if (place := _place(chunk_id, documents, borders)) is not None]
+    places = [
+        place
+        for chunk_id in sorted({*trace.evidence})
+        if (place := _place(chunk_id, documents, borders)) is not None
+    ]
     yield el("h2", "Documents")
     for i, document in enumerate(documents):
         chosen = [(place.start, place.end) for place in places if place.document == i]
         if document.text is None:
             yield el("p", f"The text of {document.title} was not kept.", class_="mut")
         else:
-            yield el("details", el("summary", document.title, dir="auto"), el("pre", *_marked(document.text, chosen), dir="auto"))
+            yield el(
+                "details",
+                el("summary", document.title, dir="auto"),
+                el("pre", *_marked(document.text, chosen), dir="auto"),
+            )
 
 
 def _marked(text: str, chosen: Sequence[tuple[int, int]]) -> Iterator[str]:
-    """The text with the chosen ranges, which are in order, as marks; of a long text only what is around them."""
+    """The text with the chosen ranges, which are in order, as marks; of a long text only what
+    is around them.
+    """
     whole = len(text) <= MAX_WHOLE
     at = 0
     for start, end in chosen:
@@ -390,4 +526,9 @@ def _colophon(run: LoggedRun, documents: Sequence[LoggedDocument], with_text: bo
     }
     rows = [el(tag, words) for pair in told.items() for tag, words in zip(("dt", "dd"), pair, strict=True)]
     words = "" if with_text else " Texts of documents were left out."
-    return el("footer", el("h2", "About"), el("p", f"Made with Q-RAG Explorer from its log.{words}", class_="mut"), el("dl", *rows))
+    return el(
+        "footer",
+        el("h2", "About"),
+        el("p", f"Made with Q-RAG Explorer from its log.{words}", class_="mut"),
+        el("dl", *rows),
+    )

@@ -1,7 +1,8 @@
-"""Every SQL statement that reads the log, and `RunReader`, the methods that the owner and a reader of the log share.
+"""Every SQL statement that reads the log, and `RunReader`, the methods that the owner and a reader of the log
+share.
 
-Decides who may see what: a list holds the reader's own runs, and another's run opens by its id once it is shared. `owner` None is
-local mode and means the runs without an owner. Knows nothing of files and threads.
+Decides who may see what: a list holds the reader's own runs, and another's run opens by its id once it is
+shared. `owner` None is local mode and means the runs without an owner. Knows nothing of files and threads.
 """
 
 from __future__ import annotations
@@ -17,7 +18,16 @@ from core.errors import LogError, RunNotFound
 from core.events import Event, RunStarted, StepScores, StepTaken, Stopped, event_from_json, fold
 from core.log.blobs import decode_scores, decode_table, decode_text
 from core.log.database import Connection, storable
-from core.log.records import MAX_PAGE, LoggedDocument, LoggedRun, RunCurve, RunFacets, RunPage, RunRecord, RunRow
+from core.log.records import (
+    MAX_PAGE,
+    LoggedDocument,
+    LoggedRun,
+    RunCurve,
+    RunFacets,
+    RunPage,
+    RunRecord,
+    RunRow,
+)
 
 T = TypeVar("T")
 Parameter: TypeAlias = str | datetime | bool | list[str]
@@ -43,7 +53,9 @@ _FILTERS = {
     "method": "method = $method",
     "checkpoint": "checkpoint = $checkpoint",
     "status": "status = $status",
-    "document": """run_id IN (SELECT run_id FROM run_documents WHERE sha256 = $document OR contains(lower(title), lower($document)))""",
+    "document": (
+        """run_id IN (SELECT run_id FROM run_documents WHERE sha256 = $document OR contains(lower(title), lower($document)))"""
+    ),
     "since": "created_at >= $since",
     "until": "created_at < $until",
     "hit": f"CASE WHEN len({_SUPPORT}) > 0 THEN list_has_all({_CHOSEN}, {_SUPPORT}) END = $hit",
@@ -82,10 +94,11 @@ class RunReader(ABC):
         limit: int = 50,
         offset: int = 0,
     ) -> RunPage:
-        """The reader's own runs, newest first. `text`: part of the query; `document`: a hash, or part of a title; both without regard to case.
+        """The reader's own runs, newest first. `text`: part of the query; `document`: a hash, or part of a
+        title; both without regard to case.
 
-        `since` and `until`, with time zones: begun at or after the one and before the other. `hit`: of labelled runs, those that chose all support, or those
-        that did not. `run_ids`: of these only.
+        `since` and `until`, with time zones: begun at or after the one and before the other. `hit`: of
+        labelled runs, those that chose all support, or those that did not. `run_ids`: of these only.
         """
         if not 1 <= limit <= MAX_PAGE:
             raise LogError(f"limit={limit} must be between 1 and {MAX_PAGE}; turn pages with offset")
@@ -110,7 +123,9 @@ class RunReader(ABC):
         return self.read(lambda con: _facets(con, owner))
 
     def curves(self, run_ids: Sequence[str], owner: str | None = None) -> dict[str, RunCurve]:
-        """Q along runs, without reading the Q of all chunks; ids that the reader may not open are left out."""
+        """Q along runs, without reading the Q of all chunks; ids that the reader may not open
+        are left out.
+        """
         ids = [storable(run_id) for run_id in run_ids]
         return self.read(lambda con: _curves(con, ids, owner))
 
@@ -124,17 +139,39 @@ def _parameter(value: Parameter) -> Parameter:
     return storable(value) if isinstance(value, str) else value
 
 
-def _search(con: Connection, owner: str | None, filters: Mapping[str, Parameter], limit: int, offset: int) -> RunPage:
+def _search(
+    con: Connection, owner: str | None, filters: Mapping[str, Parameter], limit: int, offset: int
+) -> RunPage:
     where = " AND ".join([MINE, *(_FILTERS[name] for name in filters)])
     values = {"owner": owner, **filters}
     [(total,)] = con.execute(f"SELECT count(*) FROM runs r WHERE {where}", values).fetchall()
-    page = f"{_ROW} WHERE run_id IN (SELECT run_id FROM runs r WHERE {where} ORDER BY created_at DESC, run_id LIMIT $limit OFFSET $offset)"
-    rows = con.execute(f"{page} ORDER BY created_at DESC, run_id", {**values, "limit": limit, "offset": offset}).fetchall()
+    page = (
+        f"{_ROW} WHERE run_id IN (SELECT run_id FROM runs r WHERE {where} ORDER BY created_at DESC, run_id"
+        " LIMIT $limit OFFSET $offset)"
+    )
+    rows = con.execute(
+        f"{page} ORDER BY created_at DESC, run_id", {**values, "limit": limit, "offset": offset}
+    ).fetchall()
     return RunPage(tuple(_row(row) for row in rows), total)
 
 
 def _row(values: tuple[Any, ...]) -> RunRow:
-    run_id, created_at, finished_at, status, message, method, query, checkpoint, n_chunks, n_steps, titles, parent_run_id, shared, *more = values
+    (
+        run_id,
+        created_at,
+        finished_at,
+        status,
+        message,
+        method,
+        query,
+        checkpoint,
+        n_chunks,
+        n_steps,
+        titles,
+        parent_run_id,
+        shared,
+        *more,
+    ) = values
     seed, stop_reason, n_support, n_found = more
     return RunRow(
         run_id=run_id,
@@ -158,8 +195,12 @@ def _row(values: tuple[Any, ...]) -> RunRow:
 
 
 def _facets(con: Connection, owner: str | None) -> RunFacets:
-    pairs = con.execute(f"SELECT DISTINCT method, checkpoint FROM runs WHERE {MINE}", {"owner": owner}).fetchall()
-    return RunFacets(tuple(sorted({method for method, _ in pairs})), tuple(sorted({checkpoint for _, checkpoint in pairs})))
+    pairs = con.execute(
+        f"SELECT DISTINCT method, checkpoint FROM runs WHERE {MINE}", {"owner": owner}
+    ).fetchall()
+    return RunFacets(
+        tuple(sorted({method for method, _ in pairs})), tuple(sorted({checkpoint for _, checkpoint in pairs}))
+    )
 
 
 def _curves(con: Connection, run_ids: list[str], owner: str | None) -> dict[str, RunCurve]:
@@ -174,26 +215,42 @@ def _curves(con: Connection, run_ids: list[str], owner: str | None) -> dict[str,
 
 def _fetch_run(con: Connection, run_id: str, owner: str | None) -> LoggedRun:
     fields = (
-        f"run_id, method, query, config, chunking, checkpoint, checkpoint_fingerprint, vectors, n_chunks, seed, CASE WHEN {MINE} THEN owner END AS owner, "
-        "parent_run_id, fork_step, label, status, message, created_at, finished_at, shared"
+        "run_id, method, query, config, chunking, checkpoint, checkpoint_fingerprint, vectors, n_chunks,"
+        f" seed, CASE WHEN {MINE} THEN owner END AS owner, parent_run_id, fork_step, label, status, message,"
+        " created_at, finished_at, shared"
     )
-    cursor = con.execute(f"SELECT {fields} FROM runs WHERE run_id = $run_id AND {VISIBLE}", {"run_id": run_id, "owner": owner})
+    cursor = con.execute(
+        f"SELECT {fields} FROM runs WHERE run_id = $run_id AND {VISIBLE}", {"run_id": run_id, "owner": owner}
+    )
     names = [column[0] for column in cursor.description]
     row = cursor.fetchone()
     if row is None:
-        raise RunNotFound(f"there is no run {run_id[:64]!r} that you may open; check the id, or ask its owner to share it")
+        raise RunNotFound(
+            f"there is no run {run_id[:64]!r} that you may open; check the id, or ask its owner to share it"
+        )
     values = dict(zip(names, row, strict=True))
-    status, message, created_at, finished_at, shared = (values.pop(name) for name in ("status", "message", "created_at", "finished_at", "shared"))
+    status, message, created_at, finished_at, shared = (
+        values.pop(name) for name in ("status", "message", "created_at", "finished_at", "shared")
+    )
     for name in ("config", "chunking", "label"):
         values[name] = values[name] and json.loads(values[name])
-    documents = con.execute("SELECT sha256, title FROM run_documents WHERE run_id = ? ORDER BY position", [run_id]).fetchall()
+    documents = con.execute(
+        "SELECT sha256, title FROM run_documents WHERE run_id = ? ORDER BY position", [run_id]
+    ).fetchall()
     children = con.execute(
-        f"SELECT run_id FROM runs WHERE parent_run_id = $run_id AND {MINE} ORDER BY created_at, run_id", {"run_id": run_id, "owner": owner}
+        f"SELECT run_id FROM runs WHERE parent_run_id = $run_id AND {MINE} ORDER BY created_at, run_id",
+        {"run_id": run_id, "owner": owner},
     ).fetchall()
     record = RunRecord(**values, document_hashes=tuple(sha256 for sha256, _ in documents))
-    events = con.execute("SELECT event, q_values FROM events WHERE run_id = ? ORDER BY position", [run_id]).fetchall()
-    details = con.execute("SELECT name, value, blob FROM run_details WHERE run_id = ? ORDER BY name", [run_id]).fetchall()
-    trace = fold([_started(record), *(_event(con, event, blob_id, record.n_chunks) for event, blob_id in events)])
+    events = con.execute(
+        "SELECT event, q_values FROM events WHERE run_id = ? ORDER BY position", [run_id]
+    ).fetchall()
+    details = con.execute(
+        "SELECT name, value, blob FROM run_details WHERE run_id = ? ORDER BY name", [run_id]
+    ).fetchall()
+    trace = fold(
+        [_started(record), *(_event(con, event, blob_id, record.n_chunks) for event, blob_id in events)]
+    )
     return LoggedRun(
         record=record,
         status=status,
@@ -204,14 +261,21 @@ def _fetch_run(con: Connection, run_id: str, owner: str | None) -> LoggedRun:
         trace=trace,
         children=tuple(child for (child,) in children),
         titles=tuple(title for _, title in documents),
-        details={name: json.loads(decode_text(_blob(con, blob)) if value is None else value) for name, value, blob in details},
+        details={
+            name: json.loads(decode_text(_blob(con, blob)) if value is None else value)
+            for name, value, blob in details
+        },
     )
 
 
 def _fetch_documents(con: Connection, run_id: str, owner: str | None) -> tuple[LoggedDocument, ...]:
-    found = con.execute(f"SELECT 1 FROM runs WHERE run_id = $run_id AND {VISIBLE}", {"run_id": run_id, "owner": owner}).fetchone()
+    found = con.execute(
+        f"SELECT 1 FROM runs WHERE run_id = $run_id AND {VISIBLE}", {"run_id": run_id, "owner": owner}
+    ).fetchone()
     if found is None:
-        raise RunNotFound(f"there is no run {run_id[:64]!r} that you may open; check the id, or ask its owner to share it")
+        raise RunNotFound(
+            f"there is no run {run_id[:64]!r} that you may open; check the id, or ask its owner to share it"
+        )
     rows = con.execute(
         """SELECT r.title, r.sha256, d.kind, CASE WHEN NOT r.withheld THEN d.text END, t.columns FROM run_documents r JOIN documents d USING (sha256)
            LEFT JOIN chunk_tables t ON t.sha256 = r.table_sha256 WHERE r.run_id = ? ORDER BY r.position""",
@@ -219,7 +283,11 @@ def _fetch_documents(con: Connection, run_id: str, owner: str | None) -> tuple[L
     ).fetchall()
     return tuple(
         LoggedDocument(
-            title, sha256, kind, None if text is None else decode_text(_blob(con, text)), None if columns is None else decode_table(_blob(con, columns))
+            title,
+            sha256,
+            kind,
+            None if text is None else decode_text(_blob(con, text)),
+            None if columns is None else decode_table(_blob(con, columns)),
         )
         for title, sha256, kind, text, columns in rows
     )
@@ -229,7 +297,10 @@ def _started(record: RunRecord) -> Event:
     try:
         config = EpisodeConfig.from_json(record.config)
     except (TypeError, ValueError) as error:
-        raise LogError(f"the configuration of run {record.run_id} does not fit this program ({error}); open it with the version that made it") from error
+        raise LogError(
+            f"the configuration of run {record.run_id} does not fit this program ({error}); open it with the"
+            " version that made it"
+        ) from error
     return RunStarted(record.query, record.method, record.checkpoint, record.n_chunks, config)
 
 
@@ -241,7 +312,12 @@ def _event(con: Connection, text: str, blob_id: int | None, n_chunks: int) -> St
 
 
 def _blob(con: Connection, blob_id: int) -> bytes:
-    return b"".join(part for (part,) in con.execute("SELECT data FROM blobs WHERE blob_id = ? ORDER BY part", [blob_id]).fetchall())
+    return b"".join(
+        part
+        for (part,) in con.execute(
+            "SELECT data FROM blobs WHERE blob_id = ? ORDER BY part", [blob_id]
+        ).fetchall()
+    )
 
 
 def _utc(value: datetime) -> datetime:

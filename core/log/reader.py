@@ -1,6 +1,8 @@
-"""Reading the log from a process that does not own it: the file itself while nobody owns it, else the owner's last snapshot.
+"""Reading the log from a process that does not own it: the file itself while nobody owns it, else the owner's
+last snapshot.
 
-Decides which of the two, and says how old it is. A reader keeps owners out for as long as it has the file open: close it soon.
+Decides which of the two, and says how old it is. A reader keeps owners out for as long as it has the file
+open: close it soon.
 """
 
 from __future__ import annotations
@@ -55,14 +57,24 @@ class LogReader(RunReader):
 
 def _ago(seconds: float) -> str:
     """ "40 s", "5 min", "3 h"."""
-    return f"{seconds:.0f} s" if seconds < 90 else f"{seconds / 60:.0f} min" if seconds < 5_400 else f"{seconds / 3_600:.0f} h"
+    return (
+        f"{seconds:.0f} s"
+        if seconds < 90
+        else f"{seconds / 60:.0f} min"
+        if seconds < 5_400
+        else f"{seconds / 3_600:.0f} h"
+    )
 
 
 def open_reader(path: Path) -> LogReader:
-    """A view of the log at `path`. Raises LogError when there is none, when it is damaged, or when its owner has made no snapshot yet."""
+    """A view of the log at `path`. Raises LogError when there is none, when it is damaged, or when its owner
+    has made no snapshot yet.
+    """
     path = Path(path).absolute()
     if not path.exists():
-        raise LogError(f"there is no log at {path}; run something with --log first, or pass another file with --log")
+        raise LogError(
+            f"there is no log at {path}; run something with --log first, or pass another file with --log"
+        )
     reader = _open(path)
     try:
         outdated = reader.read(lambda con: version_of(con, path)) < len(MIGRATIONS)
@@ -88,5 +100,8 @@ def _open(path: Path) -> LogReader:
     try:
         age = max(0.0, time.time() - snapshot.stat().st_mtime)
     except FileNotFoundError as error:
-        raise LogError(f"the log {path} is in use by another process, which has made no snapshot yet; try again later, or close it there") from error
+        raise LogError(
+            f"the log {path} is in use by another process, which has made no snapshot yet; try again later,"
+            " or close it there"
+        ) from error
     return LogReader(Database(snapshot, read_only=True), None, age)

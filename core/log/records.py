@@ -1,7 +1,7 @@
 """What the log holds, as frozen data: a run, a page of runs, a document as it was read.
 
-Decides what must be known when a run starts. Knows nothing of SQL, threads or files.
-The state of the random generator is not kept: the agent draws each step from (seed, step), so seed and step suffice.
+Decides what must be known when a run starts. Knows nothing of SQL, threads or files. The state of the random
+generator is not kept: the agent draws each step from (seed, step), so seed and step suffice.
 """
 
 from __future__ import annotations
@@ -41,7 +41,9 @@ def now() -> datetime:
 
 
 def moment(text: str, *, end: bool = False) -> datetime:
-    """A day or a time that a person typed, in the machine's time zone unless it names one; a day stands for its beginning, or its `end`. Raises BadRequest."""
+    """A day or a time that a person typed, in the machine's time zone unless it names one; a day stands for
+    its beginning, or its `end`. Raises BadRequest.
+    """
     text = text.strip()
     try:
         try:
@@ -50,7 +52,9 @@ def moment(text: str, *, end: bool = False) -> datetime:
             return datetime.fromisoformat(text).astimezone(UTC)
         return datetime.combine(day, time()).astimezone(UTC)
     except (ValueError, OverflowError) as error:
-        raise BadRequest(f"date {text[:40]!r} is none; write it as 2026-03-31, or with a time as 2026-03-31 14:30") from error
+        raise BadRequest(
+            f"date {text[:40]!r} is none; write it as 2026-03-31, or with a time as 2026-03-31 14:30"
+        ) from error
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -83,11 +87,17 @@ class RunRecord:
 
     def __post_init__(self) -> None:
         if len(self.run_id) != 32 or set(self.run_id) - set("0123456789abcdef"):
-            raise LogError(f"run_id={self.run_id[:40]!r} must be 32 hex digits in lower case; make one with new_run_id()")
+            raise LogError(
+                f"run_id={self.run_id[:40]!r} must be 32 hex digits in lower case; make one with new_run_id()"
+            )
         if not 0 <= self.seed <= MAX_SEED:
-            raise LogError(f"seed={self.seed} must be between 0 and {MAX_SEED} to be logged; choose a smaller seed")
+            raise LogError(
+                f"seed={self.seed} must be between 0 and {MAX_SEED} to be logged; choose a smaller seed"
+            )
         if (self.parent_run_id is None) != (self.fork_step is None):
-            raise LogError("parent_run_id and fork_step belong together; give both for a child run, neither otherwise")
+            raise LogError(
+                "parent_run_id and fork_step belong together; give both for a child run, neither otherwise"
+            )
 
     def to_json(self) -> dict[str, Any]:
         """Plain JSON values."""
@@ -112,13 +122,18 @@ class LoggedDocument:
     def document(self) -> Document:
         """The document again. Raises LogError when its text was not kept."""
         if self.text is None:
-            raise LogError(f"the text of document {self.title[:80]!r} was not kept with the run; open the document itself again")
+            raise LogError(
+                f"the text of document {self.title[:80]!r} was not kept with the run; open the document"
+                " itself again"
+            )
         return Document(self.title, self.text, self.kind)
 
 
 @dataclass(frozen=True)
 class LoggedRun:
-    """One run as the log holds it. Events carry `StepScores` with positions None: they follow from choices, config and chunk borders."""
+    """One run as the log holds it. Events carry `StepScores` with positions None: they follow from choices,
+    config and chunk borders.
+    """
 
     record: RunRecord
     status: Status
@@ -194,7 +209,11 @@ class RunRow:
     def to_json(self) -> dict[str, Any]:
         """Plain JSON values; times in ISO 8601."""
         finished_at = self.finished_at.isoformat() if self.finished_at else None
-        return asdict(self) | {"titles": list(self.titles), "created_at": self.created_at.isoformat(), "finished_at": finished_at}
+        return asdict(self) | {
+            "titles": list(self.titles),
+            "created_at": self.created_at.isoformat(),
+            "finished_at": finished_at,
+        }
 
 
 @dataclass(frozen=True)
@@ -228,14 +247,18 @@ class RunPage:
 class RunLog(Protocol):
     """Where a run goes while it happens: the log itself, or its inbox when another process owns the log."""
 
-    def start(self, record: RunRecord, documents: Sequence[Document], tables: Sequence[ChunkTable] | None = None) -> None:
+    def start(
+        self, record: RunRecord, documents: Sequence[Document], tables: Sequence[ChunkTable] | None = None
+    ) -> None:
         """Begin a run."""
 
     def record(self, run_id: str, event: Event) -> None:
         """Add one event."""
 
     def attach(self, run_id: str, name: DetailName, value: dict[str, Any], owner: str | None) -> None:
-        """Put a JSON object beside a run of `owner` that goes on, instead of an earlier one of that name. Raises RunNotFound, LogError."""
+        """Put a JSON object beside a run of `owner` that goes on, instead of an earlier one of that name.
+        Raises RunNotFound, LogError.
+        """
 
     def finish(self, run_id: str, status: FinalStatus, message: str | None = None) -> None:
         """End a run."""
@@ -245,30 +268,45 @@ class RunLog(Protocol):
 
 
 def detail_json(name: str, value: Mapping[str, Any]) -> str:
-    """A detail as the log keeps it. Raises LogError for an unknown name and for what is no JSON object of at most MAX_DETAIL_BYTES."""
+    """A detail as the log keeps it. Raises LogError for an unknown name and for what is no JSON object of at
+    most MAX_DETAIL_BYTES.
+    """
     if name not in get_args(DetailName):
-        raise LogError(f"detail {name[:40]!r} of a run is unknown; choose one of {', '.join(get_args(DetailName))}")
+        raise LogError(
+            f"detail {name[:40]!r} of a run is unknown; choose one of {', '.join(get_args(DetailName))}"
+        )
     try:
         text = json.dumps(value, ensure_ascii=False, allow_nan=False).encode("utf-8", "replace")
     except (TypeError, ValueError, RecursionError) as error:
         raise LogError(f"the detail {name!r} of a run can't be written as JSON ({error})") from error
     if len(text) > MAX_DETAIL_BYTES:
-        raise LogError(f"the detail {name!r} of a run has {len(text):,} bytes, more than {MAX_DETAIL_BYTES:,}; leave something out of it")
+        raise LogError(
+            f"the detail {name!r} of a run has {len(text):,} bytes, more than {MAX_DETAIL_BYTES:,}; leave"
+            " something out of it"
+        )
     return text.decode()
 
 
-def logged_documents(record: RunRecord, documents: Sequence[Document], tables: Sequence[ChunkTable] | None) -> tuple[LoggedDocument, ...]:
+def logged_documents(
+    record: RunRecord, documents: Sequence[Document], tables: Sequence[ChunkTable] | None
+) -> tuple[LoggedDocument, ...]:
     """Documents with their tables. Raises ValueError unless they are those of the record."""
     if tuple(document.sha256 for document in documents) != record.document_hashes:
         raise ValueError("the documents given are not those of record.document_hashes, in that order")
     columns: Sequence[ChunkTable | None] = [None] * len(documents) if tables is None else tables
-    return tuple(LoggedDocument.of(document, table) for document, table in zip(documents, columns, strict=True))
+    return tuple(
+        LoggedDocument.of(document, table) for document, table in zip(documents, columns, strict=True)
+    )
 
 
 def support_of(run: LoggedRun) -> tuple[int, ...]:
     """The support chunks that the run's label names; none where it names nothing that could be a chunk."""
     named = (run.record.label or {}).get("support", ())
-    return tuple(i for i in named if isinstance(i, int) and 0 <= i < run.record.n_chunks) if isinstance(named, list | tuple) else ()
+    return (
+        tuple(i for i in named if isinstance(i, int) and 0 <= i < run.record.n_chunks)
+        if isinstance(named, list | tuple)
+        else ()
+    )
 
 
 def known_answer_of(run: LoggedRun) -> str:

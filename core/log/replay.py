@@ -33,7 +33,11 @@ class ReplayReport:
     @property
     def holds(self) -> bool:
         """The verdict: same choices, Q compared, and no |dQ| above 1e-4."""
-        return self.same_choices and self.largest_difference is not None and self.largest_difference <= MAX_Q_DIFFERENCE
+        return (
+            self.same_choices
+            and self.largest_difference is not None
+            and self.largest_difference <= MAX_Q_DIFFERENCE
+        )
 
     @property
     def summary(self) -> str:
@@ -50,7 +54,9 @@ def compare_traces(logged: Trace, fresh: Trace) -> ReplayReport:
     """Compare choices, the end, and the Q-values of all chunks at every look both traces hold."""
     different_choice = _different_choice(logged, fresh)
     differences = {look: _difference(old, new) for look, old, new in _looks(logged, fresh)}
-    n_compared = sum(old.q_values.size for _, old, new in _looks(logged, fresh) if old.q_values.shape == new.q_values.shape)
+    n_compared = sum(
+        old.q_values.size for _, old, new in _looks(logged, fresh) if old.q_values.shape == new.q_values.shape
+    )
     first: tuple[int, str] | None = different_choice
     for look, (largest, words) in differences.items():
         if largest > MAX_Q_DIFFERENCE and (first is None or look <= first[0]):
@@ -61,7 +67,9 @@ def compare_traces(logged: Trace, fresh: Trace) -> ReplayReport:
 
 
 def compare_sparc(logged: SparcTrace, fresh: SparcTrace) -> ReplayReport:
-    """Compare queries, chunks found, answers and verdicts of all branches, the branch that was chosen, and the end; scores of the chunks that both found."""
+    """Compare queries, chunks found, answers and verdicts of all branches, the branch that was chosen, and
+    the end; scores of the chunks that both found.
+    """
     different: str | None = None
     differences: list[float] = []
     for old_round, new_round in zip(logged.rounds, fresh.rounds, strict=False):
@@ -69,9 +77,21 @@ def compare_sparc(logged: SparcTrace, fresh: SparcTrace) -> ReplayReport:
             different = different or _different_branch(old_round.number, old, new)
             differences += _score_differences(old, new)
         if len(old_round.branches) != len(new_round.branches):
-            different = different or f"round {old_round.number} has {len(new_round.branches)} branches instead of {len(old_round.branches)}"
-        elif old_round.merged and new_round.merged and old_round.merged.best_branch != new_round.merged.best_branch:
-            different = different or f"round {old_round.number} chose branch {new_round.merged.best_branch} instead of {old_round.merged.best_branch}"
+            different = (
+                different
+                or f"round {old_round.number} has {len(new_round.branches)} branches "
+                f"instead of {len(old_round.branches)}"
+            )
+        elif (
+            old_round.merged
+            and new_round.merged
+            and old_round.merged.best_branch != new_round.merged.best_branch
+        ):
+            different = (
+                different
+                or f"round {old_round.number} chose branch {new_round.merged.best_branch} "
+                f"instead of {old_round.merged.best_branch}"
+            )
     if logged.stopped is not None and len(logged.rounds) != len(fresh.rounds):
         different = different or f"the run took {len(fresh.rounds)} rounds instead of {len(logged.rounds)}"
     elif logged.stopped is not None and logged.answer != fresh.answer:
@@ -80,7 +100,9 @@ def compare_sparc(logged: SparcTrace, fresh: SparcTrace) -> ReplayReport:
 
 
 def _different_branch(number: int, old: SparcBranch, new: SparcBranch) -> str | None:
-    """The first thing that differs between a branch and the same one made again, as far as the logged one went."""
+    """The first thing that differs between a branch and the same one made again, as far as the logged one
+    went.
+    """
     pairs = [
         ("searched for", old.query.query, new.query.query),
         ("searched with", old.query.strategy, new.query.strategy),
@@ -88,8 +110,15 @@ def _different_branch(number: int, old: SparcBranch, new: SparcBranch) -> str | 
         ("answered", old.answered and old.answered.answer, new.answered and new.answered.answer),
         ("judged", old.judged and old.judged.verdict, new.judged and new.judged.verdict),
     ]
-    changed = next(((what, before, after) for what, before, after in pairs if before is not None and before != after), None)
-    return None if changed is None else f"branch {number}.{old.number} {changed[0]} {changed[2]!r} instead of {changed[1]!r}"
+    changed = next(
+        ((what, before, after) for what, before, after in pairs if before is not None and before != after),
+        None,
+    )
+    return (
+        None
+        if changed is None
+        else f"branch {number}.{old.number} {changed[0]} {changed[2]!r} instead of {changed[1]!r}"
+    )
 
 
 def _found(branch: SparcBranch) -> tuple[int, ...] | None:
@@ -111,11 +140,17 @@ def _different_choice(logged: Trace, fresh: Trace) -> tuple[int, str] | None:
         if old.chunk_id != new.chunk_id:
             return old.step, f"step {old.step} chose chunk {new.chunk_id} instead of {old.chunk_id}"
     if len(steps) != len(logged.steps):
-        return min(len(steps), len(logged.steps)) + 1, f"the run took {len(steps)} steps instead of {len(logged.steps)}"
+        return (
+            min(len(steps), len(logged.steps)) + 1,
+            f"the run took {len(steps)} steps instead of {len(logged.steps)}",
+        )
     if logged.stopped and fresh.stopped and logged.stopped.reason != fresh.stopped.reason:
         return len(steps) + 1, f"the run stopped by {fresh.stopped.reason} instead of {logged.stopped.reason}"
     if logged.stopped and fresh.stopped and logged.taken_back != fresh.taken_back:
-        return len(steps) + 1, f"the review took back {_ids(fresh.taken_back)} instead of {_ids(logged.taken_back)}"
+        return (
+            len(steps) + 1,
+            f"the review took back {_ids(fresh.taken_back)} instead of {_ids(logged.taken_back)}",
+        )
     return None
 
 
@@ -141,4 +176,7 @@ def _difference(old: StepScores, new: StepScores) -> tuple[float, str]:
         gaps = np.where((before == after) | (np.isnan(before) & np.isnan(after)), 0.0, np.abs(after - before))
     gaps = np.nan_to_num(gaps, nan=np.inf)
     chunk_id = int(gaps.argmax())
-    return float(gaps[chunk_id]), f"Q of chunk {chunk_id} is {after[chunk_id]:.6g} instead of {before[chunk_id]:.6g}"
+    return (
+        float(gaps[chunk_id]),
+        f"Q of chunk {chunk_id} is {after[chunk_id]:.6g} instead of {before[chunk_id]:.6g}",
+    )

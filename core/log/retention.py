@@ -1,7 +1,9 @@
-"""Deleting what visitors left behind: their runs and evaluations of long ago, and the documents that nobody refers to any more.
+"""Deleting what visitors left behind: their runs and evaluations of long ago, and the documents that nobody
+refers to any more.
 
-Decides that age counts from a run's end, or from its beginning while nobody ended it, and that sharing doesn't lengthen it. What has no
-owner was made in local mode and stays for good. Knows nothing of clocks: the caller says what is too old.
+Decides that age counts from a run's end, or from its beginning while nobody ended it, and that sharing
+doesn't lengthen it. What has no owner was made in local mode and stays for good. Knows nothing of clocks: the
+caller says what is too old.
 """
 
 from __future__ import annotations
@@ -14,7 +16,8 @@ from core.log.store import ExperimentLog
 
 
 def expire(log: ExperimentLog, before: datetime) -> frozenset[str]:
-    """Deletes visitors' runs that ended, and evaluations and trainings that were made, before a moment (with its time zone); the ids of the runs.
+    """Deletes visitors' runs that ended, and evaluations and trainings that were made, before a moment (with
+    its time zone); the ids of the runs.
 
     The snapshot goes with them. Raises LogError when the log can't be written.
     """
@@ -34,11 +37,16 @@ _OLD = {
 
 
 def _any_expired(con: Connection, before: datetime) -> bool:
-    return any(con.execute(f"SELECT 1 FROM {table} WHERE {old} LIMIT 1", {"before": before}).fetchone() for table, old in _OLD.items())
+    return any(
+        con.execute(f"SELECT 1 FROM {table} WHERE {old} LIMIT 1", {"before": before}).fetchone()
+        for table, old in _OLD.items()
+    )
 
 
 def _expire(con: Connection, before: datetime) -> frozenset[str]:
-    runs = con.execute(f"DELETE FROM runs WHERE {_OLD['runs']} RETURNING run_id", {"before": before}).fetchall()
+    runs = con.execute(
+        f"DELETE FROM runs WHERE {_OLD['runs']} RETURNING run_id", {"before": before}
+    ).fetchall()
     for table in ("evaluations", "trainings"):
         con.execute(f"DELETE FROM {table} WHERE {_OLD[table]}", {"before": before})
     con.execute("DELETE FROM episode_rows WHERE evaluation_id NOT IN (SELECT evaluation_id FROM evaluations)")

@@ -1,8 +1,9 @@
 """The child process that answers one SQL query: an order as JSON on stdin, the answer as JSON on stdout.
 
-Whoever asks may write any SQL, so this process has nothing to lose: it opens a snapshot of the log to read, nothing else, with DuckDB's access
-to files, network, extensions, Python objects and settings locked; it accepts exactly one SELECT; and the system bounds its memory, computing
-time and files. Its parent watches the clock. It runs as a file of its own, outside the package, so that it starts in a tenth of a second.
+Whoever asks may write any SQL, so this process has nothing to lose: it opens a snapshot of the log to read,
+nothing else, with DuckDB's access to files, network, extensions, Python objects and settings locked; it
+accepts exactly one SELECT; and the system bounds its memory, computing time and files. Its parent watches the
+clock. It runs as a file of its own, outside the package, so that it starts in a tenth of a second.
 """
 
 from __future__ import annotations
@@ -68,7 +69,9 @@ def _answer(connection: duckdb.DuckDBPyConnection, order: Answer) -> Answer:
         if len(statements) != 1 or statements[0].type != duckdb.StatementType.SELECT:
             return {"refused": ", ".join(statement.type.name for statement in statements) or "none"}
         connection.execute(statements[0])
-        columns = [column[0][: order["max_cell"]] for column in connection.description or ()][: order["max_columns"]]
+        columns = [column[0][: order["max_cell"]] for column in connection.description or ()][
+            : order["max_columns"]
+        ]
         rows, more = _rows(connection, order)
     except duckdb.OutOfMemoryException:
         raise MemoryError from None
@@ -93,7 +96,13 @@ def _rows(connection: duckdb.DuckDBPyConnection, order: Answer) -> tuple[list[li
 def _cell(value: object, longest: int) -> str | None:
     if value is None:
         return None
-    text = f"{len(value):,} bytes" if isinstance(value, bytes) else f"{value:.6g}" if isinstance(value, float) else str(value)
+    text = (
+        f"{len(value):,} bytes"
+        if isinstance(value, bytes)
+        else f"{value:.6g}"
+        if isinstance(value, float)
+        else str(value)
+    )
     return text if len(text) <= longest else text[: longest - 1] + "…"
 
 

@@ -1,7 +1,8 @@
 """Every SQL statement that changes the log; each function runs inside the transaction of its caller.
 
 Decides who may change what: a finished run takes no more events, and only its owner shares or deletes it.
-Strings go in as parameters, never into the statement. Half a surrogate pair, which DuckDB refuses, becomes a question mark.
+Strings go in as parameters, never into the statement. Half a surrogate pair, which DuckDB refuses, becomes a
+question mark.
 """
 
 from __future__ import annotations
@@ -20,13 +21,23 @@ from core.log.records import DetailName, FinalStatus, LoggedDocument, RunRecord,
 from core.log.wire import FinishedRun
 
 PART_BYTES = 4_000
-"""Length of a part of a blob: just below the 4,096 bytes from which DuckDB stores a string apart; see migrations for why there are parts."""
+"""Length of a part of a blob: just below the 4,096 bytes from which DuckDB stores a string apart; see
+migrations for why there are parts.
+"""
 
 INTERRUPTED = "the process that made this run ended before the run did"
 
 
-def insert_run(con: Connection, record: RunRecord, documents: Sequence[LoggedDocument], created_at: datetime, withheld: Collection[str] = ()) -> None:
-    """A run that has just started, with what its documents need. `withheld`: hashes of documents whose texts it must not show."""
+def insert_run(
+    con: Connection,
+    record: RunRecord,
+    documents: Sequence[LoggedDocument],
+    created_at: datetime,
+    withheld: Collection[str] = (),
+) -> None:
+    """A run that has just started, with what its documents need. `withheld`: hashes of documents whose texts
+    it must not show.
+    """
     values = {
         **{name: storable(value) for name, value in record.to_json().items() if isinstance(value, str)},
         **{name: json_text(getattr(record, name)) for name in ("config", "chunking")},
@@ -44,14 +55,23 @@ def insert_run(con: Connection, record: RunRecord, documents: Sequence[LoggedDoc
         insert_document(con, document)
         con.execute(
             "INSERT INTO run_documents VALUES (?, ?, ?, ?, ?, ?)",
-            [record.run_id, position, document.sha256, storable(document.title), _insert_table(con, document), document.sha256 in withheld],
+            [
+                record.run_id,
+                position,
+                document.sha256,
+                storable(document.title),
+                _insert_table(con, document),
+                document.sha256 in withheld,
+            ],
         )
 
 
 def copy_parent_steps(con: Connection, record: RunRecord) -> None:
-    """The steps a child run keeps of its parent, where they are missing and its owner may see the parent; so no run needs another to be read.
+    """The steps a child run keeps of its parent, where they are missing and its owner may see the parent; so
+    no run needs another to be read.
 
-    All of them or none: a file may name a parent that has fewer, and a gap among a run's steps could not be read back.
+    All of them or none: a file may name a parent that has fewer, and a gap among a run's steps could not be
+    read back.
     """
     if record.parent_run_id is None:
         return
@@ -60,7 +80,13 @@ def copy_parent_steps(con: Connection, record: RunRecord) -> None:
            JOIN runs USING (run_id) WHERE run_id = $parent AND position <= $fork_step AND kind = 'step_taken'
            AND (owner IS NOT DISTINCT FROM $owner OR shared) AND n_chunks = $n_chunks
            AND $fork_step = (SELECT count(*) FROM events WHERE run_id = $parent AND position <= $fork_step AND kind = 'step_taken')""",
-        {"child": record.run_id, "parent": record.parent_run_id, "fork_step": record.fork_step, "owner": record.owner, "n_chunks": record.n_chunks},
+        {
+            "child": record.run_id,
+            "parent": record.parent_run_id,
+            "fork_step": record.fork_step,
+            "owner": record.owner,
+            "n_chunks": record.n_chunks,
+        },
     )
 
 
@@ -80,7 +106,9 @@ def insert_finished(con: Connection, run: FinishedRun) -> bool:
 
 def insert_document(con: Connection, document: LoggedDocument) -> None:
     """The text by its hash, unless it is there. A text that is no valid Unicode is not kept."""
-    known = con.execute("SELECT text IS NOT NULL FROM documents WHERE sha256 = ?", [document.sha256]).fetchone()
+    known = con.execute(
+        "SELECT text IS NOT NULL FROM documents WHERE sha256 = ?", [document.sha256]
+    ).fetchone()
     if known == (True,) or (known is not None and document.text is None):
         return
     try:
@@ -94,38 +122,61 @@ def insert_document(con: Connection, document: LoggedDocument) -> None:
 
 
 def insert_event(con: Connection, run_id: str, event: StepTaken | Stopped) -> None:
-    """One event with the Q-values of all chunks. A step that was copied from the parent already is left as it stands."""
-    run = con.execute("SELECT fork_step, n_chunks FROM runs WHERE run_id = ? AND status = 'running'", [run_id]).fetchone()
+    """One event with the Q-values of all chunks. A step that was copied from the parent already is left as it
+    stands.
+    """
+    run = con.execute(
+        "SELECT fork_step, n_chunks FROM runs WHERE run_id = ? AND status = 'running'", [run_id]
+    ).fetchone()
     if run is None:
-        raise RunNotFound(f"run {run_id} is not being recorded: it was not started, or is finished, and a finished run never changes")
+        raise RunNotFound(
+            f"run {run_id} is not being recorded: it was not started, or is finished, and a finished run"
+            " never changes"
+        )
     fork_step, n_chunks = run
     position = event.step if isinstance(event, StepTaken) else event.n_steps + 1
     scores = event.scores
     if scores is not None and scores.q_values.shape != (n_chunks,):
-        raise LogError(f"an event of run {run_id} has Q-values of shape {scores.q_values.shape} instead of ({n_chunks},)")
+        raise LogError(
+            f"an event of run {run_id} has Q-values of shape {scores.q_values.shape} instead of ({n_chunks},)"
+        )
     verb = "INSERT OR IGNORE" if position <= (fork_step or 0) else "INSERT"
     blob = None if scores is None else insert_blob(con, encode_scores(scores.q_values))
-    con.execute(f"{verb} INTO events VALUES (?, ?, ?, ?, ?)", [run_id, position, event.event, json_text(event_to_json(event)), blob])
+    con.execute(
+        f"{verb} INTO events VALUES (?, ?, ?, ?, ?)",
+        [run_id, position, event.event, json_text(event_to_json(event)), blob],
+    )
 
 
 def attach_detail(con: Connection, run_id: str, name: DetailName, value: str, owner: str | None) -> None:
-    """JSON beside a run, instead of an earlier one of that name. A run that has ended takes nothing but answers."""
-    run = con.execute("SELECT status FROM runs WHERE run_id = ? AND owner IS NOT DISTINCT FROM ?", [storable(run_id), owner]).fetchone()
+    """JSON beside a run, instead of an earlier one of that name. A run that has ended takes nothing but
+    answers.
+    """
+    run = con.execute(
+        "SELECT status FROM runs WHERE run_id = ? AND owner IS NOT DISTINCT FROM ?", [storable(run_id), owner]
+    ).fetchone()
     if run is None:
         raise RunNotFound(f"there is no run {run_id[:64]!r} of yours to add to")
     if run != ("running",) and name == "sparc":
         raise LogError(f"run {run_id} is finished and takes no detail {name!r} any more")
     inline = value if len(value.encode()) <= PART_BYTES else None
     blob = None if inline is not None else insert_blob(con, encode_text(value))
-    before = con.execute("SELECT blob FROM run_details WHERE run_id = ? AND name = ?", [run_id, name]).fetchone()
+    before = con.execute(
+        "SELECT blob FROM run_details WHERE run_id = ? AND name = ?", [run_id, name]
+    ).fetchone()
     if before is None:
         con.execute("INSERT INTO run_details VALUES (?, ?, ?, ?)", [run_id, name, inline, blob])
         return
-    con.execute("UPDATE run_details SET value = ?, blob = ? WHERE run_id = ? AND name = ?", [inline, blob, run_id, name])
+    con.execute(
+        "UPDATE run_details SET value = ?, blob = ? WHERE run_id = ? AND name = ?",
+        [inline, blob, run_id, name],
+    )
     con.execute("DELETE FROM blobs WHERE blob_id = ?", before)
 
 
-def finish_run(con: Connection, run_id: str, status: FinalStatus, message: str | None, finished_at: datetime) -> None:
+def finish_run(
+    con: Connection, run_id: str, status: FinalStatus, message: str | None, finished_at: datetime
+) -> None:
     """Close a run for good."""
     changed = con.execute(
         "UPDATE runs SET status = ?, message = ?, finished_at = ? WHERE run_id = ? AND status = 'running'",
@@ -137,41 +188,61 @@ def finish_run(con: Connection, run_id: str, status: FinalStatus, message: str |
 
 def fail_interrupted(con: Connection, at: datetime) -> None:
     """Close the runs that a process left open when it ended."""
-    con.execute("UPDATE runs SET status = 'failed', message = ?, finished_at = ? WHERE status = 'running'", [INTERRUPTED, at.replace(tzinfo=None)])
+    con.execute(
+        "UPDATE runs SET status = 'failed', message = ?, finished_at = ? WHERE status = 'running'",
+        [INTERRUPTED, at.replace(tzinfo=None)],
+    )
 
 
 def share_run(con: Connection, run_id: str, owner: str | None) -> None:
     """Let anyone who has its id open the run."""
-    changed = con.execute("UPDATE runs SET shared = true WHERE run_id = ? AND owner IS NOT DISTINCT FROM ?", [storable(run_id), owner]).fetchone()
+    changed = con.execute(
+        "UPDATE runs SET shared = true WHERE run_id = ? AND owner IS NOT DISTINCT FROM ?",
+        [storable(run_id), owner],
+    ).fetchone()
     if changed == (0,):
         raise RunNotFound(f"there is no run {run_id[:64]!r} of yours to share")
 
 
 def delete_run(con: Connection, run_id: str, owner: str | None) -> None:
-    """Remove a run, and the texts and tables that no other run needs. Its children keep the steps they share with it."""
-    deleted = con.execute("DELETE FROM runs WHERE run_id = ? AND owner IS NOT DISTINCT FROM ?", [storable(run_id), owner]).fetchone()
+    """Remove a run, and the texts and tables that no other run needs. Its children keep the steps they share
+    with it.
+    """
+    deleted = con.execute(
+        "DELETE FROM runs WHERE run_id = ? AND owner IS NOT DISTINCT FROM ?", [storable(run_id), owner]
+    ).fetchone()
     if deleted == (0,):
         raise RunNotFound(f"there is no run {run_id[:64]!r} of yours to delete")
     drop_unused(con)
 
 
 def drop_unused(con: Connection) -> None:
-    """Remove what belongs to no run: events, details, documents, chunk tables, and the blobs that nothing refers to."""
+    """Remove what belongs to no run: events, details, documents, chunk tables, and the blobs that nothing
+    refers to.
+    """
     for table in ("events", "run_details", "run_documents"):
         con.execute(f"DELETE FROM {table} WHERE run_id NOT IN (SELECT run_id FROM runs)")
     con.execute("DELETE FROM documents WHERE sha256 NOT IN (SELECT sha256 FROM run_documents)")
-    con.execute("DELETE FROM chunk_tables WHERE sha256 NOT IN (SELECT table_sha256 FROM run_documents WHERE table_sha256 IS NOT NULL)")
-    con.execute("""
+    con.execute(
+        "DELETE FROM chunk_tables WHERE sha256 NOT IN (SELECT table_sha256 FROM run_documents WHERE"
+        " table_sha256 IS NOT NULL)"
+    )
+    con.execute(
+        """
         DELETE FROM blobs WHERE blob_id NOT IN (
             SELECT q_values FROM events WHERE q_values IS NOT NULL UNION ALL SELECT text FROM documents WHERE text IS NOT NULL
-            UNION ALL SELECT columns FROM chunk_tables UNION ALL SELECT blob FROM run_details WHERE blob IS NOT NULL)""")
+            UNION ALL SELECT columns FROM chunk_tables UNION ALL SELECT blob FROM run_details WHERE blob IS NOT NULL)"""
+    )
 
 
 def insert_blob(con: Connection, data: bytes) -> int:
     """The number under which the bytes are kept."""
     [(blob_id,)] = con.execute("SELECT coalesce(max(blob_id), 0) + 1 FROM blobs").fetchall()
     parts = [data[start : start + PART_BYTES] for start in range(0, len(data), PART_BYTES)]
-    con.execute("INSERT INTO blobs SELECT $id, unnest(range(len($parts::BLOB[]))), unnest($parts::BLOB[])", {"id": blob_id, "parts": parts})
+    con.execute(
+        "INSERT INTO blobs SELECT $id, unnest(range(len($parts::BLOB[]))), unnest($parts::BLOB[])",
+        {"id": blob_id, "parts": parts},
+    )
     return int(blob_id)
 
 

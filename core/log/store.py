@@ -1,7 +1,7 @@
 """`ExperimentLog`: the log as its one owner process sees it.
 
-Decides the order of things: what is recorded, shared or deleted goes through one queue, and reads wait for what was queued before them.
-Knows nothing of the agent, the screens, or how rows look (statements, queries).
+Decides the order of things: what is recorded, shared or deleted goes through one queue, and reads wait for
+what was queued before them. Knows nothing of the agent, the screens, or how rows look (statements, queries).
 """
 
 from __future__ import annotations
@@ -68,9 +68,11 @@ class ExperimentLog(RunReader):
 
     @classmethod
     def open(cls, path: Path) -> ExperimentLog:
-        """Become the owner; the file is made or migrated as needed, and runs that a dead process left open are marked failed.
+        """Become the owner; the file is made or migrated as needed, and runs that a dead process left open
+        are marked failed.
 
-        Raises LogOwned when another process owns it, LogError when it is damaged (it is left as it is) or of a newer version.
+        Raises LogOwned when another process owns it, LogError when it is damaged (it is left as it is) or of
+        a newer version.
         """
         path = Path(path).absolute()
         lock = lock_as_owner(path)
@@ -101,8 +103,12 @@ class ExperimentLog(RunReader):
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def start(self, record: RunRecord, documents: Sequence[Document], tables: Sequence[ChunkTable] | None = None) -> None:
-        """Begin a run; returns at once. A child run gets copies of the steps it keeps of a parent its owner may see."""
+    def start(
+        self, record: RunRecord, documents: Sequence[Document], tables: Sequence[ChunkTable] | None = None
+    ) -> None:
+        """Begin a run; returns at once. A child run gets copies of the steps it keeps of a parent its owner
+        may see.
+        """
         logged, created_at = logged_documents(record, documents, tables), now()
 
         def apply(con: Connection) -> None:
@@ -112,14 +118,18 @@ class ExperimentLog(RunReader):
         self._writer.submit(Work(apply, record.run_id))
 
     def record(self, run_id: str, event: Event) -> None:
-        """Add one event with its scores; returns at once. The first event of a run says nothing that its record does not, and is not kept."""
+        """Add one event with its scores; returns at once. The first event of a run says nothing that its
+        record does not, and is not kept.
+        """
         if not isinstance(event, RunStarted):
             self._writer.submit(Work(lambda con: statements.insert_event(con, run_id, event), run_id))
 
     def attach(self, run_id: str, name: DetailName, value: dict[str, Any], owner: str | None) -> None:
-        """Put a JSON object beside a run of `owner`, instead of an earlier one of that name, and wait for the commit.
+        """Put a JSON object beside a run of `owner`, instead of an earlier one of that name, and wait for the
+        commit.
 
-        An answer also after the run's end, anything else only while it goes on. Raises RunNotFound, LogError when it is too long or too late.
+        An answer also after the run's end, anything else only while it goes on. Raises RunNotFound, LogError
+        when it is too long or too late.
         """
         text = detail_json(name, value)
         self._writer.call(lambda con: statements.attach_detail(con, run_id, name, text, owner))
@@ -139,7 +149,9 @@ class ExperimentLog(RunReader):
         self._writer.submit(Work(apply, run_id, last=True))
 
     def flush(self) -> None:
-        """Wait until everything queued is committed. Raises the first LogError since the last flush; the log goes on all the same."""
+        """Wait until everything queued is committed. Raises the first LogError since the last flush; the log
+        goes on all the same.
+        """
         self._settle()
         failure = self._writer.take_failure()
         if failure is not None:
@@ -151,16 +163,22 @@ class ExperimentLog(RunReader):
         return self._database.read(work)
 
     def write(self, work: Callable[[Connection], T]) -> T:
-        """`work` in a transaction behind everything queued before; its result, or what it raised. Raises LogError when it can't be written."""
+        """`work` in a transaction behind everything queued before; its result, or what it raised. Raises
+        LogError when it can't be written.
+        """
         result: T = self._writer.call(work)
         return result
 
     def share(self, run_id: str, owner: str | None) -> None:
-        """Let anyone who has its id open the run: its question, documents, choices and numbers. Raises RunNotFound unless it is `owner`'s."""
+        """Let anyone who has its id open the run: its question, documents, choices and numbers. Raises
+        RunNotFound unless it is `owner`'s.
+        """
         self._writer.call(lambda con: statements.share_run(con, run_id, owner))
 
     def delete(self, run_id: str, owner: str | None) -> None:
-        """Remove a run of `owner`, here and from the snapshot, which is dropped. Raises RunNotFound unless it is `owner`'s."""
+        """Remove a run of `owner`, here and from the snapshot, which is dropped. Raises RunNotFound unless it
+        is `owner`'s.
+        """
         self._writer.call(lambda con: statements.delete_run(con, run_id, owner))
         self.drop_snapshot()
 
@@ -170,9 +188,11 @@ class ExperimentLog(RunReader):
             snapshot_of(self.path).unlink(missing_ok=True)
 
     def snapshot(self) -> Path:
-        """Copy the log to `<log>.snapshot` for readers in other processes; the old one is replaced when the new one is whole.
+        """Copy the log to `<log>.snapshot` for readers in other processes; the old one is replaced when the
+        new one is whole.
 
-        It has everything queued before; where the disk is too full to fold that into the log, only what was folded earlier. Raises LogError.
+        It has everything queued before; where the disk is too full to fold that into the log, only what was
+        folded earlier. Raises LogError.
         """
         target, fresh = snapshot_of(self.path), Path(f"{self.path}.snapshot.tmp")
         with self._snapshot:
@@ -187,18 +207,27 @@ class ExperimentLog(RunReader):
         return target
 
     def insert_finished(self, run: FinishedRun) -> bool:
-        """Take in a whole run in one transaction; False, and nothing changed, when its id is taken. Waits for the commit."""
+        """Take in a whole run in one transaction; False, and nothing changed, when its id is taken. Waits for
+        the commit.
+        """
         return bool(self._writer.call(lambda con: statements.insert_finished(con, run)))
 
     def import_inbox(self) -> int:
         """Take in what other processes left in the inbox: runs, evaluations, trainings; how many were new.
 
-        A file that is none of these is set aside as `*.rejected`. Raises LogError when the log can't be written; the files stay.
+        A file that is none of these is set aside as `*.rejected`. Raises LogError when the log can't be
+        written; the files stay.
         """
         count = 0
-        for path in sorted(path for pattern in ("*.jsonl", *PATTERNS) for path in inbox_of(self.path).glob(pattern)):
+        for path in sorted(
+            path for pattern in ("*.jsonl", *PATTERNS) for path in inbox_of(self.path).glob(pattern)
+        ):
             try:
-                count += import_file(self, path, keep_owner=True) if path.suffix == ".jsonl" else take_in(self, path)
+                count += (
+                    import_file(self, path, keep_owner=True)
+                    if path.suffix == ".jsonl"
+                    else take_in(self, path)
+                )
             except MalformedRuns as error:
                 _logger.warning("set aside as %s.rejected: %s", path, error)
                 os.replace(path, f"{path}.rejected")

@@ -1,8 +1,9 @@
 """Finished runs as lines of JSON: what exports, imports and the inbox are made of.
 
-A run is a `run` line, a `document` line for each text that no earlier run of the file brought, its `event` and `detail` lines and an `end` line;
-arrays are base64 of the log's own blobs, so nothing is lost. Whoever wrote a file is not trusted: every line has a bound, every field
-a type, fields that don't exist are refused, texts must fit their hashes, and nothing is unpickled. Knows nothing of the database.
+A run is a `run` line, a `document` line for each text that no earlier run of the file brought, its `event`
+and `detail` lines and an `end` line; arrays are base64 of the log's own blobs, so nothing is lost. Whoever
+wrote a file is not trusted: every line has a bound, every field a type, fields that don't exist are refused,
+texts must fit their hashes, and nothing is unpickled. Knows nothing of the database.
 """
 
 from __future__ import annotations
@@ -56,7 +57,9 @@ class FinishedRun:
     message: str | None
     events: tuple[StepTaken | Stopped, ...]
     withheld: frozenset[str] = frozenset()
-    """Hashes of documents whose texts did not come along: the run must not show texts that the log has from elsewhere."""
+    """Hashes of documents whose texts did not come along: the run must not show texts that the log has from
+    elsewhere.
+    """
     details: Mapping[DetailName, dict[str, Any]] = field(default_factory=dict)
 
     def owned_by(self, owner: str | None) -> FinishedRun:
@@ -64,9 +67,13 @@ class FinishedRun:
         return replace(self, record=replace(self.record, owner=owner))
 
     def without_text(self) -> FinishedRun:
-        """The run without document text, text of chunks, chunk tables, which hold headings, and details, which quote; titles and the question stay."""
+        """The run without document text, text of chunks, chunk tables, which hold headings, and details,
+        which quote; titles and the question stay.
+        """
         documents = tuple(replace(document, text=None, table=None) for document in self.documents)
-        events = tuple(replace(event, text="") if isinstance(event, StepTaken) else event for event in self.events)
+        events = tuple(
+            replace(event, text="") if isinstance(event, StepTaken) else event for event in self.events
+        )
         return replace(self, documents=documents, events=events, details={})
 
 
@@ -74,7 +81,10 @@ def _strict_model(cls: type, leave_out: set[str]) -> Any:
     """A checking twin of a dataclass, so that its fields are listed once."""
     hints = get_type_hints(cls)
     wanted: dict[str, Any] = {
-        part.name: (hints[part.name], ... if part.default is MISSING or part.name == "event" else part.default)
+        part.name: (
+            hints[part.name],
+            ... if part.default is MISSING or part.name == "event" else part.default,
+        )
         for part in fields(cls)
         if part.name not in leave_out
     }
@@ -140,11 +150,15 @@ class _EndLine(BaseModel):
     n_events: int
 
 
-_Line: TypeAdapter[Any] = TypeAdapter(Annotated[_RunLine | _DocumentLine | _EventLine | _DetailLine | _EndLine, Field(discriminator="line")])
+_Line: TypeAdapter[Any] = TypeAdapter(
+    Annotated[_RunLine | _DocumentLine | _EventLine | _DetailLine | _EndLine, Field(discriminator="line")]
+)
 
 
 def run_lines(run: FinishedRun, texts_written: set[str], *, with_owner: bool = False) -> Iterator[str]:
-    """The lines of one run. Texts whose hash is in `texts_written` are left out, the others are added to it."""
+    """The lines of one run. Texts whose hash is in `texts_written` are left out, the others are
+    added to it.
+    """
     references = [_reference(document) for document in run.documents]
     record = run.record.to_json()
     owner = record.pop("owner")
@@ -167,17 +181,33 @@ def run_lines(run: FinishedRun, texts_written: set[str], *, with_owner: bool = F
         yield _json({"line": "event", "event": event_to_json(event), "q_values": scores})
     for name, value in run.details.items():
         yield _json({"line": "detail", "name": name, "value": value})
-    yield _json({"line": "end", "status": run.status, "message": run.message, "finished_at": run.finished_at.isoformat(), "n_events": len(run.events)})
+    yield _json(
+        {
+            "line": "end",
+            "status": run.status,
+            "message": run.message,
+            "finished_at": run.finished_at.isoformat(),
+            "n_events": len(run.events),
+        }
+    )
 
 
 def _reference(document: LoggedDocument) -> dict[str, Any]:
     table = None if document.table is None else _base64(encode_table(document.table))
     withheld = {"withheld": True} if document.text is None else {}
-    return {"title": document.title, "sha256": document.sha256, "kind": document.kind, "table": table, **withheld}
+    return {
+        "title": document.title,
+        "sha256": document.sha256,
+        "kind": document.kind,
+        "table": table,
+        **withheld,
+    }
 
 
 def read_runs(path: Path, *, keep_owner: bool = False) -> Iterator[FinishedRun]:
-    """The runs of a file, one after the other. Raises MalformedRuns, naming the line, at the first thing that is not as it should be."""
+    """The runs of a file, one after the other. Raises MalformedRuns, naming the line, at the first thing that
+    is not as it should be.
+    """
     pending: list[Any] = []
     brought: set[str] = set()
     number = 0
@@ -194,17 +224,27 @@ def read_runs(path: Path, *, keep_owner: bool = False) -> Iterator[FinishedRun]:
                     yield _finished(pending, keep_owner, brought)
                     pending = []
         if pending or not number:
-            raise MalformedRuns("the last run has no end; the file was cut short" if pending else "the file is empty")
+            raise MalformedRuns(
+                "the last run has no end; the file was cut short" if pending else "the file is empty"
+            )
     except OSError as error:
         raise LogError(f"{path} can't be read ({error.strerror}); check the name") from error
     except ValidationError as error:
-        raise MalformedRuns(f"{path}, line {number}: {_first(error)}; only files written by 'runs export --format json' can be imported") from error
+        raise MalformedRuns(
+            f"{path}, line {number}: {_first(error)}; only files written by 'runs export --format json' can"
+            " be imported"
+        ) from error
     except (LogError, ValueError, TypeError) as error:
-        raise MalformedRuns(f"{path}, line {number}: {error}; only files written by 'runs export --format json' can be imported") from error
+        raise MalformedRuns(
+            f"{path}, line {number}: {error}; only files written by 'runs export --format json' can be"
+            " imported"
+        ) from error
 
 
 def check_lines(lines: Sequence[str]) -> None:
-    """Raises MalformedRuns unless the lines of one run, owner and all, can be read again: a log may hold what a file must not."""
+    """Raises MalformedRuns unless the lines of one run, owner and all, can be read again: a log may hold what
+    a file must not.
+    """
     try:
         _finished([_Line.validate_json(line) for line in lines], True, set())
     except (LogError, ValueError, TypeError) as error:
@@ -223,13 +263,17 @@ def _finished(lines: list[Any], keep_owner: bool, brought: set[str]) -> Finished
         raise MalformedRuns(f"n_chunks={record.n_chunks} must be between 1 and {MAX_CHUNKS:,}")
     _check_record(record)
     texts = {line.sha256: line.text for line in lines if isinstance(line, _DocumentLine)}
-    documents = tuple(_document(reference, texts.get(reference.sha256), record.n_chunks) for reference in head.documents)
+    documents = tuple(
+        _document(reference, texts.get(reference.sha256), record.n_chunks) for reference in head.documents
+    )
     if tuple(document.sha256 for document in documents) != record.document_hashes:
         raise MalformedRuns("the documents are not those of document_hashes, in that order")
     _check_tables(documents, record.n_chunks)
     brought |= texts.keys() & set(record.document_hashes)
     withheld = frozenset(ref.sha256 for ref in head.documents if ref.withheld or ref.sha256 not in brought)
-    n_scores = record.n_chunks * sum(isinstance(line, _EventLine) and line.q_values is not None for line in lines)
+    n_scores = record.n_chunks * sum(
+        isinstance(line, _EventLine) and line.q_values is not None for line in lines
+    )
     if n_scores > MAX_SCORES:
         raise MalformedRuns(f"the run has {n_scores:,} Q-values, more than {MAX_SCORES:,}")
     events = tuple(_event(line, record.n_chunks) for line in lines if isinstance(line, _EventLine))
@@ -271,21 +315,33 @@ def _check_tables(documents: tuple[LoggedDocument, ...], n_chunks: int) -> None:
         if table is None or not len(table):
             continue
         ends_at = int(table.end.max()) if document.text is None else len(document.text)
-        apart = (table.start <= table.end).all() and (table.end[:-1] <= table.start[1:]).all()  # else a short text could hold chunks without end
+        apart = (table.start <= table.end).all() and (
+            table.end[:-1] <= table.start[1:]
+        ).all()  # else a short text could hold chunks without end
         inside = apart and table.start.min() >= 0 and table.end.max() <= ends_at
-        if not inside or table.type_code.max() >= len(CHUNK_TYPES) or not 0 <= table.heading_code.min() <= table.heading_code.max() < len(table.heading_paths):
+        if (
+            not inside
+            or table.type_code.max() >= len(CHUNK_TYPES)
+            or not 0 <= table.heading_code.min() <= table.heading_code.max() < len(table.heading_paths)
+        ):
             raise MalformedRuns(f"the chunk table of document {document.title[:80]!r} does not fit its text")
 
 
 def _document(reference: _DocumentRef, text: str | None, n_chunks: int) -> LoggedDocument:
     if text is not None and Document(reference.title, text, reference.kind).sha256 != reference.sha256:
         raise MalformedRuns(f"the text of document {reference.title[:80]!r} does not fit its hash")
-    table = None if reference.table is None else decode_foreign_table(_bytes(reference.table), min(n_chunks, MAX_TABLE_CHUNKS))
+    table = (
+        None
+        if reference.table is None
+        else decode_foreign_table(_bytes(reference.table), min(n_chunks, MAX_TABLE_CHUNKS))
+    )
     return LoggedDocument(reference.title, reference.sha256, reference.kind, text, table)
 
 
 def _event(line: _EventLine, n_chunks: int) -> StepTaken | Stopped:
-    scores = None if line.q_values is None else StepScores(decode_scores(_bytes(line.q_values), n_chunks), None)
+    scores = (
+        None if line.q_values is None else StepScores(decode_scores(_bytes(line.q_values), n_chunks), None)
+    )
     event = event_from_json({**line.event.model_dump(), "scores": scores})
     assert isinstance(event, StepTaken | Stopped)
     if event.chunk_id is not None and not 0 <= event.chunk_id < n_chunks:
@@ -299,7 +355,9 @@ def _check_order(events: tuple[StepTaken | Stopped, ...], n_events: int, record:
     if steps != list(range(first, first + len(steps))) or not 1 <= first <= (record.fork_step or 0) + 1:
         raise MalformedRuns("the steps are not numbered one after the other")
     if any(isinstance(event, Stopped) for event in events[:-1]) or n_events != len(events):
-        raise MalformedRuns(f"there are {len(events)} events instead of {n_events}, or some after the end of the run")
+        raise MalformedRuns(
+            f"there are {len(events)} events instead of {n_events}, or some after the end of the run"
+        )
     if events and isinstance(events[-1], Stopped):
         _check_review(events[-1], steps[-1] if steps else record.fork_step or 0, record.n_chunks)
 
@@ -308,7 +366,10 @@ def _check_review(stopped: Stopped, n_steps: int, n_chunks: int) -> None:
     """What the views rely on: a value a step, and nothing taken back without one."""
     inside = all(0 <= chunk_id < n_chunks for chunk_id in stopped.taken_back)
     if len(stopped.review) not in (0, n_steps) or len(stopped.taken_back) > len(stopped.review) or not inside:
-        raise MalformedRuns(f"the review of {len(stopped.review)} choices, {len(stopped.taken_back)} taken back, does not fit the {n_steps} steps")
+        raise MalformedRuns(
+            f"the review of {len(stopped.review)} choices, {len(stopped.taken_back)} taken back, does not fit"
+            f" the {n_steps} steps"
+        )
 
 
 def _bytes(text: str) -> bytes:

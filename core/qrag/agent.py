@@ -1,13 +1,14 @@
 """The agent of Q-RAG section 3 and the one episode loop.
 
-An episode is a generator of frozen events. Episodes run in lockstep, their states embedded in one batch; a single run is a batch of
-one. The transition is deterministic, so a run can start from any `prefix` of choices: stepping, going back, forcing a chunk and
-continuing a logged run are all new episodes with another prefix. Sampling draws from a generator seeded by (seed, episode id, step),
-so a run doesn't depend on batching nor on how a person paused it.
-Stop rule (appendix B): before acting, stop when the best available Q is below the threshold; the rejected action is part of the event.
-Review, which the paper doesn't have: once stopped, each choice is asked again in the state of the others, and while some are worth less there than
-the review threshold the least of them is taken back. So a chunk that a later choice made superfluous, an earlier mention say, is no evidence.
-Knows nothing of logs, training or pages.
+An episode is a generator of frozen events. Episodes run in lockstep, their states embedded in one batch; a
+single run is a batch of one. The transition is deterministic, so a run can start from any `prefix` of
+choices: stepping, going back, forcing a chunk and continuing a logged run are all new episodes with another
+prefix. Sampling draws from a generator seeded by (seed, episode id, step), so a run doesn't depend on
+batching nor on how a person paused it. Stop rule (appendix B): before acting, stop when the best available Q
+is below the threshold; the rejected action is part of the event. Review, which the paper doesn't have: once
+stopped, each choice is asked again in the state of the others, and while some are worth less there than the
+review threshold the least of them is taken back. So a chunk that a later choice made superfluous, an earlier
+mention say, is no evidence. Knows nothing of logs, training or pages.
 """
 
 from __future__ import annotations
@@ -83,7 +84,9 @@ class _Review:
         self.goes_on = self.episode.config.review_threshold is not None and len(self.kept) > 1
 
     def take_back(self) -> None:
-        """Lets go of the choice that is worth least, if that is too little; with one left, or nothing to let go of, the review is over."""
+        """Lets go of the choice that is worth least, if that is too little; with one left, or nothing to let
+        go of, the review is over.
+        """
         threshold, least = self.episode.config.review_threshold, min(self.kept, key=self.worth.__getitem__)
         assert threshold is not None
         if self.worth[least] >= threshold:
@@ -98,11 +101,18 @@ class _Review:
         if not self.worth:
             return stopped
         review = tuple(self.worth[chunk_id] for chunk_id in self.chosen)
-        return replace(stopped, review=review, taken_back=tuple(self.taken_back), milliseconds=stopped.milliseconds + milliseconds)
+        return replace(
+            stopped,
+            review=review,
+            taken_back=tuple(self.taken_back),
+            milliseconds=stopped.milliseconds + milliseconds,
+        )
 
 
 class Agent:
-    """A dual encoder that acts. Stateless but for its weights, and for what a reranker said of the last questions. `name` is the method's name in events."""
+    """A dual encoder that acts. Stateless but for its weights, and for what a reranker said of the last
+    questions. `name` is the method's name in events.
+    """
 
     def __init__(self, encoder: DualEncoder, name: str = "qrag") -> None:
         self.name = name
@@ -110,20 +120,28 @@ class Agent:
         self.spec = encoder.spec
         self._reranks = Reranks()
 
-    def run(self, query: str, corpus: Searchable, config: EpisodeConfig, prefix: Sequence[int] = ()) -> Generator[Event]:
+    def run(
+        self, query: str, corpus: Searchable, config: EpisodeConfig, prefix: Sequence[int] = ()
+    ) -> Generator[Event]:
         """One episode. Raises BadRequest before the first event."""
         for _, event in self.run_batch([Episode(query, corpus, config, prefix=tuple(prefix))]):
             yield event
 
     def run_batch(self, episodes: Sequence[Episode]) -> Iterator[tuple[int, Event]]:
-        """(index into `episodes`, event): every episode's own events in order, interleaved by step. Raises BadRequest before the first."""
+        """(index into `episodes`, event): every episode's own events in order, interleaved by step. Raises
+        BadRequest before the first.
+        """
         for episode in episodes:
             self.check(episode.query, episode.corpus, episode.config)
         running = {i: _Running(episode, list(episode.prefix)) for i, episode in enumerate(episodes)}
         for i, episode in enumerate(episodes):
             yield i, RunStarted(episode.query, self.name, self.spec.name, len(episode.corpus), episode.config)
         while running:
-            ends = {i: Stopped("budget", len(run.chosen)) for i, run in running.items() if len(run.chosen) >= run.episode.config.step_budget}
+            ends = {
+                i: Stopped("budget", len(run.chosen))
+                for i, run in running.items()
+                if len(run.chosen) >= run.episode.config.step_budget
+            }
             going_on = {i: run for i, run in running.items() if i not in ends}
             looks = self.look([(run.episode, run.chosen) for run in going_on.values()])
             for (i, run), look in zip(going_on.items(), looks, strict=True):
@@ -133,7 +151,11 @@ class Agent:
                 else:
                     yield i, event
             ended = {i: running.pop(i) for i in ends}
-            yield from zip(ends, self.review([(run.episode, run.chosen, ends[i]) for i, run in ended.items()]), strict=True)
+            yield from zip(
+                ends,
+                self.review([(run.episode, run.chosen, ends[i]) for i, run in ended.items()]),
+                strict=True,
+            )
 
     def check(self, query: str, corpus: Searchable, config: EpisodeConfig) -> None:
         """Raises BadRequest when the run can't be made."""
@@ -141,14 +163,19 @@ class Agent:
         config.check_against(len(corpus))
         if config.step_budget > self.encoder.max_state_chunks:
             most = self.encoder.max_state_chunks
-            raise BadRequest(f"step_budget={config.step_budget} is above {most}, the number of chunks that a state of {self.spec.name} holds; lower the budget")
+            raise BadRequest(
+                f"step_budget={config.step_budget} is above {most}, the number of chunks that a state of"
+                f" {self.spec.name} holds; lower the budget"
+            )
 
     def look(self, states: Sequence[tuple[Episode, Sequence[int]]]) -> list[Look]:
         """Q-values of all chunks for several (episode, chosen ids) states, embedded in one batch."""
         if not states:
             return []
         started = time.perf_counter()
-        tokens = [self.encoder.state_tokens(*self._state_parts(episode, chosen)) for episode, chosen in states]
+        tokens = [
+            self.encoder.state_tokens(*self._state_parts(episode, chosen)) for episode, chosen in states
+        ]
         vectors = self.encoder.encode_states(tokens)
         shared = (time.perf_counter() - started) / len(states)
         looks = []
@@ -167,49 +194,88 @@ class Agent:
             available[list(config.forbidden)] = False
             turned = self.spec.position_kind != "none" and config.use_positions
             scores = StepScores(q_values, positions if turned else None)
-            looks.append(Look(vector, words, reranked, scores, available, state_tokens, 1000 * (shared + time.perf_counter() - started)))
+            looks.append(
+                Look(
+                    vector,
+                    words,
+                    reranked,
+                    scores,
+                    available,
+                    state_tokens,
+                    1000 * (shared + time.perf_counter() - started),
+                )
+            )
         return looks
 
     def review(self, ends: Sequence[tuple[Episode, Sequence[int], Stopped]]) -> list[Stopped]:
-        """The ends of episodes, given (episode, chosen ids, end), with what the review says of the choices, a person's like the agent's."""
+        """The ends of episodes, given (episode, chosen ids, end), with what the review says of the choices, a
+        person's like the agent's.
+        """
         started = time.perf_counter()
         reviews = [_Review(episode, list(chosen)) for episode, chosen, _ in ends]
-        while asked := [(review, chunk_id) for review in reviews if review.goes_on for chunk_id in review.kept]:
-            states = [(review.episode, [other for other in review.kept if other != chunk_id]) for review, chunk_id in asked]
-            vectors = self.encoder.encode_states([self.encoder.state_tokens(*self._state_parts(*state)) for state in states])
+        while asked := [
+            (review, chunk_id) for review in reviews if review.goes_on for chunk_id in review.kept
+        ]:
+            states = [
+                (review.episode, [other for other in review.kept if other != chunk_id])
+                for review, chunk_id in asked
+            ]
+            vectors = self.encoder.encode_states(
+                [self.encoder.state_tokens(*self._state_parts(*state)) for state in states]
+            )
             for (review, chunk_id), (episode, others), vector in zip(asked, states, vectors, strict=True):
                 review.worth[chunk_id] = self._q_value(episode, others, vector, chunk_id)
             for review in {id(review): review for review, _ in asked}.values():
                 review.take_back()
         n_reviewed = max(1, sum(bool(review.worth) for review in reviews))
         milliseconds = 1000 * (time.perf_counter() - started) / n_reviewed
-        return [review.end(stopped, milliseconds) for review, (_, _, stopped) in zip(reviews, ends, strict=True)]
+        return [
+            review.end(stopped, milliseconds) for review, (_, _, stopped) in zip(reviews, ends, strict=True)
+        ]
 
-    def _q_value(self, episode: Episode, chosen: Sequence[int], state_vector: np.ndarray, chunk_id: int) -> float:
+    def _q_value(
+        self, episode: Episode, chosen: Sequence[int], state_vector: np.ndarray, chunk_id: int
+    ) -> float:
         """Q of one chunk, without those of all the others."""
-        positions = chunk_positions(self.spec, episode.corpus.borders, chosen, use_positions=episode.config.use_positions)
+        positions = chunk_positions(
+            self.spec, episode.corpus.borders, chosen, use_positions=episode.config.use_positions
+        )
         words = self._words_part(episode)
         q_value = episode.corpus.index.q_value(state_vector, chunk_id, float(positions[chunk_id]))
         reranked = self._reranks.known(episode.corpus, episode.query)
-        return q_value + (0.0 if words is None else float(words[chunk_id])) + (0.0 if reranked is None else reranked.part_of(chunk_id))
+        return (
+            q_value
+            + (0.0 if words is None else float(words[chunk_id]))
+            + (0.0 if reranked is None else reranked.part_of(chunk_id))
+        )
 
     def _words_part(self, episode: Episode) -> np.ndarray | None:
-        """(N,) float32: what the words of the query add to Q, the same in every state. An inner product over all chunks, as the rest of Q is."""
+        """(N,) float32: what the words of the query add to Q, the same in every state. An inner product over
+        all chunks, as the rest of Q is.
+        """
         if not self.spec.word_weight:
             return None
-        part: np.ndarray = np.float32(self.spec.word_weight) * episode.corpus.words.shares(words_of(episode.query))
+        part: np.ndarray = np.float32(self.spec.word_weight) * episode.corpus.words.shares(
+            words_of(episode.query)
+        )
         return part
 
     def _reranked(self, episode: Episode, q_values: np.ndarray) -> Reranked | None:
-        """What the reranker adds to Q of the best chunks by `q_values`, the rest of Q. It is the same in every state, as those are."""
+        """What the reranker adds to Q of the best chunks by `q_values`, the rest of Q. It is the same in
+        every state, as those are.
+        """
         reranker = self.encoder.reranker
         if reranker is None:
             return None
         known = self._reranks.known(episode.corpus, episode.query)
         if known is None:
             best = np.argsort(-q_values, kind="stable")[: self.spec.rerank_pool]
-            odds = reranker.log_odds(episode.query, [episode.corpus.text(chunk_id) for chunk_id in best.tolist()])
-            known = self._reranks.keep(episode.corpus, episode.query, Reranked(best, rerank_parts(odds, self.spec.rerank_weight)))
+            odds = reranker.log_odds(
+                episode.query, [episode.corpus.text(chunk_id) for chunk_id in best.tolist()]
+            )
+            known = self._reranks.keep(
+                episode.corpus, episode.query, Reranked(best, rerank_parts(odds, self.spec.rerank_weight))
+            )
         return known
 
     def _state_parts(self, episode: Episode, chosen: Sequence[int]) -> tuple[str, list[str]]:
@@ -234,7 +300,9 @@ class Agent:
         return step_event(run.episode, step, choice, look, by_person=forced is not None)
 
 
-def step_event(episode: Episode, step: int, choice: Choice, look: Look, *, by_person: bool = False) -> StepTaken:
+def step_event(
+    episode: Episode, step: int, choice: Choice, look: Look, *, by_person: bool = False
+) -> StepTaken:
     """The event of one action."""
     positions, words = look.scores.positions, look.words
     reranked = look.reranked

@@ -1,7 +1,8 @@
 """Why a chunk was chosen: what each choice was worth without each of the choices before it (leave one out).
 
-Asks the agent again with one chunk fewer in the state, which changes the state's text and, with relative positions, where chunks lie.
-Two choices may each be dispensable while the other is there: the differences don't add up to Q.
+Asks the agent again with one chunk fewer in the state, which changes the state's text and, with relative
+positions, where chunks lie. Two choices may each be dispensable while the other is there: the differences
+don't add up to Q.
 """
 
 from __future__ import annotations
@@ -13,16 +14,26 @@ from core.index import Searchable
 from core.qrag.agent import Agent, Episode
 
 Influence = tuple[tuple[float, ...], ...]
-"""Row s - 1 has, for every step i < s in order, Q of the chunk chosen at step s in the state that lacks the choice of step i."""
+"""Row s - 1 has, for every step i < s in order, Q of the chunk chosen at step s in the state that lacks the
+choice of step i.
+"""
 
 
-def leave_one_out(agent: Agent, query: str, corpus: Searchable, config: EpisodeConfig, chosen: Sequence[int]) -> Influence:
+def leave_one_out(
+    agent: Agent, query: str, corpus: Searchable, config: EpisodeConfig, chosen: Sequence[int]
+) -> Influence:
     """`chosen`: chunk ids in order of choice. T * (T - 1) / 2 states are embedded, one step's in a batch."""
-    return tuple(without_each(agent, query, corpus, config, chosen[: step + 1]) for step in range(len(chosen)))
+    return tuple(
+        without_each(agent, query, corpus, config, chosen[: step + 1]) for step in range(len(chosen))
+    )
 
 
-def without_each(agent: Agent, query: str, corpus: Searchable, config: EpisodeConfig, chosen: Sequence[int]) -> tuple[float, ...]:
-    """Q of the last of `chosen` without each of those before it: one row of `leave_one_out`, its T - 1 states in a batch."""
+def without_each(
+    agent: Agent, query: str, corpus: Searchable, config: EpisodeConfig, chosen: Sequence[int]
+) -> tuple[float, ...]:
+    """Q of the last of `chosen` without each of those before it: one row of `leave_one_out`, its T - 1 states
+    in a batch.
+    """
     episode, (*before, chunk_id) = Episode(query, corpus, config), chosen
     states = [(episode, [*before[:left_out], *before[left_out + 1 :]]) for left_out in range(len(before))]
     return tuple(float(look.scores.q_values[chunk_id]) for look in agent.look(states))

@@ -1,11 +1,12 @@
 """Plan Q-RAG: beam search over Q (Q-RAG appendix D).
 
-The paper does not say what a path is worth. Q is a return to go, and the one reward comes when all support is in, so each Q on a path estimates
-the same return: a path is worth their mean. Their sum, which counts that return once a step, made longer paths worth more. Of six rankings none
-was better than the greedy agent on validation questions beyond chance, and the last step's Q, the least and the largest were worse (docs/results.md).
-A path that has stopped keeps its worth and competes with those that go on.
-Where the state text is in document order, paths that hold the same set of chunks are one state, and the better one is kept.
-A beam of one is the greedy agent.
+The paper does not say what a path is worth. Q is a return to go, and the one reward comes when all support is
+in, so each Q on a path estimates the same return: a path is worth their mean. Their sum, which counts that
+return once a step, made longer paths worth more. Of six rankings none was better than the greedy agent on
+validation questions beyond chance, and the last step's Q, the least and the largest were worse
+(docs/results.md). A path that has stopped keeps its worth and competes with those that go on. Where the state
+text is in document order, paths that hold the same set of chunks are one state, and the better one is kept. A
+beam of one is the greedy agent.
 """
 
 from __future__ import annotations
@@ -40,7 +41,9 @@ class _Path:
 
 
 def plan(agent: Agent, query: str, corpus: Searchable, config: EpisodeConfig) -> Generator[Event]:
-    """The events of the best path, steps coming once the search is over. Raises BadRequest before the first event."""
+    """The events of the best path, steps coming once the search is over. Raises BadRequest before the first
+    event.
+    """
     agent.check(query, corpus, config)
     yield RunStarted(query, agent.name, agent.spec.name, len(corpus), config)
     episode = Episode(query, corpus, config)
@@ -50,7 +53,9 @@ def plan(agent: Agent, query: str, corpus: Searchable, config: EpisodeConfig) ->
         if not open_paths:
             break
         grown = [path for path in paths if path.stopped is not None]
-        for path, look in zip(open_paths, agent.look([(episode, path.chosen) for path in open_paths]), strict=True):
+        for path, look in zip(
+            open_paths, agent.look([(episode, path.chosen) for path in open_paths]), strict=True
+        ):
             grown += _expand(episode, path, look)
         paths = _best(grown, config.beam_width, same_set_is_same_state=agent.spec.state_order == "document")
     best = paths[0]
@@ -66,7 +71,9 @@ def _expand(episode: Episode, path: _Path, look: Look) -> list[_Path]:
         return [_Path(path.steps, end)]
     best, n_tied = greedy(q_values, look.available)
     ids = candidates(q_values, look.available, config.beam_width)
-    ids = np.concatenate([[best], ids[ids != best]])[: config.beam_width]  # equals by rounding: the first in document order leads, as for the agent
+    ids = np.concatenate([[best], ids[ids != best]])[
+        : config.beam_width
+    ]  # equals by rounding: the first in document order leads, as for the agent
     grown = []
     for chunk_id in ids.tolist():
         q_value = float(q_values[chunk_id])

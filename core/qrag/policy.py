@@ -25,7 +25,9 @@ class Choice:
 
 
 def candidates(q_values: np.ndarray, available: np.ndarray, top_k: int | None) -> np.ndarray:
-    """Ids of the available chunks, best first, equals in document order; only the `top_k` best if given. q_values (N,), available (N,) bool."""
+    """Ids of the available chunks, best first, equals in document order; only the `top_k` best if given.
+    q_values (N,), available (N,) bool.
+    """
     ids = np.flatnonzero(available)
     if top_k is not None and top_k < len(ids):
         kth = np.partition(q_values[ids], len(ids) - top_k)[len(ids) - top_k]
@@ -33,7 +35,9 @@ def candidates(q_values: np.ndarray, available: np.ndarray, top_k: int | None) -
     return ids[np.argsort(-q_values[ids], kind="stable")][:top_k]
 
 
-def probabilities(q_values: np.ndarray, available: np.ndarray, temperature: float, top_k: int | None = None) -> np.ndarray:
+def probabilities(
+    q_values: np.ndarray, available: np.ndarray, temperature: float, top_k: int | None = None
+) -> np.ndarray:
     """(N,) Boltzmann probabilities (eq. 3), 0 outside the candidates; all on the best chunk at temperature 0.
 
     >>> probabilities(np.array([1.0, 1.0, 5.0]), np.array([True, True, False]), 0.5).tolist()
@@ -51,13 +55,19 @@ def probabilities(q_values: np.ndarray, available: np.ndarray, temperature: floa
 
 
 def _scaled(q_values: np.ndarray, temperature: float) -> np.ndarray:
-    """(Q - largest Q) / temperature, float64; moving the largest to 0 first keeps tiny temperatures from overflowing."""
+    """(Q - largest Q) / temperature, float64; moving the largest to 0 first keeps tiny temperatures from
+    overflowing.
+    """
     with np.errstate(over="ignore"):
         return (q_values.astype(np.float64) - float(q_values.max())) / temperature
 
 
-def state_value(q_values: np.ndarray, available: np.ndarray, temperature: float, top_k: int | None = None) -> float:
-    """V(s) = temperature * log sum exp(Q / temperature) over the candidates (eq. 4); its limit, the largest Q, at temperature 0."""
+def state_value(
+    q_values: np.ndarray, available: np.ndarray, temperature: float, top_k: int | None = None
+) -> float:
+    """V(s) = temperature * log sum exp(Q / temperature) over the candidates (eq. 4); its limit, the largest
+    Q, at temperature 0.
+    """
     values = q_values[available] if top_k is None else q_values[candidates(q_values, available, top_k)]
     if temperature == 0:
         return float(values.max())
@@ -73,8 +83,16 @@ def greedy(q_values: np.ndarray, available: np.ndarray) -> tuple[int, int]:
     return int(tied[0]), len(tied)
 
 
-def choose(q_values: np.ndarray, available: np.ndarray, temperature: float, top_k: int | None, rng: np.random.Generator) -> Choice:
-    """Samples an action from the Boltzmann policy, or takes the best one at temperature 0. At least one chunk must be available."""
+def choose(
+    q_values: np.ndarray,
+    available: np.ndarray,
+    temperature: float,
+    top_k: int | None,
+    rng: np.random.Generator,
+) -> Choice:
+    """Samples an action from the Boltzmann policy, or takes the best one at temperature 0. At least one chunk
+    must be available.
+    """
     best, n_tied = greedy(q_values, available)
     value = state_value(q_values, available, temperature, top_k)
     if temperature == 0:

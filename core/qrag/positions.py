@@ -1,7 +1,7 @@
 """The relative position mapping rho (Q-RAG section 3.3, eq. 6) and its simpler kin.
 
-Decides how positions cross document borders: over the whole list of documents, or within each document on its own.
-Positions come out before rounding to the checkpoint's grid. Knows nothing of vectors.
+Decides how positions cross document borders: over the whole list of documents, or within each document on its
+own. Positions come out before rounding to the checkpoint's grid. Knows nothing of vectors.
 """
 
 from __future__ import annotations
@@ -26,8 +26,12 @@ class Interval:
     """At the last chunk of the interval."""
 
 
-def chunk_positions(spec: CheckpointSpec, borders: np.ndarray, chosen: Sequence[int], *, use_positions: bool = True) -> np.ndarray:
-    """(N,) float64 positions of all chunks when `chosen` (ids, any order) are selected; zeros where nothing is turned."""
+def chunk_positions(
+    spec: CheckpointSpec, borders: np.ndarray, chosen: Sequence[int], *, use_positions: bool = True
+) -> np.ndarray:
+    """(N,) float64 positions of all chunks when `chosen` (ids, any order) are selected; zeros where nothing
+    is turned.
+    """
     n = int(borders[-1])
     if spec.position_kind == "none" or not use_positions:
         return np.zeros(n)
@@ -39,8 +43,12 @@ def chunk_positions(spec: CheckpointSpec, borders: np.ndarray, chosen: Sequence[
     return positions
 
 
-def intervals(spec: CheckpointSpec, borders: np.ndarray, chosen: Sequence[int], *, use_positions: bool = True) -> list[Interval]:
-    """The ruler: every non-empty interval with its range of rho; empty for checkpoints without relative positions."""
+def intervals(
+    spec: CheckpointSpec, borders: np.ndarray, chosen: Sequence[int], *, use_positions: bool = True
+) -> list[Interval]:
+    """The ruler: every non-empty interval with its range of rho; empty for checkpoints without relative
+    positions.
+    """
     if spec.position_kind != "relative" or not use_positions:
         return []
     out = []
@@ -51,8 +59,12 @@ def intervals(spec: CheckpointSpec, borders: np.ndarray, chosen: Sequence[int], 
 
 
 def _bounds(spec: CheckpointSpec, borders: np.ndarray, chosen: Sequence[int]) -> list[tuple[int, int, int]]:
-    """(lo, hi, j) of every non-empty interval: j chosen chunks lie before it, and its first chunk is the j-th of them (but for j = 0)."""
-    edges = [0, int(borders[-1])] if spec.position_scope == "workspace" else [int(border) for border in borders]
+    """(lo, hi, j) of every non-empty interval: j chosen chunks lie before it, and its first chunk is the j-th
+    of them (but for j = 0).
+    """
+    edges = (
+        [0, int(borders[-1])] if spec.position_scope == "workspace" else [int(border) for border in borders]
+    )
     out = []
     for first, last in pairwise(edges):
         inside = sorted(chunk_id for chunk_id in chosen if first <= chunk_id < last)

@@ -30,7 +30,9 @@ class Reranked:
 
 
 def rerank_parts(log_odds: np.ndarray, weight: float) -> np.ndarray:
-    """(n,) float32, what is added to Q of the chunks of a pool: nothing for the least likely, so that no chunk of it falls below those that were not read."""
+    """(n,) float32, what is added to Q of the chunks of a pool: nothing for the least likely, so that no
+    chunk of it falls below those that were not read.
+    """
     parts: np.ndarray = np.float32(weight) * (log_odds - log_odds.min(initial=np.inf))
     return parts
 

@@ -1,4 +1,6 @@
-"""When an episode ends by itself: nothing is left to choose, or the best Q lies below the threshold. The step budget is the loop's."""
+"""When an episode ends by itself: nothing is left to choose, or the best Q lies below the threshold. The step
+budget is the loop's.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,9 @@ if TYPE_CHECKING:
 
 
 def stop_of(look: Look, n_chosen: int, threshold: float | None) -> Stopped | None:
-    """The end before the next choice, None where the episode goes on. Without a threshold it goes on as long as there are chunks."""
+    """The end before the next choice, None where the episode goes on. Without a threshold it goes on as long
+    as there are chunks.
+    """
     q_values = look.scores.q_values
     if not look.available.any():
         return Stopped("exhausted", n_chosen, milliseconds=look.milliseconds, scores=look.scores)

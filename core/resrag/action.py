@@ -1,7 +1,8 @@
-"""The structured action of RES-RAG (eq. 2, 5, appendix B): chunk numbers by document, most relevant first, as a JSON object and as chunk ids.
+"""The structured action of RES-RAG (eq. 2, 5, appendix B): chunk numbers by document, most relevant first, as
+a JSON object and as chunk ids.
 
-Numbers are 1-based within their document, chunk ids 0-based over the workspace. A document may have none. Decides that a number may not stand twice:
-a set holds a chunk once. Knows nothing of who chose.
+Numbers are 1-based within their document, chunk ids 0-based over the workspace. A document may have none.
+Decides that a number may not stand twice: a set holds a chunk once. Knows nothing of who chose.
 """
 
 from __future__ import annotations
@@ -61,7 +62,9 @@ def chunk_ids_of(action: Action, borders: np.ndarray) -> tuple[int, ...]:
     >>> chunk_ids_of(((1,), (2, 1)), np.array([0, 3, 5]))
     (0, 4, 3)
     """
-    return tuple(int(first) + number - 1 for first, numbers in zip(borders, action, strict=False) for number in numbers)
+    return tuple(
+        int(first) + number - 1 for first, numbers in zip(borders, action, strict=False) for number in numbers
+    )
 
 
 def action_json(action: Action) -> dict[str, list[int]]:
@@ -74,7 +77,8 @@ def action_json(action: Action) -> dict[str, list[int]]:
 
 
 def parse_action(text: str, sizes: Sequence[int]) -> Action:
-    """An action out of somebody's JSON. sizes: (M,) chunks of each document. Raises BadRequest, which names the first thing that is wrong.
+    """An action out of somebody's JSON. sizes: (M,) chunks of each document. Raises BadRequest, which names
+    the first thing that is wrong.
 
     >>> parse_action('{"Document_2": [2, 1], "Document_1": []}', [3, 2])
     ((), (2, 1))
@@ -84,14 +88,24 @@ def parse_action(text: str, sizes: Sequence[int]) -> Action:
     except (ValueError, RecursionError) as error:
         if isinstance(error, BadRequest):
             raise
-        raise BadRequest(f"the action {_short(text)} is no JSON; write one object with a list of chunk numbers a document") from None
+        raise BadRequest(
+            f"the action {_short(text)} is no JSON; write one object with a list of chunk numbers a document"
+        ) from None
     if not isinstance(value, dict):
-        raise BadRequest(f"the action {_short(text)} is JSON, but no object; write one object with a list of chunk numbers a document")
+        raise BadRequest(
+            f"the action {_short(text)} is JSON, but no object; write one object with a list of chunk numbers"
+            " a document"
+        )
     keys = [document_key(document) for document in range(len(sizes))]
     if unknown := [key for key in value if key not in keys]:
-        raise BadRequest(f"the action names {_short(unknown[0])}, and the documents are {_span(keys)}; name these alone")
+        raise BadRequest(
+            f"the action names {_short(unknown[0])}, and the documents are {_span(keys)}; name these alone"
+        )
     if missing := [key for key in keys if key not in value]:
-        raise BadRequest(f"the action lacks {missing[0]}; name every one of {_span(keys)}, with an empty list where nothing is taken")
+        raise BadRequest(
+            f"the action lacks {missing[0]}; name every one of {_span(keys)}, with an empty list where"
+            " nothing is taken"
+        )
     return tuple(_numbers(value[key], key, size) for key, size in zip(keys, sizes, strict=True))
 
 
@@ -104,11 +118,17 @@ def evidence_of(action: Action, workspace: Workspace) -> Evidence:
 
 def _numbers(value: object, key: str, size: int) -> tuple[int, ...]:
     if not isinstance(value, list):
-        raise BadRequest(f"{key} of the action is {_short(value)}, no list; give a list of chunk numbers, which may be empty")
+        raise BadRequest(
+            f"{key} of the action is {_short(value)}, no list; give a list of chunk numbers, which may be"
+            " empty"
+        )
     for number in value:
         if type(number) is not int or not 1 <= number <= size:
             bounds = f"a whole number from 1 to {size}" if size else "none, since the document has no chunks"
-            raise BadRequest(f"{key} of the action holds {_short(number)}, and a chunk's number is {bounds}; correct or leave it out")
+            raise BadRequest(
+                f"{key} of the action holds {_short(number)}, and a chunk's number is {bounds}; correct or"
+                " leave it out"
+            )
     if len(set(value)) < len(value):
         twice = next(number for place, number in enumerate(value) if number in value[:place])
         raise BadRequest(f"{key} of the action holds {twice} twice; name each chunk once")
@@ -125,9 +145,19 @@ def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _short(value: object) -> str:
-    shown = value if isinstance(value, str) else repr(value) if not isinstance(value, int) or abs(value) < 10**_SHOWN else "a huge number"
+    shown = (
+        value
+        if isinstance(value, str)
+        else repr(value)
+        if not isinstance(value, int) or abs(value) < 10**_SHOWN
+        else "a huge number"
+    )
     line = " ".join(shown[: 4 * _SHOWN].split())
-    return repr(line if len(line) <= _SHOWN else line[: _SHOWN - 1] + "…") if isinstance(value, str) else line[:_SHOWN]
+    return (
+        repr(line if len(line) <= _SHOWN else line[: _SHOWN - 1] + "…")
+        if isinstance(value, str)
+        else line[:_SHOWN]
+    )
 
 
 def _span(keys: Sequence[str]) -> str:

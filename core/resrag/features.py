@@ -1,8 +1,10 @@
-"""What the light policy sees of every chunk: likeness to the question, words, neighbours, its document, a second look, and the budget.
+"""What the light policy sees of every chunk: likeness to the question, words, neighbours, its document, a
+second look, and the budget.
 
-All of it are numbers about ranks, gaps and likeness, so a policy serves sentences and passages, one page and a million tokens alike; the cost is a few
-passes over the vectors and two sorts. Decides what is looked at twice: the question together with the chunk that cosine and words rank first, since
-the second hop is often found by the words of the first. Knows nothing of what a policy makes of it.
+All of it are numbers about ranks, gaps and likeness, so a policy serves sentences and passages, one page and
+a million tokens alike; the cost is a few passes over the vectors and two sorts. Decides what is looked at
+twice: the question together with the chunk that cosine and words rank first, since the second hop is often
+found by the words of the first. Knows nothing of what a policy makes of it.
 """
 
 from __future__ import annotations
@@ -77,11 +79,22 @@ def look(query: str, corpus: Searchable, encoder: DualEncoder) -> Look:
     best = int(np.argmax(cosines + np.float32(WORD_WEIGHT) * shares))
     again = encoder.encode_states([encoder.state_tokens(query, [corpus.text(best)])])[0]
     lengths = np.fromiter(map(len, corpus.texts()), dtype=np.float32, count=len(corpus))
-    return Look(columns(cosines, shares, cosines_of(again, corpus), _likeness(best, corpus), lengths, corpus.borders), cosines)
+    return Look(
+        columns(cosines, shares, cosines_of(again, corpus), _likeness(best, corpus), lengths, corpus.borders),
+        cosines,
+    )
 
 
-def columns(cosines: np.ndarray, shares: np.ndarray, second: np.ndarray, likeness: np.ndarray, lengths: np.ndarray, borders: np.ndarray) -> np.ndarray:
-    """(N, F) float32 from five arrays (N,): cosine with the question, words (0 to 1), cosine of the second look, likeness to the best chunk, characters.
+def columns(
+    cosines: np.ndarray,
+    shares: np.ndarray,
+    second: np.ndarray,
+    likeness: np.ndarray,
+    lengths: np.ndarray,
+    borders: np.ndarray,
+) -> np.ndarray:
+    """(N, F) float32 from five arrays (N,): cosine with the question, words (0 to 1), cosine of the second
+    look, likeness to the best chunk, characters.
 
     borders: (M + 1,). N is at least 1.
     """
@@ -151,8 +164,14 @@ def _standardised(values: np.ndarray) -> np.ndarray:
 
 
 def _ranks(values: np.ndarray, group: np.ndarray | None = None) -> np.ndarray:
-    """(N,) logarithm of each place among all, or within its group (N,) ascending; the best has 0, equals in order."""
-    order = np.argsort(-values, kind="stable") if group is None else np.lexsort((np.arange(len(values)), -values, group))
+    """(N,) logarithm of each place among all, or within its group (N,) ascending; the best has 0, equals in
+    order.
+    """
+    order = (
+        np.argsort(-values, kind="stable")
+        if group is None
+        else np.lexsort((np.arange(len(values)), -values, group))
+    )
     places = np.empty(len(values), dtype=np.float64)
     places[order] = np.arange(len(values))
     if group is not None:

@@ -1,4 +1,5 @@
-"""Labels without anybody's labelling (RES-RAG section 3.4.1): every chunk whose similarity with the question exceeds a threshold.
+"""Labels without anybody's labelling (RES-RAG section 3.4.1): every chunk whose similarity with the question
+exceeds a threshold.
 
 Decides that no document has fewer or more for it: K_m is how many exceed it. Knows nothing of encoders.
 """
@@ -11,7 +12,8 @@ from core.resrag.action import Action, action_of
 
 
 def similarity_labels(similarities: np.ndarray, borders: np.ndarray, threshold: float) -> Action:
-    """S~ (eq. 16): by document the numbers of the chunks above the threshold, most similar first, equals in document order.
+    """S~ (eq. 16): by document the numbers of the chunks above the threshold, most similar first, equals in
+    document order.
 
     similarities: (N,), borders: (M + 1,).
 

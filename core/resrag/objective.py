@@ -1,6 +1,8 @@
-"""What the policy is trained by (RES-RAG eq. 17 to 21), for a policy that takes every chunk by an independent chance.
+"""What the policy is trained by (RES-RAG eq. 17 to 21), for a policy that takes every chunk by an independent
+chance.
 
-Decides the range of the ratio's clip and the stabiliser, for which the paper has no value. Knows nothing of rewards, questions and networks.
+Decides the range of the ratio's clip and the stabiliser, for which the paper has no value. Knows nothing of
+rewards, questions and networks.
 """
 
 from __future__ import annotations
@@ -16,7 +18,8 @@ STABILISER = 1e-4
 
 
 def group_advantages(rewards: np.ndarray, stabiliser: float = STABILISER) -> np.ndarray:
-    """ADV (eq. 18, 19): rewards (T, W) of W actions for each of T questions -> (T, W), relative to their question's own mean and spread.
+    """ADV (eq. 18, 19): rewards (T, W) of W actions for each of T questions -> (T, W), relative to their
+    question's own mean and spread.
 
     >>> group_advantages(np.array([[0.0, 2.0], [1.0, 1.0]]), stabiliser=0.0 + 1e-12).round(6).tolist()
     [[-1.0, 1.0], [0.0, 0.0]]
@@ -28,11 +31,19 @@ def group_advantages(rewards: np.ndarray, stabiliser: float = STABILISER) -> np.
 
 def set_log_probability(log_odds: torch.Tensor, taken: torch.Tensor) -> torch.Tensor:
     """log pi(S | q, X): log-odds (N,) of each chunk, sets (W, N) of zeros and ones -> (W,)."""
-    return -functional.binary_cross_entropy_with_logits(log_odds.expand_as(taken), taken, reduction="none").sum(dim=-1)
+    return -functional.binary_cross_entropy_with_logits(
+        log_odds.expand_as(taken), taken, reduction="none"
+    ).sum(dim=-1)
 
 
-def clipped_objective(log_probabilities: torch.Tensor, behaviour: torch.Tensor, advantages: torch.Tensor, clip_range: float = CLIP_RANGE) -> torch.Tensor:
-    """The first expectation of eq. 21 before its mean, with the ratio of eq. 20: each (W,) -> (W,). To be made large.
+def clipped_objective(
+    log_probabilities: torch.Tensor,
+    behaviour: torch.Tensor,
+    advantages: torch.Tensor,
+    clip_range: float = CLIP_RANGE,
+) -> torch.Tensor:
+    """The first expectation of eq. 21 before its mean, with the ratio of eq. 20: each (W,) -> (W,). To be
+    made large.
 
     behaviour: log-probabilities under the policy that drew the sets, without gradient.
     """
@@ -41,7 +52,9 @@ def clipped_objective(log_probabilities: torch.Tensor, behaviour: torch.Tensor, 
 
 
 def divergence(log_odds: torch.Tensor, reference: torch.Tensor) -> torch.Tensor:
-    """KL(pi || pi_ref) of eq. 21 between two policies over the same chunks, exactly: log-odds (N,), (N,) -> ()."""
+    """KL(pi || pi_ref) of eq. 21 between two policies over the same chunks, exactly: log-odds (N,), (N,) ->
+    ().
+    """
     chance = torch.sigmoid(log_odds)
     taken = chance * (functional.logsigmoid(log_odds) - functional.logsigmoid(reference))
     left = (1 - chance) * (functional.logsigmoid(-log_odds) - functional.logsigmoid(-reference))

@@ -1,7 +1,9 @@
-"""The light policy of RES-RAG: a small network that gives every chunk a chance of being taken, and the set that follows from the chances.
+"""The light policy of RES-RAG: a small network that gives every chunk a chance of being taken, and the set
+that follows from the chances.
 
-Decides what the most probable set is: the chunks that are likelier taken than not, the likeliest first, at most as many as the budget. It may be smaller
-than the budget. Ships as a folder of a card and safetensors. Knows nothing of training and of who asks.
+Decides what the most probable set is: the chunks that are likelier taken than not, the likeliest first, at
+most as many as the budget. It may be smaller than the budget. Ships as a folder of a card and safetensors.
+Knows nothing of training and of who asks.
 """
 
 from __future__ import annotations
@@ -49,7 +51,9 @@ class PolicyCard(BaseModel):
 
 
 class EvidencePolicy(nn.Module):
-    """Features (N, F) -> log-odds (N,) of being taken. The features are standardised by buffers that training sets once."""
+    """Features (N, F) -> log-odds (N,) of being taken. The features are standardised by buffers that training
+    sets once.
+    """
 
     mean: torch.Tensor
     spread: torch.Tensor
@@ -58,7 +62,13 @@ class EvidencePolicy(nn.Module):
         super().__init__()
         self.register_buffer("mean", torch.zeros(n_features))
         self.register_buffer("spread", torch.ones(n_features))
-        self.layers = nn.Sequential(nn.Linear(n_features, hidden), nn.SiLU(), nn.Linear(hidden, hidden), nn.SiLU(), nn.Linear(hidden, 1))
+        self.layers = nn.Sequential(
+            nn.Linear(n_features, hidden),
+            nn.SiLU(),
+            nn.Linear(hidden, hidden),
+            nn.SiLU(),
+            nn.Linear(hidden, 1),
+        )
 
     def forward(self, features: torch.Tensor) -> torch.Tensor:
         """See the class."""
@@ -68,13 +78,19 @@ class EvidencePolicy(nn.Module):
     @torch.inference_mode()
     def chances(self, features: np.ndarray) -> np.ndarray:
         """(N, F) float32 -> (N,) float32, 0 to 1."""
-        parts = [torch.sigmoid(self(torch.from_numpy(features[first : first + _BLOCK]))) for first in range(0, len(features), _BLOCK)]
+        parts = [
+            torch.sigmoid(self(torch.from_numpy(features[first : first + _BLOCK])))
+            for first in range(0, len(features), _BLOCK)
+        ]
         chances: np.ndarray = torch.cat(parts).numpy() if parts else np.zeros(0, np.float32)
         return chances
 
 
-def most_probable_set(chances: np.ndarray, budget: int, least: float = LEAST_CHANCE, forbidden: Collection[int] = ()) -> list[int]:
-    """Chunk ids, the likeliest first, equals in document order: those with a chance above `least`, at most `budget`. chances: (N,).
+def most_probable_set(
+    chances: np.ndarray, budget: int, least: float = LEAST_CHANCE, forbidden: Collection[int] = ()
+) -> list[int]:
+    """Chunk ids, the likeliest first, equals in document order: those with a chance above `least`, at most
+    `budget`. chances: (N,).
 
     >>> most_probable_set(np.array([0.2, 0.9, 0.6, 0.7]), budget=2)
     [1, 3]
@@ -87,8 +103,12 @@ def most_probable_set(chances: np.ndarray, budget: int, least: float = LEAST_CHA
 
 def save_policy(folder: Path, policy: EvidencePolicy, card: PolicyCard) -> None:
     """Writes card and weights into a folder."""
-    save_file({name: tensor.contiguous() for name, tensor in policy.state_dict().items()}, folder / WEIGHTS_FILE)
-    (folder / CARD_FILE).write_text(json.dumps(card.model_dump(mode="json"), indent=2) + "\n", encoding="utf-8")
+    save_file(
+        {name: tensor.contiguous() for name, tensor in policy.state_dict().items()}, folder / WEIGHTS_FILE
+    )
+    (folder / CARD_FILE).write_text(
+        json.dumps(card.model_dump(mode="json"), indent=2) + "\n", encoding="utf-8"
+    )
 
 
 def read_card(folder: Path) -> PolicyCard:
@@ -96,9 +116,13 @@ def read_card(folder: Path) -> PolicyCard:
     try:
         card = PolicyCard.model_validate_json((folder / CARD_FILE).read_text(encoding="utf-8"))
     except (OSError, ValidationError, ValueError) as error:
-        raise BadCheckpoint(f"{folder} holds no policy with a readable {CARD_FILE}; name the folder that train-resrag wrote") from error
+        raise BadCheckpoint(
+            f"{folder} holds no policy with a readable {CARD_FILE}; name the folder that train-resrag wrote"
+        ) from error
     if card.format != 1 or card.features != NAMES or not 1 <= card.hidden <= 4096:
-        raise BadCheckpoint(f"the policy {card.name} in {folder} reads other features than this version has; train it anew")
+        raise BadCheckpoint(
+            f"the policy {card.name} in {folder} reads other features than this version has; train it anew"
+        )
     return card
 
 
@@ -109,5 +133,7 @@ def load_policy(folder: Path = SHIPPED) -> EvidencePolicy:
     try:
         policy.load_state_dict(load_file(folder / WEIGHTS_FILE))
     except (OSError, SafetensorError, RuntimeError) as error:
-        raise BadCheckpoint(f"{WEIGHTS_FILE} of {folder} can't be read or doesn't fit its card; fetch the policy again") from error
+        raise BadCheckpoint(
+            f"{WEIGHTS_FILE} of {folder} can't be read or doesn't fit its card; fetch the policy again"
+        ) from error
     return policy.eval()

@@ -1,7 +1,7 @@
 """The joint reward of RES-RAG (eq. 8 to 14): pure functions of counts, labels and the F1 of an answer.
 
-Decides what the paper leaves open: the reward of an unusable answer, and what stands in the segmented penalty's place where that is left out.
-Knows nothing of texts, readers and policies.
+Decides what the paper leaves open: the reward of an unusable answer, and what stands in the segmented
+penalty's place where that is left out. Knows nothing of texts, readers and policies.
 """
 
 from __future__ import annotations
@@ -19,7 +19,9 @@ PENALTY_ABOVE_ROOT = 0.5
 PENALTY_ABOVE_ALL = 1.0
 """Of a document of which more are taken than there are, which only repeats can do (eq. 8)."""
 PenaltyKind = Literal["segmented", "linear"]
-"""segmented: eq. 8. linear: the share of its chunks that is taken, at most 1, which section 4.3 compares with."""
+"""segmented: eq. 8. linear: the share of its chunks that is taken, at most 1, which section 4.3 compares
+with.
+"""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,7 +35,9 @@ class RewardConfig:
     penalty_weight: float = 2.0
     """eta (eq. 9): of taking too much of a document."""
     bad_answer: float = -0.5
-    """gamma_bad (eq. 10): reward of an empty answer, 0 or less. The paper gives no value: a quarter of what a right answer brings."""
+    """gamma_bad (eq. 10): reward of an empty answer, 0 or less. The paper gives no value: a quarter of what a
+    right answer brings.
+    """
     penalty: PenaltyKind = "segmented"
     """How taking too much counts."""
     least: float = -5.0
@@ -50,7 +54,9 @@ class RewardConfig:
         if not math.isfinite(self.bad_answer) or self.bad_answer > 0:
             raise BadRequest(f"bad answer {self.bad_answer} must be a finite number, 0 or less")
         if self.penalty not in get_args(PenaltyKind):
-            raise BadRequest(f"penalty {self.penalty!r} is unknown; choose {' or '.join(get_args(PenaltyKind))}")
+            raise BadRequest(
+                f"penalty {self.penalty!r} is unknown; choose {' or '.join(get_args(PenaltyKind))}"
+            )
 
 
 @dataclass(frozen=True)
@@ -87,14 +93,18 @@ def linear_penalty(n_taken: int, n_chunks: int) -> float:
     return min(1.0, n_taken / n_chunks) if n_chunks else float(n_taken > 0)
 
 
-def budget_penalty(taken: Sequence[int], sizes: Sequence[int], eta: float, kind: PenaltyKind = "segmented") -> float:
+def budget_penalty(
+    taken: Sequence[int], sizes: Sequence[int], eta: float, kind: PenaltyKind = "segmented"
+) -> float:
     """P_budget (eq. 9). taken, sizes: (M,) chunks taken of each document, and of how many; M is at least 1.
 
     >>> budget_penalty([2, 0], [1, 5], eta=2.0), budget_penalty([2, 0], [3, 5], eta=2.0)
     (1.0, 0.5)
     """
     phi = document_penalty if kind == "segmented" else linear_penalty
-    return eta * sum(phi(n_taken, n_chunks) for n_taken, n_chunks in zip(taken, sizes, strict=True)) / len(sizes)
+    return (
+        eta * sum(phi(n_taken, n_chunks) for n_taken, n_chunks in zip(taken, sizes, strict=True)) / len(sizes)
+    )
 
 
 def answer_utility(f1: float | None, answer_weight: float, bad_answer: float) -> float:
@@ -107,7 +117,8 @@ def answer_utility(f1: float | None, answer_weight: float, bad_answer: float) ->
 
 
 def document_f1(taken: Collection[int], labelled: Collection[int]) -> float:
-    """F1_m (eq. 12) of one document's chunks, repeats dropped (eq. 11); 1 where both are empty, 0 where one is.
+    """F1_m (eq. 12) of one document's chunks, repeats dropped (eq. 11); 1 where both are empty, 0 where one
+    is.
 
     >>> document_f1([1, 1, 2], [2, 3]), document_f1([], []), document_f1([], [1])
     (0.5, 1.0, 0.0)
@@ -122,12 +133,20 @@ def retrieval_consistency(action: Action, labels: Action) -> float:
     >>> retrieval_consistency(((1,), (2,)), ((1,), ()))
     0.5
     """
-    return sum(document_f1(taken, labelled) for taken, labelled in zip(action, labels, strict=True)) / len(action)
+    return sum(document_f1(taken, labelled) for taken, labelled in zip(action, labels, strict=True)) / len(
+        action
+    )
 
 
-def joint_reward(action: Action, labels: Action, sizes: Sequence[int], f1: float | None, config: RewardConfig) -> Reward:
-    """R (eq. 14) of a valid action. sizes: (M,) chunks of each document; f1: of the answer from its evidence, None for an empty one."""
+def joint_reward(
+    action: Action, labels: Action, sizes: Sequence[int], f1: float | None, config: RewardConfig
+) -> Reward:
+    """R (eq. 14) of a valid action. sizes: (M,) chunks of each document; f1: of the answer from its evidence,
+    None for an empty one.
+    """
     answer = answer_utility(f1, config.answer_weight, config.bad_answer)
     consistency = config.consistency_weight * retrieval_consistency(action, labels)
     penalty = budget_penalty(list(map(len, action)), sizes, config.penalty_weight, config.penalty)
-    return Reward(answer, consistency, penalty, min(max(answer + consistency - penalty, config.least), config.most))
+    return Reward(
+        answer, consistency, penalty, min(max(answer + consistency - penalty, config.least), config.most)
+    )

@@ -1,7 +1,9 @@
-"""The roles of a SPARC run: what each is given, what it gives back, and what it may use meanwhile (SPARC-RAG section 3.2).
+"""The roles of a SPARC run: what each is given, what it gives back, and what it may use meanwhile (SPARC-RAG
+section 3.2).
 
-A role is a protocol of one or a few functions; a set of agents fills all four. The retriever is no agent: see `core.sparc.retrievals`.
-Decides that agents keep no state of a run, so that branches may share them. Knows nothing of rounds.
+A role is a protocol of one or a few functions; a set of agents fills all four. The retriever is no agent: see
+`core.sparc.retrievals`. Decides that agents keep no state of a run, so that branches may share them. Knows
+nothing of rounds.
 """
 
 from __future__ import annotations
@@ -32,8 +34,12 @@ class Sources(Protocol):
         """Inverse document frequency of a lower-case word, 0 for one that stands in every chunk."""
         ...
 
-    def worth(self, question: str, chunk_ids: Sequence[int], states: Sequence[Sequence[int]]) -> np.ndarray | None:
-        """(len(states), len(chunk_ids)) Q of chunks, a row for each set of chunks that the trained agent has before it; None without an agent."""
+    def worth(
+        self, question: str, chunk_ids: Sequence[int], states: Sequence[Sequence[int]]
+    ) -> np.ndarray | None:
+        """(len(states), len(chunk_ids)) Q of chunks, a row for each set of chunks that the trained agent has
+        before it; None without an agent.
+        """
         ...
 
     def needed(self, question: str, chunk_ids: Sequence[int]) -> tuple[int, ...] | None:
@@ -41,7 +47,9 @@ class Sources(Protocol):
         ...
 
     def left_to_find(self, question: str, known: Sequence[int]) -> Remaining | None:
-        """What the agent would still take beside these chunks; None without an agent that knows when to stop."""
+        """What the agent would still take beside these chunks; None without an agent that knows
+        when to stop.
+        """
         ...
 
 
@@ -109,7 +117,9 @@ class Rewriter(Protocol):
 class ContextManager(Protocol):
     """Keeps the memory: within a branch, and over branches."""
 
-    def update(self, question: str, query: str, note: Note, found: Sequence[Found], turn: Turn) -> tuple[Note, Cost]:
+    def update(
+        self, question: str, query: str, note: Note, found: Sequence[Found], turn: Turn
+    ) -> tuple[Note, Cost]:
         """m'_k from m^(t-1) and r_k."""
         ...
 
@@ -117,7 +127,9 @@ class ContextManager(Protocol):
         """(k*, why, cost); two candidates at least."""
         ...
 
-    def merge(self, question: str, best: Candidate, others: Sequence[Candidate], turn: Turn) -> tuple[Note, Cost]:
+    def merge(
+        self, question: str, best: Candidate, others: Sequence[Candidate], turn: Turn
+    ) -> tuple[Note, Cost]:
         """m^(t) from the best branch's memory and the others'."""
         ...
 
@@ -142,7 +154,9 @@ class AnswerGenerator(Protocol):
 class AnswerEvaluator(Protocol):
     """Stops or goes on."""
 
-    def judge(self, question: str, query: str, reading: Reading, note: Note, turn: Turn) -> tuple[Verdict, str, Cost]:
+    def judge(
+        self, question: str, query: str, reading: Reading, note: Note, turn: Turn
+    ) -> tuple[Verdict, str, Cost]:
         """(e_k, why, cost)."""
         ...
 

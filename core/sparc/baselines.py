@@ -1,13 +1,14 @@
-"""The paper's baselines, on the same retrieval, reader and language model as SPARC (SPARC-RAG section 4.4, appendix A.5).
+"""The paper's baselines, on the same retrieval, reader and language model as SPARC (SPARC-RAG section 4.4,
+appendix A.5).
 
-    vanilla      one search with the question, one answer
-    parallel     W answers at temperature 0.7, the most frequent one
-    sequential   an answer and a self-assessed confidence; below 0.7 it tries again, three times at most, and the surest attempt counts
-    ircot        a reasoning sentence and a search with it, in turn
+    vanilla      one search with the question, one answer parallel     W answers at temperature 0.7, the most
+    frequent one sequential   an answer and a self-assessed confidence; below 0.7 it tries again, three times
+    at most, and the surest attempt counts ircot        a reasoning sentence and a search with it, in turn
     iter-retgen  a search with the question and the last answer, three times
-Raw chunks pile up here, no note is kept, so their number is bounded as in the paper's `global_max_num_paras`. Without a language model a reader
-gives the answers. It is not sampled, so where a model would answer again, the reader reads what another strategy finds; its reasoning sentence
-is the sentence of the evidence that says most of what is asked; its confidence is its own. Knows nothing of rounds and branches.
+Raw chunks pile up here, no note is kept, so their number is bounded as in the paper's `global_max_num_paras`.
+Without a language model a reader gives the answers. It is not sampled, so where a model would answer again,
+the reader reads what another strategy finds; its reasoning sentence is the sentence of the evidence that says
+most of what is asked; its confidence is its own. Knows nothing of rounds and branches.
 """
 
 from __future__ import annotations
@@ -123,8 +124,18 @@ class _Bench:
         reading, cost = self.agents.generator.answer(self.question, note, turn or self.turn)
         return reading, replace(cost, milliseconds=1000 * (time.perf_counter() - began))
 
-    def trace(self, method: str, reading: Reading, evidence: Sequence[int], steps: Sequence[BaselineStep]) -> BaselineTrace:
-        return BaselineTrace(method, self.question, self.agents.name, reading.answer, reading.confidence, tuple(evidence), tuple(steps))
+    def trace(
+        self, method: str, reading: Reading, evidence: Sequence[int], steps: Sequence[BaselineStep]
+    ) -> BaselineTrace:
+        return BaselineTrace(
+            method,
+            self.question,
+            self.agents.name,
+            reading.answer,
+            reading.confidence,
+            tuple(evidence),
+            tuple(steps),
+        )
 
     @property
     def orders(self) -> tuple[Strategy, ...]:
@@ -143,13 +154,16 @@ def run_baseline(
 ) -> BaselineTrace:
     """One question through a baseline. `llm` is the model that `agents` ask, if any.
 
-    `config.strategies` says what is searched with, its first in the order qrag, dense, bm25 where only one is needed. Where a language model fails or
-    a budget is used up there is no answer, and one step with all that it took. Raises BadRequest, LlmCancelled.
+    `config.strategies` says what is searched with, its first in the order qrag, dense, bm25 where only one is
+    needed. Where a language model fails or a budget is used up there is no answer, and one step with all that
+    it took. Raises BadRequest, LlmCancelled.
     """
     if name not in BASELINES:
         raise BadRequest(f"baseline {name!r} does not exist; choose among {', '.join(BASELINES)}")
     check_sparc_config(config)
-    turn = Turn(retrievals, Budget(config.max_tokens, config.max_calls), config.temperature, config.seed, cancelled)
+    turn = Turn(
+        retrievals, Budget(config.max_tokens, config.max_calls), config.temperature, config.seed, cancelled
+    )
     bench = _Bench(check_query(question), retrievals, agents, llm, config, turn)
     try:
         return BASELINES[name](bench)
@@ -163,17 +177,33 @@ def _vanilla(bench: _Bench) -> BaselineTrace:
     found, spent = bench.search(bench.orders[0], bench.question)
     ids = [one.chunk_id for one in found]
     reading, cost = bench.answer(ids)
-    step = BaselineStep(bench.question, bench.orders[0], tuple(ids), reading.answer, reading.confidence, cost + Cost(milliseconds=spent))
+    step = BaselineStep(
+        bench.question,
+        bench.orders[0],
+        tuple(ids),
+        reading.answer,
+        reading.confidence,
+        cost + Cost(milliseconds=spent),
+    )
     return bench.trace("vanilla", reading, ids, [step])
 
 
 def _attempt(bench: _Bench, number: int) -> tuple[list[int], Reading, BaselineStep]:
-    """The number-th answer, from 0: a model's next sample over the same chunks, or the reader's over the next strategy's."""
+    """The number-th answer, from 0: a model's next sample over the same chunks, or the reader's over the next
+    strategy's.
+    """
     strategy = bench.orders[0] if bench.llm else bench.orders[number % len(bench.orders)]
     found, spent = bench.search(strategy, bench.question)
     ids = [one.chunk_id for one in found]
     reading, cost = bench.answer(ids, replace(bench.turn, temperature=SAMPLED, seed=bench.turn.seed + number))
-    step = BaselineStep(bench.question, strategy, tuple(ids), reading.answer, reading.confidence, cost + Cost(milliseconds=spent))
+    step = BaselineStep(
+        bench.question,
+        strategy,
+        tuple(ids),
+        reading.answer,
+        reading.confidence,
+        cost + Cost(milliseconds=spent),
+    )
     return ids, reading, step
 
 
@@ -181,7 +211,9 @@ def _parallel(bench: _Bench) -> BaselineTrace:
     attempts = [_attempt(bench, number) for number in range(bench.config.width)]
     votes = Counter(plain_answer(reading.answer) for _, reading, _ in attempts if reading.answer)
     winner = votes.most_common(1)[0][0] if votes else ""
-    ids, reading, _ = next((attempt for attempt in attempts if plain_answer(attempt[1].answer) == winner), attempts[0])
+    ids, reading, _ = next(
+        (attempt for attempt in attempts if plain_answer(attempt[1].answer) == winner), attempts[0]
+    )
     return bench.trace("parallel", reading, ids, [step for _, _, step in attempts])
 
 
@@ -190,7 +222,11 @@ def _sequential(bench: _Bench) -> BaselineTrace:
     steps = []
     for number in range(ATTEMPTS):
         ids, reading, step = _attempt(bench, number)
-        confidence, cost = (reading.confidence or 0.0, Cost()) if bench.llm is None else _self_confidence(bench, bench.llm, reading, ids)
+        confidence, cost = (
+            (reading.confidence or 0.0, Cost())
+            if bench.llm is None
+            else _self_confidence(bench, bench.llm, reading, ids)
+        )
         confidence *= bool(reading.answer)
         steps.append(replace(step, confidence=confidence, cost=step.cost + cost))
         tried.append((confidence, ids, replace(reading, confidence=confidence)))
@@ -216,14 +252,32 @@ def _ircot(bench: _Bench) -> BaselineTrace:
     for _ in range(THOUGHTS):
         found, spent = bench.search(lexical, query)
         ids = _piled(ids, found)
-        thought, cost = _rule_thought(bench, ids, thoughts) if bench.llm is None else _thought(bench, bench.llm, ids, thoughts)
-        steps.append(BaselineStep(query, lexical, tuple(one.chunk_id for one in found), thought.thought, None, cost + Cost(milliseconds=spent)))
+        thought, cost = (
+            _rule_thought(bench, ids, thoughts)
+            if bench.llm is None
+            else _thought(bench, bench.llm, ids, thoughts)
+        )
+        steps.append(
+            BaselineStep(
+                query,
+                lexical,
+                tuple(one.chunk_id for one in found),
+                thought.thought,
+                None,
+                cost + Cost(milliseconds=spent),
+            )
+        )
         if not thought.thought or thought.finished:
             break
         thoughts.append(thought.thought)
         query = thought.thought
     reading, cost = bench.answer(ids)
-    return bench.trace("ircot", reading, ids, [*steps, BaselineStep(bench.question, None, (), reading.answer, reading.confidence, cost)])
+    return bench.trace(
+        "ircot",
+        reading,
+        ids,
+        [*steps, BaselineStep(bench.question, None, (), reading.answer, reading.confidence, cost)],
+    )
 
 
 def _thought(bench: _Bench, llm: Llm, ids: Sequence[int], thoughts: Sequence[str]) -> tuple[Thought, Cost]:
@@ -238,7 +292,12 @@ def _thought(bench: _Bench, llm: Llm, ids: Sequence[int], thoughts: Sequence[str
 
 def _rule_thought(bench: _Bench, ids: Sequence[int], thoughts: Sequence[str]) -> tuple[Thought, Cost]:
     """The sentence of the evidence that says most of what is asked and wasn't thought yet."""
-    fresh = [part for chunk_id in ids for part in sentences(bench.retrievals.text(chunk_id)) if part not in thoughts]
+    fresh = [
+        part
+        for chunk_id in ids
+        for part in sentences(bench.retrievals.text(chunk_id))
+        if part not in thoughts
+    ]
     best = max(fresh, key=lambda part: coverage(bench.question, part, bench.retrievals), default="")
     return Thought(thought=best), Cost()
 
@@ -249,7 +308,16 @@ def _iter_retgen(bench: _Bench) -> BaselineTrace:
         found, spent = bench.search(bench.orders[0], query)
         ids = [one.chunk_id for one in found]
         reading, cost = bench.answer(ids)
-        steps.append(BaselineStep(query, bench.orders[0], tuple(ids), reading.answer, reading.confidence, cost + Cost(milliseconds=spent)))
+        steps.append(
+            BaselineStep(
+                query,
+                bench.orders[0],
+                tuple(ids),
+                reading.answer,
+                reading.confidence,
+                cost + Cost(milliseconds=spent),
+            )
+        )
         following = f"{bench.question} {reading.answer}".strip()
         if following == query:
             break

@@ -1,9 +1,10 @@
 """What a run may still spend on language models, shared by branches that run at once.
 
-Decides that a call is only begun while both budgets have something left, and that its reply may be no longer than what is left of the
-tokens. So calls exceed their bound by no more than what one call asks again (connections that failed, a reply that didn't fit), tokens by no more
-than the prompts and replies that were on their way at the same time. What a call that failed had taken counts, too.
-Knows nothing of prompts and agents.
+Decides that a call is only begun while both budgets have something left, and that its reply may be no longer
+than what is left of the tokens. So calls exceed their bound by no more than what one call asks again
+(connections that failed, a reply that didn't fit), tokens by no more than the prompts and replies that were
+on their way at the same time. What a call that failed had taken counts, too. Knows nothing of prompts and
+agents.
 """
 
 from __future__ import annotations
@@ -16,7 +17,9 @@ from core.sparc.events import Cost
 
 
 class OutOfBudget(Exception):
-    """No further call may be made. `reason` is the budget that is used up; `spent`: what a call had taken that came to nothing for want of it."""
+    """No further call may be made. `reason` is the budget that is used up; `spent`: what a call had taken
+    that came to nothing for want of it.
+    """
 
     def __init__(self, reason: Literal["tokens", "calls"], spent: Spent = Spent()) -> None:  # noqa: B008 - frozen
         super().__init__(reason)
@@ -35,7 +38,9 @@ class Budget:
         self._taken = Cost()
 
     def begin(self, most_tokens: int) -> int:
-        """Books a call; returns how many tokens its reply may have, at most `most_tokens`. Raises OutOfBudget."""
+        """Books a call; returns how many tokens its reply may have, at most `most_tokens`. Raises
+        OutOfBudget.
+        """
         with self._lock:
             if self._max_calls is not None and self._calls >= self._max_calls:
                 raise OutOfBudget("calls")

@@ -1,7 +1,7 @@
 """A set of agents from what is there: a language model, or rules and the reader.
 
-Decides that a language model, where there is one, fills every role, and that rules ask a trained agent even where nothing is searched with it.
-Knows nothing of where models come from.
+Decides that a language model, where there is one, fills every role, and that rules ask a trained agent even
+where nothing is searched with it. Knows nothing of where models come from.
 """
 
 from __future__ import annotations
@@ -29,8 +29,15 @@ def asks_agent(encoder: DualEncoder, config: SparcConfig) -> bool:
     return encoder.spec.trained or "qrag" in config.strategies
 
 
-def build_retrievals(config: SparcConfig, encoder: DualEncoder, plain: DualEncoder, corpus_of: Callable[[DualEncoder], Searchable]) -> Retrievals:
-    """What runs of a configuration search. `plain`: the untrained encoder; `corpus_of`: the chunks with the vectors of an encoder."""
+def build_retrievals(
+    config: SparcConfig,
+    encoder: DualEncoder,
+    plain: DualEncoder,
+    corpus_of: Callable[[DualEncoder], Searchable],
+) -> Retrievals:
+    """What runs of a configuration search. `plain`: the untrained encoder; `corpus_of`: the chunks with the
+    vectors of an encoder.
+    """
     dense = "dense" in config.strategies
     return Retrievals(
         corpus_of(encoder),

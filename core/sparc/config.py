@@ -22,7 +22,11 @@ STRATEGIES: tuple[Strategy, ...] = get_args(Strategy)
 
 def check_sparc_config(config: SparcConfig) -> SparcConfig:
     """The same configuration. Raises BadRequest with the value, the bound and the remedy."""
-    for name, value, most in (("width", config.width, MAX_WIDTH), ("depth", config.depth, MAX_DEPTH), ("k", config.k, MAX_K)):
+    for name, value, most in (
+        ("width", config.width, MAX_WIDTH),
+        ("depth", config.depth, MAX_DEPTH),
+        ("k", config.k, MAX_K),
+    ):
         if not 1 <= value <= most:
             raise BadRequest(f"{name}={value} must be between 1 and {most}; choose one of these")
     unknown = [name for name in config.strategies if name not in STRATEGIES]
@@ -44,7 +48,9 @@ def check_sparc_config(config: SparcConfig) -> SparcConfig:
 
 
 def config_from_json(values: dict[str, object]) -> SparcConfig:
-    """A checked configuration from plain JSON values; names that it doesn't know are refused. Raises BadRequest."""
+    """A checked configuration from plain JSON values; names that it doesn't know are refused. Raises
+    BadRequest.
+    """
     known = {field.name for field in fields(SparcConfig)}
     unknown = [name for name in values if name not in known]
     if unknown:

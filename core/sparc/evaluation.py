@@ -1,6 +1,7 @@
 """Questions over a pooled corpus through SPARC and its baselines: a `SparcRow` each.
 
-Decides that every method's evidence counts up to k chunks, the first ones, so that all are compared at the same size. Knows nothing of tables.
+Decides that every method's evidence counts up to k chunks, the first ones, so that all are compared at the
+same size. Knows nothing of tables.
 """
 
 from __future__ import annotations
@@ -51,17 +52,28 @@ class Ground:
 
 
 def evaluate_sparc(
-    examples: Sequence[Example], variations: Sequence[SparcVariation], ground: Ground, on_progress: Callable[[int, int], None] = lambda *_: None
+    examples: Sequence[Example],
+    variations: Sequence[SparcVariation],
+    ground: Ground,
+    on_progress: Callable[[int, int], None] = lambda *_: None,
 ) -> Iterator[SparcRow]:
-    """Rows, variation by variation, all questions each. Raises ValueError for a question without support or answer."""
+    """Rows, variation by variation, all questions each. Raises ValueError for a question without support or
+    answer.
+    """
     unlabelled = next((example.id for example in examples if not (example.support and example.answers)), None)
     if unlabelled is not None:
-        raise ValueError(f"question {unlabelled!r} has no support or no answer, so it can't be scored; leave it out")
+        raise ValueError(
+            f"question {unlabelled!r} has no support or no answer, so it can't be scored; leave it out"
+        )
     done, total = 0, len(examples) * len(variations)
     ground.retrievals.prepare()
     for variation in variations:
         for example in examples:
-            yield from _sparc_rows(example, variation, ground) if variation.method == SPARC else [_baseline_row(example, variation, ground)]
+            yield from (
+                _sparc_rows(example, variation, ground)
+                if variation.method == SPARC
+                else [_baseline_row(example, variation, ground)]
+            )
             done += 1
             on_progress(done, total)
 
@@ -102,13 +114,22 @@ def _sparc_rows(example: Example, variation: SparcVariation, ground: Ground) -> 
 def _second_round(trace: SparcTrace) -> tuple[int, ...] | None:
     if len(trace.rounds) < 2:
         return None
-    return tuple(dict.fromkeys(one.chunk_id for branch in trace.rounds[1].branches if branch.retrieved for one in branch.retrieved.found))
+    return tuple(
+        dict.fromkeys(
+            one.chunk_id
+            for branch in trace.rounds[1].branches
+            if branch.retrieved
+            for one in branch.retrieved.found
+        )
+    )
 
 
 def _baseline_row(example: Example, variation: SparcVariation, ground: Ground) -> SparcRow:
     config = variation.config
     began = time.perf_counter()
-    trace = run_baseline(variation.method, example.question, ground.agents(config), ground.retrievals, config, ground.llm)
+    trace = run_baseline(
+        variation.method, example.question, ground.agents(config), ground.retrievals, config, ground.llm
+    )
     return _row(
         example,
         ground,
@@ -127,7 +148,17 @@ def _baseline_row(example: Example, variation: SparcVariation, ground: Ground) -
     )
 
 
-def _row(example: Example, ground: Ground, config: SparcConfig, *, answer: str, evidence: Sequence[int], cost: Cost, seconds: float, **more: Any) -> SparcRow:
+def _row(
+    example: Example,
+    ground: Ground,
+    config: SparcConfig,
+    *,
+    answer: str,
+    evidence: Sequence[int],
+    cost: Cost,
+    seconds: float,
+    **more: Any,
+) -> SparcRow:
     tokens = ground.count([ground.retrievals.text(chunk_id) for chunk_id in evidence]) if evidence else ()
     return SparcRow(
         id=example.id,

@@ -1,4 +1,5 @@
-"""What a SPARC run says while it goes: frozen events, small and JSON-serialisable, and the trace they fold into.
+"""What a SPARC run says while it goes: frozen events, small and JSON-serialisable, and the trace they fold
+into.
 
 Rounds and branches are 1-based. Decides nothing. Knows nothing of agents, models or pages.
 """
@@ -12,7 +13,9 @@ Strategy = Literal["bm25", "dense", "qrag"]
 Verdict = Literal["stop", "continue"]
 AgentName = Literal["query rewriter", "context manager", "answer generator", "answer evaluator"]
 EndReason = Literal["accepted", "depth", "tokens", "calls", "failed"]
-"""accepted: the best branch's answer was; depth, tokens, calls: that budget is used up; failed: an agent could not go on, see the message."""
+"""accepted: the best branch's answer was; depth, tokens, calls: that budget is used up; failed: an agent
+could not go on, see the message.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +79,9 @@ class SparcStarted:
 
 @dataclass(frozen=True, slots=True)
 class RoundStarted:
-    """The rewriter has spoken. In round 1 with `first_round="question"` every query is the plain question and the cost is nothing."""
+    """The rewriter has spoken. In round 1 with `first_round="question"` every query is the plain question and
+    the cost is nothing.
+    """
 
     round: int
     queries: tuple[BranchQuery, ...]
@@ -109,7 +114,9 @@ class NoteUpdated:
 
 @dataclass(frozen=True, slots=True)
 class Answered:
-    """A branch's candidate a_k. `citations`: chunks it rests on. `confidence` None where nobody measured it."""
+    """A branch's candidate a_k. `citations`: chunks it rests on. `confidence` None where
+    nobody measured it.
+    """
 
     round: int
     branch: int
@@ -150,9 +157,11 @@ class Merged:
 
 @dataclass(frozen=True, slots=True)
 class BrokenOff:
-    """An agent's turn that did not come to its end, after which the run ends. `branch` 0: of no branch, but of the round before its branches, or after.
+    """An agent's turn that did not come to its end, after which the run ends. `branch` 0: of no branch, but
+    of the round before its branches, or after.
 
-    `cost`: what it had taken by then, replies that didn't fit included. `message`: why it failed; empty where a budget is used up.
+    `cost`: what it had taken by then, replies that didn't fit included. `message`: why it failed; empty where
+    a budget is used up.
     """
 
     round: int
@@ -166,7 +175,9 @@ class BrokenOff:
 
 @dataclass(frozen=True, slots=True)
 class SparcStopped:
-    """Last event of every run that was not cancelled. `evidence`: chunks of the final note, then of the best branch, none twice."""
+    """Last event of every run that was not cancelled. `evidence`: chunks of the final note, then of the best
+    branch, none twice.
+    """
 
     reason: EndReason
     answer: str
@@ -191,7 +202,9 @@ class SparcConfig:
     strategies: tuple[Strategy, ...] = ("bm25", "dense", "qrag")
     """What the rewriter may choose from."""
     first_round: Literal["question", "rewrite"] = "question"
-    """Whether round 1 retrieves with the plain question (the paper's case study) or with rewrites (algorithm 1)."""
+    """Whether round 1 retrieves with the plain question (the paper's case study) or with rewrites (algorithm
+    1).
+    """
     max_tokens: int | None = None
     """Most tokens of all calls together, in and out; None is no bound."""
     max_calls: int | None = None
@@ -200,4 +213,14 @@ class SparcConfig:
     seed: int = 42
 
 
-SparcEvent = SparcStarted | RoundStarted | Retrieved | NoteUpdated | Answered | Judged | Merged | BrokenOff | SparcStopped
+SparcEvent = (
+    SparcStarted
+    | RoundStarted
+    | Retrieved
+    | NoteUpdated
+    | Answered
+    | Judged
+    | Merged
+    | BrokenOff
+    | SparcStopped
+)

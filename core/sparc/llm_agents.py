@@ -1,10 +1,12 @@
-"""Agents that ask a language model: prompts and structured replies (SPARC-RAG section 3.2, with the inputs and outputs of appendix D).
+"""Agents that ask a language model: prompts and structured replies (SPARC-RAG section 3.2, with the inputs
+and outputs of appendix D).
 
-The prompts are the project's own, one file each in `prompts/`, read anew by each process: edit them there. Everything that documents or earlier
-replies brought is quoted between marks. Decides what happens to a reply that keeps the schema and still doesn't fit: missing queries, and those
-that say the same twice, are filled up with the question itself, a branch that doesn't exist is taken for the first, numbers of passages that
-don't exist are dropped. Nothing that a reply says can do more than that: strategies, verdicts and branches are picked from lists.
-Knows nothing of rounds and threads.
+The prompts are the project's own, one file each in `prompts/`, read anew by each process: edit them there.
+Everything that documents or earlier replies brought is quoted between marks. Decides what happens to a reply
+that keeps the schema and still doesn't fit: missing queries, and those that say the same twice, are filled up
+with the question itself, a branch that doesn't exist is taken for the first, numbers of passages that don't
+exist are dropped. Nothing that a reply says can do more than that: strategies, verdicts and branches are
+picked from lists. Knows nothing of rounds and threads.
 """
 
 from __future__ import annotations
@@ -33,7 +35,10 @@ MAX_REASON_CHARACTERS = 500
 _HOW = {
     "bm25": "bm25: counts words; for exact names, titles, numbers and quotations. Leave question words out.",
     "dense": "dense: compares meanings; for descriptions, definitions and facts whose wording is unknown.",
-    "qrag": "qrag: follows a chain from passage to passage; for a question that needs several facts one after the other.",
+    "qrag": (
+        "qrag: follows a chain from passage to passage; for a question that needs several facts one after the"
+        " other."
+    ),
 }
 _Schema = TypeVar("_Schema", bound=BaseModel)
 
@@ -70,7 +75,9 @@ class Judgement(BaseModel):
     """The evaluator's reply."""
 
     reason: str = ""
-    verdict: Annotated[Verdict, BeforeValidator(lambda said: said.strip().lower() if isinstance(said, str) else said)]
+    verdict: Annotated[
+        Verdict, BeforeValidator(lambda said: said.strip().lower() if isinstance(said, str) else said)
+    ]
 
 
 class ChosenBranch(BaseModel):
@@ -88,16 +95,25 @@ class MergedNote(BaseModel):
 
 @cache
 def _template(name: str) -> Template:
-    return Template(files("core.sparc").joinpath("prompts", f"{name}.txt").read_text(encoding="utf-8").strip())
+    return Template(
+        files("core.sparc").joinpath("prompts", f"{name}.txt").read_text(encoding="utf-8").strip()
+    )
 
 
 def prompt(name: str, values: Mapping[str, str]) -> list[Message]:
     """The conversation of one call."""
-    return [Message("system", _template("system").template), Message("user", _template(name).substitute(values))]
+    return [
+        Message("system", _template("system").template),
+        Message("user", _template(name).substitute(values)),
+    ]
 
 
-def ask(llm: Llm, messages: Sequence[Message], schema: type[_Schema], turn: Turn, temperature: float) -> tuple[_Schema, Cost]:
-    """One call within the run's budget. Raises LlmError, LlmCancelled, and OutOfBudget, also where it was the budget that cut the reply off."""
+def ask(
+    llm: Llm, messages: Sequence[Message], schema: type[_Schema], turn: Turn, temperature: float
+) -> tuple[_Schema, Cost]:
+    """One call within the run's budget. Raises LlmError, LlmCancelled, and OutOfBudget, also where it was the
+    budget that cut the reply off.
+    """
     most = turn.budget.begin(MAX_REPLY_TOKENS)
     sampling = Sampling(temperature=temperature, max_tokens=most, seed=turn.seed)
     try:
@@ -107,10 +123,14 @@ def ask(llm: Llm, messages: Sequence[Message], schema: type[_Schema], turn: Turn
         if isinstance(error, UnfitReply) and most < MAX_REPLY_TOKENS and turn.budget.tokens_are_spent:
             raise OutOfBudget("tokens", error.spent) from None
         raise
-    cost = Cost(reply.n_attempts, reply.prompt_tokens, reply.completion_tokens, reply.milliseconds, reply.structure)
+    cost = Cost(
+        reply.n_attempts, reply.prompt_tokens, reply.completion_tokens, reply.milliseconds, reply.structure
+    )
     turn.budget.book(cost)
     if not isinstance(reply.value, schema):
-        raise LlmError(f"{llm.name} gave no {schema.__name__} in its reply; choose a model that follows a JSON schema")
+        raise LlmError(
+            f"{llm.name} gave no {schema.__name__} in its reply; choose a model that follows a JSON schema"
+        )
     return reply.value, cost
 
 
@@ -124,7 +144,12 @@ class LlmRewriter:
         """W queries in one call."""
         wanted, cost = ask(self.llm, rewriter_prompt(task), WantedQueries, turn, turn.temperature)
         offered = [_rewrite(one, task) for one in wanted.queries if one.query.strip()]
-        filled = [Rewrite(task.question, name, "the question itself, since the reply held too few different queries") for name in task.strategies]
+        filled = [
+            Rewrite(
+                task.question, name, "the question itself, since the reply held too few different queries"
+            )
+            for name in task.strategies
+        ]
         distinct: dict[tuple[str, Strategy], Rewrite] = {}
         for one in (*offered, *filled):
             distinct.setdefault((one.query.lower(), one.strategy), one)
@@ -134,7 +159,10 @@ class LlmRewriter:
 
 def rewriter_prompt(task: RewriteTask) -> list[Message]:
     """What the rewriter is asked; also the prompt of preference pairs."""
-    several = "Each has to go after something else: another fact, another name, another angle; none may be a paraphrase of another."
+    several = (
+        "Each has to go after something else: another fact, another name, another angle; none may be a"
+        " paraphrase of another."
+    )
     values = {
         "question": quoted("question", task.question),
         "note": quoted("note", task.note.text),
@@ -150,8 +178,14 @@ def rewriter_prompt(task: RewriteTask) -> list[Message]:
 def _rewrite(wanted: WantedQuery, task: RewriteTask) -> Rewrite:
     named = wanted.strategy.strip().lower()
     strategy: Strategy = next((name for name in task.strategies if name == named), task.strategies[0])
-    reason = wanted.reason if strategy == named else f"{wanted.reason} (asked for {named[:20]!r}, which is not offered)"
-    return Rewrite(wanted.query.strip()[:MAX_QUERY_CHARACTERS], strategy, reason.strip()[:MAX_REASON_CHARACTERS])
+    reason = (
+        wanted.reason
+        if strategy == named
+        else f"{wanted.reason} (asked for {named[:20]!r}, which is not offered)"
+    )
+    return Rewrite(
+        wanted.query.strip()[:MAX_QUERY_CHARACTERS], strategy, reason.strip()[:MAX_REASON_CHARACTERS]
+    )
 
 
 class LlmManager:
@@ -160,8 +194,12 @@ class LlmManager:
     def __init__(self, llm: Llm) -> None:
         self.llm = llm
 
-    def update(self, question: str, query: str, note: Note, found: Sequence[Found], turn: Turn) -> tuple[Note, Cost]:
-        """The note rewritten; its chunks are the old ones and those that the model says it took something from."""
+    def update(
+        self, question: str, query: str, note: Note, found: Sequence[Found], turn: Turn
+    ) -> tuple[Note, Cost]:
+        """The note rewritten; its chunks are the old ones and those that the model says it took something
+        from.
+        """
         values = {
             "question": quoted("question", question),
             "query": quoted("query", query),
@@ -170,7 +208,10 @@ class LlmManager:
         }
         written, cost = ask(self.llm, prompt("note", values), WrittenNote, turn, turn.temperature)
         taken = [found[number - 1].chunk_id for number in written.sources if 1 <= number <= len(found)]
-        return Note(written.note.strip()[:MAX_NOTE_CHARACTERS], tuple(dict.fromkeys([*note.chunk_ids, *taken]))), cost
+        return (
+            Note(written.note.strip()[:MAX_NOTE_CHARACTERS], tuple(dict.fromkeys([*note.chunk_ids, *taken]))),
+            cost,
+        )
 
     def select(self, question: str, candidates: Sequence[Candidate], turn: Turn) -> tuple[int, str, Cost]:
         """The branch that the model names."""
@@ -179,10 +220,18 @@ class LlmManager:
         values = {"question": quoted("question", question), "branches": shown}
         chosen, cost = ask(self.llm, prompt("select", values), ChosenBranch, turn, turn.temperature)
         if not 1 <= chosen.best <= len(candidates):
-            return 1, f"the first, since the reply named branch {chosen.best}, which does not exist"[:MAX_REASON_CHARACTERS], cost
+            return (
+                1,
+                f"the first, since the reply named branch {chosen.best}, which does not exist"[
+                    :MAX_REASON_CHARACTERS
+                ],
+                cost,
+            )
         return chosen.best, chosen.reason.strip()[:MAX_REASON_CHARACTERS], cost
 
-    def merge(self, question: str, best: Candidate, others: Sequence[Candidate], turn: Turn) -> tuple[Note, Cost]:
+    def merge(
+        self, question: str, best: Candidate, others: Sequence[Candidate], turn: Turn
+    ) -> tuple[Note, Cost]:
         """One note of all; its chunks are those of all notes, the best branch's first."""
         values = {
             "question": quoted("question", question),
@@ -214,9 +263,13 @@ class LlmEvaluator:
     def __init__(self, llm: Llm) -> None:
         self.llm = llm
 
-    def judge(self, question: str, query: str, reading: Reading, note: Note, turn: Turn) -> tuple[Verdict, str, Cost]:
+    def judge(
+        self, question: str, query: str, reading: Reading, note: Note, turn: Turn
+    ) -> tuple[Verdict, str, Cost]:
         """The verdict, at temperature 0 (appendix A.4)."""
-        judgement, cost = ask(self.llm, evaluator_prompt(question, query, reading.answer, note), Judgement, turn, 0.0)
+        judgement, cost = ask(
+            self.llm, evaluator_prompt(question, query, reading.answer, note), Judgement, turn, 0.0
+        )
         return judgement.verdict, judgement.reason.strip()[:MAX_REASON_CHARACTERS], cost
 
 

@@ -1,6 +1,8 @@
-"""One corpus of all paragraphs of all questions of a set, as the papers search: not ten paragraphs a question.
+"""One corpus of all paragraphs of all questions of a set, as the papers search: not ten paragraphs a
+question.
 
-Paragraphs that stand under several questions are kept once, and each question's support is mapped to the pooled ids. Knows nothing of vectors.
+Paragraphs that stand under several questions are kept once, and each question's support is mapped to the
+pooled ids. Knows nothing of vectors.
 """
 
 from __future__ import annotations
@@ -27,10 +29,21 @@ class Pool:
 
 def pool(examples: Sequence[Example], name: str, part: str) -> Pool:
     """The pool of some questions."""
-    rows = {text: row for row, text in enumerate(dict.fromkeys(text for example in examples for text in example.chunks))}
+    rows = {
+        text: row
+        for row, text in enumerate(dict.fromkeys(text for example in examples for text in example.chunks))
+    }
     texts = tuple(rows)
     pooled = [
-        Example(one.id, f"{name}-pooled", one.question, texts, tuple(sorted({rows[one.chunks[row]] for row in one.support})), one.answers, one.kind)
+        Example(
+            one.id,
+            f"{name}-pooled",
+            one.question,
+            texts,
+            tuple(sorted({rows[one.chunks[row]] for row in one.support})),
+            one.answers,
+            one.kind,
+        )
         for one in examples
     ]
     return Pool(name, part, texts, tuple(pooled))

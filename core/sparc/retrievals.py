@@ -1,8 +1,10 @@
-"""The retriever of a SPARC run: one corpus, three strategies, and what the agents may look up about its chunks (SPARC-RAG section 3.2, appendix A.3).
+"""The retriever of a SPARC run: one corpus, three strategies, and what the agents may look up about its
+chunks (SPARC-RAG section 3.2, appendix A.3).
 
-bm25 leaves wh-words out of the query. dense is top-k of the untrained encoder. qrag, beyond the paper, is the trained agent: it starts from the
-best chunks of the memory, takes a few steps, and is topped up to k by the Q of its last look, which finds as much as k steps in half the time.
-Decides how much of a chunk agents read. Knows nothing of rounds and branches.
+bm25 leaves wh-words out of the query. dense is top-k of the untrained encoder. qrag, beyond the paper, is the
+trained agent: it starts from the best chunks of the memory, takes a few steps, and is topped up to k by the Q
+of its last look, which finds as much as k steps in half the time. Decides how much of a chunk agents read.
+Knows nothing of rounds and branches.
 """
 
 from __future__ import annotations
@@ -43,9 +45,16 @@ class Retrievals:
     """Searches one list of chunks. Safe to use from several threads."""
 
     def __init__(
-        self, corpus: Searchable, *, agent: DualEncoder | None = None, plain: DualEncoder | None = None, plain_corpus: Searchable | None = None
+        self,
+        corpus: Searchable,
+        *,
+        agent: DualEncoder | None = None,
+        plain: DualEncoder | None = None,
+        plain_corpus: Searchable | None = None,
     ) -> None:
-        """`corpus` holds the agent's vectors where there is an agent; `plain_corpus` the same chunks under the untrained encoder `plain`."""
+        """`corpus` holds the agent's vectors where there is an agent; `plain_corpus` the same chunks under
+        the untrained encoder `plain`.
+        """
         self._corpus, self._plain_corpus = corpus, plain_corpus
         self._agent = Agent(agent) if agent is not None else None
         self._dense = TopK(plain) if plain is not None and plain_corpus is not None else None
@@ -54,7 +63,10 @@ class Retrievals:
         self._looks: dict[tuple[str, tuple[int, ...]], np.ndarray] = {}
         self._needs: dict[tuple[str, frozenset[int]], tuple[int, ...]] = {}
         if plain_corpus is not None and len(plain_corpus) != len(corpus):
-            raise ValueError(f"{len(corpus)} chunks but {len(plain_corpus)} under the untrained encoder: they must be the same")
+            raise ValueError(
+                f"{len(corpus)} chunks but {len(plain_corpus)} under the untrained encoder: they must be the"
+                " same"
+            )
 
     @property
     def strategies(self) -> tuple[Strategy, ...]:
@@ -73,11 +85,16 @@ class Retrievals:
                 self._plain_corpus.index.prepare_top_k()
 
     def search(self, strategy: Strategy, query: str, k: int, known: Sequence[int] = ()) -> tuple[Found, ...]:
-        """At most k chunks, best first. `known`: the memory's chunks, best first, which only qrag starts from. Raises BadRequest."""
+        """At most k chunks, best first. `known`: the memory's chunks, best first, which only qrag starts
+        from. Raises BadRequest.
+        """
         query = query.strip()[:MAX_QUERY_CHARACTERS]
         k = min(k, len(self._corpus))
         if strategy not in self.strategies:
-            raise BadRequest(f"strategy {strategy!r} can't be searched with here; choose among {', '.join(self.strategies)}")
+            raise BadRequest(
+                f"strategy {strategy!r} can't be searched with here; choose among"
+                f" {', '.join(self.strategies)}"
+            )
         match strategy:
             case "bm25":
                 return self._one_look(self._bm25, self._corpus, without_wh(query), k)
@@ -89,7 +106,11 @@ class Retrievals:
                 return self._agent_search(query, k, known)
 
     def _one_look(self, retriever: Bm25 | TopK, corpus: Searchable, query: str, k: int) -> tuple[Found, ...]:
-        steps = [event for event in retriever.retrieve(query, corpus, EpisodeConfig(step_budget=k)) if isinstance(event, StepTaken)]
+        steps = [
+            event
+            for event in retriever.retrieve(query, corpus, EpisodeConfig(step_budget=k))
+            if isinstance(event, StepTaken)
+        ]
         return tuple(Found(step.chunk_id, float(step.q_value), self.text(step.chunk_id)) for step in steps)
 
     def _agent_search(self, query: str, k: int, known: Sequence[int]) -> tuple[Found, ...]:
@@ -114,14 +135,19 @@ class Retrievals:
         """log(1 + N / (1 + chunks with the word))."""
         return math.log(1 + len(self._corpus) / (1 + self._corpus.words.frequency(word)))
 
-    def worth(self, question: str, chunk_ids: Sequence[int], states: Sequence[Sequence[int]]) -> np.ndarray | None:
-        """(len(states), len(chunk_ids)) Q of chunks, a row for each set of chunks that the agent has before it; None without an agent."""
+    def worth(
+        self, question: str, chunk_ids: Sequence[int], states: Sequence[Sequence[int]]
+    ) -> np.ndarray | None:
+        """(len(states), len(chunk_ids)) Q of chunks, a row for each set of chunks that the agent has before
+        it; None without an agent.
+        """
         if self._agent is None:
             return None
         return np.stack([row[list(chunk_ids)] for row in self._q_values(self._agent, question, states)])
 
     def needed(self, question: str, chunk_ids: Sequence[int]) -> tuple[int, ...] | None:
-        """What the agent takes of these chunks alone, in order of choice, until none reaches its stop threshold, without what its review takes back.
+        """What the agent takes of these chunks alone, in order of choice, until none reaches its stop
+        threshold, without what its review takes back.
 
         None without an agent that knows when to stop.
         """
@@ -138,7 +164,9 @@ class Retrievals:
                     del self._needs[next(iter(self._needs))]
         return known
 
-    def _taken_of(self, agent: Agent, question: str, chunk_ids: Sequence[int], threshold: float) -> tuple[int, ...]:
+    def _taken_of(
+        self, agent: Agent, question: str, chunk_ids: Sequence[int], threshold: float
+    ) -> tuple[int, ...]:
         """An episode that may choose among these chunks only."""
         spec, offered, taken = agent.spec, np.zeros(len(self._corpus), dtype=bool), list[int]()
         offered[list(chunk_ids)] = True
@@ -150,7 +178,9 @@ class Retrievals:
             taken.append(best)
             offered[best] = False
         config = EpisodeConfig(step_budget=spec.step_budget, review_threshold=spec.review_threshold)
-        end = agent.review([(Episode(question, self._corpus, config), taken, Stopped("threshold", len(taken)))])[0]
+        end = agent.review(
+            [(Episode(question, self._corpus, config), taken, Stopped("threshold", len(taken)))]
+        )[0]
         return tuple(chunk_id for chunk_id in taken if chunk_id not in end.taken_back)
 
     def left_to_find(self, question: str, known: Sequence[int]) -> Remaining | None:
@@ -167,13 +197,18 @@ class Retrievals:
         return Remaining(best, float(row[best]), self._agent.spec.stop_threshold)
 
     def _q_values(self, agent: Agent, question: str, states: Sequence[Sequence[int]]) -> list[np.ndarray]:
-        """(N,) Q of all chunks for each state. The last ones are kept: branches and rounds ask about the same few states."""
+        """(N,) Q of all chunks for each state. The last ones are kept: branches and rounds ask about the same
+        few states.
+        """
         keys = [(question, tuple(state)) for state in states]
         with self._looking:
             rows = {key: self._looks[key] for key in keys if key in self._looks}
         missing = [key for key in dict.fromkeys(keys) if key not in rows]
         episode = Episode(question, self._corpus, EpisodeConfig(step_budget=1))
-        rows |= {key: look.scores.q_values for key, look in zip(missing, agent.look([(episode, state) for _, state in missing]), strict=True)}
+        rows |= {
+            key: look.scores.q_values
+            for key, look in zip(missing, agent.look([(episode, state) for _, state in missing]), strict=True)
+        }
         with self._looking:
             self._looks |= rows
             while len(self._looks) > max(MIN_LOOKS, LOOK_BYTES // (4 * len(self._corpus))):

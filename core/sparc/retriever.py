@@ -1,8 +1,9 @@
 """SPARC as one retrieval method among others: a whole run, then its evidence as the steps of an episode.
 
-Decides that its evidence is at most as large as that of the other methods: branches retrieve, and rules remember, `step_budget` chunks each, and of
-the final evidence the first so many count. Steps stand in the order in which branches first retrieved them, with the scores of that retrieval.
-It has no scores of all chunks. Knows nothing of logs and pages.
+Decides that its evidence is at most as large as that of the other methods: branches retrieve, and rules
+remember, `step_budget` chunks each, and of the final evidence the first so many count. Steps stand in the
+order in which branches first retrieved them, with the scores of that retrieval. It has no scores of all
+chunks. Knows nothing of logs and pages.
 """
 
 from __future__ import annotations
@@ -27,13 +28,24 @@ SPARC = "sparc"
 
 
 class SparcRetriever:
-    """A `core.retrievers.Retriever` for one corpus, the one that `retrievals` searches; forbidden and forced chunks are not its business."""
+    """A `core.retrievers.Retriever` for one corpus, the one that `retrievals` searches; forbidden and forced
+    chunks are not its business.
+    """
 
     name, score_name = SPARC, "score"
 
-    def __init__(self, agents: Agents, retrievals: Callable[[], Retrievals], checkpoint: str, config: SparcConfig) -> None:
-        """retrievals: makes what searches the corpus, asked each time it is needed. checkpoint: name of the agent whose vectors are searched."""
-        self._agents, self._retrievals, self._checkpoint, self._config = agents, retrievals, checkpoint, config
+    def __init__(
+        self, agents: Agents, retrievals: Callable[[], Retrievals], checkpoint: str, config: SparcConfig
+    ) -> None:
+        """retrievals: makes what searches the corpus, asked each time it is needed. checkpoint: name of the
+        agent whose vectors are searched.
+        """
+        self._agents, self._retrievals, self._checkpoint, self._config = (
+            agents,
+            retrievals,
+            checkpoint,
+            config,
+        )
         self.hear: Callable[[SparcTrace], None] = lambda _: None
         """Told the trace after every event; it may raise."""
         self.trace: SparcTrace | None = None
@@ -44,8 +56,12 @@ class SparcRetriever:
         self._retrievals().prepare()
 
     def retrieve(self, query: str, corpus: Searchable, config: EpisodeConfig) -> Iterator[Event]:
-        """See `core.retrievers.Retriever`. Raises BadRequest at the end of a run that failed, with why; its evidence by then has come out before."""
-        settings = replace(self._config, k=min(config.step_budget, MAX_K), seed=config.seed or self._config.seed)
+        """See `core.retrievers.Retriever`. Raises BadRequest at the end of a run that failed, with why; its
+        evidence by then has come out before.
+        """
+        settings = replace(
+            self._config, k=min(config.step_budget, MAX_K), seed=config.seed or self._config.seed
+        )
         self.trace = None
         events = run_sparc(query, corpus, self._agents, self._retrievals(), settings)
         yield RunStarted(query.strip(), self.name, self._checkpoint, len(corpus), config)
@@ -56,19 +72,30 @@ class SparcRetriever:
         assert self.trace is not None  # a run says at least that it started
         stopped = self.trace.stopped
         failed = stopped is not None and stopped.reason == "failed"
-        yield from (step for step in evidence_steps(self.trace, config.step_budget) if not (failed and isinstance(step, Stopped)))
+        yield from (
+            step
+            for step in evidence_steps(self.trace, config.step_budget)
+            if not (failed and isinstance(step, Stopped))
+        )
         if stopped is not None and failed:
-            raise BadRequest(f"an agent could not go on: {stopped.message}; what it had found by then stands in Experiments")
+            raise BadRequest(
+                f"an agent could not go on: {stopped.message}; what it had found by then stands in"
+                " Experiments"
+            )
 
 
 def evidence_steps(trace: SparcTrace, most: int | None = None) -> list[StepTaken | Stopped]:
-    """The final evidence, or that of the last merged note where a run was cut short, as steps without times; of more than `most` chunks the first."""
+    """The final evidence, or that of the last merged note where a run was cut short, as steps without times;
+    of more than `most` chunks the first.
+    """
     evidence = {*(trace.stopped.evidence if trace.stopped else trace.note.chunk_ids)[:most]}
     steps: dict[int, StepTaken] = {}
     for event in trace.events:
         for one in event.found if isinstance(event, Retrieved) else ():
             if one.chunk_id in evidence and one.chunk_id not in steps:
-                steps[one.chunk_id] = StepTaken(len(steps) + 1, one.chunk_id, one.score, 1.0, one.score, None, one.text, 0.0)
+                steps[one.chunk_id] = StepTaken(
+                    len(steps) + 1, one.chunk_id, one.score, 1.0, one.score, None, one.text, 0.0
+                )
     if trace.stopped is None:
         return [*steps.values()]
     reason: StopReason = "threshold" if trace.stopped.reason == "accepted" else "budget"

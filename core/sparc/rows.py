@@ -1,7 +1,7 @@
 """One row per question and method over a pooled corpus, and its lines of JSON.
 
-A row holds ids, counts and scores, no texts. A SPARC run of some depth gives a row for each smaller depth as well, since rounds don't know how
-many may follow. Knows nothing of how evidence was found.
+A row holds ids, counts and scores, no texts. A SPARC run of some depth gives a row for each smaller depth as
+well, since rounds don't know how many may follow. Knows nothing of how evidence was found.
 """
 
 from __future__ import annotations
@@ -74,7 +74,15 @@ class SparcRow:
     @property
     def setting(self) -> tuple[object, ...]:
         """All that rows of one evaluation share."""
-        about = (self.task, self.split, self.seed, self.method, self.agents, self.checkpoint, self.fingerprint)
+        about = (
+            self.task,
+            self.split,
+            self.seed,
+            self.method,
+            self.agents,
+            self.checkpoint,
+            self.fingerprint,
+        )
         return (*about, self.strategies, self.width, self.depth, self.first_round, self.k)
 
 
@@ -87,7 +95,9 @@ def sparc_line(row: SparcRow) -> str:
 
 
 def read_sparc_rows(path: Path) -> list[SparcRow]:
-    """The rows of a file, gzipped if its name ends in .gz. Raises BadRequest, naming the line that is none."""
+    """The rows of a file, gzipped if its name ends in .gz. Raises BadRequest, naming the line
+    that is none.
+    """
     return read_lines(path, _ROW, "SPARC row", "study sparc --rows")
 
 

@@ -1,13 +1,17 @@
-"""Agents without a language model: rules choose queries, keep the memory and judge the evidence, a reader answers.
+"""Agents without a language model: rules choose queries, keep the memory and judge the evidence, a reader
+answers.
 
-    Rewriter          names that the evidence brings and the question doesn't have, each with the words of the question that its chunk leaves open
-    ContextManager    the chunks that the trained agent needs, then those worth most to the question, and of these the sentences that bear on it;
-                      the best branch is the one whose evidence is complete, agrees with the others, holds what is asked and is read with confidence
-    AnswerGenerator   the reader over the chunks that the agent needs; what only repeats the question is no answer
-    AnswerEvaluator   stops when the agent would add nothing and the reader is sure enough
-What a chunk is worth is a weighted sum of what can be measured of it, whatever strategy brought it; the weights are round numbers near those of logistic
-regressions on validation questions (docs/sparc.md). Decides that a memory holds as many chunks as a branch retrieves, so that it stays small and is
-comparable with one retrieval of that size. Knows nothing of rounds, threads and models.
+    Rewriter          names that the evidence brings and the question doesn't have, each with the words of the
+    question that its chunk leaves open ContextManager    the chunks that the trained agent needs, then those
+    worth most to the question, and of these the sentences that bear on it;
+                      the best branch is the one whose evidence is complete, agrees with the others, holds
+                      what is asked and is read with confidence
+    AnswerGenerator   the reader over the chunks that the agent needs; what only repeats the question is no
+    answer AnswerEvaluator   stops when the agent would add nothing and the reader is sure enough
+What a chunk is worth is a weighted sum of what can be measured of it, whatever strategy brought it; the
+weights are round numbers near those of logistic regressions on validation questions (docs/sparc.md). Decides
+that a memory holds as many chunks as a branch retrieves, so that it stays small and is comparable with one
+retrieval of that size. Knows nothing of rounds, threads and models.
 """
 
 from __future__ import annotations
@@ -28,9 +32,13 @@ STRONG = 4
 SENTENCES = 2
 """Most sentences of a chunk in a note."""
 CONFIDENT = 2 / 3
-"""Reader's confidence that it takes to stop: with a wrong stop as bad as two needless rounds (lambda = 2, section 3.4), going on pays below it."""
+"""Reader's confidence that it takes to stop: with a wrong stop as bad as two needless rounds (lambda = 2,
+section 3.4), going on pays below it.
+"""
 CONFIDENT_WHEN_COMPLETE = 0.4
-"""The same where the trained agent would add nothing: going on then finds little, so the bar is lower; chosen on validation questions."""
+"""The same where the trained agent would add nothing: going on then finds little, so the bar is lower; chosen
+on validation questions.
+"""
 COVERED = 0.5
 """Share of the question's words that chunks must hold to be complete where there is no agent to ask."""
 PREFERRED: tuple[Strategy, ...] = ("qrag", "dense", "bm25")
@@ -46,7 +54,9 @@ class Weights:
     """Of what a chunk is worth, in log-odds of deciding the answer, but for a constant."""
 
     q_value: float
-    """Of half the largest Q over a few states, the question and the question with each strong chunk, and half the Q after the two strongest."""
+    """Of half the largest Q over a few states, the question and the question with each strong chunk, and half
+    the Q after the two strongest.
+    """
     coverage: float
     """Of the share of the question's words in the chunk, rare ones counting more."""
     named: float
@@ -62,7 +72,8 @@ WITHOUT_AGENT = Weights(q_value=0.0, coverage=5.0, named=1.5, linked=1.5)
 def worth(question: str, chunk_ids: Sequence[int], sources: Sources) -> list[float]:
     """Log-odds that each chunk decides the answer, as far as rules can tell and but for a constant.
 
-    First every chunk by itself; the strongest of them then raise those that they mention, or after which the trained agent would take them.
+    First every chunk by itself; the strongest of them then raise those that they mention, or after which the
+    trained agent would take them.
     """
     if not chunk_ids:
         return []
@@ -73,7 +84,12 @@ def worth(question: str, chunk_ids: Sequence[int], sources: Sources) -> list[flo
     strong = np.argsort(-strength, kind="stable")[:STRONG].tolist()
     titles, plains = [title(text) for text in texts], [plain(text) for text in texts]
     named = np.array([mentions(own, one) for one in titles], dtype=float)
-    linked = np.array([max((strength[j] for j in strong if j != i and mentions(plains[j], one)), default=0.0) for i, one in enumerate(titles)])
+    linked = np.array(
+        [
+            max((strength[j] for j in strong if j != i and mentions(plains[j], one)), default=0.0)
+            for i, one in enumerate(titles)
+        ]
+    )
     weights, q_values = WITHOUT_AGENT, np.zeros(len(chunk_ids))
     if first is not None:
         states = [*([j] for j in strong), strong[:2]]
@@ -82,12 +98,19 @@ def worth(question: str, chunk_ids: Sequence[int], sources: Sources) -> list[flo
         for row, state in zip(later, states, strict=True):
             row[state] = first[0][state]  # a chunk that is in the state already is worth nothing more there
         weights, q_values = WITH_AGENT, (np.concatenate([first, later[:-1]]).max(0) + later[-1]) / 2
-    total = weights.q_value * q_values + weights.coverage * cover + weights.named * named + weights.linked * linked
+    total = (
+        weights.q_value * q_values
+        + weights.coverage * cover
+        + weights.named * named
+        + weights.linked * linked
+    )
     return [float(value) for value in total]
 
 
 def coverage(question: str, text: str, sources: Sources) -> float:
-    """Share of the question's words that a text holds, each counting as its rarity; 0 where the question has none."""
+    """Share of the question's words that a text holds, each counting as its rarity; 0 where the question has
+    none.
+    """
     asked = {word: sources.rarity(word) for word in words(question)}
     held = set(words(text))
     total = sum(asked.values())
@@ -106,7 +129,9 @@ class Evidence:
     """How far some chunks answer a question, whatever a reader says of them."""
 
     chunk_ids: tuple[int, ...]
-    """Those that count: what the agent keeps of them, all where there is no agent that knows when to stop or where it keeps none."""
+    """Those that count: what the agent keeps of them, all where there is no agent that knows when to stop or
+    where it keeps none.
+    """
     covered: float
     """Share of the question's words that they hold."""
     left: Remaining | None
@@ -114,7 +139,9 @@ class Evidence:
 
     @property
     def is_complete(self) -> bool:
-        """Whether the agent would add nothing, or, where nobody can tell, whether the chunks hold all that the question names."""
+        """Whether the agent would add nothing, or, where nobody can tell, whether the chunks hold all that
+        the question names.
+        """
         return self.covered >= COVERED if self.left is None else self.left.q_value < self.left.threshold
 
 
@@ -131,15 +158,25 @@ class RuleManager:
     def __init__(self, size: int) -> None:
         self.size = size
 
-    def update(self, question: str, query: str, note: Note, found: Sequence[Found], turn: Turn) -> tuple[Note, Cost]:  # noqa: ARG002 - what counts is the question
-        """The memory's chunks and the new ones, the best of both kept; an old one goes only where a better one came."""
+    def update(
+        self,
+        question: str,
+        query: str,  # noqa: ARG002
+        note: Note,
+        found: Sequence[Found],
+        turn: Turn,
+    ) -> tuple[Note, Cost]:
+        """The memory's chunks and the new ones, the best of both kept; an old one goes only where a better
+        one came.
+        """
         return self._note(question, [*note.chunk_ids, *(one.chunk_id for one in found)], turn.sources), Cost()
 
     def select(self, question: str, candidates: Sequence[Candidate], turn: Turn) -> tuple[int, str, Cost]:
         """The branch that the evidence speaks for; the first of equals.
 
-        A branch without an answer comes last. Four things count one point each: the agent would add nothing to its chunks, the share of the other
-        branches that answer the same, the share of the question's words that its chunks hold, and the reader's confidence.
+        A branch without an answer comes last. Four things count one point each: the agent would add nothing
+        to its chunks, the share of the other branches that answer the same, the share of the question's words
+        that its chunks hold, and the reader's confidence.
         """
         found = [evidence(question, one.note.chunk_ids, turn.sources) for one in candidates]
         agreeing = [_agreement(one, candidates) for one in candidates]
@@ -149,20 +186,41 @@ class RuleManager:
         ]
         best = max(range(len(candidates)), key=scores.__getitem__)
         if not candidates[best].answer:
-            return candidates[best].branch, "rules: no branch has an answer, the first is as good as any", Cost()
+            return (
+                candidates[best].branch,
+                "rules: no branch has an answer, the first is as good as any",
+                Cost(),
+            )
         complete = "the agent would add nothing" if found[best].is_complete else "something is left to find"
         held = f"its chunks hold {found[best].covered:.0%} of what is asked"
-        reason = f"rules: {complete}, {held}, {agreeing[best]:.0%} of the other branches agree, the reader is {candidates[best].confidence or 0.0:.2f} sure"
+        reason = (
+            f"rules: {complete}, {held}, {agreeing[best]:.0%} of the other branches agree, the reader is"
+            f" {candidates[best].confidence or 0.0:.2f} sure"
+        )
         return candidates[best].branch, reason, Cost()
 
-    def merge(self, question: str, best: Candidate, others: Sequence[Candidate], turn: Turn) -> tuple[Note, Cost]:
+    def merge(
+        self, question: str, best: Candidate, others: Sequence[Candidate], turn: Turn
+    ) -> tuple[Note, Cost]:
         """The chunks of all branches, the best of them kept."""
-        return self._note(question, [chunk_id for one in (best, *others) for chunk_id in one.note.chunk_ids], turn.sources), Cost()
+        return (
+            self._note(
+                question,
+                [chunk_id for one in (best, *others) for chunk_id in one.note.chunk_ids],
+                turn.sources,
+            ),
+            Cost(),
+        )
 
     def _note(self, question: str, chunk_ids: Sequence[int], sources: Sources) -> Note:
         by_worth = ranked(question, chunk_ids, sources)
         kept = tuple(dict.fromkeys([*(sources.needed(question, by_worth) or ()), *by_worth]))[: self.size]
-        lines = [line for chunk_id in kept for line in [_bearing(question, sources.text(chunk_id), sources)] if line]
+        lines = [
+            line
+            for chunk_id in kept
+            for line in [_bearing(question, sources.text(chunk_id), sources)]
+            if line
+        ]
         return Note("\n".join(lines), kept)
 
 
@@ -173,7 +231,9 @@ def _agreement(one: Candidate, candidates: Sequence[Candidate]) -> float:
 
 
 def _bearing(question: str, text: str, sources: Sources) -> str:
-    """The sentences of a chunk that share most with the question, in their order; its first one where none shares anything."""
+    """The sentences of a chunk that share most with the question, in their order; its first one where none
+    shares anything.
+    """
     parts = list(sentences(text))
     scores = [coverage(question, part, sources) for part in parts]
     best = sorted(sorted(range(len(parts)), key=lambda i: -scores[i])[:SENTENCES])
@@ -186,28 +246,49 @@ class RuleRewriter:
     def rewrite(self, task: RewriteTask, turn: Turn) -> tuple[tuple[Rewrite, ...], Cost]:
         """Names first, each looked for by itself; then the question as it is, with each strategy in turn."""
         by_name = self._follow_ups(task, turn.sources) if task.note.chunk_ids else self._openings(task)
-        as_it_is = [Rewrite(task.question, name, "rules: the question itself") for name in PREFERRED if name in task.strategies]
+        as_it_is = [
+            Rewrite(task.question, name, "rules: the question itself")
+            for name in PREFERRED
+            if name in task.strategies
+        ]
         distinct = {(one.query.lower(), one.strategy): one for one in reversed([*by_name, *as_it_is])}
         wanted = list(reversed(distinct.values()))
         return tuple(wanted[i % len(wanted)] for i in range(task.width)), Cost()
 
     def _openings(self, task: RewriteTask) -> list[Rewrite]:
-        """One search a name of the question, with the words that belong to no name; none where it names fewer than two things."""
+        """One search a name of the question, with the words that belong to no name; none where it names fewer
+        than two things.
+        """
         named = names(task.question)
-        rest = [word for word in dict.fromkeys(words(task.question)) if not any(mentions(plain(name), word) for name in named)][:OPEN_WORDS]
+        rest = [
+            word
+            for word in dict.fromkeys(words(task.question))
+            if not any(mentions(plain(name), word) for name in named)
+        ][:OPEN_WORDS]
         if len(named) < 2:
             return []
-        return [Rewrite(f"{name} {' '.join(rest)}".strip(), _lexical(task), f"rules: {name} stands in the question") for name in named]
+        return [
+            Rewrite(
+                f"{name} {' '.join(rest)}".strip(), _lexical(task), f"rules: {name} stands in the question"
+            )
+            for name in named
+        ]
 
     def _follow_ups(self, task: RewriteTask, sources: Sources) -> list[Rewrite]:
-        """Chunk by chunk, the best first: names that were not asked for, each with the words of the question that the chunk doesn't hold."""
+        """Chunk by chunk, the best first: names that were not asked for, each with the words of the question
+        that the chunk doesn't hold.
+        """
         asked = plain(" ".join([task.question, *task.asked]))
         rewrites = []
         for chunk_id in task.note.chunk_ids:
             text = sources.text(chunk_id)
             held = set(words(text))
             missing = [word for word in dict.fromkeys(words(task.question)) if word not in held][:OPEN_WORDS]
-            fresh = [name for name in dict.fromkeys([title(text), *names(text)]) if name and not mentions(asked, name)]
+            fresh = [
+                name
+                for name in dict.fromkeys([title(text), *names(text)])
+                if name and not mentions(asked, name)
+            ]
             for name in fresh[:NAMES]:
                 reason = f"rules: {name} stands in chunk {chunk_id} and was not asked for"
                 rewrites.append(Rewrite(f"{name} {' '.join(missing)}".strip(), _lexical(task), reason))
@@ -216,11 +297,15 @@ class RuleRewriter:
 
 def _lexical(task: RewriteTask) -> Strategy:
     """What names are looked for with."""
-    return "bm25" if "bm25" in task.strategies else next(name for name in PREFERRED if name in task.strategies)
+    return (
+        "bm25" if "bm25" in task.strategies else next(name for name in PREFERRED if name in task.strategies)
+    )
 
 
 class ReaderGenerator:
-    """The reader over the chunks that count, whole: it was trained on passages, and what is beside the point distracts it."""
+    """The reader over the chunks that count, whole: it was trained on passages, and what is beside the point
+    distracts it.
+    """
 
     def __init__(self, reader: Reader) -> None:
         self.reader = reader
@@ -228,15 +313,25 @@ class ReaderGenerator:
         """What was read before: many rounds and branches end with the same chunks."""
 
     def answer(self, question: str, note: Note, turn: Turn) -> tuple[Reading, Cost]:
-        """The reader's answer; it rests on the chunk of its span, or on all where it has none. One that only repeats the question is none.
+        """The reader's answer; it rests on the chunk of its span, or on all where it has none. One that only
+        repeats the question is none.
 
         Where the chunks that count give no answer, the whole memory is read.
         """
         reading = Reading("", None, ())
-        for chunk_ids in dict.fromkeys([tuple(sorted(evidence(question, note.chunk_ids, turn.sources).chunk_ids)), note.chunk_ids]):
+        for chunk_ids in dict.fromkeys(
+            [tuple(sorted(evidence(question, note.chunk_ids, turn.sources).chunk_ids)), note.chunk_ids]
+        ):
             answer = self._answer(question, tuple(map(turn.sources.text, chunk_ids)))
             if answer.text and not repeats(question, answer.text):
-                return Reading(answer.text, answer.confidence, (chunk_ids[answer.span.passage],) if answer.span else chunk_ids), Cost()
+                return (
+                    Reading(
+                        answer.text,
+                        answer.confidence,
+                        (chunk_ids[answer.span.passage],) if answer.span else chunk_ids,
+                    ),
+                    Cost(),
+                )
             reading = Reading("", answer.confidence, ())
         return reading, Cost()
 
@@ -250,17 +345,32 @@ class ReaderGenerator:
 class RuleEvaluator:
     """Stops when the evidence is complete and the reader sure enough."""
 
-    def judge(self, question: str, query: str, reading: Reading, note: Note, turn: Turn) -> tuple[Verdict, str, Cost]:  # noqa: ARG002 - what counts is the question
+    def judge(
+        self,
+        question: str,
+        query: str,  # noqa: ARG002
+        reading: Reading,
+        note: Note,
+        turn: Turn,
+    ) -> tuple[Verdict, str, Cost]:
         """See the class."""
         if not reading.answer:
-            return "continue", "rules: the reader finds no answer in the evidence that the question doesn't hold itself", Cost()
+            return (
+                "continue",
+                "rules: the reader finds no answer in the evidence that the question doesn't hold itself",
+                Cost(),
+            )
         held, confidence = evidence(question, note.chunk_ids, turn.sources), reading.confidence or 0.0
         if not held.is_complete:
             return "continue", f"rules: {_missing(held)}", Cost()
         bar = CONFIDENT if held.left is None else CONFIDENT_WHEN_COMPLETE
         verdict: Verdict = "stop" if confidence >= bar else "continue"
         how = "reaches" if verdict == "stop" else "is below"
-        return verdict, f"rules: {_missing(held)}; the reader's confidence {confidence:.2f} {how} {bar:.2f}", Cost()
+        return (
+            verdict,
+            f"rules: {_missing(held)}; the reader's confidence {confidence:.2f} {how} {bar:.2f}",
+            Cost(),
+        )
 
 
 def _missing(held: Evidence) -> str:
@@ -268,9 +378,19 @@ def _missing(held: Evidence) -> str:
     if held.left is None:
         return f"the chunks hold {held.covered:.0%} of what is asked"
     threshold = f"(Q {held.left.q_value:.2f}, threshold {held.left.threshold:.2f})"
-    return f"the agent would take nothing more {threshold}" if held.is_complete else f"the agent would still take chunk {held.left.chunk_id} {threshold}"
+    return (
+        f"the agent would take nothing more {threshold}"
+        if held.is_complete
+        else f"the agent would still take chunk {held.left.chunk_id} {threshold}"
+    )
 
 
 def rule_agents(reader: Reader, size: int) -> Agents:
     """A full set. `size`: chunks of the memory."""
-    return Agents(f"rules and {reader.name}", RuleRewriter(), RuleManager(size), ReaderGenerator(reader), RuleEvaluator())
+    return Agents(
+        f"rules and {reader.name}",
+        RuleRewriter(),
+        RuleManager(size),
+        ReaderGenerator(reader),
+        RuleEvaluator(),
+    )

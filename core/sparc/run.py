@@ -1,14 +1,17 @@
-"""The SPARC loop: rounds of branches that run at the same time, as a generator of events (SPARC-RAG algorithm 1).
+"""The SPARC loop: rounds of branches that run at the same time, as a generator of events (SPARC-RAG algorithm
+1).
 
-A branch retrieves, updates the memory, answers and judges, in a thread of its own; its events come out as they happen, in order within the branch.
-When all are done, the context manager picks the best branch and merges the memories, and that branch's verdict decides.
-Decides the following where the paper is open:
-- With `first_round="question"`, round 1 asks the plain question, each branch with another strategy, so it has no more branches than strategies.
+A branch retrieves, updates the memory, answers and judges, in a thread of its own; its events come out as
+they happen, in order within the branch. When all are done, the context manager picks the best branch and
+merges the memories, and that branch's verdict decides. Decides the following where the paper is open:
+- With `first_round="question"`, round 1 asks the plain question, each branch with another strategy, so it has
+  no more branches than strategies.
 - With one branch there is nothing to select or to merge, and no agent is asked.
-- A spent budget or an agent's failure lets the other branches of the round finish their own turn, then ends the run with the best answer so far: the
-  last merged one, or, in round 1, that of the first branch that was accepted, else of the first that answered.
-- Cancelling (`cancelled()` turns true, or the generator is closed) ends the events without a last word; calls on their way are told to stop.
-Knows nothing of prompts, models and logs.
+- A spent budget or an agent's failure lets the other branches of the round finish their own turn, then ends
+  the run with the best answer so far: the last merged one, or, in round 1, that of the first branch that was
+  accepted, else of the first that answered.
+- Cancelling (`cancelled()` turns true, or the generator is closed) ends the events without a last word; calls
+on their way are told to stop. Knows nothing of prompts, models and logs.
 """
 
 from __future__ import annotations
@@ -65,12 +68,17 @@ def run_sparc(
     config: SparcConfig | None = None,
     cancelled: Callable[[], bool] = lambda: False,
 ) -> Generator[SparcEvent, None, None]:
-    """The events of one run over `corpus`, which `retrievals` searches. Raises BadRequest before the first."""
+    """The events of one run over `corpus`, which `retrievals` searches. Raises BadRequest
+    before the first.
+    """
     question = check_query(question)
     config = check_sparc_config(config or SparcConfig())
     missing = [name for name in config.strategies if name not in retrievals.strategies]
     if missing:
-        raise BadRequest(f"strategy {missing[0]!r} can't be searched with here; choose among {', '.join(retrievals.strategies)}")
+        raise BadRequest(
+            f"strategy {missing[0]!r} can't be searched with here; choose among"
+            f" {', '.join(retrievals.strategies)}"
+        )
     if not len(corpus):
         raise BadRequest("there are no chunks to search; open a document that has text")
     retrievals.prepare()  # here, so that chunks without a word are refused before the first event
@@ -98,7 +106,13 @@ class _Run:
     def events(self) -> Generator[SparcEvent, None, None]:
         config = self.config
         yield SparcStarted(self.question, self.agents.name, config, self.n_chunks)
-        turn = Turn(self.retrievals, Budget(config.max_tokens, config.max_calls), config.temperature, config.seed, self._is_cancelled)
+        turn = Turn(
+            self.retrievals,
+            Budget(config.max_tokens, config.max_calls),
+            config.temperature,
+            config.seed,
+            self._is_cancelled,
+        )
         pool = ThreadPoolExecutor(config.width, thread_name_prefix="sparc")
         try:
             for number in range(1, config.depth + 1):
@@ -118,7 +132,9 @@ class _Run:
     def _is_cancelled(self) -> bool:
         return self._closed.is_set() or self.cancelled()
 
-    def _round(self, number: int, turn: Turn, pool: ThreadPoolExecutor) -> Generator[SparcEvent, None, SparcStopped | None]:
+    def _round(
+        self, number: int, turn: Turn, pool: ThreadPoolExecutor
+    ) -> Generator[SparcEvent, None, SparcStopped | None]:
         """Events of one round; returns the last event of the run where it ends here."""
         started = self._started(number, turn)
         self.cost += started.cost
@@ -146,17 +162,28 @@ class _Run:
         config = self.config
         if number == 1 and config.first_round == "question":
             order = [name for name in FIRST_STRATEGIES if name in config.strategies][: config.width]
-            return RoundStarted(1, tuple(BranchQuery(i, self.question, name, "the plain question") for i, name in enumerate(order, start=1)), Cost())
+            return RoundStarted(
+                1,
+                tuple(
+                    BranchQuery(i, self.question, name, "the plain question")
+                    for i, name in enumerate(order, start=1)
+                ),
+                Cost(),
+            )
         task = RewriteTask(self.question, self.note, config.width, config.strategies, self.asked)
         began = time.perf_counter()
         try:
             rewrites, cost = self.agents.rewriter.rewrite(task, turn)
         except (OutOfBudget, LlmError) as error:
             return _broken(error, number, 0, "query rewriter", began)
-        queries = tuple(BranchQuery(i, one.query, one.strategy, one.reason) for i, one in enumerate(rewrites, start=1))
+        queries = tuple(
+            BranchQuery(i, one.query, one.strategy, one.reason) for i, one in enumerate(rewrites, start=1)
+        )
         return RoundStarted(number, queries, _timed(cost, began))
 
-    def _merge(self, number: int, candidates: Sequence[Candidate], found: Sequence[Sequence[Found]], turn: Turn) -> Merged | BrokenOff:
+    def _merge(
+        self, number: int, candidates: Sequence[Candidate], found: Sequence[Sequence[Found]], turn: Turn
+    ) -> Merged | BrokenOff:
         if len(candidates) == 1:
             return Merged(number, 1, candidates[0].note, None, Cost(), "the only branch")
         manager, began, selecting = self.agents.manager, time.perf_counter(), Cost()
@@ -171,12 +198,25 @@ class _Run:
     def _stop(self, reason: EndReason, message: str = "") -> SparcStopped:
         best = self.best
         evidence = tuple(dict.fromkeys([*self.note.chunk_ids, *(best.note.chunk_ids if best else ())]))
-        return SparcStopped(reason, best.answer if best else "", self.best_round, best.branch if best else 0, evidence, self.cost, message)
+        return SparcStopped(
+            reason,
+            best.answer if best else "",
+            self.best_round,
+            best.branch if best else 0,
+            evidence,
+            self.cost,
+            message,
+        )
 
     def _broken_off(self, broken: BrokenOff, finished: Sequence[Candidate] = ()) -> SparcStopped:
-        """The end by a spent budget or a failure: the last merged answer, or the best of what round 1 has finished."""
+        """The end by a spent budget or a failure: the last merged answer, or the best of what round 1 has
+        finished.
+        """
         if self.best is None and finished:
-            self.best = min(finished, key=lambda one: (one.verdict != "stop", not one.answer, -(one.confidence or 0.0), one.branch))
+            self.best = min(
+                finished,
+                key=lambda one: (one.verdict != "stop", not one.answer, -(one.confidence or 0.0), one.branch),
+            )
             self.best_round = broken.round
         return self._stop(broken.reason, broken.message)
 
@@ -247,7 +287,16 @@ class _Branches:
             self._go_on()
             at_work, began = "answer generator", time.perf_counter()
             reading, cost = agents.generator.answer(question, note, turn)
-            say(Answered(self.round, branch, reading.answer, reading.confidence, reading.citations, _timed(cost, began)))
+            say(
+                Answered(
+                    self.round,
+                    branch,
+                    reading.answer,
+                    reading.confidence,
+                    reading.citations,
+                    _timed(cost, began),
+                )
+            )
             self._go_on()
             at_work, began = "answer evaluator", time.perf_counter()
             verdict, reason, cost = agents.evaluator.judge(question, query.query, reading, note, turn)
@@ -255,7 +304,9 @@ class _Branches:
         except (OutOfBudget, LlmError) as error:
             say(_broken(error, self.round, branch, at_work, began))
             return
-        self._candidates[i] = Candidate(branch, query.query, note, reading.answer, reading.confidence, reading.citations, verdict)
+        self._candidates[i] = Candidate(
+            branch, query.query, note, reading.answer, reading.confidence, reading.citations, verdict
+        )
 
     def _go_on(self) -> None:
         if self.owner._is_cancelled():
@@ -264,10 +315,23 @@ class _Branches:
 
 def _timed(cost: Cost, began: float) -> Cost:
     """The cost with the wall clock of the whole turn."""
-    return Cost(cost.calls, cost.prompt_tokens, cost.completion_tokens, 1000 * (time.perf_counter() - began), cost.structure)
+    return Cost(
+        cost.calls,
+        cost.prompt_tokens,
+        cost.completion_tokens,
+        1000 * (time.perf_counter() - began),
+        cost.structure,
+    )
 
 
-def _broken(error: OutOfBudget | LlmError, number: int, branch: int, agent: AgentName, began: float, before: Cost | None = None) -> BrokenOff:
+def _broken(
+    error: OutOfBudget | LlmError,
+    number: int,
+    branch: int,
+    agent: AgentName,
+    began: float,
+    before: Cost | None = None,
+) -> BrokenOff:
     """`before`: what the turn had taken by then, beside the call that brought the error."""
     cost = _timed((before or Cost()) + cost_of(error.spent), began)
     if isinstance(error, OutOfBudget):
@@ -276,6 +340,8 @@ def _broken(error: OutOfBudget | LlmError, number: int, branch: int, agent: Agen
 
 
 def mean_overlap(found: Sequence[Sequence[Found]]) -> float | None:
-    """Mean pairwise Jaccard index of the branches' chunks (appendix B.2); None below two branches, or when none found anything."""
+    """Mean pairwise Jaccard index of the branches' chunks (appendix B.2); None below two branches, or when
+    none found anything.
+    """
     sets = [[one.chunk_id for one in branch] for branch in found]
     return mean(jaccard(a, b) for i, a in enumerate(sets) for b in sets[i + 1 :])

@@ -1,8 +1,9 @@
 """The readable record of a SPARC run: its events, folded into rounds and branches, as JSON and back.
 
-The JSON form keeps the events in the order in which they happened, so a run is redrawn and replayed from a log without asking any model again,
-and what each agent was given can be rebuilt (`rewriter_task`, `judged`), which is what preference pairs are made of.
-Decides that a run cut at a smaller depth is what that depth would have brought: rounds don't know how many may follow.
+The JSON form keeps the events in the order in which they happened, so a run is redrawn and replayed from a
+log without asking any model again, and what each agent was given can be rebuilt (`rewriter_task`, `judged`),
+which is what preference pairs are made of. Decides that a run cut at a smaller depth is what that depth would
+have brought: rounds don't know how many may follow.
 """
 
 from __future__ import annotations
@@ -34,7 +35,9 @@ from core.sparc.events import (
 FORMAT = 1
 MAX_EVENTS = 1_000
 """A run of the largest width and depth has some 150."""
-_EVENTS: TypeAdapter[list[SparcEvent]] = TypeAdapter(list[Annotated[SparcEvent, Field(discriminator="event")]])
+_EVENTS: TypeAdapter[list[SparcEvent]] = TypeAdapter(
+    list[Annotated[SparcEvent, Field(discriminator="event")]]
+)
 
 
 @dataclass(frozen=True)
@@ -163,7 +166,11 @@ class SparcTrace:
     @property
     def found(self) -> tuple[int, ...]:
         """Every chunk that any branch retrieved, none twice, in order of retrieval."""
-        return tuple(dict.fromkeys(one.chunk_id for event in self.events if isinstance(event, Retrieved) for one in event.found))
+        return tuple(
+            dict.fromkeys(
+                one.chunk_id for event in self.events if isinstance(event, Retrieved) for one in event.found
+            )
+        )
 
     def text(self, chunk_id: int) -> str:
         """The text of a retrieved chunk. Raises KeyError for one that no branch retrieved."""
@@ -176,15 +183,26 @@ class SparcTrace:
 
     def with_event(self, event: SparcEvent) -> SparcTrace:
         """The trace after one more event. Raises ValueError for one that can't follow."""
-        if self.stopped is not None or isinstance(event, SparcStarted) or (self.broken is not None and not isinstance(event, SparcStopped)):
+        if (
+            self.stopped is not None
+            or isinstance(event, SparcStarted)
+            or (self.broken is not None and not isinstance(event, SparcStopped))
+        ):
             raise ValueError(f"{event.event} can't follow {self.events[-1].event}")
         trace = replace(self, events=(*self.events, event))
         if isinstance(event, SparcStopped):
             return replace(trace, stopped=event)
         if isinstance(event, RoundStarted):
-            if event.round != len(self.rounds) + 1 or [query.branch for query in event.queries] != [*range(1, len(event.queries) + 1)]:
-                raise ValueError(f"round {event.round} can't follow {len(self.rounds)} rounds, or its branches are not numbered from 1 on")
-            return replace(trace, rounds=(*self.rounds, SparcRound(event, tuple(map(SparcBranch, event.queries)))))
+            if event.round != len(self.rounds) + 1 or [query.branch for query in event.queries] != [
+                *range(1, len(event.queries) + 1)
+            ]:
+                raise ValueError(
+                    f"round {event.round} can't follow {len(self.rounds)} rounds, or its branches are not"
+                    " numbered from 1 on"
+                )
+            return replace(
+                trace, rounds=(*self.rounds, SparcRound(event, tuple(map(SparcBranch, event.queries))))
+            )
         if isinstance(event, BrokenOff) and event.branch == 0 and event.round == len(self.rounds) + 1:
             return replace(trace, broken=event)
         if event.round != len(self.rounds) or not self.rounds:
@@ -205,10 +223,14 @@ class SparcTrace:
             return None
         before = self.rounds[round - 2].merged if round > 1 else None
         asked = tuple(query.query for one in self.rounds[: round - 1] for query in one.started.queries)
-        return RewriteTask(self.started.question, before.note if before else Note(), config.width, config.strategies, asked)
+        return RewriteTask(
+            self.started.question, before.note if before else Note(), config.width, config.strategies, asked
+        )
 
     def at_depth(self, depth: int) -> SparcTrace:
-        """The run as it would have been with a smaller depth. Raises ValueError below 1; the run itself where it was no deeper."""
+        """The run as it would have been with a smaller depth. Raises ValueError below 1; the run itself where
+        it was no deeper.
+        """
         if depth < 1:
             raise ValueError(f"depth {depth} must be at least 1")
         config = replace(self.started.config, depth=min(depth, self.started.config.depth))
@@ -219,9 +241,15 @@ class SparcTrace:
             return replace(self, started=started, events=(started, *self.events[1:]))
         merged, best = kept[-1].merged, kept[-1].best
         assert best is not None
-        events = [event for event in self.events if not isinstance(event, SparcStarted | SparcStopped) and event.round <= depth]
+        events = [
+            event
+            for event in self.events
+            if not isinstance(event, SparcStarted | SparcStopped) and event.round <= depth
+        ]
         cut = fold_sparc([started, *events])
-        evidence = tuple(dict.fromkeys([*merged.note.chunk_ids, *(best.noted.after.chunk_ids if best.noted else ())]))
+        evidence = tuple(
+            dict.fromkeys([*merged.note.chunk_ids, *(best.noted.after.chunk_ids if best.noted else ())])
+        )
         answer = best.answered.answer if best.answered else ""
         return cut.with_event(SparcStopped("depth", answer, depth, best.number, evidence, cut.cost))
 
@@ -246,16 +274,27 @@ class SparcTrace:
         """Inverse of `to_json`; only the events are read. Raises BadRequest for anything else."""
         events = values.get("events") if isinstance(values, dict) and values.get("format") == FORMAT else None
         if not isinstance(events, list) or not 0 < len(events) <= MAX_EVENTS:
-            raise BadRequest(f"this is no trace of a SPARC run: it must be an object of format {FORMAT} with 1 to {MAX_EVENTS} events")
+            raise BadRequest(
+                f"this is no trace of a SPARC run: it must be an object of format {FORMAT} with 1 to"
+                f" {MAX_EVENTS} events"
+            )
         try:
             return fold_sparc(_EVENTS.validate_python(events))
         except (ValidationError, ValueError) as error:
-            problem = error.errors(include_url=False, include_input=False)[0]["msg"] if isinstance(error, ValidationError) else str(error)
-            raise BadRequest(f"the trace of a SPARC run is damaged ({problem}); export the run again") from None
+            problem = (
+                error.errors(include_url=False, include_input=False)[0]["msg"]
+                if isinstance(error, ValidationError)
+                else str(error)
+            )
+            raise BadRequest(
+                f"the trace of a SPARC run is damaged ({problem}); export the run again"
+            ) from None
 
 
 def extended(trace: SparcTrace | None, event: SparcEvent) -> SparcTrace:
-    """A trace after one more event; None is a run that has not begun. Raises ValueError for an event that can't follow."""
+    """A trace after one more event; None is a run that has not begun. Raises ValueError for an event that
+    can't follow.
+    """
     if trace is not None:
         return trace.with_event(event)
     if not isinstance(event, SparcStarted):
@@ -264,7 +303,9 @@ def extended(trace: SparcTrace | None, event: SparcEvent) -> SparcTrace:
 
 
 def fold_sparc(events: Iterable[SparcEvent]) -> SparcTrace:
-    """The trace of a stream of events. Raises ValueError unless they begin with SparcStarted and each can follow the last."""
+    """The trace of a stream of events. Raises ValueError unless they begin with SparcStarted and each can
+    follow the last.
+    """
     trace: SparcTrace | None = None
     for event in events:
         trace = extended(trace, event)

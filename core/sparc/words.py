@@ -1,6 +1,8 @@
-"""Words, names and sentences of English text, by rules: what the agents without a language model read of questions and chunks.
+"""Words, names and sentences of English text, by rules: what the agents without a language model read of
+questions and chunks.
 
-Decides which words say nothing about what is asked, and that a name is a run of capitalised words. Knows nothing of corpora.
+Decides which words say nothing about what is asked, and that a name is a run of capitalised words. Knows
+nothing of corpora.
 """
 
 from __future__ import annotations
@@ -19,18 +21,24 @@ WH_WORDS = _listed("what which who whom whose when where why how whether")
 """Left out of lexical queries, as the paper does (appendix A.3)."""
 
 _EMPTY = WH_WORDS | _listed(
-    "a about above after again against all also although am among an and another any are as at be because been before being below between both "
-    "but by can could did do does doing done down during each either else ever every few following for former from further get give given had has "
-    "have having he her here hers him his i if in including into is it its itself just last later least less located made make many may me might "
-    "more most much must my name named near nearly neither next no nor not of off on once one only or other our out over own per please same "
-    "shall she should so some such than that the their them then there these they this those through thus to too under until up upon us very via "
-    "was we were while will with within without would yet you your"
+    "a about above after again against all also although am among an and another any are as at be because"
+    " been before being below between both but by can could did do does doing done down during each either"
+    " else ever every few following for former from further get give given had has have having he her here"
+    " hers him his i if in including into is it its itself just last later least less located made make many"
+    " may me might more most much must my name named near nearly neither next no nor not of off on once one"
+    " only or other our out over own per please same shall she should so some such than that the their them"
+    " then there these they this those through thus to too under until up upon us very via was we were while"
+    " will with within without would yet you your"
 )
 """Words that say nothing about what is asked."""
 
 _WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)?")
-_CAPITAL = r"(?:(?:St|Mt|Dr|Mr|Mrs|Ms|Jr|Sr)\.|[^\W\d_a-zß-öø-ÿ](?:\.(?:[A-Z]\.)*|[\w\-]*(?:['’](?!s\b)[\w\-]+)*))"
-_NAME = re.compile(rf"{_CAPITAL}(?:(?:\s+(?:of|the|and|de|la|van|von|for|in|at|du|di|&))?(?:\s+the)?\s+(?:{_CAPITAL}|\d+\b))*")
+_CAPITAL = (
+    r"(?:(?:St|Mt|Dr|Mr|Mrs|Ms|Jr|Sr)\.|[^\W\d_a-zß-öø-ÿ](?:\.(?:[A-Z]\.)*|[\w\-]*(?:['’](?!s\b)[\w\-]+)*))"
+)
+_NAME = re.compile(
+    rf"{_CAPITAL}(?:(?:\s+(?:of|the|and|de|la|van|von|for|in|at|du|di|&))?(?:\s+the)?\s+(?:{_CAPITAL}|\d+\b))*"
+)
 _BRACKETS = re.compile(r"\s*\([^)]*\)")
 MAX_TITLE_WORDS = 14
 
@@ -41,7 +49,11 @@ def words(text: str) -> list[str]:
     >>> words("Who wrote the book of the year?")
     ['wrote', 'book', 'year']
     """
-    return [word for word in (match.group().lower().replace("’", "'") for match in _WORD.finditer(text)) if word not in _EMPTY]
+    return [
+        word
+        for word in (match.group().lower().replace("’", "'") for match in _WORD.finditer(text))
+        if word not in _EMPTY
+    ]
 
 
 def without_wh(query: str) -> str:
@@ -58,9 +70,11 @@ _CHOICE = _listed("or between both either")
 
 
 def repeats(question: str, answer: str) -> bool:
-    """Whether an answer says nothing that the question doesn't; one of the things that a question lets choose among is an answer all the same.
+    """Whether an answer says nothing that the question doesn't; one of the things that a question lets choose
+    among is an answer all the same.
 
-    >>> repeats("Where was the blanket before the chapel?", "the chapel"), repeats("Which is older, the mill or the chapel?", "the chapel")
+    >>> repeats("Where was the blanket before the chapel?", "the chapel"), repeats(
+    ...     "Which is older, the mill or the chapel?", "the chapel")
     (True, False)
     """
     asked, said = plain(question).split(), words(answer)
@@ -96,16 +110,20 @@ def title(chunk: str) -> str:
 
 
 def plain(text: str) -> str:
-    """Lower-case words of a text between single blanks, with one at either end, so that phrases can be looked for; bracketed parts are left out.
+    """Lower-case words of a text between single blanks, with one at either end, so that phrases can be looked
+    for; bracketed parts are left out.
 
     >>> plain("Vitellius (emperor), A.D. 69")
     ' vitellius a d 69 '
     """
-    return f" {' '.join(match.group().lower().replace('’', chr(39)) for match in _WORD.finditer(_BRACKETS.sub('', text)))} "
+    words = (match.group().lower().replace("’", "'") for match in _WORD.finditer(_BRACKETS.sub("", text)))
+    return f" {' '.join(words)} "
 
 
 def mentions(text: str, name: str) -> bool:
-    """Whether a text (as `plain` gives it) holds a name as a phrase. Names of fewer than three characters count for nothing."""
+    """Whether a text (as `plain` gives it) holds a name as a phrase. Names of fewer than three characters
+    count for nothing.
+    """
     phrase = plain(name)
     return len(phrase) > 4 and phrase in text
 

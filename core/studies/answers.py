@@ -17,7 +17,15 @@ from core.tasks.babilong import name_length
 SURE = 0.7
 """Confidence from which the last column of the second table counts."""
 _SCORED = ("task", "evidence", "n", "passages", "support found", "EM", "F1", "accuracy", "no answer")
-_TRUSTED = ("task", "evidence", "answered", "mean confidence", "right", "ECE", f"right where confidence is {SURE} or more")
+_TRUSTED = (
+    "task",
+    "evidence",
+    "answered",
+    "mean confidence",
+    "right",
+    "ECE",
+    f"right where confidence is {SURE} or more",
+)
 
 
 def answers(rows: Sequence[AnswerRow]) -> Report:
@@ -27,7 +35,8 @@ def answers(rows: Sequence[AnswerRow]) -> Report:
     trusted = Table("Confidence", _TRUSTED, tuple(map(_trust, groups)))
     first = rows[0]
     note = (
-        f"answered by {first.reader}, {first.split} part, seed {first.seed}; accuracy: the answer contains an accepted one; right: F1 of {RIGHT_FROM} or more."
+        f"answered by {first.reader}, {first.split} part, seed {first.seed}; accuracy: the answer contains an"
+        f" accepted one; right: F1 of {RIGHT_FROM} or more."
     )
     return Report("answers", (scored, trusted), notes=(note,))
 
@@ -60,7 +69,15 @@ def _trust(group: Sequence[AnswerRow]) -> tuple[str | int | float | None, ...]:
     shown = None if not sure else f"{mean(float(_is_right(row)) for row in sure):.3f} of {len(sure)}"
     right = list(map(_is_right, answered))
     ece = expected_calibration_error([row.confidence for row in answered], right)
-    return _name(group[0]), group[0].evidence, len(answered), mean(row.confidence for row in answered), mean(map(float, right)), ece, shown
+    return (
+        _name(group[0]),
+        group[0].evidence,
+        len(answered),
+        mean(row.confidence for row in answered),
+        mean(map(float, right)),
+        ece,
+        shown,
+    )
 
 
 def _is_right(row: AnswerRow) -> bool:

@@ -1,4 +1,5 @@
-"""Methods side by side on questions about whole documents, by kind of document, with paired tests against what the app chooses by itself.
+"""Methods side by side on questions about whole documents, by kind of document, with paired tests against
+what the app chooses by itself.
 
 The kind of a document is read off its name, as `../shared/data/natural` names them. Pure functions of rows.
 """
@@ -17,7 +18,16 @@ from core.studies.report import Cell, Report, Table, with_interval
 CHOSEN = "auto"
 """The method that the others are tested against."""
 NOVELS, MANUALS, PAGES = "novels", "manuals, meetings", "pages, essays, lists"
-_FOUND = ("documents", "method", "n", "passages found", "all of them", "all of two or more", f"{CHOSEN} minus this: found", "all")
+_FOUND = (
+    "documents",
+    "method",
+    "n",
+    "passages found",
+    "all of them",
+    "all of two or more",
+    f"{CHOSEN} minus this: found",
+    "all",
+)
 _ANSWERED = (
     *("documents", "method", "n", "answer F1", "answer EM", "no answer though there is one"),
     *("shown as reliable", "right of these", "none shown where there is none"),
@@ -27,7 +37,8 @@ _ANSWERED = (
 def kind_of(name: str) -> str:
     """The kind of a document, by its name.
 
-    >>> kind_of("Doyle_Lost_1912.txt"), kind_of("meeting_academic_val2.txt"), kind_of("ruff_docs.md"), kind_of("essay-avg.txt")
+    >>> names = ("Doyle_Lost_1912.txt", "meeting_academic_val2.txt", "ruff_docs.md", "essay-avg.txt")
+    >>> tuple(map(kind_of, names))
     ('novels', 'manuals, meetings', 'manuals, meetings', 'pages, essays, lists')
     """
     if re.search(r"_\d{4}\.txt$", name):
@@ -39,23 +50,38 @@ def documents(rows: Sequence[DocumentRow], kinds: Sequence[str] = (NOVELS, MANUA
     """A line a kind of document and method, then a line a method over all. Raises BadRequest for no rows."""
     if not rows:
         raise BadRequest("there are no rows to study; make some with evaluate-documents --rows FILE")
-    groups = [(kind, [row for row in rows if kind_of(row.document) == kind]) for kind in kinds] + [("all", list(rows))]
+    groups = [(kind, [row for row in rows if kind_of(row.document) == kind]) for kind in kinds] + [
+        ("all", list(rows))
+    ]
     methods = tuple(dict.fromkeys(row.method for row in rows))
     found = [_found(kind, method, group) for kind, group in groups if group for method in methods]
     answered = [_answered(kind, method, group) for kind, group in groups if group for method in methods]
     first = rows[0]
     stops = "agents free to stop" if first.stops else "no stop"
-    checkpoints = ", ".join(sorted({row.checkpoint for row in rows if row.method == CHOSEN and row.checkpoint}))
+    checkpoints = ", ".join(
+        sorted({row.checkpoint for row in rows if row.method == CHOSEN and row.checkpoint})
+    )
     chosen = f"; {CHOSEN} took {checkpoints}" if checkpoints else ""
-    note = f"{len({row.document for row in rows})} documents, at most {max(row.k for row in rows)} chunks a question, {stops}{chosen}."
-    return Report("documents", (Table("Found", _FOUND, tuple(found)), Table("Answered", _ANSWERED, tuple(answered))), notes=(note,))
+    note = (
+        f"{len({row.document for row in rows})} documents, at most {max(row.k for row in rows)} chunks a"
+        f" question, {stops}{chosen}."
+    )
+    return Report(
+        "documents",
+        (Table("Found", _FOUND, tuple(found)), Table("Answered", _ANSWERED, tuple(answered))),
+        notes=(note,),
+    )
 
 
 def _found(kind: str, method: str, group: Sequence[DocumentRow]) -> tuple[Cell, ...]:
     own = [row for row in group if row.method == method and row.covered]
     several = [float(all(row.covered)) for row in own if len(row.covered) > 1]
-    recall, complete = ([DOCUMENT_METRICS[name](row) for row in own] for name in ("passage_recall", "complete"))
-    tests = [None if method == CHOSEN else _against(group, method, name) for name in ("passage_recall", "complete")]
+    recall, complete = (
+        [DOCUMENT_METRICS[name](row) for row in own] for name in ("passage_recall", "complete")
+    )
+    tests = [
+        None if method == CHOSEN else _against(group, method, name) for name in ("passage_recall", "complete")
+    ]
     shown = (with_interval(mean(values), interval(values)) for values in (recall, complete))
     return (kind, method, len(own), *shown, mean(several), *tests)
 
@@ -72,5 +98,14 @@ def _against(group: Sequence[DocumentRow], method: str, metric: str) -> str | No
 def _answered(kind: str, method: str, group: Sequence[DocumentRow]) -> tuple[Cell, ...]:
     own = [row for row in group if row.method == method]
     asked, hopeless = ([row for row in own if bool(row.covered) is known] for known in (True, False))
-    of_asked = (mean(DOCUMENT_METRICS[name](row) for row in asked) for name in ("answer_f1", "answer_em", "no_answer", "reliable", "reliable_right"))
-    return (kind, method, len(own), *of_asked, mean(1.0 - float(row.answer is not None and row.answer_reliable) for row in hopeless))
+    of_asked = (
+        mean(DOCUMENT_METRICS[name](row) for row in asked)
+        for name in ("answer_f1", "answer_em", "no_answer", "reliable", "reliable_right")
+    )
+    return (
+        kind,
+        method,
+        len(own),
+        *of_asked,
+        mean(1.0 - float(row.answer is not None and row.answer_reliable) for row in hopeless),
+    )

@@ -1,7 +1,9 @@
-"""The quality-cost frontier: what answers and support come to at every size of evidence, and methods against RES-RAG at equal tokens.
+"""The quality-cost frontier: what answers and support come to at every size of evidence, and methods against
+RES-RAG at equal tokens.
 
-Table 3 and figure 4 of the RES-RAG paper, as far as rows can tell. At equal tokens: a question's score of another method is the mixture of its two
-settings whose mean tokens lie around those of RES-RAG, mixed so that the means are equal; the same mixture for all questions. Pure functions of rows.
+Table 3 and figure 4 of the RES-RAG paper, as far as rows can tell. At equal tokens: a question's score of
+another method is the mixture of its two settings whose mean tokens lie around those of RES-RAG, mixed so that
+the means are equal; the same mixture for all questions. Pure functions of rows.
 """
 
 from __future__ import annotations
@@ -16,8 +18,29 @@ from core.studies.report import Cell, Chart, Line, Report, Table, with_interval
 
 RESRAG = "resrag"
 Group = tuple[FrontierRow, ...]
-_SIZED = ("questions", "method", "setting", "chunks", "tokens", "most tokens", "answer F1", "EM", "support recall", "support F1")
-_AGAINST = ("questions", "policy", "budget", "tokens", "against", "its setting", "answer F1, RES-RAG's minus its", "p", "support recall, RES-RAG's minus its")
+_SIZED = (
+    "questions",
+    "method",
+    "setting",
+    "chunks",
+    "tokens",
+    "most tokens",
+    "answer F1",
+    "EM",
+    "support recall",
+    "support F1",
+)
+_AGAINST = (
+    "questions",
+    "policy",
+    "budget",
+    "tokens",
+    "against",
+    "its setting",
+    "answer F1, RES-RAG's minus its",
+    "p",
+    "support recall, RES-RAG's minus its",
+)
 
 
 def frontier(rows: Sequence[FrontierRow]) -> Report:
@@ -26,8 +49,17 @@ def frontier(rows: Sequence[FrontierRow]) -> Report:
     if not groups:
         raise BadRequest("there are no rows to study; evaluate at least one question")
     sized = [_sized(group, place) for group in groups for place in range(len(group[0].settings))]
-    tests = [line for group in groups if group[0].method == RESRAG for other in _others(group, groups) for line in _against(group, other)]
-    tables = (Table("Evidence and what it brings", _SIZED, tuple(sized)), Table("At equal evidence tokens", _AGAINST, tuple(tests)))
+    tests = [
+        line
+        for group in groups
+        if group[0].method == RESRAG
+        for other in _others(group, groups)
+        for line in _against(group, other)
+    ]
+    tables = (
+        Table("Evidence and what it brings", _SIZED, tuple(sized)),
+        Table("At equal evidence tokens", _AGAINST, tuple(tests)),
+    )
     return Report("frontier", tables, tuple(_charts(groups)), tuple(dict.fromkeys(map(_conditions, groups))))
 
 
@@ -36,8 +68,14 @@ def _name(group: Group) -> str:
 
 
 def _conditions(group: Group) -> str:
-    documents, chunks = mean(float(row.n_documents) for row in group) or 0.0, mean(float(row.n_chunks) for row in group) or 0.0
-    return f"{group[0].task}: n = {len(group)} questions over {documents:.0f} documents and {chunks:,.0f} chunks each, answered by {group[0].reader}."
+    documents, chunks = (
+        mean(float(row.n_documents) for row in group) or 0.0,
+        mean(float(row.n_chunks) for row in group) or 0.0,
+    )
+    return (
+        f"{group[0].task}: n = {len(group)} questions over {documents:.0f} documents and {chunks:,.0f} chunks"
+        f" each, answered by {group[0].reader}."
+    )
 
 
 def _mean(group: Group, what: str, place: int) -> float:
@@ -67,7 +105,9 @@ def _others(group: Group, groups: Sequence[Group]) -> list[Group]:
 
 
 def _against(group: Group, other: Group) -> list[tuple[Cell, ...]]:
-    """RES-RAG at each budget that spends more than the one before, against the mixture of another method's settings that spends as much."""
+    """RES-RAG at each budget that spends more than the one before, against the mixture of another method's
+    settings that spends as much.
+    """
     theirs = {row.id: row for row in other}
     common = [row for row in group if row.id in theirs]
     lines: list[tuple[Cell, ...]] = []
@@ -81,12 +121,29 @@ def _against(group: Group, other: Group) -> list[tuple[Cell, ...]]:
         low, high, share = found
         tests = []
         for what in ("f1", "recall"):
-            mixed = [(1 - share) * getattr(theirs[row.id], what)[low] + share * getattr(theirs[row.id], what)[high] for row in common]
+            mixed = [
+                (1 - share) * getattr(theirs[row.id], what)[low] + share * getattr(theirs[row.id], what)[high]
+                for row in common
+            ]
             tests.append(paired_test([getattr(row, what)[place] for row in common], mixed))
-        answer, recall = (None if test is None else f"{test.difference:+.3f}{_ends(test.interval)}" for test in tests)
+        answer, recall = (
+            None if test is None else f"{test.difference:+.3f}{_ends(test.interval)}" for test in tests
+        )
         between = " to ".join(dict.fromkeys(_setting(other[0].settings[at]) for at in (low, high)))
         p = None if tests[0] is None else f"{tests[0].p_value:.2g}"
-        lines.append((group[0].task, group[0].policy, _setting(budget), f"{tokens:.0f}", other[0].method, between, answer, p, recall))
+        lines.append(
+            (
+                group[0].task,
+                group[0].policy,
+                _setting(budget),
+                f"{tokens:.0f}",
+                other[0].method,
+                between,
+                answer,
+                p,
+                recall,
+            )
+        )
     return lines
 
 
@@ -95,7 +152,8 @@ def _ends(ends: tuple[float, float] | None) -> str:
 
 
 def mixture(costs: Sequence[float], wanted: float) -> tuple[int, int, float] | None:
-    """(cheaper setting, dearer setting, share of the dearer) that cost as much as wanted; None where all cost more, or all less.
+    """(cheaper setting, dearer setting, share of the dearer) that cost as much as wanted; None where all cost
+    more, or all less.
 
     >>> mixture([10.0, 20.0, 40.0], 25.0), mixture([10.0, 20.0], 21.0)
     ((1, 2, 0.25), None)
@@ -114,7 +172,10 @@ def _charts(groups: Sequence[Group]) -> list[Chart]:
         for title, what in (("answer F1", "f1"), ("support recall", "recall")):
             lines = []
             for group in own:
-                points = sorted((_mean(group, "tokens", at), _mean(group, what, at)) for at in range(len(group[0].settings)))
+                points = sorted(
+                    (_mean(group, "tokens", at), _mean(group, what, at))
+                    for at in range(len(group[0].settings))
+                )
                 lines.append(Line(_name(group), tuple(x for x, _ in points), tuple(y for _, y in points)))
             charts.append(Chart(f"{task}: {title}", "evidence tokens", title, tuple(lines), log_x=True))
     return charts

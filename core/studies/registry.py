@@ -1,4 +1,5 @@
-"""The studies by name: how rows become a report, and which evaluations bring the rows when there are none yet.
+"""The studies by name: how rows become a report, and which evaluations bring the rows when there are none
+yet.
 
 Knows nothing of checkpoints and files.
 """
@@ -118,20 +119,41 @@ def _baseline(method: str, *strategies: Strategy, width: int = 3) -> SparcVariat
 _VANILLA = (_baseline("vanilla", "dense"), _baseline("vanilla", "bm25"), _baseline("vanilla", "qrag"))
 
 STUDIES: dict[str, RowStudy | TrainingStudy | AnswerStudy | DocumentStudy | SparcStudy | FrontierStudy] = {
-    "documents": DocumentStudy(summary="methods side by side on questions about whole documents, rows by evaluate-documents", report=documents),
-    "scores": RowStudy(summary="every evaluation in one line", report=scores, tasks=("qa1", "qa2", "qa3", "qa4", "qa5"), step_budget=4),
+    "documents": DocumentStudy(
+        summary="methods side by side on questions about whole documents, rows by evaluate-documents",
+        report=documents,
+    ),
+    "scores": RowStudy(
+        summary="every evaluation in one line",
+        report=scores,
+        tasks=("qa1", "qa2", "qa3", "qa4", "qa5"),
+        step_budget=4,
+    ),
     "methods": RowStudy(
-        summary="the agent beside plain top-k, BM25 and multi-step without training, at the same number of chunks",
+        summary=(
+            "the agent beside plain top-k, BM25 and multi-step without training, at the same number of chunks"
+        ),
         report=scores,
         tasks=("hotpotqa", "musique"),
         variations=tuple(Variation(method=method) for method in ("qrag", "topk", "bm25", "multistep")),
         stops=False,
     ),
     "early-stopping": RowStudy(
-        summary="early, late and perfect stops over thresholds (tables 4, 5)", report=stopping.early_stopping, tasks=("qa2",), step_budget=6
+        summary="early, late and perfect stops over thresholds (tables 4, 5)",
+        report=stopping.early_stopping,
+        tasks=("qa2",),
+        step_budget=6,
     ),
-    "calibration": RowStudy(summary="Q against what was still gained", report=stopping.reliability, tasks=("qa2",), step_budget=6),
-    "budget": RowStudy(summary="facts by number of retrievals (table 6)", report=sweeps.budget, tasks=("hotpotqa",), step_budget=5, stops=False),
+    "calibration": RowStudy(
+        summary="Q against what was still gained", report=stopping.reliability, tasks=("qa2",), step_budget=6
+    ),
+    "budget": RowStudy(
+        summary="facts by number of retrievals (table 6)",
+        report=sweeps.budget,
+        tasks=("hotpotqa",),
+        step_budget=5,
+        stops=False,
+    ),
     "planning": RowStudy(
         summary="beam search against the greedy agent (appendix D)",
         report=sweeps.planning,
@@ -140,13 +162,20 @@ STUDIES: dict[str, RowStudy | TrainingStudy | AnswerStudy | DocumentStudy | Spar
         stops=False,
     ),
     "length": RowStudy(
-        summary="scores from 1K to 10M tokens", report=sweeps.length, tasks=("qa3",), variations=tuple(Variation(length=length) for length in LENGTHS)
+        summary="scores from 1K to 10M tokens",
+        report=sweeps.length,
+        tasks=("qa3",),
+        variations=tuple(Variation(length=length) for length in LENGTHS),
     ),
     "time": RowStudy(
         summary="retrieval time by length, beside untrained multi-step and top-k (figure 3 c)",
         report=sweeps.timing,
         tasks=("qa3",),
-        variations=tuple(Variation(length=length, method=method, one_by_one=True) for method in ("qrag", "multistep", "topk") for length in LENGTHS),
+        variations=tuple(
+            Variation(length=length, method=method, one_by_one=True)
+            for method in ("qrag", "multistep", "topk")
+            for length in LENGTHS
+        ),
         stops=False,
         n=20,
     ),
@@ -165,9 +194,15 @@ STUDIES: dict[str, RowStudy | TrainingStudy | AnswerStudy | DocumentStudy | Spar
         n=100,
     ),
     "sparc": SparcStudy(
-        summary="SPARC at widths 1, 2, 4 and depths 1, 2, 4 beside single searches, at equal evidence (tables 1, 7, figures 3, 5)",
+        summary=(
+            "SPARC at widths 1, 2, 4 and depths 1, 2, 4 beside single searches, at equal evidence (tables 1,"
+            " 7, figures 3, 5)"
+        ),
         report=sparc,
-        variations=(*_VANILLA, *(SparcVariation(config=SparcConfig(width=width), depths=(1, 2, 4)) for width in (1, 2, 4))),
+        variations=(
+            *_VANILLA,
+            *(SparcVariation(config=SparcConfig(width=width), depths=(1, 2, 4)) for width in (1, 2, 4)),
+        ),
     ),
     "sparc-baselines": SparcStudy(
         summary="SPARC beside naive scaling, IRCoT and Iter-RetGen",
@@ -192,10 +227,16 @@ STUDIES: dict[str, RowStudy | TrainingStudy | AnswerStudy | DocumentStudy | Spar
     "sparc-first-round": SparcStudy(
         summary="the plain question in round 1 against rewrites",
         report=sparc,
-        variations=tuple(SparcVariation(config=SparcConfig(width=2, first_round=first), depths=(1, 2, 4)) for first in ("question", "rewrite")),
+        variations=tuple(
+            SparcVariation(config=SparcConfig(width=2, first_round=first), depths=(1, 2, 4))
+            for first in ("question", "rewrite")
+        ),
     ),
     "frontier": FrontierStudy(
-        summary="answers and support against evidence tokens: top-k, hybrid, threshold and RES-RAG at every size (RES-RAG table 3, figure 4)",
+        summary=(
+            "answers and support against evidence tokens: top-k, hybrid, threshold and RES-RAG at every size"
+            " (RES-RAG table 3, figure 4)"
+        ),
         report=frontier,
         tasks=("hotpotqa", "nq", "conditionalqa", "natural"),
         n=100,

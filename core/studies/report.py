@@ -1,4 +1,6 @@
-"""What a study yields: tables and charts as plain data, and their Markdown. How charts are drawn is decided elsewhere (`core.svg`, `core.figures`)."""
+"""What a study yields: tables and charts as plain data, and their Markdown. How charts are drawn is decided
+elsewhere (`core.svg`, `core.figures`).
+"""
 
 from __future__ import annotations
 
@@ -75,7 +77,9 @@ def markdown(report: Report) -> str:
 
 def _lines(table: Table) -> str:
     lines = [table.columns, ("---",) * len(table.columns), *[tuple(map(shown, row)) for row in table.rows]]
-    return "\n".join(f"|{'|'.join(cells)}|" if cells[0] == "---" else f"| {' | '.join(cells)} |" for cells in lines)
+    return "\n".join(
+        f"|{'|'.join(cells)}|" if cells[0] == "---" else f"| {' | '.join(cells)} |" for cells in lines
+    )
 
 
 def shown(cell: Cell) -> str:

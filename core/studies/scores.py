@@ -1,4 +1,5 @@
-"""Evaluations side by side, a line each: the scores under every stop rule, and paired tests between methods on the same questions.
+"""Evaluations side by side, a line each: the scores under every stop rule, and paired tests between methods
+on the same questions.
 
 Pure functions of rows.
 """
@@ -26,11 +27,15 @@ COLUMNS = {
     "exactly the support": "exact",
     "exactly the support, reviewed": "exact_reviewed",
 }
-"""Titles of metrics, with intervals; "complete" is the share of questions whose support was all found within T."""
+"""Titles of metrics, with intervals; "complete" is the share of questions whose support was all found within
+T.
+"""
 
 
 def scores(rows: Sequence[EpisodeRow]) -> Report:
-    """A line an evaluation. Methods without a threshold of their own have no values under it. Raises BadRequest for no rows."""
+    """A line an evaluation. Methods without a threshold of their own have no values under it. Raises
+    BadRequest for no rows.
+    """
     groups = group_rows(rows)
     if not groups:
         raise BadRequest("there are no rows to study; evaluate at least one example")
@@ -39,19 +44,43 @@ def scores(rows: Sequence[EpisodeRow]) -> Report:
         row, summary = group[0], summarise(group)
         complete = [float(set(one.support) <= set(one.chosen)) for one in group]
         shown = {
-            title: None if row.stop_threshold is None and not title.endswith("stop") else with_interval(summary.metrics[name], summary.intervals[name])
+            title: None
+            if row.stop_threshold is None and not title.endswith("stop")
+            else with_interval(summary.metrics[name], summary.intervals[name])
             for title, name in COLUMNS.items()
         }
-        lines.append((task_name(row), agent_name(row), len(group), with_interval(mean(complete), interval(complete)), *shown.values(), _against(group, groups)))
-    columns = ("task", "method", "n", "complete within T", *COLUMNS, "F1 without stop, agent's minus this one's")
+        lines.append(
+            (
+                task_name(row),
+                agent_name(row),
+                len(group),
+                with_interval(mean(complete), interval(complete)),
+                *shown.values(),
+                _against(group, groups),
+            )
+        )
+    columns = (
+        "task",
+        "method",
+        "n",
+        "complete within T",
+        *COLUMNS,
+        "F1 without stop, agent's minus this one's",
+    )
     kept = [i for i in range(len(columns)) if any(line[i] is not None for line in lines)]
-    table = Table("Scores", tuple(columns[i] for i in kept), tuple(tuple(line[i] for i in kept) for line in lines))
-    return Report("scores", (table,), notes=tuple(f"{subject_name(group)}: {conditions(group)}" for group in groups))
+    table = Table(
+        "Scores", tuple(columns[i] for i in kept), tuple(tuple(line[i] for i in kept) for line in lines)
+    )
+    return Report(
+        "scores", (table,), notes=tuple(f"{subject_name(group)}: {conditions(group)}" for group in groups)
+    )
 
 
 def _against(group: Sequence[EpisodeRow], groups: Sequence[Sequence[EpisodeRow]]) -> str | None:
     """A baseline against the agent on the same questions."""
-    agents = [other for other in groups if other[0].method == "qrag" and other[0].key[:-1] == group[0].key[:-1]]
+    agents = [
+        other for other in groups if other[0].method == "qrag" and other[0].key[:-1] == group[0].key[:-1]
+    ]
     if group[0].method == "qrag" or len(agents) != 1:
         return None
     test = compare(agents[0], group).tests["fact_f1_no_stop"]

@@ -1,7 +1,8 @@
-"""SPARC and its baselines over pooled corpora: scores at equal evidence, what width and depth bring, second-round searches, wrong stops.
+"""SPARC and its baselines over pooled corpora: scores at equal evidence, what width and depth bring,
+second-round searches, wrong stops.
 
-Tables 1, 5, 6 and 7 and figures 3, 5 and 7 of the SPARC-RAG paper, as far as rows can tell; the same functions serve runs with and without a
-language model. Pure functions of rows.
+Tables 1, 5, 6 and 7 and figures 3, 5 and 7 of the SPARC-RAG paper, as far as rows can tell; the same
+functions serve runs with and without a language model. Pure functions of rows.
 """
 
 from __future__ import annotations
@@ -28,14 +29,18 @@ CORRECT = "accuracy"
 
 
 def sparc(rows: Sequence[SparcRow]) -> Report:
-    """All tables. The first method of each task is what the others are tested against. Raises BadRequest for no rows."""
+    """All tables. The first method of each task is what the others are tested against. Raises BadRequest for
+    no rows.
+    """
     groups = group_sparc(rows)
     if not groups:
         raise BadRequest("there are no rows to study; evaluate at least one question")
     tables = [_scores(groups), *_grown(groups)]
     if stops := _acceptance(groups):
         tables.append(stops)
-    return Report("sparc", tuple(tables), tuple(_charts(groups)), tuple(dict.fromkeys(map(_conditions, groups))))
+    return Report(
+        "sparc", tuple(tables), tuple(_charts(groups)), tuple(dict.fromkeys(map(_conditions, groups)))
+    )
 
 
 def _name(group: Group) -> str:
@@ -48,11 +53,21 @@ def _name(group: Group) -> str:
 
 def _conditions(group: Group) -> str:
     row = group[0]
-    asked = f"{row.agents}, agent {row.checkpoint}" if "qrag" in {name for one in group for name in one.strategies} else row.agents
+    asked = (
+        f"{row.agents}, agent {row.checkpoint}"
+        if "qrag" in {name for one in group for name in one.strategies}
+        else row.agents
+    )
     early = sum(one.stop_reason in ("failed", "tokens", "calls") for one in group)
     if early:
-        asked += f"; {early} of the questions ended early, as a language model failed or a budget was used up, and are scored as they stood"
-    return f"{row.task}: n = {len(group)} questions of the {row.split} part over {row.n_chunks:,} paragraphs, at most {row.k} of them as evidence; {asked}."
+        asked += (
+            f"; {early} of the questions ended early, as a language model failed or a budget was used up, and"
+            " are scored as they stood"
+        )
+    return (
+        f"{row.task}: n = {len(group)} questions of the {row.split} part over {row.n_chunks:,} paragraphs, at"
+        f" most {row.k} of them as evidence; {asked}."
+    )
 
 
 def _scores(groups: Sequence[Group]) -> Table:
@@ -77,7 +92,20 @@ def _scores(groups: Sequence[Group]) -> Table:
                 _shown(mean(one.overlap for one in group), 2),
             )
         )
-    columns = ("task", "method", "W", "D", "n", *SCORES, "recall against the first line", "chunks", "evidence tokens", "LLM tokens", "seconds", "Jaccard")
+    columns = (
+        "task",
+        "method",
+        "W",
+        "D",
+        "n",
+        *SCORES,
+        "recall against the first line",
+        "chunks",
+        "evidence tokens",
+        "LLM tokens",
+        "seconds",
+        "Jaccard",
+    )
     return Table("Methods at equal evidence", columns, tuple(lines))
 
 
@@ -101,8 +129,20 @@ def _grown(groups: Sequence[Group]) -> list[Table]:
         if not reached:
             continue
         alone = [fact_recall(row.second_round or (), row.support) for row in reached]
-        lines.append((group[0].task, _name(group), group[0].width, len(reached), with_interval(mean(alone), interval(alone))))
-    table = Table("Recall of the second round's searches alone", ("task", "method", "W", "questions that came so far", "recall"), tuple(lines))
+        lines.append(
+            (
+                group[0].task,
+                _name(group),
+                group[0].width,
+                len(reached),
+                with_interval(mean(alone), interval(alone)),
+            )
+        )
+    table = Table(
+        "Recall of the second round's searches alone",
+        ("task", "method", "W", "questions that came so far", "recall"),
+        tuple(lines),
+    )
     return [table] if lines else []
 
 
@@ -124,7 +164,15 @@ def _acceptance(groups: Sequence[Group]) -> Table | None:
                 _shown(mean(float(row.rounds) for row in group), 2),
             )
         )
-    columns = ("task", "method", "W", "D", "accepted before the depth was used up", "of these wrong", "mean rounds")
+    columns = (
+        "task",
+        "method",
+        "W",
+        "D",
+        "accepted before the depth was used up",
+        "of these wrong",
+        "mean rounds",
+    )
     return Table("Stops", columns, tuple(lines)) if lines else None
 
 
@@ -139,7 +187,9 @@ def _deepest(groups: Sequence[Group]) -> list[Group]:
 
 
 def _charts(groups: Sequence[Group]) -> list[Chart]:
-    """F1 and recall against what they cost: tokens where a language model was asked, else seconds (figures 3 and 5)."""
+    """F1 and recall against what they cost: tokens where a language model was asked, else seconds (figures 3
+    and 5).
+    """
     charts = []
     for task in dict.fromkeys(group[0].task for group in groups):
         own = [group for group in groups if group[0].task == task]
@@ -151,6 +201,14 @@ def _charts(groups: Sequence[Group]) -> list[Chart]:
                 cost = mean(float(row.llm_tokens) if with_model else row.seconds for row in group) or 0.0
                 name = f"{_name(group)}, W = {group[0].width}" if group[0].method == "sparc" else _name(group)
                 lines.setdefault(name, []).append((cost, mean(score(row) for row in group)))
-            series = tuple(Line(name, tuple(x for x, _ in points), tuple(y for _, y in points), points_only=len(points) == 1) for name, points in lines.items())
+            series = tuple(
+                Line(
+                    name,
+                    tuple(x for x, _ in points),
+                    tuple(y for _, y in points),
+                    points_only=len(points) == 1,
+                )
+                for name, points in lines.items()
+            )
             charts.append(Chart(f"{title} against cost, {task}", unit, title, series))
     return charts

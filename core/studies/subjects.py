@@ -1,4 +1,6 @@
-"""Words for what rows are about: names of evaluations in tables, and the conditions that belong beside every number."""
+"""Words for what rows are about: names of evaluations in tables, and the conditions that belong beside every
+number.
+"""
 
 from __future__ import annotations
 
@@ -10,11 +12,16 @@ from core.tasks.babilong import name_length
 
 
 def check_greedy(rows: Sequence[EpisodeRow]) -> None:
-    """Raises BadRequest for no rows, and for rows that no threshold can be read off: baselines, and planned paths."""
+    """Raises BadRequest for no rows, and for rows that no threshold can be read off: baselines, and planned
+    paths.
+    """
     if not rows:
         raise BadRequest("there are no rows to study; evaluate at least one example")
     if any(row.beam_width > 1 or not row.best_q for row in rows):
-        raise BadRequest("a threshold can only be studied on rows of the plain agent; evaluate it with --method qrag and --beam-width 1")
+        raise BadRequest(
+            "a threshold can only be studied on rows of the plain agent; evaluate it with --method qrag and"
+            " --beam-width 1"
+        )
 
 
 def task_name(row: EpisodeRow) -> str:
@@ -36,4 +43,7 @@ def conditions(group: Sequence[EpisodeRow]) -> str:
     """n, T, training set and part of the data, as a sentence."""
     row = group[0]
     trained = "untrained" if row.trained_on is None else f"trained on {row.trained_on}"
-    return f"n = {len(group)}, T = {max(row.step_budget for row in group)}, {trained}, {row.split} part, seed {row.seed}."
+    return (
+        f"n = {len(group)}, T = {max(row.step_budget for row in group)}, {trained}, {row.split} part, seed"
+        f" {row.seed}."
+    )

@@ -22,7 +22,9 @@ Group = tuple[EpisodeRow, ...]
 
 
 def budget(rows: Sequence[EpisodeRow]) -> Report:
-    """Facts found with 1 ... T retrievals and no stop (Q-RAG table 6, retrieval part), read off rows of the largest T."""
+    """Facts found with 1 ... T retrievals and no stop (Q-RAG table 6, retrieval part), read off rows of the
+    largest T.
+    """
     tables, charts, notes = [], [], []
     for group in _groups(rows):
         most, name = max(row.step_budget for row in group), subject_name(group)
@@ -35,29 +37,71 @@ def budget(rows: Sequence[EpisodeRow]) -> Report:
                 "recall": [fact_recall(row.chosen[:n], row.support) for row in group],
             }
             tokens = mean(float(sum(row.tokens[:n])) for row in group)
-            lines.append((n, *(with_interval(mean(values), interval(values)) for values in scores.values()), None if tokens is None else round(tokens)))
+            lines.append(
+                (
+                    n,
+                    *(with_interval(mean(values), interval(values)) for values in scores.values()),
+                    None if tokens is None else round(tokens),
+                )
+            )
             for column, curve in curves.items():
                 curve.append(mean(scores[column]))
         x = tuple(float(n) for n in range(1, most + 1))
-        tables.append(Table(f"Retrieval budget, {name}", ("retrievals", "Fact EM", "Fact F1", "recall", "tokens"), tuple(lines)))
-        charts.append(Chart(f"Retrieval budget, {name}", "retrievals", "score", tuple(Line(column, x, tuple(curve)) for column, curve in curves.items())))
+        tables.append(
+            Table(
+                f"Retrieval budget, {name}",
+                ("retrievals", "Fact EM", "Fact F1", "recall", "tokens"),
+                tuple(lines),
+            )
+        )
+        charts.append(
+            Chart(
+                f"Retrieval budget, {name}",
+                "retrievals",
+                "score",
+                tuple(Line(column, x, tuple(curve)) for column, curve in curves.items()),
+            )
+        )
         notes.append(f"{name}: {conditions(group)} No stop.")
     return Report("budget", tuple(tables), tuple(charts), tuple(notes))
 
 
 def planning(rows: Sequence[EpisodeRow]) -> Report:
-    """Plan Q-RAG against the greedy agent (appendix D): the same questions, a paired test of each beam against a beam of one."""
+    """Plan Q-RAG against the greedy agent (appendix D): the same questions, a paired test of each beam
+    against a beam of one.
+    """
     lines: list[tuple[Cell, ...]] = []
     groups = _groups(rows)
     for group in groups:
         row, summary = group[0], summarise(group)
-        greedy = [other for other in groups if other[0].beam_width == 1 and other[0].key[:-1] == row.key[:-1] and other[0].fingerprint == row.fingerprint]
+        greedy = [
+            other
+            for other in groups
+            if other[0].beam_width == 1
+            and other[0].key[:-1] == row.key[:-1]
+            and other[0].fingerprint == row.fingerprint
+        ]
         test = compare(group, greedy[0]).tests["fact_f1"] if row.beam_width > 1 and greedy else None
-        scores = [with_interval(summary.metrics[name], summary.intervals[name]) for name in ("fact_f1", "fact_em")]
+        scores = [
+            with_interval(summary.metrics[name], summary.intervals[name]) for name in ("fact_f1", "fact_em")
+        ]
         against = None if test is None else f"{test.difference:+.3f} (p = {test.p_value:.3g})"
-        lines.append((subject_name(group), row.beam_width, len(group), *scores, against, round(summary.metrics["milliseconds"] or 0)))
+        lines.append(
+            (
+                subject_name(group),
+                row.beam_width,
+                len(group),
+                *scores,
+                against,
+                round(summary.metrics["milliseconds"] or 0),
+            )
+        )
     columns = ("task", "beam", "n", "Fact F1", "Fact EM", "F1 against greedy", "ms a question")
-    return Report("planning", (Table("Planning", columns, tuple(lines)),), notes=tuple(f"{subject_name(group)}: {conditions(group)}" for group in groups))
+    return Report(
+        "planning",
+        (Table("Planning", columns, tuple(lines)),),
+        notes=tuple(f"{subject_name(group)}: {conditions(group)}" for group in groups),
+    )
 
 
 def length(rows: Sequence[EpisodeRow]) -> Report:
@@ -66,32 +110,87 @@ def length(rows: Sequence[EpisodeRow]) -> Report:
     curves: dict[str, list[tuple[float, float | None]]] = {}
     for name, group, shortest in _by_length(rows):
         now, before = summarise(group), summarise(shortest)
-        scores = [with_interval(now.metrics[metric], now.intervals[metric]) for metric in ("fact_f1", "fact_f1_oracle_stop", "fact_em")]
+        scores = [
+            with_interval(now.metrics[metric], now.intervals[metric])
+            for metric in ("fact_f1", "fact_f1_oracle_stop", "fact_em")
+        ]
         loss = (before.metrics["fact_f1"] or 0.0) - (now.metrics["fact_f1"] or 0.0)
         chunks = int(np.median([row.n_chunks for row in group]))
-        lines.append((name, name_length(group[0].length or 0), chunks, len(group), group[0].step_budget, *scores, f"{100 * loss:+.1f}"))
+        lines.append(
+            (
+                name,
+                name_length(group[0].length or 0),
+                chunks,
+                len(group),
+                group[0].step_budget,
+                *scores,
+                f"{100 * loss:+.1f}",
+            )
+        )
         curves.setdefault(name, []).append((float(group[0].length or 0), now.metrics["fact_f1"]))
-    columns = ("task", "tokens", "chunks", "n", "T", "Fact F1 (own threshold)", "Fact F1 (oracle stop)", "Fact EM", "points lost")
+    columns = (
+        "task",
+        "tokens",
+        "chunks",
+        "n",
+        "T",
+        "Fact F1 (own threshold)",
+        "Fact F1 (oracle stop)",
+        "Fact EM",
+        "points lost",
+    )
     return Report(
         "length",
         (Table("Length of the haystack", columns, tuple(lines)),),
-        (Chart("Fact F1 by length", "tokens of the haystack", "Fact F1 (own threshold)", _lines(curves), log_x=True),),
+        (
+            Chart(
+                "Fact F1 by length",
+                "tokens of the haystack",
+                "Fact F1 (own threshold)",
+                _lines(curves),
+                log_x=True,
+            ),
+        ),
         tuple(f"{subject_name(group)}: {conditions(group)}" for group in _groups(rows)),
     )
 
 
 def timing(rows: Sequence[EpisodeRow]) -> Report:
-    """Milliseconds of a whole retrieval by length and method (figure 3 c), one question at a time, chunk vectors being there."""
+    """Milliseconds of a whole retrieval by length and method (figure 3 c), one question at a time, chunk
+    vectors being there.
+    """
     lines: list[tuple[Cell, ...]] = []
     curves: dict[str, list[tuple[float, float | None]]] = {}
     for name, group, _ in _by_length(rows):
-        middle, late = (float(np.quantile([row.milliseconds for row in group], share)) for share in (0.5, 0.9))
+        middle, late = (
+            float(np.quantile([row.milliseconds for row in group], share)) for share in (0.5, 0.9)
+        )
         chunks = int(np.median([row.n_chunks for row in group]))
-        lines.append((name, name_length(group[0].length or 0), chunks, len(group), group[0].step_budget, round(middle, 1), round(late, 1)))
+        lines.append(
+            (
+                name,
+                name_length(group[0].length or 0),
+                chunks,
+                len(group),
+                group[0].step_budget,
+                round(middle, 1),
+                round(late, 1),
+            )
+        )
         curves.setdefault(name, []).append((float(group[0].length or 0), middle))
     columns = ("task and method", "tokens", "chunks", "n", "T", "median ms", "90th percentile ms")
-    chart = Chart("Retrieval time by length", "tokens of the haystack", "median ms a question", _lines(curves), log_x=True, log_y=True)
-    note = "One question at a time on the machine that made the rows; embedding the chunks is paid once a document and not counted, nor is building an index."
+    chart = Chart(
+        "Retrieval time by length",
+        "tokens of the haystack",
+        "median ms a question",
+        _lines(curves),
+        log_x=True,
+        log_y=True,
+    )
+    note = (
+        "One question at a time on the machine that made the rows; embedding the chunks is paid once a"
+        " document and not counted, nor is building an index."
+    )
     return Report("time", (Table("Retrieval time", columns, tuple(lines)),), (chart,), (note,))
 
 
@@ -102,12 +201,31 @@ def chunk_size(rows: Sequence[EpisodeRow]) -> Report:
     groups = sorted(_groups(rows), key=lambda group: (subject_name(group), group[0].chunk_tokens or 0))
     for group in groups:
         row, summary = group[0], summarise(group)
-        scores = [with_interval(summary.metrics[metric], summary.intervals[metric]) for metric in ("fact_f1", "fact_f1_oracle_stop", "fact_em")]
-        chunks, tokens = int(np.median([row.n_chunks for row in group])), round(summary.metrics["evidence_tokens"] or 0)
-        lines.append((subject_name(group), row.chunk_tokens or "as they are", chunks, len(group), *scores, tokens))
+        scores = [
+            with_interval(summary.metrics[metric], summary.intervals[metric])
+            for metric in ("fact_f1", "fact_f1_oracle_stop", "fact_em")
+        ]
+        chunks, tokens = (
+            int(np.median([row.n_chunks for row in group])),
+            round(summary.metrics["evidence_tokens"] or 0),
+        )
+        lines.append(
+            (subject_name(group), row.chunk_tokens or "as they are", chunks, len(group), *scores, tokens)
+        )
         if row.chunk_tokens:
-            curves.setdefault(subject_name(group), []).append((float(row.chunk_tokens), summary.metrics["fact_f1_oracle_stop"]))
-    columns = ("task", "tokens a chunk", "chunks", "n", "Fact F1 (own threshold)", "Fact F1 (oracle stop)", "Fact EM", "evidence tokens")
+            curves.setdefault(subject_name(group), []).append(
+                (float(row.chunk_tokens), summary.metrics["fact_f1_oracle_stop"])
+            )
+    columns = (
+        "task",
+        "tokens a chunk",
+        "chunks",
+        "n",
+        "Fact F1 (own threshold)",
+        "Fact F1 (oracle stop)",
+        "Fact EM",
+        "evidence tokens",
+    )
     return Report(
         "chunk-size",
         (Table("Chunk size", columns, tuple(lines)),),
@@ -123,10 +241,15 @@ def _groups(rows: Sequence[EpisodeRow]) -> list[Group]:
 
 
 def _by_length(rows: Sequence[EpisodeRow]) -> list[tuple[str, Group, Group]]:
-    """(task and agent, rows of one length, rows of its shortest length), by name and length. Raises BadRequest for tasks without a length."""
+    """(task and agent, rows of one length, rows of its shortest length), by name and length. Raises
+    BadRequest for tasks without a length.
+    """
     groups = _groups(rows)
     if any(group[0].length is None for group in groups):
-        raise BadRequest(f"{groups[0][0].task} has contexts of its own, so its length can't be studied; choose a task that --length goes with")
+        raise BadRequest(
+            f"{groups[0][0].task} has contexts of its own, so its length can't be studied; choose a task that"
+            " --length goes with"
+        )
     ordered = sorted(groups, key=lambda group: (group[0].task, agent_name(group[0]), group[0].length or 0))
     shortest: dict[str, Group] = {}
     out = []
@@ -137,4 +260,7 @@ def _by_length(rows: Sequence[EpisodeRow]) -> list[tuple[str, Group, Group]]:
 
 
 def _lines(curves: dict[str, list[tuple[float, float | None]]]) -> tuple[Line, ...]:
-    return tuple(Line(name, tuple(x for x, _ in points), tuple(y for _, y in points)) for name, points in curves.items())
+    return tuple(
+        Line(name, tuple(x for x, _ in points), tuple(y for _, y in points))
+        for name, points in curves.items()
+    )

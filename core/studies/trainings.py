@@ -1,7 +1,10 @@
-"""Trainings side by side: learning curves, ablations, and sweeps of one setting, from the events that each training tells.
+"""Trainings side by side: learning curves, ablations, and sweeps of one setting, from the events that each
+training tells.
 
-A training is the list of its events (`progress.jsonl`, see `core.train.sitting`). What tells trainings apart is read off their
-configurations: a setting that differs from what most of them have, the seed aside, makes a variant. Pure functions of events.
+A training is the list of its events (`progress.jsonl`, see `core.train.sitting`). What tells trainings apart
+is read off their
+configurations: a setting that differs from what most of them have, the seed aside, makes a variant. Pure
+functions of events.
 """
 
 from __future__ import annotations
@@ -24,7 +27,9 @@ Events = Sequence[dict[str, Any]]
 SMOOTHING = 25
 """Updates that a point of a curve is the mean of."""
 MAX_VARIANT = 50
-"""Characters of what sets a training apart; where it would be longer, trainings are numbered in the order given."""
+"""Characters of what sets a training apart; where it would be longer, trainings are numbered in the order
+given.
+"""
 _SWITCHES = {
     "soft_values": "without soft values",
     "target_towers": "without target towers",
@@ -33,7 +38,9 @@ _SWITCHES = {
 }
 """How a switch that was turned reads."""
 _NOT_IN_NAMES = ("data", "updates", "validate_every", "n_validation")
-"""Settings that a curve's name leaves out: it begins with the data, and the curve shows how long it was trained and how closely watched."""
+"""Settings that a curve's name leaves out: it begins with the data, and the curve shows how long it was
+trained and how closely watched.
+"""
 
 
 def trainings_in(path: Path) -> list[Path]:
@@ -43,20 +50,30 @@ def trainings_in(path: Path) -> list[Path]:
 
 
 def read_training(path: Path) -> list[dict[str, Any]]:
-    """The events of a training, from its folder or a copy of its progress.jsonl, which may be gzipped. Raises BadRequest when it hasn't begun or is none."""
+    """The events of a training, from its folder or a copy of its progress.jsonl, which may be gzipped. Raises
+    BadRequest when it hasn't begun or is none.
+    """
     file = path / "progress.jsonl" if path.is_dir() else path
     try:
-        text = gzip.decompress(file.read_bytes()).decode() if file.suffix == ".gz" else file.read_text(encoding="utf-8")
+        text = (
+            gzip.decompress(file.read_bytes()).decode()
+            if file.suffix == ".gz"
+            else file.read_text(encoding="utf-8")
+        )
         events = [json.loads(line) for line in text.splitlines(keepends=True) if line.endswith("\n")]
         if events[0]["event"] != "started" or not isinstance(events[0]["config"], dict):
             raise ValueError("its first line does not say how it started")
     except (OSError, EOFError, zlib.error, ValueError, LookupError, TypeError) as error:
-        raise BadRequest(f"{file} holds no training ({error}); name the folder of one, or its progress.jsonl") from error
+        raise BadRequest(
+            f"{file} holds no training ({error}); name the folder of one, or its progress.jsonl"
+        ) from error
     return events
 
 
 def curves(trainings: Sequence[Events]) -> Report:
-    """Learning curves (Q-RAG figure 6): return by time, validation by update, Q against its target, exploration."""
+    """Learning curves (Q-RAG figure 6): return by time, validation by update, Q against its target,
+    exploration.
+    """
     lines: list[tuple[Cell, ...]] = []
     return_lines, score_lines, q_lines, entropy_lines = [], [], [], []
     for name, events in zip(_names(trainings), trainings, strict=True):
@@ -65,18 +82,33 @@ def curves(trainings: Sequence[Events]) -> Report:
             raise BadRequest(f"the training of {name} has made no update yet; wait for the first")
         minutes = _smoothed([event["seconds"] / 60 for event in updates])
         return_lines.append(Line(name, minutes, _smoothed([sum(event["reward"]) for event in updates])))
-        score_lines.append(Line(name, tuple(float(event["update"]) for event in validated), tuple(event["score"] for event in validated)))
+        score_lines.append(
+            Line(
+                name,
+                tuple(float(event["update"]) for event in validated),
+                tuple(event["score"] for event in validated),
+            )
+        )
         at = _smoothed([float(event["update"]) for event in updates])
         q_lines += [
             Line(f"{name}: Q", at, _smoothed([float(np.mean(event["q"])) for event in updates])),
-            Line(f"{name}: target", at, _smoothed([float(np.mean(event["returns"])) for event in updates]), dashed=True),
+            Line(
+                f"{name}: target",
+                at,
+                _smoothed([float(np.mean(event["returns"])) for event in updates]),
+                dashed=True,
+            ),
         ]
-        entropy_lines.append(Line(name, at, _smoothed([float(np.mean(event["entropy"])) for event in updates])))
+        entropy_lines.append(
+            Line(name, at, _smoothed([float(np.mean(event["entropy"])) for event in updates]))
+        )
         last = updates[-1]
         success = float(np.mean([event["success"] for event in updates[-SMOOTHING:]]))
         scores = [event["score"] for event in validated] or [None]
         best = max((event["score"] for event in validated), default=None)
-        lines.append((name, last["update"], f"{last['seconds'] / 60:.0f}", success, scores[0], best, scores[-1]))
+        lines.append(
+            (name, last["update"], f"{last['seconds'] / 60:.0f}", success, scores[0], best, scores[-1])
+        )
     columns = ("training", "updates", "minutes", "success while exploring", "score before", "best", "last")
     return Report(
         "curves",
@@ -87,37 +119,66 @@ def curves(trainings: Sequence[Events]) -> Report:
             Chart("Q of the choices and their targets", "update", "Q", tuple(q_lines)),
             Chart("Entropy of the policy", "update", "nats", tuple(entropy_lines)),
         ),
-        (f"Means of {SMOOTHING} updates. Score: Fact F1 with an oracle stop, mean of the validation examples.",),
+        (
+            (
+                f"Means of {SMOOTHING} updates. Score: Fact F1 with an oracle stop, mean of the validation"
+                " examples."
+            ),
+        ),
     )
 
 
 def ablations(trainings: Sequence[Events]) -> Report:
-    """What each part of the method brings (table 3), on the validation examples; mean and standard deviation over seeds."""
+    """What each part of the method brings (table 3), on the validation examples; mean and standard deviation
+    over seeds.
+    """
     by_variant: dict[str, list[Events]] = {}
     for name, events in zip(_variants(trainings), trainings, strict=True):
         by_variant.setdefault(name, []).append(events)
     lines: list[tuple[Cell, ...]] = []
     for name, group in by_variant.items():
         scores = [[event["score"] for event in _validated(events)] for events in group]
-        lines.append((name, len(group), _spread([max(seed) for seed in scores]), _spread([seed[-1] for seed in scores])))
-    untrained = [_validated(events)[0]["score"] for events in trainings if _validated(events)[0]["update"] == 0]
+        lines.append(
+            (
+                name,
+                len(group),
+                _spread([max(seed) for seed in scores]),
+                _spread([seed[-1] for seed in scores]),
+            )
+        )
+    untrained = [
+        _validated(events)[0]["score"] for events in trainings if _validated(events)[0]["update"] == 0
+    ]
     if untrained:
         lines.append(("without fine-tuning", len(untrained), _spread(untrained), _spread(untrained)))
-    note = "Score: Fact F1 with an oracle stop, mean of the validation examples; mean and standard deviation over seeds."
-    return Report("ablations", (Table("Ablations", ("variant", "seeds", "best validation", "last validation"), tuple(lines)),), notes=(note,))
+    note = (
+        "Score: Fact F1 with an oracle stop, mean of the validation examples; mean and standard deviation"
+        " over seeds."
+    )
+    return Report(
+        "ablations",
+        (Table("Ablations", ("variant", "seeds", "best validation", "last validation"), tuple(lines)),),
+        notes=(note,),
+    )
 
 
 def sweep(trainings: Sequence[Events], setting: str, symbol: str) -> Report:
-    """Validation score by one setting (figure 3 a, b); mean and standard deviation over what else differs, such as seeds."""
+    """Validation score by one setting (figure 3 a, b); mean and standard deviation over what else differs,
+    such as seeds.
+    """
     by_value: dict[float, list[float]] = {}
     for events in trainings:
-        by_value.setdefault(float(events[0]["config"][setting]), []).append(max(event["score"] for event in _validated(events)))
+        by_value.setdefault(float(events[0]["config"][setting]), []).append(
+            max(event["score"] for event in _validated(events))
+        )
     ordered = sorted(by_value.items())
     means = tuple(float(np.mean(scores)) for _, scores in ordered)
     line = Line("best validation", tuple(value for value, _ in ordered), means)
     rows = tuple((f"{value:g}", len(scores), _spread(scores)) for value, scores in ordered)
     table = Table(f"Validation score by {symbol}", (symbol, "trainings", "best validation"), rows)
-    return Report(symbol, (table,), (Chart(f"Validation score by {symbol}", symbol, "Fact F1 (oracle stop)", (line,)),))
+    return Report(
+        symbol, (table,), (Chart(f"Validation score by {symbol}", symbol, "Fact F1 (oracle stop)", (line,)),)
+    )
 
 
 def alpha(trainings: Sequence[Events]) -> Report:
@@ -142,30 +203,62 @@ def _validated(events: Events) -> list[dict[str, Any]]:
 
 
 def _variants(trainings: Sequence[Events], left_out: Sequence[str] = ()) -> list[str]:
-    """What sets each training apart from most of them, seed and `left_out` aside; a setting that an older version did not know counts as its own value."""
-    configs = [{name: value for name, value in events[0]["config"].items() if name not in ("seed", *left_out)} for events in trainings]
+    """What sets each training apart from most of them, seed and `left_out` aside; a setting that an older
+    version did not know counts as its own value.
+    """
+    configs = [
+        {name: value for name, value in events[0]["config"].items() if name not in ("seed", *left_out)}
+        for events in trainings
+    ]
     names = list(dict.fromkeys(name for config in configs for name in config))
-    usual = {name: Counter(json.dumps(config.get(name)) for config in configs).most_common(1)[0][0] for name in names}
+    usual = {
+        name: Counter(json.dumps(config.get(name)) for config in configs).most_common(1)[0][0]
+        for name in names
+    }
     return [
-        ", ".join(_words(name, config.get(name)) for name, common in usual.items() if json.dumps(config.get(name)) != common) or "full" for config in configs
+        ", ".join(
+            _words(name, config.get(name))
+            for name, common in usual.items()
+            if json.dumps(config.get(name)) != common
+        )
+        or "full"
+        for config in configs
     ]
 
 
 def _words(name: str, value: Any) -> str:
     if isinstance(value, bool):
         return _SWITCHES.get(name, f"{name.replace('_', ' ')} {'on' if value else 'off'}")
-    return "supervised fine-tuning" if (name, value) == ("objective", "supervised") else f"{name.replace('_', ' ')} {value}"
+    return (
+        "supervised fine-tuning"
+        if (name, value) == ("objective", "supervised")
+        else f"{name.replace('_', ' ')} {value}"
+    )
 
 
 def _names(trainings: Sequence[Events]) -> list[str]:
-    """Distinct names: the data, then what sets a training apart if that is soon said, then the seed, then a number."""
+    """Distinct names: the data, then what sets a training apart if that is soon said, then the seed, then a
+    number.
+    """
     names = [f"{events[0]['config'].get('data', 'training')}" for events in trainings]
     if len(set(names)) < len(names):
-        variants = [variant if len(variant) <= MAX_VARIANT else "full" for variant in _variants(trainings, _NOT_IN_NAMES)]
-        names = [name if variant == "full" else f"{name}, {variant}" for name, variant in zip(names, variants, strict=True)]
+        variants = [
+            variant if len(variant) <= MAX_VARIANT else "full"
+            for variant in _variants(trainings, _NOT_IN_NAMES)
+        ]
+        names = [
+            name if variant == "full" else f"{name}, {variant}"
+            for name, variant in zip(names, variants, strict=True)
+        ]
     if len(set(names)) < len(names) and len({events[0]["config"].get("seed") for events in trainings}) > 1:
-        names = [f"{name}, seed {events[0]['config'].get('seed')}" for name, events in zip(names, trainings, strict=True)]
-    return [f"{name} ({names[: i + 1].count(name)})" if names.count(name) > 1 else name for i, name in enumerate(names)]
+        names = [
+            f"{name}, seed {events[0]['config'].get('seed')}"
+            for name, events in zip(names, trainings, strict=True)
+        ]
+    return [
+        f"{name} ({names[: i + 1].count(name)})" if names.count(name) > 1 else name
+        for i, name in enumerate(names)
+    ]
 
 
 def _smoothed(values: Sequence[float]) -> tuple[float, ...]:

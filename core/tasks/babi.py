@@ -1,7 +1,7 @@
 """Reads the bAbI tasks in their published format: stories line by line, with questions between the facts.
 
-A question sees the facts above it and nothing else. Its support is given as line numbers, which count question lines too and come
-in the order of the reasoning; here they become ascending indices into the facts.
+A question sees the facts above it and nothing else. Its support is given as line numbers, which count
+question lines too and come in the order of the reasoning; here they become ascending indices into the facts.
 Knows nothing of noise and haystacks.
 """
 
@@ -38,8 +38,15 @@ def read_babi(folder: Path, task: str, part: Part) -> list[BabiQuestion]:
     """
     paths = sorted([*folder.glob(f"{task}_*_{part}.txt.gz"), *folder.glob(f"{task}_*_{part}.txt")])
     if len(paths) != 1:
-        raise BadRequest(f"{folder} has {len(paths)} files {task}_*_{part}.txt.gz, there must be one; unpack bAbI's en-10k there")
-    with gzip.open(paths[0], "rt", encoding="utf-8") if paths[0].suffix == ".gz" else paths[0].open(encoding="utf-8") as lines:
+        raise BadRequest(
+            f"{folder} has {len(paths)} files {task}_*_{part}.txt.gz, there must be one; unpack bAbI's en-10k"
+            " there"
+        )
+    with (
+        gzip.open(paths[0], "rt", encoding="utf-8")
+        if paths[0].suffix == ".gz"
+        else paths[0].open(encoding="utf-8")
+    ) as lines:
         try:
             return list(_questions(lines, paths[0].name, f"{task}-{part}"))
         except (OSError, EOFError, UnicodeDecodeError) as error:
@@ -64,5 +71,8 @@ def _questions(lines: Iterable[str], file: str, prefix: str) -> Iterator[BabiQue
             question, answer, support = (field.strip() for field in rest.split("\t"))
             rows = tuple(sorted({row_of_line[named] for named in support.split()}))
         except (ValueError, KeyError):
-            raise BadRequest(f"{file} line {at}: a question must be followed by answer and numbers of earlier facts, split by tabs; put it right") from None
+            raise BadRequest(
+                f"{file} line {at}: a question must be followed by answer and numbers of earlier facts, split"
+                " by tabs; put it right"
+            ) from None
         yield BabiQuestion(question, tuple(facts), rows, answer, f"{prefix}-{story}")

@@ -1,15 +1,17 @@
-"""Tells stories like those of bAbI qa1 to qa5 and derives answers and support as bAbI does, so that training never runs out of stories.
+"""Tells stories like those of bAbI qa1 to qa5 and derives answers and support as bAbI does, so that training
+never runs out of stories.
 
-`World` is told one fact after another and says what could be asked now and which facts decide it; `find_support` replays a story
-through it, and the teller asks through it too, so both follow the same rules. The rules were read off the training files:
-    qa1  the person's last move.
-    qa2  the last fact about the object, and the last move of whoever carries it or put it down. Not before a carrier has moved.
-    qa3  the last fact about the object, the move that brought it to the place, its move before. Only while one person's
+`World` is told one fact after another and says what could be asked now and which facts decide it;
+`find_support` replays a story through it, and the teller asks through it too, so both follow the same rules.
+The rules were read off the training files:
+    qa1  the person's last move. qa2  the last fact about the object, and the last move of whoever carries it
+    or put it down. Not before a carrier has moved. qa3  the last fact about the object, the move that brought
+    it to the place, its move before. Only while one person's
          carrying explains all three: both moves after they took it, or put down after both.
     qa4  the one of the two facts that names both places.
     qa5  the last giving that fits the question.
-What bAbI asks when, and how often each kind of fact comes, was read off there as well. Vocabulary and sentence forms are bAbI's.
-Draws from `random.Random`. Knows nothing of noise and haystacks.
+What bAbI asks when, and how often each kind of fact comes, was read off there as well. Vocabulary and
+sentence forms are bAbI's. Draws from `random.Random`. Knows nothing of noise and haystacks.
 """
 
 from __future__ import annotations
@@ -47,11 +49,15 @@ BEAT = 2
 THERE_CHANCE = 0.2
 """How often "there" ends a taking or a putting down; in qa2 and qa5 a taking always has it."""
 HANDLING_WEIGHT = (0.0, 0.3, 0.42, 0.49)
-"""Weight of a person's taking (putting down) something, by how many objects they could; all moves together weigh 1."""
+"""Weight of a person's taking (putting down) something, by how many objects they could; all moves together
+weigh 1.
+"""
 GIVING_WEIGHT = 1.2
 """Weight of all givings together, when one can happen."""
 RECENT = 5
-"""Facts back from the end: asked is about a person whose last move, or an object whose last fact, is among these."""
+"""Facts back from the end: asked is about a person whose last move, or an object whose last fact, is among
+these.
+"""
 LONGEST_STORY = 400
 """Facts after which a story that wasn't asked its questions is begun anew; real ones stay below."""
 
@@ -75,7 +81,10 @@ class Asked(NamedTuple):
 
 
 _TAILS = {"move": "", "take": "(?: there)?", "drop": "(?: there)?", "give": r" to (\w+)"}
-_FACT = {kind: re.compile(rf"(\w+) (?:{'|'.join(wordings)}) the (\w+){_TAILS[kind]}\.") for kind, wordings in WORDINGS.items()}
+_FACT = {
+    kind: re.compile(rf"(\w+) (?:{'|'.join(wordings)}) the (\w+){_TAILS[kind]}\.")
+    for kind, wordings in WORDINGS.items()
+}
 _RELATION = re.compile(r"The (\w+) is (\w+) of the (\w+)\.")
 
 
@@ -141,7 +150,9 @@ class World:
         return Asked(f"Where is the {thing}?", self.facts[arrival].target, (last, arrival))
 
     def where_was(self, thing: str, back: int) -> Asked | None:
-        """qa3's question about the place an object was at `back` places before its last; None where bAbI wouldn't ask it."""
+        """qa3's question about the place an object was at `back` places before its last; None where bAbI
+        wouldn't ask it.
+        """
         journey = self.journey.get(thing, [])
         at = len(journey) - 1 - back
         if at < 1 or journey[at][0] in (place for place, _ in journey[at + 1 :]):
@@ -155,10 +166,16 @@ class World:
 
     def all_where_was(self, thing: str) -> list[Asked]:
         """qa3's questions about every place of an object that bAbI would ask about."""
-        return [asked for back in range(len(self.journey.get(thing, ()))) if (asked := self.where_was(thing, back))]
+        return [
+            asked
+            for back in range(len(self.journey.get(thing, ())))
+            if (asked := self.where_was(thing, back))
+        ]
 
     def who_gave(self, row: int) -> list[Asked]:
-        """qa5's five questions about one giving, those left out that a later giving or another object would answer differently."""
+        """qa5's five questions about one giving, those left out that a later giving or another object would
+        answer differently.
+        """
         gift = self.facts[row]
         giver, thing, receiver = gift.actor, gift.target, gift.receiver
         questions = (
@@ -196,7 +213,11 @@ class World:
         raise ValueError(f"{question!r} is no question of qa1, qa2, qa3 or qa5")
 
     def _gifts(self, **wanted: str) -> list[int]:
-        return [row for row in self.gifts if all(getattr(self.facts[row], name) == value for name, value in wanted.items())]
+        return [
+            row
+            for row in self.gifts
+            if all(getattr(self.facts[row], name) == value for name, value in wanted.items())
+        ]
 
     def _decided(self, question: str, rows: Sequence[int], asked_for: str) -> Asked | None:
         return Asked(question, getattr(self.facts[rows[-1]], asked_for), (rows[-1],)) if rows else None
@@ -207,7 +228,8 @@ def find_support(facts: Sequence[str], question: str) -> Asked | None:
 
     Raises ValueError for sentences that aren't theirs.
 
-    >>> find_support(["Mary went to the office.", "Mary got the milk there.", "Mary moved to the garden."], "Where is the milk?")
+    >>> story = ["Mary went to the office.", "Mary got the milk there.", "Mary moved to the garden."]
+    >>> find_support(story, "Where is the milk?")
     Asked(question='Where is the milk?', answer='garden', support=(1, 2))
     """
     if facts and _RELATION.fullmatch(facts[0]):
@@ -234,11 +256,14 @@ def _find_relation(facts: Sequence[str], question: str) -> Asked | None:
     return None
 
 
-def tell_babi(task: Task, rng: Random, n_facts: int | None = None, forbidden: Collection[str] = ()) -> BabiQuestion:
-    """A story with a question, as one of the five of a bAbI story; with `n_facts` the first question after that many facts.
+def tell_babi(
+    task: Task, rng: Random, n_facts: int | None = None, forbidden: Collection[str] = ()
+) -> BabiQuestion:
+    """A story with a question, as one of the five of a bAbI story; with `n_facts` the first question after
+    that many facts.
 
-    Tells another story as long as its key is forbidden: short ones do recur, so training forbids the keys of the test files.
-    Raises ValueError for n_facts with qa4, whose stories have two facts.
+    Tells another story as long as its key is forbidden: short ones do recur, so training forbids the keys of
+    the test files. Raises ValueError for n_facts with qa4, whose stories have two facts.
     """
     if task == "qa4" and n_facts is not None:
         raise ValueError(f"n_facts={n_facts} can't be had: qa4 tells two facts; leave n_facts out")
@@ -256,8 +281,14 @@ def _tell_relation(rng: Random) -> BabiQuestion:
     relations = [(a, ahead, b) if rng.random() < 0.5 else (b, OPPOSITE[ahead], a) for a, b in pairs]
     row = rng.randrange(2)
     place, direction, other = relations[row]
-    question = f"What is {direction} of the {other}?" if rng.random() < 0.5 else f"What is the {other} {OPPOSITE[direction]} of?"
-    return BabiQuestion(question, tuple(f"The {a} is {towards} of the {b}." for a, towards, b in relations), (row,), place)
+    question = (
+        f"What is {direction} of the {other}?"
+        if rng.random() < 0.5
+        else f"What is the {other} {OPPOSITE[direction]} of?"
+    )
+    return BabiQuestion(
+        question, tuple(f"The {a} is {towards} of the {b}." for a, towards, b in relations), (row,), place
+    )
 
 
 class _Teller:
@@ -280,7 +311,9 @@ class _Teller:
             asked = self._ask() if len(self.texts) >= at_least else None
             if asked is not None:
                 if left == 0:
-                    return BabiQuestion(asked.question, tuple(self.texts), tuple(sorted(asked.support)), asked.answer)
+                    return BabiQuestion(
+                        asked.question, tuple(self.texts), tuple(sorted(asked.support)), asked.answer
+                    )
                 left -= 1
         return None
 
@@ -301,7 +334,11 @@ class _Teller:
         for actor, things in carried.items():
             options.append(("drop", actor))
             weights.append(HANDLING_WEIGHT[len(things)])
-        meetings = [(a, b) for a in carried for b in self.cast if a != b and place[a] == place[b]] if self.task == "qa5" else []
+        meetings = (
+            [(a, b) for a in carried for b in self.cast if a != b and place[a] == place[b]]
+            if self.task == "qa5"
+            else []
+        )
         if meetings:
             options.append(("give", ""))
             weights.append(GIVING_WEIGHT)
@@ -311,7 +348,9 @@ class _Teller:
                 here = place[actor]
                 return Fact("move", actor, rng.choice([name for name in PLACES if name != here]))
             case "take":
-                return Fact("take", actor, rng.choice([thing for thing in loose if place[thing] == place[actor]]))
+                return Fact(
+                    "take", actor, rng.choice([thing for thing in loose if place[thing] == place[actor]])
+                )
             case "drop":
                 return Fact("drop", actor, rng.choice(carried[actor]))
         giver, receiver = rng.choice(meetings)
@@ -323,12 +362,16 @@ class _Teller:
             self.place[fact.actor] = fact.target
         for thing, holder in self.world.holder.items():
             self.place[thing] = self.place[holder]
-        there = fact.kind in ("take", "drop") and (self.rng.random() < THERE_CHANCE or (fact.kind == "take" and self.task != "qa3"))
+        there = fact.kind in ("take", "drop") and (
+            self.rng.random() < THERE_CHANCE or (fact.kind == "take" and self.task != "qa3")
+        )
         tail = " there" if there else f" to {fact.receiver}" if fact.receiver else ""
         self.texts.append(f"{fact.actor} {self.rng.choice(WORDINGS[fact.kind])} the {fact.target}{tail}.")
 
     def _ask(self) -> Asked | None:
-        """What is asked now, if anything: about one of the people or objects that something happened to lately, each as likely."""
+        """What is asked now, if anything: about one of the people or objects that something happened to
+        lately, each as likely.
+        """
         rng, world = self.rng, self.world
         match self.task:
             case "qa1":
@@ -336,10 +379,14 @@ class _Teller:
             case "qa2":
                 subjects = [[one] for thing in self._recent(world.touched) if (one := world.where_is(thing))]
             case "qa3":
-                subjects = [found for thing in self._recent(world.touched) if (found := world.all_where_was(thing))]
+                subjects = [
+                    found for thing in self._recent(world.touched) if (found := world.all_where_was(thing))
+                ]
             case _:
                 gifts = {world.facts[row].target: [row] for row in world.gifts}
-                subjects = [found for thing in self._recent(gifts) if (found := world.who_gave(gifts[thing][0]))]
+                subjects = [
+                    found for thing in self._recent(gifts) if (found := world.who_gave(gifts[thing][0]))
+                ]
         if not subjects:
             return None
         questions = rng.choice(subjects)
@@ -364,4 +411,6 @@ def story_keys(questions: Iterable[BabiQuestion]) -> set[str]:
 
 def without(questions: Iterable[BabiQuestion], forbidden: Collection[str]) -> list[BabiQuestion]:
     """The questions whose key isn't forbidden: how test stories are kept out of training."""
-    return [question for question in questions if story_key(question.facts, question.question) not in forbidden]
+    return [
+        question for question in questions if story_key(question.facts, question.question) not in forbidden
+    ]

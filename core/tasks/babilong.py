@@ -1,8 +1,10 @@
-"""bAbI stories hidden in long texts, as BabiLong composes them: every fact a chunk of its own, in order, the rest noise.
+"""bAbI stories hidden in long texts, as BabiLong composes them: every fact a chunk of its own, in order, the
+rest noise.
 
-A length is a budget of tokens that facts and noise share, counted by the encoder's tokenizer without special tokens. Facts stand at
-uniformly random places; the noise starts anywhere in the books and begins again where they don't reach. Stories that are longer
-than the budget are left out, and counted. Knows nothing of encoders.
+A length is a budget of tokens that facts and noise share, counted by the encoder's tokenizer without special
+tokens. Facts stand at uniformly random places; the noise starts anywhere in the books and begins again where
+they don't reach. Stories that are longer than the budget are left out, and counted. Knows nothing of
+encoders.
 """
 
 from __future__ import annotations
@@ -26,7 +28,8 @@ _UNITS = {"": 1, "k": 1_000, "m": 1_000_000}
 
 
 def parse_length(text: str | int) -> int:
-    """Tokens of a length as people write it: 4096, "1K", "32K", "1.5M". Raises BadRequest when it is none, or out of bounds.
+    """Tokens of a length as people write it: 4096, "1K", "32K", "1.5M". Raises BadRequest when it is none, or
+    out of bounds.
 
     >>> parse_length("32K")
     32000
@@ -34,7 +37,10 @@ def parse_length(text: str | int) -> int:
     match = _LENGTH.fullmatch(str(text).strip())
     tokens = round(float(match[1]) * _UNITS[match[2].lower()]) if match else 0
     if not 1 <= tokens <= MAX_LENGTH:
-        raise BadRequest(f"length {text!r} is no number of tokens between 1 and {MAX_LENGTH:,}; write one as 4096, 32K or 1M")
+        raise BadRequest(
+            f"length {text!r} is no number of tokens between 1 and {MAX_LENGTH:,}; write one as 4096, 32K"
+            " or 1M"
+        )
     return tokens
 
 
@@ -58,22 +64,60 @@ class Composed:
     left_out: int
 
 
-def compose(task: str, question: BabiQuestion, noise: Noise, token_budget: int, rng: Random, tokenizer: Tokenizer, example_id: str) -> Example | None:
+def compose(
+    task: str,
+    question: BabiQuestion,
+    noise: Noise,
+    token_budget: int,
+    rng: Random,
+    tokenizer: Tokenizer,
+    example_id: str,
+) -> Example | None:
     """One question over a haystack of at most `token_budget` tokens; None when the story alone is longer."""
-    chunks = weave_to_length(question.facts, int(tokenizer.count(question.facts).sum()), noise, token_budget, rng)
+    chunks = weave_to_length(
+        question.facts, int(tokenizer.count(question.facts).sum()), noise, token_budget, rng
+    )
     if chunks is None:
         return None
-    return Example(example_id, task, question.question, chunks, tuple(chunks.places[row] for row in question.support), (question.answer,))
+    return Example(
+        example_id,
+        task,
+        question.question,
+        chunks,
+        tuple(chunks.places[row] for row in question.support),
+        (question.answer,),
+    )
 
 
-def compose_chunks(task: str, question: BabiQuestion, noise: Noise, n_chunks: int, rng: Random, example_id: str) -> Example:
-    """One question over `n_chunks` chunks (more when the story alone has more): the short haystacks of training."""
+def compose_chunks(
+    task: str, question: BabiQuestion, noise: Noise, n_chunks: int, rng: Random, example_id: str
+) -> Example:
+    """One question over `n_chunks` chunks (more when the story alone has more): the short haystacks of
+    training.
+    """
     chunks = weave(question.facts, noise, max(0, n_chunks - len(question.facts)), rng)
-    return Example(example_id, task, question.question, chunks, tuple(chunks.places[row] for row in question.support), (question.answer,))
+    return Example(
+        example_id,
+        task,
+        question.question,
+        chunks,
+        tuple(chunks.places[row] for row in question.support),
+        (question.answer,),
+    )
 
 
-def compose_all(task: str, questions: Sequence[BabiQuestion], noise: Noise, token_budget: int, seed: int, tokenizer: Tokenizer, n: int | None) -> Composed:
-    """The first `n` questions that fit, None for all, drawn in an order of the seed. Each example depends on (seed, question) only."""
+def compose_all(
+    task: str,
+    questions: Sequence[BabiQuestion],
+    noise: Noise,
+    token_budget: int,
+    seed: int,
+    tokenizer: Tokenizer,
+    n: int | None,
+) -> Composed:
+    """The first `n` questions that fit, None for all, drawn in an order of the seed. Each example depends on
+    (seed, question) only.
+    """
     order = list(range(len(questions)))
     Random(f"{task} {seed}").shuffle(order)
     examples: list[Example] = []
@@ -82,7 +126,15 @@ def compose_all(task: str, questions: Sequence[BabiQuestion], noise: Noise, toke
         if n is not None and len(examples) == n:
             break
         rng = Random(f"{task} {seed} {row} {token_budget}")
-        example = compose(task, questions[row], noise, token_budget, rng, tokenizer, f"{task}-{name_length(token_budget)}-{seed}-{row}")
+        example = compose(
+            task,
+            questions[row],
+            noise,
+            token_budget,
+            rng,
+            tokenizer,
+            f"{task}-{name_length(token_budget)}-{seed}-{row}",
+        )
         if example is None:
             left_out += 1
         else:
@@ -90,8 +142,19 @@ def compose_all(task: str, questions: Sequence[BabiQuestion], noise: Noise, toke
     return Composed(tuple(examples), left_out)
 
 
-def babilong_examples(task: str, part: Part, length: str | int, n: int | None, seed: int, noise: Noise, *, tokenizer: Tokenizer, folder: Path) -> Composed:
-    """Up to `n` questions (None: all) of a bAbI file in `folder`, each over its own haystack of `length` tokens.
+def babilong_examples(
+    task: str,
+    part: Part,
+    length: str | int,
+    n: int | None,
+    seed: int,
+    noise: Noise,
+    *,
+    tokenizer: Tokenizer,
+    folder: Path,
+) -> Composed:
+    """Up to `n` questions (None: all) of a bAbI file in `folder`, each over its own haystack of `length`
+    tokens.
 
     Raises BadRequest when the file can't be read, or no story fits.
     """

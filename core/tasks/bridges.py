@@ -1,9 +1,11 @@
-"""Two-hop questions made from paragraphs alone: one paragraph names another one's title, and the question hides that name.
+"""Two-hop questions made from paragraphs alone: one paragraph names another one's title, and the question
+hides that name.
 
-Of "Shirley Temple: ... was named ambassador to Ghana" and "Ghana: a country in West Africa ..." comes a question that tells the sentence of the first
-without "Ghana", and half the words of a sentence of the second. The second can hardly be found by its words, but by the name that stands in the first.
-Such questions are clumsy; they teach where to go on from a chosen paragraph, of which labelled sets have few examples.
-Decides how a question is made. Knows nothing of distractors and mixtures.
+Of "Shirley Temple: ... was named ambassador to Ghana" and "Ghana: a country in West Africa ..." comes a
+question that tells the sentence of the first without "Ghana", and half the words of a sentence of the second.
+The second can hardly be found by its words, but by the name that stands in the first. Such questions are
+clumsy; they teach where to go on from a chosen paragraph, of which labelled sets have few examples. Decides
+how a question is made. Knows nothing of distractors and mixtures.
 """
 
 from __future__ import annotations
@@ -19,7 +21,9 @@ from core.tasks.example import Example
 
 TASK = "bridges"
 MAX_LINKS = 3
-"""Questions that one paragraph may begin, and that may end in one: no hub of the collection is asked about again and again."""
+"""Questions that one paragraph may begin, and that may end in one: no hub of the collection is asked about
+again and again.
+"""
 KEPT_WORDS = 0.5
 """Share of the words of the second paragraph's sentence that stay in the question."""
 NAME_CHANCE = 0.5
@@ -32,7 +36,10 @@ _PREFIX = 8
 
 _CAPITAL = re.compile(r"\b[A-Z]")
 _CLASS = re.compile(r"\b(?:is|was|are|were) (?:an?|the) ((?:[\w-]+ ){0,5}[\w-]+)")
-_END_OF_CLASS = re.compile(r" (?:of|in|from|who|that|which|and|for|by|on|at|to|with|located|known|based|born|born|directed|written|released)\b.*")
+_END_OF_CLASS = re.compile(
+    r" (?:of|in|from|who|that|which|and|for|by|on|at|to|with"
+    r"|located|known|based|born|born|directed|written|released)\b.*"
+)
 
 
 @dataclass(frozen=True)
@@ -50,7 +57,9 @@ class Link:
 
 
 def find_links(texts: Sequence[str], forbidden: Collection[str] = ()) -> list[Link]:
-    """Links between paragraphs "title: text". Titles in `forbidden` neither begin nor end one; titles of a single word are too often words of the language."""
+    """Links between paragraphs "title: text". Titles in `forbidden` neither begin nor end one; titles of a
+    single word are too often words of the language.
+    """
     titles: dict[str, int] = {}
     for row, text in enumerate(texts):
         title, colon, _ = text.partition(": ")
@@ -69,7 +78,12 @@ def find_links(texts: Sequence[str], forbidden: Collection[str] = ()) -> list[Li
             continue
         for sentence, start, name in _mentions(body, by_prefix):
             target = titles[name]
-            if begun[row] < MAX_LINKS and ended[target] < MAX_LINKS and name not in title and plain_title(title) not in name:
+            if (
+                begun[row] < MAX_LINKS
+                and ended[target] < MAX_LINKS
+                and name not in title
+                and plain_title(title) not in name
+            ):
                 begun[row] += 1
                 ended[target] += 1
                 links.append(Link(row, target, sentence, start, name))
@@ -77,7 +91,9 @@ def find_links(texts: Sequence[str], forbidden: Collection[str] = ()) -> list[Li
 
 
 def ask(link: Link, texts: Sequence[str], rng: Random) -> Example:
-    """A question whose support are the two paragraphs of the link, which are its only chunks; the answer is the hidden name."""
+    """A question whose support are the two paragraphs of the link, which are its only chunks; the answer is
+    the hidden name.
+    """
     target_text = texts[link.target].partition(": ")[2]
     sentences = [target_text[start:end] for start, end in split_sentences(target_text)]
     kind = _class_of(sentences[0]) if sentences else ""
@@ -90,7 +106,15 @@ def ask(link: Link, texts: Sequence[str], rng: Random) -> Example:
     about = rng.choice(sentences).replace(link.name, "") if sentences else ""
     words = [word for word in about.split() if word not in link.name.split() and rng.random() < KEPT_WORDS]
     question = " ".join([*told, *words[:MOST_WORDS]])
-    return Example(f"bridge-{link.source}-{link.target}", TASK, question, (texts[link.source], texts[link.target]), (0, 1), (link.name,), "bridge")
+    return Example(
+        f"bridge-{link.source}-{link.target}",
+        TASK,
+        question,
+        (texts[link.source], texts[link.target]),
+        (0, 1),
+        (link.name,),
+        "bridge",
+    )
 
 
 def plain_title(title: str) -> str:
@@ -109,12 +133,16 @@ def _mentions(body: str, by_prefix: dict[str, list[str]]) -> Iterator[tuple[str,
         place = found.start()
         for name in by_prefix.get(body[place : place + _PREFIX], ()):
             if body.startswith(name, place) and not body[place + len(name) : place + len(name) + 1].isalnum():
-                spans = spans or split_sentences(body)  # only where something is named: cutting is the slow part
+                spans = spans or split_sentences(
+                    body
+                )  # only where something is named: cutting is the slow part
                 start, end = next((start, end) for start, end in spans if place < end)
                 yield body[start:end], place - start, name
 
 
 def _class_of(sentence: str) -> str:
-    """What a first sentence says its subject is, at most two words: "was an American film director" gives "film director"."""
+    """What a first sentence says its subject is, at most two words: "was an American film director" gives
+    "film director".
+    """
     found = _CLASS.search(sentence)
     return " ".join(_END_OF_CLASS.sub("", found.group(1)).split()[-2:]) if found else ""

@@ -1,4 +1,5 @@
-"""Every task that can be evaluated, by its name: where its examples come from, its defaults, and a sentence that describes what was loaded.
+"""Every task that can be evaluated, by its name: where its examples come from, its defaults, and a sentence
+that describes what was loaded.
 
     qa1 ... qa5                      bAbI questions over books (BabiLong)
     niah-single-1 ... niah-multiquery    needles (RULER)
@@ -6,8 +7,9 @@
     hotpotqa, musique, 2wiki, nq, squad, clapnq        questions over their own paragraphs
     hotpotqa-long, ...               the same over all paragraphs of the set and books, up to a length
     a path                           a file or BEIR folder that `qa_sets` reads
-Decides that short haystacks are cut from a part of the books, so that loading takes a second and hundreds of questions share vectors.
-Training and test parts never mix: the noise of a test part is books/eval or essays, that of a training part books/train.
+Decides that short haystacks are cut from a part of the books, so that loading takes a second and hundreds of
+questions share vectors. Training and test parts never mix: the noise of a test part is books/eval or essays,
+that of a training part books/train.
 """
 
 from __future__ import annotations
@@ -30,7 +32,9 @@ from core.tasks.qa_sets import FOLDERS, read_qa
 from core.tasks.ruler import VARIANTS, hay_of, long_qa, needle_examples
 
 PACKED = 64
-"""Tokens up to which the prose around needles and paragraphs is packed: Q-RAG's chunk size for RULER (appendix H)."""
+"""Tokens up to which the prose around needles and paragraphs is packed: Q-RAG's chunk size for RULER
+(appendix H).
+"""
 NOISE_POOL = 300_000
 """Tokens of noise that haystacks shorter than this are cut from."""
 PARTS: tuple[Part, ...] = ("train", "test")
@@ -93,18 +97,34 @@ def load_task(
     """
     task = TASKS.get(name) or (_PATH if Path(name).exists() else None)
     if task is None:
-        raise BadRequest(f"task {name!r} does not exist; choose among {', '.join(TASKS)}, or name a file of questions")
+        raise BadRequest(
+            f"task {name!r} does not exist; choose among {', '.join(TASKS)}, or name a file of questions"
+        )
     if part not in PARTS or (part == "train" and not task.has_training_part):
-        raise BadRequest(f"{name} has no part {part!r}; choose {' or '.join(PARTS if task.has_training_part else PARTS[1:])}")
+        raise BadRequest(
+            f"{name} has no part {part!r}; choose"
+            f" {' or '.join(PARTS if task.has_training_part else PARTS[1:])}"
+        )
     if length is not None and task.length is None:
-        raise BadRequest(f"{name} has no length {length}: its chunks are given; leave the length out, or take {name}-long where there is one")
+        raise BadRequest(
+            f"{name} has no length {length}: its chunks are given; leave the length out, or take {name}-long"
+            " where there is one"
+        )
     if n is not None and n < 1:
         raise BadRequest(f"n={n} must be at least 1")
     token_budget = 0 if task.length is None else parse_length(task.length if length is None else length)
-    examples, left_out, what = task.load(Request(name, part, token_budget, n or task.n, seed, data, tokenizer))
+    examples, left_out, what = task.load(
+        Request(name, part, token_budget, n or task.n, seed, data, tokenizer)
+    )
     if not examples:
         raise BadRequest(f"no question of {name} fits in {token_budget:,} tokens; ask for a greater length")
-    return TaskSet(name, tuple(examples), left_out, f"{len(examples):,} questions of {what}, seed {seed}", task.step_budget)
+    return TaskSet(
+        name,
+        tuple(examples),
+        left_out,
+        f"{len(examples):,} questions of {what}, seed {seed}",
+        task.step_budget,
+    )
 
 
 def _babi(request: Request) -> tuple[Sequence[Example], int, str]:
@@ -120,7 +140,10 @@ def _babi(request: Request) -> tuple[Sequence[Example], int, str]:
         tokenizer=request.tokenizer,
         folder=babi_folder(request.data),
     )
-    what = f"bAbI {request.name} ({request.part}), each over {name_length(request.token_budget)} tokens of sentences from {source}"
+    what = (
+        f"bAbI {request.name} ({request.part}), each over {name_length(request.token_budget)} tokens of"
+        f" sentences from {source}"
+    )
     return composed.examples, composed.left_out, what
 
 
@@ -133,7 +156,9 @@ def _needles(request: Request) -> tuple[Sequence[Example], int, str]:
         request.seed,
         request.tokenizer,
     )
-    examples = needle_examples(variant, request.token_budget, request.n or 1, request.seed, hay, request.tokenizer)
+    examples = needle_examples(
+        variant, request.token_budget, request.n or 1, request.seed, hay, request.tokenizer
+    )
     return examples, 0, f"{request.name}, needles in {name_length(request.token_budget)} tokens of {hay.name}"
 
 
@@ -153,8 +178,18 @@ def _long_qa(request: Request) -> tuple[Sequence[Example], int, str]:
     part = "eval" if request.part == "test" else "train"
     source = _books(request.part)
     books = read_noise(source, request.tokenizer, PACKED, request.token_budget, request.data)
-    examples, left_out = long_qa(read_qa(name, part, request.data), request.token_budget, books, request.seed, request.tokenizer, request.name)
-    what = f"{name} ({part}), each over {name_length(request.token_budget)} tokens of the set's paragraphs and {source}"
+    examples, left_out = long_qa(
+        read_qa(name, part, request.data),
+        request.token_budget,
+        books,
+        request.seed,
+        request.tokenizer,
+        request.name,
+    )
+    what = (
+        f"{name} ({part}), each over {name_length(request.token_budget)} tokens of the set's paragraphs and"
+        f" {source}"
+    )
     return _some(examples, request), left_out, what
 
 
@@ -175,9 +210,14 @@ _PATH = Task(_qa, step_budget=4)
 
 TASKS: dict[str, Task] = {
     **{name: Task(_babi, step_budget=4, length="1K") for name in BABI_TASKS},
-    **{f"niah-{variant}": Task(_needles, step_budget=4, length="4K", has_training_part=False, n=100) for variant in VARIANTS},
+    **{
+        f"niah-{variant}": Task(_needles, step_budget=4, length="4K", has_training_part=False, n=100)
+        for variant in VARIANTS
+    },
     "generated": Task(_generated, step_budget=4, length="20K", has_training_part=False, n=48),
     **{name: Task(_qa, step_budget=steps) for name, steps in _QA_STEPS.items()},
     **{f"{name}-long": Task(_long_qa, step_budget=4, length="32K") for name in _QA_STEPS if name != "clapnq"},
 }
-"""Tasks by name. Steps are those of Q-RAG appendix H where it says (T = 4 for BabiLong, RULER and MuSiQue, 2 for HotpotQA)."""
+"""Tasks by name. Steps are those of Q-RAG appendix H where it says (T = 4 for BabiLong, RULER and MuSiQue, 2
+for HotpotQA).
+"""

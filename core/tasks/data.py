@@ -1,6 +1,7 @@
 """Where the data sets lie, and how a file of JSON lines is read that a stranger may have made.
 
-Data sets are not part of the repository; what is in which folder, their own README says. Knows nothing of what records mean.
+Data sets are not part of the repository; what is in which folder, their own README says. Knows nothing of
+what records mean.
 """
 
 from __future__ import annotations
@@ -18,10 +19,17 @@ VARIABLE = "QRAG_DATA"
 
 
 def data_folder(named: Path | None = None) -> Path:
-    """`named`, else `$QRAG_DATA`, else `shared/data` beside the repository. Raises BadRequest when that is no folder."""
-    folder = named or Path(os.environ.get(VARIABLE) or Path(__file__).resolve().parents[3] / "shared" / "data")
+    """`named`, else `$QRAG_DATA`, else `shared/data` beside the repository. Raises BadRequest when that is no
+    folder.
+    """
+    folder = named or Path(
+        os.environ.get(VARIABLE) or Path(__file__).resolve().parents[3] / "shared" / "data"
+    )
     if not folder.is_dir():
-        raise BadRequest(f"the data sets are not in {folder}; put them there, or name their folder with --data or in {VARIABLE}")
+        raise BadRequest(
+            f"the data sets are not in {folder}; put them there, or name their folder with --data or in"
+            f" {VARIABLE}"
+        )
     return folder
 
 
@@ -33,8 +41,8 @@ def babi_folder(named: Path | None = None) -> Path:
 def json_lines(path: Path, *, max_bytes: int, max_line_bytes: int) -> Iterator[tuple[str, dict[str, Any]]]:
     """("FILE line N", object) for every line that isn't blank, of a plain or gzipped UTF-8 file.
 
-    Raises BadRequest when the file can't be read, is larger than `max_bytes` unpacked, has a longer line than `max_line_bytes`, or a line
-    that is no JSON object.
+    Raises BadRequest when the file can't be read, is larger than `max_bytes` unpacked, has a longer line than
+    `max_line_bytes`, or a line that is no JSON object.
     """
     read = 0
     try:
@@ -43,9 +51,13 @@ def json_lines(path: Path, *, max_bytes: int, max_line_bytes: int) -> Iterator[t
                 where = f"{path.name} line {number}"
                 read += len(line)
                 if len(line) > max_line_bytes:
-                    raise BadRequest(f"{where} has more than {max_line_bytes:,} bytes; split its text into several records")
+                    raise BadRequest(
+                        f"{where} has more than {max_line_bytes:,} bytes; split its text into several records"
+                    )
                 if read > max_bytes:
-                    raise BadRequest(f"{path.name} has more than {max_bytes:,} bytes; split it and read the parts")
+                    raise BadRequest(
+                        f"{path.name} has more than {max_bytes:,} bytes; split it and read the parts"
+                    )
                 if line.strip():
                     yield where, _json_object(line, where)
     except (OSError, EOFError) as error:
@@ -63,7 +75,9 @@ def _json_object(line: bytes, where: str) -> dict[str, Any]:
 
 
 def is_text(value: object) -> bool:
-    """Whether a value of a record is a text that can be encoded: JSON allows halves of characters, tokenizers don't."""
+    """Whether a value of a record is a text that can be encoded: JSON allows halves of characters, tokenizers
+    don't.
+    """
     if not isinstance(value, str):
         return False
     try:

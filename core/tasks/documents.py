@@ -1,8 +1,8 @@
 """Questions about whole documents, each with the passages that prove its answer quoted word for word.
 
-A quote is looked for by its letters and digits alone, case ignored: line breaks, markup and blanks differ between converters. Labels are places in
-the document's text, so any way of cutting it and any method can be scored. Decides where a document named by a question lies.
-Knows nothing of chunks and encoders.
+A quote is looked for by its letters and digits alone, case ignored: line breaks, markup and blanks differ
+between converters. Labels are places in the document's text, so any way of cutting it and any method can be
+scored. Decides where a document named by a question lies. Knows nothing of chunks and encoders.
 """
 
 from __future__ import annotations
@@ -55,7 +55,9 @@ class DocumentQuestion:
 
 
 def read_document_questions(path: Path) -> list[DocumentQuestion]:
-    """All questions of a file of JSON lines, plain or gzipped. Raises BadRequest for the first line that can't be used."""
+    """All questions of a file of JSON lines, plain or gzipped. Raises BadRequest for the first line that
+    can't be used.
+    """
     questions: list[DocumentQuestion] = []
     known: set[str] = set()
     for where, record in json_lines(path, max_bytes=MAX_QUESTIONS_BYTES, max_line_bytes=MAX_LINE_BYTES):
@@ -65,7 +67,10 @@ def read_document_questions(path: Path) -> list[DocumentQuestion]:
         known.add(question.id)
         questions.append(question)
     if not questions:
-        raise BadRequest(f'{path.name} has no questions; write lines {{"id", "document", "kind", "question", "answer", "support"}}')
+        raise BadRequest(
+            f'{path.name} has no questions; write lines {{"id", "document", "kind", "question", "answer",'
+            ' "support"}'
+        )
     return questions
 
 
@@ -80,7 +85,10 @@ def _question(record: dict[str, Any], where: str) -> DocumentQuestion:
         raise BadRequest(f'{where} needs "support", a list of quotes with letters or digits; put it right')
     if (kind == "unanswerable") == bool(quotes) or len(quotes) > MAX_QUOTES:
         bounds = "none" if kind == "unanswerable" else f"1 to {MAX_QUOTES}"
-        raise BadRequest(f'{where} has {len(quotes)} quotes in "support", and a question of kind {kind} has {bounds}; put it right')
+        raise BadRequest(
+            f'{where} has {len(quotes)} quotes in "support", and a question of kind {kind} has {bounds}; put'
+            " it right"
+        )
     accepted = [answers] if isinstance(answers, str) else answers if isinstance(answers, list) else []
     if not all(is_text(answer) for answer in accepted):
         raise BadRequest(f'{where}: "answer" must be a text or a list of texts; put it right')
@@ -113,17 +121,24 @@ class QuoteFinder:
         if at < 0 or again >= 0:
             short = quote if len(quote) <= _SHOWN else f"{quote[: _SHOWN - 1]}…"
             often = "does not stand" if at < 0 else "stands more than once"
-            raise BadRequest(f"the quote {short!r} {often} in {self.name}; quote a passage that stands there exactly once, word for word")
+            raise BadRequest(
+                f"the quote {short!r} {often} in {self.name}; quote a passage that stands there exactly once,"
+                " word for word"
+            )
         return int(self._places[at]), int(self._places[at + len(letters) - 1]) + 1
 
 
 def _letters(text: str) -> str:
-    """What of a text is compared. Letter by letter, so that the same letter has the same form wherever it stands."""
+    """What of a text is compared. Letter by letter, so that the same letter has the same form wherever it
+    stands.
+    """
     return "".join(character.lower() for character in text if character.isalnum())
 
 
 def places_of(question: DocumentQuestion, finder: QuoteFinder) -> tuple[TextPlace, ...]:
-    """Where the quotes of a question stand, in their order. Raises BadRequest as `QuoteFinder.find`, with the id of the question."""
+    """Where the quotes of a question stand, in their order. Raises BadRequest as `QuoteFinder.find`, with the
+    id of the question.
+    """
     try:
         return tuple(map(finder.find, question.quotes))
     except BadRequest as error:
@@ -134,7 +149,9 @@ class DocumentFolder:
     """Documents by name: files of a folder, under their names or where a `documents.tsv` says."""
 
     def __init__(self, folder: Path, questions: Path) -> None:
-        """`documents.tsv` may lie in the folder, in its `natural`, or beside the file of questions. Raises BadRequest when there is no such folder."""
+        """`documents.tsv` may lie in the folder, in its `natural`, or beside the file of questions. Raises
+        BadRequest when there is no such folder.
+        """
         if not folder.is_dir():
             raise BadRequest(f"{folder} is no folder; name the one that holds the documents")
         self.folder = folder
@@ -155,7 +172,10 @@ class DocumentFolder:
                 if path.is_file():
                     return path, ""
         if name not in self._paths:
-            raise BadRequest(f"document {name!r} is not in {self.folder}; put it there as {name} or {name}.txt, or name its path in {PLACES}")
+            raise BadRequest(
+                f"document {name!r} is not in {self.folder}; put it there as {name} or {name}.txt, or name"
+                f" its path in {PLACES}"
+            )
         place, _, part = self._paths[name].partition("#")
         return self._below(place), part
 
@@ -163,7 +183,9 @@ class DocumentFolder:
         """Names come from a file that a stranger may have made."""
         parts = PurePosixPath(place.replace("\\", "/"))
         if parts.is_absolute() or ".." in parts.parts:
-            raise BadRequest(f"document {place!r} lies outside of {self.folder}; name documents by paths below it")
+            raise BadRequest(
+                f"document {place!r} lies outside of {self.folder}; name documents by paths below it"
+            )
         return self.folder / parts
 
 
@@ -172,7 +194,9 @@ def _read_places(path: Path) -> dict[str, str]:
         with path.open(encoding="utf-8", newline="") as file:
             rows = list(csv.reader(file, delimiter="\t"))
     except (OSError, UnicodeDecodeError, csv.Error) as error:
-        raise BadRequest(f"{path} can't be read ({error}); write a line NAME, tab, PATH a document") from error
+        raise BadRequest(
+            f"{path} can't be read ({error}); write a line NAME, tab, PATH a document"
+        ) from error
     return {row[0]: row[1] for row in rows if len(row) >= 2}
 
 

@@ -1,8 +1,8 @@
 """One question over chunks whose support is known: what training, evaluation and studies are made of.
 
-A haystack of ten million tokens serves hundreds of questions, so its chunks are not copied for each: `Woven` looks up noise and a
-question's own texts by id, and says which row of the noise a chunk is, so that vectors are shared too.
-Knows nothing of where examples come from, nor of encoders.
+A haystack of ten million tokens serves hundreds of questions, so its chunks are not copied for each: `Woven`
+looks up noise and a question's own texts by id, and says which row of the noise a chunk is, so that vectors
+are shared too. Knows nothing of where examples come from, nor of encoders.
 """
 
 from __future__ import annotations
@@ -34,7 +34,9 @@ class Example:
     kind: str = ""
     """What the data set calls its type: bridge, comparison, 3hop1, ..."""
     word_shares: tuple[float, ...] = ()
-    """For training an agent that counts words: BM25 of the question over each chunk, divided by its largest over the whole document. Empty: 0 for all."""
+    """For training an agent that counts words: BM25 of the question over each chunk, divided by its largest
+    over the whole document. Empty: 0 for all.
+    """
 
     @property
     def own_texts(self) -> Sequence[str]:
@@ -70,7 +72,9 @@ class Noise:
 
 @dataclass(frozen=True, eq=False)
 class Woven(Sequence[str]):
-    """A question's own texts among noise; the noise is read from row `start` on and begins again after its end."""
+    """A question's own texts among noise; the noise is read from row `start` on and begins again after its
+    end.
+    """
 
     noise: Noise
     start: int
@@ -84,7 +88,9 @@ class Woven(Sequence[str]):
 
     @property
     def noise_rows(self) -> np.ndarray:
-        """(N,) int64 row of the noise that each chunk is; -1 for the own texts. Made anew each time: kept for hundreds of haystacks it would fill memory."""
+        """(N,) int64 row of the noise that each chunk is; -1 for the own texts. Made anew each time: kept for
+        hundreds of haystacks it would fill memory.
+        """
         rows = np.full(len(self), -1, dtype=np.int64)
         is_noise = np.ones(len(self), dtype=bool)
         is_noise[list(self.places)] = False
@@ -106,13 +112,21 @@ class Woven(Sequence[str]):
 
 
 def weave(own: Sequence[str], noise: Noise, n_noise: int, rng: Random, start: int | None = None) -> Woven:
-    """Own texts, in their order, at uniformly random places among `n_noise` chunks of noise from row `start` on, a random one if None."""
+    """Own texts, in their order, at uniformly random places among `n_noise` chunks of noise from row `start`
+    on, a random one if None.
+    """
     places = sorted(rng.sample(range(len(own) + n_noise), len(own)))
-    return Woven(noise, rng.randrange(len(noise.texts)) if start is None else start, n_noise, tuple(own), tuple(places))
+    return Woven(
+        noise, rng.randrange(len(noise.texts)) if start is None else start, n_noise, tuple(own), tuple(places)
+    )
 
 
-def weave_to_length(own: Sequence[str], n_own_tokens: int, noise: Noise, token_budget: int, rng: Random) -> Woven | None:
-    """Own texts among as much noise as fits in a budget of tokens, from a random row on; None when they alone exceed it."""
+def weave_to_length(
+    own: Sequence[str], n_own_tokens: int, noise: Noise, token_budget: int, rng: Random
+) -> Woven | None:
+    """Own texts among as much noise as fits in a budget of tokens, from a random row on; None when they alone
+    exceed it.
+    """
     if n_own_tokens > token_budget:
         return None
     start = rng.randrange(len(noise.texts))

@@ -1,11 +1,13 @@
-"""Labelled examples from the project's own stories: whole generated documents for evaluation, short haystacks for training.
+"""Labelled examples from the project's own stories: whole generated documents for evaluation, short haystacks
+for training.
 
-A document is cut as *narrative* reads a plain text, a sentence a chunk. Training imitates that without making whole documents: the
-facts stand among noise that all examples of a batch share. A few training examples pack facts and the prose around them up to 64
-tokens, so that other chunk sizes aren't foreign to the agent; support is then every chunk that holds a deciding fact.
-Seeds: evaluation draws from `Random(integer)` at FIRST_SEED and above, the documents in sample_docs from small integers; training
-takes a generator of the caller's, who seeds it with text (`training_rng`), and Python keeps the two kinds of seed apart.
-Knows nothing of encoders.
+A document is cut as *narrative* reads a plain text, a sentence a chunk. Training imitates that without making
+whole documents: the facts stand among noise that all examples of a batch share. A few training examples pack
+facts and the prose around them up to 64 tokens, so that other chunk sizes aren't foreign to the agent;
+support is then every chunk that holds a deciding fact. Seeds: evaluation draws from `Random(integer)` at
+FIRST_SEED and above, the documents in sample_docs from small integers; training takes a generator of the
+caller's, who seeds it with text (`training_rng`), and Python keeps the two kinds of seed apart. Knows nothing
+of encoders.
 """
 
 from __future__ import annotations
@@ -35,17 +37,24 @@ QUESTIONS_PER_DOCUMENT = 12
 """What `generate_narrative` asks by default: what a visitor sees."""
 
 SIZES = (1, 1, 2, 12)
-"""Weights of stories whose documents are asked 3, 6, 9 and 12 questions: those of long documents have up to 120 facts, and are not learned from short ones."""
+"""Weights of stories whose documents are asked 3, 6, 9 and 12 questions: those of long documents have up to
+120 facts, and are not learned from short ones.
+"""
 ALONE_CHANCE = 0.9
-"""How often the facts of a training example stand alone, as in a list of sentences, rather than packed with prose."""
+"""How often the facts of a training example stand alone, as in a list of sentences, rather than packed with
+prose.
+"""
 MOST_JOINED = 0.5
 """Chance that a fact follows the one before it directly, drawn for each packed example between 0 and this."""
 PROSE_AROUND = 4
-"""Sentences composed after a fact, and at most before it: enough to fill a chunk, in which the fact may then stand anywhere."""
+"""Sentences composed after a fact, and at most before it: enough to fill a chunk, in which the fact may then
+stand anywhere.
+"""
 
 
 def generated_examples(n_tokens: int, n: int, seed: int, tokenizer: Tokenizer) -> Iterator[Example]:
-    """n questions of one to three facts about the ends of documents of `n_tokens` tokens, twelve questions a document.
+    """n questions of one to three facts about the ends of documents of `n_tokens` tokens, twelve questions a
+    document.
 
     Raises BadRequest outside the lengths of `generate_narrative`.
     """
@@ -62,7 +71,15 @@ def document_examples(n_tokens: int, seed: int, tokenizer: Tokenizer) -> Iterato
     chunks = tuple(workspace.texts())
     for i, asked in enumerate(narrative.questions, start=1):
         support = span_chunks(workspace, 0, asked.support)
-        yield Example(f"{document.title}-q{i}", TASK, asked.question, chunks, support, (asked.answer,), f"{asked.hops} facts")
+        yield Example(
+            f"{document.title}-q{i}",
+            TASK,
+            asked.question,
+            chunks,
+            support,
+            (asked.answer,),
+            f"{asked.hops} facts",
+        )
 
 
 def training_rng(seed: int) -> Random:
@@ -70,11 +87,13 @@ def training_rng(seed: int) -> Random:
     return Random(f"training {seed}")
 
 
-def story_example(rng: Random, noise: Noise, n_noise: int, tokenizer: Tokenizer, example_id: str = "") -> Example:
+def story_example(
+    rng: Random, noise: Noise, n_noise: int, tokenizer: Tokenizer, example_id: str = ""
+) -> Example:
     """A training example: one question of a story, the chunks of its facts among `n_noise` chunks of noise.
 
-    The story has as many facts and questions as a document's may have, drawn anew each time, the greater of two draws, as documents are mostly long;
-    questions of more facts are asked more often.
+    The story has as many facts and questions as a document's may have, drawn anew each time, the greater of
+    two draws, as documents are mostly long; questions of more facts are asked more often.
     """
     n_each = rng.choices((1, 2, 3, 4), SIZES)[0]
     story = tell_story(rng, 9 * n_each + int(max(rng.random(), rng.random()) * (21 * n_each + 1)), 3 * n_each)
@@ -91,7 +110,8 @@ def story_example(rng: Random, noise: Noise, n_noise: int, tokenizer: Tokenizer,
 def _pack_with_prose(rng: Random, story: Story, tokenizer: Tokenizer) -> tuple[list[str], list[int]]:
     """Chunks that hold the facts and the prose around them, and for each fact the chunk it is in.
 
-    Facts that follow each other directly stand between the same paragraphs. Packing is that of the app, each group for itself.
+    Facts that follow each other directly stand between the same paragraphs. Packing is that of the app, each
+    group for itself.
     """
     join_chance = MOST_JOINED * rng.random()
     groups: list[list[str]] = []
@@ -113,7 +133,9 @@ def _pack_with_prose(rng: Random, story: Story, tokenizer: Tokenizer) -> tuple[l
     return _packed(sentences, group, at, tokenizer)
 
 
-def _packed(sentences: Sequence[str], group: Sequence[int], at: Sequence[int], tokenizer: Tokenizer) -> tuple[list[str], list[int]]:
+def _packed(
+    sentences: Sequence[str], group: Sequence[int], at: Sequence[int], tokenizer: Tokenizer
+) -> tuple[list[str], list[int]]:
     """The chunks that hold one of the sentences `at`, and which of them each is in."""
     text = " ".join(sentences)
     ends = np.cumsum([len(sentence) + 1 for sentence in sentences])

@@ -1,11 +1,14 @@
-"""A document of any length with a story in it: facts of a simulated world, each a plain sentence, among noise prose.
+"""A document of any length with a story in it: facts of a simulated world, each a plain sentence, among noise
+prose.
 
-The facts are spread evenly over the whole length and the questions ask about the end, in the manner of bAbI stories hidden in
-long texts (BabiLong). Facts stand at the beginning or the end of a paragraph, where no "he" of the noise can be read as theirs.
-Decides how many facts a length gets; `story` decides what happens, `prose` what the noise says. Deterministic: the same seed,
-length and number of questions give the same text on every machine.
+The facts are spread evenly over the whole length and the questions ask about the end, in the manner of bAbI
+stories hidden in long texts (BabiLong). Facts stand at the beginning or the end of a paragraph, where no "he"
+of the noise can be read as theirs. Decides how many facts a length gets; `story` decides what happens,
+`prose` what the noise says. Deterministic: the same seed, length and number of questions give the same text
+on every machine.
 
-usage: python -m core.tasks.narrative --tokens N --seed S --out FILE      (writes FILE and, beside it, FILE's .questions.json)
+usage: python -m core.tasks.narrative --tokens N --seed S --out FILE      (writes FILE and, beside it, FILE's
+.questions.json)
 """
 
 from __future__ import annotations
@@ -40,7 +43,9 @@ class Span:
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """A question about the end of the story; `support` holds the deciding fact sentences in the order of the reasoning."""
+    """A question about the end of the story; `support` holds the deciding fact sentences in the order of the
+    reasoning.
+    """
 
     question: str
     answer: str
@@ -79,7 +84,8 @@ class _Page:
 
 
 def generate_narrative(n_tokens: int, seed: int = 0, n_questions: int = 12) -> Narrative:
-    """A document of about `n_tokens` tokens of the all-MiniLM-L6-v2 tokenizer (within 2 %), questions of 1, 2, 3, 1, ... hops.
+    """A document of about `n_tokens` tokens of the all-MiniLM-L6-v2 tokenizer (within 2 %), questions of 1,
+    2, 3, 1, ... hops.
 
     Raises BadRequest outside 1,000 to 10,000,000 tokens or 1 to 27 questions.
     """
@@ -92,7 +98,10 @@ def generate_narrative(n_tokens: int, seed: int = 0, n_questions: int = 12) -> N
     story = tell_story(rng, min(max(n_tokens // 50, 9 * n_each), 30 * n_each), n_questions)
     page = _Page()
     spans = tuple(_weave(rng, page, story.facts, n_tokens))
-    questions = (Question(q.question, q.answer, tuple(spans[row] for row in q.support), q.hops) for q in story.questions)
+    questions = (
+        Question(q.question, q.answer, tuple(spans[row] for row in q.support), q.hops)
+        for q in story.questions
+    )
     return Narrative("".join([*page.parts, "\n"]), tuple(questions), spans)
 
 
@@ -128,7 +137,9 @@ def _weave(rng: Random, page: _Page, facts: Sequence[Fact], n_tokens: int) -> It
 
 
 def _fitting(sentences: Sequence[str], n_tokens: int) -> list[str]:
-    """The first sentences, as many as come nearest to `n_tokens` tokens without a sentence that overshoots by more than half."""
+    """The first sentences, as many as come nearest to `n_tokens` tokens without a sentence that overshoots by
+    more than half.
+    """
     kept, left = [], float(n_tokens)
     for sentence in sentences:
         length = count_tokens(sentence)
@@ -160,12 +171,18 @@ def questions_json(narrative: Narrative, title: str, description: str) -> dict[s
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """The command; returns the exit status."""
-    parser = argparse.ArgumentParser(prog="python -m core.tasks.narrative", description="Write a generated document and its questions.")
-    parser.add_argument("--tokens", type=int, required=True, help=f"length in tokens, {MIN_TOKENS:,} to {MAX_TOKENS:,}")
+    parser = argparse.ArgumentParser(
+        prog="python -m core.tasks.narrative", description="Write a generated document and its questions."
+    )
+    parser.add_argument(
+        "--tokens", type=int, required=True, help=f"length in tokens, {MIN_TOKENS:,} to {MAX_TOKENS:,}"
+    )
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--questions", type=int, default=12, help=f"1 to {MAX_QUESTIONS}")
     parser.add_argument("--title", default="A generated narrative")
-    parser.add_argument("--out", type=Path, required=True, help="text file to write; the questions go beside it")
+    parser.add_argument(
+        "--out", type=Path, required=True, help="text file to write; the questions go beside it"
+    )
     options = parser.parse_args(arguments)
     try:
         narrative = generate_narrative(options.tokens, options.seed, options.questions)
@@ -174,7 +191,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
             f"People carry objects between places, one plain sentence a fact, hidden in chapters of noise. "
             f"Generated: {options.tokens:,} tokens, seed {options.seed}, {options.questions} questions."
         )
-        sidecar = json.dumps(questions_json(narrative, options.title, description), ensure_ascii=False, indent=2)
+        sidecar = json.dumps(
+            questions_json(narrative, options.title, description), ensure_ascii=False, indent=2
+        )
         options.out.with_suffix(".questions.json").write_text(sidecar + "\n", encoding="utf-8", newline="\n")
     except (BadRequest, OSError) as error:
         print(error, file=sys.stderr)

@@ -1,6 +1,8 @@
-"""A person's own questions, for training and evaluation: a line `{"question", "chunks": [text], "support": [ids], "id"?, "answer"?}` each.
+"""A person's own questions, for training and evaluation: a line `{"question", "chunks": [text], "support":
+[ids], "id"?, "answer"?}` each.
 
-Support are 0-based indices into the chunks. Every bound is named here; every refusal names the line and the remedy.
+Support are 0-based indices into the chunks. Every bound is named here; every refusal names the line and the
+remedy.
 """
 
 from __future__ import annotations
@@ -23,18 +25,24 @@ MAX_QUESTIONS = 100_000
 MAX_CHUNKS = 100_000
 """Most chunks of one question."""
 MAX_SUPPORT = 32
-"""Most support chunks of one question: an episode takes them one after another, and a state has to hold them."""
+"""Most support chunks of one question: an episode takes them one after another, and a state has to hold them.
+"""
 
 
 def read_own_questions(path: Path) -> list[Example]:
-    """All questions of a JSONL file, plain or gzipped. Raises BadRequest for the first line that can't be used."""
+    """All questions of a JSONL file, plain or gzipped. Raises BadRequest for the first line that can't be
+    used.
+    """
     examples: list[Example] = []
     for where, record in json_lines(path, max_bytes=MAX_FILE_BYTES, max_line_bytes=MAX_LINE_BYTES):
         if len(examples) == MAX_QUESTIONS:
             raise BadRequest(f"{path.name} has more than {MAX_QUESTIONS:,} questions; split it")
         examples.append(_example(record, where, len(examples)))
     if not examples:
-        raise BadRequest(f'{path.name} has no questions; write lines {{"question": ..., "chunks": [...], "support": [...]}}')
+        raise BadRequest(
+            f'{path.name} has no questions; write lines {{"question": ..., "chunks": [...], "support":'
+            " [...]}"
+        )
     return examples
 
 
@@ -48,22 +56,48 @@ def _example(record: dict[str, Any], where: str, row: int) -> Example:
         raise BadRequest(f"{where}: {error}") from None
     chunks = record.get("chunks")
     if not isinstance(chunks, list) or not all(is_text(chunk) and chunk.strip() for chunk in chunks):
-        raise BadRequest(f'{where} needs "chunks", a list of texts none of which is empty or holds half a character; put it right')
+        raise BadRequest(
+            f'{where} needs "chunks", a list of texts none of which is empty or holds half a character; put'
+            " it right"
+        )
     if not 1 <= len(chunks) <= MAX_CHUNKS:
-        raise BadRequest(f"{where} has {len(chunks):,} chunks, there must be between 1 and {MAX_CHUNKS:,}; change their number")
+        raise BadRequest(
+            f"{where} has {len(chunks):,} chunks, there must be between 1 and {MAX_CHUNKS:,}; change their"
+            " number"
+        )
     support = checked_support(record.get("support"), len(chunks), where)
     answer = record.get("answer", [])
-    answers = (answer,) if isinstance(answer, str) else tuple(text for text in answer if isinstance(text, str)) if isinstance(answer, list) else ()
-    return Example(str(record.get("id", f"own-{row + 1}"))[:MAX_QUERY_CHARACTERS], TASK, question, tuple(chunks), support, answers)
+    answers = (
+        (answer,)
+        if isinstance(answer, str)
+        else tuple(text for text in answer if isinstance(text, str))
+        if isinstance(answer, list)
+        else ()
+    )
+    return Example(
+        str(record.get("id", f"own-{row + 1}"))[:MAX_QUERY_CHARACTERS],
+        TASK,
+        question,
+        tuple(chunks),
+        support,
+        answers,
+    )
 
 
 def checked_support(support: object, n_chunks: int, where: str) -> tuple[int, ...]:
-    """Support ids, ascending. Raises BadRequest unless they are one to MAX_SUPPORT different indices of chunks."""
+    """Support ids, ascending. Raises BadRequest unless they are one to MAX_SUPPORT different indices of
+    chunks.
+    """
     if not isinstance(support, list) or not all(type(chunk_id) is int for chunk_id in support):
         raise BadRequest(f'{where} needs "support", a list of whole numbers; put it right')
     outside = [chunk_id for chunk_id in support if not 0 <= chunk_id < n_chunks]
     if outside:
-        raise BadRequest(f"{where}: support {outside[0]} is no chunk; its numbers must be between 0 and {n_chunks - 1}")
+        raise BadRequest(
+            f"{where}: support {outside[0]} is no chunk; its numbers must be between 0 and {n_chunks - 1}"
+        )
     if not 1 <= len(set(support)) <= MAX_SUPPORT:
-        raise BadRequest(f"{where} has {len(set(support))} support chunks, there must be between 1 and {MAX_SUPPORT}; change their number")
+        raise BadRequest(
+            f"{where} has {len(set(support))} support chunks, there must be between 1 and {MAX_SUPPORT};"
+            " change their number"
+        )
     return tuple(sorted(set(support)))

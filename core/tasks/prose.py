@@ -1,9 +1,10 @@
-"""Composes noise: paragraphs of plain narrative about weather, a river, trade, letters, food, talk and thoughts.
+"""Composes noise: paragraphs of plain narrative about weather, a river, trade, letters, food, talk and
+thoughts.
 
-A paragraph keeps to one subject and one person, whom it introduces before it says "he" or "she". People here are roles ("the old
-bishop"), never names, so that noise can't change an answer. Slots multiply the words: ten million tokens repeat a sentence now
-and then and a paragraph practically never.
-Knows nothing of the facts that are woven in, and needs no tokenizer: the words of `lexicon` are single tokens.
+A paragraph keeps to one subject and one person, whom it introduces before it says "he" or "she". People here
+are roles ("the old bishop"), never names, so that noise can't change an answer. Slots multiply the words: ten
+million tokens repeat a sentence now and then and a paragraph practically never. Knows nothing of the facts
+that are woven in, and needs no tokenizer: the words of `lexicon` are single tokens.
 """
 
 from __future__ import annotations
@@ -42,7 +43,9 @@ class _Template:
         return cls(_SLOT.sub("%s", pattern), tuple(_SLOT.findall(pattern)))
 
     def fill(self, rng: Random, person: dict[str, str]) -> str:
-        """The sentence, with a capital at its beginning and no word chosen twice running. `person` holds the slots of the paragraph's person."""
+        """The sentence, with a capital at its beginning and no word chosen twice running. `person` holds the
+        slots of the paragraph's person.
+        """
         values: list[str] = []
         for slot in self.slots:
             value = person.get(slot)
@@ -67,11 +70,18 @@ def compose_title(rng: Random) -> str:
 
 
 def compose_paragraph(rng: Random) -> Iterator[str]:
-    """The sentences of one paragraph, four to eight: an opening, then others on the same subject about the same person."""
+    """The sentences of one paragraph, four to eight: an opening, then others on the same subject about the
+    same person.
+    """
     subject = int(rng.random() * len(SUBJECTS))
-    person = {"who": f"the {pick(rng, LEXICON['nature'])} {pick(rng, LEXICON['role'])}", **pick(rng, _PRONOUNS)}
+    person = {
+        "who": f"the {pick(rng, LEXICON['nature'])} {pick(rng, LEXICON['role'])}",
+        **pick(rng, _PRONOUNS),
+    }
     yield pick(rng, _OPENINGS[subject]).fill(rng, person)
     middles = _MIDDLES[subject]
     first, step = int(rng.random() * len(middles)), pick(rng, (1, 3, 5, 7))
-    for i in range(3 + int(rng.random() * 5)):  # an odd step walks through all eight patterns before one comes again
+    for i in range(
+        3 + int(rng.random() * 5)
+    ):  # an odd step walks through all eight patterns before one comes again
         yield middles[(first + i * step) % len(middles)].fill(rng, person)

@@ -1,11 +1,14 @@
-"""Reads question-answering sets whose support is known: the project's common schema and the public formats they come from.
+"""Reads question-answering sets whose support is known: the project's common schema and the public formats
+they come from.
 
-    *.jsonl     a record a line, ours ({"question", "chunks", "support"}) or MuSiQue's ({"question", "paragraphs"})
-    *.json      one list in HotpotQA's format, which 2WikiMultiHopQA shares ({"question", "context", "supporting_facts"})
-    a folder    BEIR: corpus.jsonl, queries.jsonl and qrels/<part>.tsv (or TREC's four columns)
-All may be gzipped but the last. A chunk is "title: text", so that an encoder reads what a paragraph without its subject's name is about;
-without a title it is the text alone. How much of it is read is the encoder's affair. A paragraph that stands twice in a record is kept once.
-Other people's files are read here: whatever is wrong with one is a sentence that names file and line.
+    *.jsonl     a record a line, ours ({"question", "chunks", "support"}) or MuSiQue's ({"question",
+    "paragraphs"}) *.json      one list in HotpotQA's format, which 2WikiMultiHopQA shares ({"question",
+    "context", "supporting_facts"}) a folder    BEIR: corpus.jsonl, queries.jsonl and qrels/<part>.tsv (or
+    TREC's four columns)
+All may be gzipped but the last. A chunk is "title: text", so that an encoder reads what a paragraph without
+its subject's name is about; without a title it is the text alone. How much of it is read is the encoder's
+affair. A paragraph that stands twice in a record is kept once. Other people's files are read here: whatever
+is wrong with one is a sentence that names file and line.
 """
 
 from __future__ import annotations
@@ -39,7 +42,9 @@ FOLDERS = {
 """Sets by the name of their task, and their folders among the data sets."""
 
 MAX_FILE_BYTES = 2 * 1024**3
-"""Largest file, unpacked: HotpotQA's training file has 0.6 GB, corpora of BEIR with a million passages as much."""
+"""Largest file, unpacked: HotpotQA's training file has 0.6 GB, corpora of BEIR with a million passages as
+much.
+"""
 MAX_LINE_BYTES = 16 * 1024 * 1024
 """Longest record of a JSONL file."""
 MAX_CORPUS = 500_000
@@ -49,7 +54,8 @@ _WORD = re.compile(r"\w+")
 
 
 def read_qa(source: str | Path, part: str = "eval", data: Path | None = None) -> list[Example]:
-    """A set by name (`hotpotqa`, ...; file `<part>.jsonl.gz` of its folder), or a file or BEIR folder by path.
+    """A set by name (`hotpotqa`, ...; file `<part>.jsonl.gz` of its folder), or a file or BEIR folder by
+    path.
 
     Raises BadRequest when there is no such set or file, or it isn't in one of the formats.
     """
@@ -59,7 +65,9 @@ def read_qa(source: str | Path, part: str = "eval", data: Path | None = None) ->
         path = Path(source)
         task = path.name.partition(".")[0]
     if not path.exists():
-        raise BadRequest(f"{source} ({part}) is neither a file nor one of {', '.join(FOLDERS)}; there is no {path}")
+        raise BadRequest(
+            f"{source} ({part}) is neither a file nor one of {', '.join(FOLDERS)}; there is no {path}"
+        )
     examples = read_beir(path, part) if path.is_dir() else list(_file(path, task))
     if not examples:
         raise BadRequest(f"{path.name} holds no question; choose another file")
@@ -73,7 +81,9 @@ def _file(path: Path, task: str) -> Iterator[Example]:
         case "jsonl":
             return _json_lines(path, task)
         case suffix:
-            raise BadRequest(f"{path.name} ends in .{suffix}; question sets are read from .json, .jsonl or a BEIR folder")
+            raise BadRequest(
+                f"{path.name} ends in .{suffix}; question sets are read from .json, .jsonl or a BEIR folder"
+            )
 
 
 def chunk_text(title: str, text: str) -> str:
@@ -104,10 +114,22 @@ def _common(record: Mapping[str, Any], where: str, task: str) -> Example:
 def _musique(record: Mapping[str, Any], where: str, task: str) -> Example:
     paragraphs = _list(record, "paragraphs", where)
     chunks = [_paragraph(paragraph, "title", "paragraph_text", where) for paragraph in paragraphs]
-    support = [row for row, paragraph in enumerate(paragraphs) if isinstance(paragraph, dict) and paragraph.get("is_supporting")]
+    support = [
+        row
+        for row, paragraph in enumerate(paragraphs)
+        if isinstance(paragraph, dict) and paragraph.get("is_supporting")
+    ]
     answers = _answers(record.get("answer")) + _answers(record.get("answer_aliases"))
     hops = str(record.get("id", "")).partition("hop")[0]
-    return _example(record, where, task, chunks, checked_support(support, len(chunks), where), answers, f"{hops} hops" if hops.isdigit() else "")
+    return _example(
+        record,
+        where,
+        task,
+        chunks,
+        checked_support(support, len(chunks), where),
+        answers,
+        f"{hops} hops" if hops.isdigit() else "",
+    )
 
 
 def _hotpotqa(path: Path, task: str) -> Iterator[Example]:
@@ -115,7 +137,9 @@ def _hotpotqa(path: Path, task: str) -> Iterator[Example]:
         with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
             text = file.read(MAX_FILE_BYTES + 1)
         if len(text) > MAX_FILE_BYTES:
-            raise BadRequest(f"{path.name} has more than {MAX_FILE_BYTES:,} bytes; split it and read the parts")
+            raise BadRequest(
+                f"{path.name} has more than {MAX_FILE_BYTES:,} bytes; split it and read the parts"
+            )
         records = json.loads(text)
     except (OSError, EOFError) as error:
         raise BadRequest(f"{path} can't be read ({error}); fetch it again") from error
@@ -124,26 +148,44 @@ def _hotpotqa(path: Path, task: str) -> Iterator[Example]:
             raise
         raise BadRequest(f"{path.name} is no JSON ({error}); fetch it again") from None
     if not isinstance(records, list):
-        raise BadRequest(f"{path.name} holds no list of questions; fetch HotpotQA or 2WikiMultiHopQA in the original format")
+        raise BadRequest(
+            f"{path.name} holds no list of questions; fetch HotpotQA or 2WikiMultiHopQA in the original"
+            " format"
+        )
     for number, record in enumerate(records, start=1):
         where = f"{path.name} question {number}"
         if not isinstance(record, dict):
             raise BadRequest(f"{where} is no object; fetch the file again")
         try:
-            chunks = [_paragraph({"title": title, "text": "".join(sentences)}, "title", "text", where) for title, sentences in _list(record, "context", where)]
+            chunks = [
+                _paragraph({"title": title, "text": "".join(sentences)}, "title", "text", where)
+                for title, sentences in _list(record, "context", where)
+            ]
             gold = {title for title, _ in _list(record, "supporting_facts", where)}
             support = [row for row, (title, _) in enumerate(record["context"]) if title in gold]
         except (TypeError, ValueError, AttributeError) as error:
             if isinstance(error, BadRequest):
                 raise
-            raise BadRequest(f"{where}: context must be pairs of a title and sentences, supporting_facts pairs of a title and a number") from None
+            raise BadRequest(
+                f"{where}: context must be pairs of a title and sentences, supporting_facts pairs of a title"
+                " and a number"
+            ) from None
         if len({record["context"][row][0] for row in support}) < len(gold):
             raise BadRequest(f"{where} lacks a paragraph that supports it; take the set's distractor setting")
-        yield _example(record, where, task, chunks, checked_support(support, len(chunks), where), _answers(record.get("answer")), record.get("type", ""))
+        yield _example(
+            record,
+            where,
+            task,
+            chunks,
+            checked_support(support, len(chunks), where),
+            _answers(record.get("answer")),
+            record.get("type", ""),
+        )
 
 
 def read_beir(folder: Path, part: str = "test") -> list[Example]:
-    """The judged queries of a BEIR folder over its whole corpus, which all examples share; support are the passages judged above 0.
+    """The judged queries of a BEIR folder over its whole corpus, which all examples share; support are the
+    passages judged above 0.
 
     Judgements may also be TREC's: four columns without a header. Raises BadRequest naming file and line.
     """
@@ -151,25 +193,42 @@ def read_beir(folder: Path, part: str = "test") -> list[Example]:
     chunks: list[str] = []
     for where, record in _lines_of(folder, "corpus.jsonl"):
         if len(chunks) == MAX_CORPUS:
-            raise BadRequest(f"the corpus of {folder.name} has more than {MAX_CORPUS:,} passages; take a part of it")
+            raise BadRequest(
+                f"the corpus of {folder.name} has more than {MAX_CORPUS:,} passages; take a part of it"
+            )
         rows[_text(record, "_id", where)] = len(chunks)
         chunks.append(chunk_text(_text(record, "title", where, default=""), _text(record, "text", where)))
-    queries = {_text(record, "_id", where): _question(record, "text", where) for where, record in _lines_of(folder, "queries.jsonl")}
-    path = next((path for name in (f"{part}.tsv", f"{part}.txt") if (path := folder / "qrels" / name).is_file()), None)
+    queries = {
+        _text(record, "_id", where): _question(record, "text", where)
+        for where, record in _lines_of(folder, "queries.jsonl")
+    }
+    path = next(
+        (path for name in (f"{part}.tsv", f"{part}.txt") if (path := folder / "qrels" / name).is_file()), None
+    )
     if path is None:
         raise BadRequest(f"{folder} has no qrels/{part}.tsv; choose another part")
     judged: dict[str, set[int]] = {}
     for where, query, passage in _qrels(path):
         if query not in queries or passage not in rows:
-            raise BadRequest(f"{where} judges query {query!r} and passage {passage!r}, of which one is missing; fetch the set again")
+            raise BadRequest(
+                f"{where} judges query {query!r} and passage {passage!r}, of which one is missing; fetch the"
+                " set again"
+            )
         judged.setdefault(query, set()).add(rows[passage])
     shared = tuple(chunks)
-    return [Example(query, folder.name, queries[query], shared, tuple(sorted(support))) for query, support in judged.items()]
+    return [
+        Example(query, folder.name, queries[query], shared, tuple(sorted(support)))
+        for query, support in judged.items()
+    ]
 
 
 def _lines_of(folder: Path, name: str) -> Iterator[tuple[str, dict[str, Any]]]:
     path = folder / name
-    return json_lines(path if path.exists() else folder / f"{name}.gz", max_bytes=MAX_FILE_BYTES, max_line_bytes=MAX_LINE_BYTES)
+    return json_lines(
+        path if path.exists() else folder / f"{name}.gz",
+        max_bytes=MAX_FILE_BYTES,
+        max_line_bytes=MAX_LINE_BYTES,
+    )
 
 
 def _qrels(path: Path) -> Iterator[tuple[str, str, str]]:
@@ -180,20 +239,31 @@ def _qrels(path: Path) -> Iterator[tuple[str, str, str]]:
             if not fields or fields[-1] == "score":
                 continue
             if len(fields) not in (3, 4) or not fields[-1].lstrip("-").isdigit():
-                raise BadRequest(f"{path.name} line {number} must have three columns (query, passage, score) or TREC's four; put it right")
+                raise BadRequest(
+                    f"{path.name} line {number} must have three columns (query, passage, score) or TREC's"
+                    " four; put it right"
+                )
             if int(fields[-1]) > 0:
                 yield f"{path.name} line {number}", fields[0], fields[-2]
 
 
 def _example(
-    record: Mapping[str, Any], where: str, task: str, chunks: Sequence[str], support: Iterable[int], answers: tuple[str, ...], kind: object
+    record: Mapping[str, Any],
+    where: str,
+    task: str,
+    chunks: Sequence[str],
+    support: Iterable[int],
+    answers: tuple[str, ...],
+    kind: object,
 ) -> Example:
     """The checked example, repeated paragraphs kept once."""
     question = _question(record, "question", where)
     first = {text: row for row, text in enumerate(dict.fromkeys(chunks))}
     gold = tuple(sorted({first[chunks[row]] for row in support}))
     example_id = str(record.get("id") or record.get("_id") or where)
-    return Example(example_id, task, question, tuple(first), gold, answers, kind if isinstance(kind, str) else "")
+    return Example(
+        example_id, task, question, tuple(first), gold, answers, kind if isinstance(kind, str) else ""
+    )
 
 
 def _question(record: Mapping[str, Any], name: str, where: str) -> str:
@@ -227,11 +297,19 @@ def _text(record: Mapping[str, Any], name: str, where: str, default: str | None 
 
 
 def _answers(value: object) -> tuple[str, ...]:
-    return (value,) if isinstance(value, str) else tuple(text for text in value if isinstance(text, str)) if isinstance(value, list) else ()
+    return (
+        (value,)
+        if isinstance(value, str)
+        else tuple(text for text in value if isinstance(text, str))
+        if isinstance(value, list)
+        else ()
+    )
 
 
 class DistractorPool:
-    """The paragraphs of many questions, from which each can borrow what looks like its own: harder training than its own ten."""
+    """The paragraphs of many questions, from which each can borrow what looks like its own: harder training
+    than its own ten.
+    """
 
     def __init__(self, examples: Iterable[Example]) -> None:
         self.texts = list(dict.fromkeys(text for example in examples for text in example.chunks))
@@ -240,13 +318,16 @@ class DistractorPool:
         import bm25s  # brings scipy: for whoever trains
 
         self._index = bm25s.BM25()
-        self._index.index(bm25s.tokenize(self.texts, stopwords="en", show_progress=False), show_progress=False)
+        self._index.index(
+            bm25s.tokenize(self.texts, stopwords="en", show_progress=False), show_progress=False
+        )
 
     def extend(self, example: Example, n: int, rng: Random, hard_share: float = 0.5) -> Example:
-        """The example with up to n more paragraphs, all in random order: a share of them the lexically closest to the question, the rest random.
+        """The example with up to n more paragraphs, all in random order: a share of them the lexically
+        closest to the question, the rest random.
 
-        Never one that stands in the example already, has the title of one of its support paragraphs, or holds an accepted answer:
-        any of these might support the question unlabelled.
+        Never one that stands in the example already, has the title of one of its support paragraphs, or holds
+        an accepted answer: any of these might support the question unlabelled.
         """
         near = self._near(example)
         hard = [row for row in near[: 4 * n] if self._is_foreign(row, example)]
@@ -260,7 +341,15 @@ class DistractorPool:
         texts = [*enumerate(example.chunks), *((-1, self.texts[row]) for row in taken)]
         rng.shuffle(texts)
         support = tuple(now for now, (was, _) in enumerate(texts) if was in example.support)
-        return Example(example.id, example.task, example.question, tuple(text for _, text in texts), support, example.answers, example.kind)
+        return Example(
+            example.id,
+            example.task,
+            example.question,
+            tuple(text for _, text in texts),
+            support,
+            example.answers,
+            example.kind,
+        )
 
     def _near(self, example: Example) -> list[int]:
         """Rows by falling BM25 score, those that share no word left out."""

@@ -1,15 +1,14 @@
-"""Needles in haystacks: RULER's eight needle tasks by an own generator, and questions over long haystacks of paragraphs.
+"""Needles in haystacks: RULER's eight needle tasks by an own generator, and questions over long haystacks of
+paragraphs.
 
-A needle is a sentence that files a value under a label, and a chunk of its own; the question asks for the values of some labels, and
-its support is their needles. The tasks differ in what is asked and in the hay:
+A needle is a sentence that files a value under a label, and a chunk of its own; the question asks for the
+values of some labels, and its support is their needles. The tasks differ in what is asked and in the hay:
     single-1, -2, -3      one needle: a number in repeated sentences, a number in essays, a UUID in essays
-    multikey-1            four labels in essays, one asked
-    multikey-2, -3        the hay is needles of other labels: words and numbers, UUIDs under UUIDs; kind "random ids", to be reported apart
-    multivalue            four numbers under one label, all asked
-    multiquery            four labels asked at once
-Wording, words and values are our own. Labels and values of training and of evaluation never meet: a label's words and a number's
-last digit say which of the two it belongs to.
-Knows nothing of encoders.
+    multikey-1            four labels in essays, one asked multikey-2, -3        the hay is needles of other
+    labels: words and numbers, UUIDs under UUIDs; kind "random ids", to be reported apart multivalue
+    four numbers under one label, all asked multiquery            four labels asked at once
+Wording, words and values are our own. Labels and values of training and of evaluation never meet: a label's
+words and a number's last digit say which of the two it belongs to. Knows nothing of encoders.
 """
 
 from __future__ import annotations
@@ -81,10 +80,13 @@ _STATEMENTS = (
     "Under {label}, remember the secret {kind} {value}.",
 )
 _QUESTIONS = ("Which secret {kind} is filed under {labels}?", "What is the secret {kind} under {labels}?")
-_PLURAL_QUESTIONS = ("Which secret {kind}s are filed under {labels}?", "What are all the secret {kind}s under {labels}?")
+_PLURAL_QUESTIONS = (
+    "Which secret {kind}s are filed under {labels}?",
+    "What are all the secret {kind}s under {labels}?",
+)
 _REPEATED = (
-    "The bread is warm. The road is dry. The bells are quiet. Snow falls far away. One boat leaves, and another comes home. "
-    "Tea stands on the table, and nobody is late."
+    "The bread is warm. The road is dry. The bells are quiet. Snow falls far away. One boat leaves, and"
+    " another comes home. Tea stands on the table, and nobody is late."
 )
 
 
@@ -93,30 +95,38 @@ def _words(text: str) -> tuple[str, ...]:
 
 
 _FIRST = _words(
-    "amber brave brisk broad calm careful clever cosy crisp curious dapper dusty eager early fancy fierce frosty gentle giant glad golden graceful "
-    "handy hollow honest humble jolly keen kind late lively lone loyal lucky mellow merry mild modest narrow noble odd patient plain polite proud "
-    "quick quiet rapid rare rough round rustic shiny silent simple sleepy sly smooth sober solid spry steady stern sturdy subtle sunny swift tall "
-    "tender thrifty tidy timid vivid warm wary wild wise witty young zesty"
+    "amber brave brisk broad calm careful clever cosy crisp curious dapper dusty eager early fancy fierce"
+    " frosty gentle giant glad golden graceful handy hollow honest humble jolly keen kind late lively lone"
+    " loyal lucky mellow merry mild modest narrow noble odd patient plain polite proud quick quiet rapid rare"
+    " rough round rustic shiny silent simple sleepy sly smooth sober solid spry steady stern sturdy subtle"
+    " sunny swift tall tender thrifty tidy timid vivid warm wary wild wise witty young zesty"
 )
 _SECOND = _words(
-    "alder ash bamboo beech birch brass bronze cedar chalk cherry clay coal copper coral cork cotton elm ember flint glass granite hazel hemp ivory "
-    "jade larch leather lemon lilac lime linen maple marble moss oak olive onyx opal paper pearl pewter pine plum quartz reed rose ruby saffron "
-    "salt satin silk silver slate steel stone straw teak tin velvet walnut wax wheat willow wool"
+    "alder ash bamboo beech birch brass bronze cedar chalk cherry clay coal copper coral cork cotton elm"
+    " ember flint glass granite hazel hemp ivory jade larch leather lemon lilac lime linen maple marble moss"
+    " oak olive onyx opal paper pearl pewter pine plum quartz reed rose ruby saffron salt satin silk silver"
+    " slate steel stone straw teak tin velvet walnut wax wheat willow wool"
 )
 _THIRD = _words(
-    "acorn anchor anvil badger barrel beacon beaver bellows bottle bridge bucket buckle button candle canoe castle chimney cricket crown dagger "
-    "dolphin drum eagle engine falcon feather fiddle finch flute fountain fox garden gate goose hammer harbor harp hawk hedgehog helmet heron "
-    "kettle ladder lantern lizard magpie mill mirror needle otter owl paddle pepper piano pigeon pillow plough puzzle rabbit raven ribbon river "
-    "rocket saddle salmon scarf shield shovel spider squirrel stable table teapot thimble tower trumpet tunnel turtle umbrella violin wagon whistle window yoke"
+    "acorn anchor anvil badger barrel beacon beaver bellows bottle bridge bucket buckle button candle canoe"
+    " castle chimney cricket crown dagger dolphin drum eagle engine falcon feather fiddle finch flute"
+    " fountain fox garden gate goose hammer harbor harp hawk hedgehog helmet heron kettle ladder lantern"
+    " lizard magpie mill mirror needle otter owl paddle pepper piano pigeon pillow plough puzzle rabbit raven"
+    " ribbon river rocket saddle salmon scarf shield shovel spider squirrel stable table teapot thimble tower"
+    " trumpet tunnel turtle umbrella violin wagon whistle window yoke"
 )
 
 
 _N_SHARES = 4
-"""Labels are shared out: training, its hay, evaluation, its hay. The number of words in a list is a multiple of this."""
+"""Labels are shared out: training, its hay, evaluation, its hay. The number of words in a list is a multiple
+of this.
+"""
 
 
 class _Drawer:
-    """Draws labels and values of one use, a label never twice, and those of the hay apart from those asked for."""
+    """Draws labels and values of one use, a label never twice, and those of the hay apart from those asked
+    for.
+    """
 
     def __init__(self, rng: Random, use: Use, *, hay: bool = False) -> None:
         self.rng = rng
@@ -149,7 +159,10 @@ class _Drawer:
 def needle_hay(rng: Random, variant: str, n: int, tokenizer: Tokenizer, use: Use) -> Noise:
     """A haystack of n needles whose labels no question of `use` asks for."""
     drawer, kinds = _Drawer(rng, use, hay=True), VARIANTS[variant]
-    texts = tuple(_state(rng.choice(_STATEMENTS), drawer.label(kinds.label), drawer.value(kinds.value), kinds.value) for _ in range(n))
+    texts = tuple(
+        _state(rng.choice(_STATEMENTS), drawer.label(kinds.label), drawer.value(kinds.value), kinds.value)
+        for _ in range(n)
+    )
     return Noise("needles", texts, tokenizer.count(texts))
 
 
@@ -159,7 +172,9 @@ def repeated_hay(tokenizer: Tokenizer) -> Noise:
     return Noise("repeated", tuple(texts), n_tokens)
 
 
-def hay_of(variant: str, essays: Callable[[], Noise], token_budget: int, seed: int, tokenizer: Tokenizer) -> Noise:
+def hay_of(
+    variant: str, essays: Callable[[], Noise], token_budget: int, seed: int, tokenizer: Tokenizer
+) -> Noise:
     """The haystack that evaluation questions of one seed share; `essays` is called where it is needed."""
     match VARIANTS[variant].hay:
         case "repeated":
@@ -172,7 +187,9 @@ def hay_of(variant: str, essays: Callable[[], Noise], token_budget: int, seed: i
 
 @dataclass(frozen=True, slots=True)
 class _Asked:
-    """A question, the needles it needs in random order and those that only distract, which of them are asked for, and their values."""
+    """A question, the needles it needs in random order and those that only distract, which of them are asked
+    for, and their values.
+    """
 
     question: str
     needles: tuple[str, ...]
@@ -188,7 +205,9 @@ def _ask(rng: Random, variant: Variant, use: Use, value: ValueKind) -> _Asked:
     asked = labels[: variant.n_asked]
     support = tuple(row for row, (label, _) in enumerate(filed) if label in asked)
     statement = rng.choice(_STATEMENTS)
-    question = rng.choice(_QUESTIONS if len(support) == 1 else _PLURAL_QUESTIONS).format(kind=value, labels=_listed(asked))
+    question = rng.choice(_QUESTIONS if len(support) == 1 else _PLURAL_QUESTIONS).format(
+        kind=value, labels=_listed(asked)
+    )
     needles = tuple(_state(statement, label, filed_value, value) for label, filed_value in filed)
     return _Asked(question, needles, support, tuple(filed[row][1] for row in support))
 
@@ -202,17 +221,22 @@ def _listed(labels: Sequence[str]) -> str:
 
 
 def needle_example(rng: Random, variant: str, hay: Noise, n_chunks: int, example_id: str = "") -> Example:
-    """A training example of `n_chunks` chunks (more when there are more needles); where the hay doesn't matter, any kind of value.
+    """A training example of `n_chunks` chunks (more when there are more needles); where the hay doesn't
+    matter, any kind of value.
 
     For the variants whose hay is needles, `hay` comes from `needle_hay`.
     """
     kinds = VARIANTS[variant]
     value = kinds.value if kinds.hay == "needles" else rng.choice(VALUE_KINDS)
     asked = _ask(rng, kinds, "train", value)
-    return _example(asked, weave(asked.needles, hay, max(0, n_chunks - len(asked.needles)), rng), variant, example_id)
+    return _example(
+        asked, weave(asked.needles, hay, max(0, n_chunks - len(asked.needles)), rng), variant, example_id
+    )
 
 
-def needle_examples(variant: str, token_budget: int, n: int, seed: int, hay: Noise, tokenizer: Tokenizer) -> tuple[Example, ...]:
+def needle_examples(
+    variant: str, token_budget: int, n: int, seed: int, hay: Noise, tokenizer: Tokenizer
+) -> tuple[Example, ...]:
     """n evaluation questions, each with its needles elsewhere in the same hay, `token_budget` tokens in all.
 
     Raises BadRequest for an unknown variant, or a budget that the needles alone exceed.
@@ -224,23 +248,39 @@ def needle_examples(variant: str, token_budget: int, n: int, seed: int, hay: Noi
     for row in range(n):
         rng = Random(f"{variant} {seed} {row}")
         asked = _ask(rng, kinds, "test", kinds.value)
-        chunks = weave_to_length(asked.needles, int(tokenizer.count(asked.needles).sum()), hay, token_budget, rng)
+        chunks = weave_to_length(
+            asked.needles, int(tokenizer.count(asked.needles).sum()), hay, token_budget, rng
+        )
         if chunks is None:
-            raise BadRequest(f"length {token_budget} does not hold the {len(asked.needles)} needles of {variant}; ask for {LEAST_LENGTH} tokens or more")
+            raise BadRequest(
+                f"length {token_budget} does not hold the {len(asked.needles)} needles of {variant}; ask for"
+                f" {LEAST_LENGTH} tokens or more"
+            )
         examples.append(_example(asked, chunks, variant, f"niah-{variant}-{token_budget}-{seed}-{row}"))
     return tuple(examples)
 
 
 def _example(asked: _Asked, chunks: Woven, variant: str, example_id: str) -> Example:
     support = tuple(chunks.places[row] for row in asked.support)
-    return Example(example_id, f"niah-{variant}", asked.question, chunks, support, (", ".join(asked.values),), VARIANTS[variant].kind)
+    return Example(
+        example_id,
+        f"niah-{variant}",
+        asked.question,
+        chunks,
+        support,
+        (", ".join(asked.values),),
+        VARIANTS[variant].kind,
+    )
 
 
-def long_qa(examples: Sequence[Example], token_budget: int, books: Noise, seed: int, tokenizer: Tokenizer, task: str) -> tuple[tuple[Example, ...], int]:
-    """Questions over long haystacks: their paragraphs, then those of the other questions in random order, then books, up to a length.
+def long_qa(
+    examples: Sequence[Example], token_budget: int, books: Noise, seed: int, tokenizer: Tokenizer, task: str
+) -> tuple[tuple[Example, ...], int]:
+    """Questions over long haystacks: their paragraphs, then those of the other questions in random order,
+    then books, up to a length.
 
-    A paragraph of another question that has the text of one already there is left out, so support stays what it was. Returns the
-    examples and how many were left out because their own paragraphs exceed the budget.
+    A paragraph of another question that has the text of one already there is left out, so support stays what
+    it was. Returns the examples and how many were left out because their own paragraphs exceed the budget.
     """
     pool = list(dict.fromkeys(text for example in examples for text in example.chunks))
     n_tokens = dict(zip(pool, tokenizer.count(pool).tolist(), strict=True))
@@ -258,9 +298,16 @@ def long_qa(examples: Sequence[Example], token_budget: int, books: Noise, seed: 
         texts = [*enumerate(example.chunks), *((-1, text) for text in others[:n_others])]
         rng.shuffle(texts)
         own_row = {was: now for now, (was, _) in enumerate(texts) if was >= 0}
-        chunks = _with_books([text for _, text in texts], books, token_budget - totals[n_others] if n_others == len(others) else 0, rng)
+        chunks = _with_books(
+            [text for _, text in texts],
+            books,
+            token_budget - totals[n_others] if n_others == len(others) else 0,
+            rng,
+        )
         support = tuple(sorted(chunks.places[own_row[chunk_id]] for chunk_id in example.support))
-        out.append(replace(example, id=f"{example.id}-{token_budget}", task=task, chunks=chunks, support=support))
+        out.append(
+            replace(example, id=f"{example.id}-{token_budget}", task=task, chunks=chunks, support=support)
+        )
     return tuple(out), len(examples) - len(out)
 
 

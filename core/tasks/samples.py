@@ -1,8 +1,8 @@
 """The documents that ship with the app, their questions, and the chunks that hold a question's support.
 
-Each file of sample_docs has a sidecar `<name>.questions.json`; support is written there as quotes, which occur exactly once in the
-text that `core.ingest` reads from the file, so that hits can be shown whatever the chunking. The first sample is what a first visit shows.
-Knows nothing of retrieval.
+Each file of sample_docs has a sidecar `<name>.questions.json`; support is written there as quotes, which
+occur exactly once in the text that `core.ingest` reads from the file, so that hits can be shown whatever the
+chunking. The first sample is what a first visit shows. Knows nothing of retrieval.
 """
 
 from __future__ import annotations
@@ -50,20 +50,33 @@ def list_samples() -> tuple[Sample, ...]:
 
 
 def read_sample(path: Path) -> Sample:
-    """A document with its sidecar, generated ones too. Raises OSError when one of the two files is missing."""
+    """A document with its sidecar, generated ones too. Raises OSError when one of the two
+    files is missing.
+    """
     values = json.loads(path.with_suffix(".questions.json").read_text(encoding="utf-8"))
-    questions = (SampleQuestion(**{**question, "support": tuple(question["support"])}) for question in values["questions"])
+    questions = (
+        SampleQuestion(**{**question, "support": tuple(question["support"])})
+        for question in values["questions"]
+    )
     return Sample(path.name, values["title"], values["description"], path, tuple(questions))
 
 
 def span_chunks(workspace: Workspace, document: int, spans: Iterable[Span]) -> tuple[int, ...]:
-    """Ids of the chunks that hold a part of any span of one document, ascending; a span across a border counts on both sides."""
-    return tuple(sorted({chunk_id for span in spans for chunk_id in workspace.overlapping(document, span.start, span.end)}))
+    """Ids of the chunks that hold a part of any span of one document, ascending; a span across a border
+    counts on both sides.
+    """
+    return tuple(
+        sorted(
+            {chunk_id for span in spans for chunk_id in workspace.overlapping(document, span.start, span.end)}
+        )
+    )
 
 
 def find_quote(text: str, quote: str) -> Span:
     """Where `quote` first stands in `text`. Raises BadRequest when nowhere."""
     start = text.find(quote)
     if start < 0 or not quote:
-        raise BadRequest(f"support {quote!r} is not in the document; quote its text as `ingest --text` prints it")
+        raise BadRequest(
+            f"support {quote!r} is not in the document; quote its text as `ingest --text` prints it"
+        )
     return Span(start, start + len(quote))

@@ -1,11 +1,13 @@
-"""A small world in which people carry objects between places, told as one plain sentence a fact, with questions about its end.
+"""A small world in which people carry objects between places, told as one plain sentence a fact, with
+questions about its end.
 
-Three kinds of question, answered by the state when the story ends: where a person is (one fact), where an object is (two), and
-where an object was before the place it is at now (three). Support is what bAbI calls support: the fewest facts that decide the
-answer, the object's last fact among them; facts they imply (who took what she later puts down) are left out.
-Decides that no sentence is told twice, so that a quote names its place in the text, and that people and objects come to rest
-one after another, so that the support of different questions lies in different parts of the story.
-Draws from `random.Random.random` only, whose sequence Python promises to keep. Knows nothing of tokens or of the text around the facts.
+Three kinds of question, answered by the state when the story ends: where a person is (one fact), where an
+object is (two), and where an object was before the place it is at now (three). Support is what bAbI calls
+support: the fewest facts that decide the answer, the object's last fact among them; facts they imply (who
+took what she later puts down) are left out. Decides that no sentence is told twice, so that a quote names its
+place in the text, and that people and objects come to rest one after another, so that the support of
+different questions lies in different parts of the story. Draws from `random.Random.random` only, whose
+sequence Python promises to keep. Knows nothing of tokens or of the text around the facts.
 """
 
 from __future__ import annotations
@@ -19,8 +21,30 @@ from typing import Literal, TypeVar
 FactKind = Literal["move", "take", "drop", "give"]
 
 ACTORS = ("Ruth", "Oskar", "Leila", "Anton", "Marta", "Felix", "Nadia", "Hugo", "Clara", "Yusuf")
-OBJECTS = ("lantern", "compass", "violin", "blanket", "hammer", "basket", "mirror", "telescope", "necklace", "globe")
-PLACES = ("mill", "chapel", "lighthouse", "orchard", "stable", "library", "cellar", "tower", "barn", "cottage")
+OBJECTS = (
+    "lantern",
+    "compass",
+    "violin",
+    "blanket",
+    "hammer",
+    "basket",
+    "mirror",
+    "telescope",
+    "necklace",
+    "globe",
+)
+PLACES = (
+    "mill",
+    "chapel",
+    "lighthouse",
+    "orchard",
+    "stable",
+    "library",
+    "cellar",
+    "tower",
+    "barn",
+    "cottage",
+)
 WORDINGS: dict[FactKind, tuple[str, ...]] = {
     "move": ("went to", "walked to", "hurried to", "travelled to", "headed to", "came to"),
     "take": ("picked up", "took", "fetched", "grabbed"),
@@ -30,7 +54,9 @@ WORDINGS: dict[FactKind, tuple[str, ...]] = {
 HANDOVER_CHANCE = 0.3
 """How often somebody with an object gives it to a person who stands beside them, if there is one."""
 MAX_PROPOSALS = 100
-"""Facts proposed for one place in the story before giving it up: all that can happen has been told in all its wordings."""
+"""Facts proposed for one place in the story before giving it up: all that can happen has been told in all its
+wordings.
+"""
 MAX_ATTEMPTS = 200
 """Stories drawn before giving up; with the sizes that `narrative` asks for, one in a handful fits."""
 
@@ -62,7 +88,9 @@ class Fact:
 
 @dataclass(frozen=True, slots=True)
 class StoryQuestion:
-    """A question about the end of the story; `support` are rows of `Story.facts` in the order of the reasoning."""
+    """A question about the end of the story; `support` are rows of `Story.facts` in the order of the
+    reasoning.
+    """
 
     question: str
     answer: str
@@ -93,9 +121,13 @@ class _World:
     last_fact: dict[str, int] = field(default_factory=dict)
     """Object -> row of the last fact that names it."""
     arrival: dict[str, int] = field(default_factory=dict)
-    """Object -> row of the move that decides where it is: its carrier's latest, or the latest before it was put down."""
+    """Object -> row of the move that decides where it is: its carrier's latest, or the latest before it was
+    put down.
+    """
     journey: dict[str, tuple[int, int]] = field(default_factory=dict)
-    """Object -> rows of the last move that carried it and of the same actor's move before; gone once another fact could mislead."""
+    """Object -> rows of the last move that carried it and of the same actor's move before; gone once another
+    fact could mislead.
+    """
     facts_since: dict[str, int] = field(default_factory=dict)
     """Object -> number of facts that named it since that journey."""
     told: set[str] = field(default_factory=set)
@@ -131,24 +163,30 @@ class _World:
 
     def questions(self) -> tuple[list[StoryQuestion], list[StoryQuestion], list[StoryQuestion]]:
         """Everything that can be asked now, by number of hops."""
-        one = [StoryQuestion(f"Where is {actor}?", self.facts[rows[-1]].target, (rows[-1],)) for actor, rows in self.moves.items()]
+        one = [
+            StoryQuestion(f"Where is {actor}?", self.facts[rows[-1]].target, (rows[-1],))
+            for actor, rows in self.moves.items()
+        ]
         two, three = [], []
         for thing, last in self.last_fact.items():
             here = self.facts[self.arrival[thing]].target
             two.append(StoryQuestion(f"Where is the {thing}?", here, (last, self.arrival[thing])))
-            # After a second fact at the same place (put down, then taken by another) the last one no longer tells who carried it there.
+            # After a second fact at the same place (put down, then taken by another) the last one no longer
+            # tells who carried it there.
             if thing in self.journey and self.facts_since[thing] <= 1:
                 into, before = self.journey[thing]
                 answer = self.facts[before].target
-                three.append(StoryQuestion(f"Where was the {thing} before the {here}?", answer, (last, into, before)))
+                three.append(
+                    StoryQuestion(f"Where was the {thing} before the {here}?", answer, (last, into, before))
+                )
         return one, two, three
 
 
 def tell_story(rng: Random, n_facts: int, n_questions: int) -> Story:
     """A story of `n_facts` facts that can be asked `n_questions` questions, hops 1, 2, 3, 1, ...
 
-    Redraws until the end of the story allows the questions. Raises ValueError when no such story turns up: `n_facts` is too small
-    for the questions, or so large that somebody runs out of sentences not told before.
+    Redraws until the end of the story allows the questions. Raises ValueError when no such story turns up:
+    `n_facts` is too small for the questions, or so large that somebody runs out of sentences not told before.
     """
     n_each = -(-n_questions // 3)
     for _ in range(MAX_ATTEMPTS):
@@ -159,8 +197,14 @@ def tell_story(rng: Random, n_facts: int, n_questions: int) -> Story:
         by_hops = world.questions()
         if min(map(len, by_hops)) >= n_each:
             drawn = [shuffled(rng, questions)[:n_each] for questions in by_hops]
-            return Story(tuple(world.facts), tuple([question for turn in zip(*drawn, strict=True) for question in turn][:n_questions]))
-    raise ValueError(f"n_facts={n_facts} gives no story with {n_questions} questions; ask for {9 * n_each} to {30 * n_each} facts")
+            return Story(
+                tuple(world.facts),
+                tuple([question for turn in zip(*drawn, strict=True) for question in turn][:n_questions]),
+            )
+    raise ValueError(
+        f"n_facts={n_facts} gives no story with {n_questions} questions; ask for {9 * n_each} to"
+        f" {30 * n_each} facts"
+    )
 
 
 def _simulate(rng: Random, cast: Sequence[str], things: Sequence[str], n_facts: int) -> _World | None:
@@ -181,7 +225,9 @@ def _simulate(rng: Random, cast: Sequence[str], things: Sequence[str], n_facts: 
 
 
 def _ends(n: int) -> list[float]:
-    """Fractions of the story after which n people or objects rest: spread out, more of them late than early, the last at the end."""
+    """Fractions of the story after which n people or objects rest: spread out, more of them late than early,
+    the last at the end.
+    """
     return [((i + 1) / n) ** 0.6 for i in range(n)]
 
 
@@ -191,8 +237,14 @@ def _proposals(rng: Random, world: _World, awake: Sequence[str], loose: Sequence
         actor = pick(rng, awake)
         here = world.place_of(actor)
         held = [thing for thing, holder in world.holder.items() if holder == actor]
-        near = [thing for thing in loose if thing not in world.holder and world.place_of_object(thing) in (None, here)]
-        others = [other for other in awake if other != actor and here is not None and world.place_of(other) == here]
+        near = [
+            thing
+            for thing in loose
+            if thing not in world.holder and world.place_of_object(thing) in (None, here)
+        ]
+        others = [
+            other for other in awake if other != actor and here is not None and world.place_of(other) == here
+        ]
         if here is None or rng.random() < (0.6 if held else 0.4):
             yield _move(rng, world, actor, awake)
         elif held and others and rng.random() < HANDOVER_CHANCE:
@@ -207,13 +259,21 @@ def _move(rng: Random, world: _World, actor: str, awake: Sequence[str]) -> Fact:
     """To any other place; one time in three to where somebody else is, so that people meet."""
     here = world.place_of(actor)
     company = [place for other in awake if (place := world.place_of(other)) is not None and place != here]
-    place = pick(rng, company) if company and rng.random() < 1 / 3 else pick(rng, [place for place in PLACES if place != here])
+    place = (
+        pick(rng, company)
+        if company and rng.random() < 1 / 3
+        else pick(rng, [place for place in PLACES if place != here])
+    )
     return Fact("move", actor, place, f"{actor} {pick(rng, WORDINGS['move'])} the {place}.")
 
 
 def _handle(rng: Random, kind: Literal["take", "drop"], actor: str, thing: str) -> Fact:
-    return Fact(kind, actor, thing, f"{actor} {pick(rng, WORDINGS[kind])} the {thing}{pick(rng, ('', ' there'))}.")
+    return Fact(
+        kind, actor, thing, f"{actor} {pick(rng, WORDINGS[kind])} the {thing}{pick(rng, ('', ' there'))}."
+    )
 
 
 def _give(rng: Random, actor: str, thing: str, receiver: str) -> Fact:
-    return Fact("give", actor, thing, f"{actor} {pick(rng, WORDINGS['give'])} the {thing} to {receiver}.", receiver)
+    return Fact(
+        "give", actor, thing, f"{actor} {pick(rng, WORDINGS['give'])} the {thing} to {receiver}.", receiver
+    )

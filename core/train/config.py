@@ -1,7 +1,8 @@
-"""What a training run is told: one frozen object that feeds flags, the Train tab, the run's folder and the checkpoint's record.
+"""What a training run is told: one frozen object that feeds flags, the Train tab, the run's folder and the
+checkpoint's record.
 
-Defaults are those of *narrative*, where its recipe names no others; how the shipped agents were trained stands on their cards.
-Knows nothing of how the values are used.
+Defaults are those of *narrative*, where its recipe names no others; how the shipped agents were trained
+stands on their cards. Knows nothing of how the values are used.
 """
 
 from __future__ import annotations
@@ -18,7 +19,17 @@ OBJECTIVES: tuple[Objective, ...] = ("pqn", "supervised")
 PositionKind = Literal["none", "relative"]
 POSITION_KINDS: tuple[PositionKind, ...] = ("relative", "none")
 
-_LEAST = {"updates": 1, "episodes": 1, "accumulate": 1, "steps": 1, "rank": 0, "validate_every": 1, "n_validation": 1, "warmup": 0, "seed": 0}
+_LEAST = {
+    "updates": 1,
+    "episodes": 1,
+    "accumulate": 1,
+    "steps": 1,
+    "rank": 0,
+    "validate_every": 1,
+    "n_validation": 1,
+    "warmup": 0,
+    "seed": 0,
+}
 """Smallest value of each whole number."""
 _UNIT = ("gamma", "trace_lambda", "ema", "final_share", "exploring_starts", "dropout")
 """Settings between 0 and 1."""
@@ -32,9 +43,13 @@ class TrainConfig:
     data: str = "narrative"
     """Name of a mixture, or `own` for a person's questions."""
     start_from: str | None = None
-    """Name or folder of a trained agent whose adapters are trained further; None begins with the base encoder."""
+    """Name or folder of a trained agent whose adapters are trained further; None begins with the base
+    encoder.
+    """
     objective: Objective = "pqn"
-    """pqn: Q-RAG algorithm 1. supervised: cross-entropy on the support along trajectories that take only it, in random order (the paper's SFT)."""
+    """pqn: Q-RAG algorithm 1. supervised: cross-entropy on the support along trajectories that take only it,
+    in random order (the paper's SFT).
+    """
     updates: int = 720
     """Gradient steps."""
     episodes: int = 20
@@ -48,7 +63,9 @@ class TrainConfig:
     rank: int = 32
     """Rank of the LoRA changes; 0 trains the whole encoder blocks."""
     dropout: float = 0.0
-    """Share of the activations that the online towers drop while they train, anew in every pass; targets and validation drop none."""
+    """Share of the activations that the online towers drop while they train, anew in every pass; targets and
+    validation drop none.
+    """
     learning_rate: float = 6e-4
     """Highest rate."""
     warmup: int = 20
@@ -70,18 +87,24 @@ class TrainConfig:
     top_k_actions: int | None = 5
     """Explore, and take soft values, among this many best chunks; None means all."""
     exploring_starts: float = 0.0
-    """Share of the episodes that begin somewhere: with a random part of their support taken, which may be none, and half of them with a chunk that reads
-    like support as well. So Q holds whatever was found first, as a review needs it, and beside what was taken by mistake."""
+    """Share of the episodes that begin somewhere: with a random part of their support taken, which may be
+    none, and half of them with a chunk that reads like support as well. So Q holds whatever was found first,
+    as a review needs it, and beside what was taken by mistake.
+    """
     soft_values: bool = True
     """False: the value of a state is its largest Q, as in plain Q-learning."""
     target_towers: bool = True
     """False: values come from the online towers."""
     bootstrap_at_cap: bool = False
-    """True: the return at the step cap continues with the value of the state beyond (algorithm 1); False: the cap ends the episode (section 3.1)."""
+    """True: the return at the step cap continues with the value of the state beyond (algorithm 1); False: the
+    cap ends the episode (section 3.1).
+    """
     penalize_extra_steps: bool = True
     """Reward 0.5 + 0.5 * |support| / |chosen| on completion instead of 1."""
     ranking_weight: float = 0.1
-    """Weight of the ranking loss beside the TD loss: the policy's cross-entropy on support not yet taken, over all chunks of the state."""
+    """Weight of the ranking loss beside the TD loss: the policy's cross-entropy on support not yet taken,
+    over all chunks of the state.
+    """
     ranking_temperature: float = 0.05
     """Q is divided by it in the ranking loss."""
     validate_every: int = 100
@@ -110,11 +133,18 @@ class TrainConfig:
         if self.top_k_actions is not None and self.top_k_actions < 1:
             raise BadRequest(f"top-k actions {self.top_k_actions} must be at least 1, or none for all chunks")
         if self.objective not in OBJECTIVES:
-            raise BadRequest(f"objective {self.objective!r} is unknown; choose one of {', '.join(OBJECTIVES)}")
+            raise BadRequest(
+                f"objective {self.objective!r} is unknown; choose one of {', '.join(OBJECTIVES)}"
+            )
         if self.position_kind not in POSITION_KINDS:
-            raise BadRequest(f"position kind {self.position_kind!r} can't be trained; choose one of {', '.join(POSITION_KINDS)}")
+            raise BadRequest(
+                f"position kind {self.position_kind!r} can't be trained; choose one of"
+                f" {', '.join(POSITION_KINDS)}"
+            )
         if self.accumulate > self.episodes:
-            raise BadRequest(f"accumulate {self.accumulate} is above {self.episodes}, the episodes of an update; lower it")
+            raise BadRequest(
+                f"accumulate {self.accumulate} is above {self.episodes}, the episodes of an update; lower it"
+            )
 
     def to_json(self) -> dict[str, Any]:
         """Plain JSON values."""

@@ -1,8 +1,9 @@
-"""Playing training episodes and their loss: one part of a batch, from examples to a scalar (Q-RAG algorithm 1, lines 16 to 29).
+"""Playing training episodes and their loss: one part of a batch, from examples to a scalar (Q-RAG algorithm
+1, lines 16 to 29).
 
-What keeps it cheap: every distinct text of the batch is embedded once a tower, noise never carries a gradient as a candidate, and the
-states' graphs of the rollout serve the loss, so no state is embedded twice.
-Knows nothing of optimisers, schedules and files.
+What keeps it cheap: every distinct text of the batch is embedded once a tower, noise never carries a gradient
+as a candidate, and the states' graphs of the rollout serve the loss, so no state is embedded twice. Knows
+nothing of optimisers, schedules and files.
 """
 
 from __future__ import annotations
@@ -52,7 +53,9 @@ class Played:
 
 
 class _Table:
-    """The examples of a part as padded tensors: which row of the distinct texts each chunk is, what is free, what is support, what words add."""
+    """The examples of a part as padded tensors: which row of the distinct texts each chunk is, what is free,
+    what is support, what words add.
+    """
 
     def __init__(self, examples: Sequence[Example], device: torch.device) -> None:
         self.examples = examples
@@ -60,7 +63,11 @@ class _Table:
         row = {text: i for i, text in enumerate(self.texts)}
         self.row = row
         shape = (len(examples), max(len(example.chunks) for example in examples))
-        rows, free, support = np.zeros(shape, dtype=np.int64), np.zeros(shape, dtype=bool), np.zeros(shape, dtype=bool)
+        rows, free, support = (
+            np.zeros(shape, dtype=np.int64),
+            np.zeros(shape, dtype=bool),
+            np.zeros(shape, dtype=bool),
+        )
         word_shares = np.zeros(shape, dtype=np.float32)
         for i, example in enumerate(examples):
             n = len(example.chunks)
@@ -86,23 +93,31 @@ class Scorer:
         every_half = np.tile(frequencies(dim, spec.halves, spec.rope_theta), spec.halves)
         self._frequencies = torch.from_numpy(every_half).to(device, torch.float32)
 
-    def positions(self, examples: Sequence[Example], chosen: Sequence[Sequence[int]], width: int) -> torch.Tensor:
+    def positions(
+        self, examples: Sequence[Example], chosen: Sequence[Sequence[int]], width: int
+    ) -> torch.Tensor:
         """(B, width) float32, on the checkpoint's grid; 0 for padding."""
         out = np.zeros((len(examples), width), dtype=np.float32)
         for i, (example, ids) in enumerate(zip(examples, chosen, strict=True)):
             n = len(example.chunks)
-            out[i, :n] = on_grid(chunk_positions(self.spec, np.array([0, n]), ids), self.spec.position_resolution)
+            out[i, :n] = on_grid(
+                chunk_positions(self.spec, np.array([0, n]), ids), self.spec.position_resolution
+            )
         return torch.from_numpy(out).to(self._frequencies.device)
 
     def phases(self, positions: torch.Tensor) -> torch.Tensor | None:
-        """(..., D / 2) complex unit numbers that turn vectors at positions (...,); None where nothing is turned."""
+        """(..., D / 2) complex unit numbers that turn vectors at positions (...,); None where nothing is
+        turned.
+        """
         if self.spec.position_kind == "none":
             return None
         angles = positions.unsqueeze(-1) * self._frequencies
         return torch.polar(torch.ones_like(angles), angles)
 
     def turn(self, vectors: torch.Tensor, phases: torch.Tensor | None) -> torch.Tensor:
-        """R_p v: vectors (..., D), phases as above. A pair of components is one complex number, which makes turning one product."""
+        """R_p v: vectors (..., D), phases as above. A pair of components is one complex number, which makes
+        turning one product.
+        """
         if phases is None:
             return vectors
         pairs = torch.view_as_complex(vectors.reshape(*vectors.shape[:-1], -1, 2))
@@ -113,7 +128,13 @@ class Scorer:
         return torch.bmm(self.turn(chunks, phases), states.unsqueeze(-1)).squeeze(-1)
 
 
-def play(towers: TrainableTowers, examples: Sequence[Example], config: TrainConfig, alpha: float, generator: torch.Generator) -> Played:
+def play(
+    towers: TrainableTowers,
+    examples: Sequence[Example],
+    config: TrainConfig,
+    alpha: float,
+    generator: torch.Generator,
+) -> Played:
     """Plays one episode an example with the online towers, and forms the loss. Within `towers.formed()`."""
     table = _Table(examples, towers.device)
     scorer = Scorer(towers.spec, towers.dim, towers.device)
@@ -122,14 +143,20 @@ def play(towers: TrainableTowers, examples: Sequence[Example], config: TrainConf
     chunks, with_gradient = _embed_candidates(towers, table, with_gradient=ranking)
     if not supervised:
         with torch.no_grad():
-            slow_chunks = towers.embed_chunks(table.texts, target=True) if config.target_towers else chunks.detach()
+            slow_chunks = (
+                towers.embed_chunks(table.texts, target=True) if config.target_towers else chunks.detach()
+            )
             slow_candidates = functional.embedding(table.rows, slow_chunks)
     candidates = functional.embedding(table.rows, chunks)
     words = towers.spec.word_weight * table.word_shares
     chosen = [[] if supervised else _start(example, config, generator) for example in examples]
     n_given = [len(ids) for ids in chosen]
     ends = torch.tensor(
-        [min(len(e.support) if supervised else config.steps, len(e.chunks)) - given for e, given in zip(examples, n_given, strict=True)], device=towers.device
+        [
+            min(len(e.support) if supervised else config.steps, len(e.chunks)) - given
+            for e, given in zip(examples, n_given, strict=True)
+        ],
+        device=towers.device,
     )
     n_steps = int(ends.max())
     n_values = n_steps + 1 if config.bootstrap_at_cap else n_steps
@@ -146,7 +173,10 @@ def play(towers: TrainableTowers, examples: Sequence[Example], config: TrainConf
     for t in range(n_values):
         positions = scorer.positions(examples, chosen, table.free.shape[1])
         phases = scorer.phases(positions)
-        texts = [(example.question, _state_texts(towers.spec, example, ids)) for example, ids in zip(examples, chosen, strict=True)]
+        texts = [
+            (example.question, _state_texts(towers.spec, example, ids))
+            for example, ids in zip(examples, chosen, strict=True)
+        ]
         if t < n_steps:
             state = towers.embed_states(texts) if t == 0 or towers.spec.reads_choices else states[0]
             scores = (scorer.scores(state, candidates, phases) + words).masked_fill(~free, _MASKED)
@@ -155,16 +185,22 @@ def play(towers: TrainableTowers, examples: Sequence[Example], config: TrainConf
             with torch.no_grad():
                 fresh = config.target_towers or t == n_steps  # beyond the cap no online vector was made
                 slow = towers.embed_states(texts, target=True) if fresh else state.detach()
-                slow_scores = (scorer.scores(slow, slow_candidates, phases) + words).masked_fill(~free, _MASKED)
+                slow_scores = (scorer.scores(slow, slow_candidates, phases) + words).masked_fill(
+                    ~free, _MASKED
+                )
                 values[t] = _state_values(slow_scores, alpha, config)
         if t == n_steps:
             break
         running = ends > t
         if ranking:
-            ranking_loss = ranking_loss + _ranking_loss(scores, table.support & free, free, running, config.ranking_temperature)
+            ranking_loss = ranking_loss + _ranking_loss(
+                scores, table.support & free, free, running, config.ranking_temperature
+            )
         with torch.no_grad():
             if supervised:
-                action = torch.multinomial((table.support & free).float() + 1e-9 * free.float() + 1e-30, 1, generator=generator)[:, 0]
+                action = torch.multinomial(
+                    (table.support & free).float() + 1e-9 * free.float() + 1e-30, 1, generator=generator
+                )[:, 0]
             else:
                 action, entropy[t] = _explore(scores, alpha, config.top_k_actions, generator)
         states.append(state)
@@ -181,13 +217,29 @@ def play(towers: TrainableTowers, examples: Sequence[Example], config: TrainConf
         paid = rewards(ids, example.support, penalize_extra_steps=config.penalize_extra_steps)[n_given[i] :]
         reward[: len(paid), i] = torch.tensor(paid)
     ranking_loss = ranking_loss / taken.sum()
-    returns, q_values, td_loss = torch.zeros_like(reward), torch.zeros_like(reward), torch.zeros((), device=towers.device)
+    returns, q_values, td_loss = (
+        torch.zeros_like(reward),
+        torch.zeros_like(reward),
+        torch.zeros((), device=towers.device),
+    )
     if not supervised:
-        returns = lambda_returns(reward, values, gamma=config.gamma, trace_lambda=config.trace_lambda, ends=ends, bootstrap_at_cap=config.bootstrap_at_cap)
+        returns = lambda_returns(
+            reward,
+            values,
+            gamma=config.gamma,
+            trace_lambda=config.trace_lambda,
+            ends=ends,
+            bootstrap_at_cap=config.bootstrap_at_cap,
+        )
         rows = torch.stack([table.rows.gather(1, action[:, None])[:, 0] for action in actions])
         vectors = _with_gradient(towers, table, chunks, with_gradient, rows)
-        content = (torch.stack(states) * scorer.turn(functional.embedding(rows, vectors), scorer.phases(torch.stack(at)))).sum(-1)
-        q_values = (content + torch.stack([words.gather(1, action[:, None])[:, 0] for action in actions])) * taken
+        content = (
+            torch.stack(states)
+            * scorer.turn(functional.embedding(rows, vectors), scorer.phases(torch.stack(at)))
+        ).sum(-1)
+        q_values = (
+            content + torch.stack([words.gather(1, action[:, None])[:, 0] for action in actions])
+        ) * taken
         td_loss = ((q_values - returns) ** 2).sum() / taken.sum()
     return Played(
         loss=ranking_loss if supervised else td_loss + config.ranking_weight * ranking_loss,
@@ -205,10 +257,13 @@ def play(towers: TrainableTowers, examples: Sequence[Example], config: TrainConf
 
 
 def _start(example: Example, config: TrainConfig, generator: torch.Generator) -> list[int]:
-    """Chunks that an episode begins with, in random order: none; or a random part of its support, never all of it, and in half of these a chunk that
-    reads like support. One step at least is left.
+    """Chunks that an episode begins with, in random order: none; or a random part of its support, never all
+    of it, and in half of these a chunk that reads like support. One step at least is left.
     """
-    if config.exploring_starts == 0 or torch.rand((), generator=generator, device=generator.device) >= config.exploring_starts:
+    if (
+        config.exploring_starts == 0
+        or torch.rand((), generator=generator, device=generator.device) >= config.exploring_starts
+    ):
         return []
 
     def below(n: int) -> int:
@@ -223,10 +278,14 @@ def _start(example: Example, config: TrainConfig, generator: torch.Generator) ->
 
 
 def _twins(example: Example) -> list[int]:
-    """The chunks of an example's own, but for its support, that share most words with that: what an agent takes by mistake."""
+    """The chunks of an example's own, but for its support, that share most words with that: what an agent
+    takes by mistake.
+    """
     wanted = {word for row in example.support for word in example.chunks[row].split()}
     others = [row for row in example.own_ids if row not in example.support]
-    return sorted(others, key=lambda row: len(wanted.intersection(example.chunks[row].split())), reverse=True)[:_N_TWINS]
+    return sorted(
+        others, key=lambda row: len(wanted.intersection(example.chunks[row].split())), reverse=True
+    )[:_N_TWINS]
 
 
 def _state_texts(spec: CheckpointSpec, example: Example, chosen: Sequence[int]) -> list[str]:
@@ -236,7 +295,9 @@ def _state_texts(spec: CheckpointSpec, example: Example, chosen: Sequence[int]) 
     return [example.chunks[chunk_id] for chunk_id in order]
 
 
-def _embed_candidates(towers: TrainableTowers, table: _Table, *, with_gradient: bool) -> tuple[torch.Tensor, set[str]]:
+def _embed_candidates(
+    towers: TrainableTowers, table: _Table, *, with_gradient: bool
+) -> tuple[torch.Tensor, set[str]]:
     """((texts, D) online vectors of all distinct texts, the texts whose vectors carry a gradient)."""
     hot = table.own_texts() if with_gradient else set()
     order = sorted(range(len(table.texts)), key=lambda i: table.texts[i] in hot)
@@ -247,12 +308,18 @@ def _embed_candidates(towers: TrainableTowers, table: _Table, *, with_gradient: 
     return torch.cat([cold, warm])[torch.argsort(torch.tensor(order)).to(towers.device)], hot
 
 
-def _with_gradient(towers: TrainableTowers, table: _Table, chunks: torch.Tensor, hot: set[str], rows: torch.Tensor) -> torch.Tensor:
+def _with_gradient(
+    towers: TrainableTowers, table: _Table, chunks: torch.Tensor, hot: set[str], rows: torch.Tensor
+) -> torch.Tensor:
     """The vectors again, those of the chosen rows with a gradient."""
     missing = [row for row in sorted(set(rows.flatten().tolist())) if table.texts[row] not in hot]
     if not missing:
         return chunks
-    return chunks.index_copy(0, torch.tensor(missing, device=towers.device), towers.embed_chunks([table.texts[row] for row in missing]))
+    return chunks.index_copy(
+        0,
+        torch.tensor(missing, device=towers.device),
+        towers.embed_chunks([table.texts[row] for row in missing]),
+    )
 
 
 def _state_values(scores: torch.Tensor, alpha: float, config: TrainConfig) -> torch.Tensor:
@@ -262,7 +329,9 @@ def _state_values(scores: torch.Tensor, alpha: float, config: TrainConfig) -> to
     return torch.where(scores.amax(1) > _MASKED / 2, values, 0.0)
 
 
-def _explore(scores: torch.Tensor, alpha: float, top_k: int | None, generator: torch.Generator) -> tuple[torch.Tensor, torch.Tensor]:
+def _explore(
+    scores: torch.Tensor, alpha: float, top_k: int | None, generator: torch.Generator
+) -> tuple[torch.Tensor, torch.Tensor]:
     """((B,) actions sampled from the Boltzmann policy (eq. 3) over the best chunks, (B,) its entropy)."""
     best = _best(scores, top_k)
     policy = ((best.values - best.values[:, :1]) / alpha).softmax(1)
@@ -274,8 +343,12 @@ def _best(scores: torch.Tensor, top_k: int | None) -> torch.return_types.topk:
     return scores.topk(min(top_k or scores.shape[1], scores.shape[1]), 1)
 
 
-def _ranking_loss(scores: torch.Tensor, wanted: torch.Tensor, free: torch.Tensor, running: torch.Tensor, temperature: float) -> torch.Tensor:
-    """Sum over the running states with support left of -log (probability that the policy at `temperature` takes some of it)."""
+def _ranking_loss(
+    scores: torch.Tensor, wanted: torch.Tensor, free: torch.Tensor, running: torch.Tensor, temperature: float
+) -> torch.Tensor:
+    """Sum over the running states with support left of -log (probability that the policy at `temperature`
+    takes some of it).
+    """
     logits = scores / temperature
     of_wanted = torch.logsumexp(logits.masked_fill(~wanted, _MASKED), 1)
     of_free = torch.logsumexp(logits.masked_fill(~free, _MASKED), 1)

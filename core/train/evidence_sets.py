@@ -1,9 +1,11 @@
-"""Training of the light RES-RAG policy: warm-up on labels, then GRPO on the joint reward (RES-RAG section 3.4).
+"""Training of the light RES-RAG policy: warm-up on labels, then GRPO on the joint reward (RES-RAG section
+3.4).
 
-The encoder is frozen, so what the policy sees of a question is computed once; after that an update is a small network and the reader, whose F1 of
-every distinct set is kept. The policy takes chunks independently; a sampled set larger than the question's budget is cut to its likeliest chunks before
-anybody reads it, as a set is served. A budget is drawn for each question. Decides which labels the consistency compares with: the support where the
-data knows it. Knows nothing of flags and of where questions come from.
+The encoder is frozen, so what the policy sees of a question is computed once; after that an update is a small
+network and the reader, whose F1 of every distinct set is kept. The policy takes chunks independently; a
+sampled set larger than the question's budget is cut to its likeliest chunks before anybody reads it, as a set
+is served. A budget is drawn for each question. Decides which labels the consistency compares with: the
+support where the data knows it. Knows nothing of flags and of where questions come from.
 """
 
 from __future__ import annotations
@@ -28,7 +30,14 @@ from core.metrics import answer_f1, fact_recall
 from core.resrag.action import Action, action_of, chunk_ids_of
 from core.resrag.features import Look, look
 from core.resrag.labels import similarity_labels
-from core.resrag.objective import CLIP_RANGE, STABILISER, clipped_objective, divergence, group_advantages, set_log_probability
+from core.resrag.objective import (
+    CLIP_RANGE,
+    STABILISER,
+    clipped_objective,
+    divergence,
+    group_advantages,
+    set_log_probability,
+)
 from core.resrag.policy import CARD_FILE, EvidencePolicy, PolicyCard, most_probable_set, save_policy
 from core.resrag.reward import Reward, RewardConfig, joint_reward
 from core.statistics import mean
@@ -39,8 +48,18 @@ BUDGETS = (1, 2, 3, 4, 6, 8)
 """Drawn from in training."""
 VALIDATION_BUDGET = 8
 Labels = Literal["support", "similarity"]
-"""What the warm-up imitates and the consistency of eq. 13 compares with: chunks known to support the answer, or those of eq. 16 as in the paper."""
-_LEAST = {"updates": 1, "warmup_updates": 0, "questions": 1, "group": 2, "passes": 1, "hidden": 1, "validate_every": 1}
+"""What the warm-up imitates and the consistency of eq. 13 compares with: chunks known to support the answer,
+or those of eq. 16 as in the paper.
+"""
+_LEAST = {
+    "updates": 1,
+    "warmup_updates": 0,
+    "questions": 1,
+    "group": 2,
+    "passes": 1,
+    "hidden": 1,
+    "validate_every": 1,
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -85,7 +104,9 @@ class SetTrainConfig:
             if isinstance(value, int | float) and (not math.isfinite(value) or value < 0):
                 raise BadRequest(f"{words(each.name)} {value} must be a finite number, 0 or more")
         if self.warmup_updates > self.updates:
-            raise BadRequest(f"warmup updates {self.warmup_updates} are more than all {self.updates} updates; choose fewer")
+            raise BadRequest(
+                f"warmup updates {self.warmup_updates} are more than all {self.updates} updates; choose fewer"
+            )
         if self.labels not in get_args(Labels):
             raise BadRequest(f"labels {self.labels!r} are unknown; choose {' or '.join(get_args(Labels))}")
 
@@ -105,7 +126,10 @@ class SeenQuestion:
 
 def see(questions: Sequence[SetQuestion], encoder: DualEncoder) -> list[SeenQuestion]:
     """What the policy sees of each question."""
-    return [SeenQuestion(asked, look(asked.question, corpus, encoder)) for asked, corpus in indexed(questions, encoder)]
+    return [
+        SeenQuestion(asked, look(asked.question, corpus, encoder))
+        for asked, corpus in indexed(questions, encoder)
+    ]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -139,19 +163,36 @@ class AnswerScores:
 
 
 class SetTrainer:
-    """One training run; `run` is a generator of its events, and closing it stops between two updates. A `Learner`."""
+    """One training run; `run` is a generator of its events, and closing it stops between two updates. A
+    `Learner`.
+    """
 
     def __init__(
-        self, config: SetTrainConfig, questions: Sequence[SeenQuestion], held_out: Sequence[SeenQuestion], reader: Reader, folder: Path, about: SetsRecord
+        self,
+        config: SetTrainConfig,
+        questions: Sequence[SeenQuestion],
+        held_out: Sequence[SeenQuestion],
+        reader: Reader,
+        folder: Path,
+        about: SetsRecord,
     ) -> None:
         """Raises BadRequest for no questions, and when `folder` holds another training."""
         if not questions or not held_out:
-            raise BadRequest(f"{len(questions)} questions to train on and {len(held_out)} to validate with are too few; give at least one of each")
+            raise BadRequest(
+                f"{len(questions)} questions to train on and {len(held_out)} to validate with are too few;"
+                " give at least one of each"
+            )
         self.config, self.questions, self.held_out = config, questions, held_out
         self.about, self.scores = about, AnswerScores(reader)
         torch.manual_seed(config.seed)
         self.policy, self.reference = EvidencePolicy(config.hidden), EvidencePolicy(config.hidden)
-        rows = np.concatenate([question.look.with_budget(budget) for question in questions for budget in (BUDGETS[0], BUDGETS[-1])])
+        rows = np.concatenate(
+            [
+                question.look.with_budget(budget)
+                for question in questions
+                for budget in (BUDGETS[0], BUDGETS[-1])
+            ]
+        )
         self.policy.mean.copy_(torch.from_numpy(rows.mean(axis=0)))
         self.policy.spread.copy_(torch.from_numpy(rows.std(axis=0) + 1e-3))
         self.reference.load_state_dict(self.policy.state_dict())
@@ -168,7 +209,10 @@ class SetTrainer:
     def step(self, update: int) -> TrainEvent:
         """See `Learner`."""
         rng = Random(f"evidence sets {self.config.seed} {update}")
-        drawn = [(question, rng.choice(BUDGETS)) for question in rng.sample(self.questions, min(self.config.questions, len(self.questions)))]
+        drawn = [
+            (question, rng.choice(BUDGETS))
+            for question in rng.sample(self.questions, min(self.config.questions, len(self.questions)))
+        ]
         if update < self.config.warmup_updates:
             return {"phase": "warm-up"} | self._imitate(drawn)
         if update == self.config.warmup_updates:
@@ -179,8 +223,15 @@ class SetTrainer:
         """The likelihood of the labelled sets."""
         losses = []
         for question, budget in drawn:
-            labelled = _flags(chunk_ids_of(self._labels(question), question.asked.workspace.borders), len(question.look.cosines))
-            losses.append(functional.binary_cross_entropy_with_logits(self._log_odds(question, budget), labelled, reduction="sum"))
+            labelled = _flags(
+                chunk_ids_of(self._labels(question), question.asked.workspace.borders),
+                len(question.look.cosines),
+            )
+            losses.append(
+                functional.binary_cross_entropy_with_logits(
+                    self._log_odds(question, budget), labelled, reduction="sum"
+                )
+            )
         loss = torch.stack(losses).mean()
         self._descend(loss)
         return {"loss": round(float(loss.detach()), 4)}
@@ -190,11 +241,23 @@ class SetTrainer:
         generator = torch.Generator().manual_seed(rng.getrandbits(62))
         with torch.no_grad():
             before = [self._log_odds(question, budget) for question, budget in drawn]
-            sets = [torch.bernoulli(torch.sigmoid(odds).expand(self.config.group, -1), generator=generator) for odds in before]
+            sets = [
+                torch.bernoulli(torch.sigmoid(odds).expand(self.config.group, -1), generator=generator)
+                for odds in before
+            ]
             behaviour = [set_log_probability(odds, taken) for odds, taken in zip(before, sets, strict=True)]
             reference = [self._log_odds(question, budget, self.reference) for question, budget in drawn]
-        served = [[_cut(taken.numpy() > 0, odds.numpy(), budget) for taken in group] for group, odds, (_, budget) in zip(sets, before, drawn, strict=True)]
-        rewards = self._rewards([(question, chosen) for (question, _), group in zip(drawn, served, strict=True) for chosen in group])
+        served = [
+            [_cut(taken.numpy() > 0, odds.numpy(), budget) for taken in group]
+            for group, odds, (_, budget) in zip(sets, before, drawn, strict=True)
+        ]
+        rewards = self._rewards(
+            [
+                (question, chosen)
+                for (question, _), group in zip(drawn, served, strict=True)
+                for chosen in group
+            ]
+        )
         totals = np.array([reward.total for reward in rewards]).reshape(len(drawn), self.config.group)
         advantages = torch.from_numpy(group_advantages(totals, self.config.stabiliser)).float()
         divergences = []
@@ -202,26 +265,47 @@ class SetTrainer:
             terms = []
             for i, (question, budget) in enumerate(drawn):
                 odds = self._log_odds(question, budget)
-                gained = clipped_objective(set_log_probability(odds, sets[i]), behaviour[i], advantages[i], self.config.clip_range).mean()
+                gained = clipped_objective(
+                    set_log_probability(odds, sets[i]), behaviour[i], advantages[i], self.config.clip_range
+                ).mean()
                 apart = divergence(odds, reference[i])
                 divergences.append(float(apart.detach()))
                 terms.append(gained - self.config.beta * apart)
             self._descend(-torch.stack(terms).mean())
-        measured = {"reward": totals.mean(), "spread": totals.std(axis=1).mean(), "divergence": np.mean(divergences)}
-        measured |= {name: np.mean([getattr(reward, name) for reward in rewards]) for name in ("answer", "consistency", "penalty")}
+        measured = {
+            "reward": totals.mean(),
+            "spread": totals.std(axis=1).mean(),
+            "divergence": np.mean(divergences),
+        }
+        measured |= {
+            name: np.mean([getattr(reward, name) for reward in rewards])
+            for name in ("answer", "consistency", "penalty")
+        }
         measured["chunks"] = np.mean([len(chosen) for group in served for chosen in group])
         return {name: round(float(value), 4) for name, value in measured.items()}
 
     def validate(self, *, is_last: bool) -> TrainEvent:
         """See `Learner`. The score is the mean reward of the most probable sets."""
-        chosen = [most_probable_set(self.policy.chances(seen.look.with_budget(VALIDATION_BUDGET)), VALIDATION_BUDGET) for seen in self.held_out]
+        chosen = [
+            most_probable_set(
+                self.policy.chances(seen.look.with_budget(VALIDATION_BUDGET)), VALIDATION_BUDGET
+            )
+            for seen in self.held_out
+        ]
         rewards = self._rewards(list(zip(self.held_out, chosen, strict=True)))
         f1 = self.scores.of([(seen.asked, ids) for seen, ids in zip(self.held_out, chosen, strict=True)])
         totals = [reward.total for reward in rewards]
         scores = {
             "reward": round(float(np.mean(totals)), 4),
             "answer_f1": round(mean(value or 0.0 for value in f1) or 0.0, 4),
-            "recall": round(mean(fact_recall(ids, seen.asked.support) for seen, ids in zip(self.held_out, chosen, strict=True)) or 0.0, 4),
+            "recall": round(
+                mean(
+                    fact_recall(ids, seen.asked.support)
+                    for seen, ids in zip(self.held_out, chosen, strict=True)
+                )
+                or 0.0,
+                4,
+            ),
             "chunks": round(float(np.mean(list(map(len, chosen)))), 3),
         }
         candidate = self.sitting.new_candidate()
@@ -229,32 +313,57 @@ class SetTrainer:
             name=self.about.name,
             hidden=self.config.hidden,
             encoder=self.about.encoder,
-            training={"updates": self.sitting.update, "seconds": round(self.sitting.seconds), "questions": self.about.questions, "config": asdict(self.config)},
+            training={
+                "updates": self.sitting.update,
+                "seconds": round(self.sitting.seconds),
+                "questions": self.about.questions,
+                "config": asdict(self.config),
+            },
             scores={"validation": scores | {"n": len(self.held_out), "budget": VALIDATION_BUDGET}},
         )
         save_policy(candidate, self.policy, card)
         warm = self.sitting.update <= self.config.warmup_updates < self.config.updates
         error = float(np.std(totals) / math.sqrt(len(totals)))
-        kept = self.sitting.offer(candidate, -math.inf if warm else scores["reward"], error, is_last=is_last, last_file=CARD_FILE)
+        kept = self.sitting.offer(
+            candidate, -math.inf if warm else scores["reward"], error, is_last=is_last, last_file=CARD_FILE
+        )
         return {"score": scores["reward"], "scores": scores} | ({"kept": True} if kept else {})
 
     def tensors(self) -> dict[str, torch.Tensor]:
         """See `Learner`."""
         adam = {f"adam.{name}.{key}": value for name, key, value in self._adam()}
         policies = {"policy": self.policy, "reference": self.reference}
-        return adam | {f"{kind}.{name}": value for kind, policy in policies.items() for name, value in policy.state_dict().items()}
+        return adam | {
+            f"{kind}.{name}": value
+            for kind, policy in policies.items()
+            for name, value in policy.state_dict().items()
+        }
 
     def _adam(self) -> list[tuple[str, str, torch.Tensor]]:
         parameters = self.policy.named_parameters()
-        return [(name, key, value) for name, parameter in parameters for key, value in self.optimizer.state[parameter].items()]
+        return [
+            (name, key, value)
+            for name, parameter in parameters
+            for key, value in self.optimizer.state[parameter].items()
+        ]
 
     def _restore(self, saved: dict[str, torch.Tensor]) -> None:
         for kind, policy in (("policy", self.policy), ("reference", self.reference)):
-            policy.load_state_dict({name.removeprefix(f"{kind}."): value for name, value in saved.items() if name.startswith(f"{kind}.")})
+            policy.load_state_dict(
+                {
+                    name.removeprefix(f"{kind}."): value
+                    for name, value in saved.items()
+                    if name.startswith(f"{kind}.")
+                }
+            )
         for name, parameter in self.policy.named_parameters():
-            self.optimizer.state[parameter] = {key: saved[f"adam.{name}.{key}"] for key in ("step", "exp_avg", "exp_avg_sq")}
+            self.optimizer.state[parameter] = {
+                key: saved[f"adam.{name}.{key}"] for key in ("step", "exp_avg", "exp_avg_sq")
+            }
 
-    def _log_odds(self, question: SeenQuestion, budget: int, policy: EvidencePolicy | None = None) -> torch.Tensor:
+    def _log_odds(
+        self, question: SeenQuestion, budget: int, policy: EvidencePolicy | None = None
+    ) -> torch.Tensor:
         odds: torch.Tensor = (policy or self.policy)(torch.from_numpy(question.look.with_budget(budget)))
         return odds
 

@@ -1,8 +1,10 @@
-"""The mixture behind *general*: questions over whole real documents, each among the passages of its document that look most like the answer.
+"""The mixture behind *general*: questions over whole real documents, each among the passages of its document
+that look most like the answer.
 
-A question's support are the chunks that hold its quotes. Its distractors are the chunks of the same document that BM25 ranks highest, a few of
-them drawn anew each time; the chunks of the other questions of an update join in, for they are embedded anyway. Documents that validate are
-never trained on. Decides nothing about how the agent is served.
+A question's support are the chunks that hold its quotes. Its distractors are the chunks of the same document
+that BM25 ranks highest, a few of them drawn anew each time; the chunks of the other questions of an update
+join in, for they are embedded anyway. Documents that validate are never trained on. Decides nothing about how
+the agent is served.
 """
 
 from __future__ import annotations
@@ -21,7 +23,13 @@ from core.encode.tokens import FastTokenizer
 from core.errors import BadRequest
 from core.ingest import Converter, chunk_document, default_chunker
 from core.tasks.data import data_folder
-from core.tasks.documents import DocumentFolder, DocumentQuestion, QuoteFinder, places_of, read_document_questions
+from core.tasks.documents import (
+    DocumentFolder,
+    DocumentQuestion,
+    QuoteFinder,
+    places_of,
+    read_document_questions,
+)
 from core.tasks.example import Example
 from core.types import Document
 
@@ -31,7 +39,9 @@ CHUNK_TOKENS = 220
 DISTRACTORS = 2
 """Of a question at each draw."""
 HARDEST = 24
-"""Chunks of its document that a question's distractors are drawn from, and all of those of a validation question."""
+"""Chunks of its document that a question's distractors are drawn from, and all of those of a validation
+question.
+"""
 OWN_QUESTIONS = Path(__file__).resolve().parents[2] / "assets" / "questions"
 """Questions written for this project, over documents that the data set trains on."""
 
@@ -63,7 +73,10 @@ class GeneralMixture:
         for file in sorted(OWN_QUESTIONS.glob("*.jsonl.gz")):
             questions += read_document_questions(file)
         if shared := closed & {question.document for question in questions}:
-            raise BadRequest(f"{min(shared)} is among the documents to train on and those that validate; take it out of one of the two")
+            raise BadRequest(
+                f"{min(shared)} is among the documents to train on and those that validate; take it out of"
+                " one of the two"
+            )
         documents = DocumentFolder(folder, natural / "train.jsonl.gz")
         self._train = list(_asked(questions, documents, tokenizer))
         self._held = list(_asked(self._validation_questions, documents, tokenizer))
@@ -72,9 +85,15 @@ class GeneralMixture:
     def draw(self, rng: Random, n: int) -> list[Example]:
         """See `Mixture`."""
         drawn = rng.sample(self._train, n)
-        own = [[*one.support, *rng.sample(one.distractors, min(DISTRACTORS, len(one.distractors)))] for one in drawn]
+        own = [
+            [*one.support, *rng.sample(one.distractors, min(DISTRACTORS, len(one.distractors)))]
+            for one in drawn
+        ]
         everything = dict.fromkeys(text for texts in own for text in texts)
-        return [_example(one, [*texts, *(text for text in everything if text not in one.support)], rng) for one, texts in zip(drawn, own, strict=True)]
+        return [
+            _example(one, [*texts, *(text for text in everything if text not in one.support)], rng)
+            for one, texts in zip(drawn, own, strict=True)
+        ]
 
     def validation(self, n: int) -> list[Example]:
         """See `Mixture`."""
@@ -84,7 +103,12 @@ class GeneralMixture:
     def describe(self) -> dict[str, Any]:
         """See `Mixture`."""
         documents = {one.question.document for one in self._train}
-        return {"questions": len(self._train), "documents": len(documents), "validation": len(self._held), "distractors": DISTRACTORS}
+        return {
+            "questions": len(self._train),
+            "documents": len(documents),
+            "validation": len(self._held),
+            "distractors": DISTRACTORS,
+        }
 
 
 def _example(one: _Asked, texts: Iterable[str], rng: Random) -> Example:
@@ -94,11 +118,17 @@ def _example(one: _Asked, texts: Iterable[str], rng: Random) -> Example:
     support = tuple(sorted(chunks.index(text) for text in dict.fromkeys(one.support)))
     question = one.question
     shares = tuple(one.word_shares.get(text, 0.0) for text in chunks)
-    return Example(question.id, TASK, question.question, tuple(chunks), support, question.answers, question.kind, shares)
+    return Example(
+        question.id, TASK, question.question, tuple(chunks), support, question.answers, question.kind, shares
+    )
 
 
-def _asked(questions: Iterable[DocumentQuestion], documents: DocumentFolder, tokenizer: FastTokenizer) -> Iterator[_Asked]:
-    """Every question that has an answer; one whose quotes are not found is left out. Documents are read one after the other."""
+def _asked(
+    questions: Iterable[DocumentQuestion], documents: DocumentFolder, tokenizer: FastTokenizer
+) -> Iterator[_Asked]:
+    """Every question that has an answer; one whose quotes are not found is left out. Documents are read one
+    after the other.
+    """
     by_document: dict[str, list[DocumentQuestion]] = {}
     for question in questions:
         if question.quotes:
@@ -109,19 +139,30 @@ def _asked(questions: Iterable[DocumentQuestion], documents: DocumentFolder, tok
             yield from _asked_of(document, name, asked, tokenizer)
 
 
-def _asked_of(document: Document, name: str, questions: Iterable[DocumentQuestion], tokenizer: FastTokenizer) -> Iterator[_Asked]:
-    table = chunk_document(document, ChunkConfig(chunker=default_chunker(document.kind), max_tokens=CHUNK_TOKENS), tokenizer)
-    texts = [document.text[start:end] for start, end in zip(table.start.tolist(), table.end.tolist(), strict=True)]
+def _asked_of(
+    document: Document, name: str, questions: Iterable[DocumentQuestion], tokenizer: FastTokenizer
+) -> Iterator[_Asked]:
+    table = chunk_document(
+        document, ChunkConfig(chunker=default_chunker(document.kind), max_tokens=CHUNK_TOKENS), tokenizer
+    )
+    texts = [
+        document.text[start:end] for start, end in zip(table.start.tolist(), table.end.tolist(), strict=True)
+    ]
     words, finder = WordIndex(texts), QuoteFinder(document.text, name)
     for question in questions:
         try:
             places = places_of(question, finder)
         except BadRequest:
             continue
-        support = [int((np.minimum(table.end, end) - np.maximum(table.start, start)).argmax()) for start, end in places]
+        support = [
+            int((np.minimum(table.end, end) - np.maximum(table.start, start)).argmax())
+            for start, end in places
+        ]
         near = {chunk_id for row in support for chunk_id in (row - 1, row, row + 1)}
         shares = words.shares(words_of(question.question))
         ranked = np.argsort(-shares, kind="stable")[: HARDEST + len(near)].tolist()
         distractors = [chunk_id for chunk_id in ranked if chunk_id not in near][:HARDEST]
         of_texts = {texts[row]: float(shares[row]) for row in (*support, *distractors)}
-        yield _Asked(question, tuple(texts[row] for row in support), tuple(texts[row] for row in distractors), of_texts)
+        yield _Asked(
+            question, tuple(texts[row] for row in support), tuple(texts[row] for row in distractors), of_texts
+        )

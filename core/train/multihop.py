@@ -1,9 +1,11 @@
-"""The mixture behind *multi-hop*: questions over Wikipedia paragraphs, of two to four hops, and single-hop ones as short episodes.
+"""The mixture behind *multi-hop*: questions over Wikipedia paragraphs, of two to four hops, and single-hop
+ones as short episodes.
 
-The training parts are small, so each question is asked among more than its own distractors: paragraphs of the other questions of the
-same update join in. They are embedded anyway, and teach what a paragraph looks like that answers something else. Sets whose distractors
-are easy to tell apart borrow the lexically closest paragraphs of all sets besides. Questions made from links between the paragraphs
-(`core.tasks.bridges`) join the labelled ones; they begin and end in no paragraph that supports an evaluated or a validation question.
+The training parts are small, so each question is asked among more than its own distractors: paragraphs of the
+other questions of the same update join in. They are embedded anyway, and teach what a paragraph looks like
+that answers something else. Sets whose distractors are easy to tell apart borrow the lexically closest
+paragraphs of all sets besides. Questions made from links between the paragraphs (`core.tasks.bridges`) join
+the labelled ones; they begin and end in no paragraph that supports an evaluated or a validation question.
 Decides the shares of the sets and which records validate. Knows nothing of towers.
 """
 
@@ -19,7 +21,14 @@ from core.tasks.bridges import ask, find_links
 from core.tasks.example import Example
 from core.tasks.qa_sets import DistractorPool, read_qa
 
-SHARES: dict[str, float] = {"hotpotqa": 3, "2wiki": 1, "musique": 2.5, "hotpotqa-sentences": 0.5, "nq": 0.5, "squad": 0.5}
+SHARES: dict[str, float] = {
+    "hotpotqa": 3,
+    "2wiki": 1,
+    "musique": 2.5,
+    "hotpotqa-sentences": 0.5,
+    "nq": 0.5,
+    "squad": 0.5,
+}
 """How often each set is drawn, as weights."""
 BRIDGE_SHARE = 2.0
 """The same for questions made from links, of which each is drawn anew."""
@@ -49,7 +58,9 @@ class MultiHopMixture:
             self._train[name] = examples[kept:]
         self._pool = DistractorPool(example for examples in self._train.values() for example in examples)
         rng = Random("order of validation")
-        closed = _support_titles(self._validation) | {title for name in VALIDATED for title in _support_titles(read_qa(name, "eval", data))}
+        closed = _support_titles(self._validation) | {
+            title for name in VALIDATED for title in _support_titles(read_qa(name, "eval", data))
+        }
         self._links = find_links(self._pool.texts, closed)
         own = DistractorPool(self._validation)
         self._validation = [_hardened(example, own, rng) for example in self._validation]
@@ -57,7 +68,9 @@ class MultiHopMixture:
 
     def draw(self, rng: Random, n: int) -> list[Example]:
         """See `Mixture`."""
-        names = rng.choices([*self._shares, BRIDGES], [*self._shares.values(), BRIDGE_SHARE if self._links else 0.0], k=n)
+        names = rng.choices(
+            [*self._shares, BRIDGES], [*self._shares.values(), BRIDGE_SHARE if self._links else 0.0], k=n
+        )
         return mixed_up([_hardened(self._ask(name, rng), self._pool, rng) for name in names], rng)
 
     def validation(self, n: int) -> list[Example]:
@@ -66,19 +79,37 @@ class MultiHopMixture:
 
     def describe(self) -> dict[str, Any]:
         """See `Mixture`."""
-        questions = {name: len(examples) for name, examples in self._train.items()} | {BRIDGES: len(self._links)}
-        return {"shares": self._shares | {BRIDGES: BRIDGE_SHARE}, "questions": questions, "validation": len(self._validation)}
+        questions = {name: len(examples) for name, examples in self._train.items()} | {
+            BRIDGES: len(self._links)
+        }
+        return {
+            "shares": self._shares | {BRIDGES: BRIDGE_SHARE},
+            "questions": questions,
+            "validation": len(self._validation),
+        }
 
     def _ask(self, name: str, rng: Random) -> Example:
-        return ask(rng.choice(self._links), self._pool.texts, rng) if name == BRIDGES else rng.choice(self._train[name])
+        return (
+            ask(rng.choice(self._links), self._pool.texts, rng)
+            if name == BRIDGES
+            else rng.choice(self._train[name])
+        )
 
 
 def _train_part(name: str, data: Path | None) -> list[Example]:
-    return read_qa("hotpotqa", "train_sentences", data) if name == "hotpotqa-sentences" else read_qa(name, "train", data)
+    return (
+        read_qa("hotpotqa", "train_sentences", data)
+        if name == "hotpotqa-sentences"
+        else read_qa(name, "train", data)
+    )
 
 
 def _hardened(example: Example, pool: DistractorPool, rng: Random) -> Example:
-    return pool.extend(example, HARDENED[example.task], rng, hard_share=1.0) if example.task in HARDENED else example
+    return (
+        pool.extend(example, HARDENED[example.task], rng, hard_share=1.0)
+        if example.task in HARDENED
+        else example
+    )
 
 
 def _support_titles(examples: Iterable[Example]) -> set[str]:
@@ -86,7 +117,9 @@ def _support_titles(examples: Iterable[Example]) -> set[str]:
 
 
 def mixed_up(examples: Sequence[Example], rng: Random) -> list[Example]:
-    """Each example among paragraphs of the others as well, all in random order; a paragraph that it has already doesn't join."""
+    """Each example among paragraphs of the others as well, all in random order; a paragraph that it has
+    already doesn't join.
+    """
     out = []
     for example in examples:
         own = set(example.chunks)
@@ -97,5 +130,15 @@ def mixed_up(examples: Sequence[Example], rng: Random) -> list[Example]:
         rng.shuffle(order)
         place = {row: at for at, row in enumerate(order)}
         support = tuple(sorted(place[row] for row in example.support))
-        out.append(Example(example.id, example.task, example.question, tuple(texts[row] for row in order), support, example.answers, example.kind))
+        out.append(
+            Example(
+                example.id,
+                example.task,
+                example.question,
+                tuple(texts[row] for row in order),
+                support,
+                example.answers,
+                example.kind,
+            )
+        )
     return out

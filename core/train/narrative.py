@@ -1,8 +1,10 @@
-"""The mixture behind *narrative*: bAbI-like stories, the project's own stories and needles, among prose from novels.
+"""The mixture behind *narrative*: bAbI-like stories, the project's own stories and needles, among prose from
+novels.
 
-Stories come from the generators, without end and of all lengths; those that stand in bAbI's test files are left out, and counted for the
-record. Noise is drawn from the training novels; one window of it serves a whole update, so that it is embedded once.
-Decides the shares of the tasks and the sizes of the haystacks. Knows nothing of towers.
+Stories come from the generators, without end and of all lengths; those that stand in bAbI's test files are
+left out, and counted for the record. Noise is drawn from the training novels; one window of it serves a whole
+update, so that it is embedded once. Decides the shares of the tasks and the sizes of the haystacks. Knows
+nothing of towers.
 """
 
 from __future__ import annotations
@@ -27,7 +29,9 @@ from core.tasks.ruler import RANDOM_IDS, VARIANTS, needle_example, needle_hay
 SHARES: dict[str, float] = {"qa1": 1, "qa2": 2, "qa3": 3, "qa4": 3, "qa5": 1.5, "stories": 8, "needles": 1}
 """How often each task is drawn, as weights."""
 CHAINS: dict[str, float] = {"qa2": 1, "qa3": 1}
-"""The shares of *chains*, the small training that the method's parts are compared on: a third of the work of an update, and two or three facts each."""
+"""The shares of *chains*, the small training that the method's parts are compared on: a third of the work of
+an update, and two or three facts each.
+"""
 PACKED_TOKENS, COMPOSED_TOKENS = 1_000_000, 100_000
 """Tokens of the rarer kinds of noise; single sentences are those of all training novels."""
 WINDOW = {"sentences": 100, "deeds": 100, "calls": 100, "packed": 12, "composed": 60}
@@ -35,10 +39,14 @@ WINDOW = {"sentences": 100, "deeds": 100, "calls": 100, "packed": 12, "composed"
 FEWEST_NOISE, MOST_NOISE = 8, 100
 """Chunks of noise in an episode; what a window lacks is read twice."""
 CUTS = {"sentences": 0.35, "deeds": 0.3, "calls": 0.2, "packed": 0.1, "composed": 0.05}
-"""Episodes whose noise is a sentence a chunk, as the agent is served; or only sentences in which people go, take and give; or only those of a few
-words that name somebody; or packed to 64 tokens; or the prose of the project's own documents."""
+"""Episodes whose noise is a sentence a chunk, as the agent is served; or only sentences in which people go,
+take and give; or only those of a few words that name somebody; or packed to 64 tokens; or the prose of the
+project's own documents.
+"""
 NAMED = ("deeds", "calls")
-"""Noise about people under the names of the stories' actors: a long novel has a Mary of its own, who went somewhere or is called."""
+"""Noise about people under the names of the stories' actors: a long novel has a Mary of its own, who went
+somewhere or is called.
+"""
 STORY_CUTS = {"sentences": 0.4, "packed": 0.1, "composed": 0.5}
 """The same for the project's own stories."""
 RIVALS = 12
@@ -50,7 +58,13 @@ VALIDATION_SHARE = 0.1
 class NarrativeMixture:
     """See the module; a `Mixture`."""
 
-    def __init__(self, data: Path | None, tokenizer: FastTokenizer, name: str = "narrative", shares: Mapping[str, float] = MappingProxyType(SHARES)) -> None:
+    def __init__(
+        self,
+        data: Path | None,
+        tokenizer: FastTokenizer,
+        name: str = "narrative",
+        shares: Mapping[str, float] = MappingProxyType(SHARES),
+    ) -> None:
         """Raises BadRequest when the data sets aren't there."""
         self.name = name
         self._tokenizer, self._shares = tokenizer, shares
@@ -63,7 +77,9 @@ class NarrativeMixture:
         noises["deeds"] = find_deeds(noises["sentences"], self._people)
         noises["calls"] = find_calls(noises["sentences"], self._people)
         self._noises = {cut: _slice(noise, 0, _border(noise)) for cut, noise in noises.items()}
-        self._validation_noises = {cut: _slice(noise, _border(noise), len(noise.texts)) for cut, noise in noises.items()}
+        self._validation_noises = {
+            cut: _slice(noise, _border(noise), len(noise.texts)) for cut, noise in noises.items()
+        }
         for i, cut in enumerate(NAMED, start=1):
             self._validation_noises[cut] = self._rename(self._validation_noises[cut], training_rng(i))
         self._test_keys: set[str] = set()
@@ -82,13 +98,18 @@ class NarrativeMixture:
         """See `Mixture`; the tasks in turns."""
         rng = Random("validation of the narrative mixture")
         names = list(self._shares)
-        return [self._compose(names[i % len(names)], self._validation_noises, rng, f"validation-{i}") for i in range(n)]
+        return [
+            self._compose(names[i % len(names)], self._validation_noises, rng, f"validation-{i}")
+            for i in range(n)
+        ]
 
     def describe(self) -> dict[str, Any]:
         """See `Mixture`."""
         return {
             "shares": dict(self._shares),
-            "noise": {cut: {"source": noise.name, "chunks": len(noise.texts)} for cut, noise in self._noises.items()},
+            "noise": {
+                cut: {"source": noise.name, "chunks": len(noise.texts)} for cut, noise in self._noises.items()
+            },
             "test_stories_left_out": len(self._test_keys),
         }
 
@@ -110,8 +131,12 @@ class NarrativeMixture:
         variant = rng.choice(list(VARIANTS))
         if VARIANTS[variant].kind != RANDOM_IDS:
             return needle_example(rng, variant, noise, n_noise, example_id)
-        example = needle_example(rng, variant, needle_hay(rng, variant, RIVALS, self._tokenizer, "train"), RIVALS, example_id)
-        return replace(example, chunks=tuple(example.chunks))  # as own texts: needles that differ by an id are worth a gradient
+        example = needle_example(
+            rng, variant, needle_hay(rng, variant, RIVALS, self._tokenizer, "train"), RIVALS, example_id
+        )
+        return replace(
+            example, chunks=tuple(example.chunks)
+        )  # as own texts: needles that differ by an id are worth a gradient
 
     def _untested(self, task: Task, rng: Random) -> BabiQuestion:
         """A story that bAbI's test file doesn't have."""

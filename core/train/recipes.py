@@ -54,7 +54,10 @@ _PARAGRAPHS = {
     "step_budget": 4,
 }
 _DOCUMENTS = {
-    "description": "Finds the passages that answer questions about real documents: novels, manuals, pages, meetings. Counts words, reads no positions.",
+    "description": (
+        "Finds the passages that answer questions about real documents: novels, manuals, pages, meetings."
+        " Counts words, reads no positions."
+    ),
     "position_kind": "none",
     "normalize": True,
     "scale": 1.0,
@@ -76,13 +79,25 @@ _DOCUMENT_SETTINGS = {
     "updates": 200,
     "n_validation": 40,
 }
-_PARAGRAPH_SETTINGS = {"position_kind": "none", "episodes": 8, "steps": 4, "learning_rate": 4e-4, "updates": 640}
+_PARAGRAPH_SETTINGS = {
+    "position_kind": "none",
+    "episodes": 8,
+    "steps": 4,
+    "learning_rate": 4e-4,
+    "updates": 640,
+}
 
 RECIPES: dict[str, Recipe] = {
     "narrative": Recipe(_NARRATIVE_SETTINGS, _NARRATIVE, NarrativeMixture),
-    "chains": Recipe(_CHAIN_SETTINGS, _NARRATIVE, lambda data, tokenizer: NarrativeMixture(data, tokenizer, "chains", CHAINS)),
+    "chains": Recipe(
+        _CHAIN_SETTINGS,
+        _NARRATIVE,
+        lambda data, tokenizer: NarrativeMixture(data, tokenizer, "chains", CHAINS),
+    ),
     "multi-hop": Recipe(_PARAGRAPH_SETTINGS, _PARAGRAPHS, lambda data, _: MultiHopMixture(data)),
-    "multi-hop-without-musique": Recipe(_PARAGRAPH_SETTINGS, _PARAGRAPHS, lambda data, _: MultiHopMixture(data, without=("musique",))),
+    "multi-hop-without-musique": Recipe(
+        _PARAGRAPH_SETTINGS, _PARAGRAPHS, lambda data, _: MultiHopMixture(data, without=("musique",))
+    ),
     "general": Recipe(_DOCUMENT_SETTINGS, _DOCUMENTS, GeneralMixture),
     "own": Recipe(_PARAGRAPH_SETTINGS | {"updates": 300}, _PARAGRAPHS, lambda file, _: OwnMixture(file)),
 }
@@ -96,19 +111,28 @@ class Plan:
     spec: CheckpointSpec
     mixture: Mixture
     base: Path
-    """Folder of the base encoder. A local one travels with the checkpoint, one from the hub is named in it."""
+    """Folder of the base encoder. A local one travels with the checkpoint, one from the hub is named in it.
+    """
 
 
-def plan_training(name: str, *, agent: str, source: Path | None = None, base: str = MINILM, **settings: Any) -> Plan:
+def plan_training(
+    name: str, *, agent: str, source: Path | None = None, base: str = MINILM, **settings: Any
+) -> Plan:
     """`source`: folder of the data sets, or the file of own questions. Raises BadRequest, BadCheckpoint."""
     if name not in RECIPES:
         raise BadRequest(f"training data {name!r} is unknown; choose one of {', '.join(RECIPES)}")
     if not 1 <= len(agent) <= 100:
-        raise BadRequest(f"the agent's name has {len(agent)} characters, there must be between 1 and 100; name it with --name")
+        raise BadRequest(
+            f"the agent's name has {len(agent)} characters, there must be between 1 and 100; name it with"
+            " --name"
+        )
     folder = find_base(base)
     recipe = RECIPES[name]
     config = TrainConfig(**{"data": name} | recipe.settings | settings)
-    served = recipe.served | {"position_kind": config.position_kind, "position_resolution": 1 / 64 if config.position_kind == "relative" else None}
+    served = recipe.served | {
+        "position_kind": config.position_kind,
+        "position_resolution": 1 / 64 if config.position_kind == "relative" else None,
+    }
     spec = CheckpointSpec(
         name=agent,
         trained=True,

@@ -1,10 +1,13 @@
-"""Training of an agent's reranker: question and chunk read together, a chunk of the evidence against what the agent itself puts near the top.
+"""Training of an agent's reranker: question and chunk read together, a chunk of the evidence against what the
+agent itself puts near the top.
 
-Questions about whole documents (`core.answer.natural.training_questions`); the agent's first look at each gives its candidates, which are computed once and
-kept in the folder. Of a question one chunk that holds a quote competes with some of the best others, in one softmax. LoRA on the agent's base
-encoder: the agent's own reranker goes on, else training begins with the reader's where it fits, which has learned to find answers. A validation
-reranks the candidates of held-back documents for each of some weights: the share of quotes among the first four decides which reranker and which
-weight are kept. Knows nothing of flags.
+Questions about whole documents (`core.answer.natural.training_questions`); the agent's first look at each
+gives its candidates, which are computed once and kept in the folder. Of a question one chunk that holds a
+quote competes with some of the best others, in one softmax. LoRA on the agent's base
+encoder: the agent's own reranker goes on, else training begins with the reader's where it fits, which has
+learned to find answers. A validation reranks the candidates of held-back documents for each of some weights:
+the share of quotes among the first four decides which reranker and which weight are kept. Knows nothing of
+flags.
 """
 
 from __future__ import annotations
@@ -28,16 +31,46 @@ from core.answer.natural import CHUNK_TOKENS, holding_chunks, training_questions
 from core.bm25 import WordIndex, words_of
 from core.config import ChunkConfig, check_least
 from core.encode.adapter import adaptable_layers, load_adapter, save_adapter
-from core.encode.checkpoint import SPEC_FILE, CheckpointSpec, architecture, find_base, load_weights, read_spec, write_spec
+from core.encode.checkpoint import (
+    SPEC_FILE,
+    CheckpointSpec,
+    architecture,
+    find_base,
+    load_weights,
+    read_spec,
+    write_spec,
+)
 from core.encode.encoder import DualEncoder, fast_dtype, find_device
-from core.encode.reranker import RERANKER_FOLDER, Reranker, RerankerNetwork, hash_of, load_head, padded_pairs, pair, save_head
+from core.encode.reranker import (
+    RERANKER_FOLDER,
+    Reranker,
+    RerankerNetwork,
+    hash_of,
+    load_head,
+    padded_pairs,
+    pair,
+    save_head,
+)
 from core.errors import BadRequest
 from core.ingest import Converter, chunk_document, default_chunker
 from core.qrag.reranked import rerank_parts
 from core.tasks.data import data_folder
-from core.tasks.documents import DocumentFolder, DocumentQuestion, QuoteFinder, places_of, read_document_questions
+from core.tasks.documents import (
+    DocumentFolder,
+    DocumentQuestion,
+    QuoteFinder,
+    places_of,
+    read_document_questions,
+)
 from core.train.sitting import CONFIG_FILE, Sitting, TrainEvent
-from core.train.towers import base_weights, changes_of, load_optimizer_state, low_rank_changes, optimizer_state, trainable_tower
+from core.train.towers import (
+    base_weights,
+    changes_of,
+    load_optimizer_state,
+    low_rank_changes,
+    optimizer_state,
+    trainable_tower,
+)
 
 WEIGHTS = (0.0, 0.01, 0.02, 0.03, 0.05, 0.1, 1.0)
 """Of the reranker's log-odds in Q, tried by each validation."""
@@ -52,7 +85,15 @@ _COMPETE = 20
 _TOGETHER = 2
 """Questions whose gradients are computed at once on a CPU."""
 _FILES = {"train": "train-candidates.jsonl.gz", "validation": "validation-candidates.jsonl.gz"}
-_LEAST = {"updates": 1, "questions": 1, "others": 1, "rank": 1, "warmup": 0, "validate_every": 1, "n_validation": 1}
+_LEAST = {
+    "updates": 1,
+    "questions": 1,
+    "others": 1,
+    "rank": 1,
+    "warmup": 0,
+    "validate_every": 1,
+    "n_validation": 1,
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -106,8 +147,12 @@ class Candidates:
         return sorted({i for quote in self.quotes for i in quote if i >= 0})
 
 
-def candidates_of(encoder: DualEncoder, questions: Iterable[DocumentQuestion], documents: DocumentFolder) -> Iterator[Candidates]:
-    """Document by document; a question whose quotes are not found is left out. Chunks that hold a part of a quote only are no candidates."""
+def candidates_of(
+    encoder: DualEncoder, questions: Iterable[DocumentQuestion], documents: DocumentFolder
+) -> Iterator[Candidates]:
+    """Document by document; a question whose quotes are not found is left out. Chunks that hold a part of a
+    quote only are no candidates.
+    """
     by_document: dict[str, list[DocumentQuestion]] = {}
     for question in questions:
         if question.quotes:
@@ -115,23 +160,45 @@ def candidates_of(encoder: DualEncoder, questions: Iterable[DocumentQuestion], d
     with Converter() as converter:
         for name, asked in by_document.items():
             document = documents.read(name, converter)
-            table = chunk_document(document, ChunkConfig(chunker=default_chunker(document.kind), max_tokens=CHUNK_TOKENS), encoder.tokenizer)
-            texts = [document.text[start:end] for start, end in zip(table.start.tolist(), table.end.tolist(), strict=True)]
-            vectors, words, finder = encoder.encode_chunks(texts), WordIndex(texts), QuoteFinder(document.text, name)
+            table = chunk_document(
+                document,
+                ChunkConfig(chunker=default_chunker(document.kind), max_tokens=CHUNK_TOKENS),
+                encoder.tokenizer,
+            )
+            texts = [
+                document.text[start:end]
+                for start, end in zip(table.start.tolist(), table.end.tolist(), strict=True)
+            ]
+            vectors, words, finder = (
+                encoder.encode_chunks(texts),
+                WordIndex(texts),
+                QuoteFinder(document.text, name),
+            )
             for question in asked:
                 try:
                     places = places_of(question, finder)
                 except BadRequest:
                     continue
                 (state,) = encoder.encode_states([encoder.state_tokens(question.question, [])])
-                q_values = vectors @ state + encoder.spec.word_weight * words.shares(words_of(question.question))
+                q_values = vectors @ state + encoder.spec.word_weight * words.shares(
+                    words_of(question.question)
+                )
                 holding = [holding_chunks(table, [place]) for place in places]
                 support = {chunk_id for quote in holding for chunk_id in quote}
-                touched = {i for start, end in places for i in np.flatnonzero((table.end > start) & (table.start < end)).tolist()} - support
+                touched = {
+                    i
+                    for start, end in places
+                    for i in np.flatnonzero((table.end > start) & (table.start < end)).tolist()
+                } - support
                 ranked = [i for i in np.argsort(-q_values, kind="stable").tolist() if i not in touched]
                 kept = [i for rank, i in enumerate(ranked[:FARTHEST]) if rank < NEAREST or i in support]
                 quotes = tuple(tuple(kept.index(i) if i in kept else -1 for i in quote) for quote in holding)
-                yield Candidates(question.question, tuple(texts[i] for i in kept), tuple(float(q_values[i]) for i in kept), quotes)
+                yield Candidates(
+                    question.question,
+                    tuple(texts[i] for i in kept),
+                    tuple(float(q_values[i]) for i in kept),
+                    quotes,
+                )
 
 
 def recall_by_weight(asked: Sequence[Candidates], log_odds: Sequence[np.ndarray], pool: int) -> np.ndarray:
@@ -147,14 +214,29 @@ def recall_by_weight(asked: Sequence[Candidates], log_odds: Sequence[np.ndarray]
 
 
 class RerankTrainer:
-    """One training run; `run` is a generator of its events, and closing it stops between two updates. A `Learner`."""
+    """One training run; `run` is a generator of its events, and closing it stops between two updates. A
+    `Learner`.
+    """
 
-    def __init__(self, config: RerankConfig, agent: Path, folder: Path, *, data: Path | None = None, device: str | None = None) -> None:
-        """`agent` stays as it is; `folder` becomes one like it with a reranker. Raises BadCheckpoint, and BadRequest when `folder` holds another training."""
+    def __init__(
+        self,
+        config: RerankConfig,
+        agent: Path,
+        folder: Path,
+        *,
+        data: Path | None = None,
+        device: str | None = None,
+    ) -> None:
+        """`agent` stays as it is; `folder` becomes one like it with a reranker. Raises BadCheckpoint, and
+        BadRequest when `folder` holds another training.
+        """
         self.config, self.agent, self.device = config, agent, find_device(device)
         spec = read_spec(agent)
         if spec.reads_choices or spec.position_kind != "none":
-            raise BadRequest(f"Q of {spec.name} changes with each choice; a reranker is for agents with reads_choices false and position_kind none")
+            raise BadRequest(
+                f"Q of {spec.name} changes with each choice; a reranker is for agents with reads_choices"
+                " false and position_kind none"
+            )
         own = hash_of(agent, spec)
         self._goes_on = bool(own)
         self.spec: CheckpointSpec = spec.model_copy(update={"rerank_weight": 0.0})
@@ -162,8 +244,14 @@ class RerankTrainer:
         self._base = find_base(spec.base, agent)
         self.network = self._new_network()
         parameters = [parameter for parameter in self.network.parameters() if parameter.requires_grad]
-        self.optimizer = torch.optim.AdamW(parameters, lr=config.learning_rate, betas=(0.9, 0.98), eps=1e-6, weight_decay=config.weight_decay)
-        about = {"config": asdict(config), "agent": self.spec.model_dump(mode="json", exclude={"scores"}), "reranker": own}
+        self.optimizer = torch.optim.AdamW(
+            parameters, lr=config.learning_rate, betas=(0.9, 0.98), eps=1e-6, weight_decay=config.weight_decay
+        )
+        about = {
+            "config": asdict(config),
+            "agent": self.spec.model_dump(mode="json", exclude={"scores"}),
+            "reranker": own,
+        }
         self.sitting = Sitting(folder, about)
         self.sitting.resume(self._restore)
 
@@ -171,14 +259,27 @@ class RerankTrainer:
         """Trains to the end, or until closed; yields each event after it was written."""
         self._encoder = DualEncoder(self.agent, str(self.device))
         self.tokenizer = self._encoder.tokenizer
-        self._train = [one for one in self._candidates("train") if one.support and len(one.texts) - len(one.support) >= self.config.others]
+        self._train = [
+            one
+            for one in self._candidates("train")
+            if one.support and len(one.texts) - len(one.support) >= self.config.others
+        ]
         self._validation = self._candidates("validation")
         Random("order of validation").shuffle(self._validation)
         self._validation = self._validation[: self.config.n_validation]
         if not self._train or not self._validation:
-            raise BadRequest("there is no question to train on, or none to validate with; name the folder of the data sets")
-        n_parameters = sum(parameter.numel() for parameter in self.network.parameters() if parameter.requires_grad)
-        started = {"config": asdict(self.config), "questions": len(self._train), "n_parameters": n_parameters, "device": str(self.device)}
+            raise BadRequest(
+                "there is no question to train on, or none to validate with; name the folder of the data sets"
+            )
+        n_parameters = sum(
+            parameter.numel() for parameter in self.network.parameters() if parameter.requires_grad
+        )
+        started = {
+            "config": asdict(self.config),
+            "questions": len(self._train),
+            "n_parameters": n_parameters,
+            "device": str(self.device),
+        }
         yield from self.sitting.run(self, self.config.updates, self.config.validate_every, **started)
 
     def step(self, update: int) -> TrainEvent:
@@ -186,7 +287,10 @@ class RerankTrainer:
         for group in self.optimizer.param_groups:
             group["lr"] = self.config.rate(update)
         rng = Random(f"reranker {self.config.seed} {update}")
-        drawn = [self._drawn(one, rng) for one in rng.sample(self._train, min(self.config.questions, len(self._train)))]
+        drawn = [
+            self._drawn(one, rng)
+            for one in rng.sample(self._train, min(self.config.questions, len(self._train)))
+        ]
         together = _TOGETHER if self.device.type == "cpu" else len(drawn)
         parts = [drawn[i : i + together] for i in range(0, len(drawn), together)]
         self.optimizer.zero_grad()
@@ -200,30 +304,59 @@ class RerankTrainer:
                 loss = nn.functional.cross_entropy(logits, right) * (len(part) / len(drawn))
                 loss.backward(retain_graph=part is not parts[-1])  # type: ignore[no-untyped-call]
                 total, n_right = total + float(loss.detach()), n_right + int((logits.argmax(1) == 0).sum())
-        nn.utils.clip_grad_norm_([parameter for group in self.optimizer.param_groups for parameter in group["params"]], 1.0)
+        nn.utils.clip_grad_norm_(
+            [parameter for group in self.optimizer.param_groups for parameter in group["params"]], 1.0
+        )
         self.optimizer.step()
-        return {"rate": self.config.rate(update), "loss": round(total, 4), "right": round(n_right / len(drawn), 3)}
+        return {
+            "rate": self.config.rate(update),
+            "loss": round(total, 4),
+            "right": round(n_right / len(drawn), 3),
+        }
 
     def validate(self, *, is_last: bool) -> TrainEvent:
         """See `Learner`."""
         candidate = self.sitting.new_candidate()
-        shutil.copytree(self.agent, candidate, dirs_exist_ok=True, ignore=shutil.ignore_patterns(CONFIG_FILE, RERANKER_FOLDER, "*.jsonl", "resume.safetensors"))
+        shutil.copytree(
+            self.agent,
+            candidate,
+            dirs_exist_ok=True,
+            ignore=shutil.ignore_patterns(CONFIG_FILE, RERANKER_FOLDER, "*.jsonl", "resume.safetensors"),
+        )
         (candidate / RERANKER_FOLDER).mkdir()
         save_adapter(candidate / RERANKER_FOLDER, low_rank_changes(self.network.encoder), self.spec.base)
         save_head(self.network, candidate / RERANKER_FOLDER)
         reranker = Reranker(candidate, self.spec, self.tokenizer, self.device, fast_dtype(self.device))
         pool = self.spec.rerank_pool
-        recall = recall_by_weight(self._validation, [reranker.log_odds(one.question, one.texts[:pool]) for one in self._validation], pool)
+        recall = recall_by_weight(
+            self._validation,
+            [reranker.log_odds(one.question, one.texts[:pool]) for one in self._validation],
+            pool,
+        )
         best = max(range(1, len(WEIGHTS)), key=lambda row: recall[row].mean())
-        record = {"updates": self.sitting.update, "seconds": round(self.sitting.seconds), "config": asdict(self.config), "questions": len(self._train)}
+        record = {
+            "updates": self.sitting.update,
+            "seconds": round(self.sitting.seconds),
+            "config": asdict(self.config),
+            "questions": len(self._train),
+        }
         training = (self.spec.training or {}) | {"reranker": record}
-        write_spec(candidate, self.spec.model_copy(update={"rerank_weight": WEIGHTS[best], "training": training, "scores": None}))
+        write_spec(
+            candidate,
+            self.spec.model_copy(
+                update={"rerank_weight": WEIGHTS[best], "training": training, "scores": None}
+            ),
+        )
         gain = recall[best] - recall[0]
         error = float(gain.std() / np.sqrt(len(gain)))
         score = float(gain.mean())
         kept = self.sitting.offer(candidate, score, error, is_last=is_last, last_file=SPEC_FILE)
-        by_weight = {str(weight): round(float(row.mean()), 5) for weight, row in zip(WEIGHTS, recall, strict=True)}
-        return {"score": round(score, 5), "weight": WEIGHTS[best], "recall": by_weight} | ({"kept": True} if kept else {})
+        by_weight = {
+            str(weight): round(float(row.mean()), 5) for weight, row in zip(WEIGHTS, recall, strict=True)
+        }
+        return {"score": round(score, 5), "weight": WEIGHTS[best], "recall": by_weight} | (
+            {"kept": True} if kept else {}
+        )
 
     def tensors(self) -> dict[str, torch.Tensor]:
         """See `Learner`."""
@@ -249,10 +382,15 @@ class RerankTrainer:
         if not path.exists():
             questions, documents = training_questions(self._data)
             if part == "validation":
-                questions = read_document_questions(data_folder(self._data) / "natural" / "validation.jsonl.gz")
+                questions = read_document_questions(
+                    data_folder(self._data) / "natural" / "validation.jsonl.gz"
+                )
             temporary = path.with_suffix(".tmp")
             with gzip.open(temporary, "wt", encoding="utf-8") as file:
-                file.writelines(json.dumps(asdict(one)) + "\n" for one in candidates_of(self._encoder, questions, documents))
+                file.writelines(
+                    json.dumps(asdict(one)) + "\n"
+                    for one in candidates_of(self._encoder, questions, documents)
+                )
             temporary.replace(path)
         with gzip.open(path, "rt", encoding="utf-8") as file:
             return [_candidates_from(json.loads(line)) for line in file]
@@ -267,9 +405,15 @@ class RerankTrainer:
         network = RerankerNetwork(encoder)
         reader = read_reader_spec(SHIPPED)
         if self._goes_on:
-            load_adapter(self.agent / RERANKER_FOLDER, low_rank_changes(encoder), f"the reranker of {self.spec.name}")
+            load_adapter(
+                self.agent / RERANKER_FOLDER, low_rank_changes(encoder), f"the reranker of {self.spec.name}"
+            )
             load_head(network, self.agent / RERANKER_FOLDER)
-        elif reader.base == self.spec.base and reader.base_sha256 == self.spec.base_sha256 and self.config.rank == RerankConfig.rank:
+        elif (
+            reader.base == self.spec.base
+            and reader.base_sha256 == self.spec.base_sha256
+            and self.config.rank == RerankConfig.rank
+        ):
             load_adapter(SHIPPED / ADAPTER_FOLDER, low_rank_changes(encoder), reader.name)
         return network.to(self.device)
 
@@ -282,7 +426,9 @@ class RerankTrainer:
     def _restore(self, saved: dict[str, torch.Tensor]) -> None:
         for name, value in self._trained().items():
             value.copy_(saved[name])
-        load_optimizer_state(self.optimizer, {name: tensor for name, tensor in saved.items() if name.startswith("adam.")})
+        load_optimizer_state(
+            self.optimizer, {name: tensor for name, tensor in saved.items() if name.startswith("adam.")}
+        )
 
 
 def _candidates_from(record: dict[str, Any]) -> Candidates:

@@ -1,4 +1,5 @@
-"""Targets of training: rewards for chosen chunks, and lambda-returns over them (Q-RAG section 3.2, algorithm 1).
+"""Targets of training: rewards for chosen chunks, and lambda-returns over them (Q-RAG section 3.2, algorithm
+1).
 
 Pure functions of ids and tensors. Knows nothing of towers and texts.
 """
@@ -26,13 +27,20 @@ def rewards(chosen: Sequence[int], support: Collection[int], *, penalize_extra_s
 
 
 def lambda_returns(
-    rewards: torch.Tensor, values: torch.Tensor, *, gamma: float, trace_lambda: float, ends: torch.Tensor, bootstrap_at_cap: bool = False
+    rewards: torch.Tensor,
+    values: torch.Tensor,
+    *,
+    gamma: float,
+    trace_lambda: float,
+    ends: torch.Tensor,
+    bootstrap_at_cap: bool = False,
 ) -> torch.Tensor:
     """G_t for every step, backwards: G_t = r_t + gamma * ((1 - lambda) V(s_{t+1}) + lambda G_{t+1}).
 
-    rewards (T, B); values (T + 1, B): V(s_0) ... V(s_T), where s_t is the state before step t; ends (B,) int: steps of each episode, at most T.
-    Beyond an episode's last step nothing follows, unless `bootstrap_at_cap`: then V of the state after it (algorithm 1, line 9).
-    Entries of steps that an episode doesn't have are 0. Returns (T, B).
+    rewards (T, B); values (T + 1, B): V(s_0) ... V(s_T), where s_t is the state before step t; ends (B,) int:
+    steps of each episode, at most T. Beyond an episode's last step nothing follows, unless
+    `bootstrap_at_cap`: then V of the state after it (algorithm 1, line 9). Entries of steps that an episode
+    doesn't have are 0. Returns (T, B).
     """
     returns = torch.zeros_like(rewards)
     following = torch.zeros_like(rewards[0])

@@ -1,9 +1,11 @@
-"""Questions over several documents whose chunks are sentences: what an evidence set is trained and measured on.
+"""Questions over several documents whose chunks are sentences: what an evidence set is trained and measured
+on.
 
-Paragraphs of the question-answering sets are documents and their sentences chunks: with a chunk a document the penalty of RES-RAG could never act.
-Sets that are cut into sentences already keep their chunks, and those under one title are a document; so are the rows of a table. Decides which sentences
-inherit the support of a paragraph, see `sentence_support`. Questions about whole documents are asked over several of these at once, cut as they
-are served. Knows nothing of policies and rewards.
+Paragraphs of the question-answering sets are documents and their sentences chunks: with a chunk a document
+the penalty of RES-RAG could never act. Sets that are cut into sentences already keep their chunks, and those
+under one title are a document; so are the rows of a table. Decides which sentences inherit the support of a
+paragraph, see `sentence_support`. Questions about whole documents are asked over several of these at once,
+cut as they are served. Knows nothing of policies and rewards.
 """
 
 from __future__ import annotations
@@ -28,7 +30,13 @@ from core.ingest.sentences import split_sentences
 from core.ingest.tokenizer import Tokenizer
 from core.opening import index_of, vector_store
 from core.tasks.data import data_folder
-from core.tasks.documents import DocumentFolder, DocumentQuestion, QuoteFinder, places_of, read_document_questions
+from core.tasks.documents import (
+    DocumentFolder,
+    DocumentQuestion,
+    QuoteFinder,
+    places_of,
+    read_document_questions,
+)
 from core.tasks.example import Example
 from core.tasks.qa_sets import read_qa
 from core.types import Document, Workspace, join_workspaces, workspace_of_chunks
@@ -43,7 +51,9 @@ class QuestionSet:
 
     folder: str
     cut: bool
-    """Paragraphs are cut into sentences; False: the chunks are sentences, or passages that were annotated one by one."""
+    """Paragraphs are cut into sentences; False: the chunks are sentences, or passages that were annotated one
+    by one.
+    """
     train: str | None = "train"
     """File of the training part; None where there is none."""
     test: str | None = "eval"
@@ -74,12 +84,24 @@ class SetQuestion:
     answers: tuple[str, ...]
 
 
-def set_questions(name: str, part: Literal["train", "test"], n: int, tokenizer: Tokenizer, data: Path | None = None) -> list[SetQuestion]:
-    """At most n answered questions of a set by name, drawn at random, the same at every call. Raises BadRequest where it isn't there."""
-    files = {one: file for one, source in SETS.items() if (file := source.train if part == "train" else source.test) is not None}
+def set_questions(
+    name: str, part: Literal["train", "test"], n: int, tokenizer: Tokenizer, data: Path | None = None
+) -> list[SetQuestion]:
+    """At most n answered questions of a set by name, drawn at random, the same at every call. Raises
+    BadRequest where it isn't there.
+    """
+    files = {
+        one: file
+        for one, source in SETS.items()
+        if (file := source.train if part == "train" else source.test) is not None
+    }
     if name not in files:
         raise BadRequest(f"question set {name!r} has no part {part}; choose among {', '.join(files)}")
-    examples = [example for example in read_qa(data_folder(data) / SETS[name].folder / f"{files[name]}.jsonl.gz") if example.answers]
+    examples = [
+        example
+        for example in read_qa(data_folder(data) / SETS[name].folder / f"{files[name]}.jsonl.gz")
+        if example.answers
+    ]
     Random(f"{name} {part}").shuffle(examples)
     return [in_sentences(example, name, tokenizer, cut=SETS[name].cut) for example in examples[:n]]
 
@@ -97,18 +119,29 @@ def in_sentences(example: Example, task: str, tokenizer: Tokenizer, *, cut: bool
     for title, rows in titled.items():
         chunks: list[str] = []
         for row in rows:
-            own = [example.chunks[row][start:end] for start, end in split_sentences(example.chunks[row])] if cut else [example.chunks[row]]
+            own = (
+                [example.chunks[row][start:end] for start, end in split_sentences(example.chunks[row])]
+                if cut
+                else [example.chunks[row]]
+            )
             if row in gold and own:
-                kept = sentence_support(own, example.question, example.answers, titles - {_title(example.chunks[row])})
+                kept = sentence_support(
+                    own, example.question, example.answers, titles - {_title(example.chunks[row])}
+                )
                 support += [n_before + len(chunks) + place for place in kept]
             chunks += own
         parts.append(workspace_of_chunks(chunks, tokenizer.count(chunks), title))
         n_before += len(chunks)
-    return SetQuestion(example.id, task, example.question, join_workspaces(parts), tuple(sorted(support)), example.answers)
+    return SetQuestion(
+        example.id, task, example.question, join_workspaces(parts), tuple(sorted(support)), example.answers
+    )
 
 
-def sentence_support(sentences: Sequence[str], question: str, answers: Iterable[str], bridges: Iterable[str]) -> list[int]:
-    """Which sentences of a supporting paragraph inherit its support: those with an accepted answer or the title of another supporting paragraph.
+def sentence_support(
+    sentences: Sequence[str], question: str, answers: Iterable[str], bridges: Iterable[str]
+) -> list[int]:
+    """Which sentences of a supporting paragraph inherit its support: those with an accepted answer or the
+    title of another supporting paragraph.
 
     Where none has either, the one that shares most words with the question, the first of equals.
 
@@ -140,11 +173,13 @@ def _plain(text: str) -> str:
     return " ".join(text.casefold().split())
 
 
-def document_questions(path: Path, groups: Sequence[Sequence[str]], tokenizer: Tokenizer, data: Path | None = None) -> list[SetQuestion]:
+def document_questions(
+    path: Path, groups: Sequence[Sequence[str]], tokenizer: Tokenizer, data: Path | None = None
+) -> list[SetQuestion]:
     """Answered questions about whole documents, each over all documents of the group that holds its own.
 
-    `groups`: names of documents that are searched together. A question whose quotes do not stand exactly once in its document is left out. Raises
-    BadRequest and BadDocument.
+    `groups`: names of documents that are searched together. A question whose quotes do not stand exactly once
+    in its document is left out. Raises BadRequest and BadDocument.
     """
     asked: dict[str, list[DocumentQuestion]] = {}
     for question in read_document_questions(path):
@@ -154,13 +189,23 @@ def document_questions(path: Path, groups: Sequence[Sequence[str]], tokenizer: T
     questions: list[SetQuestion] = []
     with Converter() as converter:
         for names in groups:
-            questions += _over_group([folder.read(name, converter) for name in names], names, asked, tokenizer)
+            questions += _over_group(
+                [folder.read(name, converter) for name in names], names, asked, tokenizer
+            )
     return questions
 
 
-def _over_group(documents: Sequence[Document], names: Sequence[str], asked: dict[str, list[DocumentQuestion]], tokenizer: Tokenizer) -> Iterator[SetQuestion]:
+def _over_group(
+    documents: Sequence[Document],
+    names: Sequence[str],
+    asked: dict[str, list[DocumentQuestion]],
+    tokenizer: Tokenizer,
+) -> Iterator[SetQuestion]:
     spec = [(document, default_chunker(document.kind)) for document in documents]
-    tables = tuple(chunk_document(document, ChunkConfig(chunker=chunker, max_tokens=CHUNK_TOKENS), tokenizer) for document, chunker in spec)
+    tables = tuple(
+        chunk_document(document, ChunkConfig(chunker=chunker, max_tokens=CHUNK_TOKENS), tokenizer)
+        for document, chunker in spec
+    )
     workspace = Workspace(tuple(documents), tables)
     for place, name in enumerate(names):
         finder = QuoteFinder(documents[place].text, name)
@@ -169,18 +214,29 @@ def _over_group(documents: Sequence[Document], names: Sequence[str], asked: dict
                 places = places_of(question, finder)
             except BadRequest:
                 continue
-            support = tuple(row + int(workspace.borders[place]) for row in holding_chunks(tables[place], places))
+            support = tuple(
+                row + int(workspace.borders[place]) for row in holding_chunks(tables[place], places)
+            )
             yield SetQuestion(question.id, "natural", question.question, workspace, support, question.answers)
 
 
 def indexed(
-    questions: Sequence[SetQuestion], encoder: DualEncoder, on_progress: Callable[[EmbedProgress], None] | None = None
+    questions: Sequence[SetQuestion],
+    encoder: DualEncoder,
+    on_progress: Callable[[EmbedProgress], None] | None = None,
 ) -> Iterator[tuple[SetQuestion, Corpus]]:
-    """Each question with its corpus; every distinct text is embedded once and all corpora share one matrix."""
+    """Each question with its corpus; every distinct text is embedded once and all corpora
+    share one matrix.
+    """
     workspaces = {id(question.workspace): question.workspace for question in questions}
     texts = {key: workspace.texts() for key, workspace in workspaces.items()}
-    rows = {text: row for row, text in enumerate(dict.fromkeys(text for own in texts.values() for text in own))}
+    rows = {
+        text: row for row, text in enumerate(dict.fromkeys(text for own in texts.values() for text in own))
+    }
     index = index_of(encoder, embed_chunks(encoder, list(rows), vector_store(encoder), on_progress))
-    corpora = {key: Corpus(workspaces[key], index.arranged(np.array([rows[text] for text in own], dtype=np.int64))) for key, own in texts.items()}
+    corpora = {
+        key: Corpus(workspaces[key], index.arranged(np.array([rows[text] for text in own], dtype=np.int64)))
+        for key, own in texts.items()
+    }
     for question in questions:
         yield question, corpora[id(question.workspace)]

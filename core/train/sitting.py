@@ -1,9 +1,11 @@
-"""A training in a folder: its loop, its events, the best result so far, and going on after a kill with the same curve.
+"""A training in a folder: its loop, its events, the best result so far, and going on after a kill with the
+same curve.
 
-The folder is at every moment a result that can be served (once the first validation is done) with three files more: `train.json`, what was
-asked for; `progress.jsonl`, an event a line, which a watcher may read while it grows; `resume.safetensors`, what the learner needs to go on
-from the last save. A learner draws the randomness of update u from (seed, u) alone, so nothing about it has to be saved.
-The best by validation is kept. The last one, whose learning rate has fallen, takes its place unless the best lies more than a standard
+The folder is at every moment a result that can be served (once the first validation is done) with three files
+more: `train.json`, what was asked for; `progress.jsonl`, an event a line, which a watcher may read while it
+grows; `resume.safetensors`, what the learner needs to go on from the last save. A learner draws the
+randomness of update u from (seed, u) alone, so nothing about it has to be saved. The best by validation is
+kept. The last one, whose learning rate has fallen, takes its place unless the best lies more than a standard
 error above: among equals by so few examples it measured better. Knows nothing of what is learned.
 """
 
@@ -50,10 +52,14 @@ class Learner(Protocol):
 
 
 class Sitting:
-    """One training run in its folder. `run` is a generator of events; closing it stops the training between two updates."""
+    """One training run in its folder. `run` is a generator of events; closing it stops the training between
+    two updates.
+    """
 
     def __init__(self, folder: Path, wanted: dict[str, Any]) -> None:
-        """`wanted`: what is asked for, plain JSON values. Raises BadRequest when the folder holds another training, or anything else."""
+        """`wanted`: what is asked for, plain JSON values. Raises BadRequest when the folder holds another
+        training, or anything else.
+        """
         self.folder = folder
         self.update = 0
         """The next update, 0-based."""
@@ -68,10 +74,14 @@ class Sitting:
             identity = {"training_id": secrets.token_hex(16), "created_at": datetime.now(UTC).isoformat()}
             path.write_text(json.dumps(identity | wanted, indent=2) + "\n", encoding="utf-8")
         elif not wanted.items() <= read_training_file(folder).items():
-            raise BadRequest(f"{folder} holds a training with other settings; name a new folder, or give the settings in its {CONFIG_FILE}")
+            raise BadRequest(
+                f"{folder} holds a training with other settings; name a new folder, or give the settings in"
+                f" its {CONFIG_FILE}"
+            )
 
     def resume(self, restore: Callable[[dict[str, torch.Tensor]], None]) -> None:
-        """Goes on from the last save, if there is one, whose tensors `restore` takes over; events told after it are taken back.
+        """Goes on from the last save, if there is one, whose tensors `restore` takes over; events told after
+        it are taken back.
 
         Raises BadRequest when it can't be read.
         """
@@ -85,12 +95,24 @@ class Sitting:
                 self.best = float(metadata["best"]) if metadata["best"] else None
             except (OSError, SafetensorError, LookupError, TypeError, ValueError, RuntimeError) as error:
                 remedy = "delete that file to begin again, or name a new folder"
-                raise BadRequest(f"{path} can't be read, so the training can't go on from it; {remedy}") from error
-        told = [event for event in read_progress(self.folder) if self.update and event.get("update", 0) <= self.update and event["event"] != "finished"]
-        (self.folder / PROGRESS_FILE).write_text("".join(json.dumps(event) + "\n" for event in told), encoding="utf-8")
+                raise BadRequest(
+                    f"{path} can't be read, so the training can't go on from it; {remedy}"
+                ) from error
+        told = [
+            event
+            for event in read_progress(self.folder)
+            if self.update and event.get("update", 0) <= self.update and event["event"] != "finished"
+        ]
+        (self.folder / PROGRESS_FILE).write_text(
+            "".join(json.dumps(event) + "\n" for event in told), encoding="utf-8"
+        )
 
-    def run(self, learner: Learner, updates: int, validate_every: int, **started: Any) -> Generator[TrainEvent]:
-        """Trains to the end, or until closed; yields each event after it was written. `started`: what the first event says."""
+    def run(
+        self, learner: Learner, updates: int, validate_every: int, **started: Any
+    ) -> Generator[TrainEvent]:
+        """Trains to the end, or until closed; yields each event after it was written. `started`: what the
+        first event says.
+        """
         if self.update == 0:
             yield self._tell("started", **started)
             yield self._tell("validated", update=0, **learner.validate(is_last=False))
@@ -100,7 +122,13 @@ class Sitting:
             self.update += 1
             self.seconds += time.perf_counter() - began
             left = self.seconds / self.update * (updates - self.update)
-            yield self._tell("update", update=self.update, seconds=round(self.seconds, 1), seconds_left=round(left, 1), **measured)
+            yield self._tell(
+                "update",
+                update=self.update,
+                seconds=round(self.seconds, 1),
+                seconds_left=round(left, 1),
+                **measured,
+            )
             validated = self.update % validate_every == 0 or self.update == updates
             if validated:
                 began = time.perf_counter()
@@ -112,7 +140,9 @@ class Sitting:
         yield self._tell("finished", update=self.update, seconds=round(self.seconds, 1), best=self.best)
 
     def offer(self, candidate: Path, score: float, error: float, *, is_last: bool, last_file: str) -> bool:
-        """Takes a candidate's files into the folder, `last_file` last, unless it holds a better one; whether it did. The candidate is gone."""
+        """Takes a candidate's files into the folder, `last_file` last, unless it holds a better one; whether
+        it did. The candidate is gone.
+        """
         kept = is_kept(score, error, self.best, is_last=is_last)
         if kept:
             self.best = score
@@ -133,7 +163,11 @@ class Sitting:
 
     def _save(self, tensors: dict[str, torch.Tensor]) -> None:
         """Writes the resume file; a killed save leaves the one before."""
-        metadata = {"update": str(self.update), "best": "" if self.best is None else repr(self.best), "seconds": repr(self.seconds)}
+        metadata = {
+            "update": str(self.update),
+            "best": "" if self.best is None else repr(self.best),
+            "seconds": repr(self.seconds),
+        }
         partial = self.folder / (RESUME_FILE + ".part")
         save_file({name: tensor.contiguous() for name, tensor in tensors.items()}, partial, metadata)
         os.replace(partial, self.folder / RESUME_FILE)
@@ -146,11 +180,15 @@ class Sitting:
 
 
 def read_training_file(folder: Path) -> dict[str, Any]:
-    """What was asked for: training_id, created_at, config, spec, data. Raises BadRequest when the folder holds no training."""
+    """What was asked for: training_id, created_at, config, spec, data. Raises BadRequest when the folder
+    holds no training.
+    """
     try:
         values: dict[str, Any] = json.loads((folder / CONFIG_FILE).read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
-        raise BadRequest(f"{folder} holds no readable {CONFIG_FILE}; name the folder of a training") from error
+        raise BadRequest(
+            f"{folder} holds no readable {CONFIG_FILE}; name the folder of a training"
+        ) from error
     return values
 
 
@@ -164,9 +202,11 @@ def read_progress(folder: Path) -> list[TrainEvent]:
 
 
 def is_kept(score: float, error: float, best: float | None, *, is_last: bool) -> bool:
-    """Whether a result takes the place of the one kept so far, which scored `best`; `error`: standard error of the score.
+    """Whether a result takes the place of the one kept so far, which scored `best`; `error`: standard error
+    of the score.
 
-    >>> is_kept(0.97, 0.01, 0.975, is_last=False), is_kept(0.97, 0.01, 0.975, is_last=True), is_kept(0.9, 0.02, 0.975, is_last=True)
+    >>> is_kept(0.97, 0.01, 0.975, is_last=False), is_kept(0.97, 0.01, 0.975, is_last=True), is_kept(
+    ...     0.9, 0.02, 0.975, is_last=True)
     (False, True, False)
     """
     return best is None or best <= score + error * is_last

@@ -1,8 +1,8 @@
 """The two towers under training and their slowly following targets (Q-RAG algorithm 1, lines 3 to 7 and 31).
 
-Only the linear layers of the encoder's blocks change, by LoRA or as whole matrices; embeddings, norms and biases stay the base's. The
-changed weights are formed in float32 once per update and rounded to the compute precision there, exactly as serving rounds them.
-Knows nothing of episodes and losses.
+Only the linear layers of the encoder's blocks change, by LoRA or as whole matrices; embeddings, norms and
+biases stay the base's. The changed weights are formed in float32 once per update and rounded to the compute
+precision there, exactly as serving rounds them. Knows nothing of episodes and losses.
 """
 
 from __future__ import annotations
@@ -32,7 +32,9 @@ if TYPE_CHECKING:
 _BATCH_TOKENS = {"cpu": 1_024, "cuda": 65_536}
 """Padded tokens a batch: few on a CPU, where rows of one length cost more than calls."""
 _WIDTH_STEP = 4
-"""Widths of a batch are multiples of it, narrower than a server's, whose memory must stay level: padding took a sixth of an update."""
+"""Widths of a batch are multiples of it, narrower than a server's, whose memory must stay level: padding took
+a sixth of an update.
+"""
 TOWERS = ("state", "action")
 
 
@@ -62,8 +64,20 @@ class _Rounded(nn.Module):
 class TrainableTowers:
     """State and action tower, online and target, on one device."""
 
-    def __init__(self, spec: CheckpointSpec, base: Path, *, rank: int, with_targets: bool, device: torch.device, seed: int, dropout: float = 0.0) -> None:
-        """`base`: folder of the base encoder. `dropout`: of the online towers. Raises BadCheckpoint when the base can't be used."""
+    def __init__(
+        self,
+        spec: CheckpointSpec,
+        base: Path,
+        *,
+        rank: int,
+        with_targets: bool,
+        device: torch.device,
+        seed: int,
+        dropout: float = 0.0,
+    ) -> None:
+        """`base`: folder of the base encoder. `dropout`: of the online towers. Raises BadCheckpoint when the
+        base can't be used.
+        """
         self.spec = spec
         self.device = device
         self.tokenizer = FastTokenizer(base)
@@ -75,19 +89,30 @@ class TrainableTowers:
         load_weights(pristine, base_weights(base), base.name)
         self.max_positions = max_positions_of(pristine)
         self.dim = int(pristine.config.hidden_size)
-        self.online = {name: trainable_tower(copy.deepcopy(pristine), rank, dtype).to(device) for name in TOWERS}
-        self.targets = {name: self._twin(name, pristine, dtype) for name in TOWERS} if with_targets else self.online
+        self.online = {
+            name: trainable_tower(copy.deepcopy(pristine), rank, dtype).to(device) for name in TOWERS
+        }
+        self.targets = (
+            {name: self._twin(name, pristine, dtype) for name in TOWERS} if with_targets else self.online
+        )
         if dropout:
             for tower in self.online.values():
                 _drop(tower, dropout)
-        if device.type == "cpu":  # the backward pass of fused attention is several times slower here than that of plain products
+        if (
+            device.type == "cpu"
+        ):  # the backward pass of fused attention is several times slower here than that of plain products
             for tower in self.online.values():
                 tower.set_attn_implementation("eager")
 
     @property
     def parameters(self) -> list[nn.Parameter]:
         """What the optimiser moves."""
-        return [parameter for tower in self.online.values() for parameter in tower.parameters() if parameter.requires_grad]
+        return [
+            parameter
+            for tower in self.online.values()
+            for parameter in tower.parameters()
+            if parameter.requires_grad
+        ]
 
     @contextmanager
     def formed(self) -> Iterator[None]:
@@ -95,7 +120,9 @@ class TrainableTowers:
         with parametrize.cached():
             for tower in self.online.values():
                 for layer in adaptable_layers(tower).values():
-                    _ = layer.weight  # formed here, with its graph: were a pass without gradients the first, all others would get its weights
+                    # formed here, with its graph: were a pass without gradients the first, all others would
+                    # get its weights
+                    _ = layer.weight
             yield
 
     def embed_chunks(self, texts: Sequence[str], *, target: bool = False) -> torch.Tensor:
@@ -103,9 +130,14 @@ class TrainableTowers:
         rows = [chunk_row(part, self.spec, self.tokenizer, self.max_positions) for part in self._parts(texts)]
         return self._embed((self.targets if target else self.online)["action"], rows)
 
-    def embed_states(self, states: Sequence[tuple[str, Sequence[str]]], *, target: bool = False) -> torch.Tensor:
+    def embed_states(
+        self, states: Sequence[tuple[str, Sequence[str]]], *, target: bool = False
+    ) -> torch.Tensor:
         """(B, D) float32 of (query, chosen texts in the state's order)."""
-        rows = [join_state(self._parts([query, *texts]), self.spec, self.tokenizer, self.max_positions).ids for query, texts in states]
+        rows = [
+            join_state(self._parts([query, *texts]), self.spec, self.tokenizer, self.max_positions).ids
+            for query, texts in states
+        ]
         return self._embed((self.targets if target else self.online)["state"], rows)
 
     def count_tokens(self, texts: Iterable[str]) -> int:
@@ -138,13 +170,17 @@ class TrainableTowers:
     def start_from(self, folder: Path, origin: str) -> None:
         """Takes over the adapters of a checkpoint, targets too. Raises BadCheckpoint where they don't fit."""
         if not self._rank:
-            raise BadCheckpoint(f"whole matrices can't start from the adapters of {origin}; train with a rank above 0")
+            raise BadCheckpoint(
+                f"whole matrices can't start from the adapters of {origin}; train with a rank above 0"
+            )
         for towers in (self.online, self.targets):
             for name, tower in towers.items():
                 load_adapter(folder / name, low_rank_changes(tower), origin)
 
     def save(self, folder: Path) -> None:
-        """Writes the towers into a checkpoint folder: adapters, or complete towers where whole matrices were trained."""
+        """Writes the towers into a checkpoint folder: adapters, or complete towers where whole matrices were
+        trained.
+        """
         for name, tower in self.online.items():
             if self._rank:
                 save_adapter(folder / name, low_rank_changes(tower), self.spec.base)
@@ -152,8 +188,12 @@ class TrainableTowers:
                 save_file(_complete(tower), folder / WEIGHTS[name])
 
     def _twin(self, name: str, pristine: PreTrainedModel, dtype: torch.dtype) -> PreTrainedModel:
-        """A target that equals the online tower. Made anew: copies of a parametrized layer share its entry among the weights formed once."""
-        tower = trainable_tower(copy.deepcopy(pristine), self._rank, dtype).to(self.device).requires_grad_(False)
+        """A target that equals the online tower. Made anew: copies of a parametrized layer share its entry
+        among the weights formed once.
+        """
+        tower = (
+            trainable_tower(copy.deepcopy(pristine), self._rank, dtype).to(self.device).requires_grad_(False)
+        )
         tower.load_state_dict(self.online[name].state_dict())
         return tower
 
@@ -183,17 +223,24 @@ def base_weights(base: Path) -> dict[str, torch.Tensor]:
         weights: dict[str, torch.Tensor] = load_file(base / "model.safetensors")
         return weights
     except (OSError, SafetensorError) as error:
-        raise BadCheckpoint(f"the base encoder {base.name} has no readable model.safetensors; fetch it again, or choose another one") from error
+        raise BadCheckpoint(
+            f"the base encoder {base.name} has no readable model.safetensors; fetch it again, or choose"
+            " another one"
+        ) from error
 
 
 def trainable_tower(tower: PreTrainedModel, rank: int, dtype: torch.dtype) -> PreTrainedModel:
-    """Freezes a float32 tower but for the changes it adds to the linear layers; everything is computed in `dtype`."""
+    """Freezes a float32 tower but for the changes it adds to the linear layers; everything is computed in
+    `dtype`.
+    """
     tower.eval().requires_grad_(False)
     for layer in adaptable_layers(tower).values():
         n_out, n_in = layer.weight.shape
         change = LowRankChange(n_out, n_in, rank) if rank else WholeChange(n_out, n_in)
         parametrize.register_parametrization(layer, "weight", change)
-        parametrize.register_parametrization(layer, "weight", _Rounded(dtype), unsafe=True)  # unsafe: it changes the dtype
+        parametrize.register_parametrization(
+            layer, "weight", _Rounded(dtype), unsafe=True
+        )  # unsafe: it changes the dtype
     for name, parameter in tower.named_parameters():
         if "parametrizations" not in name:
             parameter.data = parameter.data.to(dtype)
@@ -209,7 +256,11 @@ def _drop(tower: PreTrainedModel, share: float) -> None:
 
 def changes_of(tower: PreTrainedModel) -> Iterator[tuple[str, torch.Tensor]]:
     """(name, tensor) of the trainable changes, of online towers and targets alike."""
-    return ((name, parameter) for name, parameter in tower.named_parameters() if ".parametrizations.weight.0." in name)
+    return (
+        (name, parameter)
+        for name, parameter in tower.named_parameters()
+        if ".parametrizations.weight.0." in name
+    )
 
 
 def low_rank_changes(tower: PreTrainedModel) -> dict[str, LowRankChange]:
@@ -224,7 +275,9 @@ def low_rank_changes(tower: PreTrainedModel) -> dict[str, LowRankChange]:
 
 @torch.no_grad()
 def _complete(tower: PreTrainedModel) -> dict[str, torch.Tensor]:
-    """All weights of a tower with its changes added, under the names of the base encoder, in half precision."""
+    """All weights of a tower with its changes added, under the names of the base encoder,
+    in half precision.
+    """
     out: dict[str, torch.Tensor] = {}
     for name, value in tower.state_dict().items():
         if ".parametrizations." not in name:

@@ -1,7 +1,8 @@
-"""The training of an agent: updates by Q-RAG algorithm 1, and validation of the towers as a checkpoint, as it would be served.
+"""The training of an agent: updates by Q-RAG algorithm 1, and validation of the towers as a checkpoint, as it
+would be served.
 
-Its folder, its loop and what is kept are those of `core.train.sitting`. Randomness of update u derives from (seed, u) alone.
-Knows nothing of flags, pages and the log.
+Its folder, its loop and what is kept are those of `core.train.sitting`. Randomness of update u derives from
+(seed, u) alone. Knows nothing of flags, pages and the log.
 """
 
 from __future__ import annotations
@@ -18,7 +19,14 @@ import torch
 from torch import nn
 
 from core.encode.cache import VectorStore
-from core.encode.checkpoint import SPEC_FILE, CheckpointSpec, find_checkpoint, read_spec, sha256_of, write_spec
+from core.encode.checkpoint import (
+    SPEC_FILE,
+    CheckpointSpec,
+    find_checkpoint,
+    read_spec,
+    sha256_of,
+    write_spec,
+)
 from core.encode.encoder import DualEncoder, find_device
 from core.encode.familiarity import Familiarity
 from core.encode.tokens import FastTokenizer
@@ -42,7 +50,9 @@ WORD_SAMPLE = 120
 
 
 class Trainer:
-    """One training run. `run` is a generator of its events; closing it stops the training between two updates."""
+    """One training run. `run` is a generator of its events; closing it stops the training between two
+    updates.
+    """
 
     def __init__(self, plan: Plan, folder: Path, device: str | None = None) -> None:
         """Raises BadCheckpoint, and BadRequest when `folder` holds another training."""
@@ -50,7 +60,9 @@ class Trainer:
         self.device = find_device(device)
         weights = plan.base / "model.safetensors"
         if not weights.is_file():
-            raise BadCheckpoint(f"the base encoder {plan.base.name} has no {weights.name}; choose one that has")
+            raise BadCheckpoint(
+                f"the base encoder {plan.base.name} has no {weights.name}; choose one that has"
+            )
         self.spec = plan.spec.model_copy(update={"base_sha256": sha256_of(weights)})
         self._base = plan.base
         config = plan.config
@@ -65,8 +77,21 @@ class Trainer:
         )
         if config.start_from is not None:
             self.towers.start_from(_adapters_of(config.start_from, self.spec), config.start_from)
-        self.sitting = Sitting(folder, {"config": config.to_json(), "spec": self.spec.model_dump(mode="json"), "data": self.mixture.name})
-        self.optimizer = torch.optim.AdamW(self.towers.parameters, lr=config.learning_rate, betas=(0.9, 0.98), eps=1e-6, weight_decay=config.weight_decay)
+        self.sitting = Sitting(
+            folder,
+            {
+                "config": config.to_json(),
+                "spec": self.spec.model_dump(mode="json"),
+                "data": self.mixture.name,
+            },
+        )
+        self.optimizer = torch.optim.AdamW(
+            self.towers.parameters,
+            lr=config.learning_rate,
+            betas=(0.9, 0.98),
+            eps=1e-6,
+            weight_decay=config.weight_decay,
+        )
         self.sitting.resume(self._restore)
 
     def run(self) -> Generator[TrainEvent]:
@@ -74,7 +99,12 @@ class Trainer:
         self._validation = self.mixture.validation(self.config.n_validation)
         self._familiarity = familiarity_with(self.mixture, self._validation, self.towers.tokenizer)
         n_parameters = sum(parameter.numel() for parameter in self.towers.parameters)
-        started = {"config": self.config.to_json(), "data": self.mixture.describe(), "n_parameters": n_parameters, "device": str(self.device)}
+        started = {
+            "config": self.config.to_json(),
+            "data": self.mixture.describe(),
+            "n_parameters": n_parameters,
+            "device": str(self.device),
+        }
         return self.sitting.run(self, self.config.updates, self.config.validate_every, **started)
 
     def step(self, update: int) -> TrainEvent:
@@ -98,7 +128,12 @@ class Trainer:
         self.optimizer.step()
         if config.target_towers:
             towers.follow(config.ema)
-        return {"rate": config.rate(update), "alpha": alpha, "gradient_norm": round(float(norm), 4), **_measure(parts)}
+        return {
+            "rate": config.rate(update),
+            "alpha": alpha,
+            "gradient_norm": round(float(norm), 4),
+            **_measure(parts),
+        }
 
     def validate(self, *, is_last: bool) -> TrainEvent:
         """See `Learner`: scores of the towers as they would be served."""
@@ -106,15 +141,33 @@ class Trainer:
         if self.spec.base == ".":
             shutil.copytree(self._base, candidate / "base")
         self.towers.save(candidate)
-        record = {"data": self.mixture.name, "updates": self.sitting.update, "seconds": round(self.sitting.seconds), "config": self.config.to_json()}
+        record = {
+            "data": self.mixture.name,
+            "updates": self.sitting.update,
+            "seconds": round(self.sitting.seconds),
+            "config": self.config.to_json(),
+        }
         spec = self.spec.model_copy(update={"training": record | {"examples": self.mixture.describe()}})
         write_spec(candidate, spec)
         self._familiarity.save(candidate)
         encoder = DualEncoder(candidate, str(self.device))
         config = spec.episode_config(step_budget=self.config.steps, stop_threshold=None, temperature=0.0)
         with tempfile.TemporaryDirectory() as scratch:
-            store = VectorStore(Path(scratch) / "vectors", encoder.dim, torch.tensor([], dtype=getattr(torch, spec.vectors)).numpy().dtype)
-            rows = list(evaluate(self._validation, Setting(split="validation"), AgentRetriever(Agent(encoder)), encoder, config, store=store))
+            store = VectorStore(
+                Path(scratch) / "vectors",
+                encoder.dim,
+                torch.tensor([], dtype=getattr(torch, spec.vectors)).numpy().dtype,
+            )
+            rows = list(
+                evaluate(
+                    self._validation,
+                    Setting(split="validation"),
+                    AgentRetriever(Agent(encoder)),
+                    encoder,
+                    config,
+                    store=store,
+                )
+            )
         scores, error = _validation_scores(rows)
         kept = self.sitting.offer(candidate, scores["score"], error, is_last=is_last, last_file=SPEC_FILE)
         return scores | ({"kept": True} if kept else {})
@@ -125,22 +178,33 @@ class Trainer:
 
     def _restore(self, saved: dict[str, torch.Tensor]) -> None:
         self.towers.load_state_dict(saved)
-        load_optimizer_state(self.optimizer, {name: tensor for name, tensor in saved.items() if name.startswith("adam.")})
+        load_optimizer_state(
+            self.optimizer, {name: tensor for name, tensor in saved.items() if name.startswith("adam.")}
+        )
 
 
 def _adapters_of(agent: str, spec: CheckpointSpec) -> Path:
-    """Folder of a trained agent's adapters. Raises BadCheckpoint when it has none, or they belong to another encoder."""
+    """Folder of a trained agent's adapters. Raises BadCheckpoint when it has none, or they belong to another
+    encoder.
+    """
     folder = find_checkpoint(agent)
     start = read_spec(folder)
     if start.weights != "adapters" or start.base_sha256 != spec.base_sha256:
-        raise BadCheckpoint(f"{agent} has no adapters of {spec.base}; start from an agent that was trained with a rank on the same encoder")
+        raise BadCheckpoint(
+            f"{agent} has no adapters of {spec.base}; start from an agent that was trained with a rank on the"
+            " same encoder"
+        )
     return folder
 
 
-def familiarity_with(mixture: Mixture, validation: Sequence[Example], tokenizer: FastTokenizer) -> Familiarity:
+def familiarity_with(
+    mixture: Mixture, validation: Sequence[Example], tokenizer: FastTokenizer
+) -> Familiarity:
     """What an agent trained on the mixture will have read, by a sample of it."""
     rng = Random("words of training")
-    texts = dict.fromkeys(text for _ in range(WORD_SAMPLE) for example in mixture.draw(rng, 16) for text in example.chunks)
+    texts = dict.fromkeys(
+        text for _ in range(WORD_SAMPLE) for example in mixture.draw(rng, 16) for text in example.chunks
+    )
     return Familiarity.of(list(texts), [text for example in validation for text in example.chunks], tokenizer)
 
 
@@ -177,12 +241,17 @@ def _measure(parts: Sequence[Played]) -> TrainEvent:
 
 
 def _validation_scores(rows: Sequence[EpisodeRow]) -> tuple[TrainEvent, float]:
-    """`score` decides which agent is best: mean Fact F1 with an oracle stop. Beside it, by task; and its standard error."""
+    """`score` decides which agent is best: mean Fact F1 with an oracle stop. Beside it, by task; and its
+    standard error.
+    """
     by_task: dict[str, list[EpisodeRow]] = {}
     for row in rows:
         by_task.setdefault(row.task, []).append(row)
     names = ("fact_f1_oracle_stop", "fact_em_no_stop")
-    tasks = {task: {"n": len(group)} | {name: summarise(group).metrics[name] for name in names} for task, group in sorted(by_task.items())}
+    tasks = {
+        task: {"n": len(group)} | {name: summarise(group).metrics[name] for name in names}
+        for task, group in sorted(by_task.items())
+    }
     values = [fact_f1(row.chosen[: oracle_steps(row)], row.support) for row in rows]
     error = float(np.std(values, ddof=1)) / len(values) ** 0.5 if len(values) > 1 else 0.0
     return {"score": round(float(np.mean(values)), 5), "tasks": tasks}, error

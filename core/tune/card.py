@@ -1,4 +1,6 @@
-"""The card of a tuned model: what it was made of and what was measured, in Markdown. A pure function of what was asked and told."""
+"""The card of a tuned model: what it was made of and what was measured, in Markdown. A pure function of what
+was asked and told.
+"""
 
 from __future__ import annotations
 
@@ -6,13 +8,21 @@ from typing import Any
 
 from core.tune.config import TuneConfig
 
-_KINDS = {"rewrite": "rewrites", "continue_over_stop": "going on before stopping", "stop_over_continue": "stopping before going on"}
+_KINDS = {
+    "rewrite": "rewrites",
+    "continue_over_stop": "going on before stopping",
+    "stop_over_continue": "stopping before going on",
+}
 
 
 def card(model: str, config: TuneConfig, started: dict[str, Any], outcome: dict[str, Any]) -> str:
     """README.md of a tuning, from its first event and its outcome (see `tuner.summary`)."""
     kinds = ", ".join(f"{count:,} {_KINDS[kind]}" for kind, count in started["kinds"].items())
-    left_out = f" {started['n_too_long']:,} more than {config.max_tokens:,} tokens long were left out." if started["n_too_long"] else ""
+    left_out = (
+        f" {started['n_too_long']:,} more than {config.max_tokens:,} tokens long were left out."
+        if started["n_too_long"]
+        else ""
+    )
     return f"""# {_plain(model)}, tuned for SPARC-RAG
 
 LoRA adapters (rank {config.rank}) from weighted DPO on the preferences of logged runs, as in section 3.4 of the paper.
@@ -33,11 +43,13 @@ def _held_out(outcome: dict[str, Any]) -> str:
         return "Nothing was held out: too few questions."
     before, after = ends["before"], ends["after"]
     return (
-        f"On {outcome['n_held_out']:,} pairs of questions held out: log-probability of the preferred reply less that of the other, mean, "
-        f"{before['margin']:.3f} before and {after['margin']:.3f} after."
+        f"On {outcome['n_held_out']:,} pairs of questions held out: log-probability of the preferred reply"
+        f" less that of the other, mean, {before['margin']:.3f} before and {after['margin']:.3f} after."
     )
 
 
 def _plain(text: str) -> str:
     """One line without markup."""
-    return "".join(character if character.isalnum() or character in " ./-_" else " " for character in text)[:200]
+    return "".join(character if character.isalnum() or character in " ./-_" else " " for character in text)[
+        :200
+    ]

@@ -1,12 +1,15 @@
-"""Preference pairs from the SPARC runs of a log: rewrites by the support that they found, stop decisions by whether the answer was right.
+"""Preference pairs from the SPARC runs of a log: rewrites by the support that they found, stop decisions by
+whether the answer was right.
 
-SPARC-RAG section 3.4. A prompt is, message for message, what the agent sends: the agent's own prompt for the state that the trace holds and, where the
-model was told its schema in words, those words. Only decisions that a language model took count, in runs whose question has a label.
+SPARC-RAG section 3.4. A prompt is, message for message, what the agent sends: the agent's own prompt for the
+state that the trace holds and, where the model was told its schema in words, those words. Only decisions that
+a language model took count, in runs whose question has a label.
 
-Decides two things that the paper leaves open. Every judged answer gives one pair, whether the verdict was wrong or right, since right ones keep the tuned
-model from going on always (or stopping always). The verdict that no run gave in that state gets a stock reason: verdicts are taken at temperature 0,
-so that the other one never comes by itself. Traces may come from anywhere: damaged ones are counted and left out, and all sizes are bounded.
-Knows nothing of files and training.
+Decides two things that the paper leaves open. Every judged answer gives one pair, whether the verdict was
+wrong or right, since right ones keep the tuned model from going on always (or stopping always). The verdict
+that no run gave in that state gets a stock reason: verdicts are taken at temperature 0, so that the other one
+never comes by itself. Traces may come from anywhere: damaged ones are counted and left out, and all sizes are
+bounded. Knows nothing of files and training.
 """
 
 from __future__ import annotations
@@ -54,7 +57,9 @@ class Report:
     skipped: dict[str, int]
     """Runs left out, by reason."""
     decisions: dict[str, int]
-    """Rewrites and verdicts of language models; verdicts as "wrong stop", "right stop", "wrong continue", "right continue"."""
+    """Rewrites and verdicts of language models; verdicts as "wrong stop", "right stop", "wrong continue",
+    "right continue".
+    """
     pairs: dict[str, int]
     """By kind."""
     left_out: int
@@ -77,9 +82,17 @@ class Label:
         """From `RunRecord.label`, which may come from anywhere; what doesn't fit counts as unknown."""
         value = value if isinstance(value, dict) else {}
         support = value.get("support")
-        chunk_ids = [one for one in support if type(one) is int and 0 <= one < n_chunks] if isinstance(support, list) else []
+        chunk_ids = (
+            [one for one in support if type(one) is int and 0 <= one < n_chunks]
+            if isinstance(support, list)
+            else []
+        )
         named = value.get("answers", value.get("answer"))
-        answers = [one for one in (named if isinstance(named, list) else [named]) if isinstance(one, str) and one.strip()]
+        answers = [
+            one
+            for one in (named if isinstance(named, list) else [named])
+            if isinstance(one, str) and one.strip()
+        ]
         return cls(frozenset(chunk_ids), tuple(answers))
 
 
@@ -93,7 +106,9 @@ class _Rewrites:
 
 @dataclass
 class _Verdicts:
-    """What was decided about one answer: whether it was right, and the reason of each verdict that was given."""
+    """What was decided about one answer: whether it was right, and the reason of each verdict
+    that was given.
+    """
 
     question: str
     right: bool
@@ -124,9 +139,19 @@ class Collector:
     def pairs(self) -> tuple[list[Preference], Report]:
         """All pairs, bounded, each once, and what they were made of."""
         found = dict.fromkeys([*self._stop_pairs(), *self._rewrite_pairs()])
-        kept = [pair for pair in found if len(next(pair_lines([pair])).encode("utf-8", "replace")) <= MAX_LINE_BYTES][:MAX_PAIRS]
+        kept = [
+            pair
+            for pair in found
+            if len(next(pair_lines([pair])).encode("utf-8", "replace")) <= MAX_LINE_BYTES
+        ][:MAX_PAIRS]
         kinds: Counter[str] = Counter(pair.kind for pair in kept)
-        return kept, Report(self._runs, _sorted(self._skipped), _sorted(self._decisions), _sorted(kinds), len(found) - len(kept))
+        return kept, Report(
+            self._runs,
+            _sorted(self._skipped),
+            _sorted(self._decisions),
+            _sorted(kinds),
+            len(found) - len(kept),
+        )
 
     def _add_trace(self, run: LoggedRun, label: Label) -> None:
         try:
@@ -144,14 +169,25 @@ class Collector:
             if label.answers:
                 self._add_verdicts(trace, one, label.answers)
 
-    def _add_rewrites(self, trace: SparcTrace, one: SparcRound, support: Collection[int], corpus: tuple[Any, ...]) -> None:
+    def _add_rewrites(
+        self, trace: SparcTrace, one: SparcRound, support: Collection[int], corpus: tuple[Any, ...]
+    ) -> None:
         task = trace.rewriter_task(one.number)
-        if task is None or not one.started.cost.calls or any(branch.retrieved is None for branch in one.branches):
+        if (
+            task is None
+            or not one.started.cost.calls
+            or any(branch.retrieved is None for branch in one.branches)
+        ):
             return
         prompt = _as_sent(rewriter_prompt(task), WantedQueries, one.started.cost)
-        queries = [WantedQuery(query=query.query, strategy=query.strategy, reason=query.reason) for query in one.started.queries]
+        queries = [
+            WantedQuery(query=query.query, strategy=query.strategy, reason=query.reason)
+            for query in one.started.queries
+        ]
         reply = json.dumps(WantedQueries(queries=queries).model_dump(exclude_unset=True), ensure_ascii=False)
-        found = {chunk.chunk_id for branch in one.branches if branch.retrieved for chunk in branch.retrieved.found}
+        found = {
+            chunk.chunk_id for branch in one.branches if branch.retrieved for chunk in branch.retrieved.found
+        }
         state = self._rewrites.setdefault((prompt, *corpus), _Rewrites(task.question))
         if len(state.recalls) < MAX_REWRITES_OF_A_STATE:
             state.recalls.setdefault(reply, fact_recall(found, support))
@@ -161,29 +197,59 @@ class Collector:
     def _add_verdicts(self, trace: SparcTrace, one: SparcRound, answers: Collection[str]) -> None:
         question = trace.started.question
         for branch in one.branches:
-            if branch.noted is None or branch.answered is None or branch.judged is None or not branch.judged.cost.calls:
+            if (
+                branch.noted is None
+                or branch.answered is None
+                or branch.judged is None
+                or not branch.judged.cost.calls
+            ):
                 continue
-            messages = evaluator_prompt(question, branch.query.query, branch.answered.answer, branch.noted.after)
+            messages = evaluator_prompt(
+                question, branch.query.query, branch.answered.answer, branch.noted.after
+            )
             prompt = _as_sent(messages, Judgement, branch.judged.cost)
-            state = self._verdicts.setdefault(prompt, _Verdicts(question, is_right(branch.answered.answer, answers)))
+            state = self._verdicts.setdefault(
+                prompt, _Verdicts(question, is_right(branch.answered.answer, answers))
+            )
             state.reasons.setdefault(branch.judged.verdict, branch.judged.reason)
             wanted = "stop" if state.right else "continue"
-            self._decisions[f"{'right' if branch.judged.verdict == wanted else 'wrong'} {branch.judged.verdict}"] += 1
+            self._decisions[
+                f"{'right' if branch.judged.verdict == wanted else 'wrong'} {branch.judged.verdict}"
+            ] += 1
             self._characters += _length(prompt)
 
     def _stop_pairs(self) -> Iterator[Preference]:
         for prompt, state in self._verdicts.items():
-            replies = {verdict: _verdict_reply(verdict, state.reasons.get(verdict, stock)) for verdict, stock in STOCK_REASONS.items()}
+            replies = {
+                verdict: _verdict_reply(verdict, state.reasons.get(verdict, stock))
+                for verdict, stock in STOCK_REASONS.items()
+            }
             if state.right:
-                yield Preference("stop_over_continue", state.question, prompt, replies["stop"], replies["continue"])
+                yield Preference(
+                    "stop_over_continue", state.question, prompt, replies["stop"], replies["continue"]
+                )
             else:
-                yield Preference("continue_over_stop", state.question, prompt, replies["continue"], replies["stop"], EARLY_STOP_WEIGHT)
+                yield Preference(
+                    "continue_over_stop",
+                    state.question,
+                    prompt,
+                    replies["continue"],
+                    replies["stop"],
+                    EARLY_STOP_WEIGHT,
+                )
 
     def _rewrite_pairs(self) -> Iterator[Preference]:
         for (prompt, *_), state in self._rewrites.items():
             replies = sorted(state.recalls.items(), key=lambda item: (-item[1], item[0]))
-            better = [(high - low, a, b) for i, (a, high) in enumerate(replies) for b, low in replies[i + 1 :] if high > low]
-            for _, chosen, rejected in sorted(better, key=lambda one: (-one[0], *one[1:]))[:MAX_PAIRS_OF_A_STATE]:
+            better = [
+                (high - low, a, b)
+                for i, (a, high) in enumerate(replies)
+                for b, low in replies[i + 1 :]
+                if high > low
+            ]
+            for _, chosen, rejected in sorted(better, key=lambda one: (-one[0], *one[1:]))[
+                :MAX_PAIRS_OF_A_STATE
+            ]:
                 yield Preference("rewrite", state.question, prompt, chosen, rejected)
 
 
@@ -194,7 +260,10 @@ def collect_pairs(reader: RunReader) -> tuple[list[Preference], Report]:
         collector.add(reader.get(run_id))
     pairs, report = collector.pairs()
     if not pairs:
-        raise BadRequest(f"{_none_because(report)}; run labelled questions by SPARC with a language model and --log, several times for rewrites")
+        raise BadRequest(
+            f"{_none_because(report)}; run labelled questions by SPARC with a language model and --log,"
+            " several times for rewrites"
+        )
     return pairs, report
 
 
@@ -216,7 +285,9 @@ def _run_ids(reader: RunReader) -> Iterator[str]:
         offset, total = offset + MAX_PAGE, page.total
 
 
-def _as_sent(messages: Iterable[Message], schema: type[Judgement] | type[WantedQueries], cost: Cost) -> tuple[Message, ...]:
+def _as_sent(
+    messages: Iterable[Message], schema: type[Judgement] | type[WantedQueries], cost: Cost
+) -> tuple[Message, ...]:
     """The conversation as the model got it."""
     return tuple(messages if cost.structure == "json_schema" else with_words([*messages], schema))
 
@@ -237,5 +308,8 @@ def _none_because(report: Report) -> str:
     if not report.runs:
         return "the log holds no SPARC runs"
     if report.skipped and sum(report.skipped.values()) == report.runs:
-        return f"the {report.runs:,} SPARC runs of the log give no pairs ({', '.join(f'{count:,} {why}' for why, count in report.skipped.items())})"
+        return (
+            f"the {report.runs:,} SPARC runs of the log give no pairs"
+            f" ({', '.join(f'{count:,} {why}' for why, count in report.skipped.items())})"
+        )
     return f"the {report.runs:,} SPARC runs of the log hold no decisions of a language model that give pairs"

@@ -1,7 +1,7 @@
 """What a tuning is told: one frozen object that feeds flags, the folder's record and its card.
 
-Defaults are those of SPARC-RAG appendix A.4, with one exception: its effective batch of 16 pairs, four on each of four GPUs, is accumulated on one device.
-Knows nothing of how the values are used.
+Defaults are those of SPARC-RAG appendix A.4, with one exception: its effective batch of 16 pairs, four on
+each of four GPUs, is accumulated on one device. Knows nothing of how the values are used.
 """
 
 from __future__ import annotations
@@ -23,11 +23,15 @@ class TuneConfig:
     """One tuning by DPO."""
 
     weight_lambda: float = 2.0
-    """lambda: weight of the pairs in which going on is preferred to stopping; all others weigh what their file says, which is 1."""
+    """lambda: weight of the pairs in which going on is preferred to stopping; all others weigh what their
+    file says, which is 1.
+    """
     beta: float = 0.1
     """Scale of the difference of log-probabilities within the loss."""
     reference: bool = True
-    """Whether log-probabilities count relative to the untuned model. False is the display of SPARC-RAG section 3.4, which names no reference."""
+    """Whether log-probabilities count relative to the untuned model. False is the display of SPARC-RAG
+    section 3.4, which names no reference.
+    """
     epochs: int = 3
     """Times that all pairs are gone through."""
     learning_rate: float = 5e-5

@@ -1,8 +1,10 @@
-"""trl's DPO trainer with a weight for each pair, and without a reference model where that is asked for (SPARC-RAG section 3.4).
+"""trl's DPO trainer with a weight for each pair, and without a reference model where that is asked for
+(SPARC-RAG section 3.4).
 
-Departs from trl in three places. The loss of a pair is multiplied by its weight: a batch is one pair, as in the paper, so that this is exact, and steps
-are made of several batches. Without a reference, its log-probabilities are zeros that trl takes for computed in advance. And no telemetry is sent.
-Loading this module takes seconds. Knows nothing of files and progress.
+Departs from trl in three places. The loss of a pair is multiplied by its weight: a batch is one pair, as in
+the paper, so that this is exact, and steps are made of several batches. Without a reference, its
+log-probabilities are zeros that trl takes for computed in advance. And no telemetry is sent. Loading this
+module takes seconds. Knows nothing of files and progress.
 """
 
 from __future__ import annotations
@@ -24,7 +26,9 @@ WEIGHT, REFERENCE = "weight", ("ref_chosen_logps", "ref_rejected_logps")
 def preference_rows(pairs: Sequence[Preference], *, reference: bool) -> Dataset:
     """What the trainer reads, a row a pair."""
     rows = [pair.to_json() for pair in pairs]
-    columns: dict[str, list[Any]] = {name: [row[name] for row in rows] for name in ("prompt", "chosen", "rejected", WEIGHT)}
+    columns: dict[str, list[Any]] = {
+        name: [row[name] for row in rows] for name in ("prompt", "chosen", "rejected", WEIGHT)
+    }
     if not reference:
         columns |= {name: [0.0] * len(pairs) for name in REFERENCE}
     return Dataset.from_dict(columns)
@@ -35,11 +39,16 @@ class PairCollator(DataCollatorForPreference):  # type: ignore[misc]
 
     def torch_call(self, examples: list[dict[str, Any]]) -> dict[str, Any]:
         """A batch of one pair."""
-        return {**super().torch_call(examples), WEIGHT: torch.tensor([example[WEIGHT] for example in examples])}
+        return {
+            **super().torch_call(examples),
+            WEIGHT: torch.tensor([example[WEIGHT] for example in examples]),
+        }
 
 
 class WeightedDpoTrainer(DPOTrainer):  # type: ignore[misc]
-    """DPO whose loss is w * -log sigmoid(beta * margin), with the margin relative to the untuned model, or without `reference` as it is."""
+    """DPO whose loss is w * -log sigmoid(beta * margin), with the margin relative to the untuned model, or
+    without `reference` as it is.
+    """
 
     def __init__(self, *, reference: bool, **kwargs: Any) -> None:
         super().__init__(**kwargs)

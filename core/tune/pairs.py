@@ -1,7 +1,9 @@
-"""One preference: a prompt, the reply that is preferred to another, what kind of pair it is and what it weighs; and files of them.
+"""One preference: a prompt, the reply that is preferred to another, what kind of pair it is and what it
+weighs; and files of them.
 
-A file is JSON lines in the conversational form that preference trainers take: `prompt`, `chosen` and `rejected` are lists of messages, beside them
-`weight`, `kind` and `question`. Decides their bounds, since a file may come from anywhere. Knows nothing of runs, models or training.
+A file is JSON lines in the conversational form that preference trainers take: `prompt`, `chosen` and
+`rejected` are lists of messages, beside them `weight`, `kind` and `question`. Decides their bounds, since a
+file may come from anywhere. Knows nothing of runs, models or training.
 """
 
 from __future__ import annotations
@@ -18,7 +20,9 @@ from core.llm.client import mended
 from core.llm.protocol import Message, Role
 
 Kind = Literal["rewrite", "continue_over_stop", "stop_over_continue"]
-"""rewrite: of two rewrites, the one whose queries found more support. The others: the action before `over` is preferred."""
+"""rewrite: of two rewrites, the one whose queries found more support. The others: the action before `over` is
+preferred.
+"""
 KINDS: tuple[Kind, ...] = get_args(Kind)
 
 MAX_PAIRS = 100_000
@@ -66,13 +70,18 @@ def read_pairs(path: Path) -> list[Preference]:
         with path.open("rb") as file:
             for number, line in enumerate(iter(lambda: file.readline(MAX_LINE_BYTES + 1), b""), start=1):
                 if len(line) > MAX_LINE_BYTES:
-                    raise BadRequest(f"{path.name}, line {number}: it is longer than {MAX_LINE_BYTES:,} bytes; shorten its prompt")
+                    raise BadRequest(
+                        f"{path.name}, line {number}: it is longer than {MAX_LINE_BYTES:,} bytes; shorten its"
+                        " prompt"
+                    )
                 if line.strip():
                     pairs.append(_pair(line, f"{path.name}, line {number}"))
                 if len(pairs) > MAX_PAIRS:
                     raise BadRequest(f"{path.name} has more than {MAX_PAIRS:,} pairs; split it")
     except OSError as error:
-        raise BadRequest(f"{path} can't be read ({error.strerror}); name a file that `preferences` wrote") from error
+        raise BadRequest(
+            f"{path} can't be read ({error.strerror}); name a file that `preferences` wrote"
+        ) from error
     if not pairs:
         raise BadRequest(f"{path.name} holds no pairs; collect more runs and make it anew")
     return pairs
@@ -82,9 +91,13 @@ def _pair(line: bytes, where: str) -> Preference:
     try:
         values = json.loads(line)
     except (ValueError, RecursionError) as error:
-        raise BadRequest(f"{where}: it is no JSON; write an object with prompt, chosen, rejected, weight and kind a line") from error
+        raise BadRequest(
+            f"{where}: it is no JSON; write an object with prompt, chosen, rejected, weight and kind a line"
+        ) from error
     if not isinstance(values, dict):
-        raise BadRequest(f"{where}: it is no JSON object; write one with prompt, chosen, rejected, weight and kind")
+        raise BadRequest(
+            f"{where}: it is no JSON object; write one with prompt, chosen, rejected, weight and kind"
+        )
     prompt = _messages(values.get("prompt"), "prompt", where)
     if prompt[-1].role != "user":
         raise BadRequest(f"{where}: the last message of prompt must be the user's")
@@ -108,7 +121,13 @@ def _messages(value: Any, name: str, where: str) -> tuple[Message, ...]:
     if not isinstance(value, list) or not value:
         raise BadRequest(f"{where}: {name} must be a list of messages")
     for message in value:
-        fits = isinstance(message, dict) and message.get("role") in _ROLES and isinstance(message.get("content"), str)
+        fits = (
+            isinstance(message, dict)
+            and message.get("role") in _ROLES
+            and isinstance(message.get("content"), str)
+        )
         if not fits:
-            raise BadRequest(f"{where}: each message of {name} needs a role ({', '.join(_ROLES)}) and a text as content")
+            raise BadRequest(
+                f"{where}: each message of {name} needs a role ({', '.join(_ROLES)}) and a text as content"
+            )
     return tuple(Message(message["role"], mended(message["content"])) for message in value)

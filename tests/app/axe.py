@@ -12,4 +12,9 @@ GRAVE = {"serious", "critical"}
 def grave_faults(page: Page) -> list[tuple[str, object, str]]:
     """(rule, where, what to do) of each; empty on a page that everybody can use."""
     found = Axe().run(page).response["violations"]
-    return [(rule["id"], node["target"], node["failureSummary"]) for rule in found if rule["impact"] in GRAVE for node in rule["nodes"]]
+    return [
+        (rule["id"], node["target"], node["failureSummary"])
+        for rule in found
+        if rule["impact"] in GRAVE
+        for node in rule["nodes"]
+    ]

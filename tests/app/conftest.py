@@ -31,7 +31,9 @@ if TYPE_CHECKING:
     from app.services import Services
 
 import_gradio()  # as a server does it: each worker would parse the stubs of all components
-expect.set_options(timeout=15_000)  # playwright's five seconds are short for two workers with a browser each on two cores
+expect.set_options(
+    timeout=15_000
+)  # playwright's five seconds are short for two workers with a browser each on two cores
 DATA = Path(os.environ.get("QRAG_DATA") or ROOT.parent / "shared" / "data")
 
 
@@ -55,7 +57,9 @@ def forked_command(environment: dict[str, str], *arguments: str) -> subprocess.C
     with tempfile.TemporaryDirectory() as folder:
         output, errors = Path(folder) / "output", Path(folder) / "errors"
         process = Forked(forked.command, arguments, environment, output, errors)
-        return subprocess.CompletedProcess(arguments, process.wait(300), output.read_text(), errors.read_text())
+        return subprocess.CompletedProcess(
+            arguments, process.wait(300), output.read_text(), errors.read_text()
+        )
 
 
 StartApp = Callable[..., RunningApp]
@@ -65,7 +69,9 @@ Server = Forked | subprocess.Popen[bytes]
 
 
 def start_process(home: Path, *flags: str, imported: bool = True) -> tuple[RunningApp, Server]:
-    """A server that answers, and its process: `python app.py`, or the same as a fork of a process that has imported all of it."""
+    """A server that answers, and its process: `python app.py`, or the same as a fork of a process that has
+    imported all of it.
+    """
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
@@ -77,7 +83,13 @@ def start_process(home: Path, *flags: str, imported: bool = True) -> tuple[Runni
         process = Forked(forked.serve, ("--port", str(port), *flags), environment, output)
     else:
         with output.open("wb") as stream:
-            process = subprocess.Popen([sys.executable, "app.py", "--port", str(port), *flags], cwd=ROOT, env=environment, stdout=stream, stderr=stream)
+            process = subprocess.Popen(
+                [sys.executable, "app.py", "--port", str(port), *flags],
+                cwd=ROOT,
+                env=environment,
+                stdout=stream,
+                stderr=stream,
+            )
     app = RunningApp(f"http://127.0.0.1:{port}", environment, home, process.pid)
     until = time.monotonic() + 120
     while time.monotonic() < until:
@@ -93,14 +105,25 @@ def start_process(home: Path, *flags: str, imported: bool = True) -> tuple[Runni
 
 @pytest.fixture(scope="session")
 def visited_home(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A home folder where the sample of a first visit was open once: embedding it takes 8 seconds of a core. Made by one worker for all; to be copied."""
+    """A home folder where the sample of a first visit was open once: embedding it takes 8 seconds of a core.
+    Made by one worker for all; to be copied.
+    """
     own = tmp_path_factory.getbasetemp()
     home = (own.parent if "PYTEST_XDIST_WORKER" in os.environ else own) / "visited-home"
     home.mkdir(exist_ok=True)
     with (home.with_suffix(".lock")).open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not any(home.iterdir()):
-            words = ("trace", "--document", str(list_samples()[0].path), "--query", "Where was the blanket?", "--step-budget", "1", "--json")
+            words = (
+                "trace",
+                "--document",
+                str(list_samples()[0].path),
+                "--query",
+                "Where was the blanket?",
+                "--step-budget",
+                "1",
+                "--json",
+            )
             made = forked_command({**os.environ, "QRAG_HOME": str(home)}, *words)
             assert made.returncode == 0, made.stderr
     return home
@@ -158,14 +181,18 @@ def tiny(tmp_path_factory: pytest.TempPathFactory) -> Path:
     from core.encode.reference import import_checkpoint
 
     reference, folder = ROOT / "tests" / "data" / "reference", tmp_path_factory.mktemp("checkpoint") / "tiny"
-    import_checkpoint(str(reference / "checkpoints" / "relative10"), folder, base=str(reference / "tiny-bert"))
+    import_checkpoint(
+        str(reference / "checkpoints" / "relative10"), folder, base=str(reference / "tiny-bert")
+    )
     write_spec(folder, read_spec(folder).model_copy(update={"name": "tiny"}))
     return folder
 
 
 @pytest.fixture(scope="session")
 def tiny_app(tmp_path_factory: pytest.TempPathFactory, tiny: Path) -> Iterator[RunningApp]:
-    """As `running_app`, for tests that take nothing from the agents that ship: this one runs in milliseconds and never stops early."""
+    """As `running_app`, for tests that take nothing from the agents that ship: this one runs in milliseconds
+    and never stops early.
+    """
     with served(tmp_path_factory.mktemp("home"), "--checkpoint", str(tiny)) as app:
         yield app
 
@@ -182,16 +209,26 @@ def book(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Some chapters of a book: a real novel where the data sets are, else a generated story of that size."""
     path = tmp_path_factory.mktemp("book") / "angel.txt"
     novel = DATA / "books" / "eval" / "Trollope_Angel_1881.txt.gz"
-    path.write_bytes(gzip.decompress(novel.read_bytes())[:100_000] if novel.exists() else generate_narrative(24_000).text.encode())
+    path.write_bytes(
+        gzip.decompress(novel.read_bytes())[:100_000]
+        if novel.exists()
+        else generate_narrative(24_000).text.encode()
+    )
     return path
 
 
 @pytest.fixture(scope="session")
 def messy_page(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A page as it was served, scripts and navigation and all; the project's own sample page where the data sets are not."""
+    """A page as it was served, scripts and navigation and all; the project's own sample page where the data
+    sets are not.
+    """
     path = tmp_path_factory.mktemp("page") / "page.html"
     real = DATA / "html" / "en-wikipedia-org-18.html.gz"
-    path.write_bytes(gzip.decompress(real.read_bytes()) if real.exists() else (ROOT / "sample_docs" / "harbour-almanac.html").read_bytes())
+    path.write_bytes(
+        gzip.decompress(real.read_bytes())
+        if real.exists()
+        else (ROOT / "sample_docs" / "harbour-almanac.html").read_bytes()
+    )
     return path
 
 
@@ -221,5 +258,8 @@ def upload(page: Page, *paths: Path, seconds: float = 60) -> None:
         expect(page.locator("#qx-files")).to_contain_text(path.stem[:12], timeout=30_000)
     before = page.locator("#qx-header .qx-doc-title").inner_text()
     page.locator("#qx-open-files").click()
-    opened = "([before]) => document.querySelector('#qx-notice .qx-error') || document.querySelector('#qx-header .qx-doc-title').innerText !== before"
+    opened = (
+        "([before]) => document.querySelector('#qx-notice .qx-error') || document.querySelector('#qx-header"
+        " .qx-doc-title').innerText !== before"
+    )
     page.wait_for_function(opened, arg=[before], timeout=1000 * seconds)

@@ -17,7 +17,10 @@ def run_id(page: Page) -> str:
 
 def chosen(page: Page) -> list[int]:
     """Chunk ids of the step cards."""
-    return [int(text.split()[1].replace(",", "")) for text in page.locator(f"{CARDS} .qx-step-head .qx-link").all_inner_texts()]
+    return [
+        int(text.split()[1].replace(",", ""))
+        for text in page.locator(f"{CARDS} .qx-step-head .qx-link").all_inner_texts()
+    ]
 
 
 def run(page: Page, n_steps: int = 4) -> None:

@@ -1,9 +1,11 @@
-"""Servers and commands as processes that need not import anything: forks of one process which did, and in which nothing else ever ran.
+"""Servers and commands as processes that need not import anything: forks of one process which did, and in
+which nothing else ever ran.
 
-What a start imports takes ten seconds of a core; a test that asks for none of it starts its server so. Every other step is that of `python app.py` and
-`python -m core`, and the process is as real: it can be killed. Where the start itself is tested, or the environment that others read in /proc, it is
-the interpreter's own (`imported=False` of `start_process`). All workers of a run share the process that imported: the one that started them has it
-(`share`), and forks for them.
+What a start imports takes ten seconds of a core; a test that asks for none of it starts its server so. Every
+other step is that of `python app.py` and `python -m core`, and the process is as real: it can be killed.
+Where the start itself is tested, or the environment that others read in /proc, it is the interpreter's own
+(`imported=False` of `start_process`). All workers of a run share the process that imported: the one that
+started them has it (`share`), and forks for them.
 """
 
 from __future__ import annotations
@@ -25,7 +27,9 @@ ROOT = Path(__file__).resolve().parents[2]
 FORKS = multiprocessing.get_context("forkserver")
 FORKS.set_forkserver_preload(["tests.app.imports"])
 SHARED = "QRAG_TEST_FORKS"
-"""Environment variable: where to ask for forks, and the key to it; not set where there is but one process that tests."""
+"""Environment variable: where to ask for forks, and the key to it; not set where there is but one process
+that tests.
+"""
 
 Run = Callable[..., None]
 
@@ -34,11 +38,17 @@ class _Child:
     """A fork, in the process that forks. Threads of several workers may hold it."""
 
     _lock = threading.Lock()
-    """multiprocessing reads how a process ended off a pipe, once, and looks at all of them whenever one begins."""
+    """multiprocessing reads how a process ended off a pipe, once, and looks at all of them whenever one
+    begins.
+    """
 
-    def __init__(self, run: Run, arguments: tuple[str, ...], environment: dict[str, str], output: Path, errors: Path) -> None:
+    def __init__(
+        self, run: Run, arguments: tuple[str, ...], environment: dict[str, str], output: Path, errors: Path
+    ) -> None:
         with self._lock:
-            self._process = FORKS.Process(target=_begin, args=(run, arguments, environment, output, errors), daemon=True)
+            self._process = FORKS.Process(
+                target=_begin, args=(run, arguments, environment, output, errors), daemon=True
+            )
             self._process.start()
 
     def pid(self) -> int:
@@ -85,9 +95,18 @@ def _shared(where: str) -> type[_Child]:
 class Forked:
     """As much of `subprocess.Popen` as servers need."""
 
-    def __init__(self, run: Run, arguments: tuple[str, ...], environment: dict[str, str], output: Path, errors: Path | None = None) -> None:
+    def __init__(
+        self,
+        run: Run,
+        arguments: tuple[str, ...],
+        environment: dict[str, str],
+        output: Path,
+        errors: Path | None = None,
+    ) -> None:
         where = os.environ.get(SHARED)
-        self._child = (_shared(where) if where else _Child)(run, arguments, environment, output, errors or output)
+        self._child = (_shared(where) if where else _Child)(
+            run, arguments, environment, output, errors or output
+        )
         self.pid = self._child.pid()
 
     def poll(self) -> int | None:
@@ -106,11 +125,15 @@ class Forked:
         self._child.kill()
 
 
-def _begin(run: Run, arguments: tuple[str, ...], environment: dict[str, str], output: Path, errors: Path) -> None:
+def _begin(
+    run: Run, arguments: tuple[str, ...], environment: dict[str, str], output: Path, errors: Path
+) -> None:
     os.environ.clear()
     os.environ.update(environment)
     os.chdir(ROOT)
-    multiprocessing.set_start_method(None, force=True)  # as in an interpreter of its own; semaphores made for forks outlive a process that is killed
+    multiprocessing.set_start_method(
+        None, force=True
+    )  # as in an interpreter of its own; semaphores made for forks outlive a process that is killed
     for stream, path in ((1, output), (2, errors)):
         file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
         os.dup2(file, stream)

@@ -1,4 +1,6 @@
-"""What a server and the commands beside it import, to be imported before they are forked. Starts no thread of Python's."""
+"""What a server and the commands beside it import, to be imported before they are forked. Starts no thread of
+Python's.
+"""
 
 import threading
 

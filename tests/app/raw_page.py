@@ -1,4 +1,6 @@
-"""A page without a browser: sends the events that a page's own script would, and others that it never would, and keeps all that comes back."""
+"""A page without a browser: sends the events that a page's own script would, and others that it never would,
+and keeps all that comes back.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,9 @@ class RawPage:
         if user is not None:
             self._http.post("/login", data={"username": user[0], "password": user[1]}).raise_for_status()
         self._config = self._http.get("/config").raise_for_status().json()
-        self._components = {component["id"]: component.get("props", {}) for component in self._config["components"]}
+        self._components = {
+            component["id"]: component.get("props", {}) for component in self._config["components"]
+        }
         self._session = secrets.token_hex(6)
         self._sent: dict[str, int] = {}
         """Listeners by the id of the event that was sent."""
@@ -32,45 +36,76 @@ class RawPage:
         return "".join(self._answers)
 
     def load(self, key: str, run_id: str = "") -> str:
-        """Opens the page as the holder of a visitor key, at a run's address if one is given; what came back."""
-        (listener,) = (found for found in self._config["dependencies"] if any(name == "load" for _, name in found["targets"]))
+        """Opens the page as the holder of a visitor key, at a run's address if one is given;
+        what came back.
+        """
+        (listener,) = (
+            found
+            for found in self._config["dependencies"]
+            if any(name == "load" for _, name in found["targets"])
+        )
         self._join(listener, [None, key], {"run": run_id} if run_id else {})
         return self.receive()
 
     def press(self, elem_id: str, event: str = "click", **values: Any) -> str:
-        """What came back from an event; `values`: of components by elem_id, with _ for -, the others as they stand at first."""
+        """What came back from an event; `values`: of components by elem_id, with _ for -, the others as they
+        stand at first.
+        """
         self.queue(elem_id, event, **values).raise_for_status()
         return self.receive()
 
     def follow(self, came: str) -> str:
-        """What comes of the events that a page's script sends thereupon: of states that changed, and of listeners behind others."""
+        """What comes of the events that a page's script sends thereupon: of states that changed, and of
+        listeners behind others.
+        """
         followed = ""
         while due := self._due(came):
             for listener in due:
-                self._join(listener, [self._components[place].get("value") for place in listener["inputs"]], {}).raise_for_status()
+                self._join(
+                    listener, [self._components[place].get("value") for place in listener["inputs"]], {}
+                ).raise_for_status()
             came = self.receive()
             followed += came
         return followed
 
     def queue(self, elem_id: str, event: str = "click", **values: Any) -> httpx.Response:
-        """The server's answer to the event itself, or to what follows it where it only hides something (it has no inputs then)."""
+        """The server's answer to the event itself, or to what follows it where it only hides something (it
+        has no inputs then).
+        """
         given = {name.replace("_", "-"): value for name, value in values.items()}
-        listener = next(found for found in self._config["dependencies"] if [self._id(elem_id), event] in found["targets"] and found["backend_fn"])
+        listener = next(
+            found
+            for found in self._config["dependencies"]
+            if [self._id(elem_id), event] in found["targets"] and found["backend_fn"]
+        )
         if not listener["inputs"]:
-            listener = next((found for found in self._config["dependencies"] if found["trigger_after"] == listener["id"]), listener)
-        data = [given.get(props.get("elem_id"), props.get("value")) for props in (self._components[place] for place in listener["inputs"])]
+            listener = next(
+                (found for found in self._config["dependencies"] if found["trigger_after"] == listener["id"]),
+                listener,
+            )
+        data = [
+            given.get(props.get("elem_id"), props.get("value"))
+            for props in (self._components[place] for place in listener["inputs"])
+        ]
         return self._join(listener, data, {})
 
     def receive(self) -> str:
         """What comes until nothing of this page waits any more."""
-        with self._http.stream("GET", "/gradio_api/queue/data", params={"session_hash": self._session}) as stream:
+        with self._http.stream(
+            "GET", "/gradio_api/queue/data", params={"session_hash": self._session}
+        ) as stream:
             text = "\n".join(line for line in stream.iter_lines() if line)
         self._answers.append(text)
         return text
 
     def ask_strip(self, question: str, request: list[Any]) -> Any:
         """The answer of one of the strip's server functions."""
-        body = {"session_hash": self._session, "component_id": self._id("qx-strip"), "fn_name": question, "data": request}
+        body = {
+            "session_hash": self._session,
+            "component_id": self._id("qx-strip"),
+            "fn_name": question,
+            "data": request,
+        }
         answer = self._http.post("/gradio_api/component_server", json=body)
         self._answers.append(answer.text)
         return answer.raise_for_status().json()
@@ -84,7 +119,13 @@ class RawPage:
         return int(self._http.get("/gradio_api/queue/status").json()["queue_size"])
 
     def _join(self, listener: dict[str, Any], data: list[Any], query: dict[str, str]) -> httpx.Response:
-        body = {"data": data, "fn_index": listener["id"], "session_hash": self._session, "trigger_id": None, "event_data": None}
+        body = {
+            "data": data,
+            "fn_index": listener["id"],
+            "session_hash": self._session,
+            "trigger_id": None,
+            "event_data": None,
+        }
         answer = self._http.post("/gradio_api/queue/join", params=query, json=body)
         self._answers.append(answer.text)
         if answer.is_success:
@@ -92,11 +133,25 @@ class RawPage:
         return answer
 
     def _due(self, came: str) -> list[dict[str, Any]]:
-        messages = [json.loads(line.removeprefix("data: ")) for line in came.splitlines() if line.startswith("data: ")]
-        states = {state for message in messages for state in (message.get("output") or {}).get("changed_state_ids") or ()}
-        done = {self._sent[message["event_id"]] for message in messages if message["msg"] == "process_completed" and message["success"]}
+        messages = [
+            json.loads(line.removeprefix("data: ")) for line in came.splitlines() if line.startswith("data: ")
+        ]
+        states = {
+            state
+            for message in messages
+            for state in (message.get("output") or {}).get("changed_state_ids") or ()
+        }
+        done = {
+            self._sent[message["event_id"]]
+            for message in messages
+            if message["msg"] == "process_completed" and message["success"]
+        }
         changes = [[state, "change"] for state in states]
-        return [found for found in self._config["dependencies"] if any(change in found["targets"] for change in changes) or found.get("trigger_after") in done]
+        return [
+            found
+            for found in self._config["dependencies"]
+            if any(change in found["targets"] for change in changes) or found.get("trigger_after") in done
+        ]
 
     def _id(self, elem_id: str) -> int:
         return next(place for place, props in self._components.items() if props.get("elem_id") == elem_id)

@@ -1,4 +1,6 @@
-"""A SPARC run whose every event is known, and a reader that needs no weights: what tests of the tab have in common."""
+"""A SPARC run whose every event is known, and a reader that needs no weights: what tests of the tab have in
+common.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +8,18 @@ from collections.abc import Sequence
 from typing import Any
 
 from core.answer.protocol import Answer, Span
-from core.sparc.events import BranchQuery, Cost, Merged, Note, RoundStarted, SparcConfig, SparcEvent, SparcStarted, SparcStopped, Strategy
+from core.sparc.events import (
+    BranchQuery,
+    Cost,
+    Merged,
+    Note,
+    RoundStarted,
+    SparcConfig,
+    SparcEvent,
+    SparcStarted,
+    SparcStopped,
+    Strategy,
+)
 from tests.sparc_branch import branch_events
 
 N_CHUNKS = 40
@@ -27,7 +40,9 @@ class WordReader:
         at = shared.index(max(shared))
         words = passages[at].rstrip(" .").split()
         start = passages[at].rindex(words[-1])
-        return Answer(words[-1], min(1.0, max(shared) / max(len(wanted), 1)), Span(at, start, start + len(words[-1])))
+        return Answer(
+            words[-1], min(1.0, max(shared) / max(len(wanted), 1)), Span(at, start, start + len(words[-1]))
+        )
 
     def read_many(self, questions: Sequence[str], passages: Sequence[Sequence[str]]) -> list[Answer]:
         return [self.read(question, some) for question, some in zip(questions, passages, strict=True)]
@@ -41,20 +56,52 @@ def text(chunk_id: int) -> str:
     return f"Chunk {chunk_id} tells of Anna."
 
 
-def branch(number: int, one: int, ids: Sequence[int], before: Note, after: Note, answer: str, verdict: Any, cost: Cost) -> list[SparcEvent]:
+def branch(
+    number: int,
+    one: int,
+    ids: Sequence[int],
+    before: Note,
+    after: Note,
+    answer: str,
+    verdict: Any,
+    cost: Cost,
+) -> list[SparcEvent]:
     """A branch from its retrieval to its verdict."""
     sure, cited = (0.83, ids[:1]) if answer else (None, ())
-    told = {"reason": f"because of chunk {ids[0]}", "cost": cost, "confidence": sure, "citations": cited, "milliseconds": 12.0}
+    told = {
+        "reason": f"because of chunk {ids[0]}",
+        "cost": cost,
+        "confidence": sure,
+        "citations": cited,
+        "milliseconds": 12.0,
+    }
     return branch_events(number, one, {i: text(i) for i in ids}, (before, after), answer, verdict, **told)
 
 
-def story(question: str = "Where did Anna hide the letter?", agents: str = "scripted", n_chunks: int = N_CHUNKS, **settings: Any) -> list[SparcEvent]:
-    """Two rounds of two branches: the second branch wins round 1, the first one round 2, whose answer is accepted."""
+def story(
+    question: str = "Where did Anna hide the letter?",
+    agents: str = "scripted",
+    n_chunks: int = N_CHUNKS,
+    **settings: Any,
+) -> list[SparcEvent]:
+    """Two rounds of two branches: the second branch wins round 1, the first one round 2, whose answer is
+    accepted.
+    """
     cost = RULING if agents == RULES else ASKING
-    empty, m1, m2 = Note(), Note("Anna had a letter. She feared Peter.", (3,)), Note("Anna had a letter. She went to the mill.", (3, 17))
+    empty, m1, m2 = (
+        Note(),
+        Note("Anna had a letter. She feared Peter.", (3,)),
+        Note("Anna had a letter. She went to the mill.", (3, 17)),
+    )
     config = SparcConfig(**{"depth": 3, "max_tokens": 5_000, **settings})
-    one, two = BranchQuery(1, question, "bm25", "the plain question"), BranchQuery(2, question, "qrag", "the plain question")
-    three, four = BranchQuery(1, "mill hiding place", "dense", "where she went"), BranchQuery(2, "Peter and the letter", "bm25")
+    one, two = (
+        BranchQuery(1, question, "bm25", "the plain question"),
+        BranchQuery(2, question, "qrag", "the plain question"),
+    )
+    three, four = (
+        BranchQuery(1, "mill hiding place", "dense", "where she went"),
+        BranchQuery(2, "Peter and the letter", "bm25"),
+    )
     strategies: tuple[Strategy, ...] = ("bm25", "dense", "qrag")
     assert {query.strategy for query in (one, two, three, four)} == {*strategies}
     end = Note("Anna had a letter. It lies under the mill stone.", (3, 17, 30))
@@ -69,6 +116,11 @@ def story(question: str = "Where did Anna hide the letter?", agents: str = "scri
         *branch(2, 2, (9, 31), m1, m1, "with Peter", "continue", cost),
         Merged(2, 1, end, 0.0, cost, "it says where exactly"),
         SparcStopped(
-            "accepted", "under the mill stone", 2, 1, end.chunk_ids, Cost(15 * cost.calls, 15 * cost.prompt_tokens, 15 * cost.completion_tokens, 4_500.0)
+            "accepted",
+            "under the mill stone",
+            2,
+            1,
+            end.chunk_ids,
+            Cost(15 * cost.calls, 15 * cost.prompt_tokens, 15 * cost.completion_tokens, 4_500.0),
         ),
     ]

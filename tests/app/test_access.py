@@ -1,6 +1,8 @@
-"""What everybody must be able to use: every tab under axe in light and dark, on a phone, in forced colours, by keyboard and without motion.
+"""What everybody must be able to use: every tab under axe in light and dark, on a phone, in forced colours,
+by keyboard and without motion.
 
-One app and one page for all of them: Explore with a finished run, Compare with columns, SPARC with rounds, Experiments with a run open, Evaluate with scores.
+One app and one page for all of them: Explore with a finished run, Compare with columns, SPARC with rounds,
+Experiments with a run open, Evaluate with scores.
 """
 
 from __future__ import annotations
@@ -24,7 +26,9 @@ CUT_OFF = """() => [...document.querySelectorAll("button, input, textarea, canva
   .map((part) => [part.id || part.className.baseVal || part.className || part.tagName, part.textContent.slice(0, 40), part.getBoundingClientRect()])
   .filter(([, , box]) => box.left < 0 || box.right > innerWidth + 1)
   .map(([name, text, box]) => `${name} "${text}" from ${Math.round(box.left)} to ${Math.round(box.right)}`)"""
-"""What sticks out of the window, where no box of its own scrolls: the page clips it, so that it can't be reached."""
+"""What sticks out of the window, where no box of its own scrolls: the page clips it, so that it can't be
+reached.
+"""
 
 COLOURS = """(canvas) => {
   const { data } = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
@@ -173,6 +177,9 @@ def test_without_motion_nothing_moves_and_all_is_there(page: Page) -> None:
     page.locator("#qx-step").click()
     expect(cards).to_have_count(n_steps, timeout=20_000)
     settle(page)
-    running = "document.getAnimations().filter(one => one.playState === 'running').map(one => one.animationName || one.transitionProperty)"
+    running = (
+        "document.getAnimations().filter(one => one.playState === 'running').map(one => one.animationName ||"
+        " one.transitionProperty)"
+    )
     assert page.evaluate(running) == []
     assert page.locator("#qx-strip canvas[data-part=lens]").evaluate(COLOURS) > 3

@@ -30,7 +30,9 @@ def test_a_known_answer_is_compared() -> None:
     for known, words in (("the mill", "right"), ("the barn", "wrong · known answer: the barn")):
         assert words in json.dumps(answer(TOLD, {}, known), ensure_ascii=False)
         assert words in json.dumps(in_column(TOLD, 0, known), ensure_ascii=False)
-    assert "no answer · known answer: the barn" in json.dumps(answer(UNSURE, {}, "the barn"), ensure_ascii=False)
+    assert "no answer · known answer: the barn" in json.dumps(
+        answer(UNSURE, {}, "the barn"), ensure_ascii=False
+    )
     assert "qx-judged" not in json.dumps(answer(TOLD, {}))
 
 
@@ -43,7 +45,10 @@ def test_no_answer_says_so_and_points_nowhere() -> None:
 
 def test_an_unreliable_answer_is_held_back_for_its_best_passage() -> None:
     said = json.dumps(answer(UNSURE, {3: "p_{ii} is the weight.", 4: "Nothing."}), ensure_ascii=False)
-    assert all(words in said for words in ("No reliable answer.", "p_{ii} is the weight.", "18 %", "chunk 3", '"data-act": "open"'))
+    assert all(
+        words in said
+        for words in ("No reliable answer.", "p_{ii} is the weight.", "18 %", "chunk 3", '"data-act": "open"')
+    )
     assert '"p_{ii"' not in said
     column = json.dumps(in_column(UNSURE, 0))
     assert "no reliable answer" in column

@@ -1,4 +1,6 @@
-"""A run in Chromium ends in an answer, which points into its chunk and comes back out of the log; every column of Compare has one."""
+"""A run in Chromium ends in an answer, which points into its chunk and comes back out of the log; every
+column of Compare has one.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,9 @@ def test_every_column_has_an_answer(running_app: RunningApp, open_page: OpenPage
     expect(answers.first.locator(".qx-right")).to_have_text("✓ right")
 
 
-def test_a_language_model_cites_chunks_which_the_reader_checks(running_app: RunningApp, open_page: OpenPage) -> None:
+def test_a_language_model_cites_chunks_which_the_reader_checks(
+    running_app: RunningApp, open_page: OpenPage
+) -> None:
     page = open_page(running_app.url)
     wait_ready(page)
     page.locator("#qx-run").click()
@@ -40,7 +44,12 @@ def test_a_language_model_cites_chunks_which_the_reader_checks(running_app: Runn
 
     evidence = page.locator("#qx-evidence").inner_text()
     assert "stable" in evidence
-    with serve_llm(lambda _: "The blanket was in the stable [1] [2] [3]. Queen Wilhelmina embroidered it in Paris [1]. <b>So they say</b> [9].") as server:
+    with serve_llm(
+        lambda _: (
+            "The blanket was in the stable [1] [2] [3]. Queen Wilhelmina embroidered it in Paris [1]. <b>So"
+            " they say</b> [9]."
+        )
+    ) as server:
         page.get_by_role("tab", name="SPARC", exact=True).click()
         page.locator("#qx-sparc-llm button").first.click()
         address = page.locator("#qx-sparc-llm-address input")
@@ -53,7 +62,9 @@ def test_a_language_model_cites_chunks_which_the_reader_checks(running_app: Runn
         page.get_by_role("tab", name="Explore", exact=True).click()
         page.locator("#qx-cite").click()
         expect(cited.locator(".qx-answer-cited")).to_have_count(3, timeout=60_000)
-        expect(cited.locator(".qx-answer-cited").nth(0).locator(".qx-crossed")).to_have_count(1)  # one of its three chunks holds nothing of it
+        expect(cited.locator(".qx-answer-cited").nth(0).locator(".qx-crossed")).to_have_count(
+            1
+        )  # one of its three chunks holds nothing of it
         expect(cited.locator(".qx-answer-cited").nth(0)).not_to_contain_text("not borne out")
         expect(cited.locator(".qx-answer-cited").nth(1)).to_contain_text("not borne out")
         expect(cited.locator(".qx-answer-cited").nth(2)).to_contain_text("cites no chunk")
@@ -62,7 +73,9 @@ def test_a_language_model_cites_chunks_which_the_reader_checks(running_app: Runn
         told = cited.locator(".qx-answer-cited").all_inner_texts()
         link = cited.locator(".qx-link").nth(1)
         link.click()
-        expect(page.locator("#qx-reading .qx-crumb")).to_contain_text(f"chunk {int(link.get_attribute('data-arg') or ''):,} of", timeout=20_000)
+        expect(page.locator("#qx-reading .qx-crumb")).to_contain_text(
+            f"chunk {int(link.get_attribute('data-arg') or ''):,} of", timeout=20_000
+        )
         expect(page.locator("#qx-reading .qx-marked")).to_be_visible()
         for scheme in ("light", "dark"):
             page.emulate_media(color_scheme=scheme)

@@ -1,4 +1,6 @@
-"""The operations as callers use them: in the process, over HTTP and over MCP, against the tiny agent and a real log."""
+"""The operations as callers use them: in the process, over HTTP and over MCP, against the tiny agent and a
+real log.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +39,16 @@ from core.log import ExperimentLog, import_runs
 from tests.app.conftest import ROOT, RunningApp
 from tests.coroutines import run as run_coroutine
 
-FUNCTIONS = {"open_document", "run_agent", "step_run", "run_sparc", "compare", "search_runs", "get_run", "export_run"}
+FUNCTIONS = {
+    "open_document",
+    "run_agent",
+    "step_run",
+    "run_sparc",
+    "compare",
+    "search_runs",
+    "get_run",
+    "export_run",
+}
 QUERY = "where was the apple before the hallway ?"
 NAMES, PLACES = ("john", "mary", "sandra", "daniel"), ("hallway", "garden", "office", "bathroom", "kitchen")
 TEXT = "\n\n".join(f"{NAMES[i % 4]} travelled to the {PLACES[i % 5]} on day {i} ." for i in range(40))
@@ -46,7 +57,9 @@ ANN, BOB = "a" * 32, "b" * 32
 
 @pytest.fixture
 def operations(tiny: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Operations]:
-    monkeypatch.setenv("QRAG_HOME", str(tmp_path / "home"))  # caches of its own: other tests have the same sentences
+    monkeypatch.setenv(
+        "QRAG_HOME", str(tmp_path / "home")
+    )  # caches of its own: other tests have the same sentences
     services = Services(Settings(checkpoint=str(tiny), log=tmp_path / "log.duckdb"))
     yield Operations(services, Comparisons(services), SparcRuns(services))
     services.close()
@@ -74,7 +87,9 @@ def test_a_document_opens_as_text_as_file_as_sample_and_out_of_a_run(operations:
     file = operations.open_document(content=markdown, name="../roads.md")
     assert file["titles"] == ["Roads"]
     sample = operations.open_document(sample="river-chronicle.txt")
-    assert {question["question"] for question in sample["questions"]} >= {"Where was the blanket before the chapel?"}
+    assert {question["question"] for question in sample["questions"]} >= {
+        "Where was the blanket before the chapel?"
+    }
     assert all(question["support"] for question in sample["questions"])
     run = operations.run_agent(pasted["document_id"], QUERY)
     again = operations.open_document(run_id=run["run_id"])
@@ -97,21 +112,44 @@ def test_a_document_opens_as_text_as_file_as_sample_and_out_of_a_run(operations:
         ({"run_id": "0" * 32, "max_tokens": 9}, BadRequest, "as the run had them"),
     ],
 )
-def test_what_can_not_be_opened_is_one_sentence(operations: Operations, arguments: dict[str, Any], kind: type[UserError], sentence: str) -> None:
+def test_what_can_not_be_opened_is_one_sentence(
+    operations: Operations, arguments: dict[str, Any], kind: type[UserError], sentence: str
+) -> None:
     with pytest.raises(kind, match=sentence):
         operations.open_document(**arguments)
 
 
 def test_a_run_is_the_explorers_and_is_logged(operations: Operations, document: str) -> None:
-    reply = operations.run_agent(document, QUERY, step_budget=3, temperature=1.0, seed=5, stop_threshold="none", forbidden=[7], forced=[[2, 9]])
+    reply = operations.run_agent(
+        document,
+        QUERY,
+        step_budget=3,
+        temperature=1.0,
+        seed=5,
+        stop_threshold="none",
+        forbidden=[7],
+        forced=[[2, 9]],
+    )
     explorer, config = Explorer(operations.services), reply["config"]
-    assert (config["step_budget"], config["stop_threshold"], config["forbidden"], chosen(reply)[1]) == (3, None, [7], 9)
-    asked = explorer.usual_config(explorer.documents(Session(document))).with_(step_budget=3, temperature=1.0, seed=5, stop_threshold=None, forced=((2, 9),))
+    assert (config["step_budget"], config["stop_threshold"], config["forbidden"], chosen(reply)[1]) == (
+        3,
+        None,
+        [7],
+        9,
+    )
+    asked = explorer.usual_config(explorer.documents(Session(document))).with_(
+        step_budget=3, temperature=1.0, seed=5, stop_threshold=None, forced=((2, 9),)
+    )
     *_, last = explorer.advance(Session(document, forbidden=(7,)), QUERY, asked, None)
     same = explorer.run_of(last)
     assert same is not None
     assert chosen(reply) == list(same.trace.chosen)
-    assert (reply["stop_reason"], reply["status"], reply["parent_run_id"], reply["document_id"]) == ("budget", "complete", None, document)
+    assert (reply["stop_reason"], reply["status"], reply["parent_run_id"], reply["document_id"]) == (
+        "budget",
+        "complete",
+        None,
+        document,
+    )
     assert set(reply["timings"]) == {"reading", "chunking", "embedding", "indexing", "steps"}
     assert operations.get_run(reply["run_id"])["run"]["record"]["config"] == config
 
@@ -129,8 +167,15 @@ def test_steps_are_one_run_and_go_on_as_children(operations: Operations, documen
     with pytest.raises(BadRequest, match="has stopped"):
         operations.step_run(first["run_id"])
     child = operations.step_run(first["run_id"], step_budget=4)
-    assert (child["parent_run_id"], child["fork_step"], chosen(child)[:3], len(child["steps"])) == (first["run_id"], 3, chosen(whole), 4)
-    other = operations.step_run(operations.step_run(document_id=document, query=QUERY)["run_id"], forbidden=[chosen(whole)[1]])
+    assert (child["parent_run_id"], child["fork_step"], chosen(child)[:3], len(child["steps"])) == (
+        first["run_id"],
+        3,
+        chosen(whole),
+        4,
+    )
+    other = operations.step_run(
+        operations.step_run(document_id=document, query=QUERY)["run_id"], forbidden=[chosen(whole)[1]]
+    )
     assert (other["fork_step"], chosen(other)[0]) == (1, chosen(whole)[0])
     assert chosen(other)[1] != chosen(whole)[1]
     for wrong in ({}, {"run_id": first["run_id"], "document_id": document}):
@@ -155,7 +200,14 @@ def test_a_comparison_gives_the_columns_and_their_runs(operations: Operations, d
 
 def test_runs_are_found_read_and_exported(operations: Operations, document: str, tmp_path: Path) -> None:
     runs = [operations.run_agent(document, question)["run_id"] for question in (QUERY, "where is mary ?")]
-    page = operations.search_runs(text="MARY", method="qrag", checkpoint="tiny", status="complete", since="2020-01-01", until="2999-12-31")
+    page = operations.search_runs(
+        text="MARY",
+        method="qrag",
+        checkpoint="tiny",
+        status="complete",
+        since="2020-01-01",
+        until="2999-12-31",
+    )
     assert (page["total"], [row["run_id"] for row in page["runs"]]) == (1, runs[1:])
     assert [row["run_id"] for row in operations.search_runs(limit=1, offset=1)["runs"]] == runs[:1]
     assert operations.search_runs(hit=True)["total"] == 0
@@ -163,7 +215,10 @@ def test_runs_are_found_read_and_exported(operations: Operations, document: str,
         operations.search_runs(limit=0)
     with pytest.raises(BadRequest, match="date"):
         operations.search_runs(since="yesterday")
-    plain, whole = operations.export_run(runs[0])["jsonl"], operations.export_run(runs[0], include_text=True)["jsonl"]
+    plain, whole = (
+        operations.export_run(runs[0])["jsonl"],
+        operations.export_run(runs[0], include_text=True)["jsonl"],
+    )
     assert "travelled" not in plain
     (tmp_path / "run.jsonl").write_text(whole)
     with ExperimentLog.open(tmp_path / "other.duckdb") as other:
@@ -177,13 +232,17 @@ def test_runs_are_found_read_and_exported(operations: Operations, document: str,
     assert first.scores.q_values.tolist() == same.scores.q_values.tolist()
 
 
-def test_the_command_line_prints_the_same(operations: Operations, document: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command_line_prints_the_same(
+    operations: Operations, document: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     run_id = operations.run_agent(document, QUERY)["run_id"]
     found, shown = operations.search_runs(), operations.get_run(run_id)
     operations.services.close()  # the log has one owner at a time
     log = ["--json", "--log", str(operations.services.log_path)]
     assert main(["runs", "list", *log]) == 0
-    assert json.loads(capsys.readouterr().out) == {key: value for key, value in found.items() if key != "timings"}
+    assert json.loads(capsys.readouterr().out) == {
+        key: value for key, value in found.items() if key != "timings"
+    }
     assert main(["runs", "show", run_id, *log]) == 0
     assert json.loads(capsys.readouterr().out) == shown["run"]
 
@@ -211,11 +270,17 @@ def test_visitors_of_a_public_app_are_kept_apart(tiny: Path, tmp_path: Path) -> 
                 operations.search_runs(visitor=key)
         services.log.share(run_id, operations.get_run(run_id, visitor=ANN)["run"]["record"]["owner"])  # type: ignore[union-attr]
         assert operations.get_run(run_id, visitor=BOB)["run"]["record"]["owner"] is None
-        child = operations.step_run(run_id, step_budget=1 + len(operations.get_run(run_id, visitor=BOB)["run"]["events"]), visitor=BOB)
+        child = operations.step_run(
+            run_id, step_budget=1 + len(operations.get_run(run_id, visitor=BOB)["run"]["events"]), visitor=BOB
+        )
         assert child["parent_run_id"] == run_id
         signed_in = gr.Request(username="ann")
-        run_id = operations.run_agent(operations.open_document(text=TEXT, request=signed_in)["document_id"], QUERY, request=signed_in)["run_id"]
-        assert operations.get_run(run_id, request=signed_in)["run"]["record"]["owner"] == owner_of_user(services.settings, "ann")
+        run_id = operations.run_agent(
+            operations.open_document(text=TEXT, request=signed_in)["document_id"], QUERY, request=signed_in
+        )["run_id"]
+        assert operations.get_run(run_id, request=signed_in)["run"]["record"]["owner"] == owner_of_user(
+            services.settings, "ann"
+        )
         with pytest.raises(RunNotFound):
             operations.get_run(run_id, visitor=ANN)
     finally:
@@ -228,7 +293,9 @@ def test_visitors_of_a_public_app_are_kept_apart(tiny: Path, tmp_path: Path) -> 
 def call(url: str, name: str, /, **arguments: Any) -> tuple[str, Any]:
     """(event, data) that ends a call."""
     api = f"{url}/gradio_api/call/v2/{name}"
-    request = urllib.request.Request(api, json.dumps(arguments).encode(), {"Content-Type": "application/json"})
+    request = urllib.request.Request(
+        api, json.dumps(arguments).encode(), {"Content-Type": "application/json"}
+    )
     with urllib.request.urlopen(request, timeout=120) as reply:
         event_id = json.load(reply)["event_id"]
     with urllib.request.urlopen(f"{api}/{event_id}", timeout=120) as reply:
@@ -247,19 +314,31 @@ def test_the_endpoints_are_these_functions_and_say_what_they_take(tiny_app: Runn
         assert all(parameter["type"] for parameter in endpoint["parameters"])
         assert endpoint["parameters"][-1]["parameter_name"] == "visitor"
         assert "timings" in endpoint["returns"][0]["type"]["properties"]
-    run = {parameter["parameter_name"]: parameter for parameter in info["named_endpoints"]["/run_agent"]["parameters"]}
-    assert [name for name, parameter in run.items() if not parameter["parameter_has_default"]] == ["document_id", "query"]
-    assert run["stop_threshold"]["type"] == {"anyOf": [{"type": "number"}, {"const": "none"}, {"type": "null"}]}
+    run = {
+        parameter["parameter_name"]: parameter
+        for parameter in info["named_endpoints"]["/run_agent"]["parameters"]
+    }
+    assert [name for name, parameter in run.items() if not parameter["parameter_has_default"]] == [
+        "document_id",
+        "query",
+    ]
+    assert run["stop_threshold"]["type"] == {
+        "anyOf": [{"type": "number"}, {"const": "none"}, {"type": "null"}]
+    }
 
 
 def test_a_whole_way_over_http(tiny_app: RunningApp) -> None:
     client = Client(tiny_app.url, verbose=False)
     opened = client.predict(text=TEXT, chunker="sentences", max_tokens=12, api_name="/open_document")
-    first = client.predict(document_id=opened["document_id"], query=QUERY, step_budget=2, api_name="/step_run")
+    first = client.predict(
+        document_id=opened["document_id"], query=QUERY, step_budget=2, api_name="/step_run"
+    )
     ended = client.predict(run_id=first["run_id"], api_name="/step_run")
     run = client.predict(document_id=opened["document_id"], query=QUERY, step_budget=2, api_name="/run_agent")
     assert chosen(ended) == chosen(run)
-    compared = client.predict(document_id=opened["document_id"], query=QUERY, methods=["qrag", "topk"], k=2, api_name="/compare")
+    compared = client.predict(
+        document_id=opened["document_id"], query=QUERY, methods=["qrag", "topk"], k=2, api_name="/compare"
+    )
     assert set(compared["methods"]) == {"Q-RAG tiny", "top-k"}
     assert client.predict(text="apple", api_name="/search_runs")["total"] == 4
     lines = client.predict(run_id=run["run_id"], api_name="/export_run")["jsonl"].splitlines()
@@ -272,10 +351,26 @@ def test_a_mistake_comes_back_as_one_sentence(tiny_app: RunningApp) -> None:
     for name, arguments, sentence in (
         ("run_agent", {"document_id": "0" * 32, "query": QUERY}, "not open any more"),
         ("run_agent", {"document_id": opened["document_id"], "query": " "}, "the question is empty"),
-        ("run_agent", {"document_id": opened["document_id"], "query": QUERY, "step_budget": 100_000}, "step budget 100000 is above"),
-        ("run_agent", {"document_id": opened["document_id"], "query": QUERY, "step_budget": "many"}, "step_budget='many' can't be used"),
-        ("run_agent", {"document_id": opened["document_id"], "query": QUERY, "forced": [[1]]}, "must be a pair"),
-        ("compare", {"document_id": opened["document_id"], "query": QUERY, "k": 1000}, "must be between 1 and"),
+        (
+            "run_agent",
+            {"document_id": opened["document_id"], "query": QUERY, "step_budget": 100_000},
+            "step budget 100000 is above",
+        ),
+        (
+            "run_agent",
+            {"document_id": opened["document_id"], "query": QUERY, "step_budget": "many"},
+            "step_budget='many' can't be used",
+        ),
+        (
+            "run_agent",
+            {"document_id": opened["document_id"], "query": QUERY, "forced": [[1]]},
+            "must be a pair",
+        ),
+        (
+            "compare",
+            {"document_id": opened["document_id"], "query": QUERY, "k": 1000},
+            "must be between 1 and",
+        ),
         ("search_runs", {"status": "lost"}, "status='lost' can't be used"),
         ("get_run", {"run_id": "' OR 1=1 --"}, "check the id"),
     ):
@@ -303,7 +398,10 @@ def test_a_body_that_would_fill_the_memory_is_refused(tiny_app: RunningApp) -> N
     for path_in_full in ("/gradio_api/upload", "/gradio_api/call/upload"):
         with closing(HTTPConnection(tiny_app.url.removeprefix("http://"), timeout=60)) as connection:
             connection.putrequest("POST", path_in_full)
-            connection.putheader("Content-Length", str((MAX_UPLOAD_BYTES if path_in_full == "/gradio_api/upload" else MAX_BODY_BYTES) + 1))
+            connection.putheader(
+                "Content-Length",
+                str((MAX_UPLOAD_BYTES if path_in_full == "/gradio_api/upload" else MAX_BODY_BYTES) + 1),
+            )
             connection.endheaders()
             assert connection.getresponse().status == 413
     with closing(HTTPConnection(tiny_app.url.removeprefix("http://"), timeout=60)) as connection:
@@ -325,33 +423,54 @@ def test_no_call_goes_past_the_queue(tiny_app: RunningApp) -> None:
 
 
 def test_the_http_call_of_a_run_makes_it_again(tiny_app: RunningApp) -> None:
-    document = call(tiny_app.url, "open_document", text=TEXT, chunker="sentences", max_tokens=12)[1][0]["document_id"]
+    document = call(tiny_app.url, "open_document", text=TEXT, chunker="sentences", max_tokens=12)[1][0][
+        "document_id"
+    ]
     query = "where's mary's \"milk\" $HOME ?"
-    first = call(tiny_app.url, "step_run", document_id=document, query=query, temperature=1.0, seed=3, step_budget=3)[1][0]
+    first = call(
+        tiny_app.url, "step_run", document_id=document, query=query, temperature=1.0, seed=3, step_budget=3
+    )[1][0]
     child = call(tiny_app.url, "step_run", run_id=first["run_id"], seed=4, forbidden=[5])[1][0]
     child = call(tiny_app.url, "step_run", run_id=child["run_id"])[1][0]
-    baseline = call(tiny_app.url, "compare", document_id=document, query=query, methods=["topk", "multistep"], k=3)[1][0]
-    found = {baseline["run_ids"][name]: [row["chunk_id"] for row in column["ranked"]] for name, column in baseline["methods"].items()}
+    baseline = call(
+        tiny_app.url, "compare", document_id=document, query=query, methods=["topk", "multistep"], k=3
+    )[1][0]
+    found = {
+        baseline["run_ids"][name]: [row["chunk_id"] for row in column["ranked"]]
+        for name, column in baseline["methods"].items()
+    }
     for run_id, expected in {child["run_id"]: chosen(child), **found}.items():
         exported = tiny_app.home / f"{run_id}.jsonl"
         exported.write_text(call(tiny_app.url, "export_run", run_id=run_id, include_text=True)[1][0]["jsonl"])
         with ExperimentLog.open(tiny_app.home / "copy.duckdb") as log:
             import_runs(log, exported)
             text = http_of(log.get(run_id), tiny_app.url)
-        printed = subprocess.run(["bash", "-euc", text], capture_output=True, text=True, timeout=120, check=True).stdout
+        printed = subprocess.run(
+            ["bash", "-euc", text], capture_output=True, text=True, timeout=120, check=True
+        ).stdout
         [again] = json.loads(re.findall(r"event: complete\ndata: (.*)\n", printed)[-1])
         column = again if "steps" in again else {"steps": again["methods"]["top-k"]["ranked"]}
         assert chosen(column) == expected
 
 
-async def over_mcp(url: str, calls: list[tuple[str, dict[str, Any]]]) -> tuple[dict[str, Any], list[tuple[bool, str]]]:
-    """(tools by name, (whether it failed, text) of each call). Arguments named "$document" get the id that the first call gave."""
+async def over_mcp(
+    url: str, calls: list[tuple[str, dict[str, Any]]]
+) -> tuple[dict[str, Any], list[tuple[bool, str]]]:
+    """(tools by name, (whether it failed, text) of each call). Arguments named "$document" get the id that
+    the first call gave.
+    """
     replies: list[tuple[bool, str]] = []
-    async with streamable_http_client(f"{url}/gradio_api/mcp/") as (read, write, _), ClientSession(read, write) as session:
+    async with (
+        streamable_http_client(f"{url}/gradio_api/mcp/") as (read, write, _),
+        ClientSession(read, write) as session,
+    ):
         await session.initialize()
         tools = {tool.name: tool for tool in (await session.list_tools()).tools}
         for name, arguments in calls:
-            filled = {key: json.loads(replies[0][1])["document_id"] if value == "$document" else value for key, value in arguments.items()}
+            filled = {
+                key: json.loads(replies[0][1])["document_id"] if value == "$document" else value
+                for key, value in arguments.items()
+            }
             reply = await session.call_tool(name, filled)
             replies.append((bool(reply.isError), "".join(part.text for part in reply.content)))
     return tools, replies
@@ -366,7 +485,9 @@ def test_the_mcp_tools_are_the_same_functions_and_answer_in_json(tiny_app: Runni
     tools, replies = run_coroutine(over_mcp(tiny_app.url, calls))
     assert set(tools) == FUNCTIONS
     for tool in tools.values():
-        assert all(parameter.get("description") for parameter in tool.inputSchema["properties"].values()), tool.name
+        assert all(parameter.get("description") for parameter in tool.inputSchema["properties"].values()), (
+            tool.name
+        )
     run = json.loads(replies[1][1])
     assert run["parent_run_id"] is None
     assert chosen(run) == logged_choices(call(tiny_app.url, "get_run", run_id=run["run_id"])[1][0])
@@ -379,15 +500,26 @@ def test_strangers_over_http_and_mcp_see_nothing_of_each_other(public_app: Runni
     document = call(url, "open_document", text=TEXT, visitor=ANN)[1][0]["document_id"]
     run_id = call(url, "run_agent", document_id=document, query=QUERY, visitor=ANN)[1][0]["run_id"]
     assert call(url, "search_runs", visitor=BOB)[1][0]["runs"] == []
-    tries = [("get_run", {"run_id": run_id}), ("export_run", {"run_id": run_id}), ("step_run", {"run_id": run_id})]
+    tries = [
+        ("get_run", {"run_id": run_id}),
+        ("export_run", {"run_id": run_id}),
+        ("step_run", {"run_id": run_id}),
+    ]
     tries += [("open_document", {"run_id": run_id})]
-    tries += [(name, {"document_id": document, "query": QUERY}) for name in ("run_agent", "step_run", "compare")]
+    tries += [
+        (name, {"document_id": document, "query": QUERY}) for name in ("run_agent", "step_run", "compare")
+    ]
     for key in (BOB, ""):
         over_http = [call(url, name, **arguments, visitor=key) for name, arguments in tries]
-        _, replies = run_coroutine(over_mcp(url, [(name, arguments | {"visitor": key}) for name, arguments in tries]))
+        _, replies = run_coroutine(
+            over_mcp(url, [(name, arguments | {"visitor": key}) for name, arguments in tries])
+        )
         assert [event for event, _ in over_http] == ["error"] * len(tries)
         assert all(failed for failed, _ in replies)
-        assert not any(QUERY in text or "travelled" in text for text in (*(json.dumps(data) for _, data in over_http), *(text for _, text in replies)))
+        assert not any(
+            QUERY in text or "travelled" in text
+            for text in (*(json.dumps(data) for _, data in over_http), *(text for _, text in replies))
+        )
 
 
 def test_the_page_of_the_repository_names_every_function() -> None:

@@ -1,4 +1,6 @@
-"""A public app under attack over HTTP: calls that nobody would make, and many visitors who are after what the others have."""
+"""A public app under attack over HTTP: calls that nobody would make, and many visitors who are after what the
+others have.
+"""
 
 from __future__ import annotations
 
@@ -25,10 +27,61 @@ from tests.conftest import COUNTS, RecordAttack
 QUERY = "who was in the office ?"
 FILE = {"path": "/etc/passwd", "meta": {"_type": "gradio.FileData"}}
 VALUES: tuple[Any, ...] = (
-    *(None, True, -1, 0, 2**31, 2**63, 2**200, 1e308, -0.0, 0.5, "", " ", "none", "null", "\0", "\ud800", "\u202e", "\n" * 50, "a" * 100_000),
-    *("../../etc/passwd", "/etc/passwd", "file:///etc/passwd", "http://169.254.169.254/", "' OR 1=1 --", "%s%n", "<script>alert(1)</script>", "${7*7}"),
-    *([], {}, [[]], [[1]], [[1, 2, 3]], [1e9], [None], ["qrag"] * 1_000, FILE, [FILE], {"__type__": "update", "visible": True}, {"$ref": "#"}),
-    *("0" * 32, "f" * 64, "sparc", "qrag", "river-chronicle.txt", "html", QUERY, json.loads("[" * 200 + "]" * 200)),
+    *(
+        None,
+        True,
+        -1,
+        0,
+        2**31,
+        2**63,
+        2**200,
+        1e308,
+        -0.0,
+        0.5,
+        "",
+        " ",
+        "none",
+        "null",
+        "\0",
+        "\ud800",
+        "\u202e",
+        "\n" * 50,
+        "a" * 100_000,
+    ),
+    *(
+        "../../etc/passwd",
+        "/etc/passwd",
+        "file:///etc/passwd",
+        "http://169.254.169.254/",
+        "' OR 1=1 --",
+        "%s%n",
+        "<script>alert(1)</script>",
+        "${7*7}",
+    ),
+    *(
+        [],
+        {},
+        [[]],
+        [[1]],
+        [[1, 2, 3]],
+        [1e9],
+        [None],
+        ["qrag"] * 1_000,
+        FILE,
+        [FILE],
+        {"__type__": "update", "visible": True},
+        {"$ref": "#"},
+    ),
+    *(
+        "0" * 32,
+        "f" * 64,
+        "sparc",
+        "qrag",
+        "river-chronicle.txt",
+        "html",
+        QUERY,
+        json.loads("[" * 200 + "]" * 200),
+    ),
 )
 
 
@@ -59,34 +112,48 @@ def settled(url: str) -> Holder:
     """A new visitor with a document and a run."""
     key, word = secrets.token_hex(16), f"canary{secrets.token_hex(6)}"
     text = "\n\n".join(f"{word} travelled to the {PLACES[i % 5]} on day {i} ." for i in range(12))
-    document_id = call(url, "open_document", text=text, chunker="sentences", max_tokens=12, visitor=key)[1][0]["document_id"]
+    document_id = call(url, "open_document", text=text, chunker="sentences", max_tokens=12, visitor=key)[1][
+        0
+    ]["document_id"]
     event, data = call(url, "run_agent", document_id=document_id, query=f"{QUERY} {word}", visitor=key)
     assert event == "complete", data
     return Holder(key, word, document_id, data[0]["run_id"])
 
 
 def forged(url: str, name: str, arguments: dict[str, Any]) -> tuple[str, Any]:
-    """(event, data) of a call; the event is "refused" where it was no call at all, the status where the server failed."""
+    """(event, data) of a call; the event is "refused" where it was no call at all, the status where the
+    server failed.
+    """
     try:
         return call(url, name, **arguments)
     except urllib.error.HTTPError as refusal:
         return "refused" if 400 <= refusal.code < 500 else str(refusal.code), refusal.read().decode()
 
 
-def test_forged_calls_are_answered_or_refused_in_a_sentence(public_app: RunningApp, record_attack: RecordAttack) -> None:
+def test_forged_calls_are_answered_or_refused_in_a_sentence(
+    public_app: RunningApp, record_attack: RecordAttack
+) -> None:
     url, victim, rng = public_app.url, settled(public_app.url), random.Random(9)
     with urllib.request.urlopen(f"{url}/gradio_api/info", timeout=60) as reply:
         endpoints = json.load(reply)["named_endpoints"]
-    taken = {name: [parameter["parameter_name"] for parameter in endpoints[f"/{name}"]["parameters"]] for name in sorted(FUNCTIONS)}
+    taken = {
+        name: [parameter["parameter_name"] for parameter in endpoints[f"/{name}"]["parameters"]]
+        for name in sorted(FUNCTIONS)
+    }
     values = (*VALUES, *victim.names)
     own = settled(url)
     over_document, of_run = {"document_id": own.document_id, "query": QUERY}, {"run_id": own.run_id}
-    sound: dict[str, dict[str, Any]] = dict.fromkeys(("run_agent", "step_run", "run_sparc", "compare"), over_document)
+    sound: dict[str, dict[str, Any]] = dict.fromkeys(
+        ("run_agent", "step_run", "run_sparc", "compare"), over_document
+    )
     sound |= {"open_document": {"text": QUERY}, "search_runs": {}, "get_run": of_run, "export_run": of_run}
     outcomes = {"complete": 0, "error": 0, "refused": 0}
     for number in range(COUNTS.forged_calls):
         name = rng.choice(sorted(taken))
-        forgeries = {parameter: rng.choice(values) for parameter in rng.sample(taken[name], min(rng.choice((1, 1, 1, 2, 4)), len(taken[name])))}
+        forgeries = {
+            parameter: rng.choice(values)
+            for parameter in rng.sample(taken[name], min(rng.choice((1, 1, 1, 2, 4)), len(taken[name])))
+        }
         arguments = {"visitor": own.key, **sound[name], **forgeries}
         told = f"call {number}: {name} {json.dumps(arguments)[:1_000]}"
         event, data = forged(url, name, arguments)
@@ -102,7 +169,8 @@ def test_forged_calls_are_answered_or_refused_in_a_sentence(public_app: RunningA
     record_attack(
         "forged calls over HTTP",
         COUNTS.forged_calls,
-        f"{outcomes['complete']:,} answered, {outcomes['error'] + outcomes['refused']:,} refused in a sentence; nothing of another's",
+        f"{outcomes['complete']:,} answered, {outcomes['error'] + outcomes['refused']:,} refused in a"
+        " sentence; nothing of another's",
     )
 
 
@@ -119,7 +187,11 @@ def test_many_visitors_get_nothing_of_each_other(public_app: RunningApp, record_
                 continue
             by_run: list[dict[str, Any]] = [{"run_id": victim.run_id}]
             by_document = [{"document_id": victim.document_id, "query": QUERY}]
-            tries = [(name, one) for name in ("get_run", "export_run", "step_run", "open_document") for one in by_run]
+            tries = [
+                (name, one)
+                for name in ("get_run", "export_run", "step_run", "open_document")
+                for one in by_run
+            ]
             tries += [(name, one) for name in ("run_agent", "step_run", "compare") for one in by_document]
             for name, arguments in tries:
                 event, data = call(url, name, **arguments, visitor=thief.key)

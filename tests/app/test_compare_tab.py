@@ -1,4 +1,6 @@
-"""Comparisons from the page: a tiny agent beside the real base encoder, a real log, and the Compare tab in a real Chromium."""
+"""Comparisons from the page: a tiny agent beside the real base encoder, a real log, and the Compare tab in a
+real Chromium.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,18 @@ from playwright.sync_api import Browser, Page, expect
 
 from app.pages.compare import difference as difference_view
 from app.pages.compare import view
-from app.pages.compare.actions import AS_OPEN, ColumnRef, Compared, Comparing, ComparisonOrder, Comparisons, CutRow, FromExplore, ShownColumn, own_key
+from app.pages.compare.actions import (
+    AS_OPEN,
+    ColumnRef,
+    Compared,
+    Comparing,
+    ComparisonOrder,
+    Comparisons,
+    CutRow,
+    FromExplore,
+    ShownColumn,
+    own_key,
+)
 from app.pages.compare.tab import CompareTab
 from app.pages.explore.actions import Explorer
 from app.pages.explore.opening import open_pasted
@@ -52,7 +65,9 @@ def opened(services: Services, text: str) -> OpenDocuments:
     session = open_pasted(Explorer(services), Session(), text, "tiny", lambda _: None, "sentences", 12)
     documents = services.corpora.get(session.corpus)
     assert documents is not None
-    return services.reopen(documents.workspace, documents.agent, None, (Labelled(QUERY, "garden", 2, SUPPORT),))
+    return services.reopen(
+        documents.workspace, documents.agent, None, (Labelled(QUERY, "garden", 2, SUPPORT),)
+    )
 
 
 @pytest.fixture
@@ -60,21 +75,39 @@ def documents(services: Services) -> OpenDocuments:
     """Forty short chunks."""
     words = ("john", "mary", "sandra", "daniel")
     places = ("hallway", "garden", "office", "bathroom", "kitchen")
-    return opened(services, "\n\n".join(f"{words[i % 4]} travelled to the {places[i % 5]} on day {i} ." for i in range(40)))
+    return opened(
+        services,
+        "\n\n".join(f"{words[i % 4]} travelled to the {places[i % 5]} on day {i} ." for i in range(40)),
+    )
 
 
-def compared(comparisons: Comparisons, documents: OpenDocuments, order: ComparisonOrder) -> tuple[Compared, list[ShownColumn]]:
+def compared(
+    comparisons: Comparisons, documents: OpenDocuments, order: ComparisonOrder
+) -> tuple[Compared, list[ShownColumn]]:
     place = Compared(documents.token, order, comparisons.run(documents, order, lambda _: None))
     return place, comparisons.shown(place)
 
 
-def test_columns_are_logged_runs_that_explore_opens(comparisons: Comparisons, services: Services, documents: OpenDocuments) -> None:
+def test_columns_are_logged_runs_that_explore_opens(
+    comparisons: Comparisons, services: Services, documents: OpenDocuments
+) -> None:
     before = len(services.corpora.all())
     _, columns = compared(comparisons, documents, ComparisonOrder(QUERY, EVERY, 3))
-    assert [column.name for column in columns] == ["Q-RAG tiny", "hybrid", "top-k", "BM25", "threshold", "multi-step"]
+    assert [column.name for column in columns] == [
+        "Q-RAG tiny",
+        "hybrid",
+        "top-k",
+        "BM25",
+        "threshold",
+        "multi-step",
+    ]
     logged = {row.run_id: (row.method, row.status) for row in services.log.search(owner=None).rows}  # type: ignore[union-attr]
     methods = ("qrag", "hybrid", "topk", "bm25", "threshold", "multistep")
-    assert logged == {column.run.run_id: (method, "complete") for column, method in zip(columns, methods, strict=True) if column.run}
+    assert logged == {
+        column.run.run_id: (method, "complete")
+        for column, method in zip(columns, methods, strict=True)
+        if column.run
+    }
     agent, multistep = columns[0].run, columns[5].run
     assert agent is not None
     assert multistep is not None
@@ -90,7 +123,9 @@ def test_columns_are_logged_runs_that_explore_opens(comparisons: Comparisons, se
     assert len(services.corpora.all()) == before + 1, "the base encoder's vectors were opened once"
 
 
-def test_an_evidence_set_is_a_column_like_the_others(comparisons: Comparisons, services: Services, documents: OpenDocuments) -> None:
+def test_an_evidence_set_is_a_column_like_the_others(
+    comparisons: Comparisons, services: Services, documents: OpenDocuments
+) -> None:
     place, columns = compared(comparisons, documents, ComparisonOrder(QUERY, ("topk", "resrag"), 3))
     assert [column.name for column in columns] == ["top-k", "RES-RAG"]
     run = columns[1].run
@@ -101,23 +136,35 @@ def test_an_evidence_set_is_a_column_like_the_others(comparisons: Comparisons, s
     assert again is not None
     assert (again.trace.started.method, again.trace.chosen) == ("resrag", run.trace.chosen)
     exported = comparison_json(QUERY, [column.column for column in columns], documents.workspace)["methods"]
-    assert sorted(exported["RES-RAG"]["action"]["Document_1"]) == [chunk_id + 1 for chunk_id in run.trace.evidence]
+    assert sorted(exported["RES-RAG"]["action"]["Document_1"]) == [
+        chunk_id + 1 for chunk_id in run.trace.evidence
+    ]
     assert "action" not in exported["top-k"]
     assert "chance" in json.dumps(view.results(place, columns))
 
 
-def test_agents_stop_by_themselves_only_when_asked_to(comparisons: Comparisons, services: Services, documents: OpenDocuments) -> None:
-    free = fold(documents.agent.run(QUERY, documents.corpus, documents.agent.spec.episode_config(step_budget=4, stop_threshold=None)))
+def test_agents_stop_by_themselves_only_when_asked_to(
+    comparisons: Comparisons, services: Services, documents: OpenDocuments
+) -> None:
+    free = fold(
+        documents.agent.run(
+            QUERY, documents.corpus, documents.agent.spec.episode_config(step_budget=4, stop_threshold=None)
+        )
+    )
     worth = sorted((step.state_value for step in free.steps), reverse=True)
     services.use_threshold("tiny", worth[-1] + 1e-6)
     size = next(i for i, step in enumerate(free.steps) if step.state_value < worth[-1] + 1e-6)
     for own_stop, sizes in ((True, {max(1, size)} | {size}), (False, {4})):
-        _, columns = compared(comparisons, documents, ComparisonOrder(QUERY, ("topk", "multistep", "qrag:tiny"), 4, own_stop))
+        _, columns = compared(
+            comparisons, documents, ComparisonOrder(QUERY, ("topk", "multistep", "qrag:tiny"), 4, own_stop)
+        )
         assert columns[0].name == "Q-RAG tiny"
         assert {len(column.run.trace.steps) for column in columns if column.run} == sizes
 
 
-def test_a_cancel_keeps_the_columns_that_were_there(comparisons: Comparisons, services: Services, documents: OpenDocuments) -> None:
+def test_a_cancel_keeps_the_columns_that_were_there(
+    comparisons: Comparisons, services: Services, documents: OpenDocuments
+) -> None:
     told: list[Comparing[ColumnRef]] = []
 
     def report(now: Comparing[ColumnRef]) -> None:
@@ -146,7 +193,9 @@ def test_a_cancel_keeps_the_columns_that_were_there(comparisons: Comparisons, se
         (ComparisonOrder(QUERY, ("topk", "multistep"), 4, True), "no agent is chosen"),
     ],
 )
-def test_orders_that_can_not_be_are_refused(comparisons: Comparisons, documents: OpenDocuments, order: ComparisonOrder, words: str) -> None:
+def test_orders_that_can_not_be_are_refused(
+    comparisons: Comparisons, documents: OpenDocuments, order: ComparisonOrder, words: str
+) -> None:
     with pytest.raises(BadRequest, match=words):
         comparisons.run(documents, order, lambda _: None)
     assert comparisons.wait_idle("comparing", 0)
@@ -160,7 +209,9 @@ def test_a_method_that_refuses_says_so_in_its_column(comparisons: Comparisons, s
     shown = json.dumps(view.results(place, columns))
     assert "no chunk of the document holds a word" in shown
     assert "only here" not in shown, "there is nothing to compare with"
-    assert list(json.loads(_downloads(view.heading(place, columns, letters.workspace))["comparison.json"])["methods"]) == ["top-k"]
+    assert list(
+        json.loads(_downloads(view.heading(place, columns, letters.workspace))["comparison.json"])["methods"]
+    ) == ["top-k"]
 
 
 def _downloads(nodes: object) -> dict[str, str]:
@@ -188,7 +239,9 @@ def test_support_is_told_where_it_is_known(comparisons: Comparisons, documents: 
     assert "support" not in json.dumps(view.results(other, unknown))
 
 
-def test_what_a_review_took_back_is_said_and_shared_with_nobody(comparisons: Comparisons, documents: OpenDocuments) -> None:
+def test_what_a_review_took_back_is_said_and_shared_with_nobody(
+    comparisons: Comparisons, documents: OpenDocuments
+) -> None:
     place, (column, _) = compared(comparisons, documents, ComparisonOrder(QUERY, ("qrag:tiny", "topk"), 4))
     again = replace(column, name="again")
     run = column.run
@@ -203,7 +256,9 @@ def test_what_a_review_took_back_is_said_and_shared_with_nobody(comparisons: Com
     assert "by again only" in json.dumps(view.common([reviewed, again]))
 
 
-def test_a_choice_says_what_it_owes_to_those_before(comparisons: Comparisons, documents: OpenDocuments) -> None:
+def test_a_choice_says_what_it_owes_to_those_before(
+    comparisons: Comparisons, documents: OpenDocuments
+) -> None:
     place, columns = compared(comparisons, documents, ComparisonOrder(QUERY, ("qrag:tiny", "topk"), 3))
     run = columns[0].run
     assert run is not None
@@ -217,35 +272,55 @@ def test_a_choice_says_what_it_owes_to_those_before(comparisons: Comparisons, do
     assert "owed to" not in json.dumps(view.results(place, columns))
 
 
-def test_an_agent_shows_the_rank_of_the_support_at_every_step(comparisons: Comparisons, documents: OpenDocuments) -> None:
+def test_an_agent_shows_the_rank_of_the_support_at_every_step(
+    comparisons: Comparisons, documents: OpenDocuments
+) -> None:
     _, columns = compared(comparisons, documents, ComparisonOrder(QUERY, EVERY, 3))
     shown = json.dumps(view.support(columns))
-    headings = [f'"{name}: rank at every step"]]' in shown for name in ("Q-RAG tiny", "multi-step", "hybrid", "top-k", "BM25", "threshold")]
+    headings = [
+        f'"{name}: rank at every step"]]' in shown
+        for name in ("Q-RAG tiny", "multi-step", "hybrid", "top-k", "BM25", "threshold")
+    ]
     assert headings == [True, True, False, False, False, False], "only these look again after each choice"
 
 
-def test_what_explore_never_chooses_is_left_out_for_agents_alone(comparisons: Comparisons, documents: OpenDocuments) -> None:
+def test_what_explore_never_chooses_is_left_out_for_agents_alone(
+    comparisons: Comparisons, documents: OpenDocuments
+) -> None:
     _, free = compared(comparisons, documents, ComparisonOrder(QUERY, EVERY, 3))
-    never = tuple(sorted({chunk_id for column in free if column.run for chunk_id in column.run.trace.chosen[:1]}))
+    never = tuple(
+        sorted({chunk_id for column in free if column.run for chunk_id in column.run.trace.chosen[:1]})
+    )
     place, columns = compared(comparisons, documents, ComparisonOrder(QUERY, EVERY, 3, forbidden=never))
     agent, *others = [column.run for column in columns]
     assert agent is not None
     assert agent.config.forbidden == never
     assert not {*never} & {*agent.trace.chosen}
-    assert [run.trace.chosen for run in others if run] == [column.run.trace.chosen for column in free[1:] if column.run]
+    assert [run.trace.chosen for run in others if run] == [
+        column.run.trace.chosen for column in free[1:] if column.run
+    ]
     shown = json.dumps(view.results(place, columns))
     assert shown.count(f"{len(never)} chunks forbidden" if len(never) > 1 else "1 chunk forbidden") == 1
     words = json.dumps(view.as_in_explore("qrag:tiny", place.order, agent.config))
-    assert f"{', '.join(map(str, never))} {'are' if len(never) > 1 else 'is'} forbidden here, as in Explore." in words
-    lifted = json.dumps(view.as_in_explore("qrag:tiny", ComparisonOrder(QUERY, EVERY, 3), agent.config, never))
+    assert (
+        f"{', '.join(map(str, never))} {'are' if len(never) > 1 else 'is'} forbidden here, as in Explore."
+        in words
+    )
+    lifted = json.dumps(
+        view.as_in_explore("qrag:tiny", ComparisonOrder(QUERY, EVERY, 3), agent.config, never)
+    )
     assert "forbidden in Explore, but not here." in lifted
     assert '"keep"' in lifted
     assert "forbidden chunks" in json.dumps(view.changes(place, ComparisonOrder(QUERY, EVERY, 3), True))
 
 
-def test_the_agent_of_explore_runs_as_it_does_there(comparisons: Comparisons, services: Services, documents: OpenDocuments) -> None:
+def test_the_agent_of_explore_runs_as_it_does_there(
+    comparisons: Comparisons, services: Services, documents: OpenDocuments
+) -> None:
     usual = documents.agent.spec.episode_config()
-    settings = usual.with_(step_budget=2, temperature=0.5, seed=3, stop_threshold=-50.0, forced=((1, 5),), use_positions=False)
+    settings = usual.with_(
+        step_budget=2, temperature=0.5, seed=3, stop_threshold=-50.0, forced=((1, 5),), use_positions=False
+    )
     for own_stop, threshold in ((False, None), (True, -50.0)):
         _, columns = compared(comparisons, documents, ComparisonOrder(QUERY, EVERY, 3, own_stop, settings))
         agent, *others = [column.run for column in columns if column.run]
@@ -264,11 +339,16 @@ def test_the_agent_of_explore_runs_as_it_does_there(comparisons: Comparisons, se
     assert configs["Q-RAG tiny"].beam_width == 1
 
 
-def test_a_run_of_explore_is_taken_over_once_and_as_long_as_its_documents_are_open(services: Services, documents: OpenDocuments) -> None:
+def test_a_run_of_explore_is_taken_over_once_and_as_long_as_its_documents_are_open(
+    services: Services, documents: OpenDocuments
+) -> None:
     with gr.Blocks():
         tab = CompareTab(services, gr.State(Session()), gr.Textbox())
     settings = documents.agent.spec.episode_config(step_budget=2, temperature=0.5, stop_threshold=0.1)
-    session, wanted = Session(corpus=documents.token, forbidden=(7,)), FromExplore(documents.token, QUERY, settings, "1")
+    session, wanted = (
+        Session(corpus=documents.token, forbidden=(7,)),
+        FromExplore(documents.token, QUERY, settings, "1"),
+    )
     update = tab._shown(session, "typed in Explore ?", Compared(), wanted, "", ["topk"], "same", 4)
     compared = update[tab.compared]
     assert (update[tab.question], update[tab.k], update[tab.size]) == (QUERY, 2, "own stop")
@@ -279,10 +359,20 @@ def test_a_run_of_explore_is_taken_over_once_and_as_long_as_its_documents_are_op
     assert "temperature 0.5" in header
     assert "Chunk 7 is forbidden here, as in Explore." in header
 
-    lifted = tab._on_header(session, compared, gr.EventData(None, {"act": "lift", "arg": ""}), QUERY, ["qrag:tiny"], "same", 2)
+    lifted = tab._on_header(
+        session, compared, gr.EventData(None, {"act": "lift", "arg": ""}), QUERY, ["qrag:tiny"], "same", 2
+    )
     assert "Chunk 7 is forbidden in Explore, but not here." in json.dumps(lifted[tab.header])
     assert tab._order(session, lifted[tab.compared], QUERY, ["topk"], "same", 2).forbidden == ()
-    kept = tab._on_header(session, lifted[tab.compared], gr.EventData(None, {"act": "keep", "arg": ""}), QUERY, ["qrag:tiny"], "same", 2)
+    kept = tab._on_header(
+        session,
+        lifted[tab.compared],
+        gr.EventData(None, {"act": "keep", "arg": ""}),
+        QUERY,
+        ["qrag:tiny"],
+        "same",
+        2,
+    )
     assert tab._order(session, kept[tab.compared], QUERY, ["topk"], "same", 2).forbidden == (7,)
 
     later = tab._shown(session, "typed in Explore ?", compared, wanted, "typed here ?", ["bm25"], "same", 3)
@@ -294,10 +384,14 @@ def test_a_run_of_explore_is_taken_over_once_and_as_long_as_its_documents_are_op
     assert tab._order(session, back[tab.compared], QUERY, ["topk"], "same", 2).settings is None
 
     reopened = services.reopen(documents.workspace, documents.agent, None, documents.questions)
-    assert tab._order(Session(corpus=reopened.token), compared, QUERY, ["topk"], "same", 2) == ComparisonOrder(QUERY, ("topk",), 2)
+    assert tab._order(
+        Session(corpus=reopened.token), compared, QUERY, ["topk"], "same", 2
+    ) == ComparisonOrder(QUERY, ("topk",), 2)
 
 
-def test_a_changed_chunk_is_tried_out_on_every_agent_and_logged_by_none(comparisons: Comparisons, services: Services, documents: OpenDocuments) -> None:
+def test_a_changed_chunk_is_tried_out_on_every_agent_and_logged_by_none(
+    comparisons: Comparisons, services: Services, documents: OpenDocuments
+) -> None:
     place, columns = compared(comparisons, documents, ComparisonOrder(QUERY, EVERY, 3))
     agent = columns[0].run
     assert agent is not None
@@ -311,7 +405,9 @@ def test_a_changed_chunk_is_tried_out_on_every_agent_and_logged_by_none(comparis
     assert "Another choice from step 1 on." in shown
     assert "the log has no run of it" in shown
 
-    written = json.dumps(difference_view.tried(comparisons.try_out(place, Change(first, "<b>mary</b> got the milk ."))))
+    written = json.dumps(
+        difference_view.tried(comparisons.try_out(place, Change(first, "<b>mary</b> got the milk .")))
+    )
     assert "reads otherwise: 1 chunk embedded, the other 39 not again" in written
     assert f"Q {agent.trace.steps[0].q_value:.3f} \\u2192" in written
     with pytest.raises(BadRequest, match="the text is as it was"):
@@ -323,21 +419,41 @@ def test_a_changed_chunk_is_tried_out_on_every_agent_and_logged_by_none(comparis
         comparisons.try_out(at_once, Change(first, None))
 
 
-def test_every_way_of_cutting_is_a_logged_run_over_that_cut(comparisons: Comparisons, services: Services, documents: OpenDocuments) -> None:
+def test_every_way_of_cutting_is_a_logged_run_over_that_cut(
+    comparisons: Comparisons, services: Services, documents: OpenDocuments
+) -> None:
     told: list[Comparing[CutRow]] = []
-    rows, sizes = comparisons.across_cuts(documents, ComparisonOrder(QUERY, (), 3, forbidden=(0, 1)), told.append), sizes_for(documents.agent.spec)
+    rows, sizes = (
+        comparisons.across_cuts(documents, ComparisonOrder(QUERY, (), 3, forbidden=(0, 1)), told.append),
+        sizes_for(documents.agent.spec),
+    )
     assert comparisons.wait_idle("cutting", 0)
-    assert [row.name for row in rows] == [AS_OPEN, *(f"{chunker}, {size} tokens" for chunker in CHUNKERS for size in sizes)]
+    assert [row.name for row in rows] == [
+        AS_OPEN,
+        *(f"{chunker}, {size} tokens" for chunker in CHUNKERS for size in sizes),
+    ]
     now, made = rows[0], [row for row in rows if not row.refused]
     spans = spans_of(documents.workspace, SUPPORT)
-    chosen = fold(documents.agent.run(QUERY, documents.corpus, documents.agent.spec.episode_config(step_budget=3, stop_threshold=None))).chosen
-    assert (now.n_chunks, now.shared, now.support) == (len(documents.corpus), 1.0, share_found(documents.workspace, chosen, spans))
+    chosen = fold(
+        documents.agent.run(
+            QUERY, documents.corpus, documents.agent.spec.episode_config(step_budget=3, stop_threshold=None)
+        )
+    ).chosen
+    assert (now.n_chunks, now.shared, now.support) == (
+        len(documents.corpus),
+        1.0,
+        share_found(documents.workspace, chosen, spans),
+    )
     assert len(made) > len(sizes)
     assert {row.refused.partition(" is above")[0] for row in rows if row.refused} <= {"step budget 3"}
     assert isinstance(services.log, ExperimentLog)
     for row in made:
         logged = services.log.get(row.run_id)
-        assert (logged.record.n_chunks, logged.status, len(logged.trace.steps)) == (row.n_chunks, "complete", len(row.q_values))
+        assert (logged.record.n_chunks, logged.status, len(logged.trace.steps)) == (
+            row.n_chunks,
+            "complete",
+            len(row.q_values),
+        )
         session = Explorer(services).attach(row.run_id)
         run = services.runs.get(session.run)
         assert run is not None
@@ -355,7 +471,9 @@ def test_every_way_of_cutting_is_a_logged_run_over_that_cut(comparisons: Compari
     assert difference_view.cuts(()) == []
 
 
-def test_a_cancelled_way_of_cutting_keeps_the_runs_before_it(comparisons: Comparisons, services: Services, documents: OpenDocuments) -> None:
+def test_a_cancelled_way_of_cutting_keeps_the_runs_before_it(
+    comparisons: Comparisons, services: Services, documents: OpenDocuments
+) -> None:
     def report(now: Comparing[CutRow]) -> None:
         if len(now.columns) == 2:
             raise Cancelled
@@ -366,7 +484,9 @@ def test_a_cancelled_way_of_cutting_keeps_the_runs_before_it(comparisons: Compar
     assert [row.status for row in services.log.search(owner=None).rows] == ["complete", "complete"]  # type: ignore[union-attr]
 
 
-def test_a_comparison_that_is_gone_says_so(comparisons: Comparisons, services: Services, documents: OpenDocuments) -> None:
+def test_a_comparison_that_is_gone_says_so(
+    comparisons: Comparisons, services: Services, documents: OpenDocuments
+) -> None:
     place, _ = compared(comparisons, documents, ComparisonOrder(QUERY, ("topk",), 1))
     fresh = Comparisons(Services(Settings(log=services.log_path.with_name("other.duckdb"))))
     try:
@@ -393,7 +513,11 @@ def test_pins_keep_order_and_distance(places: dict[int, float]) -> None:
     assert all(after - before >= 7.9 for before, after in pairwise(xs))
 
 
-@given(st.dictionaries(st.integers(0, 30), st.lists(st.sampled_from("abcd"), min_size=1, unique=True), max_size=20))
+@given(
+    st.dictionaries(
+        st.integers(0, 30), st.lists(st.sampled_from("abcd"), min_size=1, unique=True), max_size=20
+    )
+)
 def test_neighbouring_colours_differ_and_lone_chunks_are_hollow(found: dict[int, list[str]]) -> None:
     paint = view.colours(found)
     shared = [paint[chunk_id] for chunk_id, names in found.items() if len(names) > 1]
@@ -455,25 +579,35 @@ def columns(compare_page: Page) -> list[list[int]]:
 
 def test_every_method_has_a_column_of_what_it_chose(compare_page: Page, columns: list[list[int]]) -> None:
     assert [len(column) for column in columns] == [4] * 5
-    expect(compare_page.locator("#qx-compare-columns .qx-column h4")).to_have_text(["Q-RAG tiny", "hybrid", "top-k", "BM25", "multi-step"])
+    expect(compare_page.locator("#qx-compare-columns .qx-column h4")).to_have_text(
+        ["Q-RAG tiny", "hybrid", "top-k", "BM25", "multi-step"]
+    )
     expect(compare_page.locator("#qx-compare-columns svg")).to_have_count(5)
     n_support = compare_page.locator("#qx-compare-support [aria-label='Support chunks'] tbody tr").count()
     assert n_support >= 3
-    expect(compare_page.locator("#qx-compare-columns .qx-column-head").first).to_contain_text(f"of {n_support} support")
+    expect(compare_page.locator("#qx-compare-columns .qx-column-head").first).to_contain_text(
+        f"of {n_support} support"
+    )
     expect(compare_page.locator("#qx-compare-common")).to_contain_text("Overlap")
 
 
-def test_a_chunk_that_several_chose_has_one_colour_everywhere(compare_page: Page, columns: list[list[int]]) -> None:
+def test_a_chunk_that_several_chose_has_one_colour_everywhere(
+    compare_page: Page, columns: list[list[int]]
+) -> None:
     colours: dict[str, set[str]] = {}
     for card in compare_page.locator("#qx-compare-columns [data-same]").all():  # cards and pins
         classes = (card.get_attribute("class") or "").split()
-        colours.setdefault(card.get_attribute("data-same") or "", set()).update(name for name in classes if name.startswith("qx-c") or name == "qx-solo")
+        colours.setdefault(card.get_attribute("data-same") or "", set()).update(
+            name for name in classes if name.startswith("qx-c") or name == "qx-solo"
+        )
     assert all(len(names) == 1 for names in colours.values()), colours
     shared = {chunk_id for chunk_id in colours if sum(int(chunk_id) in column for column in columns) > 1}
     assert {chunk_id for chunk_id, names in colours.items() if names != {"qx-solo"}} == shared
 
 
-def test_both_downloads_hold_what_the_columns_show(compare_page: Page, columns: list[list[int]], tmp_path: Path) -> None:
+def test_both_downloads_hold_what_the_columns_show(
+    compare_page: Page, columns: list[list[int]], tmp_path: Path
+) -> None:
     with compare_page.expect_download() as taken:
         compare_page.get_by_role("button", name="Download JSON").click()
     taken.value.save_as(tmp_path / "told.json")
@@ -483,14 +617,20 @@ def test_both_downloads_hold_what_the_columns_show(compare_page: Page, columns: 
         compare_page.get_by_role("button", name="CSV", exact=True).click()
     taken.value.save_as(tmp_path / "told.csv")
     with (tmp_path / "told.csv").open(encoding="utf-8", newline="") as file:
-        assert [int(row["chunk_id"]) for row in csv.DictReader(file)] == [chunk_id for column in columns for chunk_id in column]
+        assert [int(row["chunk_id"]) for row in csv.DictReader(file)] == [
+            chunk_id for column in columns for chunk_id in column
+        ]
 
 
 def test_a_chosen_chunk_is_lit_and_read_in_a_drawer(compare_page: Page, columns: list[list[int]]) -> None:
     compare_page.locator("#qx-compare-columns .qx-found .qx-link").nth(1).focus()
-    expect(compare_page.locator(f"#qx-compare-columns li.qx-lit[data-same='{columns[0][1]}']").first).to_be_visible()
+    expect(
+        compare_page.locator(f"#qx-compare-columns li.qx-lit[data-same='{columns[0][1]}']").first
+    ).to_be_visible()
     compare_page.keyboard.press("Enter")
-    expect(compare_page.locator("#qx-compare-reading .qx-crumb")).to_contain_text(f"chunk {columns[0][1]} of", timeout=30_000)
+    expect(compare_page.locator("#qx-compare-reading .qx-crumb")).to_contain_text(
+        f"chunk {columns[0][1]} of", timeout=30_000
+    )
     expect(compare_page.locator("#qx-compare-reading .qx-marked")).to_be_in_viewport()
     compare_page.get_by_role("button", name="Close").locator("visible=true").click()
     expect(compare_page.locator("#qx-compare-drawer")).to_be_hidden(timeout=30_000)
@@ -498,10 +638,14 @@ def test_a_chosen_chunk_is_lit_and_read_in_a_drawer(compare_page: Page, columns:
 
 def test_why_says_to_what_a_choice_is_owed(compare_page: Page) -> None:
     compare_page.get_by_role("button", name="Why").first.click()
-    expect(compare_page.locator("#qx-compare-columns .qx-column").first).to_contain_text("owed to", timeout=30_000)
+    expect(compare_page.locator("#qx-compare-columns .qx-column").first).to_contain_text(
+        "owed to", timeout=30_000
+    )
 
 
-def test_a_column_is_opened_in_explore_and_compare_stays(compare_page: Page, columns: list[list[int]]) -> None:
+def test_a_column_is_opened_in_explore_and_compare_stays(
+    compare_page: Page, columns: list[list[int]]
+) -> None:
     asked = compare_page.locator("#qx-compare-question textarea").input_value()
     compare_page.get_by_role("button", name="Open in Explore").locator("visible=true").last.click()
     expect(compare_page.locator("#qx-status")).to_contain_text("multistep · step 4 of 4", timeout=60_000)
@@ -511,14 +655,18 @@ def test_a_column_is_opened_in_explore_and_compare_stays(compare_page: Page, col
     expect(compare_page.locator("#qx-compare-columns .qx-column")).to_have_count(5)
 
 
-def test_other_methods_are_compared_again_and_an_empty_question_leaves_all(tiny_app: RunningApp, open_page: OpenPage) -> None:
+def test_other_methods_are_compared_again_and_an_empty_question_leaves_all(
+    tiny_app: RunningApp, open_page: OpenPage
+) -> None:
     page = open_page(tiny_app.url, width=360, height=740, colour_scheme="dark")
     wait_ready(page, 120)
     asked = page.locator("#qx-question textarea").input_value()
     page.get_by_role("tab", name="Compare").click()
     expect(page.locator("#qx-compare-question textarea")).to_have_value(asked, timeout=30_000)
     compare(page, 4)
-    lefts = {round(column.bounding_box()["x"]) for column in page.locator("#qx-compare-columns .qx-column").all()}  # type: ignore[index]
+    lefts = {
+        round(column.bounding_box()["x"]) for column in page.locator("#qx-compare-columns .qx-column").all()
+    }  # type: ignore[index]
     assert len(lefts) == 1, "cards stand below one another on a phone"
     assert page.evaluate("document.documentElement.scrollWidth") <= 360
 
@@ -535,10 +683,15 @@ def test_other_methods_are_compared_again_and_an_empty_question_leaves_all(tiny_
 
 def chosen_in_explore(page: Page) -> list[int]:
     """Chunk ids of the step cards."""
-    return [int(text.split()[1].replace(",", "")) for text in page.locator("#qx-steps .qx-step-head .qx-link").all_inner_texts()]
+    return [
+        int(text.split()[1].replace(",", ""))
+        for text in page.locator("#qx-steps .qx-step-head .qx-link").all_inner_texts()
+    ]
 
 
-def test_a_run_is_opened_from_explore_changed_and_cut_anew(tiny_app: RunningApp, open_page: OpenPage, tiny: Path) -> None:
+def test_a_run_is_opened_from_explore_changed_and_cut_anew(
+    tiny_app: RunningApp, open_page: OpenPage, tiny: Path
+) -> None:
     page = open_page(tiny_app.url, width=1400)
     errors: list[str] = []
     page.on("console", lambda message: errors.append(message.text) if message.type == "error" else None)
@@ -546,7 +699,9 @@ def test_a_run_is_opened_from_explore_changed_and_cut_anew(tiny_app: RunningApp,
     set_number(page, "#qx-budget", 3)
     page.locator("#qx-run").click()
     expect(page.locator("#qx-steps .qx-step")).to_have_count(3, timeout=60_000)
-    n_support = int(page.locator("#qx-evidence").inner_text().partition(" support chunks found")[0].split()[-1])
+    n_support = int(
+        page.locator("#qx-evidence").inner_text().partition(" support chunks found")[0].split()[-1]
+    )
     show_figures(page)
     expect(page.locator("#qx-trail tbody tr")).to_have_count(n_support, timeout=30_000)
     unwanted = chosen_in_explore(page)[0]
@@ -559,7 +714,9 @@ def test_a_run_is_opened_from_explore_changed_and_cut_anew(tiny_app: RunningApp,
     chosen = chosen_in_explore(page)
     page.locator("#qx-evidence").get_by_role("button", name="Open in Compare").click()
 
-    expect(page.locator("#qx-compare-header")).to_contain_text(f"Chunk {unwanted:,} is forbidden here, as in Explore.", timeout=30_000)
+    expect(page.locator("#qx-compare-header")).to_contain_text(
+        f"Chunk {unwanted:,} is forbidden here, as in Explore.", timeout=30_000
+    )
     expect(page.locator("#qx-compare-k input[type=number]")).to_have_value("3")
     compare(page, 4)
     assert ids(page, 0) == chosen
@@ -585,7 +742,9 @@ def test_a_run_is_opened_from_explore_changed_and_cut_anew(tiny_app: RunningApp,
     page.locator("#qx-compare-cuts-run").click()
     expect(page.locator("#qx-compare-cuts-run")).to_be_enabled(timeout=120_000)
     sizes = sizes_for(read_spec(tiny))
-    expect(page.locator("#qx-compare-cuts-table tbody tr")).to_have_count(1 + len(CHUNKERS) * len(sizes), timeout=120_000)
+    expect(page.locator("#qx-compare-cuts-table tbody tr")).to_have_count(
+        1 + len(CHUNKERS) * len(sizes), timeout=120_000
+    )
     page.locator("#qx-compare-cuts-table").get_by_role("button", name="Open in Explore").nth(1).click()
     expect(page.locator("#qx-status")).to_contain_text("step 3 of 3", timeout=60_000)
     expect(page.locator("#qx-header")).to_contain_text(f"{CHUNKERS[0]}, {sizes[0]} tokens")

@@ -1,4 +1,6 @@
-"""Callers who hang up while they wait for a result: the work stops, and what was done by then is in the log."""
+"""Callers who hang up while they wait for a result: the work stops, and what was done by then is
+in the log.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,9 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, Serv
         environment.setenv("QRAG_HOME", str(home))  # caches of its own: a known document opens at once
         services = Services(Settings(checkpoint="base", log=home / "log.duckdb"))
         blocks = build_app(services)
-        _, url, _ = queue_up(blocks, services.settings, QUEUE_SIZE).launch(prevent_thread_lock=True, quiet=True, ssr_mode=False, mcp_server=False)
+        _, url, _ = queue_up(blocks, services.settings, QUEUE_SIZE).launch(
+            prevent_thread_lock=True, quiet=True, ssr_mode=False, mcp_server=False
+        )
         yield url.rstrip("/"), services, blocks._queue
         blocks.close()
         services.close()
@@ -35,7 +39,10 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, Serv
 
 def ask(http: httpx.Client, name: str, **values: object) -> str:
     """The address of the result."""
-    return f"/gradio_api/call/v2/{name}/" + http.post(f"/gradio_api/call/v2/{name}", json=values).raise_for_status().json()["event_id"]
+    return (
+        f"/gradio_api/call/v2/{name}/"
+        + http.post(f"/gradio_api/call/v2/{name}", json=values).raise_for_status().json()["event_id"]
+    )
 
 
 def hang_up(http: httpx.Client, result: str, when: Callable[[], bool]) -> None:
@@ -55,14 +62,26 @@ def test_a_run_whose_caller_hangs_up_stops(served: tuple[str, Services, Queue]) 
     url, services, _ = served
     assert isinstance(services.log, ExperimentLog)
     with httpx.Client(base_url=url, timeout=60) as http:
-        document_id = http.get(ask(http, "open_document", text=TEXT, chunker="sentences", max_tokens=12)).text.partition('"document_id": "')[2][:32]
-        result = ask(http, "run_agent", document_id=document_id, query="where was mary ?", step_budget=50, stop_threshold="none")
+        document_id = http.get(
+            ask(http, "open_document", text=TEXT, chunker="sentences", max_tokens=12)
+        ).text.partition('"document_id": "')[2][:32]
+        result = ask(
+            http,
+            "run_agent",
+            document_id=document_id,
+            query="where was mary ?",
+            step_budget=50,
+            stop_threshold="none",
+        )
         hang_up(http, result, lambda: any(run.trace.steps for run in services.runs.all()))
         wait_until(lambda: all(run.ended for run in services.runs.all()))
         (run,) = services.log.search(owner=None).rows
         assert run.status == "cancelled"
         assert 0 < run.n_steps < 50
-        assert "complete" in http.get(ask(http, "run_agent", document_id=document_id, query="who ?", step_budget=2)).text, "the line is free"
+        assert (
+            "complete"
+            in http.get(ask(http, "run_agent", document_id=document_id, query="who ?", step_budget=2)).text
+        ), "the line is free"
 
 
 def test_a_document_whose_caller_hangs_up_is_not_opened(served: tuple[str, Services, Queue]) -> None:

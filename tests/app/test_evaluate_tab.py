@@ -1,4 +1,6 @@
-"""Evaluations from the page: real agents over a tiny encoder, a real log, and the Evaluate tab in a real Chromium."""
+"""Evaluations from the page: real agents over a tiny encoder, a real log, and the Evaluate tab in a real
+Chromium.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,17 @@ from hypothesis import strategies as st
 from playwright.sync_api import Page, expect
 
 from app.pages.evaluate import view
-from app.pages.evaluate.actions import LONG, OWN, EvaluationOrder, Evaluations, Measuring, at_threshold, failures, open_episode, stop_curve
+from app.pages.evaluate.actions import (
+    LONG,
+    OWN,
+    EvaluationOrder,
+    Evaluations,
+    Measuring,
+    at_threshold,
+    failures,
+    open_episode,
+    stop_curve,
+)
 from app.pages.explore.actions import Explorer
 from app.services import Services
 from app.session import Session
@@ -38,16 +50,22 @@ REFERENCE = Path(__file__).resolve().parents[1] / "data" / "reference"
 
 @pytest.fixture(scope="module")
 def checkpoints(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """Two agents that embed in milliseconds: one that the app is started with, one as if it had been trained here."""
+    """Two agents that embed in milliseconds: one that the app is started with, one as if it had been trained
+    here.
+    """
     folder = tmp_path_factory.mktemp("checkpoints")
     for name, source in (("tiny", "relative10"), ("mine", "none")):
-        import_checkpoint(str(REFERENCE / "checkpoints" / source), folder / name, base=str(REFERENCE / "tiny-bert"))
+        import_checkpoint(
+            str(REFERENCE / "checkpoints" / source), folder / name, base=str(REFERENCE / "tiny-bert")
+        )
         write_spec(folder / name, read_spec(folder / name).model_copy(update={"name": name}))
     return {name: folder / name for name in ("tiny", "mine")}
 
 
 @pytest.fixture
-def services(checkpoints: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Services]:
+def services(
+    checkpoints: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Services]:
     monkeypatch.setenv("QRAG_HOME", str(tmp_path / "home"))
     shutil.copytree(checkpoints["mine"], tmp_path / "home" / "agents" / "mine")
     made = Services(Settings(checkpoint=str(checkpoints["tiny"]), log=tmp_path / "log.duckdb"))
@@ -69,7 +87,9 @@ def order_of(questions: Path, *agents: str, n: int | None = 6) -> EvaluationOrde
     return EvaluationOrder(OWN, agents, n=n, questions=questions)
 
 
-def test_rows_of_two_agents_reach_the_log_and_come_back(evaluations: Evaluations, services: Services, questions: Path) -> None:
+def test_rows_of_two_agents_reach_the_log_and_come_back(
+    evaluations: Evaluations, services: Services, questions: Path
+) -> None:
     told: list[Measuring] = []
     first, second = evaluations.run(order_of(questions, "mine", "tiny"), told.append)
     assert [entry.evaluation_id for entry in evaluations.all()] == [second, first]
@@ -87,7 +107,9 @@ def test_rows_of_two_agents_reach_the_log_and_come_back(evaluations: Evaluations
         evaluations.get("0" * 32)
 
 
-def test_a_cancel_keeps_what_was_measured(evaluations: Evaluations, services: Services, questions: Path) -> None:
+def test_a_cancel_keeps_what_was_measured(
+    evaluations: Evaluations, services: Services, questions: Path
+) -> None:
     write_questions(questions, 40)  # two batches
 
     def report(progress: Measuring) -> None:
@@ -103,7 +125,9 @@ def test_a_cancel_keeps_what_was_measured(evaluations: Evaluations, services: Se
     assert evaluations.example(entry.evaluation_id, 31).id == row.id
 
 
-def test_an_episode_opens_in_explore_and_goes_as_it_went(evaluations: Evaluations, services: Services, questions: Path) -> None:
+def test_an_episode_opens_in_explore_and_goes_as_it_went(
+    evaluations: Evaluations, services: Services, questions: Path
+) -> None:
     (key,) = evaluations.run(order_of(questions, "mine"), lambda _: None)
     questions.unlink()  # an upload is gone after a while
     row, episode = evaluations.get(key).rows[2], Evaluations(services).episode(key, 2)
@@ -117,17 +141,24 @@ def test_an_episode_opens_in_explore_and_goes_as_it_went(evaluations: Evaluation
     assert (run.trace.chosen, run.gold) == (row.chosen, row.support)
 
 
-def test_an_example_that_has_changed_is_not_taken_for_the_old_one(evaluations: Evaluations, questions: Path) -> None:
+def test_an_example_that_has_changed_is_not_taken_for_the_old_one(
+    evaluations: Evaluations, questions: Path
+) -> None:
     (key,) = evaluations.run(order_of(questions, "mine"), lambda _: None)
     kept = Path(evaluations.get(key).config["questions"])
     lines = [json.loads(line) for line in kept.read_text(encoding="utf-8").splitlines()]
-    kept.write_text("".join(json.dumps({**line, "chunks": [*line["chunks"], "more ."]}) + "\n" for line in lines), encoding="utf-8")
+    kept.write_text(
+        "".join(json.dumps({**line, "chunks": [*line["chunks"], "more ."]}) + "\n" for line in lines),
+        encoding="utf-8",
+    )
     fresh = Evaluations(evaluations.services)
     with pytest.raises(BadRequest, match="evaluate it again"):
         fresh.example(key, 0)
 
 
-def test_a_default_is_written_for_agents_trained_here_only(evaluations: Evaluations, services: Services, questions: Path) -> None:
+def test_a_default_is_written_for_agents_trained_here_only(
+    evaluations: Evaluations, services: Services, questions: Path
+) -> None:
     first, second = evaluations.run(order_of(questions, "mine", "tiny"), lambda _: None)
     evaluations.use_for_now(first, 0.3)
     assert services.served(services.agent("mine").spec).stop_threshold == 0.3
@@ -136,7 +167,14 @@ def test_a_default_is_written_for_agents_trained_here_only(evaluations: Evaluati
     spec = read_spec(folder)
     assert spec.stop_threshold == services.served(services.agent("mine").spec).stop_threshold == 0.25
     assert spec.scores is not None
-    assert spec.scores["stop_threshold"] == {"value": 0.25, "evaluation_id": first, "task": "mine", "split": "test", "length": None, "n": 6}
+    assert spec.scores["stop_threshold"] == {
+        "value": 0.25,
+        "evaluation_id": first,
+        "task": "mine",
+        "split": "test",
+        "length": None,
+        "n": 6,
+    }
     before = (services.checkpoints["tiny"] / "qrag.json").read_bytes()
     with pytest.raises(BadRequest, match="tiny was not trained here"):
         evaluations.make_default(second, 0.25)
@@ -161,7 +199,9 @@ def test_a_default_is_written_for_agents_trained_here_only(evaluations: Evaluati
         (EvaluationOrder("generated", ("nobody",)), "'nobody' is not on offer"),
     ],
 )
-def test_orders_that_can_not_be_are_refused(evaluations: Evaluations, order: EvaluationOrder, words: str) -> None:
+def test_orders_that_can_not_be_are_refused(
+    evaluations: Evaluations, order: EvaluationOrder, words: str
+) -> None:
     with pytest.raises(BadRequest, match=words):
         evaluations.run(order, lambda _: None)
     assert evaluations.all() == []
@@ -181,8 +221,12 @@ def test_a_threshold_is_looked_at_as_evaluate_would_measure_it(threshold: float)
     rows = [replace(row, stop_threshold=threshold) for row in ROWS]
     now = at_threshold(ROWS, threshold)
     measured = {name: mean(METRICS[name](row) for row in rows) for name in METRICS}
-    assert (now.fact_f1, now.fact_em, now.steps) == pytest.approx((measured["fact_f1"], measured["fact_em"], measured["steps"]))
-    shares = [measured[name] for name in ("stopped_early", "stopped_late", "stopped_perfectly", "never_complete")]
+    assert (now.fact_f1, now.fact_em, now.steps) == pytest.approx(
+        (measured["fact_f1"], measured["fact_em"], measured["steps"])
+    )
+    shares = [
+        measured[name] for name in ("stopped_early", "stopped_late", "stopped_perfectly", "never_complete")
+    ]
     assert [now.shares[name] for name in ("early", "late", "perfect", "never")] == pytest.approx(shares)
     assert sum(now.shares.values()) == pytest.approx(1)
 
@@ -201,13 +245,17 @@ def test_a_stop_curve_spans_q_and_names_the_best() -> None:
 def test_every_episode_is_of_one_class() -> None:
     found = failures(ROWS)
     assert sorted(position for positions in found.values() for position in positions) == [0, 1, 2, 3]
-    assert {ROWS[position].id: name for name, positions in found.items() for position in positions} == {row.id: failure_class(row) for row in ROWS}
+    assert {ROWS[position].id: name for name, positions in found.items() for position in positions} == {
+        row.id: failure_class(row) for row in ROWS
+    }
     filters = json.dumps(view.failure_filter(found, "wrong twin"))
     assert '"aria-pressed": "true"' in filters
 
 
 def test_tables_mark_hits_and_what_came_after_the_stop() -> None:
-    others: dict[tuple[object, ...], EpisodeRow] = {ROWS[1].key: make_row(chosen=(7,), best_q=(0.9, 0.1), id="q2", checkpoint="other")}
+    others: dict[tuple[object, ...], EpisodeRow] = {
+        ROWS[1].key: make_row(chosen=(7,), best_q=(0.9, 0.1), id="q2", checkpoint="other")
+    }
     shown = json.dumps(view.failure_table(ROWS, [0, 1], others, None, 0), ensure_ascii=False)
     assert "4 ✓" in shown
     assert "Step 3: chunk 2, Q 0.100, not support, after the stop" in shown
@@ -221,7 +269,9 @@ def test_tables_mark_hits_and_what_came_after_the_stop() -> None:
 def test_the_score_table_has_intervals_and_the_test() -> None:
     first, second = ROWS, [replace(row, chosen=(1, 2, 3), checkpoint="other") for row in ROWS]
     alone = json.dumps(view.score_table(summarise(first), None, None), ensure_ascii=False)
-    both = json.dumps(view.score_table(summarise(first), summarise(second), compare(first, second[:3])), ensure_ascii=False)
+    both = json.dumps(
+        view.score_table(summarise(first), summarise(second), compare(first, second[:3])), ensure_ascii=False
+    )
     assert "Answer EM" not in alone
     assert "A minus B" not in alone
     assert "A minus B" in both
@@ -262,7 +312,9 @@ def test_evaluate_compare_calibrate_and_open_an_episode(
     pick(page, "qx-evaluate-agent", "mine")
     pick(page, "qx-evaluate-second", "tiny")
     page.locator("#qx-evaluate-run").click()
-    expect(page.locator("#qx-evaluate-notice")).to_contain_text("no file of questions is chosen", timeout=20_000)
+    expect(page.locator("#qx-evaluate-notice")).to_contain_text(
+        "no file of questions is chosen", timeout=20_000
+    )
     page.locator("#qx-evaluate-questions input[type=file]").set_input_files(questions)
     expect(page.locator("#qx-evaluate-questions")).to_contain_text("mine", timeout=30_000)
     page.locator("#qx-evaluate-run").click()
@@ -279,10 +331,15 @@ def test_evaluate_compare_calibrate_and_open_an_episode(
     slider.press("Tab")
     expect(page.locator("#qx-evaluate-stops .qx-numbers")).not_to_have_text(before, timeout=20_000)
     page.locator("#qx-evaluate-best").click()
-    page.wait_for_function("highest => document.querySelector('#qx-evaluate-threshold input[type=number]').value !== highest", arg=highest)
+    page.wait_for_function(
+        "highest => document.querySelector('#qx-evaluate-threshold input[type=number]').value !== highest",
+        arg=highest,
+    )
     best = float(slider.input_value())
     page.locator("#qx-evaluate-default").click()
-    expect(page.locator("#qx-evaluate-default-notice")).to_contain_text("mine now stops below", timeout=20_000)
+    expect(page.locator("#qx-evaluate-default-notice")).to_contain_text(
+        "mine now stops below", timeout=20_000
+    )
     written = read_spec(tmp_path / "agents" / "mine").stop_threshold
     assert written == pytest.approx(best, abs=1e-3)
 
@@ -306,7 +363,9 @@ def test_evaluate_compare_calibrate_and_open_an_episode(
     expect(page.locator("#qx-evaluate-default")).to_be_hidden()
     expect(page.locator("#qx-evaluate-default-words")).to_contain_text("tiny was not trained here")
     page.locator("#qx-evaluate-for-now").click()
-    expect(page.locator("#qx-evaluate-default-notice")).to_contain_text("until the app is closed", timeout=20_000)
+    expect(page.locator("#qx-evaluate-default-notice")).to_contain_text(
+        "until the app is closed", timeout=20_000
+    )
     assert errors == []
 
     app = start_app("--checkpoint", str(checkpoints["tiny"]))  # the rows are in the log

@@ -1,4 +1,6 @@
-"""The log on the page: real runs of a tiny agent, exports and imports, the Experiments tab in a real Chromium."""
+"""The log on the page: real runs of a tiny agent, exports and imports, the Experiments tab in a real
+Chromium.
+"""
 
 from __future__ import annotations
 
@@ -58,15 +60,28 @@ def experiments(services: Services) -> Experiments:
     return Experiments(services)
 
 
-def log_run(experiments: Experiments, query: str = QUERY, owner: str | None = None, steps: int | None = None, support: tuple[int, ...] = ()) -> str:
+def log_run(
+    experiments: Experiments,
+    query: str = QUERY,
+    owner: str | None = None,
+    steps: int | None = None,
+    support: tuple[int, ...] = (),
+) -> str:
     """A run over twenty short chunks; with `steps`, one that goes on."""
     explorer = Explorer(experiments.services)
-    text = "\n\n".join(f"mary travelled to the {place} on day {i} ." for i, place in enumerate(["garden", "office", "kitchen", "hallway"] * 5))
+    text = "\n\n".join(
+        f"mary travelled to the {place} on day {i} ."
+        for i, place in enumerate(["garden", "office", "kitchen", "hallway"] * 5)
+    )
     session = open_pasted(explorer, Session(owner=owner), text, "tiny", lambda _: None, "sentences", 12)
     documents = explorer.documents(session)
     if support:
-        documents = experiments.services.reopen(documents.workspace, documents.agent, None, (Labelled(query, "garden", 2, support),), owner)
-    *_, session = explorer.advance(Session(corpus=documents.token, owner=owner), query, EpisodeConfig(step_budget=3), steps)
+        documents = experiments.services.reopen(
+            documents.workspace, documents.agent, None, (Labelled(query, "garden", 2, support),), owner
+        )
+    *_, session = explorer.advance(
+        Session(corpus=documents.token, owner=owner), query, EpisodeConfig(step_budget=3), steps
+    )
     run = explorer.run_of(session)
     assert run is not None
     experiments.services.log.flush()
@@ -78,14 +93,25 @@ def test_a_page_follows_its_filters_and_belongs_to_its_owner(visited: Experiment
     theirs = log_run(visited, owner=B)
     assert [row.run_id for row in visited.page(RunFilters(), 0, 20, A).rows] == [other, mine]
     assert [row.run_id for row in visited.page(RunFilters(), 1, 1, A).rows] == [mine]
-    assert visited.page(RunFilters(text="APPLE", method="qrag", checkpoint="tiny", status="complete"), 0, 20, A).total == 1
+    assert (
+        visited.page(
+            RunFilters(text="APPLE", method="qrag", checkpoint="tiny", status="complete"), 0, 20, A
+        ).total
+        == 1
+    )
     assert visited.page(RunFilters(since=datetime.now(UTC) + timedelta(hours=1)), 0, 20, A).total == 0
     assert visited.all_ids(RunFilters(text="who"), A) == [other]
     assert visited.facets(A).methods == ("qrag",)
     with pytest.raises(BadRequest, match="no run that has ended"):
         visited.all_ids(RunFilters(text="nothing like it"), A)
     assert [row.run_id for row, _ in visited.charted([theirs, other, mine], A).curves] == [other, mine]
-    for forbidden in (visited.run, visited.share, visited.delete, visited.documents, lambda run_id, owner: visited.replay(run_id, owner, lambda _: None)):
+    for forbidden in (
+        visited.run,
+        visited.share,
+        visited.delete,
+        visited.documents,
+        lambda run_id, owner: visited.replay(run_id, owner, lambda _: None),
+    ):
         with pytest.raises(RunNotFound):
             forbidden(theirs, A)
 
@@ -93,7 +119,10 @@ def test_a_page_follows_its_filters_and_belongs_to_its_owner(visited: Experiment
 def test_charts_count_outcomes(experiments: Experiments) -> None:
     plain = log_run(experiments)
     chosen = experiments.run(plain, None).trace.chosen
-    hit, miss = log_run(experiments, support=chosen[:2]), log_run(experiments, support=tuple(i for i in range(20) if i not in chosen)[:1])
+    hit, miss = (
+        log_run(experiments, support=chosen[:2]),
+        log_run(experiments, support=tuple(i for i in range(20) if i not in chosen)[:1]),
+    )
     charted = experiments.charted([hit, miss, plain], None)
     assert charted.counts == {"qrag tiny": {"hit": 1, "miss": 1, "not labelled": 1}}
     assert [row.run_id for row, _ in charted.curves] == [hit, miss, plain]
@@ -101,7 +130,9 @@ def test_charts_count_outcomes(experiments: Experiments) -> None:
     assert [row.run_id for row in experiments.page(RunFilters(hit=True), 0, 20, None).rows] == [hit]
 
 
-def test_exports_are_one_file_and_come_in_elsewhere(experiments: Experiments, visited: Experiments, tmp_path: Path) -> None:
+def test_exports_are_one_file_and_come_in_elsewhere(
+    experiments: Experiments, visited: Experiments, tmp_path: Path
+) -> None:
     first, second = log_run(experiments), log_run(experiments, "who ?")
     folders = iter(tmp_path / f"export-{i}" for i in range(9))
 
@@ -149,7 +180,9 @@ def test_an_import_without_texts_does_not_show_those_of_another(visited: Experim
     assert "travelled" not in again.read_text()
 
 
-def test_what_can_not_come_in_says_why_without_a_path(visited: Experiments, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_can_not_come_in_says_why_without_a_path(
+    visited: Experiments, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     bad = tmp_path / "bad.jsonl"
     bad.write_text("{}\n")
     with pytest.raises(MalformedRuns, match=r"^bad\.jsonl, line 1"):
@@ -177,12 +210,22 @@ def test_replays_and_snippets(experiments: Experiments, visited: Experiments, ti
     told = json.dumps(view.replayed(experiments.replay(run_id, None, lambda _: None)))
     assert "It came out the same: same choices; largest |dQ| 0" in told
     command, python, http = experiments.reproduce(experiments.run(run_id, None), "http://127.0.0.1:7860")
-    assert shlex.split(command.text)[3:] == ["runs", "replay", run_id, "--log", str(experiments.services.log_path), "--checkpoint", str(tiny)]
+    assert shlex.split(command.text)[3:] == [
+        "runs",
+        "replay",
+        run_id,
+        "--log",
+        str(experiments.services.log_path),
+        "--checkpoint",
+        str(tiny),
+    ]
     assert "EpisodeConfig(step_budget=3)" in python.text
     assert "http://127.0.0.1:7860" in http.text
     theirs = visited.run(log_run(visited, owner=A), A)
     for snippet in visited.reproduce(theirs, "https://example.org"):
-        assert str(visited.services.log_path.parent) not in snippet.text, "where files of the server lie is nobody's business"
+        assert str(visited.services.log_path.parent) not in snippet.text, (
+            "where files of the server lie is nobody's business"
+        )
 
 
 def test_sql_is_for_an_app_of_ones_own(experiments: Experiments, visited: Experiments) -> None:
@@ -215,9 +258,30 @@ def test_filters_are_read_off_the_page() -> None:
 
 def row(**changes: object) -> RunRow:
     at = datetime(2026, 3, 31, tzinfo=UTC)
-    values: dict[str, object] = {"run_id": "f" * 32, "created_at": at, "finished_at": at + timedelta(milliseconds=40), "status": "complete", "message": None}
-    values |= {"method": "qrag", "query": "<b>who</b> ?", "checkpoint": "tiny", "n_chunks": 1200, "n_steps": 3, "titles": ("Story", "Notes")}
-    values |= {"parent_run_id": None, "shared": True, "seed": 7, "stop_reason": "budget", "n_support": 2, "n_found": 1, **changes}
+    values: dict[str, object] = {
+        "run_id": "f" * 32,
+        "created_at": at,
+        "finished_at": at + timedelta(milliseconds=40),
+        "status": "complete",
+        "message": None,
+    }
+    values |= {
+        "method": "qrag",
+        "query": "<b>who</b> ?",
+        "checkpoint": "tiny",
+        "n_chunks": 1200,
+        "n_steps": 3,
+        "titles": ("Story", "Notes"),
+    }
+    values |= {
+        "parent_run_id": None,
+        "shared": True,
+        "seed": 7,
+        "stop_reason": "budget",
+        "n_support": 2,
+        "n_found": 1,
+        **changes,
+    }
     return RunRow(**values)  # type: ignore[arg-type]
 
 
@@ -226,8 +290,13 @@ def test_the_list_has_the_columns_that_are_chosen() -> None:
     usual = json.dumps(view.run_list(page, 0, view.USUAL_COLUMNS, (), "", filtered=False), ensure_ascii=False)
     assert all(words in usual for words in ("<b>who</b> ?", "Story, Notes", "qrag", "tiny", "1 of 2"))
     assert "stopped by" not in usual
-    every = json.dumps(view.run_list(page, 0, tuple(view.COLUMNS), ("f" * 32,), "f" * 32, filtered=False), ensure_ascii=False)
-    assert all(words in every for words in ("1,200", "budget", "40 ms", "shared", "1 run selected", '"aria-pressed": "true"'))
+    every = json.dumps(
+        view.run_list(page, 0, tuple(view.COLUMNS), ("f" * 32,), "f" * 32, filtered=False), ensure_ascii=False
+    )
+    assert all(
+        words in every
+        for words in ("1,200", "budget", "40 ms", "shared", "1 run selected", '"aria-pressed": "true"')
+    )
     assert view.EMPTY in json.dumps(view.run_list(RunPage((), 0), 0, (), (), "", filtered=False))
     assert view.NO_MATCH in json.dumps(view.run_list(RunPage((), 0), 0, (), (), "", filtered=True))
 
@@ -242,11 +311,16 @@ def test_sharing_and_deleting_wait_for_a_second_click(experiments: Experiments) 
     assert "can't be undone" in deleting
     assert "delete-now" in deleting
     experiments.share(run.record.run_id, None)
-    assert "Share…" not in json.dumps(view.run_head(experiments.run(run.record.run_id, None), ""), ensure_ascii=False)
+    assert "Share…" not in json.dumps(
+        view.run_head(experiments.run(run.record.run_id, None), ""), ensure_ascii=False
+    )
 
 
 def test_chart_tables_hold_the_numbers_drawn() -> None:
-    charted = view.Charted(((row(), RunCurve((0.5, 0.25), 0.125)), (row(method="topk"), RunCurve((2.0,), None))), {"qrag tiny": {"hit": 2}})
+    charted = view.Charted(
+        ((row(), RunCurve((0.5, 0.25), 0.125)), (row(method="topk"), RunCurve((2.0,), None))),
+        {"qrag tiny": {"hit": 2}},
+    )
     curves = json.dumps(view.curve_table(charted))
     assert all(number in curves for number in ("0.500", "0.250", "0.125", "2.000"))
     assert "scales of their own" in json.dumps(view.charts_heading(charted, 2))
@@ -259,7 +333,9 @@ def open_experiments(page: Page) -> None:
 
 
 def downloaded(page: Page, path: Path) -> Path:
-    """Prepares the export that is chosen, and takes it; a file of other choices must not be on offer any more."""
+    """Prepares the export that is chosen, and takes it; a file of other choices must not be on offer any
+    more.
+    """
     button = page.locator("#qx-runs-download")
     expect(button).to_be_hidden(timeout=30_000)
     page.locator("#qx-runs-prepare").click()
@@ -270,7 +346,9 @@ def downloaded(page: Page, path: Path) -> Path:
     return path
 
 
-def test_find_open_replay_share_export_delete_import_and_continue(start_app: StartApp, open_page: OpenPage, tiny: Path, tmp_path: Path) -> None:
+def test_find_open_replay_share_export_delete_import_and_continue(
+    start_app: StartApp, open_page: OpenPage, tiny: Path, tmp_path: Path
+) -> None:
     app = start_app("--checkpoint", str(tiny))
     page = open_page(app.url, width=1400)
     errors: list[str] = []
@@ -279,7 +357,10 @@ def test_find_open_replay_share_export_delete_import_and_continue(start_app: Sta
     asked = page.locator("#qx-question textarea").input_value()
     page.locator("#qx-run").click()
     expect(page.locator("#qx-status")).to_contain_text("step 4 of 4", timeout=60_000)
-    chosen = [int(text.split()[1].replace(",", "")) for text in page.locator("#qx-steps .qx-step-head .qx-link").all_inner_texts()]
+    chosen = [
+        int(text.split()[1].replace(",", ""))
+        for text in page.locator("#qx-steps .qx-step-head .qx-link").all_inner_texts()
+    ]
 
     open_experiments(page)
     rows = page.locator("#qx-runs-list tbody tr")
@@ -311,7 +392,9 @@ def test_find_open_replay_share_export_delete_import_and_continue(start_app: Sta
     expect(page.locator("#qx-runs-curves .js-plotly-plot")).to_be_visible(timeout=60_000)
     expect(page.locator("#qx-runs-counts .js-plotly-plot")).to_be_visible(timeout=60_000)
     page.get_by_label("HTML page, to read offline").check()
-    offline = BeautifulSoup(downloaded(page, tmp_path / "run.html").read_text(encoding="utf-8"), "html.parser")
+    offline = BeautifulSoup(
+        downloaded(page, tmp_path / "run.html").read_text(encoding="utf-8"), "html.parser"
+    )
     assert offline.h1 is not None
     assert offline.h1.get_text() == asked
     assert not offline.find_all(["script", "link", "img"])
@@ -355,7 +438,11 @@ def test_five_tabs_stand_in_one_line_on_a_phone(tiny_app: RunningApp, open_page:
     page = open_page(tiny_app.url, width=360, height=740, colour_scheme="dark")
     tabs = page.locator("#qx-tabs > .tab-wrapper [role=tab]")
     expect(tabs.first).to_be_visible(timeout=60_000)
-    names = [name for name in ("Explore", "Compare", "Experiments", "Evaluate", "Train") if page.get_by_role("tab", name=name, exact=True).is_visible()]
+    names = [
+        name
+        for name in ("Explore", "Compare", "Experiments", "Evaluate", "Train")
+        if page.get_by_role("tab", name=name, exact=True).is_visible()
+    ]
     assert names == ["Explore", "Compare", "Experiments", "Evaluate", "Train"]
     boxes = [page.get_by_role("tab", name=name, exact=True).bounding_box() for name in names]
     assert len({round(box["y"]) for box in boxes if box}) == 1

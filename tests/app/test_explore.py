@@ -1,4 +1,6 @@
-"""Explore in a real Chromium against the real server: the first visit, a book, a messy page, other documents, restart."""
+"""Explore in a real Chromium against the real server: the first visit, a book, a messy page, other documents,
+restart.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,9 @@ from tests.app.explore_page import CARDS, chosen, run, run_id, show_figures, sho
 from tests.conftest import OpenPage
 
 
-def test_a_book_goes_through_upload_run_step_back_force_reload_replay(start_app: StartApp, open_page: OpenPage, book: Path) -> None:
+def test_a_book_goes_through_upload_run_step_back_force_reload_replay(
+    start_app: StartApp, open_page: OpenPage, book: Path
+) -> None:
     app = start_app("--checkpoint", "base", imported=False)  # it never stops early
     page = open_page(app.url)
     wait_ready(page)
@@ -66,7 +70,17 @@ def test_a_book_goes_through_upload_run_step_back_force_reload_replay(start_app:
         assert report["holds"], report
         assert report["n_embedded_again"] == 0
         assert report["report"]["largest_difference"] <= 1e-4
-    traced = app.command("trace", "--chunks", _chunks_file(app.home), "--query", "where is it", "--step-budget", "2", "--log", "--json")
+    traced = app.command(
+        "trace",
+        "--chunks",
+        _chunks_file(app.home),
+        "--query",
+        "where is it",
+        "--step-budget",
+        "2",
+        "--log",
+        "--json",
+    )
     assert traced.returncode == 0, traced.stderr
     logged = re.search(r"logged as ([0-9a-f]{32})", traced.stderr).group(1)
     shown = _eventually(lambda: app.command("runs", "show", logged))
@@ -105,7 +119,9 @@ def test_a_messy_page_comes_out_clean(running_app: RunningApp, open_page: OpenPa
     assert "<div" not in text
 
 
-def test_opening_another_document_leaves_the_old_run_behind(running_app: RunningApp, open_page: OpenPage) -> None:
+def test_opening_another_document_leaves_the_old_run_behind(
+    running_app: RunningApp, open_page: OpenPage
+) -> None:
     page = open_page(running_app.url)
     wait_ready(page)
     run(page, n_steps=3)
@@ -128,7 +144,9 @@ def test_opening_another_document_leaves_the_old_run_behind(running_app: Running
     expect(page.locator(".toast-body")).to_have_count(0)
 
 
-def test_an_agent_with_positions_shows_ruler_and_parts_of_q(tiny_app: RunningApp, open_page: OpenPage) -> None:
+def test_an_agent_with_positions_shows_ruler_and_parts_of_q(
+    tiny_app: RunningApp, open_page: OpenPage
+) -> None:
     page = open_page(tiny_app.url)
     wait_ready(page)
     expect(page.locator("#qx-agent")).to_contain_text("relative positions")

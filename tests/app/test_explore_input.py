@@ -26,7 +26,20 @@ PAYLOADS = (
 )
 
 
-ENDS = ("", '">', "'>", "`}", "}}", "]]>", "--></style>", "</textarea>", "</script>", "</title></svg>", "\\u003c", "&lt;")
+ENDS = (
+    "",
+    '">',
+    "'>",
+    "`}",
+    "}}",
+    "]]>",
+    "--></style>",
+    "</textarea>",
+    "</script>",
+    "</title></svg>",
+    "\\u003c",
+    "&lt;",
+)
 BEGINS = (
     "<img src=x onerror=",
     "<svg onload=",
@@ -58,24 +71,33 @@ def payloads(n: int) -> list[str]:
     drawn: dict[str, None] = dict.fromkeys(PAYLOADS)
     while len(drawn) < n:
         begin, (before, behind) = rng.choice(BEGINS), rng.choice(QUOTES)
-        begin = "".join(rng.choice((letter, letter.upper())) for letter in begin) if rng.random() < 0.3 else begin
-        drawn[f"{rng.choice(ENDS)}{begin}{before}window.hacked({len(drawn)}){behind}{rng.choice((' ', '>', '}', '}}', ')', '//', '</script>'))}"] = None
+        begin = (
+            "".join(rng.choice((letter, letter.upper())) for letter in begin) if rng.random() < 0.3 else begin
+        )
+        end = rng.choice((" ", ">", "}", "}}", ")", "//", "</script>"))
+        drawn[f"{rng.choice(ENDS)}{begin}{before}window.hacked({len(drawn)}){behind}{end}"] = None
     return list(drawn)
 
 
 def hostile_files(folder: Path, payloads: list[str]) -> list[Path]:
     """Payloads in text, headings, title, JSON-LD, tables and file names."""
     lines = "\n\n".join(
-        f"## Heading {payload}\n\nThe password of the harbour is written here. {payload}\n\n| a | {payload} |\n|---|---|\n| {payload} | b |"
+        f"## Heading {payload}\n\nThe password of the harbour is written here. {payload}\n\n| a | {payload}"
+        f" |\n|---|---|\n| {payload} | b |"
         for payload in payloads
     )
     markdown = folder / "note ${window.hacked(1)} {{x}} `y`.md"
     markdown.write_text(f"# {PAYLOADS[0]}\n\n{lines}\n")
     json_ld = json.dumps({"@type": "Article", "name": " ".join(payloads)}).replace("</", "<\\/")
-    escaped = "".join(f"<h2>{payload.replace('<', '&lt;')}</h2><p>The password of the harbour. {payload.replace('<', '&lt;')}</p>" for payload in payloads)
+    escaped = "".join(
+        f"<h2>{payload.replace('<', '&lt;')}</h2><p>The password of the harbour."
+        f" {payload.replace('<', '&lt;')}</p>"
+        for payload in payloads
+    )
     page = folder / "page <img src=x onerror=window.hacked(2)>.html"
     page.write_text(
-        f"<title>{PAYLOADS[1]} {PAYLOADS[2]} &lt;img src=x onerror=window.hacked(3)&gt;</title><script type='application/ld+json'>{json_ld}</script>{escaped}"
+        f"<title>{PAYLOADS[1]} {PAYLOADS[2]} &lt;img src=x onerror=window.hacked(3)&gt;</title><script"
+        f" type='application/ld+json'>{json_ld}</script>{escaped}"
     )
     return [markdown, page]
 
@@ -93,14 +115,22 @@ def test_document_text_never_becomes_markup_template_or_script(
     for path in files:
         page.get_by_text("Change document").click()
         page.get_by_role("tab", name="Upload").click()
-        if page.locator("#qx-files button[aria-label*='lear'], #qx-files button[aria-label*='emove']").count():
-            page.locator("#qx-files button[aria-label*='lear'], #qx-files button[aria-label*='emove']").first.click()
+        if page.locator(
+            "#qx-files button[aria-label*='lear'], #qx-files button[aria-label*='emove']"
+        ).count():
+            page.locator(
+                "#qx-files button[aria-label*='lear'], #qx-files button[aria-label*='emove']"
+            ).first.click()
         page.locator("#qx-files input[type=file]").set_input_files(str(path))
         expect(page.locator("#qx-files")).to_contain_text(path.suffix, timeout=30_000)
         before = page.locator("#qx-header .qx-doc-title").inner_text()
         page.locator("#qx-open-files").click()
-        expect(page.locator("#qx-header .qx-doc-title")).not_to_have_text(before, timeout=180_000)  # a campaign's has some thousand chunks
-        page.locator("#qx-question textarea").fill("What is the password of the harbour? " + " ".join(PAYLOADS))
+        expect(page.locator("#qx-header .qx-doc-title")).not_to_have_text(
+            before, timeout=180_000
+        )  # a campaign's has some thousand chunks
+        page.locator("#qx-question textarea").fill(
+            "What is the password of the harbour? " + " ".join(PAYLOADS)
+        )
         page.locator("#qx-run").click()
         expect(page.locator("#qx-steps .qx-stop")).to_contain_text("Stopped", timeout=60_000)
         for details in page.locator("#qx-header details summary").all():
@@ -115,11 +145,21 @@ def test_document_text_never_becomes_markup_template_or_script(
         page.goto(run_url)
         wait_ready(page)
         expect(page.locator(CARDS).first).to_be_visible(timeout=30_000)
-        assert page.locator("#qx-reading img, #qx-steps img, #qx-header img, #qx-evidence script, .qx-tree a[href^='javascript']").count() == 0
+        assert (
+            page.locator(
+                "#qx-reading img, #qx-steps img, #qx-header img, #qx-evidence script, .qx-tree"
+                " a[href^='javascript']"
+            ).count()
+            == 0
+        )
     page.evaluate("window.hacked('the hook itself works')")
     settle(page)
     assert calls == [("the hook itself works",)]
-    record_attack("payloads of markup, template and script, in documents shown in Chromium", COUNTS.payloads, f"none ran, in {len(files)} kinds of documents")
+    record_attack(
+        "payloads of markup, template and script, in documents shown in Chromium",
+        COUNTS.payloads,
+        f"none ran, in {len(files)} kinds of documents",
+    )
 
 
 @pytest.mark.parametrize(
@@ -160,17 +200,24 @@ def _expect_sentence(page: Page, words: str) -> None:
     assert "Traceback" not in notice.inner_text()
 
 
-def test_broken_utf8_opens_with_a_notice(running_app: RunningApp, open_page: OpenPage, tmp_path: Path) -> None:
+def test_broken_utf8_opens_with_a_notice(
+    running_app: RunningApp, open_page: OpenPage, tmp_path: Path
+) -> None:
     page = open_page(running_app.url)
     wait_ready(page)
     path = tmp_path / "broken-encoding.txt"
-    path.write_bytes(b"The caf\xe9 is closed today. The key is under the mat, and the mat is behind the door. " * 20 + b"\xff\xfe\xc3\x28")
+    path.write_bytes(
+        b"The caf\xe9 is closed today. The key is under the mat, and the mat is behind the door. " * 20
+        + b"\xff\xfe\xc3\x28"
+    )
     upload(page, path)
     expect(page.locator("#qx-header .qx-doc-title")).to_contain_text("broken")
     expect(page.locator("#qx-header")).to_contain_text("UTF-8")
 
 
-def test_bad_questions_and_settings_are_told_beside_the_buttons(running_app: RunningApp, open_page: OpenPage) -> None:
+def test_bad_questions_and_settings_are_told_beside_the_buttons(
+    running_app: RunningApp, open_page: OpenPage
+) -> None:
     page = open_page(running_app.url)
     wait_ready(page)
     page.locator("#qx-question textarea").fill("x" * 100_000)
@@ -191,7 +238,9 @@ def test_an_unknown_run_in_the_address_opens_a_sample(running_app: RunningApp, o
     expect(page.locator("#qx-notice")).to_contain_text("there is no run", timeout=20_000)
 
 
-def test_pasted_text_opens_and_cancel_keeps_what_was_open(running_app: RunningApp, open_page: OpenPage) -> None:
+def test_pasted_text_opens_and_cancel_keeps_what_was_open(
+    running_app: RunningApp, open_page: OpenPage
+) -> None:
     page = open_page(running_app.url)
     wait_ready(page)
     title = page.locator("#qx-header .qx-doc-title").inner_text()
@@ -211,10 +260,14 @@ def test_pasted_text_opens_and_cancel_keeps_what_was_open(running_app: RunningAp
     assert page.locator("#qx-header .qx-doc-title").inner_text() == title
     page.get_by_text("Change document").click()
     page.get_by_role("tab", name="Paste").click()
-    page.locator("#qx-pasted textarea").fill("The lamp stands in the attic. Anna carried the lamp there on Monday. On Tuesday it rained.")
+    page.locator("#qx-pasted textarea").fill(
+        "The lamp stands in the attic. Anna carried the lamp there on Monday. On Tuesday it rained."
+    )
     page.locator("#qx-open-pasted").click()
     expect(page.locator("#qx-header .qx-doc-title")).to_contain_text("Pasted text", timeout=60_000)
-    expect(page.locator("#qx-run")).to_be_enabled(timeout=30_000)  # the title comes first, then the question of the document before goes
+    expect(page.locator("#qx-run")).to_be_enabled(
+        timeout=30_000
+    )  # the title comes first, then the question of the document before goes
     page.locator("#qx-question textarea").fill("Where is the lamp?")
     page.locator("#qx-run").click()
     expect(page.locator("#qx-steps .qx-stop")).to_be_visible(timeout=30_000)
@@ -224,22 +277,42 @@ def test_pasted_text_opens_and_cancel_keeps_what_was_open(running_app: RunningAp
     expect(page.locator("#qx-header .qx-doc-title")).to_contain_text("Pasted text and 1 more", timeout=60_000)
 
 
-def test_an_archive_of_office_files_opens_as_a_list_of_documents(running_app: RunningApp, open_page: OpenPage, tmp_path: Path) -> None:
+def test_an_archive_of_office_files_opens_as_a_list_of_documents(
+    running_app: RunningApp, open_page: OpenPage, tmp_path: Path
+) -> None:
     page = open_page(running_app.url)
     wait_ready(page)
-    letter = make_docx(paragraph("The key", "Heading1") + paragraph("The key hangs in the harbour office. Anna left it there on Monday."), "Where the key is")
+    letter = make_docx(
+        paragraph("The key", "Heading1")
+        + paragraph("The key hangs in the harbour office. Anna left it there on Monday."),
+        "Where the key is",
+    )
     path = tmp_path / "letters.zip"
-    path.write_bytes(make_zip({"../<img src=x>.docx": letter, "notes.pdf": make_pdf([["Tomas runs the harbour office."]]), "photo.png": b"\x89PNG"}))
+    path.write_bytes(
+        make_zip(
+            {
+                "../<img src=x>.docx": letter,
+                "notes.pdf": make_pdf([["Tomas runs the harbour office."]]),
+                "photo.png": b"\x89PNG",
+            }
+        )
+    )
     upload(page, path)
     expect(page.locator("#qx-header .qx-doc-title")).to_have_text("Where the key is and 1 more")
-    expect(page.locator("#qx-header")).to_contain_text("Converted to Markdown from <img src=x>.docx in letters.zip, a DOCX.")
-    expect(page.locator("#qx-header")).to_contain_text("One file was left out of letters.zip: photo.png in letters.zip is an image, not text.")
+    expect(page.locator("#qx-header")).to_contain_text(
+        "Converted to Markdown from <img src=x>.docx in letters.zip, a DOCX."
+    )
+    expect(page.locator("#qx-header")).to_contain_text(
+        "One file was left out of letters.zip: photo.png in letters.zip is an image, not text."
+    )
     page.locator("#qx-question textarea").fill("Who runs the office with the key?")
     page.locator("#qx-run").click()
     expect(page.locator("#qx-steps .qx-stop")).to_be_visible(timeout=30_000)
 
 
-def test_a_conversion_is_cancelled_and_an_encrypted_file_is_one_sentence(running_app: RunningApp, open_page: OpenPage, tmp_path: Path) -> None:
+def test_a_conversion_is_cancelled_and_an_encrypted_file_is_one_sentence(
+    running_app: RunningApp, open_page: OpenPage, tmp_path: Path
+) -> None:
     page = open_page(running_app.url)
     wait_ready(page)
     title = page.locator("#qx-header .qx-doc-title").inner_text()

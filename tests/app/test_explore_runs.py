@@ -13,8 +13,12 @@ from tests.conftest import COUNTS, OpenPage
 from tests.settled import settle
 
 
-def test_a_review_takes_back_what_a_later_choice_made_superfluous(running_app: RunningApp, open_page: OpenPage) -> None:
-    """Clara is told of twice and more: an earlier place is found first, then the last one, beside which the earlier is worth nothing."""
+def test_a_review_takes_back_what_a_later_choice_made_superfluous(
+    running_app: RunningApp, open_page: OpenPage
+) -> None:
+    """Clara is told of twice and more: an earlier place is found first, then the last one, beside which the
+    earlier is worth nothing.
+    """
     page = open_page(running_app.url)
     wait_ready(page)
     page.locator("#qx-question textarea").fill("Where is Clara?")
@@ -22,7 +26,9 @@ def test_a_review_takes_back_what_a_later_choice_made_superfluous(running_app: R
     first, last = chosen(page)
     stop, evidence = page.locator("#qx-steps .qx-stop"), page.locator("#qx-evidence .qx-link")
     threshold = read_spec(find_checkpoint("narrative")).review_threshold
-    expect(stop).to_contain_text(f"Review: chunk {first:,} taken back, worth less than {threshold:.2f} beside the others.")
+    expect(stop).to_contain_text(
+        f"Review: chunk {first:,} taken back, worth less than {threshold:.2f} beside the others."
+    )
     expect(page.locator(CARDS).first).to_contain_text("taken back")
     expect(page.locator(CARDS).last).not_to_contain_text("taken back")
     expect(evidence).to_have_text([f"chunk {last:,}"])
@@ -39,10 +45,14 @@ def test_a_review_takes_back_what_a_later_choice_made_superfluous(running_app: R
     page.get_by_role("button", name="Run again").click()
     expect(stop).to_contain_text("Stopped", timeout=30_000)
     expect(stop).not_to_contain_text("Review")
-    expect(evidence).to_have_text([f"chunk {chunk_id:,}" for chunk_id in sorted((first, last))], timeout=20_000)
+    expect(evidence).to_have_text(
+        [f"chunk {chunk_id:,}" for chunk_id in sorted((first, last))], timeout=20_000
+    )
 
 
-def test_a_visitor_s_run_is_others_only_once_it_is_shared(public_app: RunningApp, open_page: OpenPage) -> None:
+def test_a_visitor_s_run_is_others_only_once_it_is_shared(
+    public_app: RunningApp, open_page: OpenPage
+) -> None:
     page, other = open_page(public_app.url), open_page(public_app.url)
     wait_ready(page)
     page.locator("#qx-run").click()
@@ -71,11 +81,17 @@ def test_what_streams_in_is_what_a_reload_shows(running_app: RunningApp, open_pa
         set_number(page, "#qx-seed", seed)
         before = page.url.partition("run=")[2] or "none"
         page.locator("#qx-run").click()
-        page.wait_for_function("old => /run=/.test(location.search) && !location.search.includes(old)", arg=before, timeout=30_000)
+        page.wait_for_function(
+            "old => /run=/.test(location.search) && !location.search.includes(old)",
+            arg=before,
+            timeout=30_000,
+        )
         expect(page.locator("#qx-steps .qx-stop")).to_contain_text("Stopped", timeout=60_000)
         expect(page.locator("#qx-answer .qx-answer-text")).to_be_visible(timeout=30_000)
         settle(page)  # a reload before would tear the stream
-        shown = {panel: page.locator(panel).inner_text() for panel in ("#qx-steps", "#qx-evidence", "#qx-reading")}
+        shown = {
+            panel: page.locator(panel).inner_text() for panel in ("#qx-steps", "#qx-evidence", "#qx-reading")
+        }
         assert len(chosen(page)) == 8
         page.reload()
         wait_ready(page)

@@ -1,4 +1,6 @@
-"""Explore on the first sample, as a visitor meets it: the story of a run, settings over the page, keys, the strip. One page for all tests."""
+"""Explore on the first sample, as a visitor meets it: the story of a run, settings over the page, keys, the
+strip. One page for all tests.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,10 @@ from tests.settled import frames_asked_for, new_context, settle
 WIDE, PHONE = {"width": 1440, "height": 900}, {"width": 390, "height": 844}
 QUESTION = "Where was the blanket before the chapel?"
 ANSWER = "#qx-answer .qx-answer-text"
-BOXES = "ids => Object.fromEntries(ids.map((id) => [id, document.getElementById(id).getBoundingClientRect().top]))"
+BOXES = (
+    "ids => Object.fromEntries(ids.map((id) => [id,"
+    " document.getElementById(id).getBoundingClientRect().top]))"
+)
 PANELS = ["qx-controls", "qx-story-card", "qx-strip", "qx-steps"]
 
 
@@ -60,13 +65,19 @@ def parts(page: Page) -> Locator:
 
 def test_one_click_tells_the_story_above_the_fold(ran: Page) -> None:
     story = ran.locator("#qx-story")
-    expect(story.locator(".qx-told .qx-part-words")).to_have_text(["Ruth set down the blanket.", "Ruth headed to the chapel.", "Ruth travelled to the stable."])
-    expect(story.locator(".qx-told .qx-part-foot")).to_have_text(["first of 1,145", "34th → 1st", "70th → 3rd → 1st"])
+    expect(story.locator(".qx-told .qx-part-words")).to_have_text(
+        ["Ruth set down the blanket.", "Ruth headed to the chapel.", "Ruth travelled to the stable."]
+    )
+    expect(story.locator(".qx-told .qx-part-foot")).to_have_text(
+        ["first of 1,145", "34th → 1st", "70th → 3rd → 1st"]
+    )
     expect(story.locator(".qx-right")).to_contain_text("stable")
     expect(story.locator(".qx-right")).to_contain_text(re.compile(r"\d+ % sure · right"))
     expect(story.locator("li").last).to_contain_text("Nothing left is worth 0.30: best Q is 0.11.")
     aloud = story.locator("p.qx-unseen").inner_text()
-    assert aloud.startswith(f"Asked: {QUESTION} First choice, chunk 542: Ruth set down the blanket, first of 1,145; Second choice"), aloud
+    assert aloud.startswith(
+        f"Asked: {QUESTION} First choice, chunk 542: Ruth set down the blanket, first of 1,145; Second choice"
+    ), aloud
     assert aloud.endswith("sure, right. Nothing left is worth 0.30: best Q is 0.11."), aloud
     for size in (WIDE, PHONE):
         ran.set_viewport_size(size)  # type: ignore[arg-type]
@@ -254,7 +265,12 @@ def test_a_failed_question_says_why_and_what_helps_and_a_sample_brings_its_agent
     page.locator("#qx-question textarea").fill("In which town are the makers of the vaporiser kit?")
     run(page)
     why = page.locator("#qx-diagnosis")
-    expect(why).to_contain_text(re.compile(r"Why it failed: chunk \d+ belongs to the answer. It stood at rank 5, came up to 2 at step 4"), timeout=60_000)
+    expect(why).to_contain_text(
+        re.compile(
+            r"Why it failed: chunk \d+ belongs to the answer. It stood at rank 5, came up to 2 at step 4"
+        ),
+        timeout=60_000,
+    )
     expect(page.locator("#qx-story .qx-miss")).to_have_count(1)
     expect(page.locator("#qx-evidence .qx-missed")).to_have_count(1)
     expect(page.locator("#qx-answer .qx-judged")).to_be_visible()

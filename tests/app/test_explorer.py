@@ -38,7 +38,9 @@ def session(explorer: Explorer) -> Session:
     words = ("john", "mary", "sandra", "daniel")
     places = ("hallway", "garden", "office", "bathroom", "kitchen")
     text = "\n\n".join(f"{words[i % 4]} travelled to the {places[i % 5]} on day {i} ." for i in range(40))
-    return open_pasted(explorer, Session(), text, explorer.services.default_checkpoint, lambda _: None, "sentences", 12)
+    return open_pasted(
+        explorer, Session(), text, explorer.services.default_checkpoint, lambda _: None, "sentences", 12
+    )
 
 
 def last(sessions: Iterator[Session]) -> Session:
@@ -52,8 +54,13 @@ def chosen(explorer: Explorer, session: Session) -> tuple[int, ...]:
     return run.trace.chosen[: session.cursor]
 
 
-def test_the_document_decides_who_answers_unless_an_agent_was_named(services: Services, tmp_path: Path) -> None:
-    story, prose = Document("story", generate_narrative(2_000).text, "text"), Document("prose", "It rained. Nobody came.", "text")
+def test_the_document_decides_who_answers_unless_an_agent_was_named(
+    services: Services, tmp_path: Path
+) -> None:
+    story, prose = (
+        Document("story", generate_narrative(2_000).text, "text"),
+        Document("prose", "It rained. Nobody came.", "text"),
+    )
     assert {services.choice_for([one]).checkpoint for one in (story, prose)} == {services.default_checkpoint}
     free = Services(Settings(log=tmp_path / "other.duckdb"))
     try:
@@ -79,7 +86,9 @@ def test_a_step_says_what_it_owes_to_those_before(explorer: Explorer, session: S
     run = explorer.run_of(session)
     assert run is not None
     without = explorer.without_each(run, 2)
-    assert without == pytest.approx([run.trace.steps[0].scores.q_values[run.trace.chosen[1]]], abs=1e-5), "only the question is left"
+    assert without == pytest.approx([run.trace.steps[0].scores.q_values[run.trace.chosen[1]]], abs=1e-5), (
+        "only the question is left"
+    )
     step, looking = run.trace.steps[1], replace(session, look=2)
     words = json.dumps(present.steps(run, looking, without))
     assert f"chunk {run.trace.chosen[0]:,}: Q {without[0]:.3f} instead of {step.q_value:.3f}" in words
@@ -119,7 +128,9 @@ def test_going_on_with_other_settings_forks_a_child(explorer: Explorer, session:
     assert explorer.services.log.get(parent_run.run_id).n_steps == 4, "the parent is as it was"
 
 
-def test_step_at_the_end_says_so_and_goes_on_with_a_larger_budget(explorer: Explorer, session: Session) -> None:
+def test_step_at_the_end_says_so_and_goes_on_with_a_larger_budget(
+    explorer: Explorer, session: Session
+) -> None:
     whole = last(explorer.advance(session, QUERY, CONFIG, None))
     with pytest.raises(BadRequest, match="this run has stopped"):
         list(explorer.advance(whole, QUERY, CONFIG, 1))
@@ -144,7 +155,9 @@ def test_a_forced_chunk_is_marked_and_forks(explorer: Explorer, session: Session
         list(explorer.force(forced, QUERY, CONFIG, other))
 
 
-def test_forbidding_a_chosen_chunk_runs_on_without_it_and_can_be_taken_back(explorer: Explorer, session: Session) -> None:
+def test_forbidding_a_chosen_chunk_runs_on_without_it_and_can_be_taken_back(
+    explorer: Explorer, session: Session
+) -> None:
     whole = last(explorer.advance(session, QUERY, CONFIG, None))
     unwanted = chosen(explorer, whole)[1]
     without = last(explorer.forbid(whole, QUERY, CONFIG, unwanted))
@@ -179,7 +192,9 @@ def test_a_run_that_goes_on_elsewhere_is_left_to_it(explorer: Explorer, session:
     assert (whole.cursor, explorer.services.log.get(run.run_id).status) == (4, "complete")
 
 
-def test_a_run_comes_back_after_a_restart_and_goes_on_as_a_child(explorer: Explorer, session: Session) -> None:
+def test_a_run_comes_back_after_a_restart_and_goes_on_as_a_child(
+    explorer: Explorer, session: Session
+) -> None:
     half = last(explorer.advance(last(explorer.advance(session, QUERY, CONFIG, 1)), QUERY, CONFIG, 1))
     run = explorer.run_of(half)
     assert run is not None
@@ -209,7 +224,13 @@ def test_two_apps_share_a_home_and_the_second_leaves_its_runs_in_the_inbox(explo
     second = Services(explorer.services.settings)
     try:
         other = Explorer(second)
-        opened = open_pasted(other, Session(), "john went to the office . mary went home .", second.default_checkpoint, lambda _: None)
+        opened = open_pasted(
+            other,
+            Session(),
+            "john went to the office . mary went home .",
+            second.default_checkpoint,
+            lambda _: None,
+        )
         ended = last(other.advance(opened, QUERY, EpisodeConfig(step_budget=1), None))
         run = other.run_of(ended)
         assert run is not None
@@ -227,7 +248,13 @@ def test_a_damaged_log_is_left_alone_and_the_app_goes_on(tiny: Path, tmp_path: P
     try:
         assert "damaged.duckdb" in services.log_notice
         explorer = Explorer(services)
-        opened = open_pasted(explorer, Session(), "john went to the office . mary went home .", services.default_checkpoint, lambda _: None)
+        opened = open_pasted(
+            explorer,
+            Session(),
+            "john went to the office . mary went home .",
+            services.default_checkpoint,
+            lambda _: None,
+        )
         ended = last(explorer.advance(opened, QUERY, EpisodeConfig(step_budget=1), None))
         assert len(chosen(explorer, ended)) == 1
     finally:
@@ -271,7 +298,9 @@ def test_a_smaller_budget_keeps_no_more_steps_than_it_has(explorer: Explorer, se
 
 def test_samples_open_with_their_questions(explorer: Explorer) -> None:
     for sample in list_samples():
-        opened = open_sample(explorer, Session(), sample.key, explorer.services.default_checkpoint, lambda _: None)
+        opened = open_sample(
+            explorer, Session(), sample.key, explorer.services.default_checkpoint, lambda _: None
+        )
         questions = explorer.documents(opened).questions
         assert len(questions) == len(sample.questions)
         assert all(question.support for question in questions)
@@ -287,16 +316,25 @@ def test_what_is_added_lies_behind_what_is_open_whose_questions_stay(explorer: E
     sample, agent = list_samples()[0], explorer.services.default_checkpoint
     opened = open_sample(explorer, Session(), sample.key, agent, lambda _: None)
     before = explorer.documents(opened)
-    both = open_pasted(explorer, opened, "The heron stood.", agent, lambda _: None, "sentences", 12, beside=before)
+    both = open_pasted(
+        explorer, opened, "The heron stood.", agent, lambda _: None, "sentences", 12, beside=before
+    )
     after = explorer.documents(both)
-    assert [document.sha256 for document in after.workspace.documents[:1]] == [before.workspace.documents[0].sha256]
+    assert [document.sha256 for document in after.workspace.documents[:1]] == [
+        before.workspace.documents[0].sha256
+    ]
     assert after.workspace[len(after.workspace) - 1].text == "The heron stood."
     assert len(after.questions) == len(sample.questions)
     for old, new in zip(before.questions, after.questions, strict=True):
         held = " ".join(after.workspace[chunk_id].text for chunk_id in new.support)
-        assert all(before.workspace.documents[0].text[start:end] in after.workspace.documents[0].text for _, start, end in new.spans)
+        assert all(
+            before.workspace.documents[0].text[start:end] in after.workspace.documents[0].text
+            for _, start, end in new.spans
+        )
         assert new.support, "cut anew into smaller chunks"
-        assert all(before.workspace.documents[0].text[start:end].split()[0] in held for _, start, end in old.spans)
+        assert all(
+            before.workspace.documents[0].text[start:end].split()[0] in held for _, start, end in old.spans
+        )
     with pytest.raises(BadDocument, match="open already; choose something else"):
         open_pasted(explorer, both, "The heron stood.", agent, lambda _: None, beside=after)
     assert explorer.documents(both) is after, "what was open stays"
@@ -313,18 +351,31 @@ def test_find_walks_through_all_places_and_around(explorer: Explorer, session: S
     assert find_chunk(workspace, "#7", None) == (7, "")
     assert find_chunk(workspace, "day 0 ", len(workspace) - 1)[0] == 0
     assert find_chunk(workspace, "DAY 7 .", None)[0] == 7
-    for wanted, sentence in (("#100,000", "does not exist"), ("zebra", "does not occur"), (" ", "type the text")):
+    for wanted, sentence in (
+        ("#100,000", "does not exist"),
+        ("zebra", "does not occur"),
+        (" ", "type the text"),
+    ):
         with pytest.raises(BadRequest, match=sentence):
             find_chunk(workspace, wanted, None)
 
 
-def test_find_looks_across_its_pieces_whatever_the_case(explorer: Explorer, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_find_looks_across_its_pieces_whatever_the_case(
+    explorer: Explorer, monkeypatch: pytest.MonkeyPatch
+) -> None:
     text = "One two.\n\nThree İSTANBUL four.\n\nFive ΟΔΟΣ six.\n\nSeven eight."
-    opened = open_pasted(explorer, Session(), text, explorer.services.default_checkpoint, lambda _: None, "sentences", 8)
+    opened = open_pasted(
+        explorer, Session(), text, explorer.services.default_checkpoint, lambda _: None, "sentences", 8
+    )
     workspace = explorer.documents(opened).workspace
     for piece in (1, 2, 7, 1_000):
         monkeypatch.setattr("app.pages.explore.opening._PIECE", piece)
-        for wanted, where in {"istanbul FOUR": "İSTANBUL", "οδοσ": "ΟΔΟΣ", "οδος six": "ΟΔΟΣ", "EIGHT": "eig"}.items():
+        for wanted, where in {
+            "istanbul FOUR": "İSTANBUL",
+            "οδοσ": "ΟΔΟΣ",
+            "οδος six": "ΟΔΟΣ",
+            "EIGHT": "eig",
+        }.items():
             found, _ = find_chunk(workspace, wanted, None)
             assert where in workspace[found].text
         with pytest.raises(BadRequest, match="does not occur"):

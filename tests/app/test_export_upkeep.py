@@ -1,4 +1,6 @@
-"""The log's copy while the app runs: there before the first visitor, brought up to date, and once more at the end, whatever the hub does."""
+"""The log's copy while the app runs: there before the first visitor, brought up to date, and once more at the
+end, whatever the hub does.
+"""
 
 from __future__ import annotations
 
@@ -33,11 +35,16 @@ def wait_until(holds: Callable[[], bool], seconds: float = 30) -> None:
 
 def n_pushed(hub: HubStandIn) -> int:
     files = hub.repositories["datasets", NAME].files if ("datasets", NAME) in hub.repositories else {}
-    return sum(content.count(b'{"line": "end"') for name, content in files.items() if name.startswith("runs/"))
+    return sum(
+        content.count(b'{"line": "end"') for name, content in files.items() if name.startswith("runs/")
+    )
 
 
 def test_a_space_that_starts_anew_finds_its_runs(hub_stand_in: HubStandIn, tmp_path: Path) -> None:
-    settings = [Settings.from_args(["--log", str(tmp_path / name / "log.duckdb")], {"QRAG_EXPORT_REPO": NAME}) for name in ("old", "new")]
+    settings = [
+        Settings.from_args(["--log", str(tmp_path / name / "log.duckdb")], {"QRAG_EXPORT_REPO": NAME})
+        for name in ("old", "new")
+    ]
     old = Services(settings[0])
     assert isinstance(old.log, ExperimentLog)
     run_id = log_run(old.log, make_record(owner=A)).run_id
@@ -60,16 +67,25 @@ def test_without_the_variable_nobody_is_asked(hub_stand_in: HubStandIn, tmp_path
     assert hub_stand_in.requests == []
 
 
-def test_a_hub_that_is_away_is_tried_again(hub_stand_in: HubStandIn, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_hub_that_is_away_is_tried_again(
+    hub_stand_in: HubStandIn, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     with ExperimentLog.open(tmp_path / "log.duckdb") as log:
         log_run(log, make_record(owner=A))
         hub_stand_in.refuse_next = Refused(503, f"away {TOKEN}")
-        with caplog.at_level(logging.WARNING), closing(ExportUpkeep(log, LogCopy(connect(), NAME), pause=0.1)):
+        with (
+            caplog.at_level(logging.WARNING),
+            closing(ExportUpkeep(log, LogCopy(connect(), NAME), pause=0.1)),
+        ):
             wait_until(lambda: n_pushed(hub_stand_in) == 1)
             log_run(log, make_record())
             wait_until(lambda: n_pushed(hub_stand_in) == 2)
     [told] = [record.getMessage() for record in caplog.records]
-    assert told == "the copy of the log: could not look at the data set team/runs: the hub answered 503 (away ***); try again later (next try in 0 s)"
+    assert (
+        told
+        == "the copy of the log: could not look at the data set team/runs: the hub answered 503 (away ***);"
+        " try again later (next try in 0 s)"
+    )
 
 
 def test_nothing_new_asks_for_the_commit_and_no_more(hub_stand_in: HubStandIn, tmp_path: Path) -> None:
@@ -82,8 +98,14 @@ def test_nothing_new_asks_for_the_commit_and_no_more(hub_stand_in: HubStandIn, t
     assert set(hub_stand_in.requests[so_far:]) == {("GET", f"/api/datasets/{NAME}")}
 
 
-def test_what_the_last_app_pushed_while_this_one_started_comes_in_later(hub_stand_in: HubStandIn, tmp_path: Path) -> None:  # noqa: ARG001
-    with ExperimentLog.open(tmp_path / "new.duckdb") as new, ExperimentLog.open(tmp_path / "old.duckdb") as old:
+def test_what_the_last_app_pushed_while_this_one_started_comes_in_later(
+    hub_stand_in: HubStandIn,  # noqa: ARG001
+    tmp_path: Path,
+) -> None:
+    with (
+        ExperimentLog.open(tmp_path / "new.duckdb") as new,
+        ExperimentLog.open(tmp_path / "old.duckdb") as old,
+    ):
         with closing(ExportUpkeep(new, LogCopy(connect(), NAME), pause=0.05)) as upkeep:
             assert upkeep.wait_restored(30)
             late = log_run(old, make_record(owner=A))
@@ -93,16 +115,25 @@ def test_what_the_last_app_pushed_while_this_one_started_comes_in_later(hub_stan
 
 
 def test_a_hub_that_can_not_be_reached_does_not_hold_the_app_up(
-    hub_stand_in: HubStandIn, tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+    hub_stand_in: HubStandIn,
+    tmp_path: Path,
+    caplog: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(constants, "ENDPOINT", "http://127.0.0.1:1")
     services = Services(Settings(log=tmp_path / "log.duckdb", export_repository=NAME))
     services.close()
-    assert [record.getMessage().splitlines() for record in caplog.records if "can't be reached" in record.getMessage()]
+    assert [
+        record.getMessage().splitlines()
+        for record in caplog.records
+        if "can't be reached" in record.getMessage()
+    ]
     assert hub_stand_in.requests == []
 
 
-def test_an_app_that_could_never_push_does_not_start(hub_stand_in: HubStandIn, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_app_that_could_never_push_does_not_start(
+    hub_stand_in: HubStandIn, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.delenv("HF_TOKEN")
     monkeypatch.setattr(constants, "HF_TOKEN_PATH", str(tmp_path / "none"))
     with pytest.raises(HubError, match="set HF_TOKEN"):

@@ -32,7 +32,8 @@ for thread in threads:
 for thread in threads:
     thread.join()
 give_back()
-libc.fopen.restype, libc.malloc_info.argtypes, libc.fclose.argtypes = ctypes.c_void_p, [ctypes.c_int, ctypes.c_void_p], [ctypes.c_void_p]
+libc.fopen.restype = ctypes.c_void_p
+libc.malloc_info.argtypes, libc.fclose.argtypes = [ctypes.c_int, ctypes.c_void_p], [ctypes.c_void_p]
 with tempfile.NamedTemporaryFile() as file:
     out = libc.fopen(file.name.encode(), b"w")
     libc.malloc_info(0, out)
@@ -47,6 +48,10 @@ def test_threads_share_two_heaps() -> None:
     for how in ("shared", "own"):
         environment = {name: value for name, value in os.environ.items() if name != "MALLOC_ARENA_MAX"}
         command = [sys.executable, "-c", _COUNT, how]
-        counted[how] = int(subprocess.run(command, cwd=ROOT, env=environment, check=True, stdout=subprocess.PIPE, text=True).stdout)
+        counted[how] = int(
+            subprocess.run(
+                command, cwd=ROOT, env=environment, check=True, stdout=subprocess.PIPE, text=True
+            ).stdout
+        )
     assert counted["shared"] == 2
     assert counted["own"] > 2

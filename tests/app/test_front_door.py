@@ -1,4 +1,6 @@
-"""Other websites, names that lead here, proxies and a Space's frame: over real HTTP, and in a real Chromium."""
+"""Other websites, names that lead here, proxies and a Space's frame: over real HTTP, and in
+a real Chromium.
+"""
 
 from __future__ import annotations
 
@@ -58,27 +60,54 @@ def test_another_website_is_refused_whatever_it_asks(tiny_app: RunningApp, metho
         "null",
         "",
     ):
-        answer = httpx.request(method, tiny_app.url + path, headers={"Origin": origin, **PREFLIGHT}, timeout=30)
+        answer = httpx.request(
+            method, tiny_app.url + path, headers={"Origin": origin, **PREFLIGHT}, timeout=30
+        )
         assert answer.status_code == 403, origin
         assert "may not use this app" in answer.json()["detail"]
         assert not [name for name in answer.headers if name.startswith("access-control")]
     for site in ("cross-site", "same-site"):
-        assert httpx.request(method, tiny_app.url + path, headers={"Sec-Fetch-Site": site, "Sec-Fetch-Mode": "no-cors"}, timeout=30).status_code == 403
+        assert (
+            httpx.request(
+                method,
+                tiny_app.url + path,
+                headers={"Sec-Fetch-Site": site, "Sec-Fetch-Mode": "no-cors"},
+                timeout=30,
+            ).status_code
+            == 403
+        )
 
 
 @pytest.mark.parametrize(("method", "path"), ASKED)
 def test_a_name_that_leads_here_is_refused(tiny_app: RunningApp, method: str, path: str) -> None:
     """As after DNS rebinding, when a browser takes the website's pages for the app's own."""
     port = port_of(tiny_app.url)
-    for host in (f"evil.example:{port}", "localhost.evil.example", "127.0.0.1.evil.example", "192.0.2.7", "[2001:db8::1]", "a b", ""):
-        answer = httpx.request(method, tiny_app.url + path, headers={"Host": host, "Origin": f"http://{host}"}, timeout=30)
+    for host in (
+        f"evil.example:{port}",
+        "localhost.evil.example",
+        "127.0.0.1.evil.example",
+        "192.0.2.7",
+        "[2001:db8::1]",
+        "a b",
+        "",
+    ):
+        answer = httpx.request(
+            method, tiny_app.url + path, headers={"Host": host, "Origin": f"http://{host}"}, timeout=30
+        )
         assert answer.status_code == 403, host
         assert "does not answer to the name" in answer.json()["detail"]
 
 
 def test_the_app_s_own_pages_and_callers_without_a_page_are_served(tiny_app: RunningApp) -> None:
     port = port_of(tiny_app.url)
-    for host in (f"127.0.0.1:{port}", f"localhost:{port}", f"LOCALHOST:{port}", "localhost", f"[::1]:{port}", "127.0.0.53"):
+    for host in (
+        f"127.0.0.1:{port}",
+        f"localhost:{port}",
+        f"LOCALHOST:{port}",
+        "localhost",
+        f"[::1]:{port}",
+        "127.0.0.53",
+    ):
         own = {"Host": host, "Sec-Fetch-Site": "same-origin", "Sec-Fetch-Mode": "cors"}
         for headers in ({"Host": host}, {**own, "Origin": f"http://{host}"}, own):
             assert httpx.get(f"{tiny_app.url}/config", headers=headers, timeout=30).status_code == 200
@@ -92,7 +121,10 @@ def test_browsers_are_told_what_they_may_do(tiny_app: RunningApp) -> None:
         assert headers["X-Content-Type-Options"] == "nosniff"
         assert headers["X-Frame-Options"] == "SAMEORIGIN"
         assert headers["Cross-Origin-Resource-Policy"] == "same-origin"
-        assert re.search(r"default-src 'self'; .*connect-src 'self'; .*object-src 'none'; .*frame-ancestors 'self'$", headers["Content-Security-Policy"])
+        assert re.search(
+            r"default-src 'self'; .*connect-src 'self'; .*object-src 'none'; .*frame-ancestors 'self'$",
+            headers["Content-Security-Policy"],
+        )
 
 
 FILE_LIKE: list[Any] = [
@@ -104,9 +136,14 @@ FILE_LIKE: list[Any] = [
 ]
 
 
-@pytest.mark.parametrize(("name", "argument"), [("open_document", "text"), ("search_runs", "text"), ("search_runs", "limit"), ("get_run", "run_id")])
+@pytest.mark.parametrize(
+    ("name", "argument"),
+    [("open_document", "text"), ("search_runs", "text"), ("search_runs", "limit"), ("get_run", "run_id")],
+)
 @pytest.mark.parametrize("given", FILE_LIKE)
-def test_an_argument_that_looks_like_a_file_is_refused_in_a_sentence(tiny_app: RunningApp, name: str, argument: str, given: Any) -> None:
+def test_an_argument_that_looks_like_a_file_is_refused_in_a_sentence(
+    tiny_app: RunningApp, name: str, argument: str, given: Any
+) -> None:
     with httpx.Client(base_url=f"{tiny_app.url}/gradio_api/call/v2/", timeout=60) as http:
         event = http.post(name, json={argument: given})
         came = event.text if event.is_error else http.get(f"{name}/{event.json()['event_id']}").text
@@ -115,7 +152,9 @@ def test_an_argument_that_looks_like_a_file_is_refused_in_a_sentence(tiny_app: R
 
 
 @pytest.mark.parametrize("given", FILE_LIKE)
-def test_a_page_s_value_that_looks_like_a_file_is_refused_in_a_sentence(tiny_app: RunningApp, given: Any) -> None:
+def test_a_page_s_value_that_looks_like_a_file_is_refused_in_a_sentence(
+    tiny_app: RunningApp, given: Any
+) -> None:
     page = RawPage(tiny_app.url)
     page.load("")
     came = page.press("qx-open-files", qx_files=[given])
@@ -124,7 +163,9 @@ def test_a_page_s_value_that_looks_like_a_file_is_refused_in_a_sentence(tiny_app
 
 
 def test_a_reply_that_looks_like_a_file_offers_none() -> None:
-    """A run that a visitor imports may hold such a label; Gradio would put the file where anybody can fetch it."""
+    """A run that a visitor imports may hold such a label; Gradio would put the file where anybody can fetch
+    it.
+    """
     looks = {"path": str(Path("README.md").resolve()), "meta": {"_type": "gradio.FileData"}}
 
     def label() -> dict[str, Any]:
@@ -144,13 +185,19 @@ def small_app(settings: Settings) -> Iterator[str]:
     """A page of one field behind the app's own front door."""
     with gr.Blocks() as blocks:
         gr.Textbox()
-    _, url, _ = blocks.launch(prevent_thread_lock=True, quiet=True, ssr_mode=False, app_kwargs=server_options(settings))
+    _, url, _ = blocks.launch(
+        prevent_thread_lock=True, quiet=True, ssr_mode=False, app_kwargs=server_options(settings)
+    )
     yield url.rstrip("/")
     blocks.close()
 
 
 def status(url: str, **headers: str) -> int:
-    return httpx.get(f"{url}/config", headers={name.replace("_", "-"): value for name, value in headers.items()}, timeout=30).status_code
+    return httpx.get(
+        f"{url}/config",
+        headers={name.replace("_", "-"): value for name, value in headers.items()},
+        timeout=30,
+    ).status_code
 
 
 def test_a_proxy_s_name_has_to_be_given() -> None:
@@ -158,7 +205,11 @@ def test_a_proxy_s_name_has_to_be_given() -> None:
         for host, origin, taken in (
             ("explorer.example", "https://explorer.example", True),
             ("explorer.example:443", "https://explorer.example", True),
-            ("127.0.0.1:7860", "https://explorer.example", True),  # the proxy passes its own name for the app on
+            (
+                "127.0.0.1:7860",
+                "https://explorer.example",
+                True,
+            ),  # the proxy passes its own name for the app on
             ("127.0.0.1:7860", "https://other.example:8443", True),
             ("127.0.0.1:7860", "https://other.example", False),
             ("127.0.0.1:7860", "https://explorer.example:8443", False),
@@ -168,9 +219,16 @@ def test_a_proxy_s_name_has_to_be_given() -> None:
             assert (status(url, Host=host, Origin=origin) == 200) is taken, (host, origin)
         root = partial(root_said, url)
         assert root("explorer.example") == "https://explorer.example"
-        for forwarded in ("evil.example", "explorer.example, evil.example", "evil.example, explorer.example", "explorer.example/evil"):
+        for forwarded in (
+            "evil.example",
+            "explorer.example, evil.example",
+            "evil.example, explorer.example",
+            "explorer.example/evil",
+        ):
             assert "evil" not in root(forwarded)
-        assert status(url, Host="evil.example", X_Forwarded_Host="explorer.example") == 403, "what a proxy says is no proof of a name"
+        assert status(url, Host="evil.example", X_Forwarded_Host="explorer.example") == 403, (
+            "what a proxy says is no proof of a name"
+        )
 
 
 def root_said(url: str, forwarded_host: str) -> str:
@@ -182,13 +240,28 @@ def root_said(url: str, forwarded_host: str) -> str:
 def test_a_space_s_page_works_in_the_hub_s_frame_and_nowhere_else() -> None:
     with small_app(SPACE) as url:
         for host in ("owner-name.hf.space", "10.1.2.3:7860"):
-            assert status(url, Host=host, Origin="https://owner-name.hf.space", Sec_Fetch_Site="same-origin") == 200
-            for origin in ("https://huggingface.co", "https://other-name.hf.space", "https://evil.example", "null"):
+            assert (
+                status(url, Host=host, Origin="https://owner-name.hf.space", Sec_Fetch_Site="same-origin")
+                == 200
+            )
+            for origin in (
+                "https://huggingface.co",
+                "https://other-name.hf.space",
+                "https://evil.example",
+                "null",
+            ):
                 assert status(url, Host=host, Origin=origin) == 403
-        framed = {"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "navigate", "Sec-Fetch-Dest": "iframe", "Host": "owner-name.hf.space"}
+        framed = {
+            "Sec-Fetch-Site": "cross-site",
+            "Sec-Fetch-Mode": "navigate",
+            "Sec-Fetch-Dest": "iframe",
+            "Host": "owner-name.hf.space",
+        }
         answer = httpx.get(url, headers=framed, timeout=30)
         assert answer.status_code == 200
-        assert answer.headers["Content-Security-Policy"].endswith("frame-ancestors 'self' https://huggingface.co")
+        assert answer.headers["Content-Security-Policy"].endswith(
+            "frame-ancestors 'self' https://huggingface.co"
+        )
         assert "X-Frame-Options" not in answer.headers
 
 
@@ -210,7 +283,13 @@ def test_where_names_are_checked(settings: Settings, only_known: bool) -> None:
 
 def test_a_local_app_that_others_reach_answers_to_addresses_but_to_no_name() -> None:
     with small_app(Settings(host="0.0.0.0")) as url:
-        for host, taken in (("192.168.1.5:7860", True), ("[fe80::1]:7860", True), ("localhost", True), ("evil.example", False), ("2130706433.example", False)):
+        for host, taken in (
+            ("192.168.1.5:7860", True),
+            ("[fe80::1]:7860", True),
+            ("localhost", True),
+            ("evil.example", False),
+            ("2130706433.example", False),
+        ):
             assert (status(url, Host=host, Origin=f"http://{host}") == 200) is taken, host
 
 
@@ -286,9 +365,14 @@ FRAME = """(app) => new Promise((loaded) => {
 })"""
 
 
-def test_a_foreign_page_in_chromium_reads_and_does_nothing(tiny_app: RunningApp, playwright_driver: Playwright, chromium_path: str, tmp_path: Path) -> None:
+def test_a_foreign_page_in_chromium_reads_and_does_nothing(
+    tiny_app: RunningApp, playwright_driver: Playwright, chromium_path: str, tmp_path: Path
+) -> None:
     port = port_of(tiny_app.url)
-    flags = [*CHROMIUM_FLAGS, "--host-resolver-rules=MAP evil.example 127.0.0.2, MAP led-astray.example 127.0.0.1"]
+    flags = [
+        *CHROMIUM_FLAGS,
+        "--host-resolver-rules=MAP evil.example 127.0.0.2, MAP led-astray.example 127.0.0.1",
+    ]
     uploads = set(tiny_app.home.parent.rglob("x.txt"))
     with foreign_site(tmp_path) as foreign_port:
         browser: Browser = playwright_driver.chromium.launch(executable_path=chromium_path, args=flags)
@@ -297,12 +381,18 @@ def test_a_foreign_page_in_chromium_reads_and_does_nothing(tiny_app: RunningApp,
             for site in (f"http://evil.example:{foreign_port}", f"http://127.0.0.2:{foreign_port}"):
                 for app in (tiny_app.url, f"http://localhost:{port}", f"http://led-astray.example:{port}"):
                     page.goto(site)
-                    assert {name: came for name, came in page.evaluate(ATTACK, app).items() if came} == {}, (site, app)
+                    assert {name: came for name, came in page.evaluate(ATTACK, app).items() if came} == {}, (
+                        site,
+                        app,
+                    )
                     page.evaluate(FRAME, app)
                     assert not [frame for frame in page.frames[1:] if frame.locator("gradio-app").count()]
             page.goto(f"http://led-astray.example:{port}/")
             assert "does not answer to the name 'led-astray.example'" in page.content()
-            came = page.evaluate("async () => { const answer = await fetch('/config'); return [answer.status, await answer.text()]; }")
+            came = page.evaluate(
+                "async () => { const answer = await fetch('/config'); return [answer.status, await"
+                " answer.text()]; }"
+            )
             assert came[0] == 403
             assert "components" not in came[1]
         finally:
@@ -314,7 +404,14 @@ def test_a_foreign_page_in_chromium_reads_and_does_nothing(tiny_app: RunningApp,
 def test_the_app_s_own_page_breaks_none_of_its_rules(tiny_app: RunningApp, open_page: OpenPage) -> None:
     page = open_page("about:blank")
     broken: list[str] = []
-    page.on("console", lambda message: broken.append(message.text) if "Content Security Policy" in message.text or "403" in message.text else None)
+    page.on(
+        "console",
+        lambda message: (
+            broken.append(message.text)
+            if "Content Security Policy" in message.text or "403" in message.text
+            else None
+        ),
+    )
     page.goto(tiny_app.url)
     wait_ready(page, 120)
     for tab in ("Compare", "SPARC", "Experiments", "Evaluate", "Train"):

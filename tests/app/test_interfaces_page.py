@@ -1,4 +1,6 @@
-"""Every example of docs/interfaces.md does what the page says, against a running app with the agents that ship."""
+"""Every example of docs/interfaces.md does what the page says, against a running app with the agents that
+ship.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +36,9 @@ def example(heading: str, language: str, url: str) -> str:
 def output(app: RunningApp, *command: str) -> str:
     """What a command prints, `python` being this one."""
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-    result = subprocess.run(command, cwd=ROOT, env={**app.environment, "PATH": path}, capture_output=True, text=True, timeout=300)
+    result = subprocess.run(
+        command, cwd=ROOT, env={**app.environment, "PATH": path}, capture_output=True, text=True, timeout=300
+    )
     assert result.returncode == 0, result.stderr
     return result.stdout
 
@@ -48,17 +52,29 @@ def test_the_page_has_no_example_that_is_not_run() -> None:
 
 
 def test_command_line(running_app: RunningApp) -> None:
-    trace, compared = map(json.loads, output(running_app, "bash", "-euc", example("Command line", "sh", running_app.url)).splitlines())
+    trace, compared = map(
+        json.loads,
+        output(running_app, "bash", "-euc", example("Command line", "sh", running_app.url)).splitlines(),
+    )
     assert len(trace["evidence"]) == EVIDENCE
     assert list(compared["methods"]) == ["qrag", "topk", "bm25"]
 
 
 def test_python_library(running_app: RunningApp) -> None:
-    assert len(json.loads(output(running_app, sys.executable, "-c", example("Python", "python", running_app.url)))) == EVIDENCE
+    assert (
+        len(
+            json.loads(
+                output(running_app, sys.executable, "-c", example("Python", "python", running_app.url))
+            )
+        )
+        == EVIDENCE
+    )
 
 
 def test_python_over_http(running_app: RunningApp) -> None:
-    *steps, child = output(running_app, sys.executable, "-c", example("Python, over HTTP", "python", running_app.url)).splitlines()[-EVIDENCE - 1 :]
+    *steps, child = output(
+        running_app, sys.executable, "-c", example("Python, over HTTP", "python", running_app.url)
+    ).splitlines()[-EVIDENCE - 1 :]
     assert [line.split()[0] for line in steps] == [str(step) for step in range(1, EVIDENCE + 1)]
     assert [line.split()[-1] for line in steps] == ["True"] * EVIDENCE
     assert child == f"True {EVIDENCE + 1}"
@@ -88,7 +104,9 @@ def test_mcp_configuration(running_app: RunningApp) -> None:
     assert "run_agent" in run_coroutine(tools(servers["qrag-explorer"]["url"]))
 
 
-@pytest.mark.parametrize("words", sorted(set(re.findall(r"^\| `\w+` \|[^|]*\| `([a-z ]+)` \|", PAGE, re.MULTILINE))))
+@pytest.mark.parametrize(
+    "words", sorted(set(re.findall(r"^\| `\w+` \|[^|]*\| `([a-z ]+)` \|", PAGE, re.MULTILINE)))
+)
 def test_commands_exist(words: str) -> None:
     with pytest.raises(SystemExit) as ended:
         main([*words.split(), "--help"])

@@ -1,4 +1,6 @@
-"""Long work behind a generator: progress comes through, closing the generator stops the work, errors arrive."""
+"""Long work behind a generator: progress comes through, closing the generator stops the
+work, errors arrive.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Language models that visitors give: who may give which, whose key goes where, when they are forgotten, and the panel in a browser."""
+"""Language models that visitors give: who may give which, whose key goes where, when they are forgotten, and
+the panel in a browser.
+"""
 
 from __future__ import annotations
 
@@ -64,7 +66,10 @@ def test_a_key_stays_with_its_host(server: LlmServer) -> None:
     llm = models.get(HERE)
     assert llm is not None
     llm.chat(ASKED)
-    assert (server.requests[0].body["model"], server.requests[0].headers["authorization"]) == ("other", f"Bearer {KEY}")
+    assert (server.requests[0].body["model"], server.requests[0].headers["authorization"]) == (
+        "other",
+        f"Bearer {KEY}",
+    )
     with serve_llm() as elsewhere:
         models.give(HERE, elsewhere.url, "tiny", SecretStr(" "))
         llm = models.get(HERE)
@@ -89,7 +94,13 @@ def test_strangers_give_nothing_unless_a_host_is_listed(tiny_causal: Path) -> No
     listing = models_of(public=True, llm_allow="http://localhost:9 hub")
     assert listing.may_give
     assert listing.listed == ("http://localhost:9/v1", "https://router.huggingface.co/v1")
-    with pytest.raises(BadRequest, match=r"does not ask language models at api.example.org; choose one of http://localhost:9/v1, https://router"):
+    with pytest.raises(
+        BadRequest,
+        match=(
+            r"does not ask language models at api.example.org; choose one of http://localhost:9/v1,"
+            r" https://router"
+        ),
+    ):
         listing.give(HERE, "https://api.example.org", "m", SecretStr(KEY))
     with pytest.raises(BadRequest, match="loads no models of its visitors"):
         listing.give_local(HERE, str(tiny_causal))
@@ -101,14 +112,22 @@ def test_strangers_give_nothing_unless_a_host_is_listed(tiny_causal: Path) -> No
 
 
 def test_a_model_for_everyone_may_lie_inside(server: LlmServer) -> None:
-    environ = {"QRAG_LLM_URL": server.url, "QRAG_LLM_MODEL": "house", "QRAG_LLM_KEY": KEY, "QRAG_LLM_ALLOW": "hub", "SPACE_ID": "someone/space"}
+    environ = {
+        "QRAG_LLM_URL": server.url,
+        "QRAG_LLM_MODEL": "house",
+        "QRAG_LLM_KEY": KEY,
+        "QRAG_LLM_ALLOW": "hub",
+        "SPACE_ID": "someone/space",
+    }
     settings = Settings.from_args([], environ)
     assert KEY not in repr(settings)
     models = LanguageModels(settings, Recent(2, lambda _: 1))
     llm = models.get(Session())
     assert llm is not None
     assert llm.chat(ASKED).text == "Yes."
-    assert "house, given by whoever runs this app, 300,000 tokens an hour for each visitor." in str(standing(models, HERE))
+    assert "house, given by whoever runs this app, 300,000 tokens an hour for each visitor." in str(
+        standing(models, HERE)
+    )
     with pytest.raises(BadRequest, match="QRAG_LLM_URL and QRAG_LLM_MODEL belong together"):
         models_of(llm_url=server.url)
 
@@ -121,7 +140,13 @@ def test_an_hour_s_tokens_are_counted_by_what_was_taken_and_begin_anew() -> None
     large = Sampling(max_tokens=LLM_TOKENS_PER_HOUR - asked - (asked + replied))
     for _ in range(2):
         assert one.chat(ASKED, large).completion_tokens == replied
-    with pytest.raises(LlmError, match="299,996 tokens, and 299,992 of the 300,000 that a visitor has for an hour are left; come back after 14:00 UTC"):
+    with pytest.raises(
+        LlmError,
+        match=(
+            "299,996 tokens, and 299,992 of the 300,000 that a visitor has for an hour are left; come back"
+            " after 14:00 UTC"
+        ),
+    ):
         one.chat(ASKED, large)
     assert other.chat(ASKED, large).text == "Yes."
     now[0] += timedelta(minutes=10)
@@ -170,7 +195,9 @@ def test_sessions_that_are_over_take_their_models_along(services: Services) -> N
 def panel_url(services: Services) -> Iterator[str]:
     with gr.Blocks() as blocks:
         LlmPanel(services, gr.State(HERE))
-    _, url, _ = blocks.launch(css_paths=STYLES, theme=build_theme(), prevent_thread_lock=True, quiet=True, run_history=False)
+    _, url, _ = blocks.launch(
+        css_paths=STYLES, theme=build_theme(), prevent_thread_lock=True, quiet=True, run_history=False
+    )
     yield url
     blocks.close()
 
@@ -179,7 +206,9 @@ def says(page: Page, what: str, seconds: float = 10) -> None:
     expect(page.locator("#qx-llm-notice")).to_contain_text(what, timeout=1000 * seconds)
 
 
-def test_the_panel_saves_tests_and_forgets(panel_url: str, services: Services, open_page: OpenPage, tiny_causal: Path) -> None:
+def test_the_panel_saves_tests_and_forgets(
+    panel_url: str, services: Services, open_page: OpenPage, tiny_causal: Path
+) -> None:
     page = open_page(panel_url)
     page.get_by_text("Language model").click()
     expect(page.locator("#qx-llm-standing")).to_contain_text("None is set")
@@ -194,7 +223,9 @@ def test_the_panel_saves_tests_and_forgets(panel_url: str, services: Services, o
         says(page, "must be http:// or https://")
         address.fill(server.url)
         page.locator("#qx-llm-save").click()
-        expect(page.locator("#qx-llm-standing")).to_contain_text(f"tiny at {server.url.removeprefix('http://').removesuffix('/v1')}, with a key, given by you")
+        expect(page.locator("#qx-llm-standing")).to_contain_text(
+            f"tiny at {server.url.removeprefix('http://').removesuffix('/v1')}, with a key, given by you"
+        )
         expect(key).to_have_value("")
         expect(key).to_have_attribute("type", "password")
         page.locator("#qx-llm-test").click()
@@ -203,7 +234,9 @@ def test_the_panel_saves_tests_and_forgets(panel_url: str, services: Services, o
         server.answer(Answers(401), Answers(401))
         page.locator("#qx-llm-test").click()
         says(page, "refused the key (401)")
-        stored = page.evaluate("JSON.stringify([{...localStorage}, {...sessionStorage}, document.documentElement.outerHTML])")
+        stored = page.evaluate(
+            "JSON.stringify([{...localStorage}, {...sessionStorage}, document.documentElement.outerHTML])"
+        )
         assert KEY not in stored
     page.get_by_label("In this app").click()
     page.locator("#qx-llm-source input").fill(str(tiny_causal))

@@ -14,7 +14,9 @@ from tests.coroutines import run as run_coroutine
 with LeanBlocks() as blocks:
     state, words, panel, switch = gr.State(0), gr.Textbox("old"), gr.HTML("old"), gr.Button("Go")
     count, choice, figure = gr.Slider(0, 9, value=1), gr.Dropdown(["a", "b"], value="a"), gr.Plot()
-    switch.click(lambda *_: {}, [state, words, count, choice], [state, words, panel, switch, count, choice, figure])
+    switch.click(
+        lambda *_: {}, [state, words, count, choice], [state, words, panel, switch, count, choice, figure]
+    )
 CLICK = blocks.fns[0]
 
 
@@ -31,17 +33,23 @@ CLICK = blocks.fns[0]
 def test_what_goes_to_the_page_is_what_gradio_would_send(said: dict[Any, Any]) -> None:
     def sent(kind: type[gr.Blocks]) -> tuple[list[Any], Any]:
         session = SessionState(blocks)
-        told = {component: dict(value) if isinstance(value, dict) else value for component, value in said.items()}
+        told = {
+            component: dict(value) if isinstance(value, dict) else value for component, value in said.items()
+        }
         values = run_coroutine(kind.postprocess_data(blocks, CLICK, told or gr.skip(), session))
         for value in values:
             if isinstance(value, dict):
-                value.pop("props", None)  # Gradio says of a panel of which nothing was said that it has a property "__type__"
+                value.pop(
+                    "props", None
+                )  # Gradio says of a panel of which nothing was said that it has a property "__type__"
         return values, session[state._id]
 
     assert sent(LeanBlocks) == sent(gr.Blocks)
 
 
-@pytest.mark.parametrize("given", [[None, "where ?", 3, "b"], [None, {"not": "a text"}, 2.5, "a"], [None, None, 1, None]])
+@pytest.mark.parametrize(
+    "given", [[None, "where ?", 3, "b"], [None, {"not": "a text"}, 2.5, "a"], [None, None, 1, None]]
+)
 def test_handlers_get_what_gradio_would_give(given: list[Any]) -> None:
     def got(kind: type[gr.Blocks]) -> list[Any]:
         return run_coroutine(kind.preprocess_data(blocks, CLICK, list(given), SessionState(blocks)))
@@ -49,7 +57,9 @@ def test_handlers_get_what_gradio_would_give(given: list[Any]) -> None:
     assert got(LeanBlocks) == got(gr.Blocks)
 
 
-@pytest.mark.parametrize("given", [[None, "", 1, "z"], [None, "", 100, "a"], [None, "", None, "a"], [None, ""]])
+@pytest.mark.parametrize(
+    "given", [[None, "", 1, "z"], [None, "", 100, "a"], [None, "", None, "a"], [None, ""]]
+)
 def test_values_that_a_page_would_not_send_are_refused_as_before(given: list[Any]) -> None:
     def refused(kind: type[gr.Blocks]) -> str:
         with pytest.raises((gr.Error, ValueError)) as refusal:
@@ -73,7 +83,11 @@ def test_the_page_gets_what_its_own_events_need_and_callers_get_all() -> None:
     assert (hidden["show_progress_on"], full["show_progress_on"]) == ([count._id], None)
     own = config["page"][""]
     assert own["dependencies"] == [hidden["id"], full["id"]]
-    assert own["components"] == [shown._id, count._id, button._id] == [node["id"] for node in own["layout"]["children"]]
+    assert (
+        own["components"]
+        == [shown._id, count._id, button._id]
+        == [node["id"] for node in own["layout"]["children"]]
+    )
     assert call["api_name"] == "echo"
     assert config["components"] == plain["components"]
     assert config["layout"] == plain["layout"]

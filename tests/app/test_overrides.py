@@ -1,6 +1,8 @@
-"""What overrides Gradio's private parts does what Gradio's own does: the same events through both give the same results.
+"""What overrides Gradio's private parts does what Gradio's own does: the same events through both give the
+same results.
 
-The blocks have a file of their own, test_lean. What differs on purpose is tested where it is decided: test_visitors, test_sessions, test_front_door.
+The blocks have a file of their own, test_lean. What differs on purpose is tested where it is decided:
+test_visitors, test_sessions, test_front_door.
 """
 
 from __future__ import annotations
@@ -35,11 +37,24 @@ from tests.app.raw_page import RawPage
 
 def test_gradio_is_the_version_whose_private_parts_are_known() -> None:
     for name in ("requirements.txt", "requirements-cpu.txt"):
-        (gradio,) = (Requirement(line) for line in (ROOT / name).read_text().splitlines() if line.startswith("gradio"))
+        (gradio,) = (
+            Requirement(line) for line in (ROOT / name).read_text().splitlines() if line.startswith("gradio")
+        )
         assert (str(gradio.specifier), gradio.extras) == ("==6.31.*", {"mcp"})
         assert gradio.specifier.contains(version("gradio"))
-    leaning = {path.name: path.read_text() for path in (ROOT / "app").rglob("*.py") if re.search(r"Leans on\s+Gradio", path.read_text())}
-    assert {"blocks.py", "queue.py", "sessions.py", "endpoints.py", "front_door.py", "clocks.py"} <= leaning.keys()
+    leaning = {
+        path.name: path.read_text()
+        for path in (ROOT / "app").rglob("*.py")
+        if re.search(r"Leans on\s+Gradio", path.read_text())
+    }
+    assert {
+        "blocks.py",
+        "queue.py",
+        "sessions.py",
+        "endpoints.py",
+        "front_door.py",
+        "clocks.py",
+    } <= leaning.keys()
     for name, text in leaning.items():
         assert "(6.31)" in text, name
 
@@ -75,7 +90,11 @@ def outcomes(received: str) -> list[Any]:
     """What came, in its order, without ids, times and places in the line."""
     messages = [json.JSONDecoder().raw_decode(told)[0] for told in received.split("data: ")[1:]]
     told = [(message["msg"], message.get("success"), message.get("output") or {}) for message in messages]
-    return [(kind, success, output.get("data"), output.get("error")) for kind, success, output in told if kind != "estimation"]
+    return [
+        (kind, success, output.get("data"), output.get("error"))
+        for kind, success, output in told
+        if kind != "estimation"
+    ]
 
 
 def story(url: str) -> list[list[Any]]:
@@ -137,7 +156,9 @@ def test_events_are_taken_in_gradio_s_order_where_pages_differ() -> None:
         (line,) = queue.event_queue_per_concurrency_id.values()
         for number in range(6):
             event = Event(f"page {number}", count, None, None)  # type: ignore[arg-type]
-            event.data = gr.data_classes.PredictBodyInternal(session_hash=event.session_hash, fn_index=0, data=[])
+            event.data = gr.data_classes.PredictBodyInternal(
+                session_hash=event.session_hash, fn_index=0, data=[]
+            )
             line.queue.append(event)
         assert len(queue) == 6
         taken: list[Any] = []
@@ -157,7 +178,11 @@ def test_events_are_taken_in_gradio_s_order_where_pages_differ() -> None:
 def test_a_session_holds_what_gradio_s_would() -> None:
     gone: list[Any] = []
     with gr.Blocks() as blocks:
-        kept, short, words = gr.State([1]), gr.State(0, time_to_live=0, delete_callback=gone.append), gr.Textbox("old", elem_id="words")
+        kept, short, words = (
+            gr.State([1]),
+            gr.State(0, time_to_live=0, delete_callback=gone.append),
+            gr.Textbox("old", elem_id="words"),
+        )
 
     def told(kind: type[SessionState]) -> list[Any]:
         gone.clear()
@@ -168,7 +193,14 @@ def test_a_session_holds_what_gradio_s_would() -> None:
         session[words._id] = gr.Textbox("new", elem_id="words", render=False)
         session._update_value_in_config(words._id, "typed")
         session._update_config(words._id)
-        said += [session[kept._id], session[short._id], session[words._id].value, session.get(kept._id), session.get(99, "none"), 99 in session]
+        said += [
+            session[kept._id],
+            session[short._id],
+            session[words._id].value,
+            session.get(kept._id),
+            session.get(99, "none"),
+            99 in session,
+        ]
         said += [key._id in session for key in (kept, short, words)]
         time.sleep(0.01)
         said += [sorted((state._id, value, expired) for state, value, expired in session.state_components)]
@@ -190,7 +222,11 @@ def test_sessions_are_kept_and_forgotten_as_gradio_s_are(services: Services) -> 
         holder.set_blocks(blocks)
         for name in ("a", "b", "c", "a", "d", "e"):
             holder[name][state._id] = name
-        said: list[Any] = [list(holder.session_data), sorted(holder.time_last_used), [name in holder for name in "abcde"]]
+        said: list[Any] = [
+            list(holder.session_data),
+            sorted(holder.time_last_used),
+            [name in holder for name in "abcde"],
+        ]
         time.sleep(0.01)
         holder.delete_all_expired_state()
         return [*said, gone.copy(), holder["e"][state._id], list(holder.session_data)]
@@ -213,7 +249,10 @@ def waited_for(blocks: gr.Blocks, hang_up: bool) -> tuple[list[bool], str]:
     with blocks:
         gr.api(work, api_name="work")
     with served(blocks) as url, httpx.Client(base_url=url, timeout=30) as http:
-        result = "/gradio_api/call/v2/work/" + http.post("/gradio_api/call/v2/work", json={}).raise_for_status().json()["event_id"]
+        result = (
+            "/gradio_api/call/v2/work/"
+            + http.post("/gradio_api/call/v2/work", json={}).raise_for_status().json()["event_id"]
+        )
         if not hang_up:
             return said, http.get(result).text
         with http.stream("GET", result):
@@ -230,9 +269,16 @@ def until(true: Callable[[], bool], seconds: float = 20.0) -> None:
 
 
 @pytest.mark.parametrize(
-    "queued", [lambda blocks: blocks.queue(), lambda blocks: queue_up(blocks, Settings(), 64), lambda blocks: queue_up(blocks, Settings(public=True), 64)]
+    "queued",
+    [
+        lambda blocks: blocks.queue(),
+        lambda blocks: queue_up(blocks, Settings(), 64),
+        lambda blocks: queue_up(blocks, Settings(public=True), 64),
+    ],
 )
-def test_a_caller_is_there_until_it_hangs_up_whoever_s_queue_it_is(queued: Callable[[gr.Blocks], gr.Blocks]) -> None:
+def test_a_caller_is_there_until_it_hangs_up_whoever_s_queue_it_is(
+    queued: Callable[[gr.Blocks], gr.Blocks],
+) -> None:
     stayed, came = waited_for(queued(gr.Blocks()), hang_up=False)
     assert set(stayed) == {False}
     assert '"done"' in came
@@ -243,7 +289,16 @@ def test_a_caller_is_there_until_it_hangs_up_whoever_s_queue_it_is(queued: Calla
 
 def test_functions_are_described_as_gradio_would_describe_them(services: Services) -> None:
     operations = Operations(services, None, None)  # type: ignore[arg-type]
-    names = ("open_document", "run_agent", "step_run", "run_sparc", "compare", "search_runs", "get_run", "export_run")
+    names = (
+        "open_document",
+        "run_agent",
+        "step_run",
+        "run_sparc",
+        "compare",
+        "search_runs",
+        "get_run",
+        "export_run",
+    )
 
     def described(own: bool) -> Any:
         with gr.Blocks() as blocks:
@@ -274,13 +329,28 @@ def test_answers_over_mcp_are_gradio_s_in_json() -> None:
 
 
 def test_the_front_door_changes_no_answer_to_the_app_s_own_page() -> None:
-    asked = [("GET", "/", {}), ("GET", "/theme.css", {}), ("GET", "/gradio_api/startup-events", {}), ("POST", "/gradio_api/queue/join", {}), ("GET", "/no", {})]
+    asked = [
+        ("GET", "/", {}),
+        ("GET", "/theme.css", {}),
+        ("GET", "/gradio_api/startup-events", {}),
+        ("POST", "/gradio_api/queue/join", {}),
+        ("GET", "/no", {}),
+    ]
 
     def told(options: dict[str, Any]) -> list[Any]:
         with served(counting_page(), **options) as url:
-            answers = [httpx.request(method, url + path, json=body, headers={"Origin": url}, timeout=30) for method, path, body in asked]
-            texts = [re.sub(url.rpartition(":")[2], "PORT", answer.text) for answer in answers[1:]]  # the page itself holds numbers drawn for it
-            return [*((answer.status_code, answer.headers["content-type"]) for answer in answers), *texts, outcomes(story_of_one(url))]
+            answers = [
+                httpx.request(method, url + path, json=body, headers={"Origin": url}, timeout=30)
+                for method, path, body in asked
+            ]
+            texts = [
+                re.sub(url.rpartition(":")[2], "PORT", answer.text) for answer in answers[1:]
+            ]  # the page itself holds numbers drawn for it
+            return [
+                *((answer.status_code, answer.headers["content-type"]) for answer in answers),
+                *texts,
+                outcomes(story_of_one(url)),
+            ]
 
     assert told({"app_kwargs": endpoints.server_options(Settings())}) == told({})
 

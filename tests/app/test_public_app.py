@@ -1,4 +1,6 @@
-"""`python app.py --public` as strangers meet it: raw HTTP without a page's manners, signing in, and two browsers side by side."""
+"""`python app.py --public` as strangers meet it: raw HTTP without a page's manners, signing in, and two
+browsers side by side.
+"""
 
 from __future__ import annotations
 
@@ -34,16 +36,25 @@ def test_a_page_gets_nothing_of_another_by_its_ids(public_app: RunningApp) -> No
     refusals = [re.search(r"there is no run[^;]*; [^\"\\]*", b.load(KEY_B, run)) for run in (run_id, unknown)]
     assert refusals[0] is not None
     assert refusals[1] is not None
-    assert refusals[0].group().replace(run_id, unknown) == refusals[1].group(), "no difference between another's run and none"
+    assert refusals[0].group().replace(run_id, unknown) == refusals[1].group(), (
+        "no difference between another's run and none"
+    )
     for guess in (run_id, unknown, "", None, [token]):
-        for question, request in (("tiles", [guess, 1, "q", 0, 10, 10]), ("runmap", [guess, 10]), ("describe", [guess, 0, 1]), ("top", [guess, 1, "q", 0])):
+        for question, request in (
+            ("tiles", [guess, 1, "q", 0, 10, 10]),
+            ("runmap", [guess, 10]),
+            ("describe", [guess, 0, 1]),
+            ("top", [guess, 1, "q", 0]),
+        ):
             assert set(b.ask_strip(question, request)) == {"error"}
     b.press("qx-run", qx_question="who went to the office ?")
     assert QUERY not in b.received
     assert token not in b.received
 
 
-def test_axe_finds_nothing_grave_where_visitors_are_kept_apart(public_app: RunningApp, open_page: OpenPage) -> None:
+def test_axe_finds_nothing_grave_where_visitors_are_kept_apart(
+    public_app: RunningApp, open_page: OpenPage
+) -> None:
     page = open_page(public_app.url)
     wait_ready(page)
     page.locator("#qx-run").click()
@@ -79,26 +90,38 @@ def test_one_who_queues_much_does_not_hold_up_the_others(public_app: RunningApp)
     greedy.receive()
 
 
-def test_those_who_sign_in_are_their_names_and_secrets_stay_secret(tmp_path: Path, tiny: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_those_who_sign_in_are_their_names_and_secrets_stay_secret(
+    tmp_path: Path, tiny: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     passwords = {"ann": "canary-5d0c2f7b91", "bob": "canary-e83a6604cd"}
     monkeypatch.setenv("QRAG_USERS", " ".join(f"{name}:{password}" for name, password in passwords.items()))
     with served(tmp_path, "--public", "--checkpoint", str(tiny), imported=False) as app:
         assert httpx.get(f"{app.url}/config").status_code == 401
         with pytest.raises(httpx.HTTPStatusError):
             RawPage(app.url, ("ann", passwords["bob"]))
-        ann, again, bob = pages = [RawPage(app.url, (name, passwords[name])) for name in ("ann", "ann", "bob")]
+        ann, again, bob = pages = [
+            RawPage(app.url, (name, passwords[name])) for name in ("ann", "ann", "bob")
+        ]
         ann.load(KEY_A)
         run_id = named("run_id", ann.press("qx-run", qx_question=QUERY))
         assert "there is no run" in bob.load(KEY_A, run_id), "the name counts, not the browser"
         assert QUERY in again.load(KEY_B, run_id)
         environment = Path(f"/proc/{app.pid}/environ")
-        assert not environment.exists() or not [password for password in passwords.values() if password.encode() in environment.read_bytes()]
-        bob.press("qx-run", qx_question={"not": "a text"})  # fails inside: what the server says of that holds no secret either
+        assert not environment.exists() or not [
+            password for password in passwords.values() if password.encode() in environment.read_bytes()
+        ]
+        bob.press(
+            "qx-run", qx_question={"not": "a text"}
+        )  # fails inside: what the server says of that holds no secret either
     (path,) = tmp_path.rglob("*.duckdb")
     with ExperimentLog.open(path) as log:
-        owners = {owner for (owner,) in log.read(lambda con: con.execute("SELECT owner FROM runs").fetchall())}
+        owners = {
+            owner for (owner,) in log.read(lambda con: con.execute("SELECT owner FROM runs").fetchall())
+        }
         assert owner_of_user(Settings(public=True), "ann") in owners
-        export_runs(log, [run_id], "json", tmp_path / "export", owner=owner_of_user(Settings(public=True), "ann"))
+        export_runs(
+            log, [run_id], "json", tmp_path / "export", owner=owner_of_user(Settings(public=True), "ann")
+        )
     secrets = [*passwords.values(), KEY_A, KEY_B]
     assert QUERY in (tmp_path / "export" / "runs.jsonl").read_text()
     for file in (found for found in tmp_path.rglob("*") if found.is_file()):
@@ -111,10 +134,14 @@ def test_those_who_sign_in_are_their_names_and_secrets_stay_secret(tmp_path: Pat
 def list_runs(page: Page) -> None:
     """Opens the Experiments tab."""
     page.get_by_role("tab", name="Experiments").click()
-    expect(page.locator("#qx-runs-list .qx-query, #qx-runs-list .qx-empty").first).to_be_visible(timeout=30_000)
+    expect(page.locator("#qx-runs-list .qx-query, #qx-runs-list .qx-empty").first).to_be_visible(
+        timeout=30_000
+    )
 
 
-def test_two_browsers_share_what_its_owner_shares_and_nothing_else(public_app: RunningApp, open_page: OpenPage) -> None:
+def test_two_browsers_share_what_its_owner_shares_and_nothing_else(
+    public_app: RunningApp, open_page: OpenPage
+) -> None:
     a = open_page(public_app.url)
     wait_ready(a)
     a.locator("#qx-run").click()

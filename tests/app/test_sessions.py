@@ -1,4 +1,6 @@
-"""What pages and callers leave in the server's memory: counts of sessions, documents and runs, against a real server where it matters."""
+"""What pages and callers leave in the server's memory: counts of sessions, documents and runs, against a real
+server where it matters.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,9 @@ CONFIG = EpisodeConfig(step_budget=2)
 
 
 def opened(explorer: Explorer) -> Session:
-    return open_pasted(explorer, Session(), TEXT, explorer.services.default_checkpoint, lambda _: None, "sentences", 12)
+    return open_pasted(
+        explorer, Session(), TEXT, explorer.services.default_checkpoint, lambda _: None, "sentences", 12
+    )
 
 
 def ran(explorer: Explorer, session: Session, query: str) -> Session:
@@ -77,7 +81,9 @@ def url(services: Services, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     """A server that lets go of closed pages at once."""
     monkeypatch.setattr(held, "CLOSED_SECONDS", 0.2)
     blocks = build_app(services)
-    _, url, _ = queue_up(blocks, services.settings, QUEUE_SIZE).launch(prevent_thread_lock=True, quiet=True, ssr_mode=False, mcp_server=False)
+    _, url, _ = queue_up(blocks, services.settings, QUEUE_SIZE).launch(
+        prevent_thread_lock=True, quiet=True, ssr_mode=False, mcp_server=False
+    )
     keep_lean(blocks, services)
     yield url.rstrip("/")
     blocks.close()
@@ -91,7 +97,9 @@ def test_closed_pages_free_what_they_had_open(url: str, services: Services) -> N
             page = RawPage(url)
             open_pages.enter_context(page.heartbeat())
             page.load("")
-            assert "step 2 of 2" in page.press("qx-run", qx_question="where was mary ?", qx_budget=2, qx_stops=False)
+            assert "step 2 of 2" in page.press(
+                "qx-run", qx_question="where was mary ?", qx_budget=2, qx_stops=False
+            )
         assert (len(services.corpora.all()), len(services.runs.all())) == (4, 3)
     wait_until(lambda: (len(services.corpora.all()), len(services.runs.all())) == (1, 0))
 

@@ -14,7 +14,15 @@ from pydantic import SecretStr
 
 from app.calls.endpoints import server_options
 from app.settings import Settings
-from app.signing_in import FORGET_SECONDS, FREE_GUESSES, GUESSES_AN_HOUR, LONGEST_WAIT, MOST_KEPT, Guesses, sign_in
+from app.signing_in import (
+    FORGET_SECONDS,
+    FREE_GUESSES,
+    GUESSES_AN_HOUR,
+    LONGEST_WAIT,
+    MOST_KEPT,
+    Guesses,
+    sign_in,
+)
 from tests.app.conftest import ROOT
 
 USERS = (("ann", SecretStr("correct-horse")), ("bob", SecretStr("battery-staple")))
@@ -81,14 +89,25 @@ def url() -> Iterator[str]:
         gr.Textbox()
     clock = Clock()
     options = server_options(Settings())
-    _, url, _ = blocks.launch(prevent_thread_lock=True, quiet=True, ssr_mode=False, auth=sign_in(USERS, Guesses(clock)), app_kwargs=options)
+    _, url, _ = blocks.launch(
+        prevent_thread_lock=True,
+        quiet=True,
+        ssr_mode=False,
+        auth=sign_in(USERS, Guesses(clock)),
+        app_kwargs=options,
+    )
     yield url.rstrip("/")
     blocks.close()
 
 
 def sign(url: str, name: str, password: str, address: str = "198.51.100.1") -> httpx.Response:
     """As through a proxy on this machine, which says who asks."""
-    return httpx.post(f"{url}/login", data={"username": name, "password": password}, headers={"X-Forwarded-For": address}, timeout=30)
+    return httpx.post(
+        f"{url}/login",
+        data={"username": name, "password": password},
+        headers={"X-Forwarded-For": address},
+        timeout=30,
+    )
 
 
 def test_the_right_password_has_to_wait_after_wrong_ones(url: str) -> None:
@@ -99,11 +118,16 @@ def test_the_right_password_has_to_wait_after_wrong_ones(url: str) -> None:
         assert answer.status_code == 400
         assert answer.json()["detail"] == "too many wrong passwords for this name; try again in 1 seconds"
         assert not answer.cookies
-    for name, password, address in (("bob", "battery-staple", "198.51.100.1"), ("ann", "correct-horse", "198.51.100.2")):
+    for name, password, address in (
+        ("bob", "battery-staple", "198.51.100.1"),
+        ("ann", "correct-horse", "198.51.100.2"),
+    ):
         assert sign(url, name, password, address).json() == {"success": True}
     for _ in range(FREE_GUESSES):
         assert sign(url, "nobody", "wrong").json()["detail"] == "Incorrect credentials."
-    assert "too many" in sign(url, "nobody", "wrong").json()["detail"], "a name that nobody has is not told apart"
+    assert "too many" in sign(url, "nobody", "wrong").json()["detail"], (
+        "a name that nobody has is not told apart"
+    )
 
 
 def test_the_login_cookie_is_not_sent_for_other_websites(url: str) -> None:
@@ -118,10 +142,13 @@ import os, subprocess
 from app.wiped import wipe_variable
 wipe_variable("QRAG_USERS")
 wipe_variable("NOT_THERE")
-shown = open("/proc/self/environ").read() if os.path.exists("/proc/self/environ") else "stays-as-it-is"  # as others see it, on Linux
+on_linux = os.path.exists("/proc/self/environ")
+shown = open("/proc/self/environ").read() if on_linux else "stays-as-it-is"  # as others see it
 print(shown, os.environ, subprocess.run(["env"], capture_output=True, text=True).stdout)
 """
     environment = {**os.environ, "QRAG_USERS": "ann:canary-5d0c2f7b91", "QRAG_NOT_SECRET": "stays-as-it-is"}
-    printed = subprocess.run([sys.executable, "-c", code], cwd=ROOT, env=environment, capture_output=True, text=True, check=True).stdout
+    printed = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, env=environment, capture_output=True, text=True, check=True
+    ).stdout
     assert "canary" not in printed
     assert printed.count("stays-as-it-is") == 3

@@ -1,4 +1,6 @@
-"""run_sparc for callers without a page, by a language model: which one they may name, what a visitor may take of the server's, and where no key may be."""
+"""run_sparc for callers without a page, by a language model: which one they may name, what a visitor may take
+of the server's, and where no key may be.
+"""
 
 from __future__ import annotations
 
@@ -41,7 +43,12 @@ def server() -> Iterator[LlmServer]:
 @pytest.fixture
 def operations(server: LlmServer, tiny: Path, tmp_path: Path) -> Iterator[Operations]:
     """Of a public app with a model for everyone, whose visitors may give their own at the same host."""
-    model: dict[str, Any] = {"llm_url": server.url, "llm_model": "house", "llm_key": SecretStr(KEY), "llm_allow": server.url}
+    model: dict[str, Any] = {
+        "llm_url": server.url,
+        "llm_model": "house",
+        "llm_key": SecretStr(KEY),
+        "llm_allow": server.url,
+    }
     services = Services(Settings(checkpoint=str(tiny), log=tmp_path / "log.duckdb", public=True, **model))
     vars(services)["reader"] = WordReader()
     yield Operations(services, Comparisons(services), SparcRuns(services))
@@ -49,7 +56,9 @@ def operations(server: LlmServer, tiny: Path, tmp_path: Path) -> Iterator[Operat
 
 
 def opened(operations: Operations, visitor: str) -> str:
-    return operations.open_document(text=TEXT, chunker="sentences", max_tokens=12, visitor=visitor)["document_id"]
+    return operations.open_document(text=TEXT, chunker="sentences", max_tokens=12, visitor=visitor)[
+        "document_id"
+    ]
 
 
 def test_the_model_of_the_app_answers_and_its_key_is_in_its_requests_alone(
@@ -58,14 +67,27 @@ def test_the_model_of_the_app_answers_and_its_key_is_in_its_requests_alone(
     for name, value in {"URL": server.url, "MODEL": "house", "KEY": KEY}.items():
         monkeypatch.setenv(f"QRAG_LLM_{name}", value)
     app = start_app("--checkpoint", str(tiny))
-    document = call(app.url, "open_document", text=TEXT, chunker="sentences", max_tokens=12)[1][0]["document_id"]
+    document = call(app.url, "open_document", text=TEXT, chunker="sentences", max_tokens=12)[1][0][
+        "document_id"
+    ]
 
     event, [reply] = call(app.url, "run_sparc", document_id=document, **SMALL)
-    assert (event, reply["status"], reply["by"], reply["text"]) == ("complete", "complete", "house", "the mill")
+    assert (event, reply["status"], reply["by"], reply["text"]) == (
+        "complete",
+        "complete",
+        "house",
+        "the mill",
+    )
     assert reply["cost"] == {"calls": 3, "prompt_tokens": 33, "completion_tokens": 21}
     assert [request.headers["authorization"] for request in server.requests] == [f"Bearer {KEY}"] * 3
     tools, mcp = run_coroutine(
-        over_mcp(app.url, [("open_document", {"text": TEXT, "chunker": "sentences", "max_tokens": 12}), ("run_sparc", {"document_id": "$document", **SMALL})])
+        over_mcp(
+            app.url,
+            [
+                ("open_document", {"text": TEXT, "chunker": "sentences", "max_tokens": 12}),
+                ("run_sparc", {"document_id": "$document", **SMALL}),
+            ],
+        )
     )
     assert json.loads(mcp[1][1])["by"] == "house"
     assert "Never a key or address" in tools["run_sparc"].inputSchema["properties"]["llm"]["description"]
@@ -90,15 +112,21 @@ def test_the_model_of_the_app_answers_and_its_key_is_in_its_requests_alone(
     assert [path for path, content in files.items() if KEY.encode() in content] == []
 
 
-def test_a_model_given_on_a_page_is_named_in_calls_while_the_page_has_it(server: LlmServer, tiny_app: RunningApp, open_page: OpenPage) -> None:
+def test_a_model_given_on_a_page_is_named_in_calls_while_the_page_has_it(
+    server: LlmServer, tiny_app: RunningApp, open_page: OpenPage
+) -> None:
     page = sparc_page(open_page, tiny_app.url)
     expect(page.get_by_role("button", name="Copy name for calls")).to_have_count(0)
     set_model(page, server.url)
     name = page.get_by_role("button", name="Copy name for calls").get_attribute("data-arg")
-    document = call(tiny_app.url, "open_document", text=TEXT, chunker="sentences", max_tokens=12)[1][0]["document_id"]
+    document = call(tiny_app.url, "open_document", text=TEXT, chunker="sentences", max_tokens=12)[1][0][
+        "document_id"
+    ]
     _, [reply] = call(tiny_app.url, "run_sparc", document_id=document, llm=name, **SMALL)
     assert (reply["by"], len(server.requests)) == ("scripted-7b", 3)
-    assert call(tiny_app.url, "run_sparc", document_id=document, **SMALL)[1][0]["by"] == "rules and reader", "others have no model"
+    assert call(tiny_app.url, "run_sparc", document_id=document, **SMALL)[1][0]["by"] == "rules and reader", (
+        "others have no model"
+    )
     page.locator("#qx-sparc-llm-forget").click()
     expect(page.locator("#qx-sparc-llm-standing")).to_contain_text("None is set", timeout=20_000)
     event, gone = call(tiny_app.url, "run_sparc", document_id=document, llm=name, **SMALL)
@@ -108,7 +136,12 @@ def test_a_model_given_on_a_page_is_named_in_calls_while_the_page_has_it(server:
 
 def test_a_visitor_s_model_is_nobody_else_s(operations: Operations, server: LlmServer) -> None:
     token = new_token()
-    operations.services.language_models.give(Session(owner=owner_of(operations.services.settings, ANN), llm=token), server.url, "hers", SecretStr(""))
+    operations.services.language_models.give(
+        Session(owner=owner_of(operations.services.settings, ANN), llm=token),
+        server.url,
+        "hers",
+        SecretStr(""),
+    )
     reply = operations.run_sparc(opened(operations, ANN), llm=token, visitor=ANN, **SMALL)
     assert (reply["by"], reply["status"]) == ("hers", "failed"), "it is listed, and leads inside"
     assert "leads into a private network" in reply["trace"]["message"]
@@ -117,14 +150,23 @@ def test_a_visitor_s_model_is_nobody_else_s(operations: Operations, server: LlmS
     assert token not in str(refused.value)
 
 
-def test_a_visitor_takes_no_more_of_the_app_s_model_than_an_hour_has(operations: Operations, server: LlmServer) -> None:
-    server.answer(Says(json.dumps({"note": "Ruth went to the mill.", "sources": [1]}), usage={"prompt_tokens": 290_000, "completion_tokens": 9_500}))
+def test_a_visitor_takes_no_more_of_the_app_s_model_than_an_hour_has(
+    operations: Operations, server: LlmServer
+) -> None:
+    server.answer(
+        Says(
+            json.dumps({"note": "Ruth went to the mill.", "sources": [1]}),
+            usage={"prompt_tokens": 290_000, "completion_tokens": 9_500},
+        )
+    )
     mine, theirs = opened(operations, ANN), opened(operations, BOB)
     reply = operations.run_sparc(mine, visitor=ANN, **SMALL)
     assert (reply["status"], reply["cost"]["calls"]) == ("failed", 1)
     message = reply["trace"]["message"]
     assert "and 500 of the 300,000 that a visitor has for an hour are left; come back after" in message
     again = operations.run_sparc(mine, visitor=ANN, **SMALL)
-    assert (again["status"], again["cost"]["calls"], len(server.requests)) == ("failed", 0, 1), "nobody is asked any more"
+    assert (again["status"], again["cost"]["calls"], len(server.requests)) == ("failed", 0, 1), (
+        "nobody is asked any more"
+    )
     assert operations.run_sparc(theirs, visitor=BOB, **SMALL)["status"] == "complete"
     assert operations.run_sparc(mine, llm="none", visitor=ANN, **SMALL)["by"] == "rules and words"

@@ -13,7 +13,18 @@ import pytest
 from app.components.tree import Node
 from app.pages.sparc import view
 from app.pages.sparc.actions import SparcRun
-from core.sparc.events import Answered, BranchQuery, BrokenOff, Cost, Merged, Note, Retrieved, RoundStarted, SparcEvent, SparcStopped
+from core.sparc.events import (
+    Answered,
+    BranchQuery,
+    BrokenOff,
+    Cost,
+    Merged,
+    Note,
+    Retrieved,
+    RoundStarted,
+    SparcEvent,
+    SparcStopped,
+)
 from core.sparc.trace import fold_sparc
 from core.types import workspace_of_chunks
 from tests.app.sparc_story import N_CHUNKS, RULES, story, text
@@ -23,7 +34,9 @@ HOSTILE = """<script>alert(1)</script><img src=x onerror=alert(2)> ${7*7} {{7*7}
 
 def run_of(events: list[SparcEvent], **changes: Any) -> SparcRun:
     status = "complete" if isinstance(events[-1], SparcStopped) else "running"
-    return SparcRun(**{"run_id": "a" * 32, "trace": fold_sparc(events), "status": status, "gold": (17, 31), **changes})
+    return SparcRun(
+        **{"run_id": "a" * 32, "trace": fold_sparc(events), "status": status, "gold": (17, 31), **changes}
+    )
 
 
 def nodes(tree: Any) -> Iterator[tuple[str, dict[str, Any], list[Node]]]:
@@ -51,7 +64,13 @@ def classes(tree: Any, name: str) -> list[str]:
 
 def everything(run: SparcRun) -> list[Node]:
     """Every panel."""
-    return [*view.heading(run), *view.where(run), *view.rounds(run, 17), *view.final(run), *view.reading(run, 17, None, in_explore=True)]
+    return [
+        *view.heading(run),
+        *view.where(run),
+        *view.rounds(run, 17),
+        *view.final(run),
+        *view.reading(run, 17, None, in_explore=True),
+    ]
 
 
 def test_lanes_run_from_the_winner_of_a_round_into_the_next() -> None:
@@ -69,14 +88,24 @@ def test_lanes_run_from_the_winner_of_a_round_into_the_next() -> None:
         "qx-join qx-straight qx-meet-below",
         "qx-join qx-from-below",
     ]
-    assert classes(shown, "qx-fan") == ["qx-fan ", "qx-fan ", "qx-fan qx-from-above", "qx-fan qx-straight qx-meet-above"]
+    assert classes(shown, "qx-fan") == [
+        "qx-fan ",
+        "qx-fan ",
+        "qx-fan qx-from-above",
+        "qx-fan qx-straight qx-meet-above",
+    ]
     assert "overlap 0.25" in words(shown)
     assert "Branch 2 goes on" in words(shown)
 
 
 def test_with_four_lanes_the_outer_ones_pass_through_those_between() -> None:
     queries = tuple(BranchQuery(i, f"query {i}", "bm25") for i in range(1, 5))
-    events = [story()[0], RoundStarted(1, queries, Cost()), *(Retrieved(1, i, (), 1.0) for i in range(1, 5)), Merged(1, 3, Note(), None, Cost())]
+    events = [
+        story()[0],
+        RoundStarted(1, queries, Cost()),
+        *(Retrieved(1, i, (), 1.0) for i in range(1, 5)),
+        Merged(1, 3, Note(), None, Cost()),
+    ]
     assert classes(view.rounds(run_of(events)), "qx-join") == [
         "qx-join qx-from-above",
         "qx-join qx-from-above qx-meet-above",
@@ -89,13 +118,23 @@ def test_a_card_tells_chunks_note_answer_verdict_and_cost() -> None:
     shown = view.rounds(run_of(story()), opened=30)
     card = having(shown, "qx-branch")[2][2]
     told = words(card)
-    for part in ("mill hiding place", "where she went", "under the mill stone", "83 % sure", "stop", "because of chunk 17"):
+    for part in (
+        "mill hiding place",
+        "where she went",
+        "under the mill stone",
+        "83 % sure",
+        "stop",
+        "because of chunk 17",
+    ):
         assert part in told
     assert "added:  She went to the mill." in told
     assert "removed:  She feared Peter." in told
     assert "3 calls · 750 tokens · 912 ms" in told
     chips = having(card, "qx-set-chip")
-    assert [(attributes["data-arg"], "qx-again" in attributes["class"], attributes["aria-pressed"]) for _, attributes, _ in chips] == [
+    assert [
+        (attributes["data-arg"], "qx-again" in attributes["class"], attributes["aria-pressed"])
+        for _, attributes, _ in chips
+    ] == [
         ("17", True, "false"),
         ("30", False, "true"),
     ]
@@ -119,8 +158,17 @@ def test_who_could_not_go_on_is_named_where_it_happened_with_what_it_took() -> N
 def test_totals_stand_against_their_budgets() -> None:
     run = run_of(story(max_calls=20))
     told = [words([["div", {}, children]]) for _, _, children in having(view.heading(run), "qx-number")]
-    assert [one.split("  ")[0].strip() for one in told] == ["2 of 3 rounds", "15 of 20 calls", "3,750 of 5,000 tokens", "4,548 ms of work"]
-    bars = [(attributes["value"], attributes["max"]) for tag, attributes, _ in nodes(view.heading(run)) if tag == "progress"]
+    assert [one.split("  ")[0].strip() for one in told] == [
+        "2 of 3 rounds",
+        "15 of 20 calls",
+        "3,750 of 5,000 tokens",
+        "4,548 ms of work",
+    ]
+    bars = [
+        (attributes["value"], attributes["max"])
+        for tag, attributes, _ in nodes(view.heading(run))
+        if tag == "progress"
+    ]
     assert bars == [("2", "3"), ("15", "20"), ("3750", "5000")]
 
 
@@ -144,7 +192,11 @@ def test_who_decides_is_said() -> None:
 )
 def test_a_run_that_goes_on_says_what_it_is_doing(n_events: int, status: str, doing: str) -> None:
     run = run_of(story()[:n_events])
-    [said] = [words(children) for _, attributes, children in nodes(view.heading(run)) if attributes.get("role") == "status"]
+    [said] = [
+        words(children)
+        for _, attributes, children in nodes(view.heading(run))
+        if attributes.get("role") == "status"
+    ]
     assert said == status
     live = [words(children) for _, _, children in having(view.rounds(run), "qx-live")]
     assert (live[:1] or [""]) == [doing]
@@ -201,11 +253,18 @@ def test_the_answer_shows_its_evidence() -> None:
     assert "under the mill stone" in words(shown)
     assert "1 of 2 support chunks found" in words(shown)
     items = having(shown, "qx-evidence")[0][2]
-    assert [words([item]).split(" Chunk")[0].strip() for item in items] == ["chunk 3", "chunk 17 cited support", "chunk 30"]
+    assert [words([item]).split(" Chunk")[0].strip() for item in items] == [
+        "chunk 3",
+        "chunk 17 cited support",
+        "chunk 30",
+    ]
 
 
 def test_answers_are_compared_with_the_known_one() -> None:
-    for known, told in (("under the mill stone", "✓ right"), ("in the barn", "✗ wrong · known answer: in the barn")):
+    for known, told in (
+        ("under the mill stone", "✓ right"),
+        ("in the barn", "✗ wrong · known answer: in the barn"),
+    ):
         run = run_of(story(), known_answer=known)
         assert told in words(view.final(run))
         assert any(told in words(children) for _, _, children in having(view.rounds(run), "qx-branch"))
@@ -226,12 +285,21 @@ def test_whatever_is_hostile_stays_text_and_short() -> None:
     long = HOSTILE + "x" * 50_000
     events = story(question=HOSTILE, agents=HOSTILE)
     events = [
-        replace(event, answer=long) if isinstance(event, Answered | SparcStopped) else replace(event, reason=long) if isinstance(event, Merged) else event
+        replace(event, answer=long)
+        if isinstance(event, Answered | SparcStopped)
+        else replace(event, reason=long)
+        if isinstance(event, Merged)
+        else event
         for event in events
     ]
     shown = everything(run_of(events))
     assert HOSTILE in words(shown)
-    assert max(len(str(child)) for _, _, children in nodes(shown) for child in children if isinstance(child, str)) < 51_000
+    assert (
+        max(
+            len(str(child)) for _, _, children in nodes(shown) for child in children if isinstance(child, str)
+        )
+        < 51_000
+    )
     cards = having(shown, "qx-branch")
     assert max(len(words([[tag, attributes, children]])) for tag, attributes, children in cards) < 5_000
 
@@ -242,13 +310,17 @@ def test_the_page_knows_every_tag_and_attribute() -> None:
     known = set(re.findall(r"[\w-]+", " ".join(re.findall(r'"([^"]*)"', script.split("const root")[0]))))
     for tag, attributes, _ in nodes(everything(run_of(story()))):
         assert tag in known, tag
-        assert all(name in known or re.fullmatch(r"(aria|data)-[a-z-]+|--[cx]", name) for name in attributes), attributes
+        assert all(
+            name in known or re.fullmatch(r"(aria|data)-[a-z-]+|--[cx]", name) for name in attributes
+        ), attributes
 
 
 def test_a_change_after_a_run_is_said() -> None:
     run = run_of(story())
     config = run.trace.started.config
     assert view.changes(run, run.trace.started.question, config, same_documents=True) == []
-    assert "another settings" in words(view.changes(run, run.trace.started.question, replace(config, width=3), same_documents=True))
+    assert "another settings" in words(
+        view.changes(run, run.trace.started.question, replace(config, width=3), same_documents=True)
+    )
     assert "another document and question" in words(view.changes(run, "Who?", config, same_documents=False))
     assert view.changes(run_of(story()[:4]), "Who?", config, same_documents=False) == []

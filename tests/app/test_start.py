@@ -34,7 +34,10 @@ LATER = {
 
 def test_a_start_imports_no_library_that_only_some_actions_need(tmp_path: Path) -> None:
     output = tmp_path / "libraries"
-    assert Forked(forked.start_without_serving, (), {**os.environ, "QRAG_HOME": str(tmp_path)}, output).wait(120) == 0, output.read_text()
+    assert (
+        Forked(forked.start_without_serving, (), {**os.environ, "QRAG_HOME": str(tmp_path)}, output).wait(120)
+        == 0
+    ), output.read_text()
     libraries = set(output.read_text().split())
     assert {"gradio", "torch"} <= libraries
     assert libraries & LATER == set()
@@ -55,7 +58,11 @@ def test_gradio_is_imported_as_it_is_but_for_the_function_that_writes_stubs() ->
     component_meta = loaded(PathFinder.find_spec("gradio.component_meta", gradio.__path__))
     module = loaded(WithoutStubs().find_spec("gradio.component_meta", gradio.__path__))
     assert set(vars(component_meta)) <= set(vars(module))
-    changed = {name for name, ours in vars(module).items() if hasattr(ours, "__code__") and ours.__code__ != vars(component_meta)[name].__code__}
+    changed = {
+        name
+        for name, ours in vars(module).items()
+        if hasattr(ours, "__code__") and ours.__code__ != vars(component_meta)[name].__code__
+    }
     assert changed == {"create_or_modify_pyi"}
     assert module.create_or_modify_pyi(None, "", []) is None
     assert module.ComponentMeta.__new__.__code__ == component_meta.ComponentMeta.__new__.__code__

@@ -1,4 +1,6 @@
-"""The strip's server functions, and the strip itself in Chromium against a real Gradio server with synthetic numbers."""
+"""The strip's server functions, and the strip itself in Chromium against a real Gradio server with synthetic
+numbers.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,10 @@ OpenPage = Callable[..., Page]
 ASSETS = Path(__file__).resolve().parents[2] / "assets"
 GUTTER, EDGE = 40, 10
 """Pixels beside the plots, as in strip_draw.js."""
-HOSTILE = "<img src=x onerror='window.hooked=1'> ${window.hooked=2} {{window.hooked}} {{{value}}} `${window.hooked=3}` <script>window.hooked=4</script>"
+HOSTILE = (
+    "<img src=x onerror='window.hooked=1'> ${window.hooked=2} {{window.hooked}} {{{value}}}"
+    " `${window.hooked=3}` <script>window.hooked=4</script>"
+)
 
 
 class SyntheticRun:
@@ -51,7 +56,16 @@ class SyntheticRun:
     def describe(self, chunk_id: int, look: int) -> ChunkFacts:
         chosen_at = self.peaks.index(chunk_id) + 1 if chunk_id in self.peaks else None
         q = float(self.q[look - 1, chunk_id])
-        return ChunkFacts(text=f"{HOSTILE} {chunk_id}", title=HOSTILE, heading=HOSTILE, q=q, rank=1, p=0.5, rho=0.25, chosen_at=chosen_at)
+        return ChunkFacts(
+            text=f"{HOSTILE} {chunk_id}",
+            title=HOSTILE,
+            heading=HOSTILE,
+            q=q,
+            rank=1,
+            p=0.5,
+            rho=0.25,
+            chosen_at=chosen_at,
+        )
 
 
 RUNS = {"small": SyntheticRun(100, [37, 80, 12]), "large": SyntheticRun(12_000, [9_000, 3_000, 11_990])}
@@ -69,7 +83,10 @@ def value_of(token: str, look: int) -> dict[str, Any]:
         chosen=[{"step": i + 1, "chunk_id": peak, "by": "agent"} for i, peak in enumerate(run.peaks)],
         gold=run.peaks[:1],
         forbidden=[5],
-        documents=[{"title": HOSTILE, "first_chunk": 0}, {"title": "second", "first_chunk": run.n_chunks // 2}],
+        documents=[
+            {"title": HOSTILE, "first_chunk": 0},
+            {"title": "second", "first_chunk": run.n_chunks // 2},
+        ],
         intervals=[{"lo": 0, "hi": run.n_chunks, "rho_lo": 0.0, "rho_hi": 9.75}],
     )
 
@@ -95,7 +112,11 @@ def assert_exact(request: list[Any], answer: dict[str, Any]) -> None:
         column = values[first + k * (last - first) // n : first + (k + 1) * (last - first) // n]
         np.testing.assert_array_equal([low[k], high[k]], [np.fmin.reduce(column), np.fmax.reduce(column)])
         telling = {"rank": -values, "dq": np.abs(values)}.get(mode, values)
-        assert best[k] == -1 if np.isnan(column).all() else telling[best[k]] == np.fmax.reduce(telling[first + k * (last - first) // n :][: len(column)])
+        assert (
+            best[k] == -1
+            if np.isnan(column).all()
+            else telling[best[k]] == np.fmax.reduce(telling[first + k * (last - first) // n :][: len(column)])
+        )
 
 
 @pytest.mark.parametrize("mode", ["q", "dq", "rank", "p"])
@@ -109,7 +130,9 @@ def test_tiles_are_exact(mode: str, look: int) -> None:
 def test_run_map_has_a_row_a_look() -> None:
     answer = RUNMAP(["large", 60])
     assert (answer["n_rows"], answer["n_columns"]) == (3, 60)
-    np.testing.assert_array_equal(unpacked(answer["cells"]).reshape(3, 60), RUNS["large"].q.reshape(3, 60, 200).max(2))
+    np.testing.assert_array_equal(
+        unpacked(answer["cells"]).reshape(3, 60), RUNS["large"].q.reshape(3, 60, 200).max(2)
+    )
 
 
 def test_top_pages_go_down_the_ranking() -> None:
@@ -152,13 +175,19 @@ def test_describe_bounds_the_text() -> None:
         (TOP, ["small", 1, "q", 100]),
     ],
 )
-def test_bad_requests_are_answered_with_a_sentence(question: Callable[[Any], dict[str, Any]], request_: Any) -> None:
+def test_bad_requests_are_answered_with_a_sentence(
+    question: Callable[[Any], dict[str, Any]], request_: Any
+) -> None:
     answer = question(request_)
     assert list(answer) == ["error"]
     assert answer["error"].endswith(".")
 
 
-JUNK = st.recursive(st.none() | st.booleans() | st.floats() | st.integers() | st.text(max_size=5), lambda inner: st.lists(inner, max_size=6), max_leaves=8)
+JUNK = st.recursive(
+    st.none() | st.booleans() | st.floats() | st.integers() | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=6),
+    max_leaves=8,
+)
 
 
 @given(JUNK)
@@ -224,7 +253,12 @@ def address() -> Iterator[str]:
 
             shown.select(on_select, outputs=said)
             shown.look(on_look, outputs=shown)
-    _, url, _ = demo.launch(prevent_thread_lock=True, quiet=True, ssr_mode=False, css_paths=[ASSETS / "theme.css", ASSETS / "strip.css"])
+    _, url, _ = demo.launch(
+        prevent_thread_lock=True,
+        quiet=True,
+        ssr_mode=False,
+        css_paths=[ASSETS / "theme.css", ASSETS / "strip.css"],
+    )
     yield url
     demo.close()
 
@@ -332,7 +366,13 @@ def test_pins_select_their_chunk(large: Shown) -> None:
 
 def test_keyboard_moves_opens_and_changes_looks(small: Shown) -> None:
     readout = small.part("readout")
-    for keys, chunk_id in [(["Home"], 0), (["ArrowRight", "ArrowRight"], 2), (["Shift+ArrowRight"], 12), (["End"], 99), (["ArrowLeft"], 98)]:
+    for keys, chunk_id in [
+        (["Home"], 0),
+        (["ArrowRight", "ArrowRight"], 2),
+        (["Shift+ArrowRight"], 12),
+        (["End"], 99),
+        (["ArrowLeft"], 98),
+    ]:
         small.press(*keys)
         expect(readout).to_contain_text(f"chunk {chunk_id},")
     small.press("Enter")
@@ -374,7 +414,9 @@ def test_the_plain_wheel_is_left_to_the_page(small: Shown) -> None:
     small.page.mouse.wheel(0, 300)
     small.part("modes").get_by_role("button", name="Show rank").click()
     small.settled()
-    assert [request["data"][3:5] for request in small.requests[before:] if request["fn_name"] == "tiles"] == [[0, 100]]
+    assert [request["data"][3:5] for request in small.requests[before:] if request["fn_name"] == "tiles"] == [
+        [0, 100]
+    ]
 
 
 def test_brush_zooms_and_a_new_value_keeps_it(large: Shown) -> None:
@@ -386,14 +428,21 @@ def test_brush_zooms_and_a_new_value_keeps_it(large: Shown) -> None:
     large.page.mouse.up()
     large.settled()
     lo, hi = large.last_range()
-    assert (lo, hi) == (pytest.approx(1_500, abs=30), pytest.approx(7_500, abs=30))  # a quarter to a half, and half of that on either side
+    assert (lo, hi) == (
+        pytest.approx(1_500, abs=30),
+        pytest.approx(7_500, abs=30),
+    )  # a quarter to a half, and half of that on either side
     large.part("looks").get_by_role("button", name="Step 2").click()
     expect(large.part("what")).to_contain_text("step 2")
     large.settled()
     assert [request["data"] for request in large.requests if request["fn_name"] == "tiles"][-1][1] == 2
     assert large.last_range() == [lo, hi]
     large.part("lens").dblclick(position=large.at("lens", 0.5))
-    with large.page.expect_request(lambda request: "component_server" in request.url and request.post_data_json["data"][3:5] == [0, 12_000]):
+    with large.page.expect_request(
+        lambda request: (
+            "component_server" in request.url and request.post_data_json["data"][3:5] == [0, 12_000]
+        )
+    ):
         large.part("modes").get_by_role("button", name="Show rank").click()
 
 
@@ -421,7 +470,9 @@ def test_overtaken_replies_are_dropped(small: Shown) -> None:
     small.part("modes").get_by_role("button", name="Show probability").click()
     small.drawn()
     expect(small.part("legend-lo")).to_have_text("0")
-    with small.page.expect_response(lambda response: "component_server" in response.url and is_rank(response.request)):
+    with small.page.expect_response(
+        lambda response: "component_server" in response.url and is_rank(response.request)
+    ):
         held.pop().continue_()
     settle(small.page)  # it would be drawn by then
     expect(small.part("legend-lo")).to_have_text("0")
@@ -455,7 +506,9 @@ def test_states_without_numbers(page: Page) -> None:
     page.get_by_role("tab", name="Others").click()
     expect(page.locator("#empty")).to_contain_text("Run the agent to see what every chunk is worth")
     expect(page.locator("#empty canvas").first).to_be_hidden()
-    expect(page.locator("#gone [data-part=note]")).to_have_text("This run is no longer here; run the agent again.")
+    expect(page.locator("#gone [data-part=note]")).to_have_text(
+        "This run is no longer here; run the agent again."
+    )
 
 
 def test_the_change_before_the_first_choice_has_no_values(small: Shown) -> None:
@@ -466,7 +519,9 @@ def test_the_change_before_the_first_choice_has_no_values(small: Shown) -> None:
 
 
 def pixel(canvas: Locator, x: int, y: int) -> list[int]:
-    found: list[int] = canvas.evaluate("(canvas, [x, y]) => [...canvas.getContext('2d').getImageData(x, y, 1, 1).data]", [x, y])
+    found: list[int] = canvas.evaluate(
+        "(canvas, [x, y]) => [...canvas.getContext('2d').getImageData(x, y, 1, 1).data]", [x, y]
+    )
     return found
 
 
@@ -475,7 +530,9 @@ def test_dark_theme_repaints(small: Shown) -> None:
     small.settled()
     light = pixel(small.part("overview"), GUTTER + 5, 5)
     small.page.evaluate("document.body.classList.toggle('dark')")
-    small.page.evaluate("() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
+    small.page.evaluate(
+        "() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))"
+    )
     dark = pixel(small.part("overview"), GUTTER + 5, 5)
     small.page.evaluate("document.body.classList.toggle('dark')")
     assert sum(light[:3]) > 600
@@ -487,5 +544,8 @@ def test_narrow_screens_show_the_strip_without_scrolling_sideways(open_page: Ope
     strip.part("table-toggle").click()
     expect(strip.part("table-rows").locator("tr")).to_have_count(20)
     assert strip.box.evaluate("(box) => box.scrollWidth <= box.clientWidth")
-    sizes = strip.box.evaluate("(box) => [...box.querySelectorAll('button')].filter((b) => b.offsetParent).map((b) => [b.offsetWidth, b.offsetHeight])")
+    sizes = strip.box.evaluate(
+        "(box) => [...box.querySelectorAll('button')].filter((b) => b.offsetParent).map((b) =>"
+        " [b.offsetWidth, b.offsetHeight])"
+    )
     assert all(min(size) >= 24 for size in sizes)

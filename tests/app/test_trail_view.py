@@ -13,15 +13,21 @@ from core.events import RunStarted, StepScores, StepTaken, Stopped, StopReason, 
 
 
 def trace_of(*rows: list[float], ends: StopReason | None = None, forbidden: tuple[int, ...] = ()) -> Trace:
-    """A greedy run whose look k scored rows[k]; where the agent stopped, nothing was chosen at the last one."""
-    trace = Trace(RunStarted("where ?", "qrag", "", len(rows[0]), EpisodeConfig(step_budget=9, forbidden=forbidden)))
+    """A greedy run whose look k scored rows[k]; where the agent stopped, nothing was chosen at
+    the last one.
+    """
+    trace = Trace(
+        RunStarted("where ?", "qrag", "", len(rows[0]), EpisodeConfig(step_budget=9, forbidden=forbidden))
+    )
     for step, row in enumerate(rows, start=1):
         scores = StepScores(np.array(row, np.float32), None)
         left = [i for i in range(len(row)) if i not in (*trace.chosen, *forbidden)]
         best = max(left, key=lambda i: row[i])
         if ends == "threshold" and step == len(rows):
             return trace.with_event(Stopped("threshold", step - 1, best, row[best], scores=scores))
-        trace = trace.with_event(StepTaken(step, best, row[best], 1.0, row[best], None, "", 0.0, scores=scores))
+        trace = trace.with_event(
+            StepTaken(step, best, row[best], 1.0, row[best], None, "", 0.0, scores=scores)
+        )
     return trace if ends is None else trace.with_event(Stopped(ends, len(rows)))
 
 
@@ -29,9 +35,21 @@ def trace_of(*rows: list[float], ends: StopReason | None = None, forbidden: tupl
     ("trace", "gold", "words"),
     [
         (trace_of([0.9, 0.1, 0.5], [0.9, 0.8, 0.5]), 1, "found at step 2"),
-        (trace_of([0.9, 0.6, 0.5, 0.1], [0.9, 0.1, 0.5, 0.4], ends="budget"), 1, "lost by choice 1: rank 2 before it, 3 after it"),
-        (trace_of([0.9, 0.1, 0.5, 0.6], [0.9, 0.1, 0.5, 0.6], [0.9, 0.1, 0.5, 0.6], ends="budget"), 1, "not reached: rank 2 before the last choice"),
-        (trace_of([0.9, 0.1, 0.05], [0.9, 0.1, 0.05], ends="threshold"), 1, "not reached: rank 1, Q 0.10, where the agent stopped"),
+        (
+            trace_of([0.9, 0.6, 0.5, 0.1], [0.9, 0.1, 0.5, 0.4], ends="budget"),
+            1,
+            "lost by choice 1: rank 2 before it, 3 after it",
+        ),
+        (
+            trace_of([0.9, 0.1, 0.5, 0.6], [0.9, 0.1, 0.5, 0.6], [0.9, 0.1, 0.5, 0.6], ends="budget"),
+            1,
+            "not reached: rank 2 before the last choice",
+        ),
+        (
+            trace_of([0.9, 0.1, 0.05], [0.9, 0.1, 0.05], ends="threshold"),
+            1,
+            "not reached: rank 1, Q 0.10, where the agent stopped",
+        ),
         (trace_of([0.9, 0.1, 0.5], [0.9, 0.2, 0.5]), 1, "rank 2 so far"),
         (trace_of([0.9, 0.8, 0.5], forbidden=(1,), ends="budget"), 1, "forbidden"),
     ],

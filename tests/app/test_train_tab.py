@@ -57,17 +57,30 @@ def write_questions(path: Path, n: int = 10) -> Path:
     lines = []
     for _ in range(n):
         who, thing = rng.choice(["john", "mary", "sandra"]), rng.choice(["apple", "milk"])
-        chunks = [f"daniel travelled to the {rng.choice(['office', 'garden'])} on day {day} ." for day in range(6)]
+        chunks = [
+            f"daniel travelled to the {rng.choice(['office', 'garden'])} on day {day} ." for day in range(6)
+        ]
         chunks += [f"{who} got the {thing} there .", f"{who} went to the kitchen ."]
         order = rng.sample(range(8), 8)
         support = sorted([order.index(6), order.index(7)])
-        lines.append(json.dumps({"question": f"where is the {thing} ?", "chunks": [chunks[row] for row in order], "support": support}))
+        lines.append(
+            json.dumps(
+                {
+                    "question": f"where is the {thing} ?",
+                    "chunks": [chunks[row] for row in order],
+                    "support": support,
+                }
+            )
+        )
     path.write_text("\n".join(lines) + "\n", encoding="utf-8")
     return path
 
 
 def tiny_config(**changes: Any) -> TrainConfig:
-    return replace(recipe_config("own"), **{"updates": 60, "episodes": 2, "steps": 3, "rank": 4, "validate_every": 30} | changes)
+    return replace(
+        recipe_config("own"),
+        **{"updates": 60, "episodes": 2, "steps": 3, "rank": 4, "validate_every": 30} | changes,
+    )
 
 
 @pytest.fixture(autouse=True)
@@ -106,7 +119,9 @@ def trained_folder(name: str, weights: str) -> Path:
     """An agent of one's own, as far as its qrag.json tells."""
     folder = home() / "agents" / name
     folder.mkdir(parents=True)
-    write_spec(folder, read_spec(find_checkpoint("narrative")).model_copy(update={"name": name, "weights": weights}))
+    write_spec(
+        folder, read_spec(find_checkpoint("narrative")).model_copy(update={"name": name, "weights": weights})
+    )
     return folder
 
 
@@ -121,7 +136,9 @@ def test_a_training_is_stopped_goes_on_and_ends_in_the_log(trainings: Trainings,
     with pytest.raises(BadRequest, match="'mine' still runs"):
         trainings.start(Order("other", tiny_config(), str(TINY), write_questions(questions)))
     wait_for(lambda: len(trainings.get("mine").updates) > 2)
-    assert Trainings(default_log_path()).get("mine").state == "running", "an app that was started anew finds what runs"
+    assert Trainings(default_log_path()).get("mine").state == "running", (
+        "an app that was started anew finds what runs"
+    )
     trainings.stop("mine")
     assert trainings.get("mine").state in ("stopping", "stopped")
     stopped = ended(trainings, "mine")
@@ -138,14 +155,18 @@ def test_a_training_is_stopped_goes_on_and_ends_in_the_log(trainings: Trainings,
         log.import_inbox()
         (entry,) = list_trainings(log)
     assert (entry.folder, entry.n_events) == ("mine", len(finished.events))
-    assert trainings.seconds_an_update(tiny_config(seed=5), str(TINY)) == pytest.approx(finished.updates[-1]["seconds"] / 60)
+    assert trainings.seconds_an_update(tiny_config(seed=5), str(TINY)) == pytest.approx(
+        finished.updates[-1]["seconds"] / 60
+    )
     assert trainings.seconds_an_update(tiny_config(), MINILM) is None
     assert trainings.seconds_an_update(tiny_config(steps=2), str(TINY)) is None
     with pytest.raises(BadRequest, match="there is an agent 'mine' already"):
         trainings.start(Order("mine", tiny_config(), str(TINY), questions))
 
 
-def test_a_killed_training_is_told_from_a_failed_one(trainings: Trainings, questions: Path, tmp_path: Path) -> None:
+def test_a_killed_training_is_told_from_a_failed_one(
+    trainings: Trainings, questions: Path, tmp_path: Path
+) -> None:
     trainings.start(Order("killed", tiny_config(updates=5000), str(TINY), questions))
     wait_for(lambda: trainings.get("killed").updates)
     os.kill(int((tmp_path / "home" / "trainings" / "killed" / "lock").read_text()), signal.SIGKILL)
@@ -172,7 +193,9 @@ def test_names_of_agents_that_ship_are_refused(name: str) -> None:
         check_name(name)
 
 
-def test_mistakes_are_told_before_anything_is_written(trainings: Trainings, questions: Path, tmp_path: Path) -> None:
+def test_mistakes_are_told_before_anything_is_written(
+    trainings: Trainings, questions: Path, tmp_path: Path
+) -> None:
     few = write_questions(tmp_path / "few.jsonl", 3)
     with pytest.raises(BadRequest, match=r"few\.jsonl has 3 questions"):
         trainings.start(Order("few", tiny_config(), MINILM, few))
@@ -188,7 +211,10 @@ def test_mistakes_are_told_before_anything_is_written(trainings: Trainings, ques
     assert not (tmp_path / "home").exists()
 
 
-@pytest.mark.parametrize(("text", "wanted"), [("", MINILM), ("  ", MINILM), (str(TINY), str(TINY)), ("intfloat/e5-small", "intfloat/e5-small")])
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [("", MINILM), ("  ", MINILM), (str(TINY), str(TINY)), ("intfloat/e5-small", "intfloat/e5-small")],
+)
 def test_base_encoders(text: str, wanted: str) -> None:
     assert checked_base(text) == wanted
 
@@ -203,7 +229,14 @@ def test_a_base_encoder_that_is_none(text: str) -> None:
     "config",
     [
         *(recipe_config(name) for name in RECIPES),
-        tiny_config(objective="supervised", top_k_actions=None, soft_values=False, target_towers=False, bootstrap_at_cap=True, penalize_extra_steps=False),
+        tiny_config(
+            objective="supervised",
+            top_k_actions=None,
+            soft_values=False,
+            target_towers=False,
+            bootstrap_at_cap=True,
+            penalize_extra_steps=False,
+        ),
         tiny_config(position_kind="relative", alpha=1e-7, seed=12),
     ],
 )
@@ -211,12 +244,30 @@ def test_the_command_line_says_every_setting(config: TrainConfig, tmp_path: Path
     parser = argparse.ArgumentParser()
     add_flags(parser)
     order = Order("mine", config, "some/encoder")
-    _, *flags = command(order, tmp_path / "mine", tmp_path / "log.duckdb", tmp_path / "q.jsonl" if config.data == "own" else None)
+    _, *flags = command(
+        order,
+        tmp_path / "mine",
+        tmp_path / "log.duckdb",
+        tmp_path / "q.jsonl" if config.data == "own" else None,
+    )
     told = parser.parse_args(flags)
     wanted = config.to_json() | {"data": told.data}
-    defaults = {"soft_values": True, "target_towers": True, "bootstrap_at_cap": False, "penalize_extra_steps": True}
-    assert {name: defaults[name] if (value := getattr(told, name)) is None and name in defaults else value for name in wanted} == wanted
-    assert (told.out, told.log, told.base, told.questions is None) == (tmp_path / "mine", str(tmp_path / "log.duckdb"), "some/encoder", config.data != "own")
+    defaults = {
+        "soft_values": True,
+        "target_towers": True,
+        "bootstrap_at_cap": False,
+        "penalize_extra_steps": True,
+    }
+    assert {
+        name: defaults[name] if (value := getattr(told, name)) is None and name in defaults else value
+        for name in wanted
+    } == wanted
+    assert (told.out, told.log, told.base, told.questions is None) == (
+        tmp_path / "mine",
+        str(tmp_path / "log.duckdb"),
+        "some/encoder",
+        config.data != "own",
+    )
 
 
 def test_help_comes_from_the_settings_themselves() -> None:
@@ -241,19 +292,43 @@ def make_training(n_updates: int, state: Any = "running", **changes: Any) -> Tra
         "kept": True,
         "tasks": {"qa1": {"n": 2, "fact_f1_oracle_stop": 0.25, "fact_em_no_stop": 0.0}},
     }
-    update = {"event": "update", "seconds_left": 600.0, "rate": 1e-4, "alpha": 0.03, "gradient_norm": 1.0, "td_loss": 0.5, "ranking_loss": 1.0, "success": 0.5}
-    steps = {"q": [0.5, 0.25], "v": [0.5, 0.0], "reward": [0.25, 0.5], "returns": [0.5, 0.5], "entropy": [1.0, 0.5], "tokens": 10}
+    update = {
+        "event": "update",
+        "seconds_left": 600.0,
+        "rate": 1e-4,
+        "alpha": 0.03,
+        "gradient_norm": 1.0,
+        "td_loss": 0.5,
+        "ranking_loss": 1.0,
+        "success": 0.5,
+    }
+    steps = {
+        "q": [0.5, 0.25],
+        "v": [0.5, 0.0],
+        "reward": [0.25, 0.5],
+        "returns": [0.5, 0.5],
+        "entropy": [1.0, 0.5],
+        "tokens": 10,
+    }
     updates = [{**update, **steps, "update": i + 1, "seconds": 2.0 * (i + 1)} for i in range(n_updates)]
     started = {"event": "started", "n_parameters": 57_344, "device": "cpu", "config": {}, "data": {}}
     config = recipe_config("own").to_json()
-    return replace(Training("mine", Path("/nowhere"), state, config, ".", None, (started, validated, *updates)), **changes)
+    return replace(
+        Training("mine", Path("/nowhere"), state, config, ".", None, (started, validated, *updates)),
+        **changes,
+    )
 
 
 @pytest.mark.usefixtures("trainings")
 def test_agents_to_start_from() -> None:
     own = trained_folder("mine", weights="adapters")
     trained_folder("whole", weights="towers")
-    assert startable_agents() == {"narrative": "narrative", "general": "general", "multi-hop": "multi-hop", "mine": str(own)}
+    assert startable_agents() == {
+        "narrative": "narrative",
+        "general": "general",
+        "multi-hop": "multi-hop",
+        "mine": str(own),
+    }
     order = Order("more", replace(tiny_config(), start_from=startable_agents()["mine"]))
     assert f"--start-from={own}" in command(order, Path("out"), Path("log"))
 
@@ -304,7 +379,9 @@ def set_number(page: Page, setting: str, value: float) -> None:
     field.press("Tab")
 
 
-def test_own_questions_become_an_agent_in_explore(start_app: StartApp, open_page: OpenPage, tmp_path: Path) -> None:
+def test_own_questions_become_an_agent_in_explore(
+    start_app: StartApp, open_page: OpenPage, tmp_path: Path
+) -> None:
     app = start_app()
     page = open_page(app.url)
     wait_ready(page)
@@ -320,7 +397,9 @@ def test_own_questions_become_an_agent_in_explore(start_app: StartApp, open_page
     page.locator("#qx-train-start").click()
     expect(page.locator("#qx-train-notice")).to_contain_text("agent name 'Mine!' must be", timeout=20_000)
     page.locator("#qx-train-name input, #qx-train-name textarea").fill("mine")
-    page.locator("#qx-train-questions input[type=file]").set_input_files(write_questions(tmp_path / "mine.jsonl"))
+    page.locator("#qx-train-questions input[type=file]").set_input_files(
+        write_questions(tmp_path / "mine.jsonl")
+    )
     expect(page.locator("#qx-train-questions")).to_contain_text("mine", timeout=30_000)
     for setting, value in {"updates": 5000, "episodes": 2, "steps": 3, "rank": 4}.items():
         set_number(page, setting, value)
@@ -332,18 +411,28 @@ def test_own_questions_become_an_agent_in_explore(start_app: StartApp, open_page
     page.keyboard.press("Escape")
     page.locator("#qx-train-base input, #qx-train-base textarea").fill(str(TINY))
     page.locator("#qx-train-start").click()
-    expect(page.locator("#qx-train-header")).to_contain_text(re.compile(r"Update [\d,]+ of 5,000"), timeout=1000 * PATIENCE)
+    expect(page.locator("#qx-train-header")).to_contain_text(
+        re.compile(r"Update [\d,]+ of 5,000"), timeout=1000 * PATIENCE
+    )
     expect(page.locator("#qx-train-success-figure .js-plotly-plot")).to_be_visible(timeout=60_000)
     expect(page.locator("#qx-train-q-figure .js-plotly-plot")).to_be_visible(timeout=60_000)
     shown = page.locator("#qx-train-header progress").get_attribute("value")
-    page.wait_for_function("before => +document.querySelector('#qx-train-header progress').value > +before", arg=shown, timeout=60_000)
+    page.wait_for_function(
+        "before => +document.querySelector('#qx-train-header progress').value > +before",
+        arg=shown,
+        timeout=60_000,
+    )
 
     app = start_app()  # the app is closed and started again; the training goes on meanwhile
     page = open_page(app.url)
     wait_ready(page)
     open_train(page)
-    expect(page.locator("#qx-train-header")).to_contain_text(re.compile(r"Update [\d,]+ of 5,000"), timeout=60_000)
-    page.wait_for_function("() => +document.querySelector('#qx-train-header progress').value > 22", timeout=1000 * PATIENCE)
+    expect(page.locator("#qx-train-header")).to_contain_text(
+        re.compile(r"Update [\d,]+ of 5,000"), timeout=60_000
+    )
+    page.wait_for_function(
+        "() => +document.querySelector('#qx-train-header progress').value > 22", timeout=1000 * PATIENCE
+    )
     page.locator("#qx-train-stop").click()
     expect(page.locator("#qx-train-header")).to_contain_text("Stopped after update", timeout=1000 * PATIENCE)
     expect(page.locator("#qx-train-resume")).to_be_visible()
@@ -355,7 +444,9 @@ def test_own_questions_become_an_agent_in_explore(start_app: StartApp, open_page
     expect(page.locator("#qx-train-updates tbody tr")).to_have_count(20)
     newest = page.locator("#qx-train-updates tbody tr td").first.inner_text()
     page.locator("#qx-train-updates").get_by_role("button", name="after").click()
-    expect(page.locator("#qx-train-updates tbody tr td").first).to_have_text(f"{int(newest.replace(',', '')) - 20:,}", timeout=20_000)
+    expect(page.locator("#qx-train-updates tbody tr td").first).to_have_text(
+        f"{int(newest.replace(',', '')) - 20:,}", timeout=20_000
+    )
 
     page.locator("#qx-train-explore").click()
     expect(page.locator("#qx-agent input")).to_have_value("mine", timeout=60_000)

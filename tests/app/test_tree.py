@@ -1,4 +1,6 @@
-"""What is sent of a handler's updates: trees as strings, buttons and rows again with every update of a stream."""
+"""What is sent of a handler's updates: trees as strings, buttons and rows again with every update of a
+stream.
+"""
 
 from collections.abc import Iterator
 from typing import Any

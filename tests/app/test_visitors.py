@@ -1,4 +1,6 @@
-"""Public mode: what one visitor may see and do of another's, and how much of the machine. Real agent and log; real server over raw HTTP; real Chromium."""
+"""Public mode: what one visitor may see and do of another's, and how much of the machine. Real agent and log;
+real server over raw HTTP; real Chromium.
+"""
 
 from __future__ import annotations
 
@@ -45,7 +47,10 @@ KEY_A, KEY_B, KEY_C = "0a" * 16, "0b" * 16, "0c" * 16
 A, B, C = (owner_of(PUBLIC, key) for key in (KEY_A, KEY_B, KEY_C))
 QUERY = "where was the apple before the hallway ?"
 CONFIG = EpisodeConfig(step_budget=4)
-TEXT = "\n\n".join(f"{('john', 'mary')[i % 2]} travelled to the {('hallway', 'garden', 'office')[i % 3]} on day {i} ." for i in range(30))
+TEXT = "\n\n".join(
+    f"{('john', 'mary')[i % 2]} travelled to the {('hallway', 'garden', 'office')[i % 3]} on day {i} ."
+    for i in range(30)
+)
 
 
 @pytest.fixture
@@ -61,10 +66,20 @@ def explorer(services: Services) -> Explorer:
 
 
 def opened(explorer: Explorer, owner: str | None, text: str = TEXT) -> Session:
-    return open_pasted(explorer, Session(owner=owner), text, explorer.services.default_checkpoint, lambda _: None, "sentences", 12)
+    return open_pasted(
+        explorer,
+        Session(owner=owner),
+        text,
+        explorer.services.default_checkpoint,
+        lambda _: None,
+        "sentences",
+        12,
+    )
 
 
-def advanced(explorer: Explorer, session: Session, steps: int | None = None, config: EpisodeConfig = CONFIG) -> tuple[Session, RunInView]:
+def advanced(
+    explorer: Explorer, session: Session, steps: int | None = None, config: EpisodeConfig = CONFIG
+) -> tuple[Session, RunInView]:
     """The session some steps further, and its run."""
     for at in explorer.advance(session, QUERY, config, steps):
         session = at
@@ -112,7 +127,10 @@ def test_b_gets_nothing_of_a_by_any_id(explorer: Explorer) -> None:
     ):
         with pytest.raises(BadRequest, match="not open any more"):
             attempt()
-    for attempt in (lambda: services.delete_run(run.run_id, B), lambda: share(services, replace(run, documents=replace(run.documents, owner=B)))):
+    for attempt in (
+        lambda: services.delete_run(run.run_id, B),
+        lambda: share(services, replace(run, documents=replace(run.documents, owner=B))),
+    ):
         with pytest.raises(RunNotFound):
             attempt()
     assert services.log.search(owner=B).total == 0  # type: ignore[union-attr]
@@ -129,7 +147,9 @@ def test_a_shared_run_is_looked_at_and_gone_on_from_without_touching_it(explorer
     assert theirs is not None
     assert theirs.others
     assert theirs.trace.chosen == run.trace.chosen
-    assert {theirs.token, seen.corpus}.isdisjoint({run.token, session.corpus}), "tokens of another's run would draw and drive it"
+    assert {theirs.token, seen.corpus}.isdisjoint({run.token, session.corpus}), (
+        "tokens of another's run would draw and drive it"
+    )
     child_session, child = advanced(explorer, seen)
     assert (child.owner, child.parent_run_id, child.fork_step) == (B, run.run_id, 2)
     explorer.leave(child_session)
@@ -168,7 +188,10 @@ def test_a_day_has_so_many_tokens_for_each() -> None:
     today = [date(2026, 1, 1)]
     allowance = Allowance(lambda: today[0])
     allowance.read(A, TOKENS_PER_DAY - 10)
-    with pytest.raises(BadRequest, match=r"about 11 tokens to read, and 10 of the 20,000,000 .* left; choose something shorter"):
+    with pytest.raises(
+        BadRequest,
+        match=r"about 11 tokens to read, and 10 of the 20,000,000 .* left; choose something shorter",
+    ):
         allowance.read(A, 11)
     allowance.read(A, 10)
     allowance.read(B, TOKENS_PER_DAY)
@@ -189,7 +212,9 @@ def test_a_day_has_so_many_logged_values_for_each() -> None:
     allowance.log(A, 1)
 
 
-def test_a_day_has_so_many_seconds_of_reading_files_for_each(explorer: Explorer, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_day_has_so_many_seconds_of_reading_files_for_each(
+    explorer: Explorer, monkeypatch: pytest.MonkeyPatch
+) -> None:
     today = [date(2026, 1, 1)]
     allowance = Allowance(lambda: today[0])
     allowance.take_time(A, READING_SECONDS_PER_DAY - 1)
@@ -205,7 +230,14 @@ def test_a_day_has_so_many_seconds_of_reading_files_for_each(explorer: Explorer,
     monkeypatch.setattr(visitors, "READING_SECONDS_PER_DAY", 1e-6)
     for attempt in (
         lambda: opened(explorer, A, page),
-        lambda: open_content(explorer, Session(owner=A), page.encode(), "a.html", explorer.services.default_checkpoint, lambda _: None),
+        lambda: open_content(
+            explorer,
+            Session(owner=A),
+            page.encode(),
+            "a.html",
+            explorer.services.default_checkpoint,
+            lambda _: None,
+        ),
     ):
         with pytest.raises(BadRequest, match="reading your files took"):
             attempt()
@@ -213,7 +245,9 @@ def test_a_day_has_so_many_seconds_of_reading_files_for_each(explorer: Explorer,
     assert opened(explorer, None, page).corpus
 
 
-def test_runs_and_imports_count_what_the_log_keeps_of_them(explorer: Explorer, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_runs_and_imports_count_what_the_log_keeps_of_them(
+    explorer: Explorer, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     _, run = advanced(explorer, opened(explorer, A))
     log = explorer.services.log
     assert isinstance(log, ExperimentLog)
@@ -232,7 +266,9 @@ def test_a_visitors_run_has_a_bounded_budget(explorer: Explorer) -> None:
     long = CONFIG.with_(step_budget=MOST_STEPS + 1)
     with pytest.raises(BadRequest, match="step budget 33 is above 32"):
         advanced(explorer, opened(explorer, A, "\n\n".join([TEXT, TEXT.replace("day", "night")])), None, long)
-    order = EvaluationOrder("qa1", (explorer.services.default_checkpoint,), step_budget=MOST_STEPS + 1, owner=A)
+    order = EvaluationOrder(
+        "qa1", (explorer.services.default_checkpoint,), step_budget=MOST_STEPS + 1, owner=A
+    )
     with pytest.raises(BadRequest, match="step budget 33 is above 32"):
         Evaluations(explorer.services).run(order, lambda _: None)
 
@@ -250,7 +286,9 @@ def test_only_what_has_to_be_embedded_counts() -> None:
         allowance.read(A, 1)
 
 
-def test_what_is_too_much_is_refused_before_it_is_embedded(explorer: Explorer, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_too_much_is_refused_before_it_is_embedded(
+    explorer: Explorer, monkeypatch: pytest.MonkeyPatch
+) -> None:
     opened(explorer, A)
     spent = explorer.services.allowance.read_today(A)
     monkeypatch.setattr(visitors, "TOKENS_PER_DAY", spent)
@@ -267,7 +305,9 @@ def nothing_known(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("nothing_known")
 def test_what_opening_costs_a_visitor_says_nothing_of_others(explorer: Explorer) -> None:
-    """Whoever opens a text that somebody else has opened, in whatever way, is told and charged what the first one was."""
+    """Whoever opens a text that somebody else has opened, in whatever way, is told and charged what the first
+    one was.
+    """
     services = explorer.services
     _, run = advanced(explorer, opened(explorer, A))
     share(services, run)
@@ -287,10 +327,18 @@ def test_what_opening_costs_a_visitor_says_nothing_of_others(explorer: Explorer)
         return told
 
     def cut(session: Session) -> tuple[CutRow, ...]:
-        return Comparisons(services).across_cuts(explorer.documents(session), ComparisonOrder(QUERY, (), 3), lambda _: None)
+        return Comparisons(services).across_cuts(
+            explorer.documents(session), ComparisonOrder(QUERY, (), 3), lambda _: None
+        )
 
     first = costs(B)
-    assert [n_embedded > 0 and charged > 0 for n_embedded, charged in first] == [True, True, True, True, False]
+    assert [n_embedded > 0 and charged > 0 for n_embedded, charged in first] == [
+        True,
+        True,
+        True,
+        True,
+        False,
+    ]
     assert costs(C) == first
     assert costs(B) == [(0, 0)] * 5, "their own openings are known"
 
@@ -299,11 +347,15 @@ def test_what_opening_costs_a_visitor_says_nothing_of_others(explorer: Explorer)
 def test_the_projects_own_documents_are_embedded_once_for_all(explorer: Explorer) -> None:
     how = (explorer.services.default_checkpoint, lambda _: None)
     key = list_samples()[1].key
-    first, second = (explorer.documents(open_sample(explorer, Session(owner=owner), key, *how)) for owner in (A, B))
+    first, second = (
+        explorer.documents(open_sample(explorer, Session(owner=owner), key, *how)) for owner in (A, B)
+    )
     assert first.n_embedded > 0
     assert (second.n_embedded, explorer.services.allowance.read_today(B)) == (0, 0)
     beside = [*second.workspace.documents, read_pasted(TEXT)]
-    assert explorer.documents(explorer.open(Session(owner=B), beside, how[0])).n_embedded > first.n_embedded, "with a text of their own it is theirs"
+    assert (
+        explorer.documents(explorer.open(Session(owner=B), beside, how[0])).n_embedded > first.n_embedded
+    ), "with a text of their own it is theirs"
 
 
 def test_one_more_document_closes_the_visitors_own_oldest(explorer: Explorer) -> None:
@@ -343,7 +395,10 @@ def test_what_others_would_feel_is_off(explorer: Explorer) -> None:
             attempt()
     assert OWN not in available_tasks(services.settings)
     with pytest.raises(BadRequest, match="start the app on your machine"):
-        evaluations.run(EvaluationOrder(OWN, (services.default_checkpoint,), questions=Path("questions.jsonl"), owner=A), lambda _: None)
+        evaluations.run(
+            EvaluationOrder(OWN, (services.default_checkpoint,), questions=Path("questions.jsonl"), owner=A),
+            lambda _: None,
+        )
 
 
 def test_evaluations_are_their_makers(explorer: Explorer) -> None:
@@ -356,7 +411,12 @@ def test_evaluations_are_their_makers(explorer: Explorer) -> None:
     assert evaluations.stop_curve(made.evaluation_id, A).points
     for other in (B, None, NOBODY):
         assert evaluations.all(other) == []
-        for attempt in (evaluations.get, evaluations.summary, evaluations.stop_curve, evaluations.reliability):
+        for attempt in (
+            evaluations.get,
+            evaluations.summary,
+            evaluations.stop_curve,
+            evaluations.reliability,
+        ):
             with pytest.raises(RunNotFound):
                 attempt(made.evaluation_id, other)
         with pytest.raises(RunNotFound):
@@ -365,7 +425,9 @@ def test_evaluations_are_their_makers(explorer: Explorer) -> None:
 
 def test_an_evaluation_reads_of_the_days_tokens(explorer: Explorer) -> None:
     evaluations = Evaluations(explorer.services)
-    order = EvaluationOrder("generated", (explorer.services.default_checkpoint,), length="10M", n=30, owner=A)  # whose haystacks would take minutes to compose
+    order = EvaluationOrder(
+        "generated", (explorer.services.default_checkpoint,), length="10M", n=30, owner=A
+    )  # whose haystacks would take minutes to compose
     with pytest.raises(BadRequest, match="300,000,000 tokens to read"):
         evaluations.run(order, lambda _: None)
 

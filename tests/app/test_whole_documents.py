@@ -1,4 +1,6 @@
-"""Questions about whole documents on the Evaluate tab: files as a person drops them, through methods, on a real page."""
+"""Questions about whole documents on the Evaluate tab: files as a person drops them, through methods, on a
+real page.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +32,16 @@ METHODS = ("auto", "bm25")
 
 
 def question(name: str, kind: str, text: str, *quotes: str) -> str:
-    return json.dumps({"id": name, "document": "manual.md", "kind": kind, "question": text, "answer": "noon" if quotes else "", "support": quotes})
+    return json.dumps(
+        {
+            "id": name,
+            "document": "manual.md",
+            "kind": kind,
+            "question": text,
+            "answer": "noon" if quotes else "",
+            "support": quotes,
+        }
+    )
 
 
 @pytest.fixture
@@ -39,7 +50,13 @@ def files(tmp_path: Path) -> tuple[Path, ...]:
     manual, asked = tmp_path / "manual.md", tmp_path / "questions.jsonl"
     manual.write_text(MANUAL, encoding="utf-8")
     lines = [
-        question("1", "bridge", "When are lamps filled, and what does a ticket cost?", "oil lamps are filled at noon", "Tickets cost four crowns"),
+        question(
+            "1",
+            "bridge",
+            "When are lamps filled, and what does a ticket cost?",
+            "oil lamps are filled at noon",
+            "Tickets cost four crowns",
+        ),
         question("2", "unanswerable", "Who founded the <b>university</b>?"),
         question("3", "single", "Who painted the pier?", "The pier was painted by Ruth."),
     ]
@@ -47,12 +64,18 @@ def files(tmp_path: Path) -> tuple[Path, ...]:
     return manual, asked
 
 
-def test_rows_come_document_by_document_and_faults_are_told(services: Services, files: tuple[Path, ...], tmp_path: Path) -> None:
+def test_rows_come_document_by_document_and_faults_are_told(
+    services: Services, files: tuple[Path, ...], tmp_path: Path
+) -> None:
     heard: list[Measured] = []
     ended = evaluate_files(services, DocumentOrder(files, METHODS, k=2), heard.append)
-    assert [(row.id, row.method) for row in ended.rows] == [(name, method) for name in "12" for method in METHODS]
+    assert [(row.id, row.method) for row in ended.rows] == [
+        (name, method) for name in "12" for method in METHODS
+    ]
     assert [one.id for one in ended.questions] == ["1", "2"]
-    assert all(row.covered == (True, True) for row in ended.rows if row.id == "1"), "two chunks are all of the manual"
+    assert all(row.covered == (True, True) for row in ended.rows if row.id == "1"), (
+        "two chunks are all of the manual"
+    )
     assert (ended.n_done, ended.n_documents, ended.ended) == (1, 1, True)
     (fault,) = ended.left_out
     assert "question 3" in fault
@@ -84,12 +107,18 @@ def test_a_cancel_ends_it_before_the_next_document(services: Services, files: tu
         (["a.jsonl", "manual.md"], (), "no method is chosen"),
     ],
 )
-def test_files_that_can_not_be_evaluated(services: Services, tmp_path: Path, names: Sequence[str], methods: tuple[str, ...], words: str) -> None:
+def test_files_that_can_not_be_evaluated(
+    services: Services, tmp_path: Path, names: Sequence[str], methods: tuple[str, ...], words: str
+) -> None:
     with pytest.raises(BadRequest, match=words):
-        evaluate_files(services, DocumentOrder(tuple(tmp_path / name for name in names), methods), lambda _: None)
+        evaluate_files(
+            services, DocumentOrder(tuple(tmp_path / name for name in names), methods), lambda _: None
+        )
 
 
-def test_a_folder_is_dropped_asked_and_read_off(tiny_app: RunningApp, open_page: OpenPage, files: tuple[Path, ...]) -> None:
+def test_a_folder_is_dropped_asked_and_read_off(
+    tiny_app: RunningApp, open_page: OpenPage, files: tuple[Path, ...]
+) -> None:
     page = open_page(tiny_app.url)
     wait_ready(page, 120)
     page.get_by_role("tab", name="Evaluate", exact=True).click()

@@ -1,4 +1,6 @@
-"""The authors' four tiny checkpoints, imported once, and corpora over them: real parts that run in milliseconds."""
+"""The authors' four tiny checkpoints, imported once, and corpora over them: real parts that run in
+milliseconds.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,9 @@ CorpusOf = Callable[[DualEncoder, Sequence[str]], Corpus]
 
 @pytest.fixture(scope="session", autouse=True)
 def models_stay_in_use() -> Iterator[None]:
-    """Commands called in this process load each model once: what one of them loaded stays in use for the next."""
+    """Commands called in this process load each model once: what one of them loaded stays in use for the
+    next.
+    """
     kept: set[Any] = set()
 
     def keeping(get: Callable[..., Any]) -> Callable[..., Any]:
@@ -73,6 +77,9 @@ def corpus_of() -> CorpusOf:
     """`corpus_of(encoder, chunks)`: a corpus without any cache."""
 
     def build(encoder: DualEncoder, chunks: Sequence[str]) -> Corpus:
-        return Corpus(workspace_of_chunks(chunks, encoder.tokenizer.count(chunks)), index_of(encoder, encoder.encode_chunks(chunks)))
+        return Corpus(
+            workspace_of_chunks(chunks, encoder.tokenizer.count(chunks)),
+            index_of(encoder, encoder.encode_chunks(chunks)),
+        )
 
     return build

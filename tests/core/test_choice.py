@@ -1,4 +1,6 @@
-"""What a document gets where nobody chose: stories the agent that learned on them, all else what suits its kind."""
+"""What a document gets where nobody chose: stories the agent that learned on them, all else what suits its
+kind.
+"""
 
 from __future__ import annotations
 
@@ -13,9 +15,10 @@ from core.types import Document, DocumentKind
 
 SAMPLES = Path(__file__).resolve().parents[2] / "sample_docs"
 NOVEL = (
-    "Mr. Dale looked at the window for a while, and said nothing. He went to the door. Lily followed her sister to the gate. “You knew it,” said he. "
-    "Crosbie had taken the letter. She left the house. The squire walked up and down the terrace, and thought of the boy whom he had sent to the "
-    "school. Bell shut the door. Hopkins was in the garden. They had come from the village. Mrs. Dale put out the candle."
+    "Mr. Dale looked at the window for a while, and said nothing. He went to the door. Lily followed her"
+    " sister to the gate. “You knew it,” said he. Crosbie had taken the letter. She left the house. The"
+    " squire walked up and down the terrace, and thought of the boy whom he had sent to the school. Bell shut"
+    " the door. Hopkins was in the garden. They had come from the village. Mrs. Dale put out the candle."
 )
 
 

@@ -1,4 +1,6 @@
-"""Comparisons: the same loop for all methods, sets and ranks against slower ways of computing them, exports read back."""
+"""Comparisons: the same loop for all methods, sets and ranks against slower ways of computing them, exports
+read back.
+"""
 
 from __future__ import annotations
 
@@ -47,11 +49,15 @@ CHUNKS = [
 QUERY = "where is the milk of john ?"
 CorpusOf = Callable[[DualEncoder, Sequence[str]], Corpus]
 
-CHOSEN = st.dictionaries(st.sampled_from("abcd"), st.lists(st.integers(0, 9), max_size=6, unique=True), max_size=4)
+CHOSEN = st.dictionaries(
+    st.sampled_from("abcd"), st.lists(st.integers(0, 9), max_size=6, unique=True), max_size=4
+)
 
 
 @pytest.fixture
-def arena(agents: dict[str, Agent], corpus_of: CorpusOf) -> tuple[DualEncoder, DualEncoder, Callable[[Contestant], Corpus]]:
+def arena(
+    agents: dict[str, Agent], corpus_of: CorpusOf
+) -> tuple[DualEncoder, DualEncoder, Callable[[Contestant], Corpus]]:
     """Trained and plain encoder, and a corpus for whoever asks."""
     agent, plain = agents["relative10"].encoder, agents["none"].encoder
     corpora = {encoder.fingerprint: corpus_of(encoder, CHUNKS) for encoder in (agent, plain)}
@@ -68,7 +74,9 @@ def test_columns_are_what_each_method_answers_alone(arena: Arena) -> None:
     assert [column.name for column in columns] == list(METHODS)
     for column in columns:
         retriever, _ = build_retriever(column.name, agent, plain)
-        alone = fold(retriever.retrieve(QUERY, corpus_of(contestant(column.name, agent, plain, config)), config))
+        alone = fold(
+            retriever.retrieve(QUERY, corpus_of(contestant(column.name, agent, plain, config)), config)
+        )
         assert column.trace is not None
         assert column.trace.chosen == alone.chosen
         assert column.milliseconds > 0
@@ -77,7 +85,10 @@ def test_columns_are_what_each_method_answers_alone(arena: Arena) -> None:
 def test_a_stop_threshold_is_the_agents_alone(arena: Arena) -> None:
     agent, plain, corpus_of = arena
     config = EpisodeConfig(step_budget=3, stop_threshold=1e6)
-    taken = {column.name: len(column.trace.chosen) for column in compare(QUERY, [contestant(m, agent, plain, config) for m in METHODS], corpus_of)}
+    taken = {
+        column.name: len(column.trace.chosen)
+        for column in compare(QUERY, [contestant(m, agent, plain, config) for m in METHODS], corpus_of)
+    }
     assert taken["qrag"] == 0
     assert taken["topk"] == taken["multistep"] == 3
 
@@ -85,12 +96,19 @@ def test_a_stop_threshold_is_the_agents_alone(arena: Arena) -> None:
 def test_followers_take_as_many_as_the_first(arena: Arena) -> None:
     """And one at least, since a comparison with nothing shows nothing."""
     agent, plain, corpus_of = arena
-    free = fold(Agent(agent).run(QUERY, corpus_of(contestant("qrag", agent, plain, EpisodeConfig())), EpisodeConfig(step_budget=4)))
+    free = fold(
+        Agent(agent).run(
+            QUERY, corpus_of(contestant("qrag", agent, plain, EpisodeConfig())), EpisodeConfig(step_budget=4)
+        )
+    )
     worth = sorted((step.q_value for step in free.steps), reverse=True)
     for threshold in (-1e6, worth[0] - 1e-6, 1e6):
         config = EpisodeConfig(step_budget=4, stop_threshold=threshold)
         first = contestant("qrag", agent, plain, config)
-        others = [Contestant(m, *build_retriever(m, agent, plain), config.with_(stop_threshold=None), follows=True) for m in ("topk", "multistep")]
+        others = [
+            Contestant(m, *build_retriever(m, agent, plain), config.with_(stop_threshold=None), follows=True)
+            for m in ("topk", "multistep")
+        ]
         size, *followed = [len(column.trace.chosen) for column in compare(QUERY, [first, *others], corpus_of)]
         assert followed == [max(1, size)] * 2
 
@@ -121,7 +139,10 @@ def test_every_event_is_heard_and_hearing_may_end_it(arena: Arena) -> None:
     columns = []
     with pytest.raises(Cancelled):
         columns.extend(compare(QUERY, contestants, corpus_of, listen))
-    assert heard == [("topk", name) for name in ("RunStarted", "StepTaken", "StepTaken", "Stopped")] + [("qrag", "RunStarted"), ("qrag", "StepTaken")]
+    assert heard == [("topk", name) for name in ("RunStarted", "StepTaken", "StepTaken", "Stopped")] + [
+        ("qrag", "RunStarted"),
+        ("qrag", "StepTaken"),
+    ]
 
 
 @given(CHOSEN)
@@ -132,14 +153,19 @@ def test_sets_part_what_was_found(chosen: dict[str, list[int]]) -> None:
     assert sorted(parted) == sorted(union) == sorted(finders)
     everywhere = set.intersection(*map(set, chosen.values())) if len(chosen) > 1 else set()
     assert set(kinds.by_all) == everywhere
-    assert set(kinds.by_one) == {chunk_id for chunk_id in union if sum(chunk_id in ids for ids in chosen.values()) == 1}
+    assert set(kinds.by_one) == {
+        chunk_id for chunk_id in union if sum(chunk_id in ids for ids in chosen.values()) == 1
+    }
     for name, ids in chosen.items():
         assert {chunk_id for chunk_id, names in finders.items() if name in names} == set(ids)
 
 
 @given(CHOSEN)
 def test_chunks_come_in_the_order_of_their_earliest_step(chosen: dict[str, list[int]]) -> None:
-    first = {chunk_id: min(ids.index(chunk_id) for ids in chosen.values() if chunk_id in ids) for chunk_id in found_by(chosen)}
+    first = {
+        chunk_id: min(ids.index(chunk_id) for ids in chosen.values() if chunk_id in ids)
+        for chunk_id in found_by(chosen)
+    }
     assert list(first.values()) == sorted(first.values())
 
 
@@ -157,7 +183,11 @@ def trace_of(method: str, *rows: list[float]) -> Trace:
     for step, row in enumerate(rows, start=1):
         scores = np.array(row, np.float32)
         best = max((i for i in range(len(row)) if i not in trace.chosen), key=lambda i: scores[i])
-        trace = trace.with_event(StepTaken(step, best, float(scores[best]), 1.0, 0.0, None, "", 0.0, scores=StepScores(scores, None)))
+        trace = trace.with_event(
+            StepTaken(
+                step, best, float(scores[best]), 1.0, 0.0, None, "", 0.0, scores=StepScores(scores, None)
+            )
+        )
     return trace
 
 
@@ -178,16 +208,25 @@ def test_no_rank_where_nothing_was_seen_or_no_word_is_shared() -> None:
 def test_looks_are_told_apart_by_their_scores(arena: Arena) -> None:
     agent, plain, corpus_of = arena
     config = EpisodeConfig(step_budget=3)
-    one, several = (column.trace for column in compare(QUERY, [contestant(m, agent, plain, config) for m in ("topk", "qrag")], corpus_of))
+    one, several = (
+        column.trace
+        for column in compare(
+            QUERY, [contestant(m, agent, plain, config) for m in ("topk", "qrag")], corpus_of
+        )
+    )
     assert [taken for _, taken in looks(one)] == [one.chosen]
     assert [taken for _, taken in looks(several)] == [(chunk_id,) for chunk_id in several.chosen]
-    stopped = next(iter(compare(QUERY, [contestant("qrag", agent, plain, config.with_(stop_threshold=1e6))], corpus_of))).trace
+    stopped = next(
+        iter(compare(QUERY, [contestant("qrag", agent, plain, config.with_(stop_threshold=1e6))], corpus_of))
+    ).trace
     assert [taken for _, taken in looks(stopped)] == [()]
 
 
 def test_exports_say_what_was_found(arena: Arena) -> None:
     agent, plain, corpus_of = arena
-    contestants = [contestant(name, agent, plain, EpisodeConfig(step_budget=4)) for name in ("topk", "bm25", "qrag")]
+    contestants = [
+        contestant(name, agent, plain, EpisodeConfig(step_budget=4)) for name in ("topk", "bm25", "qrag")
+    ]
     columns = list(compare(QUERY, contestants, corpus_of))
     workspace = corpus_of(contestants[0]).workspace
     told = json.loads(json.dumps(comparison_json(QUERY, columns, workspace, (1, 3)), allow_nan=False))
@@ -202,7 +241,9 @@ def test_exports_say_what_was_found(arena: Arena) -> None:
     head, *rows = csv.reader(io.StringIO(comparison_csv(QUERY, columns, workspace, (1, 3))))
     assert tuple(head) == CSV_HEAD
     read = [dict(zip(head, row, strict=True)) for row in rows]
-    assert [(row["method"], int(row["chunk_id"])) for row in read] == [(name, chunk_id) for name, ids in chosen.items() for chunk_id in ids]
+    assert [(row["method"], int(row["chunk_id"])) for row in read] == [
+        (name, chunk_id) for name, ids in chosen.items() for chunk_id in ids
+    ]
     assert {row["support"] for row in read if int(row["chunk_id"]) in (1, 3)} == {"1"}
     assert {row["text"] for row in read if row["chunk_id"] == "3"} == {"'" + CHUNKS[3]}
     assert {row["found_by"] for row in read} <= {"1", "2", "3"}
@@ -210,7 +251,9 @@ def test_exports_say_what_was_found(arena: Arena) -> None:
 
 def test_what_a_review_took_back_was_found_by_the_others_alone(arena: Arena) -> None:
     agent, plain, corpus_of = arena
-    own = replace(contestant("qrag", agent, plain, EpisodeConfig(step_budget=3, review_threshold=10.0)), name="own")
+    own = replace(
+        contestant("qrag", agent, plain, EpisodeConfig(step_budget=3, review_threshold=10.0)), name="own"
+    )
     contestants = [own, contestant("topk", agent, plain, EpisodeConfig(step_budget=6))]
     columns = list(compare(QUERY, contestants, corpus_of))
     trace = columns[0].trace
@@ -218,10 +261,16 @@ def test_what_a_review_took_back_was_found_by_the_others_alone(arena: Arena) -> 
     assert len(trace.taken_back) == 2
     workspace = corpus_of(own).workspace
     found = {row["chunk_id"]: row["found_by"] for row in comparison_json(QUERY, columns, workspace)["chunks"]}
-    assert {chunk_id for chunk_id, names in found.items() if "own" in names} == {*trace.kept} == {*trace.evidence}
+    assert (
+        {chunk_id for chunk_id, names in found.items() if "own" in names}
+        == {*trace.kept}
+        == {*trace.evidence}
+    )
     assert len(comparison_json(QUERY, columns[:1], workspace)["chunks"]) == 1
     rows = list(csv.DictReader(io.StringIO(comparison_csv(QUERY, columns[:1], workspace))))
-    assert {int(row["chunk_id"]): int(row["found_by"]) for row in rows} == {chunk_id: int(chunk_id in trace.kept) for chunk_id in trace.chosen}
+    assert {int(row["chunk_id"]): int(row["found_by"]) for row in rows} == {
+        chunk_id: int(chunk_id in trace.kept) for chunk_id in trace.chosen
+    }
 
 
 def test_a_column_that_refused_is_in_no_table(arena: Arena) -> None:

@@ -1,4 +1,6 @@
-"""The same question over the same text cut in several ways: real chunkers, a tiny agent, the caches on disk."""
+"""The same question over the same text cut in several ways: real chunkers, a tiny agent, the
+caches on disk.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +9,17 @@ from pathlib import Path
 import pytest
 
 from core.config import CHUNKERS, EpisodeConfig
-from core.cuts import MAX_TOKENS, SIZES, Cut, across_cuts, check_size, chunks_of, share_found, sizes_for, spans_of
+from core.cuts import (
+    MAX_TOKENS,
+    SIZES,
+    Cut,
+    across_cuts,
+    check_size,
+    chunks_of,
+    share_found,
+    sizes_for,
+    spans_of,
+)
 from core.errors import BadRequest, Cancelled
 from core.events import fold
 from core.opening import OpenProgress, open_corpus
@@ -15,8 +27,17 @@ from core.qrag.agent import Agent
 from core.retrievers import AgentRetriever
 from core.types import Document, Workspace
 
-STORY = Document("Story", "".join(f"Mary went to the garden on day {i}. John got the milk there. " for i in range(40)), "text")
-PAGE = Document("Page", "# House\n\nThe old house said nothing.\n\n" + "\n\n".join(f"Day {i} was cold. Nobody came." for i in range(20)), "markdown")
+STORY = Document(
+    "Story",
+    "".join(f"Mary went to the garden on day {i}. John got the milk there. " for i in range(40)),
+    "text",
+)
+PAGE = Document(
+    "Page",
+    "# House\n\nThe old house said nothing.\n\n"
+    + "\n\n".join(f"Day {i} was cold. Nobody came." for i in range(20)),
+    "markdown",
+)
 QUERY = "where is the milk of john ?"
 CONFIG = EpisodeConfig(step_budget=3)
 
@@ -48,10 +69,15 @@ def test_every_cut_is_what_opening_the_documents_that_way_gives(agent: Agent) ->
         assert cut.opened.corpus.workspace.texts() == again.corpus.workspace.texts()
         assert cut.column.trace is not None
         assert cut.column.trace.chosen == fold(agent.run(QUERY, again.corpus, CONFIG)).chosen
-    assert all(cut.opened and cut.opened.n_embedded == 0 for cut in made(agent)), "nothing is embedded a second time"
+    assert all(cut.opened and cut.opened.n_embedded == 0 for cut in made(agent)), (
+        "nothing is embedded a second time"
+    )
 
 
-@pytest.mark.parametrize(("read", "sizes"), [(256, [32, 64, 96, 128, 254]), (98, [32, 64, 96]), (100, [32, 64, 96, 98]), (600, list(SIZES))])
+@pytest.mark.parametrize(
+    ("read", "sizes"),
+    [(256, [32, 64, 96, 128, 254]), (98, [32, 64, 96]), (100, [32, 64, 96, 98]), (600, list(SIZES))],
+)
 def test_sizes_end_with_what_the_agent_reads(agent: Agent, read: int, sizes: list[int]) -> None:
     assert sizes_for(agent.spec.model_copy(update={"max_chunk_tokens": read})) == sizes
 
@@ -79,12 +105,16 @@ def test_a_cancel_keeps_what_was_embedded(agent: Agent) -> None:
 
 
 def test_found_text_is_counted_in_characters_that_are_not_blank(agent: Agent) -> None:
-    workspace = open_corpus([STORY, PAGE], agent.encoder, [agent.spec.chunk_config("sentences", 32)] * 2).corpus.workspace
+    workspace = open_corpus(
+        [STORY, PAGE], agent.encoder, [agent.spec.chunk_config("sentences", 32)] * 2
+    ).corpus.workspace
     chunk = workspace[3]
     half = (0, chunk.start, chunk.start + (chunk.end - chunk.start) // 2)
     assert share_found(workspace, [3], [half]) == 1.0
     assert share_found(workspace, [2], [half]) == 0.0
-    assert share_found(workspace, [3], [half, half, (0, half[1], half[1] + 1)]) == 1.0, "what is named twice counts once"
+    assert share_found(workspace, [3], [half, half, (0, half[1], half[1] + 1)]) == 1.0, (
+        "what is named twice counts once"
+    )
     assert share_found(workspace, [3], []) is None
     assert share_found(workspace, [], [half]) == 0.0
     across = (0, workspace[3].start, workspace[4].end)  # with the blank between them, which lies in neither

@@ -15,8 +15,9 @@ from core.qrag.agent import Agent
 from core.types import Document
 
 TEXT = (
-    "The ferry leaves the island at noon. The keeper of the lighthouse is Hedda. Her brother paints boats. It rained all week. "
-    "Hedda was born in Aldermouth. The mill grinds rye. Cows graze by the river. The school has two rooms."
+    "The ferry leaves the island at noon. The keeper of the lighthouse is Hedda. Her brother paints boats. It"
+    " rained all week. Hedda was born in Aldermouth. The mill grinds rye. Cows graze by the river. The school"
+    " has two rooms."
 )
 QUESTION = "Where was the keeper of the lighthouse born?"
 

@@ -12,14 +12,25 @@ from hypothesis import strategies as st
 
 from core.config import EpisodeConfig
 from core.errors import BadRequest
-from core.events import RunStarted, StepScores, StepTaken, Stopped, Trace, event_from_json, event_to_json, fold
+from core.events import (
+    RunStarted,
+    StepScores,
+    StepTaken,
+    Stopped,
+    Trace,
+    event_from_json,
+    event_to_json,
+    fold,
+)
 
 STARTED = RunStarted("where ?", "qrag", "base", 3, EpisodeConfig(step_budget=2))
 numbers = st.floats(allow_nan=False, allow_infinity=False)
 
 
 def step(number: int, chunk_id: int) -> StepTaken:
-    return StepTaken(number, chunk_id, 0.5, 1.0, 0.5, None, "text", 1.0, scores=StepScores(np.zeros(3, np.float32), None))
+    return StepTaken(
+        number, chunk_id, 0.5, 1.0, 0.5, None, "text", 1.0, scores=StepScores(np.zeros(3, np.float32), None)
+    )
 
 
 @st.composite

@@ -1,4 +1,6 @@
-"""Figures say what the trace says: read back out of the plotly objects, which refuse what plotly does not know."""
+"""Figures say what the trace says: read back out of the plotly objects, which refuse what plotly does not
+know.
+"""
 
 from __future__ import annotations
 
@@ -35,8 +37,14 @@ from core.studies.report import Chart, Line
 
 def trace_of(*q_values: float, threshold: float | None = 0.3, content: float | None = None) -> Trace:
     position = None if content is None else 3.5
-    steps = tuple(StepTaken(i, i, q, 1.0, q, position, "text", 1.0, content) for i, q in enumerate(q_values, start=1))
-    return Trace(RunStarted("where ?", "qrag", "base", 9, EpisodeConfig(stop_threshold=threshold)), steps, Stopped("threshold", len(steps), 7, 0.25))
+    steps = tuple(
+        StepTaken(i, i, q, 1.0, q, position, "text", 1.0, content) for i, q in enumerate(q_values, start=1)
+    )
+    return Trace(
+        RunStarted("where ?", "qrag", "base", 9, EpisodeConfig(stop_threshold=threshold)),
+        steps,
+        Stopped("threshold", len(steps), 7, 0.25),
+    )
 
 
 def test_best_q_has_a_point_a_step_and_the_rejected_one() -> None:
@@ -76,7 +84,9 @@ def test_parts_add_up_to_q() -> None:
 
 
 def test_words_are_a_part_of_q() -> None:
-    steps = tuple(replace(step, position=None, words_q=0.25) for step in trace_of(0.9, 0.5, content=0.6).steps)
+    steps = tuple(
+        replace(step, position=None, words_q=0.25) for step in trace_of(0.9, 0.5, content=0.6).steps
+    )
     content, words = go.Figure(parts_figure(replace(trace_of(0.9), steps=steps))).data
     assert (content.name, words.name, list(words.y)) == ("content", "words", [0.25, 0.25])
 
@@ -92,26 +102,45 @@ def test_step_colours_repeat() -> None:
 
 
 def test_a_chart_of_a_study() -> None:
-    lines = (Line("measured", (1.0, 10.0), (0.5, None)), Line("ideal", (1.0, 10.0), (0.0, 1.0), dashed=True), Line("oracle", (2.0,), (0.9,), points_only=True))
+    lines = (
+        Line("measured", (1.0, 10.0), (0.5, None)),
+        Line("ideal", (1.0, 10.0), (0.0, 1.0), dashed=True),
+        Line("oracle", (2.0,), (0.9,), points_only=True),
+    )
     figure = chart_figure(Chart("Title", "tokens", "F1", lines, log_x=True))
     assert [(line.name, line.mode, list(line.x), list(line.y)) for line in figure.data] == [
         ("measured", "lines+markers", [1, 10], [0.5, None]),
         ("ideal", "lines", [1, 10], [0, 1]),
         ("oracle", "markers", [2], [0.9]),
     ]
-    assert (figure.layout.xaxis.type, figure.layout.yaxis.type, figure.layout.xaxis.title.text) == ("log", "linear", "tokens")
+    assert (figure.layout.xaxis.type, figure.layout.yaxis.type, figure.layout.xaxis.title.text) == (
+        "log",
+        "linear",
+        "tokens",
+    )
     assert figure.layout.showlegend
 
 
 def test_a_line_has_its_colour_and_a_target_that_of_its_line() -> None:
     x, solid = (0.0, 1.0, 2.0), [Line(f"line {i}", (0.0, 1.0, 2.0), (0.0, 1.0, 2.0)) for i in range(3)]
     target, diagonal = Line("target", x, x, dashed=True), Line("ideal", x[:2], x[:2], dashed=True)
-    assert line_colours([solid[0], target, solid[1], diagonal, solid[2]]) == [*STEP_COLOURS[:1] * 2, STEP_COLOURS[1], INK, STEP_COLOURS[2]]
+    assert line_colours([solid[0], target, solid[1], diagonal, solid[2]]) == [
+        *STEP_COLOURS[:1] * 2,
+        STEP_COLOURS[1],
+        INK,
+        STEP_COLOURS[2],
+    ]
 
 
 def updates(*success: float, **more: Any) -> list[dict[str, Any]]:
     """Events of a training with these shares of success."""
-    return [{"event": "started"}, *({"event": "update", "update": i, "success": value, **more} for i, value in enumerate(success, start=1))]
+    return [
+        {"event": "started"},
+        *(
+            {"event": "update", "update": i, "success": value, **more}
+            for i, value in enumerate(success, start=1)
+        ),
+    ]
 
 
 def test_a_curve_has_a_point_an_update_and_later_one_a_block() -> None:
@@ -129,7 +158,14 @@ def test_a_curve_of_losses_is_logarithmic() -> None:
     assert update_figure(updates(0.5), "success", "loss", log=True).layout.yaxis.type == "log"
 
 
-@pytest.mark.parametrize("draw", [lambda: update_figure([], "success", "share"), lambda: step_figure(updates(), "q", "Q"), lambda: validation_figure([])])
+@pytest.mark.parametrize(
+    "draw",
+    [
+        lambda: update_figure([], "success", "share"),
+        lambda: step_figure(updates(), "q", "Q"),
+        lambda: validation_figure([]),
+    ],
+)
 def test_a_training_that_has_told_nothing_has_no_figure(draw: Any) -> None:
     with pytest.raises(ValueError, match="yet"):
         draw()
@@ -152,9 +188,17 @@ def test_stacked_rewards_add_up() -> None:
 def test_validation_has_a_line_a_task_and_their_mean() -> None:
     def validated(update: int, **scores: float) -> dict[str, Any]:
         tasks = {task: {"n": 5, "fact_f1_oracle_stop": score} for task, score in scores.items()}
-        return {"event": "validated", "update": update, "score": sum(scores.values()) / len(scores), "tasks": tasks}
+        return {
+            "event": "validated",
+            "update": update,
+            "score": sum(scores.values()) / len(scores),
+            "tasks": tasks,
+        }
 
-    lines = {line.name: line for line in validation_figure([validated(0, qa1=0.5, qa2=0.25), validated(100, qa1=1.0)]).data}
+    lines = {
+        line.name: line
+        for line in validation_figure([validated(0, qa1=0.5, qa2=0.25), validated(100, qa1=1.0)]).data
+    }
     assert list(lines) == ["qa1", "qa2", "all tasks"]
     assert (list(lines["qa2"].y), list(lines["all tasks"].y)) == ([0.25, None], [0.375, 1.0])
     (alone,) = validation_figure([validated(0, own=0.5)]).data
@@ -162,7 +206,9 @@ def test_validation_has_a_line_a_task_and_their_mean() -> None:
 
 
 def test_stops_are_stacked_under_the_threshold_that_is_looked_at() -> None:
-    figure = stops_figure((0.0, 0.5, 1.0), {"perfect": (0.0, 0.75, 0.0), "early": (1.0, 0.25, 1.0)}, 0.5, (0.5, 0.9, 0.1))
+    figure = stops_figure(
+        (0.0, 0.5, 1.0), {"perfect": (0.0, 0.75, 0.0), "early": (1.0, 0.25, 1.0)}, 0.5, (0.5, 0.9, 0.1)
+    )
     perfect, early, f1 = figure.data
     assert (perfect.stackgroup, early.stackgroup, f1.stackgroup) == ("stops", "stops", None)
     assert list(np.add(perfect.y, early.y)) == [1, 1, 1]
@@ -171,7 +217,11 @@ def test_stops_are_stacked_under_the_threshold_that_is_looked_at() -> None:
 
 def test_runs_are_lines_that_end_hollow_where_the_agent_refused() -> None:
     first, second = curves_figure([("1. <b>who</b>", (0.9, 0.5), 0.1), ("2. %{x}", (0.7,), None)]).data
-    assert (first.name, list(first.x), list(first.y)) == ("1. &lt;b&gt;who&lt;/b&gt;", [1, 2, 3], [0.9, 0.5, 0.1])
+    assert (first.name, list(first.x), list(first.y)) == (
+        "1. &lt;b&gt;who&lt;/b&gt;",
+        [1, 2, 3],
+        [0.9, 0.5, 0.1],
+    )
     assert list(first.marker.symbol) == ["circle", "circle", "circle-open"]
     assert list(second.y) == [0.7]
     assert "%{x}" not in second.hovertemplate.replace("step %{x}", "")

@@ -26,16 +26,26 @@ def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Path]:
 
 @pytest.mark.parametrize(
     ("most", "left"),
-    [(300, ["chunks/old.npz", "vectors/middle.bin", "chunks/new.npz"]), (299, ["vectors/middle.bin", "chunks/new.npz"]), (100, ["chunks/new.npz"]), (0, [])],
+    [
+        (300, ["chunks/old.npz", "vectors/middle.bin", "chunks/new.npz"]),
+        (299, ["vectors/middle.bin", "chunks/new.npz"]),
+        (100, ["chunks/new.npz"]),
+        (0, []),
+    ],
 )
-def test_what_was_not_used_for_longest_goes_first_and_the_log_never(files: dict[str, Path], most: int, left: list[str]) -> None:
+def test_what_was_not_used_for_longest_goes_first_and_the_log_never(
+    files: dict[str, Path], most: int, left: list[str]
+) -> None:
     assert trim_caches(most) == 3 - len(left)
     assert [name for name, path in files.items() if path.exists()] == ["log.duckdb", *left]
 
 
 def test_a_part_of_a_cache_goes_when_it_was_not_used_for_long(files: dict[str, Path]) -> None:
     """And counts by its weight like the rest."""
-    fresh, stale = files["chunks/old.npz"].parent / "ann" / "a.npz", files["vectors/middle.bin"].parent / "bob" / "b.bin"
+    fresh, stale = (
+        files["chunks/old.npz"].parent / "ann" / "a.npz",
+        files["vectors/middle.bin"].parent / "bob" / "b.bin",
+    )
     for used, path in ((1_010, fresh), (1_004, stale)):
         path.parent.mkdir()
         path.write_bytes(bytes(100))

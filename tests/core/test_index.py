@@ -18,12 +18,20 @@ TOLERANCE = 2e-6
 """Of a float32 inner product, as a share of the product of the two lengths; 16 to 48 dimensions."""
 
 
-def turned_chunk_scores(state: np.ndarray, vectors: np.ndarray, positions: np.ndarray, index: ChunkIndex) -> np.ndarray:
+def turned_chunk_scores(
+    state: np.ndarray, vectors: np.ndarray, positions: np.ndarray, index: ChunkIndex
+) -> np.ndarray:
     """(N,) float64: the grid, the rotation of every chunk, and the product, each written out once more."""
-    grid = positions if index.resolution is None else np.array([(p // index.resolution) * index.resolution for p in positions])
+    grid = (
+        positions
+        if index.resolution is None
+        else np.array([(p // index.resolution) * index.resolution for p in positions])
+    )
     out = np.zeros(len(vectors))
     for state_part, chunk_parts in zip(
-        np.split(state.astype(np.float64), index.halves), np.split(vectors.astype(np.float64), index.halves, axis=1), strict=True
+        np.split(state.astype(np.float64), index.halves),
+        np.split(vectors.astype(np.float64), index.halves, axis=1),
+        strict=True,
     ):
         size = len(state_part)
         frequencies = index.theta ** (-np.arange(0, size, 2) / size)
@@ -57,22 +65,41 @@ def position_specs(draw: st.DrawFn) -> CheckpointSpec:
     )
 
 
-@given(position_specs(), st.lists(st.integers(0, 40), min_size=1, max_size=4), st.data(), st.integers(0, 2**32 - 1), st.sampled_from([np.float16, np.float32]))
-def test_turned_state_equals_turned_chunks(spec: CheckpointSpec, sizes: list[int], data: st.DataObject, seed: int, dtype: type) -> None:
+@given(
+    position_specs(),
+    st.lists(st.integers(0, 40), min_size=1, max_size=4),
+    st.data(),
+    st.integers(0, 2**32 - 1),
+    st.sampled_from([np.float16, np.float32]),
+)
+def test_turned_state_equals_turned_chunks(
+    spec: CheckpointSpec, sizes: list[int], data: st.DataObject, seed: int, dtype: type
+) -> None:
     """Several documents of 0 to 40 chunks, any chosen set, D = 16."""
     borders = np.concatenate([[0], np.cumsum(sizes)])
     n = int(borders[-1])
     chosen = data.draw(st.lists(st.integers(0, n - 1), unique=True, max_size=5)) if n else []
     rng = np.random.default_rng(seed)
-    index = ChunkIndex(rng.normal(size=(n, 16)).astype(dtype), halves=spec.halves, theta=spec.rope_theta, resolution=spec.position_resolution)
+    index = ChunkIndex(
+        rng.normal(size=(n, 16)).astype(dtype),
+        halves=spec.halves,
+        theta=spec.rope_theta,
+        resolution=spec.position_resolution,
+    )
     assert_same_scores(index, rng.normal(size=16).astype(np.float32), chunk_positions(spec, borders, chosen))
 
 
-@given(st.lists(st.floats(0, 50), min_size=1, max_size=60), st.sampled_from([None, 0.25, 1.0]), st.integers(0, 2**32 - 1))
+@given(
+    st.lists(st.floats(0, 50), min_size=1, max_size=60),
+    st.sampled_from([None, 0.25, 1.0]),
+    st.integers(0, 2**32 - 1),
+)
 def test_any_positions_at_all(positions: list[float], resolution: float | None, seed: int) -> None:
     """Positions in no order: runs of neighbours that share a grid point are found whatever the values are."""
     rng = np.random.default_rng(seed)
-    index = ChunkIndex(rng.normal(size=(len(positions), 48)).astype(np.float32), halves=2, resolution=resolution)
+    index = ChunkIndex(
+        rng.normal(size=(len(positions), 48)).astype(np.float32), halves=2, resolution=resolution
+    )
     assert_same_scores(index, rng.normal(size=48).astype(np.float32), np.array(positions))
 
 
@@ -119,19 +146,35 @@ def test_a_corpus_refuses_vectors_of_other_texts() -> None:
         Corpus(workspace_of_chunks(["a", "b"], np.ones(2)), ChunkIndex(np.ones((3, 4), np.float32)))
 
 
-@given(position_specs(), st.lists(st.integers(0, 11), min_size=1, max_size=60), st.data(), st.integers(0, 2**32 - 1))
-def test_an_arranged_index_is_an_index_over_the_rows_it_names(spec: CheckpointSpec, rows: list[int], data: st.DataObject, seed: int) -> None:
-    """Rows in any order, repeated or not, neighbours or not: the same scores as a copy of those vectors gives, and no copy is made."""
+@given(
+    position_specs(),
+    st.lists(st.integers(0, 11), min_size=1, max_size=60),
+    st.data(),
+    st.integers(0, 2**32 - 1),
+)
+def test_an_arranged_index_is_an_index_over_the_rows_it_names(
+    spec: CheckpointSpec, rows: list[int], data: st.DataObject, seed: int
+) -> None:
+    """Rows in any order, repeated or not, neighbours or not: the same scores as a copy of those vectors
+    gives, and no copy is made.
+    """
     rng = np.random.default_rng(seed)
-    matrix, state = rng.standard_normal((12, 16)).astype(np.float32), rng.standard_normal(16).astype(np.float32)
+    matrix, state = (
+        rng.standard_normal((12, 16)).astype(np.float32),
+        rng.standard_normal(16).astype(np.float32),
+    )
     chosen = data.draw(st.sets(st.integers(0, len(rows) - 1), max_size=3))
     positions = chunk_positions(spec, np.array([0, len(rows)]), sorted(chosen))
     whole = ChunkIndex(matrix, halves=spec.halves, theta=spec.rope_theta, resolution=spec.position_resolution)
     arranged = whole.arranged(np.array(rows))
-    copy = ChunkIndex(matrix[rows], halves=spec.halves, theta=spec.rope_theta, resolution=spec.position_resolution)
+    copy = ChunkIndex(
+        matrix[rows], halves=spec.halves, theta=spec.rope_theta, resolution=spec.position_resolution
+    )
     assert arranged.vectors.data_ptr() == whole.vectors.data_ptr()
     assert len(arranged) == len(rows)
-    np.testing.assert_allclose(arranged.q_values(state, positions), copy.q_values(state, positions), atol=1e-4)
+    np.testing.assert_allclose(
+        arranged.q_values(state, positions), copy.q_values(state, positions), atol=1e-4
+    )
     np.testing.assert_allclose(arranged.norms, copy.norms)
     for position in (0.0, 13.7):
         one = arranged.q_value(state, len(rows) - 1, position)
@@ -139,9 +182,14 @@ def test_an_arranged_index_is_an_index_over_the_rows_it_names(spec: CheckpointSp
 
 
 def test_an_arranged_index_scores_long_runs_of_rows() -> None:
-    """Two stretches of one matrix around a row from elsewhere, as a haystack is: long enough to be scored stretch by stretch."""
+    """Two stretches of one matrix around a row from elsewhere, as a haystack is: long enough to be scored
+    stretch by stretch.
+    """
     rng = np.random.default_rng(0)
-    matrix, state = rng.standard_normal((100, 16)).astype(np.float32), rng.standard_normal(16).astype(np.float32)
+    matrix, state = (
+        rng.standard_normal((100, 16)).astype(np.float32),
+        rng.standard_normal(16).astype(np.float32),
+    )
     rows = np.concatenate([np.arange(60, 99), [7], np.arange(0, 40)])
     index = ChunkIndex(matrix, halves=2).arranged(rows)
     np.testing.assert_allclose(index.q_values(state, np.zeros(80)), matrix[rows] @ state, atol=1e-5)

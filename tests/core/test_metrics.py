@@ -10,7 +10,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.metrics import answer_accuracy, answer_em, answer_f1, fact_em, fact_f1, fact_precision, fact_recall, false_positive_rate, is_covered, share_covered
+from core.metrics import (
+    answer_accuracy,
+    answer_em,
+    answer_f1,
+    fact_em,
+    fact_f1,
+    fact_precision,
+    fact_recall,
+    false_positive_rate,
+    is_covered,
+    share_covered,
+)
 from core.statistics import interval, mean, paired_test, wilson
 
 IDS = st.sets(st.integers(0, 9), max_size=6)
@@ -20,7 +31,9 @@ PLACE = st.tuples(st.integers(0, 30), st.integers(1, 12)).map(lambda place: (pla
 
 
 @given(PLACE, st.lists(PLACE, max_size=5))
-def test_a_place_is_covered_by_the_union_of_the_evidence(place: tuple[int, int], evidence: list[tuple[int, int]]) -> None:
+def test_a_place_is_covered_by_the_union_of_the_evidence(
+    place: tuple[int, int], evidence: list[tuple[int, int]]
+) -> None:
     held = {character for span in evidence for character in range(*span)} & set(range(*place))
     assert share_covered(place, evidence) == pytest.approx(len(held) / (place[1] - place[0]))
     assert is_covered(place, evidence) == (10 * len(held) >= 6 * (place[1] - place[0]))
@@ -91,7 +104,10 @@ def test_the_interval_covers_as_often_as_it_says() -> None:
 @given(st.lists(st.floats(-1, 1).map(lambda value: round(value, 3)), min_size=1, max_size=8))
 def test_the_sign_flip_test_against_going_through_all_signs(differences: list[float]) -> None:
     seen = abs(sum(differences))
-    flipped = [abs(sum(sign * d for sign, d in zip(signs, differences, strict=True))) for signs in product((1, -1), repeat=len(differences))]
+    flipped = [
+        abs(sum(sign * d for sign, d in zip(signs, differences, strict=True)))
+        for signs in product((1, -1), repeat=len(differences))
+    ]
     expected = np.mean([value >= seen - 1e-9 for value in flipped])
     test = paired_test(differences, [0.0] * len(differences))
     assert test is not None
@@ -131,8 +147,14 @@ def test_alike_agents_and_unmeasured_questions() -> None:
         ("New New York", ["New York York"], 0, 2 / 3, 0),
     ],
 )
-def test_answers_are_compared_as_squad_does(answer: str, accepted: list[str], em: float, f1: float, accuracy: float) -> None:
-    assert (answer_em(answer, accepted), answer_f1(answer, accepted), answer_accuracy(answer, accepted)) == (em, pytest.approx(f1), accuracy)
+def test_answers_are_compared_as_squad_does(
+    answer: str, accepted: list[str], em: float, f1: float, accuracy: float
+) -> None:
+    assert (answer_em(answer, accepted), answer_f1(answer, accepted), answer_accuracy(answer, accepted)) == (
+        em,
+        pytest.approx(f1),
+        accuracy,
+    )
 
 
 @pytest.mark.parametrize("score", [answer_em, answer_f1, answer_accuracy])

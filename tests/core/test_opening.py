@@ -1,4 +1,6 @@
-"""Opening documents: known ones cost no tokenizing and no embedding, damaged caches are rebuilt, a full disk costs only time."""
+"""Opening documents: known ones cost no tokenizing and no embedding, damaged caches are rebuilt, a full disk
+costs only time.
+"""
 
 from __future__ import annotations
 
@@ -17,8 +19,14 @@ from core.opening import OpenProgress, chunk_table, open_corpus, vector_store
 from core.qrag.agent import Agent
 from core.types import ChunkTable, Document
 
-STORY = Document("Story", "Mary went to the garden. John got the milk there. The night was cold. " * 30, "text")
-PAGE = read_document(b"# House\n\nThe old house said nothing.\n\n| day | rain |\n|---|---|\n| one | three |\n\n- ship\n- letter\n", "house.md")
+STORY = Document(
+    "Story", "Mary went to the garden. John got the milk there. The night was cold. " * 30, "text"
+)
+PAGE = read_document(
+    b"# House\n\nThe old house said nothing.\n\n| day | rain |\n|---|---|\n| one | three |\n\n- ship\n-"
+    b" letter\n",
+    "house.md",
+)
 
 
 @pytest.fixture
@@ -55,7 +63,11 @@ def test_opening_again_tokenizes_and_embeds_nothing(encoder: DualEncoder, home: 
     again = open_corpus([STORY, PAGE], encoder, on_progress=stages.append)
     assert again.n_embedded == 0
     assert "chunking" not in {progress.stage for progress in stages}
-    assert all(progress.done == progress.total == progress.n_cached for progress in stages if progress.stage == "embedding")
+    assert all(
+        progress.done == progress.total == progress.n_cached
+        for progress in stages
+        if progress.stage == "embedding"
+    )
     assert files_of(home) == before
     np.testing.assert_array_equal(again.corpus.index.vectors, first.corpus.index.vectors)
     for a, b in zip(first.corpus.workspace.tables, again.corpus.workspace.tables, strict=True):
@@ -76,12 +88,18 @@ def test_kinds_are_cut_by_their_chunkers_and_ids_run_on(encoder: DualEncoder) ->
     assert [chunk.chunk_id for chunk in chunks] == list(range(len(workspace)))
     assert {chunk.type for chunk in chunks if chunk.document == 1} == {"text", "table", "list"}
     assert {chunk.heading_path for chunk in chunks if chunk.document == 1} == {("House",)}
-    assert all(workspace.documents[chunk.document].text[chunk.start : chunk.end] == chunk.text for chunk in chunks)
+    assert all(
+        workspace.documents[chunk.document].text[chunk.start : chunk.end] == chunk.text for chunk in chunks
+    )
     assert max(chunk.n_tokens for chunk in chunks) <= encoder.spec.max_chunk_tokens - 2
 
 
 def test_tables_are_kept_by_content_and_chunking(encoder: DualEncoder, home: Path) -> None:
-    configs = [ChunkConfig(max_tokens=32), ChunkConfig(max_tokens=64), ChunkConfig(chunker="structure", max_tokens=32)]
+    configs = [
+        ChunkConfig(max_tokens=32),
+        ChunkConfig(max_tokens=64),
+        ChunkConfig(chunker="structure", max_tokens=32),
+    ]
     tables = [chunk_table(STORY, config, encoder) for config in configs]
     assert len({tuple(table.end.tolist()) for table in tables}) > 1
     assert len(list((home / "chunks").iterdir())) == 3
@@ -91,7 +109,9 @@ def test_tables_are_kept_by_content_and_chunking(encoder: DualEncoder, home: Pat
 
 
 def test_a_damaged_table_is_cut_again(encoder: DualEncoder, home: Path) -> None:
-    """Every 3rd byte changed in turn, and the file cut, emptied or replaced by something else: the right table comes out each time."""
+    """Every 3rd byte changed in turn, and the file cut, emptied or replaced by something else: the right
+    table comes out each time.
+    """
     config = ChunkConfig(chunker="structure", max_tokens=32)
     table = chunk_table(PAGE, config, encoder)
     (path,) = (home / "chunks").iterdir()

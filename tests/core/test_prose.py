@@ -1,4 +1,6 @@
-"""Documents as they are read: marks drawn, line breaks joined, and every slice of the text still to be found."""
+"""Documents as they are read: marks drawn, line breaks joined, and every slice of the text still
+to be found.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,10 @@ def read(text: str, kind: DocumentKind = "markdown") -> str:
         ('See [the *log*](https://x.example/a_b_c "why") and ![a chart](c.png).', "See the log and a chart."),
         ("## Crew\n\n- one\n* two", "Crew\n\n• one\n• two"),
         ("| a | b |\n|---|---|\n| **c** | d |", "| a | b |\n| c | d |"),
-        ("3 * 4 * 5, snake_case_name, 2**8, \\*so\\*, __init__", "3 * 4 * 5, snake_case_name, 2**8, *so*, init"),
+        (
+            "3 * 4 * 5, snake_case_name, 2**8, \\*so\\*, __init__",
+            "3 * 4 * 5, snake_case_name, 2**8, *so*, init",
+        ),
         ("$x_{i}^2$ costs $5 and $6", "x_{i}^2 costs $5 and $6"),
         ("One line\ngoes on.\n\nA new one", "One line goes on.\n\nA new one"),
         ("Before\n```py\na_b_ = **k\n```\n**after**", "Before\na_b_ = **k\nafter"),
@@ -38,13 +43,27 @@ def test_marks_are_drawn_and_not_spelled(text: str, shown: str) -> None:
 def test_elements_lie_within_each_other() -> None:
     text = "a **b [c](d) `e`**"
     strong = ("strong", "")
-    wanted = [("a ", ()), ("b ", (strong,)), ("c", (strong, ("span", "d"))), (" ", (strong,)), ("e", (strong, ("code", "")))]
-    assert Prose(text, 0, len(text), "markdown").words(0, len(text)) == [Words(words, tuple(around)) for words, around in wanted]  # type: ignore[arg-type]
+    wanted = [
+        ("a ", ()),
+        ("b ", (strong,)),
+        ("c", (strong, ("span", "d"))),
+        (" ", (strong,)),
+        ("e", (strong, ("code", ""))),
+    ]
+    assert Prose(text, 0, len(text), "markdown").words(0, len(text)) == [
+        Words(words, tuple(around)) for words, around in wanted
+    ]  # type: ignore[arg-type]
 
 
 def test_lines_that_the_page_broke_are_joined_and_those_of_the_writer_are_not() -> None:
-    text = "The _long_ evening wore on until the very last of the\nguests had gone.\n\n  A verse is short\n  and stays.\nShort lines\nstay too; 2 *x* 3"
-    joined = "The long evening wore on until the very last of the guests had gone.\n\n  A verse is short\n  and stays.\nShort lines\nstay too; 2 *x* 3"
+    text = (
+        "The _long_ evening wore on until the very last of the\nguests had gone.\n\n  A verse is short\n  and"
+        " stays.\nShort lines\nstay too; 2 *x* 3"
+    )
+    joined = (
+        "The long evening wore on until the very last of the guests had gone.\n\n  A verse is short\n  and"
+        " stays.\nShort lines\nstay too; 2 *x* 3"
+    )
     assert read(text, "text") == joined
 
 
@@ -56,7 +75,29 @@ def test_a_fence_that_was_opened_before_is_known() -> None:
     assert words[0].elements[0].tag == "code"
 
 
-MARKS = ["**", "*", "_", "__", "`", "```\n", "[", "](", ")", "!", "$", "\\", "\n", "\n\n", "# ", "- ", "| ", "|---|\n", "word", " ", "é"]
+MARKS = [
+    "**",
+    "*",
+    "_",
+    "__",
+    "`",
+    "```\n",
+    "[",
+    "](",
+    ")",
+    "!",
+    "$",
+    "\\",
+    "\n",
+    "\n\n",
+    "# ",
+    "- ",
+    "| ",
+    "|---|\n",
+    "word",
+    " ",
+    "é",
+]
 
 
 @given(st.lists(st.sampled_from(MARKS), max_size=40), st.data())

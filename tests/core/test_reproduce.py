@@ -24,7 +24,15 @@ from core.runs import log_trace, run_record
 from core.types import Document
 
 QUERY = 'where\'s the "apple" before the garden ; rm -rf $HOME ?'
-STORY = Document("Story", " ".join(f"Mary went to the {a}. John left the {b} there." for a in ("garden", "city", "hill") for b in ("apple", "letter")), "text")
+STORY = Document(
+    "Story",
+    " ".join(
+        f"Mary went to the {a}. John left the {b} there."
+        for a in ("garden", "city", "hill")
+        for b in ("apple", "letter")
+    ),
+    "text",
+)
 
 
 @pytest.fixture(autouse=True)
@@ -95,7 +103,9 @@ def test_command_and_program_make_the_run_again(
     method: str,
     config: dict[str, Any],
 ) -> None:
-    trace = fold(build_retriever(method, encoder, encoder)[0].retrieve(QUERY, corpus, EpisodeConfig(**config)))
+    trace = fold(
+        build_retriever(method, encoder, encoder)[0].retrieve(QUERY, corpus, EpisodeConfig(**config))
+    )
     run_id = log_trace(log, trace, corpus.workspace, encoder)
     run = log.get(run_id)
     log.close()
@@ -106,11 +116,19 @@ def test_command_and_program_make_the_run_again(
 
 
 def test_a_child_run_is_made_again_with_what_it_kept(
-    log: ExperimentLog, log_path: Path, encoder: DualEncoder, corpus: Corpus, tiny_checkpoints: dict[str, Path], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    log: ExperimentLog,
+    log_path: Path,
+    encoder: DualEncoder,
+    corpus: Corpus,
+    tiny_checkpoints: dict[str, Path],
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
 ) -> None:
     parent = fold(Agent(encoder).run(QUERY, corpus, EpisodeConfig(step_budget=3, temperature=1.0, seed=2)))
     parent_id = log_trace(log, parent, corpus.workspace, encoder)
-    started, *events = Agent(encoder).run(QUERY, corpus, parent.started.config.with_(step_budget=4, temperature=0.0), parent.chosen[:2])
+    started, *events = Agent(encoder).run(
+        QUERY, corpus, parent.started.config.with_(step_budget=4, temperature=0.0), parent.chosen[:2]
+    )
     record = run_record(started, corpus.workspace, encoder, parent_run_id=parent_id, fork_step=2)
     log.start(record, corpus.workspace.documents, corpus.workspace.tables)
     for event in events:
@@ -141,5 +159,10 @@ def test_somebody_with_the_export_alone_can_make_it_again(
     command, program = command_of(log.get(run_id), source), python_of(log.get(run_id), source)
     assert command.count("\n") == 1
     folder = str(tiny_checkpoints["relative20"])
-    assert executed(program.replace("load_encoder('relative20')", f"load_encoder({folder!r})"), monkeypatch, elsewhere).chosen == trace.chosen
+    assert (
+        executed(
+            program.replace("load_encoder('relative20')", f"load_encoder({folder!r})"), monkeypatch, elsewhere
+        ).chosen
+        == trace.chosen
+    )
     assert run_shell(f"{command} --checkpoint {shlex.quote(folder)}", capsys)["holds"] is True

@@ -52,7 +52,9 @@ def timeless(events: Sequence[Event]) -> list[Event]:
 
 @pytest.mark.parametrize("config", CONFIGS.values(), ids=list(CONFIGS))
 @pytest.mark.parametrize("method", METHODS)
-def test_every_method_keeps_the_protocol(agents: dict[str, Agent], corpus_of: CorpusOf, method: str, config: EpisodeConfig) -> None:
+def test_every_method_keeps_the_protocol(
+    agents: dict[str, Agent], corpus_of: CorpusOf, method: str, config: EpisodeConfig
+) -> None:
     retriever, encoder = build_retriever(method, agents["relative10"].encoder, agents["none"].encoder)
     corpus = corpus_of(encoder, CHUNKS)
     events = list(retriever.retrieve(QUERY, corpus, config))
@@ -72,11 +74,15 @@ def test_every_method_keeps_the_protocol(agents: dict[str, Agent], corpus_of: Co
         assert step.q_value == step.scores.q_values[step.chunk_id]
         assert step.text == CHUNKS[step.chunk_id]
         assert 0 < step.probability <= 1
-    assert [event_from_json(json.loads(json.dumps(event_to_json(event), allow_nan=False))) for event in events] == events
+    assert [
+        event_from_json(json.loads(json.dumps(event_to_json(event), allow_nan=False))) for event in events
+    ] == events
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_every_method_refuses_what_it_can_not_run(agents: dict[str, Agent], corpus_of: CorpusOf, method: str) -> None:
+def test_every_method_refuses_what_it_can_not_run(
+    agents: dict[str, Agent], corpus_of: CorpusOf, method: str
+) -> None:
     retriever, encoder = build_retriever(method, agents["relative10"].encoder, agents["none"].encoder)
     corpus = corpus_of(encoder, CHUNKS)
     with pytest.raises(BadRequest, match="step budget 11 is above 10"):
@@ -109,14 +115,22 @@ def test_topk_sorts_all_chunks_by_inner_product(agents: dict[str, Agent], corpus
     for k in range(1, 11):
         trace = fold(TopK(encoder).retrieve(QUERY, corpus, EpisodeConfig(step_budget=k)))
         assert list(trace.chosen) == ranked[:k]
-    allowed = fold(TopK(encoder).retrieve(QUERY, corpus, EpisodeConfig(step_budget=4, forbidden=tuple(ranked[:2]))))
+    allowed = fold(
+        TopK(encoder).retrieve(QUERY, corpus, EpisodeConfig(step_budget=4, forbidden=tuple(ranked[:2])))
+    )
     assert list(allowed.chosen) == ranked[2:6]
 
 
 def test_topk_breaks_ties_in_document_order(agents: dict[str, Agent], corpus_of: CorpusOf) -> None:
     encoder = agents["none"].encoder
     corpus = corpus_of(encoder, ["mary went there ."] * 300)
-    assert fold(TopK(encoder).retrieve("mary", corpus, EpisodeConfig(step_budget=5))).chosen == (0, 1, 2, 3, 4)
+    assert fold(TopK(encoder).retrieve("mary", corpus, EpisodeConfig(step_budget=5))).chosen == (
+        0,
+        1,
+        2,
+        3,
+        4,
+    )
 
 
 def test_threshold_keeps_exactly_what_reaches_it(agents: dict[str, Agent], corpus_of: CorpusOf) -> None:
@@ -128,25 +142,46 @@ def test_threshold_keeps_exactly_what_reaches_it(agents: dict[str, Agent], corpu
     assert len(between) > 3
     for threshold in (-1.0, *between, 1.0):
         method.threshold = threshold
-        trace = fold(method.retrieve(QUERY, corpus, EpisodeConfig(step_budget=1)))  # as many as reach it, whatever the other methods may take
+        trace = fold(
+            method.retrieve(QUERY, corpus, EpisodeConfig(step_budget=1))
+        )  # as many as reach it, whatever the other methods may take
         assert set(trace.chosen) == set(np.flatnonzero(expected >= threshold).tolist())
         assert not cut_short(trace)
-        assert [step.q_value for step in trace.steps] == sorted((step.q_value for step in trace.steps), reverse=True)
-        np.testing.assert_allclose([step.q_value for step in trace.steps], expected[list(trace.chosen)], atol=1e-6)
+        assert [step.q_value for step in trace.steps] == sorted(
+            (step.q_value for step in trace.steps), reverse=True
+        )
+        np.testing.assert_allclose(
+            [step.q_value for step in trace.steps], expected[list(trace.chosen)], atol=1e-6
+        )
         if trace.stopped.reason == "threshold":
             assert trace.stopped.q_value == pytest.approx(max(expected[expected < threshold]), abs=1e-6)
 
 
-def test_threshold_says_so_where_there_is_no_room_for_all(agents: dict[str, Agent], corpus_of: CorpusOf, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_threshold_says_so_where_there_is_no_room_for_all(
+    agents: dict[str, Agent], corpus_of: CorpusOf, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(Threshold, "MAX_CHUNKS", 3)
     encoder = agents["none"].encoder
-    trace = fold(Threshold(encoder).retrieve(QUERY, corpus_of(encoder, CHUNKS), EpisodeConfig(step_budget=1, stop_threshold=-1.0, forbidden=(4,))))
+    trace = fold(
+        Threshold(encoder).retrieve(
+            QUERY,
+            corpus_of(encoder, CHUNKS),
+            EpisodeConfig(step_budget=1, stop_threshold=-1.0, forbidden=(4,)),
+        )
+    )
     assert (len(trace.chosen), trace.stopped.reason) == (3, "budget")
-    assert cut_short(trace) == "9 chunks reach the threshold of -1.00 and the best 3 are kept; raise the threshold for fewer"
+    assert (
+        cut_short(trace)
+        == "9 chunks reach the threshold of -1.00 and the best 3 are kept; raise the threshold for fewer"
+    )
 
 
-def lucene_bm25(words: list[str], documents: list[list[str]], k1: float = 1.5, b: float = 0.75) -> list[float]:
-    """ln(1 + (N - n + 1/2) / (n + 1/2)) * f / (f + k1 (1 - b + b |d| / mean |d|)), summed over the words of the query."""
+def lucene_bm25(
+    words: list[str], documents: list[list[str]], k1: float = 1.5, b: float = 0.75
+) -> list[float]:
+    """ln(1 + (N - n + 1/2) / (n + 1/2)) * f / (f + k1 (1 - b + b |d| / mean |d|)), summed over the words of
+    the query.
+    """
     mean = sum(map(len, documents)) / len(documents)
     scores = []
     for document in documents:
@@ -163,8 +198,12 @@ def lucene_bm25(words: list[str], documents: list[list[str]], k1: float = 1.5, b
 def test_bm25_is_lucenes_formula(agents: dict[str, Agent], corpus_of: CorpusOf) -> None:
     corpus = corpus_of(agents["none"].encoder, CHUNKS)
     stop_words = {"the", "to", "was", "and", "in", "there"}  # those of Lucene that occur here
-    documents = [[word for word in chunk.split() if word != "." and word not in stop_words] for chunk in CHUNKS]
-    trace = fold(Bm25().retrieve("where is the milk of John, and the zebra?", corpus, EpisodeConfig(step_budget=10)))
+    documents = [
+        [word for word in chunk.split() if word != "." and word not in stop_words] for chunk in CHUNKS
+    ]
+    trace = fold(
+        Bm25().retrieve("where is the milk of John, and the zebra?", corpus, EpisodeConfig(step_budget=10))
+    )
     scores = trace.steps[0].scores.q_values
     np.testing.assert_allclose(scores, lucene_bm25(["milk", "john"], documents), atol=1e-5)
     assert list(trace.chosen) == [i for i in np.argsort(-scores, kind="stable").tolist() if scores[i] > 0]
@@ -182,7 +221,10 @@ def test_bm25_without_a_known_word(agents: dict[str, Agent], corpus_of: CorpusOf
 def test_hybrid_adds_words_to_the_cosine(agents: dict[str, Agent], corpus_of: CorpusOf) -> None:
     """Equal texts, 2 and 7, stay in document order."""
     encoder = agents["none"].encoder
-    corpus, lexical = corpus_of(encoder, CHUNKS), [[word for word in chunk.split() if word in ("milk", "john")] for chunk in CHUNKS]
+    corpus, lexical = (
+        corpus_of(encoder, CHUNKS),
+        [[word for word in chunk.split() if word in ("milk", "john")] for chunk in CHUNKS],
+    )
     words = fold(Bm25().retrieve(QUERY, corpus, EpisodeConfig(step_budget=1))).steps[0].scores.q_values
     assert [score > 0 for score in words] == [bool(shared) for shared in lexical]
     expected = cosines(encoder, QUERY, CHUNKS) + 0.3 * words / max(words)
@@ -193,7 +235,9 @@ def test_hybrid_adds_words_to_the_cosine(agents: dict[str, Agent], corpus_of: Co
 
 
 @pytest.mark.parametrize(("query", "chunks"), [("zebra ?", CHUNKS), ("milk", ["...", "?", "!"])])
-def test_hybrid_without_a_known_word_is_the_cosine(agents: dict[str, Agent], corpus_of: CorpusOf, query: str, chunks: Sequence[str]) -> None:
+def test_hybrid_without_a_known_word_is_the_cosine(
+    agents: dict[str, Agent], corpus_of: CorpusOf, query: str, chunks: Sequence[str]
+) -> None:
     encoder = agents["none"].encoder
     trace = fold(Hybrid(encoder).retrieve(query, corpus_of(encoder, chunks), EpisodeConfig(step_budget=2)))
     np.testing.assert_allclose(trace.steps[0].scores.q_values, cosines(encoder, query, chunks), atol=1e-6)
@@ -218,15 +262,30 @@ def test_hybrid_and_bm25_read_a_corpus_once(agents: dict[str, Agent], corpus_of:
 
 
 def test_the_shipped_encoder_finds_what_is_meant(minilm: DualEncoder, corpus_of: CorpusOf) -> None:
-    """all-MiniLM-L6-v2 itself: the right sentence first for each method but BM25, which shares no word with it."""
-    chunks = ["The committee postponed its vote.", "A physician treats illnesses.", "Our train leaves at noon.", "Rain is expected tomorrow."]
+    """all-MiniLM-L6-v2 itself: the right sentence first for each method but BM25, which shares no word with
+    it.
+    """
+    chunks = [
+        "The committee postponed its vote.",
+        "A physician treats illnesses.",
+        "Our train leaves at noon.",
+        "Rain is expected tomorrow.",
+    ]
     corpus = corpus_of(minilm, chunks)
 
     def first(method: str) -> Trace:
-        return fold(build_retriever(method, minilm, minilm)[0].retrieve("what does a doctor do?", corpus, EpisodeConfig(step_budget=1)))
+        return fold(
+            build_retriever(method, minilm, minilm)[0].retrieve(
+                "what does a doctor do?", corpus, EpisodeConfig(step_budget=1)
+            )
+        )
 
-    assert {method: first(method).chosen for method in ("qrag", "topk", "hybrid", "multistep")} == dict.fromkeys(("qrag", "topk", "hybrid", "multistep"), (1,))
+    assert {
+        method: first(method).chosen for method in ("qrag", "topk", "hybrid", "multistep")
+    } == dict.fromkeys(("qrag", "topk", "hybrid", "multistep"), (1,))
     assert Threshold(minilm).threshold == minilm.spec.cosine_threshold
     assert first("threshold").chosen == (1,)
     assert first("bm25").chosen == ()
-    assert first("topk").steps[0].q_value == pytest.approx(cosines(minilm, "what does a doctor do?", chunks)[1], abs=1e-3)
+    assert first("topk").steps[0].q_value == pytest.approx(
+        cosines(minilm, "what does a doctor do?", chunks)[1], abs=1e-3
+    )

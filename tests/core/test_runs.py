@@ -28,7 +28,15 @@ from core.types import Document
 from tests.core.sparc.conftest import KnowingReader, RoleLlm
 
 QUERY = "where was the apple before the garden ?"
-STORY = Document("Story", " ".join(f"Mary went to the {a}. John left the {b} there." for a in ("garden", "city", "hill") for b in ("apple", "letter")), "text")
+STORY = Document(
+    "Story",
+    " ".join(
+        f"Mary went to the {a}. John left the {b} there."
+        for a in ("garden", "city", "hill")
+        for b in ("apple", "letter")
+    ),
+    "text",
+)
 NOTES = Document("Notes", "# House\n\nThe old house said nothing.\n\n- ship\n- letter\n", "markdown")
 
 
@@ -52,7 +60,11 @@ def encoder(agents: dict[str, Agent]) -> DualEncoder:
 
 @pytest.fixture
 def corpus(encoder: DualEncoder) -> Corpus:
-    return open_corpus([STORY, NOTES], encoder, [encoder.spec.chunk_config("sentences", 8), encoder.spec.chunk_config("structure", 16)]).corpus
+    return open_corpus(
+        [STORY, NOTES],
+        encoder,
+        [encoder.spec.chunk_config("sentences", 8), encoder.spec.chunk_config("structure", 16)],
+    ).corpus
 
 
 def run(encoder: DualEncoder, corpus: Corpus, method: str = "qrag", **config: Any) -> Trace:
@@ -63,7 +75,11 @@ def test_a_record_names_everything_that_made_the_run(encoder: DualEncoder, corpu
     trace = run(encoder, corpus, step_budget=3, seed=9)
     record = run_record(trace.started, corpus.workspace, encoder, label={"support": [1]})
     assert (record.method, record.query, record.seed, record.n_chunks) == ("qrag", QUERY, 9, len(corpus))
-    assert (record.checkpoint, record.checkpoint_fingerprint, record.vectors) == ("relative20", encoder.fingerprint, encoder.vector_fingerprint)
+    assert (record.checkpoint, record.checkpoint_fingerprint, record.vectors) == (
+        "relative20",
+        encoder.fingerprint,
+        encoder.vector_fingerprint,
+    )
     assert record.document_hashes == (STORY.sha256, NOTES.sha256)
     assert record.chunking == [
         {"chunker": "sentences", "max_tokens": 8, "one_sentence": False},
@@ -75,12 +91,18 @@ def test_a_record_names_everything_that_made_the_run(encoder: DualEncoder, corpu
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_every_method_replays_from_the_log(log: ExperimentLog, encoder: DualEncoder, corpus: Corpus, method: str) -> None:
+def test_every_method_replays_from_the_log(
+    log: ExperimentLog, encoder: DualEncoder, corpus: Corpus, method: str
+) -> None:
     run_id = log_trace(log, run(encoder, corpus, method, step_budget=3), corpus.workspace, encoder)
     replay = replay_run(log.get(run_id), log.documents(run_id), encoder)
     assert replay.report.holds, replay.report.summary
     assert replay.report.largest_difference == 0
-    assert (replay.n_embedded_again, replay.same_weights, replay.used_vectors) == (0, True, replay.logged_vectors)
+    assert (replay.n_embedded_again, replay.same_weights, replay.used_vectors) == (
+        0,
+        True,
+        replay.logged_vectors,
+    )
     assert replay.to_json()["holds"] is True
 
 
@@ -96,7 +118,9 @@ CONFIGS: list[dict[str, Any]] = [
 
 
 @pytest.mark.parametrize("config", CONFIGS, ids=str)
-def test_every_kind_of_run_replays(log: ExperimentLog, encoder: DualEncoder, corpus: Corpus, config: dict[str, Any]) -> None:
+def test_every_kind_of_run_replays(
+    log: ExperimentLog, encoder: DualEncoder, corpus: Corpus, config: dict[str, Any]
+) -> None:
     trace = run(encoder, corpus, **config)
     run_id = log_trace(log, trace, corpus.workspace, encoder)
     logged = log.get(run_id)
@@ -107,7 +131,15 @@ def test_every_kind_of_run_replays(log: ExperimentLog, encoder: DualEncoder, cor
     assert replay_run(logged, log.documents(run_id), encoder).report.holds
 
 
-def log_child(log: ExperimentLog, encoder: DualEncoder, corpus: Corpus, parent: Trace, parent_id: str, kept: int, config: EpisodeConfig) -> str:
+def log_child(
+    log: ExperimentLog,
+    encoder: DualEncoder,
+    corpus: Corpus,
+    parent: Trace,
+    parent_id: str,
+    kept: int,
+    config: EpisodeConfig,
+) -> str:
     """A child run that keeps `kept` steps of its parent, logged as the app does it: event by event."""
     agent = Agent(encoder)
     started, *events = agent.run(QUERY, corpus, config, parent.chosen[:kept])
@@ -120,12 +152,16 @@ def log_child(log: ExperimentLog, encoder: DualEncoder, corpus: Corpus, parent: 
 
 
 @pytest.mark.parametrize(("kept", "review"), [(1, None), (2, None), (2, 10.0)])
-def test_child_runs_replay_with_the_steps_they_kept(log: ExperimentLog, encoder: DualEncoder, corpus: Corpus, kept: int, review: float | None) -> None:
+def test_child_runs_replay_with_the_steps_they_kept(
+    log: ExperimentLog, encoder: DualEncoder, corpus: Corpus, kept: int, review: float | None
+) -> None:
     """The person goes back, forces another chunk, and forbids one that the kept steps hold."""
     parent = run(encoder, corpus, step_budget=3, temperature=1.0, seed=2)
     parent_id = log_trace(log, parent, corpus.workspace, encoder)
     other = next(i for i in range(len(corpus)) if i not in parent.chosen)
-    config = parent.started.config.with_(step_budget=4, forced=((kept + 1, other),), forbidden=(parent.chosen[0],), review_threshold=review)
+    config = parent.started.config.with_(
+        step_budget=4, forced=((kept + 1, other),), forbidden=(parent.chosen[0],), review_threshold=review
+    )
     run_id = log_child(log, encoder, corpus, parent, parent_id, kept, config)
     logged = log.get(run_id)
     assert logged.trace.chosen[: kept + 1] == (*parent.chosen[:kept], other)
@@ -135,7 +171,9 @@ def test_child_runs_replay_with_the_steps_they_kept(log: ExperimentLog, encoder:
     assert replay.report.holds, replay.report.summary
 
 
-def test_a_replay_embeds_again_what_the_cache_lost(log: ExperimentLog, encoder: DualEncoder, corpus: Corpus) -> None:
+def test_a_replay_embeds_again_what_the_cache_lost(
+    log: ExperimentLog, encoder: DualEncoder, corpus: Corpus
+) -> None:
     run_id = log_trace(log, run(encoder, corpus, step_budget=2), corpus.workspace, encoder)
     vector_store(encoder).path.unlink()
     replay = replay_run(log.get(run_id), log.documents(run_id), encoder)
@@ -143,7 +181,9 @@ def test_a_replay_embeds_again_what_the_cache_lost(log: ExperimentLog, encoder: 
     assert replay.report.holds
 
 
-def test_a_replay_with_other_weights_says_so(log: ExperimentLog, encoder: DualEncoder, corpus: Corpus, agents: dict[str, Agent]) -> None:
+def test_a_replay_with_other_weights_says_so(
+    log: ExperimentLog, encoder: DualEncoder, corpus: Corpus, agents: dict[str, Agent]
+) -> None:
     run_id = log_trace(log, run(encoder, corpus, step_budget=2), corpus.workspace, encoder)
     replay = replay_run(log.get(run_id), log.documents(run_id), agents["none"].encoder)
     assert not replay.same_weights
@@ -151,15 +191,21 @@ def test_a_replay_with_other_weights_says_so(log: ExperimentLog, encoder: DualEn
     assert replay.report.first_difference
 
 
-def test_the_logged_workspace_is_the_one_that_was_searched(log: ExperimentLog, encoder: DualEncoder, corpus: Corpus) -> None:
+def test_the_logged_workspace_is_the_one_that_was_searched(
+    log: ExperimentLog, encoder: DualEncoder, corpus: Corpus
+) -> None:
     run_id = log_trace(log, run(encoder, corpus, step_budget=1), corpus.workspace, encoder)
     workspace = workspace_of_run(log.get(run_id), log.documents(run_id))
     assert list(workspace) == list(corpus.workspace)
     assert workspace.configs == corpus.workspace.configs
-    assert [(d.title, d.text, d.sha256) for d in workspace.documents] == [(d.title, d.text, d.sha256) for d in (STORY, NOTES)]
+    assert [(d.title, d.text, d.sha256) for d in workspace.documents] == [
+        (d.title, d.text, d.sha256) for d in (STORY, NOTES)
+    ]
 
 
-def test_a_run_without_borders_can_not_be_replayed(log: ExperimentLog, encoder: DualEncoder, corpus: Corpus) -> None:
+def test_a_run_without_borders_can_not_be_replayed(
+    log: ExperimentLog, encoder: DualEncoder, corpus: Corpus
+) -> None:
     run_id = log_trace(log, run(encoder, corpus, step_budget=1), corpus.workspace, encoder)
     bare = [LoggedDocument.of(document) for document in corpus.workspace.documents]
     with pytest.raises(LogError, match="without its chunk borders"):
@@ -177,13 +223,17 @@ def test_a_cancelled_run_is_logged_as_such(log: ExperimentLog, encoder: DualEnco
     assert replay_run(logged, log.documents(run_id), encoder).report.holds
 
 
-def run_branches(encoder: DualEncoder, corpus: Corpus, reader: KnowingReader, llm: Llm | None = None) -> SparcTrace:
+def run_branches(
+    encoder: DualEncoder, corpus: Corpus, reader: KnowingReader, llm: Llm | None = None
+) -> SparcTrace:
     config = SparcConfig(depth=2, k=2)
     retrievals = build_retrievals(config, encoder, encoder, lambda _: corpus)
     return fold_sparc(run_sparc(QUERY, corpus, build_agents(llm, reader, config), retrievals, config))
 
 
-def test_a_sparc_run_replays_from_the_log_with_rules_and_reader(log: ExperimentLog, encoder: DualEncoder, corpus: Corpus) -> None:
+def test_a_sparc_run_replays_from_the_log_with_rules_and_reader(
+    log: ExperimentLog, encoder: DualEncoder, corpus: Corpus
+) -> None:
     reader = KnowingReader({"city": 0.4})
     run_id = log_sparc(log, run_branches(encoder, corpus, reader), corpus.workspace, encoder)
     logged, documents = log.get(run_id), log.documents(run_id)
@@ -197,11 +247,15 @@ def test_a_sparc_run_replays_from_the_log_with_rules_and_reader(log: ExperimentL
         replay_run(logged, documents, encoder)
 
 
-def test_of_a_sparc_run_with_a_language_model_the_searches_are_made_again(log: ExperimentLog, encoder: DualEncoder, corpus: Corpus) -> None:
+def test_of_a_sparc_run_with_a_language_model_the_searches_are_made_again(
+    log: ExperimentLog, encoder: DualEncoder, corpus: Corpus
+) -> None:
     llm = RoleLlm(answer={"answer": "city"})
     trace = run_branches(encoder, corpus, KnowingReader({}), llm)
     run_id, asked = log_sparc(log, trace, corpus.workspace, encoder), len(llm.calls)
     replay = replay_sparc(log.get(run_id), log.documents(run_id), encoder, encoder, KnowingReader({}))
     assert replay.report.holds, replay.report.summary
-    assert replay.report.n_compared == sum(len(branch.retrieved.found) for one in trace.rounds for branch in one.branches if branch.retrieved)
+    assert replay.report.n_compared == sum(
+        len(branch.retrieved.found) for one in trace.rounds for branch in one.branches if branch.retrieved
+    )
     assert len(llm.calls) == asked

@@ -1,4 +1,6 @@
-"""The agents that ship, on what a first visitor sees and on small sets of the generators: floors well below what they measured, far above untrained."""
+"""The agents that ship, on what a first visitor sees and on small sets of the generators: floors well below
+what they measured, far above untrained.
+"""
 
 from __future__ import annotations
 
@@ -32,12 +34,15 @@ from core.tasks.samples import Sample, SampleQuestion, find_quote, list_samples,
 
 AGENT_OF = {".txt": "narrative", ".md": "multi-hop", ".html": "multi-hop"}
 LEAST_RIGHT = {"river-chronicle.txt": 8, "harbour-almanac.html": 5, "beacon-handbook.md": 2}
-"""Questions of each sample, of nine or ten, whose whole support is found: the handbook's chains are beyond multi-hop so far."""
+"""Questions of each sample, of nine or ten, whose whole support is found: the handbook's chains are beyond
+multi-hop so far.
+"""
 
 
 LEAST_FOUND = {"river-chronicle.txt": 10, "harbour-almanac.html": 7, "beacon-handbook.md": 8}
-"""The same with what the app opens a document under by itself, of ten, nine and ten; what is missing are second and third passages, which share no word
-with the question, and *general* looks once."""
+"""The same with what the app opens a document under by itself, of ten, nine and ten; what is missing are
+second and third passages, which share no word with the question, and *general* looks once.
+"""
 
 
 @pytest.fixture(scope="module")
@@ -71,13 +76,21 @@ def test_sample_questions_with_what_the_app_picks(sample: Sample) -> None:
     choice, encoder = encoders.choice(document)
     picked = contestant(choice.method, encoder, encoders.plain, encoder.spec.episode_config())
     corpus = index_workspace(chunk_documents([document], encoder), picked.encoder).corpus
-    traces = [fold(picked.retriever.retrieve(question.question, corpus, picked.config)) for question in sample.questions]
-    right = [supporting(corpus, question) <= set(trace.kept) for question, trace in zip(sample.questions, traces, strict=True)]
+    traces = [
+        fold(picked.retriever.retrieve(question.question, corpus, picked.config))
+        for question in sample.questions
+    ]
+    right = [
+        supporting(corpus, question) <= set(trace.kept)
+        for question, trace in zip(sample.questions, traces, strict=True)
+    ]
     assert sum(right) >= LEAST_FOUND[sample.key]
 
 
 def test_a_first_visit_sees_three_hops_and_nothing_else(encoders: dict[str, DualEncoder]) -> None:
-    """The trained agent that is picked for the first sample, on its first question of the most hops, with its own defaults."""
+    """The trained agent that is picked for the first sample, on its first question of the most hops, with its
+    own defaults.
+    """
     first, encoder = list_samples()[0], encoders["narrative"]
     corpus = open_corpus([read_document(first.path.read_bytes(), first.path.name)], encoder).corpus
     question = max(first.questions, key=lambda known: known.hops)
@@ -88,8 +101,12 @@ def test_a_first_visit_sees_three_hops_and_nothing_else(encoders: dict[str, Dual
     assert trace.stopped.reason == "threshold"
 
 
-def test_sparc_without_a_language_model_answers_every_question_of_the_first_sample(encoders: dict[str, DualEncoder]) -> None:
-    """With all that ships, at its defaults: among its branches the one whose evidence is complete wins, however sure the reader is of another."""
+def test_sparc_without_a_language_model_answers_every_question_of_the_first_sample(
+    encoders: dict[str, DualEncoder],
+) -> None:
+    """With all that ships, at its defaults: among its branches the one whose evidence is complete wins,
+    however sure the reader is of another.
+    """
     first, encoder, plain, config = list_samples()[0], encoders["narrative"], encoders["base"], SparcConfig()
     own = open_corpus([read_document(first.path.read_bytes(), first.path.name)], encoder).corpus
     beside = index_workspace(own.workspace, plain).corpus
@@ -106,7 +123,11 @@ def stories(tokenizer: FastTokenizer) -> list[Example]:
     """Four questions of each bAbI task among composed prose."""
     noise = compose_noise(training_rng(7), tokenizer, 4_000)
     rng = Random(7)
-    return [compose_chunks(task, tell_babi(task, rng), noise, 60, rng, f"{task}-{i}") for task in TASKS for i in range(4)]
+    return [
+        compose_chunks(task, tell_babi(task, rng), noise, 60, rng, f"{task}-{i}")
+        for task in TASKS
+        for i in range(4)
+    ]
 
 
 def test_narrative_on_stories_and_documents(encoders: dict[str, DualEncoder]) -> None:
@@ -115,7 +136,9 @@ def test_narrative_on_stories_and_documents(encoders: dict[str, DualEncoder]) ->
         encoder = encoders[name]
         examples = [*stories(encoder.tokenizer), *generated_examples(5_000, 12, 7, encoder.tokenizer)]
         config = encoder.spec.episode_config().with_(step_budget=4)
-        rows = list(evaluate(examples, Setting(split="test"), AgentRetriever(Agent(encoder)), encoder, config))
+        rows = list(
+            evaluate(examples, Setting(split="test"), AgentRetriever(Agent(encoder)), encoder, config)
+        )
         metrics = summarise(rows).metrics
         scores[name] = metrics["fact_f1_reviewed"] or metrics["fact_f1"] or 0.0  # the base has no review
     assert scores["narrative"] > 0.85

@@ -13,7 +13,12 @@ from core.events import RunStarted, StepScores, StepTaken, Stopped, Trace
 from core.prose import plain
 from core.story import EXCERPT, excerpt, story_of, verdict_on
 
-TEXTS = ("It rained.", "Anna put the key into the drawer.", "The drawer stands in the attic.", "The attic is locked.")
+TEXTS = (
+    "It rained.",
+    "Anna put the key into the drawer.",
+    "The drawer stands in the attic.",
+    "The attic is locked.",
+)
 Q = ([0.1, 0.9, 0.2, 0.3], [0.2, 0.0, 0.8, 0.4], [0.1, 0.0, 0.0, 0.2])
 
 
@@ -23,7 +28,17 @@ def looked(row: list[float]) -> StepScores:
 
 def traced(*, reason: str = "threshold", steps: int = 2) -> Trace:
     taken = tuple(
-        StepTaken(step, chunk_id, Q[step - 1][chunk_id], 1.0, Q[step - 1][chunk_id], None, TEXTS[chunk_id], 0.0, scores=looked(Q[step - 1]))
+        StepTaken(
+            step,
+            chunk_id,
+            Q[step - 1][chunk_id],
+            1.0,
+            Q[step - 1][chunk_id],
+            None,
+            TEXTS[chunk_id],
+            0.0,
+            scores=looked(Q[step - 1]),
+        )
         for step, chunk_id in ((1, 1), (2, 2))
     )
     started = RunStarted("Where is the key?", "qrag", "", 4, EpisodeConfig(step_budget=2, stop_threshold=0.5))
@@ -37,8 +52,9 @@ def test_a_found_answer_is_told_with_the_way_to_it() -> None:
     assert [part.excerpt.mark for part in story.steps] == ["key", "the attic"]
     assert [part.ranks for part in story.steps] == [(1,), (3, 1)]
     assert story.missed == ()
-    assert story.sentence() == (
-        "Asked: Where is the key? First choice, chunk 1: Anna put the key into the drawer, first of 4; "
+    assert (
+        story.sentence()
+        == "Asked: Where is the key? First choice, chunk 1: Anna put the key into the drawer, first of 4; "
         "Second choice, chunk 2: The drawer stands in the attic, from rank 3 to 1; "
         "answer: the attic, 91 % sure, right. Nothing left is worth 0.50: best Q is 0.20."
     )
@@ -51,7 +67,8 @@ def test_what_was_missed_and_not_answered_is_told() -> None:
     assert story.answer is not None
     assert (story.answer.text, story.answer.verdict, story.answer.chunk_id) == ("", "no answer", 1)
     assert story.sentence().endswith(
-        "missed, chunk 3: The attic is locked; answer: no reliable answer, known answer the attic. The budget of 2 steps is used up."
+        "missed, chunk 3: The attic is locked; answer: no reliable answer, known answer the attic. The budget"
+        " of 2 steps is used up."
     )
 
 
@@ -60,7 +77,9 @@ def test_while_a_run_goes_on_nothing_is_missed_and_nothing_has_ended() -> None:
     assert (story.missed, story.answer, story.end) == ((), None, "")
 
 
-@pytest.mark.parametrize(("text", "verdict"), [("The Attic.", "right"), ("the cellar", "wrong"), ("", "no answer")])
+@pytest.mark.parametrize(
+    ("text", "verdict"), [("The Attic.", "right"), ("the cellar", "wrong"), ("", "no answer")]
+)
 def test_an_answer_is_compared_with_the_known_one(text: str, verdict: str) -> None:
     assert verdict_on(text, "attic") == verdict
     assert verdict_on(text, "") is None

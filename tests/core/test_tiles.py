@@ -30,13 +30,23 @@ def columns(first: int, last: int, n: int) -> list[range]:
     return [range(a, b) for a, b in pairwise(edges)]
 
 
-def slow_tile(values: np.ndarray, lo: float, hi: float, width: int, telling: np.ndarray) -> list[tuple[float, float, int]]:
+def slow_tile(
+    values: np.ndarray, lo: float, hi: float, width: int, telling: np.ndarray
+) -> list[tuple[float, float, int]]:
     """(min, max, best) per column, one chunk at a time."""
     first, last = math.floor(lo), math.ceil(hi)
     out = []
     for column in columns(first, last, min(width, last - first)):
         known = [i for i in column if not math.isnan(values[i])]
-        out.append((min(values[i] for i in known), max(values[i] for i in known), max(known, key=lambda i: telling[i])) if known else (math.nan, math.nan, -1))
+        out.append(
+            (
+                min(values[i] for i in known),
+                max(values[i] for i in known),
+                max(known, key=lambda i: telling[i]),
+            )
+            if known
+            else (math.nan, math.nan, -1)
+        )
     return out
 
 
@@ -48,7 +58,9 @@ def rows_of(t: Tile) -> list[tuple[float, float, int]]:
 def test_tile_is_the_plain_loop(request_: tuple[np.ndarray, float, float, int], mode: str) -> None:
     values, lo, hi, width = request_
     telling = salience(values, mode)  # type: ignore[arg-type]
-    np.testing.assert_equal(rows_of(tile(values, lo, hi, width, salience=telling)), slow_tile(values, lo, hi, width, telling))
+    np.testing.assert_equal(
+        rows_of(tile(values, lo, hi, width, salience=telling)), slow_tile(values, lo, hi, width, telling)
+    )
 
 
 @given(requests())
@@ -82,7 +94,9 @@ def test_run_map_is_the_maxima_of_whole_tiles(rows: list[list[float]], width: in
     np.testing.assert_array_equal(run_map(arrays, width), [tile(row, 0, 13, width).maxima for row in arrays])
 
 
-@pytest.mark.parametrize(("mode", "expected"), [("q", [3, 1, 0, 2, 4]), ("dq", [2, 3, 1, 0, 4]), ("rank", [2, 0, 1, 3, 4])])
+@pytest.mark.parametrize(
+    ("mode", "expected"), [("q", [3, 1, 0, 2, 4]), ("dq", [2, 3, 1, 0, 4]), ("rank", [2, 0, 1, 3, 4])]
+)
 def test_best_chunks_of_a_mode(mode: str, expected: list[int]) -> None:
     values = np.array([0.0, 0.0 + 0.5, -2.0, 1.0, math.nan])
     if mode == "rank":
@@ -98,5 +112,8 @@ def test_equal_values_keep_document_order() -> None:
 
 @given(st.lists(NUMBERS, min_size=1, max_size=40), st.integers(0, 40), st.integers(1, 20))
 def test_best_chunks_are_a_page_of_the_full_order(numbers: list[float], offset: int, count: int) -> None:
-    order = sorted(range(len(numbers)), key=lambda i: (math.isnan(numbers[i]), -numbers[i] if not math.isnan(numbers[i]) else 0, i))
+    order = sorted(
+        range(len(numbers)),
+        key=lambda i: (math.isnan(numbers[i]), -numbers[i] if not math.isnan(numbers[i]) else 0, i),
+    )
     assert best_chunks(np.array(numbers), offset, count).tolist() == order[offset : offset + count]

@@ -16,7 +16,11 @@ from core.index import Corpus
 from core.qrag.agent import Agent
 from core.trail import Standing, Trail, gold_trails
 
-CHUNKS = [f"{name} went to the {place} ." for name in ("mary", "john", "sandra") for place in ("garden", "office", "kitchen")]
+CHUNKS = [
+    f"{name} went to the {place} ."
+    for name in ("mary", "john", "sandra")
+    for place in ("garden", "office", "kitchen")
+]
 
 
 def trail(*ranks: int | None, found_at: int | None = None) -> Trail:
@@ -25,9 +29,19 @@ def trail(*ranks: int | None, found_at: int | None = None) -> Trail:
 
 @pytest.mark.parametrize(
     ("ranks", "lost_at"),
-    [((5, 2, 9), 2), ((5, 2, 2, 9), 3), ((9, 5, 2), None), ((1,), None), ((None, None), None), ((), None), ((1, 4, None), 1)],
+    [
+        ((5, 2, 9), 2),
+        ((5, 2, 2, 9), 3),
+        ((9, 5, 2), None),
+        ((1,), None),
+        ((None, None), None),
+        ((), None),
+        ((1, 4, None), 1),
+    ],
 )
-def test_the_choice_after_the_best_place_is_the_one_that_lost_it(ranks: tuple[int | None, ...], lost_at: int | None) -> None:
+def test_the_choice_after_the_best_place_is_the_one_that_lost_it(
+    ranks: tuple[int | None, ...], lost_at: int | None
+) -> None:
     loss = trail(*ranks).loss
     assert (loss.step if loss else None) == lost_at
     assert loss is None or (loss.before.rank, loss.after.rank) == ranks[loss.step - 1 : loss.step + 1]
@@ -37,29 +51,50 @@ def test_what_was_found_is_not_lost() -> None:
     assert trail(3, 1, None, None, found_at=2).loss is None
 
 
-@given(st.lists(st.lists(st.sampled_from([-1.0, 0.0, 0.5, 1.0]), min_size=6, max_size=6), min_size=1, max_size=4), st.sets(st.integers(0, 5), max_size=1))
-def test_ranks_are_those_of_a_stable_sort_of_what_is_left(rows: list[list[float]], forbidden: set[int]) -> None:
-    trace = Trace(RunStarted("where ?", "qrag", "", 6, EpisodeConfig(step_budget=4, forbidden=tuple(forbidden))))
+@given(
+    st.lists(
+        st.lists(st.sampled_from([-1.0, 0.0, 0.5, 1.0]), min_size=6, max_size=6), min_size=1, max_size=4
+    ),
+    st.sets(st.integers(0, 5), max_size=1),
+)
+def test_ranks_are_those_of_a_stable_sort_of_what_is_left(
+    rows: list[list[float]], forbidden: set[int]
+) -> None:
+    trace = Trace(
+        RunStarted("where ?", "qrag", "", 6, EpisodeConfig(step_budget=4, forbidden=tuple(forbidden)))
+    )
     orders = []
     for step, row in enumerate(rows, start=1):
         left = [i for i in range(6) if i not in forbidden and i not in trace.chosen]
         orders.append(sorted(left, key=lambda i: -row[i]))
         best = orders[-1][0]
         scores = StepScores(np.array(row, np.float32), None)
-        trace = trace.with_event(StepTaken(step, best, row[best], 1.0, row[best], None, "", 0.0, scores=scores))
+        trace = trace.with_event(
+            StepTaken(step, best, row[best], 1.0, row[best], None, "", 0.0, scores=scores)
+        )
     for chunk_id, found in enumerate(gold_trails(trace, range(6))):
         expected = [order.index(chunk_id) + 1 if chunk_id in order else None for order in orders]
         assert [standing.rank if standing else None for standing in found.standings] == expected
         assert found.found_at == (trace.chosen.index(chunk_id) + 1 if chunk_id in trace.chosen else None)
-        assert all(standing is None or standing.q_value == row[chunk_id] for standing, row in zip(found.standings, rows, strict=True))
+        assert all(
+            standing is None or standing.q_value == row[chunk_id]
+            for standing, row in zip(found.standings, rows, strict=True)
+        )
 
 
-def test_the_look_after_which_the_agent_stopped_counts(agents: dict[str, Agent], corpus_of: Callable[[DualEncoder, Sequence[str]], Corpus]) -> None:
+def test_the_look_after_which_the_agent_stopped_counts(
+    agents: dict[str, Agent], corpus_of: Callable[[DualEncoder, Sequence[str]], Corpus]
+) -> None:
     agent = agents["relative10"]
     corpus = corpus_of(agent.encoder, CHUNKS)
-    worth = [step.q_value for step in fold(agent.run("where is john ?", corpus, EpisodeConfig(step_budget=4))).steps]
+    worth = [
+        step.q_value
+        for step in fold(agent.run("where is john ?", corpus, EpisodeConfig(step_budget=4))).steps
+    ]
     threshold = min(worth) + 1e-6
-    stopped = fold(agent.run("where is john ?", corpus, EpisodeConfig(step_budget=4, stop_threshold=threshold)))
+    stopped = fold(
+        agent.run("where is john ?", corpus, EpisodeConfig(step_budget=4, stop_threshold=threshold))
+    )
     assert stopped.stopped is not None
     assert stopped.stopped.reason == "threshold"
     rejected, n_steps = stopped.stopped.chunk_id, len(stopped.steps)
@@ -72,5 +107,7 @@ def test_the_look_after_which_the_agent_stopped_counts(agents: dict[str, Agent],
 
 def test_looks_that_were_not_kept_have_no_ranks() -> None:
     step = StepTaken(1, 2, 0.5, 1.0, 0.5, None, "", 0.0)
-    trace = Trace(RunStarted("where ?", "qrag", "", 3, EpisodeConfig(step_budget=1)), (step,), Stopped("budget", 1))
+    trace = Trace(
+        RunStarted("where ?", "qrag", "", 3, EpisodeConfig(step_budget=1)), (step,), Stopped("budget", 1)
+    )
     assert gold_trails(trace, [0, 2]) == (Trail(0, (None,), None), Trail(2, (None,), 1))

@@ -17,7 +17,11 @@ from core.qrag.agent import Agent
 from core.types import ChunkTable, Document, Workspace
 from core.variant import MAX_TEXT, Change, TryOut, try_out, vary
 
-CHUNKS = [f"{name} went to the {place} ." for name in ("mary", "john", "sandra") for place in ("garden", "office", "kitchen")]
+CHUNKS = [
+    f"{name} went to the {place} ."
+    for name in ("mary", "john", "sandra")
+    for place in ("garden", "office", "kitchen")
+]
 QUERY = "where is john ?"
 OTHER = "john got the milk there ."
 CONFIG = EpisodeConfig(step_budget=4)
@@ -35,7 +39,16 @@ def documents(encoder: DualEncoder, *parts: Sequence[str]) -> Corpus:
         ends = np.cumsum([len(chunk) + 1 for chunk in chunks]) - 1
         starts = ends - [len(chunk) for chunk in chunks]
         zeros = np.zeros(len(chunks), np.int64)
-        tables.append(ChunkTable(starts, ends, encoder.tokenizer.count(chunks), zeros.astype(np.uint8), zeros.astype(np.int32), ((),)))
+        tables.append(
+            ChunkTable(
+                starts,
+                ends,
+                encoder.tokenizer.count(chunks),
+                zeros.astype(np.uint8),
+                zeros.astype(np.int32),
+                ((),),
+            )
+        )
         texts.append(Document("part", " ".join(chunks), "text"))
     workspace = Workspace(tuple(texts), tuple(tables))
     return Corpus(workspace, index_of(encoder, encoder.encode_chunks(workspace.texts())))
@@ -58,7 +71,9 @@ def test_a_text_longer_than_is_read_says_by_how_much(agents: dict[str, Agent], c
 
 @pytest.mark.parametrize("name", ["none", "absolute", "relative10"])
 @pytest.mark.parametrize("changed", [0, 4, 8])
-def test_a_changed_text_is_a_corpus_of_the_changed_texts(agents: dict[str, Agent], corpus_of: CorpusOf, name: str, changed: int) -> None:
+def test_a_changed_text_is_a_corpus_of_the_changed_texts(
+    agents: dict[str, Agent], corpus_of: CorpusOf, name: str, changed: int
+) -> None:
     agent = agents[name]
     corpus = corpus_of(agent.encoder, CHUNKS)
     tried = try_out(agent.encoder, run(agent, corpus), corpus, Change(changed, OTHER))
@@ -80,11 +95,15 @@ def test_a_chunk_that_is_gone_leaves_no_gap(agents: dict[str, Agent], gone: int)
     assert tried.variant.texts() == [chunk for part in left for chunk in part]
     if all(left):
         assert_same_run(tried, run(agent, documents(agent.encoder, *left)))
-    assert [tried.variant.own(i) for i in range(9)] == [None if i == gone else i - (i > gone) for i in range(9)]
+    assert [tried.variant.own(i) for i in range(9)] == [
+        None if i == gone else i - (i > gone) for i in range(9)
+    ]
     assert [tried.variant.original(i) for i in range(8)] == [i for i in range(9) if i != gone]
 
 
-def test_pairs_tell_what_changed_and_what_each_choice_was_worth_in_the_other_run(agents: dict[str, Agent], corpus_of: CorpusOf) -> None:
+def test_pairs_tell_what_changed_and_what_each_choice_was_worth_in_the_other_run(
+    agents: dict[str, Agent], corpus_of: CorpusOf
+) -> None:
     agent = agents["relative10"]
     corpus = corpus_of(agent.encoder, CHUNKS)
     before = run(agent, corpus)
@@ -104,11 +123,15 @@ def test_pairs_tell_what_changed_and_what_each_choice_was_worth_in_the_other_run
     assert second.after.other_q == before.steps[1].scores.q_values[second.after.chunk_id]
 
 
-def test_runs_of_different_lengths_are_paired_to_the_longer(agents: dict[str, Agent], corpus_of: CorpusOf) -> None:
+def test_runs_of_different_lengths_are_paired_to_the_longer(
+    agents: dict[str, Agent], corpus_of: CorpusOf
+) -> None:
     agent = agents["none"]
     corpus = corpus_of(agent.encoder, CHUNKS)
     free = run(agent, corpus)
-    threshold = sorted(free.steps[0].scores.q_values)[-2] + 1e-6  # only the best chunk of the first look reaches it
+    threshold = (
+        sorted(free.steps[0].scores.q_values)[-2] + 1e-6
+    )  # only the best chunk of the first look reaches it
     before = run(agent, corpus, CONFIG.with_(stop_threshold=float(threshold)))
     tried = try_out(agent.encoder, before, corpus, Change(before.chosen[0], None))
     assert tried.after.steps == ()
@@ -140,7 +163,9 @@ def test_forced_and_forbidden_chunks_keep_their_texts(agents: dict[str, Agent], 
         (Change(0, "half \ud800"), "half a character at position 6"),
     ],
 )
-def test_changes_that_can_not_be_are_one_sentence(agents: dict[str, Agent], corpus_of: CorpusOf, change: Change, words: str) -> None:
+def test_changes_that_can_not_be_are_one_sentence(
+    agents: dict[str, Agent], corpus_of: CorpusOf, change: Change, words: str
+) -> None:
     encoder = agents["none"].encoder
     with pytest.raises(BadRequest, match=words):
         vary(corpus_of(encoder, CHUNKS), encoder, change)

@@ -1,9 +1,11 @@
-"""Comparisons for the page: the methods on offer, running them over the documents that Explore has open, finding what they found again.
+"""Comparisons for the page: the methods on offer, running them over the documents that Explore has open,
+finding what they found again.
 
-Decides that every column, and the run of every way of cutting, is a run of the log like any other, so that it can be opened, replayed and exported
-as such; that a try-out with a changed chunk is none, because no document holds what it searched; that all methods search the same chunks, those of
-the open documents; that what Explore never chooses is left out for agents alone, since the other methods are there to show what they find without a
-person's help; and that agents stop by themselves only when asked to. Knows nothing of components.
+Decides that every column, and the run of every way of cutting, is a run of the log like any other, so that it
+can be opened, replayed and exported as such; that a try-out with a changed chunk is none, because no document
+holds what it searched; that all methods search the same chunks, those of the open documents; that what
+Explore never chooses is left out for agents alone, since the other methods are there to show what they find
+without a person's help; and that agents stop by themselves only when asked to. Knows nothing of components.
 """
 
 from __future__ import annotations
@@ -87,7 +89,9 @@ class ComparisonOrder:
     own_stop: bool = False
     """Agents stop by their own threshold, at k at the latest; the others take as many as the first agent."""
     settings: EpisodeConfig | None = None
-    """How the agent runs that the documents are open under, budget and forbidden chunks aside; None: by its own defaults."""
+    """How the agent runs that the documents are open under, budget and forbidden chunks aside; None: by its
+    own defaults.
+    """
     forbidden: tuple[int, ...] = ()
     """Chunks that agents must not choose."""
 
@@ -176,7 +180,9 @@ class ShownColumn:
     def column(self) -> Column:
         """As `core.comparison` exports it."""
         trace, answer = (None, None) if self.run is None else (self.run.trace, self.run.answer)
-        return Column(self.name, trace, self.milliseconds, BadRequest(self.refused) if self.refused else None, answer)
+        return Column(
+            self.name, trace, self.milliseconds, BadRequest(self.refused) if self.refused else None, answer
+        )
 
 
 class Comparisons:
@@ -209,9 +215,14 @@ class Comparisons:
         return min(documents.agent.spec.step_budget, len(documents.corpus), MAX_K)
 
     def run(
-        self, documents: OpenDocuments, order: ComparisonOrder, report: Callable[[Comparing[ColumnRef]], None], llm: Llm | None = None
+        self,
+        documents: OpenDocuments,
+        order: ComparisonOrder,
+        report: Callable[[Comparing[ColumnRef]], None],
+        llm: Llm | None = None,
     ) -> tuple[ColumnRef, ...]:
-        """A column a method, agents first, that of the open documents leading. `llm`: decides in SPARC's; None: rules do. Raises BadRequest, BadCheckpoint.
+        """A column a method, agents first, that of the open documents leading. `llm`: decides in SPARC's;
+        None: rules do. Raises BadRequest, BadCheckpoint.
 
         `report` may raise Cancelled: columns that are there stay, the run in progress is logged as cancelled.
         """
@@ -223,11 +234,14 @@ class Comparisons:
         finally:
             self._idle["comparing"].set()
 
-    def across_cuts(self, documents: OpenDocuments, order: ComparisonOrder, report: Callable[[Comparing[CutRow]], None]) -> tuple[CutRow, ...]:
-        """The agent of the open documents over them, as they are open and cut in every other way. Raises BadRequest.
+    def across_cuts(
+        self, documents: OpenDocuments, order: ComparisonOrder, report: Callable[[Comparing[CutRow]], None]
+    ) -> tuple[CutRow, ...]:
+        """The agent of the open documents over them, as they are open and cut in every other way. Raises
+        BadRequest.
 
-        Chunks that Explore never chooses are chunks of the open cut alone, so all may be chosen. `report` may raise Cancelled: the runs that are
-        done stay in the log.
+        Chunks that Explore never chooses are chunks of the open cut alone, so all may be chosen. `report` may
+        raise Cancelled: the runs that are done stay in the log.
         """
         query = check_query(order.query)
         check_size(documents.workspace.n_tokens)
@@ -239,12 +253,21 @@ class Comparisons:
             self._idle["cutting"].set()
 
     def try_out(self, compared: Compared, change: Change) -> list[tuple[ShownColumn, TryOut]]:
-        """Every column whose method looks again after each choice, made again with one chunk changed; none of them is logged. Raises BadRequest."""
-        columns = [column for column in self.shown(compared) if column.run is not None and column.run.trace.started.method in EPISODES]
+        """Every column whose method looks again after each choice, made again with one chunk changed; none of
+        them is logged. Raises BadRequest.
+        """
+        columns = [
+            column
+            for column in self.shown(compared)
+            if column.run is not None and column.run.trace.started.method in EPISODES
+        ]
         if not columns:
             raise BadRequest("no column chose step by step; add an agent to the methods and compare again")
         runs = [(column, column.run) for column in columns if column.run is not None]
-        return [(column, try_out(run.documents.agent.encoder, run.trace, run.documents.corpus, change)) for column, run in runs]
+        return [
+            (column, try_out(run.documents.agent.encoder, run.trace, run.documents.corpus, change))
+            for column, run in runs
+        ]
 
     def shown(self, compared: Compared) -> list[ShownColumn]:
         """The columns with their runs. Raises BadRequest when one is not in memory any more."""
@@ -252,7 +275,9 @@ class Comparisons:
         for ref in compared.columns:
             run = self.services.runs.get(ref.run)
             if run is None and not ref.refused:
-                raise BadRequest("this comparison is not in memory any more; compare again, the vectors are kept")
+                raise BadRequest(
+                    "this comparison is not in memory any more; compare again, the vectors are kept"
+                )
             shown.append(ShownColumn(ref.name, run, ref.milliseconds, ref.refused))
         return shown
 
@@ -260,7 +285,13 @@ class Comparisons:
         """What an agent's choices owe to those before; asked of the agent once a run."""
         known = self._influences.get(run.token)
         if known is None:
-            known = leave_one_out(run.documents.agent, run.trace.started.query, run.documents.corpus, run.config, run.trace.chosen)
+            known = leave_one_out(
+                run.documents.agent,
+                run.trace.started.query,
+                run.documents.corpus,
+                run.config,
+                run.trace.chosen,
+            )
             self._influences.put(run.token, known)
         return known
 
@@ -268,30 +299,62 @@ class Comparisons:
         """What was searched. Raises BadRequest when it is not open any more."""
         documents = self.services.corpora.get(compared.corpus)
         if documents is None:
-            raise BadRequest("the documents of this comparison are not open any more; open them in Explore and compare again")
+            raise BadRequest(
+                "the documents of this comparison are not open any more; open them in Explore and compare"
+                " again"
+            )
         return documents.workspace
 
-    def _contestants(self, documents: OpenDocuments, order: ComparisonOrder, llm: Llm | None) -> list[tuple[Contestant, Agent]]:
+    def _contestants(
+        self, documents: OpenDocuments, order: ComparisonOrder, llm: Llm | None
+    ) -> list[tuple[Contestant, Agent]]:
         """Each with the agent under whose vectors the documents have to be open."""
         known = self.methods()
         outside = [key for key in order.methods if key not in known]
         if outside:
-            raise BadRequest(f"method {outside[0].removeprefix(AGENT)[:80]!r} is not on offer; choose among {', '.join(known)}")
+            raise BadRequest(
+                f"method {outside[0].removeprefix(AGENT)[:80]!r} is not on offer; choose among"
+                f" {', '.join(known)}"
+            )
         if not order.methods:
             raise BadRequest("no method is chosen; choose two or more to compare")
         n = len(documents.corpus)
         if not 1 <= order.k <= min(n, MAX_K):
-            raise BadRequest(f"{order.k} chunks each must be between 1 and {min(n, MAX_K)}: {n:,} chunks are open, and a state holds few")
+            raise BadRequest(
+                f"{order.k} chunks each must be between 1 and {min(n, MAX_K)}: {n:,} chunks are open, and a"
+                " state holds few"
+            )
         if order.own_stop and not any(key.startswith(AGENT) for key in order.methods):
-            raise BadRequest("no agent is chosen whose stop the others could follow; choose one, or the same number for all")
+            raise BadRequest(
+                "no agent is chosen whose stop the others could follow; choose one, or the same number"
+                " for all"
+            )
         name = documents.agent.spec.name
         keys = sorted(dict.fromkeys(order.methods), key=lambda key: (key != AGENT + name, known.index(key)))
-        return [self._branches(documents, order, llm) if key == SPARC else self._contestant(key, order, own=key == own_key(name)) for key in keys]
+        return [
+            (
+                self._branches(documents, order, llm)
+                if key == SPARC
+                else self._contestant(key, order, own=key == own_key(name))
+            )
+            for key in keys
+        ]
 
-    def _branches(self, documents: OpenDocuments, order: ComparisonOrder, llm: Llm | None) -> tuple[Contestant, Agent]:
+    def _branches(
+        self, documents: OpenDocuments, order: ComparisonOrder, llm: Llm | None
+    ) -> tuple[Contestant, Agent]:
         """SPARC's column: it searches with the agent of the open documents, too."""
         retriever, agent = self._sparc.retriever(documents, llm), documents.agent
-        return Contestant(METHOD_NAMES[SPARC], retriever, agent.encoder, EpisodeConfig(step_budget=order.k), follows=order.own_stop), agent
+        return (
+            Contestant(
+                METHOD_NAMES[SPARC],
+                retriever,
+                agent.encoder,
+                EpisodeConfig(step_budget=order.k),
+                follows=order.own_stop,
+            ),
+            agent,
+        )
 
     def _contestant(self, key: str, order: ComparisonOrder, *, own: bool) -> tuple[Contestant, Agent]:
         """own: the method is the agent that the documents are open under."""
@@ -301,10 +364,16 @@ class Comparisons:
             return Contestant(f"Q-RAG {agent.spec.name}", AgentRetriever(agent), agent.encoder, config), agent
         plain = self.services.agent(PLAIN)
         retriever, _ = build_retriever(key, plain.encoder, plain.encoder)
-        config = self._config(plain.spec, order, own=True, stops=False) if own else EpisodeConfig(step_budget=order.k)
+        config = (
+            self._config(plain.spec, order, own=True, stops=False)
+            if own
+            else EpisodeConfig(step_budget=order.k)
+        )
         return Contestant(METHOD_NAMES[key], retriever, plain.encoder, config, follows=order.own_stop), plain
 
-    def _config(self, spec: CheckpointSpec, order: ComparisonOrder, *, own: bool, stops: bool) -> EpisodeConfig:
+    def _config(
+        self, spec: CheckpointSpec, order: ComparisonOrder, *, own: bool, stops: bool
+    ) -> EpisodeConfig:
         """How an agent runs: by its defaults, or as in Explore where it is the agent there."""
         threshold = self.services.served(spec).stop_threshold
         config = spec.episode_config()
@@ -312,7 +381,12 @@ class Comparisons:
             config = order.settings.with_(forced=())
             threshold = threshold if config.stop_threshold is None else config.stop_threshold
         review = config.review_threshold if stops else None  # at equal size of evidence nothing is taken back
-        return config.with_(step_budget=order.k, stop_threshold=threshold if stops else None, review_threshold=review, forbidden=order.forbidden)
+        return config.with_(
+            step_budget=order.k,
+            stop_threshold=threshold if stops else None,
+            review_threshold=review,
+            forbidden=order.forbidden,
+        )
 
 
 def own_key(agent: str) -> str:
@@ -323,7 +397,13 @@ def own_key(agent: str) -> str:
 class _Comparison:
     """One comparison while it runs: logs events as they come, and tells how far it is."""
 
-    def __init__(self, services: Services, documents: OpenDocuments, query: str, report: Callable[[Comparing[ColumnRef]], None]) -> None:
+    def __init__(
+        self,
+        services: Services,
+        documents: OpenDocuments,
+        query: str,
+        report: Callable[[Comparing[ColumnRef]], None],
+    ) -> None:
         self.services, self.documents, self.query, self.report = services, documents, query, report
         self.gold = next((known.support for known in documents.questions if known.question == query), ())
         self.found: tuple[ColumnRef, ...] = ()
@@ -373,7 +453,9 @@ class _Comparison:
         if self.sparc is None or self.sparc.trace is None:
             return self.services.answer(run)
         trace = self.sparc.trace
-        run = replace(run, answer=EvidenceAnswer.from_json(sparc_answer(trace), dict.fromkeys(trace.found, "")))
+        run = replace(
+            run, answer=EvidenceAnswer.from_json(sparc_answer(trace), dict.fromkeys(trace.found, ""))
+        )
         self.services.runs.put(run.token, run)
         return run
 
@@ -381,7 +463,9 @@ class _Comparison:
         """Opens what dense retrieval searches, and builds the indexes."""
 
         def branching(trace: SparcTrace) -> None:
-            self.report(Comparing(self.found, name, "branching", len(trace.rounds), trace.started.config.depth))
+            self.report(
+                Comparing(self.found, name, "branching", len(trace.rounds), trace.started.config.depth)
+            )
 
         self._open(name, self.services.agent(PLAIN))
         sparc.hear = branching
@@ -392,11 +476,17 @@ class _Comparison:
         if self.sparc is None or self.sparc.trace is None or self.run is None:
             return
         try:
-            self.services.log.attach(self.run.run_id, "sparc", sparc_detail(self.sparc.trace), self.documents.owner)
+            self.services.log.attach(
+                self.run.run_id, "sparc", sparc_detail(self.sparc.trace), self.documents.owner
+            )
             if self.sparc.trace.stopped is not None:
-                self.services.log.attach(self.run.run_id, "answer", sparc_answer(self.sparc.trace), self.documents.owner)
+                self.services.log.attach(
+                    self.run.run_id, "answer", sparc_answer(self.sparc.trace), self.documents.owner
+                )
         except LogError as error:
-            logging.getLogger(__name__).warning("the branches of run %s are not in the log: %s", self.run.run_id, error)
+            logging.getLogger(__name__).warning(
+                "the branches of run %s are not in the log: %s", self.run.run_id, error
+            )
 
     def _give_up(self, status: Literal["cancelled", "failed"], message: str | None) -> None:
         if self.run is not None and not self.run.ended:
@@ -404,10 +494,14 @@ class _Comparison:
             self.services.end_run(self.run, status, message)
 
     def _open(self, name: str, agent: Agent) -> OpenDocuments:
-        """The same chunks under an agent's vectors; those that this visitor has open already are not opened twice."""
+        """The same chunks under an agent's vectors; those that this visitor has open already are not opened
+        twice.
+        """
 
         def embedding(progress: OpenProgress) -> None:
-            self.report(Comparing(self.found, name, "embedding", progress.done, progress.total, progress.seconds_left))
+            self.report(
+                Comparing(self.found, name, "embedding", progress.done, progress.total, progress.seconds_left)
+            )
 
         return self.services.under(self.documents, agent, embedding)
 
@@ -415,7 +509,13 @@ class _Comparison:
 class _Cutting:
     """One question through all ways of cutting while it runs: logs what is done, and tells how far it is."""
 
-    def __init__(self, services: Services, documents: OpenDocuments, query: str, report: Callable[[Comparing[CutRow]], None]) -> None:
+    def __init__(
+        self,
+        services: Services,
+        documents: OpenDocuments,
+        query: str,
+        report: Callable[[Comparing[CutRow]], None],
+    ) -> None:
         self.services, self.documents, self.query, self.report = services, documents, query, report
         self.support = support_spans(documents, query)
         self.open_spans: Sequence[TextSpan] = ()
@@ -427,9 +527,17 @@ class _Cutting:
         retriever = AgentRetriever(agent)
         now = (Contestant(AS_OPEN, retriever, agent.encoder, config),)
         opened = Opened(self.documents.corpus)
-        as_open = (Cut(column.name, column, opened) for column in compare(self.query, now, lambda _: opened.corpus, self._hear))
+        as_open = (
+            Cut(column.name, column, opened)
+            for column in compare(self.query, now, lambda _: opened.corpus, self._hear)
+        )
         part = self.services.cache_part((document.sha256 for document in documents), self.documents.owner)
-        for cut in chain(as_open, across_cuts(self.query, documents, retriever, agent.encoder, config, self._opening, self._hear, part)):
+        for cut in chain(
+            as_open,
+            across_cuts(
+                self.query, documents, retriever, agent.encoder, config, self._opening, self._hear, part
+            ),
+        ):
             self.found = (*self.found, self._row(cut))
         return self.found
 
@@ -454,7 +562,13 @@ class _Cutting:
         )
 
     def _hear(self, one: Contestant, event: Event) -> None:
-        taken = 0 if isinstance(event, RunStarted) else event.step if isinstance(event, StepTaken) else event.n_steps
+        taken = (
+            0
+            if isinstance(event, RunStarted)
+            else event.step
+            if isinstance(event, StepTaken)
+            else event.n_steps
+        )
         self.report(Comparing(self.found, one.name, "retrieving", taken, one.config.step_budget))
 
     def _opening(self, name: str, progress: OpenProgress) -> None:
@@ -462,8 +576,12 @@ class _Cutting:
 
         def tell(progress: OpenProgress) -> None:
             if progress.stage in ("chunking", "embedding"):
-                stage: Literal["cutting", "embedding"] = "cutting" if progress.stage == "chunking" else "embedding"
-                self.report(Comparing(self.found, name, stage, progress.done, progress.total, progress.seconds_left))
+                stage: Literal["cutting", "embedding"] = (
+                    "cutting" if progress.stage == "chunking" else "embedding"
+                )
+                self.report(
+                    Comparing(self.found, name, stage, progress.done, progress.total, progress.seconds_left)
+                )
 
         if name not in self._meters:
             n_characters = sum(len(document.text) for document in self.documents.workspace.documents)

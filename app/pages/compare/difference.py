@@ -1,4 +1,5 @@
-"""What made the difference, as trees of plain data: an agent's run with one chunk changed, and the same question across ways of cutting.
+"""What made the difference, as trees of plain data: an agent's run with one chunk changed, and the same
+question across ways of cutting.
 
 Decides wording. Pure functions; knows nothing of how the runs come about.
 """
@@ -15,11 +16,14 @@ from app.pages.widgets.words import counted, shorten, step_class, stop_words
 from core.prose import plain
 from core.variant import Choice, StepPair, TryOut
 
-NOT_LOGGED = "A try-out: the log has no run of it, since it keeps what can be made again from documents, and no document reads like this."
+NOT_LOGGED = (
+    "A try-out: the log has no run of it, since it keeps what can be made again from documents, and no"
+    " document reads like this."
+)
 _BOTH = "The chunk that was chosen, and its Q at this step: as the documents are → with the change"
 CUTS = (
-    "The agent again over the same documents, cut by both chunkers, from 32 tokens a chunk to as many as it reads: which length this question needs. "
-    "Known vectors are not embedded again; every run is in the log."
+    "The agent again over the same documents, cut by both chunkers, from 32 tokens a chunk to as many as it"
+    " reads: which length this question needs. Known vectors are not embedded again; every run is in the log."
 )
 
 
@@ -28,12 +32,24 @@ def tried(runs: Sequence[tuple[ShownColumn, TryOut]]) -> list[Node]:
     variant = runs[0][1].variant
     chunk_id, text = variant.change.chunk_id, variant.change.text
     if text is None:
-        done = f"Chunk {chunk_id:,} left out: nothing was embedded, and the {counted(len(variant), 'chunk')} left keep their vectors."
+        done = (
+            f"Chunk {chunk_id:,} left out: nothing was embedded, and the {counted(len(variant), 'chunk')}"
+            " left keep their vectors."
+        )
     else:
         kept = len(variant) - variant.n_embedded
-        done = f"Chunk {chunk_id:,} reads otherwise: {counted(variant.n_embedded, 'chunk')} embedded, the other {kept:,} not again."
+        done = (
+            f"Chunk {chunk_id:,} reads otherwise: {counted(variant.n_embedded, 'chunk')} embedded, the other"
+            f" {kept:,} not again."
+        )
     return [
-        h("div", {"class": "qx-row"}, h("h3", None, "What made the difference"), h("span", {"class": "qx-grow"}), act("forget", "", "Close")),
+        h(
+            "div",
+            {"class": "qx-row"},
+            h("h3", None, "What made the difference"),
+            h("span", {"class": "qx-grow"}),
+            act("forget", "", "Close"),
+        ),
         h("p", {"class": "qx-sm"}, done),
         h("p", {"class": "qx-quote qx-sm qx-instead"}, f"“{shorten(text, 400)}”") if text is not None else "",
         *(part for column, run in runs for part in _run(column.name, run)),
@@ -43,8 +59,20 @@ def tried(runs: Sequence[tuple[ShownColumn, TryOut]]) -> list[Node]:
 
 def unread(runs: Sequence[tuple[ShownColumn, TryOut]]) -> list[Node]:
     """A sentence where an agent has no room for all of a changed text; nothing where all read all of it."""
-    cut = [f"{column.name} does not read its last {counted(run.variant.n_unread, 'token')}" for column, run in runs if run.variant.n_unread]
-    return notice(f"The changed text is longer than an agent reads: {', '.join(cut)}. Shorten it to have all of it count.", "info") if cut else []
+    cut = [
+        f"{column.name} does not read its last {counted(run.variant.n_unread, 'token')}"
+        for column, run in runs
+        if run.variant.n_unread
+    ]
+    return (
+        notice(
+            f"The changed text is longer than an agent reads: {', '.join(cut)}. Shorten it to have all of it"
+            " count.",
+            "info",
+        )
+        if cut
+        else []
+    )
 
 
 def _run(name: str, run: TryOut) -> list[Node]:
@@ -57,11 +85,22 @@ def _run(name: str, run: TryOut) -> list[Node]:
         words = f"Another choice from step {first} on; up to there only Q can differ."
     rows = [_pair(pair, run) for pair in run.pairs]
     ends = (stop_words(trace, "Q") for trace in (run.before, run.after))
-    rows.append(h("tr", None, h("td", {"class": "qx-mut"}, "end"), *(h("td", {"class": "qx-mut"}, end) for end in ends)))
+    rows.append(
+        h(
+            "tr",
+            None,
+            h("td", {"class": "qx-mut"}, "end"),
+            *(h("td", {"class": "qx-mut"}, end) for end in ends),
+        )
+    )
     return [
         h("h4", None, name),
         h("p", {"class": "qx-sm qx-mut"}, f"{words} {run.milliseconds:,.0f} ms."),
-        table(["step", ("as it is", _BOTH), ("with the change", _BOTH)], rows, f"{name} as it is and with the change"),
+        table(
+            ["step", ("as it is", _BOTH), ("with the change", _BOTH)],
+            rows,
+            f"{name} as it is and with the change",
+        ),
     ]
 
 
@@ -78,7 +117,11 @@ def _choice(choice: Choice | None, pair: StepPair, run: TryOut, *, is_after: boo
     other = "gone" if gone else "–" if choice.other_q is None else f"{choice.other_q:.3f}"
     values = (other, f"{choice.q_value:.3f}") if is_after else (f"{choice.q_value:.3f}", other)
     same = h("span", {"class": "qx-mark"}, "the same") if is_after and pair.same_chunk else None
-    link = h("button", {"class": "qx-link", "data-act": "open", "data-arg": str(choice.chunk_id)}, f"chunk {choice.chunk_id:,}")
+    link = h(
+        "button",
+        {"class": "qx-link", "data-act": "open", "data-arg": str(choice.chunk_id)},
+        f"chunk {choice.chunk_id:,}",
+    )
     text = h("div", {"class": "qx-support-text"}, shorten(plain(choice.text), 90))
     return h("td", None, link, " ", same, h("div", {"class": "qx-sm"}, f"Q {values[0]} → {values[1]}"), text)
 
@@ -91,23 +134,50 @@ def cuts(rows: Sequence[CutRow]) -> list[Node]:
     head: list[str | tuple[str, str]] = [
         "cut",
         "chunks",
-        *([("support found", "Share of the characters of this question's support that lie in what was chosen")] if labelled else []),
-        ("same text", "Share of the characters found with the cut that is open that are found with this one too"),
+        *(
+            [
+                (
+                    "support found",
+                    "Share of the characters of this question's support that lie in what was chosen",
+                )
+            ]
+            if labelled
+            else []
+        ),
+        (
+            "same text",
+            "Share of the characters found with the cut that is open that are found with this one too",
+        ),
         ("tokens", "Length of what was chosen: larger chunks hold more by themselves"),
         ("Q of each step", "Q of each choice, in order; the same agent, over other chunks"),
         ("ms", "Wall clock of retrieval, vectors being there"),
         "",
     ]
-    return [table(head, [_cut(at, row, labelled) for at, row in enumerate(rows)], "The same question across chunk sizes")]
+    return [
+        table(
+            head,
+            [_cut(at, row, labelled) for at, row in enumerate(rows)],
+            "The same question across chunk sizes",
+        )
+    ]
 
 
 def _cut(at: int, row: CutRow, labelled: bool) -> Node:
     name = h("th", {"scope": "row"}, row.name)
     if row.refused:
-        return h("tr", None, name, h("td", {"class": "qx-mut qx-fate", "colspan": 7 if labelled else 6}, row.refused))
+        return h(
+            "tr",
+            None,
+            name,
+            h("td", {"class": "qx-mut qx-fate", "colspan": 7 if labelled else 6}, row.refused),
+        )
     embedded = f"{counted(row.n_embedded, 'chunk')} embedded for this, the others were known"
     chips = [
-        h("span", {"class": f"qx-mark {step_class(step)} qx-q-chip", "title": f"Step {step}"}, f"{q_value:.2f}")
+        h(
+            "span",
+            {"class": f"qx-mark {step_class(step)} qx-q-chip", "title": f"Step {step}"},
+            f"{q_value:.2f}",
+        )
         for step, q_value in enumerate(row.q_values, start=1)
     ]
     best = " qx-hit" if row.support == 1 else ""
@@ -116,7 +186,15 @@ def _cut(at: int, row: CutRow, labelled: bool) -> Node:
         {"class": "qx-on" if row.name == AS_OPEN else ""},
         name,
         h("td", {"title": embedded}, f"{row.n_chunks:,}"),
-        h("td", None, h("span", {"class": f"qx-share{best}"}, "–" if row.support is None else f"{row.support:.0%}")) if labelled else None,
+        (
+            h(
+                "td",
+                None,
+                h("span", {"class": f"qx-share{best}"}, "–" if row.support is None else f"{row.support:.0%}"),
+            )
+            if labelled
+            else None
+        ),
         h("td", None, "–" if row.shared is None else f"{row.shared:.0%}"),
         h("td", None, f"{row.n_tokens:,}"),
         h("td", None, h("div", {"class": "qx-chips"}, *(chips or ["none"]))),

@@ -1,4 +1,6 @@
-"""What the Compare tab consists of: components only, no events. Texts of labels and hints are here, those of results in app.pages.compare.view."""
+"""What the Compare tab consists of: components only, no events. Texts of labels and hints are here, those of
+results in app.pages.compare.view.
+"""
 
 from __future__ import annotations
 
@@ -49,19 +51,46 @@ class CompareLayout:
 
     def _build_change(self) -> None:
         with gr.Column(visible=False, elem_id="qx-compare-change") as self.change_panel:
-            self.changed = gr.Textbox(label="The chunk reads", lines=2, max_lines=6, max_length=MAX_TEXT, elem_id="qx-compare-changed")
+            self.changed = gr.Textbox(
+                label="The chunk reads",
+                lines=2,
+                max_lines=6,
+                max_length=MAX_TEXT,
+                elem_id="qx-compare-changed",
+            )
             self.change_notice = tree(elem_id="qx-compare-change-notice")
             with gr.Row(elem_classes="qx-buttons"):
-                self.try_text = gr.Button("Ask again with this text", variant="primary", elem_id="qx-compare-try-text", min_width=120)
-                self.try_without = gr.Button("Ask again without the chunk", elem_id="qx-compare-try-without", min_width=120)
+                self.try_text = gr.Button(
+                    "Ask again with this text",
+                    variant="primary",
+                    elem_id="qx-compare-try-text",
+                    min_width=120,
+                )
+                self.try_without = gr.Button(
+                    "Ask again without the chunk", elem_id="qx-compare-try-without", min_width=120
+                )
 
     def _build_cuts(self) -> None:
         with gr.Column(elem_classes="qx-card", elem_id="qx-compare-cuts"):
-            tree([h("h3", None, "The same question across chunk sizes"), h("p", {"class": "qx-sm qx-mut"}, CUTS)])
+            tree(
+                [
+                    h("h3", None, "The same question across chunk sizes"),
+                    h("p", {"class": "qx-sm qx-mut"}, CUTS),
+                ]
+            )
             with gr.Row(elem_classes="qx-buttons"):
                 run = gr.Button("Try all chunk sizes", elem_id="qx-compare-cuts-run", min_width=140)
-                cancel = gr.Button("Cancel", variant="stop", elem_id="qx-compare-cuts-cancel", interactive=False, min_width=80)
-            progress, notice = tree(elem_id="qx-compare-cuts-progress"), tree(elem_id="qx-compare-cuts-notice")
+                cancel = gr.Button(
+                    "Cancel",
+                    variant="stop",
+                    elem_id="qx-compare-cuts-cancel",
+                    interactive=False,
+                    min_width=80,
+                )
+            progress, notice = (
+                tree(elem_id="qx-compare-cuts-progress"),
+                tree(elem_id="qx-compare-cuts-notice"),
+            )
             self.cuts = tree(elem_id="qx-compare-cuts-table")
         self.cutting = Work(run, cancel, progress, notice)
 
@@ -71,11 +100,20 @@ class CompareLayout:
             self.header = tree(open_documents(None), elem_id="qx-compare-header")
             with gr.Row(elem_classes="qx-question-row"):
                 self.question = gr.Textbox(
-                    label="Question", lines=1, max_lines=4, placeholder="Ask something about the document", scale=6, elem_id="qx-compare-question"
+                    label="Question",
+                    lines=1,
+                    max_lines=4,
+                    placeholder="Ask something about the document",
+                    scale=6,
+                    elem_id="qx-compare-question",
                 )
                 self.run = gr.Button("Compare", variant="primary", elem_id="qx-compare-run", min_width=110)
-                self.cancel = gr.Button("Cancel", variant="stop", elem_id="qx-compare-cancel", interactive=False, min_width=80)
-            self.known = gr.Dropdown([], label="Known questions (support is marked)", elem_id="qx-compare-known", visible=False)
+                self.cancel = gr.Button(
+                    "Cancel", variant="stop", elem_id="qx-compare-cancel", interactive=False, min_width=80
+                )
+            self.known = gr.Dropdown(
+                [], label="Known questions (support is marked)", elem_id="qx-compare-known", visible=False
+            )
             with gr.Row(elem_classes="qx-compare-controls"):
                 self.methods = gr.CheckboxGroup(
                     methods,
@@ -96,7 +134,17 @@ class CompareLayout:
                     elem_id="qx-compare-size",
                 )
                 self.k = gr.Slider(
-                    1, MAX_K, value=4, step=1, label="Chunks", info="At most, where the agent stops", scale=3, min_width=200, elem_id="qx-compare-k"
+                    1,
+                    MAX_K,
+                    value=4,
+                    step=1,
+                    label="Chunks",
+                    info="At most, where the agent stops",
+                    scale=3,
+                    min_width=200,
+                    elem_id="qx-compare-k",
                 )
-            self.comparing = Work(self.run, self.cancel, tree(elem_id="qx-compare-progress"), tree(elem_id="qx-compare-notice"))
+            self.comparing = Work(
+                self.run, self.cancel, tree(elem_id="qx-compare-progress"), tree(elem_id="qx-compare-notice")
+            )
             self.standing = tree(elem_id="qx-compare-standing")

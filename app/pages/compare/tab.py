@@ -15,7 +15,18 @@ from app.components.tree import clicked, packs
 from app.jobs import Finished, stream
 from app.pages.compare import difference as difference_view
 from app.pages.compare import view
-from app.pages.compare.actions import MAX_K, PLAIN, ColumnRef, Compared, Comparing, ComparisonOrder, Comparisons, CutRow, FromExplore, own_key
+from app.pages.compare.actions import (
+    MAX_K,
+    PLAIN,
+    ColumnRef,
+    Compared,
+    Comparing,
+    ComparisonOrder,
+    Comparisons,
+    CutRow,
+    FromExplore,
+    own_key,
+)
 from app.pages.compare.layout import OWN_STOP, SAME, CompareLayout, Work
 from app.pages.explore.actions import open_in_explore
 from app.pages.sparc.actions import SparcRuns
@@ -33,10 +44,15 @@ from core.variant import MAX_TEXT, Change
 Update = dict[Any, Any]
 C = TypeVar("C", ColumnRef, CutRow)
 
-SHOW_TRIED = "() => requestAnimationFrame(() => document.querySelector('#qx-compare-tried .qx-tree > *')?.scrollIntoView())"
+SHOW_TRIED = (
+    "() => requestAnimationFrame(() => document.querySelector('#qx-compare-tried .qx-tree >"
+    " *')?.scrollIntoView())"
+)
 
 
-def read_order(query: str | None, methods: Sequence[str] | None, size: str, k: float | None) -> ComparisonOrder:
+def read_order(
+    query: str | None, methods: Sequence[str] | None, size: str, k: float | None
+) -> ComparisonOrder:
     """What is asked for, out of the controls' values. Raises BadRequest."""
     if k is None:
         raise BadRequest(f"the number of chunks is empty; give one between 1 and {MAX_K}")
@@ -46,8 +62,12 @@ def read_order(query: str | None, methods: Sequence[str] | None, size: str, k: f
 class CompareTab(CompareLayout):
     """Built once; handlers are methods."""
 
-    def __init__(self, services: Services, session: gr.State, explored: gr.Textbox, sparc: SparcRuns | None = None) -> None:
-        """session, explored: the visitor's place in Explore, and the question there. sparc: what SPARC's column is made with; one of its own by default."""
+    def __init__(
+        self, services: Services, session: gr.State, explored: gr.Textbox, sparc: SparcRuns | None = None
+    ) -> None:
+        """session, explored: the visitor's place in Explore, and the question there. sparc: what SPARC's
+        column is made with; one of its own by default.
+        """
         self.services, self.comparisons = services, Comparisons(services, sparc)
         super().__init__(self.comparisons)
         self.session, self.explored = session, explored
@@ -69,34 +89,83 @@ class CompareTab(CompareLayout):
     def _wire(self) -> None:
         self._outputs = [
             *(self.compared, self.to_explore, self.to_sparc),
-            *(self.header, self.question, self.known, self.methods, self.size, self.k, self.standing, self.heading),
-            *(self.result_notice, self.columns, self.reading, self.support, self.common, self.change_panel, self.changed, self.change_notice, self.tried),
+            *(
+                self.header,
+                self.question,
+                self.known,
+                self.methods,
+                self.size,
+                self.k,
+                self.standing,
+                self.heading,
+            ),
+            *(
+                self.result_notice,
+                self.columns,
+                self.reading,
+                self.support,
+                self.common,
+                self.change_panel,
+                self.changed,
+                self.change_notice,
+                self.tried,
+            ),
             *(component for work in (self.comparing, self.cutting) for component in vars(work).values()),
             *(self.cuts, self.cut_rows, self.known_taken),
         ]
         self._controls = [self.question, self.methods, self.size, self.k]
         place = [self.session, self.compared, *self._controls]
-        quick: dict[str, Any] = {"api_visibility": "private", "show_progress": "hidden", "concurrency_id": "compare-look", "concurrency_limit": 4}
-        slow: dict[str, Any] = {"api_visibility": "private", "show_progress": "hidden", "concurrency_id": "compare", "concurrency_limit": 1}
+        quick: dict[str, Any] = {
+            "api_visibility": "private",
+            "show_progress": "hidden",
+            "concurrency_id": "compare-look",
+            "concurrency_limit": 4,
+        }
+        slow: dict[str, Any] = {
+            "api_visibility": "private",
+            "show_progress": "hidden",
+            "concurrency_id": "compare",
+            "concurrency_limit": 1,
+        }
         run = self._sends(self._run)
-        running = [event(run, place, self._outputs, **slow) for event in (self.run.click, self.question.submit, self.standing.select)]
-        self.cancel.click(self._sends(self._cancelled), self.compared, self._outputs, cancels=running, **quick)
-        cutting = self.cutting.run.click(self._sends(self._run_cuts), place, self._outputs, **{**slow, "concurrency_id": "compare-cuts"})
-        self.cutting.cancel.click(self._sends(self._cuts_cancelled), None, self._outputs, cancels=[cutting], **quick)
+        running = [
+            event(run, place, self._outputs, **slow)
+            for event in (self.run.click, self.question.submit, self.standing.select)
+        ]
+        self.cancel.click(
+            self._sends(self._cancelled), self.compared, self._outputs, cancels=running, **quick
+        )
+        cutting = self.cutting.run.click(
+            self._sends(self._run_cuts), place, self._outputs, **{**slow, "concurrency_id": "compare-cuts"}
+        )
+        self.cutting.cancel.click(
+            self._sends(self._cuts_cancelled), None, self._outputs, cancels=[cutting], **quick
+        )
         self.cuts.select(self._sends(self._on_cut), self.cut_rows, self._outputs, **quick)
         for button, handler in ((self.try_text, self._try_text), (self.try_without, self._try_without)):
-            button.click(self._sends(handler), [self.compared, self.changed], self._outputs, **quick).success(None, js=SHOW_TRIED, api_visibility="private")
+            button.click(self._sends(handler), [self.compared, self.changed], self._outputs, **quick).success(
+                None, js=SHOW_TRIED, api_visibility="private"
+            )
         fills_in(self.known, self.question, self.known_taken, **quick)
         for panel in (self.columns, self.reading, self.support, self.common, self.tried):
             panel.select(self._sends(self._on_click), self.compared, self._outputs, **quick)
         self.header.select(self._sends(self._on_header), place, self._outputs, **quick)
         changes = [control.change for control in self._controls]
-        gr.on(changes, self._sends(self._on_controls), place, [self.standing], trigger_mode="always_last", **quick)
+        gr.on(
+            changes,
+            self._sends(self._on_controls),
+            place,
+            [self.standing],
+            trigger_mode="always_last",
+            **quick,
+        )
 
     def on_show(self, show: Callable[..., Any]) -> None:
         """`show`: the listener of the tab's being opened."""
         inputs = [self.session, self.explored, self.compared, self.wanted, *self._controls]
-        show(self._sends(self._shown), inputs, self._outputs, api_visibility="private", show_progress="hidden")
+        show(
+            self._sends(self._shown), inputs, self._outputs, api_visibility="private", show_progress="hidden"
+        )
 
     def _sends(self, handler: Callable[..., Any]) -> Callable[..., Any]:
         """The handler with trees packed into strings on their way out (see components.tree)."""
@@ -105,9 +174,19 @@ class CompareTab(CompareLayout):
     # Handlers; each returns or yields updates by component
 
     def _shown(
-        self, session: Session, explored: str, compared: Compared, wanted: FromExplore | None, question: str, methods: list[str], size: str, k: float
+        self,
+        session: Session,
+        explored: str,
+        compared: Compared,
+        wanted: FromExplore | None,
+        question: str,
+        methods: list[str],
+        size: str,
+        k: float,
     ) -> Update:
-        """What is open in Explore now; its question too, unless it is the one that was taken over before; and a run that was opened here from there."""
+        """What is open in Explore now; its question too, unless it is the one that was taken over before; and
+        a run that was opened here from there.
+        """
         documents = self.services.corpora.get(session.corpus)
         if documents is None:
             return {self.header: open_documents(None)}
@@ -120,36 +199,68 @@ class CompareTab(CompareLayout):
             k, methods = self.comparisons.usual_k(documents), self.comparisons.usual(spec.name)
             known = [(question_label(known), known.question) for known in documents.questions]
             asked = question if any(question == value for _, value in known) else None
-            update |= {self.known: gr.Dropdown(known, value=asked, visible=bool(known)), self.known_taken: asked}
+            update |= {
+                self.known: gr.Dropdown(known, value=asked, visible=bool(known)),
+                self.known_taken: asked,
+            }
             compared = replace(compared, lifted=())
-        if wanted is not None and wanted.config is not None and (compared.taken is None or wanted.number != compared.taken.number):
+        if (
+            wanted is not None
+            and wanted.config is not None
+            and (compared.taken is None or wanted.number != compared.taken.number)
+        ):
             question, config = wanted.query, wanted.config
-            k, size = min(config.step_budget, MAX_K), SAME if config.stop_threshold is None or spec.name == PLAIN else OWN_STOP
+            k, size = (
+                min(config.step_budget, MAX_K),
+                SAME if config.stop_threshold is None or spec.name == PLAIN else OWN_STOP,
+            )
             methods = list(dict.fromkeys([own_key(spec.name), *methods]))
             compared = replace(compared, taken=wanted)
         compared = replace(compared, seen=(session.corpus, explored))
-        shown = {self.question: question, self.methods: self._choices(methods), self.size: size, self.k: k, self.compared: compared}
-        return {**update, **shown, **self._on_controls(session, compared, question, methods, size, k), self.header: self._header(session, compared, documents)}
+        shown = {
+            self.question: question,
+            self.methods: self._choices(methods),
+            self.size: size,
+            self.k: k,
+            self.compared: compared,
+        }
+        return {
+            **update,
+            **shown,
+            **self._on_controls(session, compared, question, methods, size, k),
+            self.header: self._header(session, compared, documents),
+        }
 
     def _header(self, session: Session, compared: Compared, documents: OpenDocuments) -> list[Any]:
         """What will be searched, and what of Explore's settings counts."""
         spec = self.services.served(documents.agent.spec)
-        order = ComparisonOrder(settings=self._settings(session, compared), forbidden=self._forbidden(session, compared))
+        order = ComparisonOrder(
+            settings=self._settings(session, compared), forbidden=self._forbidden(session, compared)
+        )
         lifted = [chunk_id for chunk_id in session.forbidden if chunk_id in compared.lifted]
-        return [*open_documents(documents), *view.as_in_explore(own_key(spec.name), order, spec.episode_config(), lifted)]
+        return [
+            *open_documents(documents),
+            *view.as_in_explore(own_key(spec.name), order, spec.episode_config(), lifted),
+        ]
 
     def _forbidden(self, session: Session, compared: Compared) -> tuple[int, ...]:
         """Those of Explore, but for what the person allowed here."""
         return tuple(chunk_id for chunk_id in session.forbidden if chunk_id not in compared.lifted)
 
     def _settings(self, session: Session, compared: Compared) -> EpisodeConfig | None:
-        """Those of the run that was opened from Explore, as long as its documents are open there under its agent."""
+        """Those of the run that was opened from Explore, as long as its documents are open there under its
+        agent.
+        """
         taken = compared.taken
         return taken.config if taken is not None and taken.corpus == session.corpus else None
 
     def _order(self, session: Session, compared: Compared, *controls: Any) -> ComparisonOrder:
         """What is asked for. Raises BadRequest."""
-        return replace(read_order(*controls), settings=self._settings(session, compared), forbidden=self._forbidden(session, compared))
+        return replace(
+            read_order(*controls),
+            settings=self._settings(session, compared),
+            forbidden=self._forbidden(session, compared),
+        )
 
     def _on_header(self, session: Session, compared: Compared, event: gr.EventData, *controls: Any) -> Update:
         """Back to the agent's own settings, or on with other chunks forbidden than in Explore."""
@@ -160,30 +271,45 @@ class CompareTab(CompareLayout):
             compared = replace(compared, taken=replace(compared.taken, config=None))
         elif action in ("lift", "keep"):
             compared = replace(compared, lifted=session.forbidden if action == "lift" else ())
-        return {self.compared: compared, self.header: self._header(session, compared, documents), **self._on_controls(session, compared, *controls)}
+        return {
+            self.compared: compared,
+            self.header: self._header(session, compared, documents),
+            **self._on_controls(session, compared, *controls),
+        }
 
     def _choices(self, chosen: Sequence[str]) -> gr.CheckboxGroup:
         """The methods that there are now."""
         keys = self.comparisons.methods()
-        return gr.CheckboxGroup([(view.method_label(key), key) for key in keys], value=[key for key in chosen or () if key in keys])
+        return gr.CheckboxGroup(
+            [(view.method_label(key), key) for key in keys],
+            value=[key for key in chosen or () if key in keys],
+        )
 
     def _on_controls(self, session: Session, compared: Compared, *controls: Any) -> Update:
         try:
             order = self._order(session, compared, *controls)
         except UserError as error:
             return {self.standing: notice(str(error))}
-        documents, searched = self.services.corpora.get(session.corpus), self.services.corpora.get(compared.corpus)
+        documents, searched = (
+            self.services.corpora.get(session.corpus),
+            self.services.corpora.get(compared.corpus),
+        )
         same = documents is not None and searched is not None and documents.workspace is searched.workspace
         return {self.standing: view.changes(compared, order, same)}
 
     def _run(self, session: Session, compared: Compared, *controls: Any) -> Iterator[Update]:
         """Columns as they come."""
         try:
-            documents, order = open_in_explore(self.services, session), self._order(session, compared, *controls)
+            documents, order = (
+                open_in_explore(self.services, session),
+                self._order(session, compared, *controls),
+            )
         except UserError as error:
             yield {self.comparing.notice: notice(str(error))}
             return
-        fresh = Compared(session.corpus, order, seen=compared.seen, taken=compared.taken, lifted=compared.lifted)
+        fresh = Compared(
+            session.corpus, order, seen=compared.seen, taken=compared.taken, lifted=compared.lifted
+        )
         for column in compared.columns:
             self.services.leave_run(column.run)
         yield {self.standing: []}
@@ -192,12 +318,17 @@ class CompareTab(CompareLayout):
             return self._results(replace(fresh, columns=columns))
 
         llm = self.services.language_models.get(session)
-        yield from self._working(self.comparing, lambda report: self.comparisons.run(documents, order, report, llm), show)
+        yield from self._working(
+            self.comparing, lambda report: self.comparisons.run(documents, order, report, llm), show
+        )
 
     def _run_cuts(self, session: Session, compared: Compared, *controls: Any) -> Iterator[Update]:
         """Ways of cutting as they come."""
         try:
-            documents, order = open_in_explore(self.services, session), self._order(session, compared, *controls)
+            documents, order = (
+                open_in_explore(self.services, session),
+                self._order(session, compared, *controls),
+            )
         except UserError as error:
             yield {self.cutting.notice: notice(str(error))}
             return
@@ -205,12 +336,29 @@ class CompareTab(CompareLayout):
         def show(rows: tuple[CutRow, ...]) -> Update:
             return {self.cut_rows: rows, self.cuts: difference_view.cuts(rows)}
 
-        yield from self._working(self.cutting, lambda report: self.comparisons.across_cuts(documents, order, report), show)
+        yield from self._working(
+            self.cutting, lambda report: self.comparisons.across_cuts(documents, order, report), show
+        )
 
-    def _working(self, work: Work, do: Callable[[Callable[[Comparing[C]], None]], tuple[C, ...]], show: Callable[[tuple[C, ...]], Update]) -> Iterator[Update]:
-        """Progress while `do` works, and what there is by then whenever there is more of it. An error becomes a sentence, what was there stays."""
-        free = {work.run: gr.Button(interactive=True), work.cancel: gr.Button(interactive=False), work.progress: []}
-        yield {work.run: gr.Button(interactive=False), work.cancel: gr.Button(interactive=True), work.notice: []}
+    def _working(
+        self,
+        work: Work,
+        do: Callable[[Callable[[Comparing[C]], None]], tuple[C, ...]],
+        show: Callable[[tuple[C, ...]], Update],
+    ) -> Iterator[Update]:
+        """Progress while `do` works, and what there is by then whenever there is more of it. An error becomes
+        a sentence, what was there stays.
+        """
+        free = {
+            work.run: gr.Button(interactive=True),
+            work.cancel: gr.Button(interactive=False),
+            work.progress: [],
+        }
+        yield {
+            work.run: gr.Button(interactive=False),
+            work.cancel: gr.Button(interactive=True),
+            work.notice: [],
+        }
         n_shown = 0
         try:
             with closing(stream(do)) as items:
@@ -225,7 +373,12 @@ class CompareTab(CompareLayout):
             yield {**free, work.notice: notice(str(error))}
         except Exception:
             logging.getLogger(__name__).exception("a comparison failed")
-            yield {**free, work.notice: notice("something failed while comparing; what is there is kept, and the server's log says why")}
+            yield {
+                **free,
+                work.notice: notice(
+                    "something failed while comparing; what is there is kept, and the server's log says why"
+                ),
+            }
 
     def _cancelled(self, compared: Compared) -> Update:
         return {**self._settled("comparing", "columns that were there are kept"), self.compared: compared}
@@ -236,8 +389,16 @@ class CompareTab(CompareLayout):
     def _settled(self, name: Literal["comparing", "cutting"], kept: str) -> Update:
         """The form after a cancel."""
         work: Work = getattr(self, name)
-        words = f"Cancelled; {kept}." if self.comparisons.wait_idle(name, 10) else "Cancelling: what is at work ends first."
-        free = {work.run: gr.Button(interactive=True), work.cancel: gr.Button(interactive=False), work.progress: []}
+        words = (
+            f"Cancelled; {kept}."
+            if self.comparisons.wait_idle(name, 10)
+            else "Cancelling: what is at work ends first."
+        )
+        free = {
+            work.run: gr.Button(interactive=True),
+            work.cancel: gr.Button(interactive=False),
+            work.progress: [],
+        }
         return {**free, work.notice: notice(words, "info")}
 
     def _try_text(self, compared: Compared, text: str | None) -> Update:
@@ -258,7 +419,12 @@ class CompareTab(CompareLayout):
 
     def _on_cut(self, rows: tuple[CutRow, ...], event: gr.EventData) -> Update:
         action, argument = clicked(event)
-        if action != "explore" or not argument.isdecimal() or int(argument) >= len(rows) or not rows[int(argument)].run_id:
+        if (
+            action != "explore"
+            or not argument.isdecimal()
+            or int(argument) >= len(rows)
+            or not rows[int(argument)].run_id
+        ):
             return {}
         return {self.to_explore: ("run", rows[int(argument)].run_id, new_run_id())}
 
@@ -315,9 +481,16 @@ class CompareTab(CompareLayout):
     def _changing(self, compared: Compared, chunk_id: int) -> Update:
         """A chunk's text, to be changed."""
         text = self.comparisons.workspace(compared)[chunk_id].text
-        label = f"Chunk {chunk_id:,} reads" + (f" (its first {MAX_TEXT:,} characters)" if len(text) > MAX_TEXT else "")
+        label = f"Chunk {chunk_id:,} reads" + (
+            f" (its first {MAX_TEXT:,} characters)" if len(text) > MAX_TEXT else ""
+        )
         field = gr.Textbox(text[:MAX_TEXT], label=label)
-        return {self.compared: replace(compared, chunk_id=chunk_id), self.change_panel: gr.Column(visible=True), self.changed: field, self.change_notice: []}
+        return {
+            self.compared: replace(compared, chunk_id=chunk_id),
+            self.change_panel: gr.Column(visible=True),
+            self.changed: field,
+            self.change_notice: [],
+        }
 
     def _looked(self, compared: Compared) -> Update:
         """Another chunk is open, or none, or other columns explain themselves."""
@@ -325,6 +498,18 @@ class CompareTab(CompareLayout):
             columns, workspace = self.comparisons.shown(compared), self.comparisons.workspace(compared)
         except UserError as error:
             return {self.result_notice: notice(str(error))}
-        owed = {at: self.comparisons.influence(run) for at in compared.explained if (run := columns[at].run) is not None}
-        shown = {self.columns: view.results(compared, columns, owed), self.reading: view.reading(compared, columns, workspace)}
-        return {self.compared: compared, self.result_notice: [], self.change_panel: gr.Column(visible=False), **shown}
+        owed = {
+            at: self.comparisons.influence(run)
+            for at in compared.explained
+            if (run := columns[at].run) is not None
+        }
+        shown = {
+            self.columns: view.results(compared, columns, owed),
+            self.reading: view.reading(compared, columns, workspace),
+        }
+        return {
+            self.compared: compared,
+            self.result_notice: [],
+            self.change_panel: gr.Column(visible=False),
+            **shown,
+        }

@@ -1,7 +1,7 @@
 """Comparisons as trees of plain data for the page: pure functions, one per panel (see components.tree).
 
-Decides wording, and that a chunk which several methods found has one colour everywhere, while one that a single method found is hollow.
-Knows nothing of Gradio events and of how runs come about.
+Decides wording, and that a chunk which several methods found has one colour everywhere, while one that a
+single method found is hollow. Knows nothing of Gradio events and of how runs come about.
 """
 
 from __future__ import annotations
@@ -13,7 +13,15 @@ from typing import Any
 import numpy as np
 
 from app.components.tree import Node, act, h
-from app.pages.compare.actions import AGENT, EPISODES, METHOD_NAMES, Compared, Comparing, ComparisonOrder, ShownColumn
+from app.pages.compare.actions import (
+    AGENT,
+    EPISODES,
+    METHOD_NAMES,
+    Compared,
+    Comparing,
+    ComparisonOrder,
+    ShownColumn,
+)
 from app.pages.widgets.answers import in_column
 from app.pages.widgets.notices import notice
 from app.pages.widgets.tables import table
@@ -31,17 +39,39 @@ from core.sparc.retriever import SPARC, SparcRetriever
 from core.tiles import tile
 from core.types import Workspace
 
-SCORE_NAMES = {method.name: method.score_name for method in (TopK, Threshold, Bm25, Hybrid, EvidenceSet, SparcRetriever)}
+SCORE_NAMES = {
+    method.name: method.score_name for method in (TopK, Threshold, Bm25, Hybrid, EvidenceSet, SparcRetriever)
+}
 """What the scores of a method are; agents have Q."""
 SENTENCES = {
-    "qrag": "A trained agent: after each choice it reads question and chosen chunks again and values every chunk anew (Q-RAG section 3)",
-    "topk": "The chunks nearest to the question by the untrained encoder, all at once: what a usual RAG system retrieves",
-    "hybrid": "Top-k and BM25 in one sum, all at once: the cosine with the question, and a bonus for sharing its rare words",
+    "qrag": (
+        "A trained agent: after each choice it reads question and chosen chunks again and values every chunk"
+        " anew (Q-RAG section 3)"
+    ),
+    "topk": (
+        "The chunks nearest to the question by the untrained encoder, all at once: what a usual RAG system"
+        " retrieves"
+    ),
+    "hybrid": (
+        "Top-k and BM25 in one sum, all at once: the cosine with the question, and a bonus for sharing its"
+        " rare words"
+    ),
     "bm25": "The chunks that share the rarest words with the question, all at once; no encoder",
-    "threshold": "Every chunk whose cosine with the question reaches the encoder's threshold, best first, however many",
-    "resrag": "The smallest set over all documents that should answer, chosen at once by a small policy trained for answer and cost; it may take fewer",
-    SPARC: "Branches look for different things at once, round after round, and share a note (SPARC-RAG section 3); these are the chunks of its final note",
-    "multistep": "The untrained encoder step by step, as the agent goes: shows what steps alone bring, without training",
+    "threshold": (
+        "Every chunk whose cosine with the question reaches the encoder's threshold, best first, however many"
+    ),
+    "resrag": (
+        "The smallest set over all documents that should answer, chosen at once by a small policy trained for"
+        " answer and cost; it may take fewer"
+    ),
+    SPARC: (
+        "Branches look for different things at once, round after round, and share a note (SPARC-RAG section"
+        " 3); these are the chunks of its final note"
+    ),
+    "multistep": (
+        "The untrained encoder step by step, as the agent goes: shows what steps alone bring, without"
+        " training"
+    ),
 }
 BARS = 160
 """Bars of a picture at most: each is the best of its chunks."""
@@ -63,9 +93,14 @@ Colours = Mapping[int, str]
 
 
 def colours(found: Mapping[int, Sequence[str]], taken_back: Iterable[int] = ()) -> dict[int, str]:
-    """A class a chunk: the steps' colours one after the other for what several found, hollow for the others."""
+    """A class a chunk: the steps' colours one after the other for what several found, hollow
+    for the others.
+    """
     shared = [chunk_id for chunk_id, names in found.items() if len(names) > 1]
-    return {chunk_id: step_class(shared.index(chunk_id) + 1) if chunk_id in shared else HOLLOW for chunk_id in (*found, *taken_back)}
+    return {
+        chunk_id: step_class(shared.index(chunk_id) + 1) if chunk_id in shared else HOLLOW
+        for chunk_id in (*found, *taken_back)
+    }
 
 
 def score_name(run: RunInView) -> str:
@@ -78,31 +113,65 @@ def kept_by(columns: Sequence[ShownColumn]) -> dict[str, tuple[int, ...]]:
     return {column.name: column.run.trace.kept for column in columns if column.run is not None}
 
 
-def as_in_explore(key: str, order: ComparisonOrder, usual: EpisodeConfig, lifted: Sequence[int] = ()) -> list[Node]:
-    """What Explore has to say about the columns of agents: settings that differ from the agent's own, and chunks that are never chosen.
+def as_in_explore(
+    key: str, order: ComparisonOrder, usual: EpisodeConfig, lifted: Sequence[int] = ()
+) -> list[Node]:
+    """What Explore has to say about the columns of agents: settings that differ from the agent's own, and
+    chunks that are never chosen.
 
-    key: of the method that the agent there is; `usual`: its own settings; `lifted`: chunks forbidden in Explore that may be chosen here.
+    key: of the method that the agent there is; `usual`: its own settings; `lifted`: chunks forbidden in
+    Explore that may be chosen here.
     """
     nodes: list[Node] = []
     words = [] if order.settings is None else settings_words(order.settings, usual)
     if words:
-        back = act("defaults", "", "Use its own settings", title="Temperature, sampling, beam and positions as the agent begins with")
-        nodes.append(h("div", {"class": "qx-row qx-sm"}, h("span", {"class": "qx-mut"}, f"{method_label(key)} runs as in Explore: {', '.join(words)}."), back))
+        back = act(
+            "defaults",
+            "",
+            "Use its own settings",
+            title="Temperature, sampling, beam and positions as the agent begins with",
+        )
+        nodes.append(
+            h(
+                "div",
+                {"class": "qx-row qx-sm"},
+                h(
+                    "span",
+                    {"class": "qx-mut"},
+                    f"{method_label(key)} runs as in Explore: {', '.join(words)}.",
+                ),
+                back,
+            )
+        )
     if order.forbidden:
         agents = "Q-RAG's columns" if key.startswith(AGENT) else f"Q-RAG's columns and {METHOD_NAMES[key]}"
-        sentence = f"{_chunks(order.forbidden)} forbidden here, as in Explore. {agents} keep to that, the other methods don't."
+        sentence = (
+            f"{_chunks(order.forbidden)} forbidden here, as in Explore. {agents} keep to that, the other"
+            " methods don't."
+        )
         allow = act("lift", "", "Allow it here" if len(order.forbidden) == 1 else "Allow them here")
         nodes.append(h("div", {"class": "qx-row qx-sm"}, h("span", None, sentence), allow))
     if lifted:
         forbid = act("keep", "", "Forbid it here, too" if len(lifted) == 1 else "Forbid them here, too")
-        nodes.append(h("div", {"class": "qx-row qx-sm"}, h("span", None, f"{_chunks(lifted)} forbidden in Explore, but not here."), forbid))
+        nodes.append(
+            h(
+                "div",
+                {"class": "qx-row qx-sm"},
+                h("span", None, f"{_chunks(lifted)} forbidden in Explore, but not here."),
+                forbid,
+            )
+        )
     return nodes
 
 
 def _chunks(chunk_ids: Sequence[int]) -> str:
     """Subject and verb of a sentence, such as "Chunks 3, 8 are"."""
     n, named = len(chunk_ids), ", ".join(f"{chunk_id:,}" for chunk_id in chunk_ids[:_MOST_NAMED])
-    return f"Chunk {named} is" if n == 1 else f"Chunks {named}{f' and {n - _MOST_NAMED:,} more' if n > _MOST_NAMED else ''} are"
+    return (
+        f"Chunk {named} is"
+        if n == 1
+        else f"Chunks {named}{f' and {n - _MOST_NAMED:,} more' if n > _MOST_NAMED else ''} are"
+    )
 
 
 def settings_words(config: EpisodeConfig, usual: EpisodeConfig) -> list[str]:
@@ -114,18 +183,31 @@ def settings_words(config: EpisodeConfig, usual: EpisodeConfig) -> list[str]:
         f"beam {config.beam_width}": config.beam_width != usual.beam_width,
         "without positions": config.use_positions != usual.use_positions,
         "without a review": config.review_threshold is None is not usual.review_threshold,
-        f"a review at Q {config.review_threshold or 0:.2f}": config.review_threshold not in (None, usual.review_threshold),
-        f"its own stop at Q {config.stop_threshold or 0:.2f}": config.stop_threshold not in (None, usual.stop_threshold),
+        f"a review at Q {config.review_threshold or 0:.2f}": (
+            config.review_threshold not in (None, usual.review_threshold)
+        ),
+        f"its own stop at Q {config.stop_threshold or 0:.2f}": (
+            config.stop_threshold not in (None, usual.stop_threshold)
+        ),
     }
     return [words for words, other in differs.items() if other]
 
 
 def method_label(key: str) -> str:
     """What stands in the list of methods."""
-    return f"Q-RAG {key.removeprefix(AGENT)}" if key.startswith(AGENT) else {**METHOD_NAMES, "multistep": "multi-step, not trained"}[key]
+    return (
+        f"Q-RAG {key.removeprefix(AGENT)}"
+        if key.startswith(AGENT)
+        else {**METHOD_NAMES, "multistep": "multi-step, not trained"}[key]
+    )
 
 
-_DOING = {"cutting": "cutting, character", "embedding": "embedding, chunk", "retrieving": "step", "branching": "round"}
+_DOING = {
+    "cutting": "cutting, character",
+    "embedding": "embedding, chunk",
+    "retrieving": "step",
+    "branching": "round",
+}
 
 
 def comparing(now: Comparing[Any]) -> list[Node]:
@@ -150,20 +232,40 @@ def changes(compared: Compared, order: ComparisonOrder, same_documents: bool) ->
         "agent settings": then.settings != order.settings,
     }
     words = ", ".join(name for name, changed in differs.items() if changed)
-    return notice(f"The columns below were made with another {words}." if words else "", "outdated", act("again", "", "Compare again"))
+    return notice(
+        f"The columns below were made with another {words}." if words else "",
+        "outdated",
+        act("again", "", "Compare again"),
+    )
 
 
-EMPTY = "Press Compare: the same question goes through each method, and what each one found stands in a column of its own."
+EMPTY = (
+    "Press Compare: the same question goes through each method, and what each one found stands in a column of"
+    " its own."
+)
 
 
-def results(compared: Compared, columns: Sequence[ShownColumn], owed: Mapping[int, Influence] | None = None) -> list[Node]:
+def results(
+    compared: Compared, columns: Sequence[ShownColumn], owed: Mapping[int, Influence] | None = None
+) -> list[Node]:
     """The columns side by side. `owed`: by position, what the choices of a column owe to those before."""
     if not columns:
         return [h("p", {"class": "qx-empty"}, EMPTY)]
     found = found_by(kept_by(columns))
-    paint = colours(found, (chunk_id for column in columns if column.run is not None for chunk_id in column.run.trace.taken_back))
+    paint = colours(
+        found,
+        (
+            chunk_id
+            for column in columns
+            if column.run is not None
+            for chunk_id in column.run.trace.taken_back
+        ),
+    )
     n_columns = sum(column.run is not None for column in columns)
-    cells = [_column(at, column, found, paint, n_columns, compared, (owed or {}).get(at)) for at, column in enumerate(columns)]
+    cells = [
+        _column(at, column, found, paint, n_columns, compared, (owed or {}).get(at))
+        for at, column in enumerate(columns)
+    ]
     return [h("div", {"class": "qx-columns"}, *cells)]
 
 
@@ -172,7 +274,11 @@ def heading(compared: Compared, columns: Sequence[ShownColumn], workspace: Works
     if not columns or workspace is None:
         return [h("h3", None, "Columns")]
     query, order = compared.order.query.strip(), compared.order
-    size = f"agents stop by themselves, at {order.k} at the latest; the others follow the first" if order.own_stop else f"{counted(order.k, 'chunk')} each"
+    size = (
+        f"agents stop by themselves, at {order.k} at the latest; the others follow the first"
+        if order.own_stop
+        else f"{counted(order.k, 'chunk')} each"
+    )
     support = next((column.run.gold for column in columns if column.run), ())
     told = [column.column for column in columns]
     record = json.dumps(comparison_json(query, told, workspace, support), ensure_ascii=False, indent=1)
@@ -184,25 +290,63 @@ def heading(compared: Compared, columns: Sequence[ShownColumn], workspace: Works
             h("h3", None, query),
             h("span", {"class": "qx-mut qx-sm"}, size),
             h("span", {"class": "qx-grow"}),
-            h("button", {"class": "qx-btn", "data-act": "download", "data-arg": record, "data-name": "comparison.json"}, "Download JSON"),
-            h("button", {"class": "qx-btn", "data-act": "download", "data-arg": sheet, "data-name": "comparison.csv"}, "CSV"),
+            h(
+                "button",
+                {
+                    "class": "qx-btn",
+                    "data-act": "download",
+                    "data-arg": record,
+                    "data-name": "comparison.json",
+                },
+                "Download JSON",
+            ),
+            h(
+                "button",
+                {"class": "qx-btn", "data-act": "download", "data-arg": sheet, "data-name": "comparison.csv"},
+                "CSV",
+            ),
         )
     ]
 
 
 def _column(
-    at: int, column: ShownColumn, found: Mapping[int, Sequence[str]], paint: Colours, n_columns: int, compared: Compared, owed: Influence | None
+    at: int,
+    column: ShownColumn,
+    found: Mapping[int, Sequence[str]],
+    paint: Colours,
+    n_columns: int,
+    compared: Compared,
+    owed: Influence | None,
 ) -> Node:
     if column.run is None:
         head = h("div", {"class": "qx-column-head"}, h("h4", None, column.name))
-        return h("section", {"class": "qx-column", "aria-label": column.name}, head, h("div", None), h("div", None, *notice(column.refused)))
+        return h(
+            "section",
+            {"class": "qx-column", "aria-label": column.name},
+            head,
+            h("div", None),
+            h("div", None, *notice(column.refused)),
+        )
     run = column.run
     cards = [
-        _card(at, run, place, found, paint, n_columns, compared.chunk_id, _owed(run, place, owed[place], paint) if owed and place else None)
+        _card(
+            at,
+            run,
+            place,
+            found,
+            paint,
+            n_columns,
+            compared.chunk_id,
+            _owed(run, place, owed[place], paint) if owed and place else None,
+        )
         for place in range(len(run.trace.steps))
     ]
     nothing = h("p", {"class": "qx-empty"}, "It chose nothing.")
-    stops = h("p", {"class": "qx-sm qx-mut qx-column-stop"}, f"{stop_words(run.trace, score_name(run))} {review_words(run.trace)}".rstrip())
+    stops = h(
+        "p",
+        {"class": "qx-sm qx-mut qx-column-stop"},
+        f"{stop_words(run.trace, score_name(run))} {review_words(run.trace)}".rstrip(),
+    )
     return h(
         "section",
         {"class": "qx-column", "aria-label": column.name},
@@ -216,25 +360,74 @@ def _head(at: int, column: ShownColumn, run: RunInView, *, explained: bool) -> N
     method = run.trace.started.method
     tokens = sum(run.documents.workspace[chunk_id].n_tokens for chunk_id in run.trace.evidence)
     facts = [
-        h("span", {"class": "qx-kv", "title": "Length of its evidence, in tokens", "tabindex": "0"}, f"{tokens:,} tokens"),
-        h("span", {"class": "qx-kv", "title": "Wall clock of retrieval, vectors and indexes being there", "tabindex": "0"}, f"{column.milliseconds:,.0f} ms"),
+        h(
+            "span",
+            {"class": "qx-kv", "title": "Length of its evidence, in tokens", "tabindex": "0"},
+            f"{tokens:,} tokens",
+        ),
+        h(
+            "span",
+            {
+                "class": "qx-kv",
+                "title": "Wall clock of retrieval, vectors and indexes being there",
+                "tabindex": "0",
+            },
+            f"{column.milliseconds:,.0f} ms",
+        ),
     ]
     if run.gold:
         hits = len({*run.gold} & {*run.trace.evidence})
         full = " qx-hit" if hits == len(run.gold) else ""
-        facts.append(h("span", {"class": f"qx-mark{full}", "title": "Support chunks in its evidence"}, f"{hits} of {len(run.gold)} support"))
+        facts.append(
+            h(
+                "span",
+                {"class": f"qx-mark{full}", "title": "Support chunks in its evidence"},
+                f"{hits} of {len(run.gold)} support",
+            )
+        )
     if run.config.forbidden:
-        without = f"Forbidden in Explore: chunk {', '.join(f'{chunk_id:,}' for chunk_id in run.config.forbidden[:_MOST_NAMED])}"
-        facts.append(h("span", {"class": "qx-mark", "title": without, "tabindex": "0"}, f"{counted(len(run.config.forbidden), 'chunk')} forbidden"))
+        without = (
+            "Forbidden in Explore: chunk"
+            f" {', '.join(f'{chunk_id:,}' for chunk_id in run.config.forbidden[:_MOST_NAMED])}"
+        )
+        facts.append(
+            h(
+                "span",
+                {"class": "qx-mark", "title": without, "tabindex": "0"},
+                f"{counted(len(run.config.forbidden), 'chunk')} forbidden",
+            )
+        )
     if method == "qrag" and run.documents.notices:
         about = ". ".join(run.documents.notices)
-        facts.append(h("span", {"class": "qx-mark qx-warn", "title": about, "tabindex": "0", "aria-label": about}, "notice"))
+        facts.append(
+            h(
+                "span",
+                {"class": "qx-mark qx-warn", "title": about, "tabindex": "0", "aria-label": about},
+                "notice",
+            )
+        )
     opens: list[Node] = []
     if method in EPISODES:
-        pressed = {"aria-pressed": str(explained).lower(), "title": "What each choice owes to those before it: Q without each of them"}
+        pressed = {
+            "aria-pressed": str(explained).lower(),
+            "title": "What each choice owes to those before it: Q without each of them",
+        }
         if len(run.trace.steps) > 1:
-            opens.append(h("button", {"class": "qx-btn" + " qx-pressed" * explained, "data-act": "why", "data-arg": str(at), **pressed}, "Why"))
-        opens.append(act("explore", at, "Open in Explore", title="This run with all its steps, to go on from"))
+            opens.append(
+                h(
+                    "button",
+                    {
+                        "class": "qx-btn" + " qx-pressed" * explained,
+                        "data-act": "why",
+                        "data-arg": str(at),
+                        **pressed,
+                    },
+                    "Why",
+                )
+            )
+        opens.append(
+            act("explore", at, "Open in Explore", title="This run with all its steps, to go on from")
+        )
     if method == SPARC:
         opens.append(act("explore", at, "Open in SPARC", title="This run with all its branches"))
     return h(
@@ -258,29 +451,61 @@ def _owed(run: RunInView, place: int, without: Sequence[float], paint: Colours) 
     for earlier, q_value in enumerate(without):
         chunk_id, change = run.trace.chosen[earlier], run.trace.steps[place].q_value - q_value
         moved = f"raised it by {change:.3f}" if change >= 0 else f"lowered it by {-change:.3f}"
-        sentence = f"Without choice {earlier + 1}, chunk {chunk_id:,}, Q of this one would be {q_value:.3f}: that choice {moved}"
+        sentence = (
+            f"Without choice {earlier + 1}, chunk {chunk_id:,}, Q of this one would be {q_value:.3f}: that"
+            f" choice {moved}"
+        )
         pin = h("span", {"class": f"qx-pin {paint[chunk_id]}"}, str(earlier + 1))
-        chips.append(h("span", {"class": "qx-kv", "title": sentence, "tabindex": "0", "aria-label": sentence}, pin, f"{change:+.3f}"))
+        chips.append(
+            h(
+                "span",
+                {"class": "qx-kv", "title": sentence, "tabindex": "0", "aria-label": sentence},
+                pin,
+                f"{change:+.3f}",
+            )
+        )
     return h("div", {"class": "qx-kvs qx-sm"}, h("span", {"class": "qx-mut"}, "owed to"), *chips)
 
 
 def _card(
-    at: int, run: RunInView, place: int, found: Mapping[int, Sequence[str]], paint: Colours, n_columns: int, opened: int | None, owed: Node | None
+    at: int,
+    run: RunInView,
+    place: int,
+    found: Mapping[int, Sequence[str]],
+    paint: Colours,
+    n_columns: int,
+    opened: int | None,
+    owed: Node | None,
 ) -> Node:
     step = run.trace.steps[place]
     chunk_id, names = step.chunk_id, found.get(step.chunk_id, ())
     marks: list[Node] = []
     if chunk_id in run.trace.taken_back:
-        marks.append(h("span", {"class": "qx-mark qx-warn", "title": EXPLAIN["review"], "tabindex": "0"}, "taken back"))
+        marks.append(
+            h("span", {"class": "qx-mark qx-warn", "title": EXPLAIN["review"], "tabindex": "0"}, "taken back")
+        )
     elif n_columns > 1:
         marks.append(_shared_by(names, n_columns))
     if chunk_id in run.gold:
-        marks.append(h("span", {"class": "qx-mark qx-hit", "title": "The answer needs this chunk"}, "support"))
-    link = {"class": "qx-link", "data-act": "open", "data-arg": f"{chunk_id} {at}", "aria-pressed": str(chunk_id == opened).lower()}
+        marks.append(
+            h("span", {"class": "qx-mark qx-hit", "title": "The answer needs this chunk"}, "support")
+        )
+    link = {
+        "class": "qx-link",
+        "data-act": "open",
+        "data-arg": f"{chunk_id} {at}",
+        "aria-pressed": str(chunk_id == opened).lower(),
+    }
     return h(
         "li",
         {"class": f"qx-step {paint[chunk_id]}" + " qx-on" * (chunk_id == opened), "data-same": str(chunk_id)},
-        h("div", {"class": "qx-step-head"}, h("span", {"class": "qx-pin"}, str(place + 1)), h("button", link, f"chunk {chunk_id:,}"), *marks),
+        h(
+            "div",
+            {"class": "qx-step-head"},
+            h("span", {"class": "qx-pin"}, str(place + 1)),
+            h("button", link, f"chunk {chunk_id:,}"),
+            *marks,
+        ),
         h("div", {"class": "qx-sm qx-mut"}, f"{score_name(run)} {step.q_value:.3f}"),
         owed,
         h("p", {"class": "qx-quote qx-sm"}, shorten(plain(step.text), 200)),
@@ -288,7 +513,13 @@ def _card(
 
 
 def _shared_by(names: Sequence[str], n_columns: int) -> Node:
-    words = "all" if len(names) == n_columns else "only here" if len(names) == 1 else f"{len(names)} of {n_columns}"
+    words = (
+        "all"
+        if len(names) == n_columns
+        else "only here"
+        if len(names) == 1
+        else f"{len(names)} of {n_columns}"
+    )
     sentence = "No other method found it" if len(names) == 1 else f"Found by {', '.join(names)}"
     return h("span", {"class": "qx-mark", "title": sentence, "tabindex": "0"}, words)
 
@@ -297,7 +528,9 @@ def _shared_by(names: Sequence[str], n_columns: int) -> Node:
 
 
 def _picture(at: int, run: RunInView, paint: Colours) -> Node:
-    """Where the method looked: a row of bars a look, each chosen chunk as a line in the look that chose it, pins on top, support below."""
+    """Where the method looked: a row of bars a look, each chosen chunk as a line in the look that chose it,
+    pins on top, support below.
+    """
     seen = looks(run.trace)
     n, chosen = run.n_chunks, run.trace.chosen
     if not seen and not chosen:
@@ -315,16 +548,42 @@ def _picture(at: int, run: RunInView, paint: Colours) -> Node:
     if not seen:  # SPARC's branches see only what they retrieve
         height = LEADERS + row
         drawing += [_line(centres[i], LEADERS, height, f"qx-stem {paint[i]}") for i in chosen]
-    drawing += [_line(100 * int(first) / n, LEADERS, height, "qx-border") for first in run.documents.workspace.borders[1:-1]]
-    drawing += [h("path", {"class": f"qx-stem {paint[i]}", "d": f"M{10 * pins[i]:.1f} 0L{10 * centres[i]:.1f} {LEADERS}"}) for i in chosen]
-    words = f"{score_name(run)} of {n:,} chunks along the document, {counted(len(seen), 'look')}; chosen: {', '.join(map(str, chosen)) or 'none'}"
-    attributes = {"viewBox": f"0 0 1000 {height}", "preserveAspectRatio": "none", "height": str(height), "role": "img", "aria-label": words}
+    drawing += [
+        _line(100 * int(first) / n, LEADERS, height, "qx-border")
+        for first in run.documents.workspace.borders[1:-1]
+    ]
+    drawing += [
+        h(
+            "path",
+            {"class": f"qx-stem {paint[i]}", "d": f"M{10 * pins[i]:.1f} 0L{10 * centres[i]:.1f} {LEADERS}"},
+        )
+        for i in chosen
+    ]
+    words = (
+        f"{score_name(run)} of {n:,} chunks along the document, {counted(len(seen), 'look')}; chosen:"
+        f" {', '.join(map(str, chosen)) or 'none'}"
+    )
+    attributes = {
+        "viewBox": f"0 0 1000 {height}",
+        "preserveAspectRatio": "none",
+        "height": str(height),
+        "role": "img",
+        "aria-label": words,
+    }
     told = f"{counted(len(seen), 'look')}, a row each" if len(seen) > 1 else "one look"
-    scale = f"{told} · {score_name(run)} {lo:.2f} to {hi:.2f}" if seen else "its branches score only what they retrieve"
+    scale = (
+        f"{told} · {score_name(run)} {lo:.2f} to {hi:.2f}"
+        if seen
+        else "its branches score only what they retrieve"
+    )
     return h(
         "div",
         {"class": "qx-picture"},
-        h("div", {"class": "qx-pins"}, *(_pin(at, i, place, pins[i], paint[i]) for place, i in enumerate(chosen, start=1))),
+        h(
+            "div",
+            {"class": "qx-pins"},
+            *(_pin(at, i, place, pins[i], paint[i]) for place, i in enumerate(chosen, start=1)),
+        ),
         h("svg", attributes, *drawing),
         h("div", {"class": "qx-golds"}, *(_gold(i, n) for i in run.gold)) if run.gold else None,
         h("p", {"class": "qx-sm qx-mut"}, scale),
@@ -346,7 +605,10 @@ def _bars(scores: np.ndarray, lo: float, hi: float, base: int, height: int) -> l
     tops = base - np.maximum(1.0, share * height)
     nodes: list[Node] = []
     for shade in np.unique(level).tolist():
-        d = "".join(f"M{edges[k]:.1f} {base}V{tops[k]:.1f}H{edges[k + 1]:.1f}V{base}Z" for k in np.flatnonzero(level == shade))
+        d = "".join(
+            f"M{edges[k]:.1f} {base}V{tops[k]:.1f}H{edges[k + 1]:.1f}V{base}Z"
+            for k in np.flatnonzero(level == shade)
+        )
         nodes.append(h("path", {"class": f"qx-shade{shade}", "d": d}))
     return nodes
 
@@ -356,16 +618,38 @@ def _line(percent: float, top: int, bottom: int, kind: str) -> Node:
 
 
 def _pin(at: int, chunk_id: int, place: int, percent: float, colour: str) -> Node:
-    attributes = {"class": f"qx-pin {colour}", "--x": f"{percent:.2f}%", "data-act": "show", "data-arg": f"{chunk_id} {at}", "data-same": str(chunk_id)}
-    return h("button", {**attributes, "title": f"Choice {place}: chunk {chunk_id:,}", "aria-label": f"Choice {place}: chunk {chunk_id:,}"}, str(place))
+    attributes = {
+        "class": f"qx-pin {colour}",
+        "--x": f"{percent:.2f}%",
+        "data-act": "show",
+        "data-arg": f"{chunk_id} {at}",
+        "data-same": str(chunk_id),
+    }
+    return h(
+        "button",
+        {
+            **attributes,
+            "title": f"Choice {place}: chunk {chunk_id:,}",
+            "aria-label": f"Choice {place}: chunk {chunk_id:,}",
+        },
+        str(place),
+    )
 
 
 def _gold(chunk_id: int, n: int) -> Node:
-    return h("span", {"class": "qx-gold-ring", "--x": f"{100 * (chunk_id + 0.5) / n:.2f}%", "title": f"chunk {chunk_id:,} is support"})
+    return h(
+        "span",
+        {
+            "class": "qx-gold-ring",
+            "--x": f"{100 * (chunk_id + 0.5) / n:.2f}%",
+            "title": f"chunk {chunk_id:,} is support",
+        },
+    )
 
 
 def spread_pins(centres: Mapping[int, float]) -> dict[int, float]:
-    """Percent across for each pin: in the order of their chunks, as near to them as keeps the numbers readable (least squares).
+    """Percent across for each pin: in the order of their chunks, as near to them as keeps the numbers
+    readable (least squares).
 
     >>> spread_pins({5: 50.0, 6: 51.0})
     {5: 46.5, 6: 54.5}
@@ -394,7 +678,10 @@ def common(columns: Sequence[ShownColumn]) -> list[Node]:
     found, kinds = found_by(kept), sets(kept)
     paint = colours(found)
     shared: list[tuple[str, Sequence[int]]] = [("found by all", kinds.by_all), ("by some", kinds.by_some)]
-    alone = [(f"by {name} only", [chunk_id for chunk_id in ids if chunk_id in kinds.by_one]) for name, ids in kept.items()]
+    alone = [
+        (f"by {name} only", [chunk_id for chunk_id in ids if chunk_id in kinds.by_one])
+        for name, ids in kept.items()
+    ]
     lists = [_set(words, ids, paint) for words, ids in (*shared, *alone) if ids]
     counts = [f"{len(ids):,} {words}" for words, ids in (*shared, ("by one only", kinds.by_one))]
     return [
@@ -403,7 +690,11 @@ def common(columns: Sequence[ShownColumn]) -> list[Node]:
         h("dl", {"class": "qx-fields qx-sm"}, *(part for pair in lists for part in pair)),
         h(
             "h4",
-            {"title": "Chunks that both found; in brackets their share of all that either found (Jaccard)", "tabindex": "0", "class": "qx-help"},
+            {
+                "title": "Chunks that both found; in brackets their share of all that either found (Jaccard)",
+                "tabindex": "0",
+                "class": "qx-help",
+            },
             "Overlap",
         ),
         _overlaps(kept),
@@ -414,7 +705,13 @@ def _set(words: str, ids: Sequence[int], paint: Colours) -> tuple[Node, Node]:
     chips = [
         h(
             "button",
-            {"class": f"qx-mark qx-set-chip {paint[i]}", "data-act": "open", "data-arg": str(i), "data-same": str(i), "aria-label": f"chunk {i:,}"},
+            {
+                "class": f"qx-mark qx-set-chip {paint[i]}",
+                "data-act": "open",
+                "data-arg": str(i),
+                "data-same": str(i),
+                "aria-label": f"chunk {i:,}",
+            },
             f"{i:,}",
         )
         for i in ids
@@ -430,13 +727,21 @@ def _overlaps(kept: Mapping[str, Sequence[int]]) -> Node:
         for b in names:
             share = overlap(kept[a], kept[b])
             both = len({*kept[a]} & {*kept[b]})
-            cells.append(h("td", {"class": "qx-mut"} if a == b else None, "" if a == b else f"{both}" if share is None else f"{both} ({share:.2f})"))
+            cells.append(
+                h(
+                    "td",
+                    {"class": "qx-mut"} if a == b else None,
+                    "" if a == b else f"{both}" if share is None else f"{both} ({share:.2f})",
+                )
+            )
         rows.append(h("tr", None, h("th", {"scope": "row"}, a), *cells))
     return table(["method", *names], rows, "Overlap")
 
 
 def support(columns: Sequence[ShownColumn]) -> list[Node]:
-    """On a labelled question: where each support chunk stood at every method's first look, and whether it was chosen."""
+    """On a labelled question: where each support chunk stood at every method's first look, and whether it was
+    chosen.
+    """
     answered = [(column.name, column.run) for column in columns if column.run is not None]
     gold = answered[0][1].gold if answered else ()
     if not gold:
@@ -444,15 +749,33 @@ def support(columns: Sequence[ShownColumn]) -> list[Node]:
     workspace = answered[0][1].documents.workspace
     rows = []
     for chunk_id in gold:
-        link = h("button", {"class": "qx-link", "data-act": "open", "data-arg": str(chunk_id), "data-same": str(chunk_id)}, f"chunk {chunk_id:,}")
+        link = h(
+            "button",
+            {"class": "qx-link", "data-act": "open", "data-arg": str(chunk_id), "data-same": str(chunk_id)},
+            f"chunk {chunk_id:,}",
+        )
         text = h("div", {"class": "qx-support-text"}, shorten(plain(workspace[chunk_id].text), 90))
-        rows.append(h("tr", None, h("td", None, link, text), *(h("td", None, *_standing(run, chunk_id)) for _, run in answered)))
-    sentence = "Place among all chunks when only the question was known: where one-step retrieval by this method would have put it"
+        rows.append(
+            h(
+                "tr",
+                None,
+                h("td", None, link, text),
+                *(h("td", None, *_standing(run, chunk_id)) for _, run in answered),
+            )
+        )
+    sentence = (
+        "Place among all chunks when only the question was known: where one-step retrieval by this method"
+        " would have put it"
+    )
     return [
         h("h3", None, "Support of this question"),
         h("p", {"class": "qx-sm qx-mut"}, f"{sentence}; a tick where the method chose it, with the step."),
         table(["support chunk", *(name for name, _ in answered)], rows, "Support chunks"),
-        h("div", {"class": "qx-beside"}, *(_trail(name, run) for name, run in answered if run.trace.started.method in EPISODES)),
+        h(
+            "div",
+            {"class": "qx-beside"},
+            *(_trail(name, run) for name, run in answered if run.trace.started.method in EPISODES),
+        ),
     ]
 
 
@@ -464,7 +787,13 @@ def _trail(name: str, run: RunInView) -> Node:
 
 def _standing(run: RunInView, chunk_id: int) -> list[Node]:
     rank = first_look_rank(run.trace, chunk_id)
-    shown = "no shared word" if rank is None and run.trace.started.method == "bm25" else "not ranked" if rank is None else f"rank {rank:,}"
+    shown = (
+        "no shared word"
+        if rank is None and run.trace.started.method == "bm25"
+        else "not ranked"
+        if rank is None
+        else f"rank {rank:,}"
+    )
     place = h("span", {"class": "qx-mut"}, shown)
     if chunk_id not in run.trace.chosen:
         return [place]
@@ -486,9 +815,16 @@ def reading(compared: Compared, columns: Sequence[ShownColumn], workspace: Works
         if chunk_id not in found:
             return classes, None
         names = found[chunk_id]
-        return ["qx-chosen", paint[chunk_id], *classes], h("span", {"class": "qx-pin", "title": f"Found by {', '.join(names)}"}, f"{len(names)}×")
+        return ["qx-chosen", paint[chunk_id], *classes], h(
+            "span", {"class": "qx-pin", "title": f"Found by {', '.join(names)}"}, f"{len(names)}×"
+        )
 
-    change = act("change", compared.chunk_id, "Change this chunk", title="Edit its text or leave it out, and ask the agents again")
+    change = act(
+        "change",
+        compared.chunk_id,
+        "Change this chunk",
+        title="Edit its text or leave it out, and ask the agents again",
+    )
     names = found.get(compared.chunk_id, ())
     told = f"Found by {', '.join(names)}." if names else "No method found it."
     return [
@@ -496,7 +832,13 @@ def reading(compared: Compared, columns: Sequence[ShownColumn], workspace: Works
             "div",
             {"class": "qx-read-head"},
             h("div", None, crumb(workspace, centre, compared.chunk_id), h("div", {"class": "qx-sm"}, told)),
-            h("div", {"class": "qx-read-actions"}, *turn_pages(workspace, page), change, act("close", "", "Close")),
+            h(
+                "div",
+                {"class": "qx-read-actions"},
+                *turn_pages(workspace, page),
+                change,
+                act("close", "", "Close"),
+            ),
         ),
         document_page(workspace, page, compared.chunk_id, mark),
     ]

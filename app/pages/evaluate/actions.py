@@ -1,8 +1,10 @@
-"""Evaluations for the page: making them, reading them from the log, and finding the example behind a row again.
+"""Evaluations for the page: making them, reading them from the log, and finding the example behind a row
+again.
 
-Decides that an evaluation runs in this process, since its vectors and Explore's are the same, and that what was measured before a cancel is
-kept; that a threshold is looked at on rows, without the agent; and whose defaults may be written. A row names its question by id only, so the
-task is loaded again for its texts; the last one stays in memory. Knows nothing of components.
+Decides that an evaluation runs in this process, since its vectors and Explore's are the same, and that what
+was measured before a cancel is kept; that a threshold is looked at on rows, without the agent; and whose
+defaults may be written. A row names its question by id only, so the task is loaded again for its texts; the
+last one stays in memory. Knows nothing of components.
 """
 
 from __future__ import annotations
@@ -34,7 +36,14 @@ from core.evaluate.rows import EpisodeRow
 from core.evaluate.run import EvaluationProgress, Setting, evaluate, training_set
 from core.evaluate.summary import METRICS, Comparison, Summary, compare, summarise
 from core.home import home
-from core.log import Evaluation, EvaluationEntry, ExperimentLog, list_evaluations, new_evaluation, read_evaluation
+from core.log import (
+    Evaluation,
+    EvaluationEntry,
+    ExperimentLog,
+    list_evaluations,
+    new_evaluation,
+    read_evaluation,
+)
 from core.metrics import fact_em, fact_f1
 from core.opening import OpenProgress, Progress
 from core.qrag.agent import Agent
@@ -148,7 +157,9 @@ class Evaluations:
         return self._idle.wait(seconds)
 
     def run(self, order: EvaluationOrder, report: Callable[[Measuring], None]) -> list[str]:
-        """Ids of the evaluations in the log, one an agent. Raises BadRequest; `report` may raise Cancelled: rows so far are kept."""
+        """Ids of the evaluations in the log, one an agent. Raises BadRequest; `report` may raise Cancelled:
+        rows so far are kept.
+        """
         _check(order, self.services.settings)
         self._idle.clear()
         try:
@@ -156,19 +167,33 @@ class Evaluations:
             agents = [self.services.agent(name) for name in order.agents]
             questions = None if order.questions is None else _keep_questions(order.questions)
             name = str(questions) if questions is not None else order.task
-            length = parse_length(order.length or str(TASKS[order.task].length)) if _has_length(order.task) else None
+            length = (
+                parse_length(order.length or str(TASKS[order.task].length))
+                if _has_length(order.task)
+                else None
+            )
             asked = (order.n or TASKS[order.task].n) if length else None
-            if length and asked:  # first: composing thirty haystacks of a million tokens takes most of a minute, refused or not
+            if (
+                length and asked
+            ):  # first: composing thirty haystacks of a million tokens takes most of a minute, refused or not
                 self.services.allowance.read(order.owner, len(agents) * asked * length)
             task = self._load(name, order.part, length, order.n, order.seed, agents[0].encoder.tokenizer)
             if not asked:
-                self.services.allowance.read(order.owner, len(agents) * len(task.examples) * (length or USUAL_CONTEXT))
+                self.services.allowance.read(
+                    order.owner, len(agents) * len(task.examples) * (length or USUAL_CONTEXT)
+                )
             return [self._measure(agent, order, task, length, questions, report) for agent in agents]
         finally:
             self._idle.set()
 
     def _measure(
-        self, agent: Agent, order: EvaluationOrder, task: TaskSet, length: int | None, questions: Path | None, report: Callable[[Measuring], None]
+        self,
+        agent: Agent,
+        order: EvaluationOrder,
+        task: TaskSet,
+        length: int | None,
+        questions: Path | None,
+        report: Callable[[Measuring], None],
     ) -> str:
         spec = self.services.served(agent.spec)
         config = EpisodeConfig(
@@ -182,12 +207,26 @@ class Evaluations:
         began = time.perf_counter()
 
         def progress(now: EvaluationProgress) -> None:
-            found = tuple((name, mean(METRICS[name](row) for row in rows)) for name in FOUND_METRICS) if rows else ()
+            found = (
+                tuple((name, mean(METRICS[name](row) for row in rows)) for name in FOUND_METRICS)
+                if rows
+                else ()
+            )
             report(Measuring(spec.name, now.stage, now.done, now.total, now.seconds_left, found))
 
         def keep(*, cancelled: bool) -> str:
-            about: dict[str, Any] = {"method": agent.name, "split": order.part, "length": length, "left_out": task.left_out, "description": task.description}
-            about |= {"fingerprint": agent.encoder.fingerprint, "trained_on": training_set(agent.encoder), "n_asked": order.n}
+            about: dict[str, Any] = {
+                "method": agent.name,
+                "split": order.part,
+                "length": length,
+                "left_out": task.left_out,
+                "description": task.description,
+            }
+            about |= {
+                "fingerprint": agent.encoder.fingerprint,
+                "trained_on": training_set(agent.encoder),
+                "n_asked": order.n,
+            }
             about |= {"seconds": round(time.perf_counter() - began, 3), "cancelled": cancelled}
             about |= {} if questions is None else {"questions": str(questions)}
             evaluation = new_evaluation(rows, config.to_json() | about, order.owner)
@@ -196,7 +235,14 @@ class Evaluations:
             return evaluation.evaluation_id
 
         try:
-            for row in evaluate(task.examples, Setting(split=order.part, length=length), AgentRetriever(agent), agent.encoder, config, progress):
+            for row in evaluate(
+                task.examples,
+                Setting(split=order.part, length=length),
+                AgentRetriever(agent),
+                agent.encoder,
+                config,
+                progress,
+            ):
                 rows.append(row)
         except Cancelled:
             if rows:
@@ -205,7 +251,9 @@ class Evaluations:
         return keep(cancelled=False)
 
     def all(self, owner: str | None = None) -> list[EvaluationEntry]:
-        """A visitor's evaluations in the log, newest first; those of this process where another owns the log. Raises LogError."""
+        """A visitor's evaluations in the log, newest first; those of this process where another owns the log.
+        Raises LogError.
+        """
         if isinstance(self.services.log, ExperimentLog):
             return list_evaluations(self.services.log, owner)
         return [_entry(evaluation) for evaluation in reversed(self._kept.all()) if evaluation.owner == owner]
@@ -215,7 +263,10 @@ class Evaluations:
         found = self._kept.get(evaluation_id)
         if found is None or found.owner != owner:
             if not isinstance(self.services.log, ExperimentLog):
-                raise BadRequest(f"evaluation {evaluation_id[:8]} is not in memory any more, and {self.services.log_notice}")
+                raise BadRequest(
+                    f"evaluation {evaluation_id[:8]} is not in memory any more, and"
+                    f" {self.services.log_notice}"
+                )
             found = read_evaluation(self.services.log, evaluation_id, owner)
             self._kept.put(evaluation_id, found)
         return found
@@ -243,11 +294,16 @@ class Evaluations:
         return reliability(self.get(evaluation_id, owner).rows)
 
     def make_default(self, evaluation_id: str, threshold: float) -> str:
-        """Writes the threshold into the agent's qrag.json; what was done, in a sentence. Raises BadRequest unless the agent was trained here in local mode."""
+        """Writes the threshold into the agent's qrag.json; what was done, in a sentence. Raises BadRequest
+        unless the agent was trained here in local mode.
+        """
         self.services.check_local_defaults()
         row = self.get(evaluation_id).rows[0]
         if not self.services.is_own(row.checkpoint):
-            raise BadRequest(f"{row.checkpoint} was not trained here, so its defaults stay as they are; use the threshold until the app is closed instead")
+            raise BadRequest(
+                f"{row.checkpoint} was not trained here, so its defaults stay as they are; use the threshold"
+                " until the app is closed instead"
+            )
         folder = self.services.checkpoints[row.checkpoint]
         spec = read_spec(folder)
         record: dict[str, Any] = {
@@ -257,27 +313,44 @@ class Evaluations:
             "length": row.length,
             "n": len(self.get(evaluation_id).rows),
         }
-        fresh = spec.model_copy(update={"stop_threshold": threshold, "scores": {**(spec.scores or {}), "stop_threshold": {"value": threshold, **record}}})
+        fresh = spec.model_copy(
+            update={
+                "stop_threshold": threshold,
+                "scores": {**(spec.scores or {}), "stop_threshold": {"value": threshold, **record}},
+            }
+        )
         try:
             write_spec(folder, fresh)
         except OSError as error:
-            raise BadCheckpoint(f"{folder / 'qrag.json'} can't be written ({error.strerror}); make it writable") from error
+            raise BadCheckpoint(
+                f"{folder / 'qrag.json'} can't be written ({error.strerror}); make it writable"
+            ) from error
         self.services.use_threshold(row.checkpoint, None)
         return f"{row.checkpoint} now stops below Q = {threshold:.3f}, here and on the command line."
 
     def use_for_now(self, evaluation_id: str, threshold: float) -> str:
-        """The threshold of Explore and of evaluations until the app is closed; what was done, in a sentence. Raises BadRequest in public mode."""
+        """The threshold of Explore and of evaluations until the app is closed; what was done, in a sentence.
+        Raises BadRequest in public mode.
+        """
         self.services.check_local_defaults()
         name = self.get(evaluation_id).rows[0].checkpoint
         self.services.use_threshold(name, threshold)
-        return f"{name} stops below Q = {threshold:.3f} until the app is closed: documents opened from now on begin with it."
+        return (
+            f"{name} stops below Q = {threshold:.3f} until the app is closed: documents opened from now on"
+            " begin with it."
+        )
 
     def example(self, evaluation_id: str, position: int, owner: str | None = None) -> Example:
-        """The example of a row, loaded again. Raises BadRequest when it can't be found or is another one by now."""
+        """The example of a row, loaded again. Raises BadRequest when it can't be found or is another one by
+        now.
+        """
         evaluation = self.get(evaluation_id, owner)
         row, config = evaluation.rows[position], evaluation.config
         if row.task not in TASKS and "questions" not in config:
-            raise BadRequest(f"the questions of {row.task} came from a file that the log doesn't name; evaluate that file here to see them")
+            raise BadRequest(
+                f"the questions of {row.task} came from a file that the log doesn't name; evaluate that file"
+                " here to see them"
+            )
         tokenizer = self._agent_of(row).encoder.tokenizer
         name = str(config.get("questions", row.task))
         n = config["n_asked"] if "n_asked" in config else len(evaluation.rows)
@@ -286,14 +359,20 @@ class Evaluations:
         if example is not None and row.chunk_tokens is not None:
             example = join_chunks(example, tokenizer, row.chunk_tokens)
         if example is None or len(example.chunks) != row.n_chunks or tuple(example.support) != row.support:
-            raise BadRequest(f"question {row.id} of {row.task} is not found as it was evaluated; data or reader have changed since, so evaluate it again")
+            raise BadRequest(
+                f"question {row.id} of {row.task} is not found as it was evaluated; data or reader have"
+                " changed since, so evaluate it again"
+            )
         return example
 
     def episode(self, evaluation_id: str, position: int, owner: str | None = None) -> Episode:
         """What Explore needs to make a row's run again, with the agent's own threshold. Raises BadRequest."""
         row = self.get(evaluation_id, owner).rows[position]
         if row.method != "qrag":
-            raise BadRequest(f"this row was made by {row.method}, and Explore shows agents; choose an evaluation of an agent")
+            raise BadRequest(
+                f"this row was made by {row.method}, and Explore shows agents; choose an evaluation of an"
+                " agent"
+            )
         example = self.example(evaluation_id, position, owner)
         config = EpisodeConfig(
             step_budget=row.step_budget,
@@ -309,16 +388,24 @@ class Evaluations:
     def _agent_of(self, row: EpisodeRow) -> Agent:
         name = row.checkpoint if row.checkpoint in self.services.checkpoints else None
         if name is None and row.method == "qrag":
-            raise BadRequest(f"the agent {row.checkpoint!r} of this evaluation is not on offer here; put its folder beside the others")
+            raise BadRequest(
+                f"the agent {row.checkpoint!r} of this evaluation is not on offer here; put its folder beside"
+                " the others"
+            )
         return self.services.agent(name or self.services.default_checkpoint)
 
-    def _load(self, name: str, part: Part, length: int | None, n: int | None, seed: int, tokenizer: FastTokenizer) -> TaskSet:
+    def _load(
+        self, name: str, part: Part, length: int | None, n: int | None, seed: int, tokenizer: FastTokenizer
+    ) -> TaskSet:
         """A task's examples; the last one loaded is kept."""
         key = (name, part, length, n, seed, tokenizer.sha256)
         with self._loading:
             if self._task is None or self._task[0] != key:
                 self._task = None  # two of ten million tokens need not lie in memory together
-                self._task = (key, load_task(name, part=part, length=length, n=n, seed=seed, tokenizer=tokenizer))
+                self._task = (
+                    key,
+                    load_task(name, part=part, length=length, n=n, seed=seed, tokenizer=tokenizer),
+                )
             return self._task[1]
 
 
@@ -328,14 +415,20 @@ def open_episode(explorer: Explorer, session: Session, episode: Episode, report:
     agent = explorer.services.agent(episode.agent)
     texts = episode.example.chunks[:]
     workspace = workspace_of_chunks(texts, agent.encoder.tokenizer.count(texts), episode.title)
-    known = Labelled(episode.example.question, next(iter(episode.example.answers), ""), 0, episode.example.support)
+    known = Labelled(
+        episode.example.question, next(iter(episode.example.answers), ""), 0, episode.example.support
+    )
     opened = explorer.services.reopen(workspace, agent, report, (known,), session.owner)
     explorer.leave(session)
-    return Session(corpus=opened.token, agent_chosen=session.agent_chosen, owner=session.owner, llm=session.llm)
+    return Session(
+        corpus=opened.token, agent_chosen=session.agent_chosen, owner=session.owner, llm=session.llm
+    )
 
 
 def available_tasks(settings: Settings) -> list[str]:
-    """Names of the tasks whose data are on this machine; the project's own stories always are, and a person's own questions in local mode."""
+    """Names of the tasks whose data are on this machine; the project's own stories always are, and a person's
+    own questions in local mode.
+    """
     own = [] if settings.public else [OWN]
     try:
         data_folder()
@@ -359,7 +452,9 @@ def at_threshold(rows: Sequence[EpisodeRow], threshold: float) -> Stops:
 
 
 def stop_curve(rows: Sequence[EpisodeRow]) -> StopCurve:
-    """`at_threshold` over the whole range of the rows' best Q, its ends rounded outwards to multiples of 0.05. Raises BadRequest."""
+    """`at_threshold` over the whole range of the rows' best Q, its ends rounded outwards to multiples of
+    0.05. Raises BadRequest.
+    """
     check_greedy(rows)
     pooled = [q for row in rows for q in row.best_q]
     lo, hi = np.floor(min(pooled) / 0.05) * 0.05, np.ceil(max(pooled) / 0.05) * 0.05
@@ -383,9 +478,14 @@ def _check(order: EvaluationOrder, settings: Settings) -> None:
     if not 1 <= len(order.agents) <= 2 or not all(order.agents):
         raise BadRequest("no agent is chosen; choose one, or two to compare")
     if len(set(order.agents)) < len(order.agents):
-        raise BadRequest(f"{order.agents[0]} against itself shows nothing; choose another second agent, or none")
+        raise BadRequest(
+            f"{order.agents[0]} against itself shows nothing; choose another second agent, or none"
+        )
     if order.task == OWN and settings.public:
-        raise BadRequest("your own questions are kept as a file, which a public server doesn't do for visitors; start the app on your machine for that")
+        raise BadRequest(
+            "your own questions are kept as a file, which a public server doesn't do for visitors; start the"
+            " app on your machine for that"
+        )
     if order.task == OWN and order.questions is None:
         raise BadRequest("no file of questions is chosen; drop one first")
     if order.task not in (*TASKS, OWN):
@@ -401,7 +501,9 @@ def _has_length(task: str) -> bool:
 
 
 def _keep_questions(file: Path) -> Path:
-    """A copy that stays when the upload is gone, by the hash of what is in it. Raises BadRequest when there is no room."""
+    """A copy that stays when the upload is gone, by the hash of what is in it. Raises BadRequest when there
+    is no room.
+    """
     try:
         with file.open("rb") as opened:
             digest = hashlib.file_digest(opened, "sha256").hexdigest()[:16]
@@ -410,13 +512,18 @@ def _keep_questions(file: Path) -> Path:
             kept.parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(file, kept)
     except OSError as error:
-        raise BadRequest(f"{file.name} can't be kept ({error.strerror}); make room, or set QRAG_HOME to another folder") from error
+        raise BadRequest(
+            f"{file.name} can't be kept ({error.strerror}); make room, or set QRAG_HOME to another folder"
+        ) from error
     return kept
 
 
 def _part(split: str) -> Part:
     if split not in get_args(Part):
-        raise BadRequest(f"the {split} part of a training can't be loaded here; choose an evaluation of the test or the training part")
+        raise BadRequest(
+            f"the {split} part of a training can't be loaded here; choose an evaluation of the test or the"
+            " training part"
+        )
     part: Part = split  # type: ignore[assignment]
     return part
 
@@ -424,5 +531,12 @@ def _part(split: str) -> Part:
 def _entry(evaluation: Evaluation) -> EvaluationEntry:
     row = evaluation.rows[0]
     return EvaluationEntry(
-        evaluation.evaluation_id, evaluation.created_at, row.task, row.length, row.method, row.checkpoint, len(evaluation.rows), evaluation.config
+        evaluation.evaluation_id,
+        evaluation.created_at,
+        row.task,
+        row.length,
+        row.method,
+        row.checkpoint,
+        len(evaluation.rows),
+        evaluation.config,
     )

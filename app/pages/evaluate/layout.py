@@ -1,4 +1,5 @@
-"""What the Evaluate tab consists of. Texts of labels and hints are here, those of results in app.pages.evaluate.view.
+"""What the Evaluate tab consists of. Texts of labels and hints are here, those of results in
+app.pages.evaluate.view.
 
 Components only, no events; the card of whole documents is a part of its own.
 """
@@ -29,7 +30,11 @@ def task_label(name: str) -> str:
         return f"{name}: needles in a haystack"
     if name.startswith("qa"):
         return f"{name}: bAbI facts among books"
-    return f"{name.removesuffix('-long')}, one long list of paragraphs" if name.endswith("-long") else f"{name}: its own paragraphs"
+    return (
+        f"{name.removesuffix('-long')}, one long list of paragraphs"
+        if name.endswith("-long")
+        else f"{name}: its own paragraphs"
+    )
 
 
 class EvaluateLayout:
@@ -59,9 +64,18 @@ class EvaluateLayout:
         tasks = available_tasks(services.settings)
         agents = list(services.checkpoints)
         with gr.Column(elem_classes="qx-card", elem_id="qx-evaluate-form"):
-            gr.Markdown("### Run an evaluation\nQuestions whose support is known, through one agent or two; every row goes to the log.")
+            gr.Markdown(
+                "### Run an evaluation\nQuestions whose support is known, through one agent or two; every row"
+                " goes to the log."
+            )
             with gr.Row(elem_classes="qx-settings-grid"):
-                self.task = gr.Dropdown([(task_label(name), name) for name in tasks], value=tasks[0], label="Task", elem_id="qx-evaluate-task", min_width=150)
+                self.task = gr.Dropdown(
+                    [(task_label(name), name) for name in tasks],
+                    value=tasks[0],
+                    label="Task",
+                    elem_id="qx-evaluate-task",
+                    min_width=150,
+                )
                 self.length = gr.Dropdown(
                     list(LENGTHS),
                     value=TASKS[tasks[0]].length,
@@ -71,49 +85,101 @@ class EvaluateLayout:
                     elem_id="qx-evaluate-length",
                     min_width=150,
                 )
-                self.n = gr.Number(100, label="Questions", info=f"Up to {MAX_N:,}; 0: all of them", precision=0, elem_id="qx-evaluate-n", min_width=150)
-                self.agent = gr.Dropdown(agents, value=agents[0], label="Agent", elem_id="qx-evaluate-agent", min_width=150)
+                self.n = gr.Number(
+                    100,
+                    label="Questions",
+                    info=f"Up to {MAX_N:,}; 0: all of them",
+                    precision=0,
+                    elem_id="qx-evaluate-n",
+                    min_width=150,
+                )
+                self.agent = gr.Dropdown(
+                    agents, value=agents[0], label="Agent", elem_id="qx-evaluate-agent", min_width=150
+                )
                 self.second = gr.Dropdown(
-                    [("none", NOBODY), *agents], value=NOBODY, label="Second agent", info="On the same questions", elem_id="qx-evaluate-second", min_width=150
+                    [("none", NOBODY), *agents],
+                    value=NOBODY,
+                    label="Second agent",
+                    info="On the same questions",
+                    elem_id="qx-evaluate-second",
+                    min_width=150,
                 )
                 self.part = gr.Dropdown(
-                    list(PARTS[::-1]), value="test", label="Part", info="Thresholds are chosen on train", elem_id="qx-evaluate-part", min_width=150
+                    list(PARTS[::-1]),
+                    value="test",
+                    label="Part",
+                    info="Thresholds are chosen on train",
+                    elem_id="qx-evaluate-part",
+                    min_width=150,
                 )
-                self.step_budget = gr.Number(0, label="Step budget", info="0: the task's own", precision=0, elem_id="qx-evaluate-budget", min_width=150)
-                self.seed = gr.Number(0, label="Seed", info="Which questions and haystacks", precision=0, elem_id="qx-evaluate-seed", min_width=150)
+                self.step_budget = gr.Number(
+                    0,
+                    label="Step budget",
+                    info="0: the task's own",
+                    precision=0,
+                    elem_id="qx-evaluate-budget",
+                    min_width=150,
+                )
+                self.seed = gr.Number(
+                    0,
+                    label="Seed",
+                    info="Which questions and haystacks",
+                    precision=0,
+                    elem_id="qx-evaluate-seed",
+                    min_width=150,
+                )
             self.questions = gr.File(
                 file_count="single",
                 type="filepath",
                 file_types=[".jsonl", ".json", ".gz"],
-                label="Questions: a .jsonl file as for training, or HotpotQA, 2WikiMultiHopQA or MuSiQue in their own formats",
+                label=(
+                    "Questions: a .jsonl file as for training, or HotpotQA, 2WikiMultiHopQA or MuSiQue in"
+                    " their own formats"
+                ),
                 height=140,
                 visible=tasks[0] == OWN,
                 elem_id="qx-evaluate-questions",
             )
             with gr.Row(elem_classes="qx-buttons"):
-                self.run = gr.Button("Run evaluation", variant="primary", elem_id="qx-evaluate-run", min_width=150)
-                self.cancel = gr.Button("Cancel", variant="stop", elem_id="qx-evaluate-cancel", interactive=False, min_width=80)
+                self.run = gr.Button(
+                    "Run evaluation", variant="primary", elem_id="qx-evaluate-run", min_width=150
+                )
+                self.cancel = gr.Button(
+                    "Cancel", variant="stop", elem_id="qx-evaluate-cancel", interactive=False, min_width=80
+                )
             self.progress = tree(elem_id="qx-evaluate-progress")
             self.notice = tree(elem_id="qx-evaluate-notice")
 
     def _build_calibrator(self, services: Services) -> None:
         with gr.Row(elem_classes="qx-split"):
             with gr.Column(scale=7, min_width=300, elem_classes="qx-card", elem_id="qx-evaluate-calibrator"):
-                gr.Markdown("### Stop threshold\nMove it: every episode is stopped where the best Q falls below it. Read off the rows, no agent runs.")
+                gr.Markdown(
+                    "### Stop threshold\nMove it: every episode is stopped where the best Q falls below it."
+                    " Read off the rows, no agent runs."
+                )
                 self.calibrator_notice = tree(elem_id="qx-evaluate-calibrator-notice")
                 with gr.Column(visible=False) as self.calibrator:
-                    self.threshold = gr.Slider(0, 1, value=0, step=0.005, label="Stop below Q", elem_id="qx-evaluate-threshold")
+                    self.threshold = gr.Slider(
+                        0, 1, value=0, step=0.005, label="Stop below Q", elem_id="qx-evaluate-threshold"
+                    )
                     self.stops = tree(elem_id="qx-evaluate-stops")
                     self.stops_figure = gr.Plot(show_label=False, elem_id="qx-evaluate-stops-figure")
                     with gr.Row(elem_classes="qx-buttons"):
                         self.best = gr.Button("Go to the best", elem_id="qx-evaluate-best", min_width=110)
-                        self.make_default = gr.Button("Make it the agent's default", elem_id="qx-evaluate-default", min_width=180)
+                        self.make_default = gr.Button(
+                            "Make it the agent's default", elem_id="qx-evaluate-default", min_width=180
+                        )
                         self.use_for_now = gr.Button(
-                            "Use it until the app is closed", elem_id="qx-evaluate-for-now", min_width=180, visible=not services.settings.public
+                            "Use it until the app is closed",
+                            elem_id="qx-evaluate-for-now",
+                            min_width=180,
+                            visible=not services.settings.public,
                         )
                     self.default_words = tree(elem_id="qx-evaluate-default-words")
                     self.default_notice = tree(elem_id="qx-evaluate-default-notice")
-            with gr.Column(scale=5, min_width=280, elem_classes="qx-card", visible=False) as self.reliability_card:
+            with gr.Column(
+                scale=5, min_width=280, elem_classes="qx-card", visible=False
+            ) as self.reliability_card:
                 self.reliability_heading = tree(elem_id="qx-evaluate-reliability-heading")
                 self.reliability = gr.Plot(show_label=False, elem_id="qx-evaluate-reliability")
                 with gr.Accordion("As a table", open=False, elem_id="qx-evaluate-reliability-toggle"):

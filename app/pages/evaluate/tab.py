@@ -14,7 +14,15 @@ import gradio as gr
 from app.components.tree import Node, clicked, packs
 from app.jobs import Finished, stream
 from app.pages.evaluate import view
-from app.pages.evaluate.actions import OWN, EvaluationOrder, Evaluations, Measuring, StopCurve, at_threshold, failures
+from app.pages.evaluate.actions import (
+    OWN,
+    EvaluationOrder,
+    Evaluations,
+    Measuring,
+    StopCurve,
+    at_threshold,
+    failures,
+)
 from app.pages.evaluate.layout import NOBODY, EvaluateLayout
 from app.pages.widgets.figures import drawn
 from app.pages.widgets.notices import notice
@@ -34,7 +42,9 @@ Update = dict[Any, Any]
 
 @dataclass(frozen=True)
 class Looking:
-    """What of the log is on the page; ids and numbers come from a browser and are checked where they are used."""
+    """What of the log is on the page; ids and numbers come from a browser and are checked where they are
+    used.
+    """
 
     owner: str | None = None
     """Whose evaluations: the visitor's who has the page open; None in local mode."""
@@ -63,31 +73,102 @@ class EvaluateTab(EvaluateLayout):
 
     def _wire(self) -> None:
         results = [
-            *(self.looking, self.to_explore, self.list, self.list_notice, self.results, self.score_heading, self.scores, self.filter, self.failures),
-            *(self.episode, self.episode_notice, self.calibrator, self.calibrator_notice, self.threshold, self.stops, self.stops_figure),
-            *(self.make_default, self.default_words, self.default_notice, self.reliability_card, self.reliability_heading),
-            *(self.reliability, self.reliability_table, self.run, self.cancel, self.progress, self.notice, self.agent, self.second),
+            *(
+                self.looking,
+                self.to_explore,
+                self.list,
+                self.list_notice,
+                self.results,
+                self.score_heading,
+                self.scores,
+                self.filter,
+                self.failures,
+            ),
+            *(
+                self.episode,
+                self.episode_notice,
+                self.calibrator,
+                self.calibrator_notice,
+                self.threshold,
+                self.stops,
+                self.stops_figure,
+            ),
+            *(
+                self.make_default,
+                self.default_words,
+                self.default_notice,
+                self.reliability_card,
+                self.reliability_heading,
+            ),
+            *(
+                self.reliability,
+                self.reliability_table,
+                self.run,
+                self.cancel,
+                self.progress,
+                self.notice,
+                self.agent,
+                self.second,
+            ),
         ]
         looking = self.looking
-        quick: dict[str, Any] = {"api_visibility": "private", "show_progress": "hidden", "concurrency_id": "evaluate-look", "concurrency_limit": 4}
-        order = [self.task, self.questions, self.part, self.length, self.n, self.step_budget, self.seed, self.agent, self.second]
+        quick: dict[str, Any] = {
+            "api_visibility": "private",
+            "show_progress": "hidden",
+            "concurrency_id": "evaluate-look",
+            "concurrency_limit": 4,
+        }
+        order = [
+            self.task,
+            self.questions,
+            self.part,
+            self.length,
+            self.n,
+            self.step_budget,
+            self.seed,
+            self.agent,
+            self.second,
+        ]
         running = self.run.click(
-            self._sends(self._run), [looking, *order], results, api_visibility="private", show_progress="hidden", concurrency_id="evaluate", concurrency_limit=1
+            self._sends(self._run),
+            [looking, *order],
+            results,
+            api_visibility="private",
+            show_progress="hidden",
+            concurrency_id="evaluate",
+            concurrency_limit=1,
         )
         self.cancel.click(self._sends(self._cancelled), looking, results, cancels=[running], **quick)
         self.task.change(self._on_task, self.task, [self.length, self.part, self.questions], **quick)
         for panel in (self.list, self.filter, self.failures, self.episode, self.episode_notice):
             panel.select(self._sends(self._on_click), looking, results, **quick)
         threshold = [self.stops, self.stops_figure, self.default_notice]
-        self.threshold.input(self._sends(self._on_threshold), [looking, self.threshold], threshold, trigger_mode="always_last", **quick)
+        self.threshold.input(
+            self._sends(self._on_threshold),
+            [looking, self.threshold],
+            threshold,
+            trigger_mode="always_last",
+            **quick,
+        )
         self.best.click(self._sends(self._to_best), looking, [self.threshold, *threshold], **quick)
-        for button, action in ((self.make_default, self.evaluations.make_default), (self.use_for_now, self.evaluations.use_for_now)):
-            button.click(self._sends(self._settled(action)), [looking, self.threshold], self.default_notice, **quick)
+        for button, action in (
+            (self.make_default, self.evaluations.make_default),
+            (self.use_for_now, self.evaluations.use_for_now),
+        ):
+            button.click(
+                self._sends(self._settled(action)), [looking, self.threshold], self.default_notice, **quick
+            )
         self._results = results
 
     def on_show(self, show: Callable[..., Any]) -> None:
         """`show`: the listener of the tab's being opened."""
-        show(self._sends(self._shown), [self.looking, self.session, self.threshold], self._results, api_visibility="private", show_progress="hidden")
+        show(
+            self._sends(self._shown),
+            [self.looking, self.session, self.threshold],
+            self._results,
+            api_visibility="private",
+            show_progress="hidden",
+        )
 
     def _sends(self, handler: Callable[..., Any]) -> Callable[..., Any]:
         """The handler with trees packed into strings on their way out (see components.tree)."""
@@ -96,20 +177,32 @@ class EvaluateTab(EvaluateLayout):
     # Handlers; each returns or yields updates by component
 
     def _shown(self, looking: Looking, session: Session, threshold: float) -> Update:
-        """The list as the log has it now, the agents that there are now, and figures: those that came while the tab was hidden were not drawn."""
+        """The list as the log has it now, the agents that there are now, and figures: those that came while
+        the tab was hidden were not drawn.
+        """
         looking = replace(looking, owner=session.owner)
         agents = list(self.services.checkpoints)
         listed = self._listed(looking)
-        return {**listed, **self._figures(looking, threshold), self.agent: gr.Dropdown(agents), self.second: gr.Dropdown([("none", NOBODY), *agents])}
+        return {
+            **listed,
+            **self._figures(looking, threshold),
+            self.agent: gr.Dropdown(agents),
+            self.second: gr.Dropdown([("none", NOBODY), *agents]),
+        }
 
     def _figures(self, looking: Looking, threshold: float) -> Update:
-        """Of the evaluation in view; none without one, and none where no threshold can be read off its rows."""
+        """Of the evaluation in view; none without one, and none where no threshold can be read
+        off its rows.
+        """
         if not looking.first:
             return {}
         try:
             curve = self.evaluations.stop_curve(looking.first, looking.owner)
             charts = self.evaluations.reliability(looking.first, looking.owner).charts
-            return {**self._stops(looking, threshold, curve), self.reliability: drawn(lambda: card_figure(charts[0]))}
+            return {
+                **self._stops(looking, threshold, curve),
+                self.reliability: drawn(lambda: card_figure(charts[0])),
+            }
         except UserError:
             return {}
 
@@ -127,7 +220,11 @@ class EvaluateTab(EvaluateLayout):
         second: str,
     ) -> Iterator[Update]:
         busy = {self.run: gr.Button(interactive=False), self.cancel: gr.Button(interactive=True)}
-        free = {self.run: gr.Button(interactive=True), self.cancel: gr.Button(interactive=False), self.progress: []}
+        free = {
+            self.run: gr.Button(interactive=True),
+            self.cancel: gr.Button(interactive=False),
+            self.progress: [],
+        }
         try:
             order = EvaluationOrder(
                 task=task,
@@ -149,7 +246,9 @@ class EvaluateTab(EvaluateLayout):
                 for item in items:
                     if isinstance(item, Finished):
                         first, *others = item.result
-                        looking = Looking(owner=looking.owner, first=first, second=others[0] if others else "")
+                        looking = Looking(
+                            owner=looking.owner, first=first, second=others[0] if others else ""
+                        )
                         yield {**free, **self._listed(looking)}
                         yield from self._results_of(looking)
                     else:
@@ -158,7 +257,10 @@ class EvaluateTab(EvaluateLayout):
             yield {**free, self.notice: notice(str(error))}
         except Exception:
             logging.getLogger(__name__).exception("an evaluation failed")
-            yield {**free, self.notice: notice("something failed while evaluating; the server's log says why")}
+            yield {
+                **free,
+                self.notice: notice("something failed while evaluating; the server's log says why"),
+            }
 
     def _cancelled(self, looking: Looking) -> Update:
         settled = self.evaluations.wait_idle(10)
@@ -167,15 +269,27 @@ class EvaluateTab(EvaluateLayout):
             if settled
             else "Cancelling: what is measured by then is kept, and listed when this tab is opened again."
         )
-        free = {self.run: gr.Button(interactive=True), self.cancel: gr.Button(interactive=False), self.progress: []}
+        free = {
+            self.run: gr.Button(interactive=True),
+            self.cancel: gr.Button(interactive=False),
+            self.progress: [],
+        }
         return {**free, **self._listed(looking), self.notice: notice(words, "info")}
 
     def _on_task(self, task: str) -> Update:
         known = TASKS.get(task)
         length, parted = (known.length, known.has_training_part) if known else (None, False)
         return {
-            self.length: gr.Dropdown(value=length, interactive=length is not None, info="Tokens of each haystack" if length else "Its chunks are given"),
-            self.part: gr.Dropdown(value="test", interactive=parted, info="Thresholds are chosen on train" if parted else "There is only this one"),
+            self.length: gr.Dropdown(
+                value=length,
+                interactive=length is not None,
+                info="Tokens of each haystack" if length else "Its chunks are given",
+            ),
+            self.part: gr.Dropdown(
+                value="test",
+                interactive=parted,
+                info="Thresholds are chosen on train" if parted else "There is only this one",
+            ),
             self.questions: gr.File(visible=task == OWN),
         }
 
@@ -185,7 +299,9 @@ class EvaluateTab(EvaluateLayout):
         number = int(argument) if argument.isdecimal() else None
         match action:
             case "first":
-                yield from self._choose(Looking(owner=looking.owner, page=looking.page, second=looking.second, first=argument))
+                yield from self._choose(
+                    Looking(owner=looking.owner, page=looking.page, second=looking.second, first=argument)
+                )
             case "second" if looking.first:
                 second = "" if argument in (looking.first, looking.second) else argument
                 yield from self._choose(replace(looking, second=second))
@@ -198,7 +314,9 @@ class EvaluateTab(EvaluateLayout):
             case "episodes-page" if number is not None:
                 yield from self._episodes(replace(looking, episode_page=number, episode=None))
             case "episode" if number is not None:
-                yield from self._episodes(replace(looking, episode=None if number == looking.episode else number))
+                yield from self._episodes(
+                    replace(looking, episode=None if number == looking.episode else number)
+                )
             case "close":
                 yield from self._episodes(replace(looking, episode=None))
             case "explore" | "explore-anyway" if looking.episode is not None:
@@ -226,7 +344,11 @@ class EvaluateTab(EvaluateLayout):
             curve = self.evaluations.stop_curve(looking.first, looking.owner)
         except UserError as error:
             return {self.default_notice: notice(str(error))}
-        return {**self._stops(looking, curve.best, curve), self.threshold: curve.best, self.default_notice: []}
+        return {
+            **self._stops(looking, curve.best, curve),
+            self.threshold: curve.best,
+            self.default_notice: [],
+        }
 
     def _settled(self, action: Callable[[str, float], str]) -> Callable[..., Update]:
         """A handler that does something lasting with the threshold, and says what was done."""
@@ -235,7 +357,9 @@ class EvaluateTab(EvaluateLayout):
             try:
                 if threshold is None:
                     raise BadRequest("the threshold is empty; give a number")
-                return {self.default_notice: notice(action(looking.first, round(float(threshold), 4)), "info")}
+                return {
+                    self.default_notice: notice(action(looking.first, round(float(threshold), 4)), "info")
+                }
             except UserError as error:
                 return {self.default_notice: notice(str(error))}
 
@@ -252,7 +376,9 @@ class EvaluateTab(EvaluateLayout):
             entries = self.evaluations.all(looking.owner)
             first = looking.page * view.PAGE
             shown = entries[first : first + view.PAGE]
-            scores = {entry.evaluation_id: view.mean_f1(self._rows(looking, entry.evaluation_id)) for entry in shown}
+            scores = {
+                entry.evaluation_id: view.mean_f1(self._rows(looking, entry.evaluation_id)) for entry in shown
+            }
         except UserError as error:
             return {self.list_notice: notice(str(error))}
         return {
@@ -291,7 +417,10 @@ class EvaluateTab(EvaluateLayout):
             comparison = self.evaluations.comparison(looking.first, looking.second, looking.owner)
         except BadRequest as error:
             refused = notice(str(error), "info")
-        return [*refused, *view.score_table(first, self.evaluations.summary(looking.second, looking.owner), comparison)]
+        return [
+            *refused,
+            *view.score_table(first, self.evaluations.summary(looking.second, looking.owner), comparison),
+        ]
 
     def _calibrator(self, looking: Looking, rows: tuple[EpisodeRow, ...]) -> Update:
         """Slider, curve and reliability; a sentence instead where no threshold can be read off the rows."""
@@ -325,7 +454,9 @@ class EvaluateTab(EvaluateLayout):
     def _stops(self, looking: Looking, threshold: float, curve: StopCurve) -> Update:
         rows = self._rows(looking, looking.first)
         order: tuple[Stop, ...] = ("perfect", "late", "early", "never")
-        shares: dict[str, list[float]] = {name: [point.shares[name] for point in curve.points] for name in order}
+        shares: dict[str, list[float]] = {
+            name: [point.shares[name] for point in curve.points] for name in order
+        }
         at, f1 = [point.threshold for point in curve.points], [point.fact_f1 for point in curve.points]
         return {
             self.stops: view.stops(at_threshold(rows, threshold), curve, rows[0].stop_threshold),
@@ -333,21 +464,32 @@ class EvaluateTab(EvaluateLayout):
         }
 
     def _episodes(self, looking: Looking) -> Iterator[Update]:
-        """The failure browser; the texts of an open episode come after its numbers, since its task may have to be loaded."""
+        """The failure browser; the texts of an open episode come after its numbers, since its task may have
+        to be loaded.
+        """
         try:
             rows = self._rows(looking, looking.first)
-            others: dict[tuple[object, ...], EpisodeRow] = {row.key: row for row in self._rows(looking, looking.second)} if looking.second else {}
+            others: dict[tuple[object, ...], EpisodeRow] = (
+                {row.key: row for row in self._rows(looking, looking.second)} if looking.second else {}
+            )
         except UserError as error:
             yield {self.episode_notice: notice(str(error))}
             return
         found = failures(rows)
-        positions = [position for name, found_here in found.items() if looking.kind in ("", name) for position in found_here]
+        positions = [
+            position
+            for name, found_here in found.items()
+            if looking.kind in ("", name)
+            for position in found_here
+        ]
         if looking.episode is not None and looking.episode >= len(rows):
             looking = replace(looking, episode=None)
         listed = {
             self.looking: looking,
             self.filter: view.failure_filter(found, looking.kind),
-            self.failures: view.failure_table(rows, sorted(positions), others, looking.episode, looking.episode_page),
+            self.failures: view.failure_table(
+                rows, sorted(positions), others, looking.episode, looking.episode_page
+            ),
             self.episode_notice: [],
         }
         if looking.episode is None:

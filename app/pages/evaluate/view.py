@@ -1,6 +1,7 @@
 """Evaluations as trees of plain data for the page: pure functions, one per panel (see components.tree).
 
-Decides wording, which numbers stand together, and what a number's tooltip says. Knows nothing of agents and Gradio events.
+Decides wording, which numbers stand together, and what a number's tooltip says. Knows nothing of agents and
+Gradio events.
 """
 
 from __future__ import annotations
@@ -27,35 +28,82 @@ TOKENS_A_SECOND = 4e5
 """At which a haystack is read and counted twice, on a machine with two cores."""
 
 METRIC_WORDS = {
-    "fact_f1": ("Fact F1", "Harmonic mean of precision and recall of the chosen chunks, under the agent's own stop threshold (Q-RAG tables 4 and 5)"),
-    "fact_em": ("Fact EM", "Share of questions with all support among the chosen chunks, whatever else is (Q-RAG appendix H), own threshold"),
+    "fact_f1": (
+        "Fact F1",
+        (
+            "Harmonic mean of precision and recall of the chosen chunks, under the agent's own stop threshold"
+            " (Q-RAG tables 4 and 5)"
+        ),
+    ),
+    "fact_em": (
+        "Fact EM",
+        (
+            "Share of questions with all support among the chosen chunks, whatever else is (Q-RAG appendix"
+            " H), own threshold"
+        ),
+    ),
     "fact_f1_reviewed": ("Fact F1, reviewed", "Fact F1 of what the agent's review left of its choices"),
-    "fact_em_reviewed": ("Fact EM, reviewed", "Share of questions with all support in what the agent's review left"),
+    "fact_em_reviewed": (
+        "Fact EM, reviewed",
+        "Share of questions with all support in what the agent's review left",
+    ),
     "exact": ("Exact", "Share of questions whose choices are the support and nothing else, own threshold"),
     "exact_reviewed": ("Exact, reviewed", "The same of what the agent's review left"),
-    "fact_f1_oracle_stop": ("Fact F1, oracle stop", "Fact F1 when retrieval is cut as soon as all support is in, else at the budget (Q-RAG table 3)"),
+    "fact_f1_oracle_stop": (
+        "Fact F1, oracle stop",
+        "Fact F1 when retrieval is cut as soon as all support is in, else at the budget (Q-RAG table 3)",
+    ),
     "fact_f1_no_stop": ("Fact F1, no stop", "Fact F1 of all T chunks (Q-RAG table 2, where T is fixed)"),
     "fact_em_no_stop": ("Fact EM, no stop", "Share of questions with all support among all T chunks"),
     "fact_recall": ("Recall", "Share of the support that was chosen, own threshold"),
     "fact_precision": ("Precision", "Share of the chosen chunks that are support, own threshold"),
-    "false_positive_rate": ("False positive rate", "Share of the other chunks that were chosen (Q-RAG appendix B)"),
-    "stopped_perfectly": ("Stopped perfectly", "Share of questions where the agent stopped just when all support was in"),
-    "stopped_early": ("Stopped early", "Share where it stopped before all support was in, though going on would have found it"),
+    "false_positive_rate": (
+        "False positive rate",
+        "Share of the other chunks that were chosen (Q-RAG appendix B)",
+    ),
+    "stopped_perfectly": (
+        "Stopped perfectly",
+        "Share of questions where the agent stopped just when all support was in",
+    ),
+    "stopped_early": (
+        "Stopped early",
+        "Share where it stopped before all support was in, though going on would have found it",
+    ),
     "stopped_late": ("Stopped late", "Share where it went on after all support was in"),
-    "never_complete": ("Never complete", "Share where the support is not all in even after T chunks; the paper leaves these out"),
+    "never_complete": (
+        "Never complete",
+        "Share where the support is not all in even after T chunks; the paper leaves these out",
+    ),
     "steps": ("Chunks chosen", "Mean length of an episode, own threshold"),
-    "steps_to_completion": ("Steps to completion", "Mean step at which all support was in, where it ever was"),
+    "steps_to_completion": (
+        "Steps to completion",
+        "Mean step at which all support was in, where it ever was",
+    ),
     "evidence_tokens": ("Evidence tokens", "Mean length of what was chosen, own threshold"),
     "evidence_tokens_reviewed": ("Evidence tokens, reviewed", "Mean length of what the agent's review left"),
     "milliseconds": ("Milliseconds", "Mean time of an episode, chunk vectors being there"),
-    "answer_em": ("Answer EM", "Share of questions that the reader answers right from the evidence; measured by the command evaluate"),
-    "answer_f1": ("Answer F1", "Words that the reader's answers share with the right ones; measured by the command evaluate"),
+    "answer_em": (
+        "Answer EM",
+        (
+            "Share of questions that the reader answers right from the evidence; measured by the command"
+            " evaluate"
+        ),
+    ),
+    "answer_f1": (
+        "Answer F1",
+        "Words that the reader's answers share with the right ones; measured by the command evaluate",
+    ),
 }
 """Label and sentence of each metric, the most telling first."""
 FAILURE_WORDS: dict[Failure, str] = {
-    "wrong twin": "All support was found, but a chunk that is none was chosen before it was complete: often one that reads like the right one",
+    "wrong twin": (
+        "All support was found, but a chunk that is none was chosen before it was complete: often one that"
+        " reads like the right one"
+    ),
     "stopped early": "The threshold refused a chunk that was support",
-    "right chunk too late": "A support chunk stood behind others that were chosen, and the stop or the budget came first",
+    "right chunk too late": (
+        "A support chunk stood behind others that were chosen, and the stop or the budget came first"
+    ),
     "taken back": "All support was found, but the review took some of it back",
     "complete and stopped late": "All support was found at once, then more was chosen",
     "perfect": "Exactly the support was chosen",
@@ -71,26 +119,49 @@ _STOP_SENTENCES = {
 
 def number(label: str, value: str, sentence: str) -> Node:
     """A large number over its label, with its sentence."""
-    return h("div", {"class": "qx-number", "title": sentence, "tabindex": "0"}, h("strong", None, value), h("span", {"class": "qx-mut qx-sm"}, label))
+    return h(
+        "div",
+        {"class": "qx-number", "title": sentence, "tabindex": "0"},
+        h("strong", None, value),
+        h("span", {"class": "qx-mut qx-sm"}, label),
+    )
 
 
 def measuring(now: Measuring) -> list[Node]:
     """Progress of an evaluation, and its means so far."""
-    words = {"loading": f"{now.agent}: reading the task", "embedding": f"{now.agent}: embedding chunks", "retrieving": f"{now.agent}: asking questions"}[
-        now.stage
-    ]
+    words = {
+        "loading": f"{now.agent}: reading the task",
+        "embedding": f"{now.agent}: embedding chunks",
+        "retrieving": f"{now.agent}: asking questions",
+    }[now.stage]
     left = "" if now.seconds_left is None else f" · about {duration(now.seconds_left)} left"
     counted = f" · {now.done:,} of {now.total:,}{left}" if now.total else "…"
-    bar = h("progress", {"value": now.done, "max": now.total, "aria-label": words} if now.total else {"aria-label": words})
-    found = [number(f"{METRIC_WORDS[name][0]} so far", _short(name, value), METRIC_WORDS[name][1]) for name, value in now.found]
-    nodes: list[Node] = [h("div", {"class": "qx-progress", "role": "status"}, h("span", None, words + counted), bar)]
+    bar = h(
+        "progress",
+        {"value": now.done, "max": now.total, "aria-label": words} if now.total else {"aria-label": words},
+    )
+    found = [
+        number(f"{METRIC_WORDS[name][0]} so far", _short(name, value), METRIC_WORDS[name][1])
+        for name, value in now.found
+    ]
+    nodes: list[Node] = [
+        h("div", {"class": "qx-progress", "role": "status"}, h("span", None, words + counted), bar)
+    ]
     return [*nodes, h("div", {"class": "qx-numbers"}, *found)] if found else nodes
 
 
-def evaluation_list(entries: Sequence[EvaluationEntry], scores: Mapping[str, float | None], first: str, second: str, page: int) -> list[Node]:
+def evaluation_list(
+    entries: Sequence[EvaluationEntry], scores: Mapping[str, float | None], first: str, second: str, page: int
+) -> list[Node]:
     """A page of the log's evaluations; `scores` has Fact F1 of those on it."""
     if not entries:
-        return [h("p", {"class": "qx-empty"}, "No evaluation is in the log yet. Run one above, or with python -m core evaluate --log.")]
+        return [
+            h(
+                "p",
+                {"class": "qx-empty"},
+                "No evaluation is in the log yet. Run one above, or with python -m core evaluate --log.",
+            )
+        ]
     head = (
         "show",
         "task",
@@ -102,7 +173,10 @@ def evaluation_list(entries: Sequence[EvaluationEntry], scores: Mapping[str, flo
         "part",
         "made",
     )
-    rows = [_evaluation_row(entry, scores.get(entry.evaluation_id), first, second) for entry in entries[page * PAGE : (page + 1) * PAGE]]
+    rows = [
+        _evaluation_row(entry, scores.get(entry.evaluation_id), first, second)
+        for entry in entries[page * PAGE : (page + 1) * PAGE]
+    ]
     return [table(head, rows, "Evaluations"), *pager("evaluations-page", page, len(entries))]
 
 
@@ -112,7 +186,9 @@ def _evaluation_row(entry: EvaluationEntry, score: float | None, first: str, sec
     choose = h(
         "div",
         {"class": "qx-choose"},
-        _toggle("first", key, "A", key == first, f"Show the evaluation of {entry.task} by {entry.checkpoint}"),
+        _toggle(
+            "first", key, "A", key == first, f"Show the evaluation of {entry.task} by {entry.checkpoint}"
+        ),
         _toggle("second", key, "B", key == second, "Compare A with this one; press again to take it back"),
     )
     length = f" at {entry.length:,} tokens" if entry.length else ""
@@ -128,7 +204,9 @@ def _evaluation_row(entry: EvaluationEntry, score: float | None, first: str, sec
         str(config.get("split", "")),
         f"{entry.created_at.astimezone():%Y-%m-%d %H:%M}",
     ]
-    return h("tr", {"class": "qx-on"} if key in (first, second) else None, *(h("td", None, cell) for cell in cells))
+    return h(
+        "tr", {"class": "qx-on"} if key in (first, second) else None, *(h("td", None, cell) for cell in cells)
+    )
 
 
 def _toggle(action: str, key: str, label: str, pressed: bool, sentence: str) -> Node:
@@ -155,7 +233,12 @@ def score_heading(first: Sequence[EpisodeRow], second: Sequence[EpisodeRow] | No
 
 
 def _condition(letter: str, rows: Sequence[EpisodeRow]) -> Node:
-    return h("p", {"class": "qx-sm"}, h("strong", None, f"{letter}  {subject(rows)}. "), h("span", {"class": "qx-mut"}, conditions(rows)))
+    return h(
+        "p",
+        {"class": "qx-sm"},
+        h("strong", None, f"{letter}  {subject(rows)}. "),
+        h("span", {"class": "qx-mut"}, conditions(rows)),
+    )
 
 
 def score_table(first: Summary, second: Summary | None, comparison: Comparison | None) -> list[Node]:
@@ -164,8 +247,17 @@ def score_table(first: Summary, second: Summary | None, comparison: Comparison |
     if second is not None:
         head += [
             ("B", "Mean, and its 95 % confidence interval"),
-            ("A minus B", "Mean difference over the questions that both answered, with its 95 % bootstrap interval"),
-            ("p", "Two-sided sign-flip permutation test, question by question: how often chance alone would differ as much"),
+            (
+                "A minus B",
+                "Mean difference over the questions that both answered, with its 95 % bootstrap interval",
+            ),
+            (
+                "p",
+                (
+                    "Two-sided sign-flip permutation test, question by question: how often chance alone would"
+                    " differ as much"
+                ),
+            ),
         ]
     rows = []
     for name in METRIC_WORDS:
@@ -175,24 +267,42 @@ def score_table(first: Summary, second: Summary | None, comparison: Comparison |
         cells = [_with_interval(name, first)]
         if second is not None:
             test = comparison.tests.get(name) if comparison else None
-            cells += [_with_interval(name, second), "" if test is None else _difference(test), "" if test is None else f"{test.p_value:.3g}"]
+            cells += [
+                _with_interval(name, second),
+                "" if test is None else _difference(test),
+                "" if test is None else f"{test.p_value:.3g}",
+            ]
         told = h("th", {"scope": "row", "title": sentence, "tabindex": "0"}, label)
         rows.append(h("tr", None, told, *(h("td", None, cell) for cell in cells)))
     nodes = [table(head, rows, "Scores")]
     if comparison is not None and comparison.n_left_out:
-        nodes += notice(f"{comparison.n_left_out:,} questions that only one of the two has are left out of the test; it rests on {comparison.n:,}.", "info")
+        nodes += notice(
+            f"{comparison.n_left_out:,} questions that only one of the two has are left out of the test; it"
+            f" rests on {comparison.n:,}.",
+            "info",
+        )
     return nodes
 
 
 def _short(name: str, value: float | None) -> str:
     if value is None:
         return "–"
-    return f"{value:,.0f}" if name in ("evidence_tokens", "evidence_tokens_reviewed", "milliseconds") else f"{value:.2f}" if "steps" in name else f"{value:.3f}"
+    return (
+        f"{value:,.0f}"
+        if name in ("evidence_tokens", "evidence_tokens_reviewed", "milliseconds")
+        else f"{value:.2f}"
+        if "steps" in name
+        else f"{value:.3f}"
+    )
 
 
 def _with_interval(name: str, summary: Summary) -> str:
     value, ends = summary.metrics[name], summary.intervals[name]
-    return _short(name, value) if ends is None else f"{_short(name, value)} [{_short(name, ends[0])}, {_short(name, ends[1])}]"
+    return (
+        _short(name, value)
+        if ends is None
+        else f"{_short(name, value)} [{_short(name, ends[0])}, {_short(name, ends[1])}]"
+    )
 
 
 def _difference(test: PairedTest) -> str:
@@ -202,8 +312,19 @@ def _difference(test: PairedTest) -> str:
 
 def stops(now: Stops, curve: StopCurve, own: float | None) -> list[Node]:
     """What the threshold that is looked at would do."""
-    shares = [number(f"{name} stops" if name != "never" else "never complete", f"{now.shares[name]:.1%}", _STOP_SENTENCES[name]) for name in now.shares]
-    own_words = "The agent has no threshold: it never stops early." if own is None else f"The agent's own is {own:.3f}."
+    shares = [
+        number(
+            f"{name} stops" if name != "never" else "never complete",
+            f"{now.shares[name]:.1%}",
+            _STOP_SENTENCES[name],
+        )
+        for name in now.shares
+    ]
+    own_words = (
+        "The agent has no threshold: it never stops early."
+        if own is None
+        else f"The agent's own is {own:.3f}."
+    )
     lo, hi = curve.plateau
     advice = f"Fact F1 is best at {curve.best:.3f}, and nearly as good from {lo:.3f} to {hi:.3f}. {own_words}"
     return [
@@ -223,13 +344,18 @@ def default_words(row: EpisodeRow, is_own: bool) -> list[Node]:
     """What choosing a default here means."""
     nodes: list[Node] = []
     if row.split == "test":
-        nodes += notice("These are test questions: a threshold chosen here is fitted to them. Evaluate the training part to choose a default.", "outdated")
+        nodes += notice(
+            "These are test questions: a threshold chosen here is fitted to them. Evaluate the training part"
+            " to choose a default.",
+            "outdated",
+        )
     if not is_own:
         nodes.append(
             h(
                 "p",
                 {"class": "qx-mut qx-sm"},
-                f"{row.checkpoint} was not trained here, so its own default stays; a threshold can be used until the app is closed.",
+                f"{row.checkpoint} was not trained here, so its own default stays; a threshold can be used"
+                " until the app is closed.",
             )
         )
     return nodes
@@ -237,26 +363,56 @@ def default_words(row: EpisodeRow, is_own: bool) -> list[Node]:
 
 def reliability_heading(note: str) -> list[Node]:
     """What the reliability diagram shows, and its error."""
-    sentence = "Q of each choice, in ten bins, against the discounted reward that was really still gained from there; on the diagonal Q says what it is worth"
+    sentence = (
+        "Q of each choice, in ten bins, against the discounted reward that was really still gained from"
+        " there; on the diagonal Q says what it is worth"
+    )
     error = note.partition("expected calibration error ")[2].partition(" ")[0]
     words = f"Expected calibration error {error}: the mean distance from the diagonal" if error else ""
-    return [h("h3", {"title": sentence, "tabindex": "0", "class": "qx-help"}, "Does Q say what is still to gain?"), h("p", {"class": "qx-mut qx-sm"}, words)]
+    return [
+        h(
+            "h3",
+            {"title": sentence, "tabindex": "0", "class": "qx-help"},
+            "Does Q say what is still to gain?",
+        ),
+        h("p", {"class": "qx-mut qx-sm"}, words),
+    ]
 
 
 def failure_filter(found: Mapping[Failure, Sequence[int]], chosen: str) -> list[Node]:
     """How many episodes are of each class, as buttons."""
     total = sum(map(len, found.values()))
     every = _filter("", "all", total, chosen == "", "Every episode")
-    return [h("div", {"class": "qx-row"}, every, *(_filter(name, name, len(found[name]), chosen == name, words) for name, words in FAILURE_WORDS.items()))]
+    return [
+        h(
+            "div",
+            {"class": "qx-row"},
+            every,
+            *(
+                _filter(name, name, len(found[name]), chosen == name, words)
+                for name, words in FAILURE_WORDS.items()
+            ),
+        )
+    ]
 
 
 def _filter(key: str, label: str, count: int, pressed: bool, sentence: str) -> Node:
-    attributes = {"class": "qx-btn" + " qx-pressed" * pressed, "data-act": "class", "data-arg": key, "aria-pressed": str(pressed).lower(), "title": sentence}
+    attributes = {
+        "class": "qx-btn" + " qx-pressed" * pressed,
+        "data-act": "class",
+        "data-arg": key,
+        "aria-pressed": str(pressed).lower(),
+        "title": sentence,
+    }
     return h("button", attributes, f"{label} ", h("span", {"class": "qx-mut"}, f"{count:,}"))
 
 
 def failure_table(
-    rows: Sequence[EpisodeRow], positions: Sequence[int], others: Mapping[tuple[object, ...], EpisodeRow], opened: int | None, page: int
+    rows: Sequence[EpisodeRow],
+    positions: Sequence[int],
+    others: Mapping[tuple[object, ...], EpisodeRow],
+    opened: int | None,
+    page: int,
 ) -> list[Node]:
     """A page of episodes; `others` are the rows of a second agent, by the key of their question."""
     if not positions:
@@ -265,7 +421,10 @@ def failure_table(
         "question",
         "outcome",
         ("support", "Support chunks among those chosen under the agent's own threshold"),
-        ("A chose", "Chunks in order of choice; a tick marks support, faded ones come after the agent's stop"),
+        (
+            "A chose",
+            "Chunks in order of choice; a tick marks support, faded ones come after the agent's stop",
+        ),
     ]
     if others:
         head.append(("B chose", "The same question through the second agent"))
@@ -274,13 +433,31 @@ def failure_table(
         row = rows[position]
         other = others.get(row.key)
         name = h(
-            "button", {"class": "qx-link", "data-act": "episode", "data-arg": str(position), "aria-expanded": str(position == opened).lower()}, row.id[:60]
+            "button",
+            {
+                "class": "qx-link",
+                "data-act": "episode",
+                "data-arg": str(position),
+                "aria-expanded": str(position == opened).lower(),
+            },
+            row.id[:60],
         )
         kind = failure_class(row)
-        cells: list[Node] = [name, h("span", {"title": FAILURE_WORDS[kind]}, kind), _found(row), _choices(row)]
+        cells: list[Node] = [
+            name,
+            h("span", {"title": FAILURE_WORDS[kind]}, kind),
+            _found(row),
+            _choices(row),
+        ]
         if others:
             cells.append("not asked" if other is None else _choices(other))
-        lines.append(h("tr", {"class": "qx-on"} if position == opened else None, *(h("td", None, cell) for cell in cells)))
+        lines.append(
+            h(
+                "tr",
+                {"class": "qx-on"} if position == opened else None,
+                *(h("td", None, cell) for cell in cells),
+            )
+        )
     return [table(head, lines, "Episodes"), *pager("episodes-page", page, len(positions))]
 
 
@@ -298,8 +475,15 @@ def _choice(row: EpisodeRow, i: int, taken: bool) -> Node:
     hit = chunk_id in row.support
     back = taken and chunk_id not in own_evidence(row)
     after = ", taken back by the review" if back else "" if taken else ", after the stop"
-    sentence = f"Step {i + 1}: chunk {chunk_id:,}, Q {row.q_values[i]:.3f}, {'support' if hit else 'not support'}{after}"
-    return h("span", {"class": "qx-mark" + " qx-hit" * hit + " qx-after" * (back or not taken), "title": sentence}, f"{chunk_id:,}{' ✓' * hit}")
+    sentence = (
+        f"Step {i + 1}: chunk {chunk_id:,}, Q {row.q_values[i]:.3f},"
+        f" {'support' if hit else 'not support'}{after}"
+    )
+    return h(
+        "span",
+        {"class": "qx-mark" + " qx-hit" * hit + " qx-after" * (back or not taken), "title": sentence},
+        f"{chunk_id:,}{' ✓' * hit}",
+    )
 
 
 def episode(row: EpisodeRow, other: EpisodeRow | None, example: Example | None, refused: str) -> list[Node]:
@@ -308,7 +492,11 @@ def episode(row: EpisodeRow, other: EpisodeRow | None, example: Example | None, 
         "div",
         {"class": "qx-row"},
         h("strong", None, row.id),
-        h("span", {"class": "qx-mut qx-sm"}, f"{failure_class(row)} · {row.n_chunks:,} chunks · T = {row.step_budget}"),
+        h(
+            "span",
+            {"class": "qx-mut qx-sm"},
+            f"{failure_class(row)} · {row.n_chunks:,} chunks · T = {row.step_budget}",
+        ),
         h("span", {"class": "qx-grow"}),
         act("explore", "", "Open in Explore"),
         act("close", "", "Close"),
@@ -316,12 +504,23 @@ def episode(row: EpisodeRow, other: EpisodeRow | None, example: Example | None, 
     nodes: list[Node] = [head, *notice(refused, "info")]
     if example is not None:
         answer = f"  Answer: {', '.join(example.answers[:3])}." if example.answers else ""
-        nodes.append(h("p", {"class": "qx-quote"}, h("strong", None, example.question), h("span", {"class": "qx-mut"}, answer)))
-    columns = [_episode_column("A", row, example)] + ([] if other is None else [_episode_column("B", other, example)])
+        nodes.append(
+            h(
+                "p",
+                {"class": "qx-quote"},
+                h("strong", None, example.question),
+                h("span", {"class": "qx-mut"}, answer),
+            )
+        )
+    columns = [_episode_column("A", row, example)] + (
+        [] if other is None else [_episode_column("B", other, example)]
+    )
     nodes.append(h("div", {"class": "qx-beside"}, *columns))
     missed = [chunk_id for chunk_id in row.support if chunk_id not in own_evidence(row)]
     if missed:
-        found = [_quote(example, chunk_id, f"chunk {chunk_id:,}, {_when(row, chunk_id)}") for chunk_id in missed]
+        found = [
+            _quote(example, chunk_id, f"chunk {chunk_id:,}, {_when(row, chunk_id)}") for chunk_id in missed
+        ]
         nodes.append(h("div", None, h("h4", None, "Support that A's evidence lacks"), *found))
     return nodes
 
@@ -329,7 +528,11 @@ def episode(row: EpisodeRow, other: EpisodeRow | None, example: Example | None, 
 def _when(row: EpisodeRow, chunk_id: int) -> str:
     if chunk_id in row.chosen[: own_steps(row)]:
         return "taken back by the review"
-    return f"step {row.chosen.index(chunk_id) + 1} had it stopped later" if chunk_id in row.chosen else "not within the budget"
+    return (
+        f"step {row.chosen.index(chunk_id) + 1} had it stopped later"
+        if chunk_id in row.chosen
+        else "not within the budget"
+    )
 
 
 def _episode_column(letter: str, row: EpisodeRow, example: Example | None) -> Node:
@@ -342,7 +545,13 @@ def _episode_column(letter: str, row: EpisodeRow, example: Example | None) -> No
         step = h("span", {"class": "qx-mut"}, f"{i + 1} · Q {row.q_values[i]:.3f} ")
         text = "" if example is None else _cut(example.chunks[chunk_id])
         rows.append(
-            h("li", {"class": "qx-after"} if i >= taken else None, step, _choice(row, i, i < taken), h("p", {"class": "qx-quote"}, text) if text else None)
+            h(
+                "li",
+                {"class": "qx-after"} if i >= taken else None,
+                step,
+                _choice(row, i, i < taken),
+                h("p", {"class": "qx-quote"}, text) if text else None,
+            )
         )
     if taken == len(row.chosen):
         rows.append(_stop_line(row, taken))
@@ -354,13 +563,22 @@ def _episode_column(letter: str, row: EpisodeRow, example: Example | None) -> No
 
 def _stop_line(row: EpisodeRow, taken: int) -> Node:
     if taken < len(row.best_q) and row.stop_threshold is not None and row.best_q[taken] < row.stop_threshold:
-        return h("li", {"class": "qx-stop qx-sm"}, f"stops: best Q {row.best_q[taken]:.3f} is below {row.stop_threshold:.3f}")
+        return h(
+            "li",
+            {"class": "qx-stop qx-sm"},
+            f"stops: best Q {row.best_q[taken]:.3f} is below {row.stop_threshold:.3f}",
+        )
     return h("li", {"class": "qx-stop qx-sm"}, f"stops: the budget of {row.step_budget} is used up")
 
 
 def _quote(example: Example | None, chunk_id: int, label: str) -> Node:
     text = "" if example is None else _cut(example.chunks[chunk_id])
-    return h("div", {"class": "qx-sm"}, h("span", {"class": "qx-mut"}, label), h("p", {"class": "qx-quote"}, text) if text else None)
+    return h(
+        "div",
+        {"class": "qx-sm"},
+        h("span", {"class": "qx-mut"}, label),
+        h("p", {"class": "qx-quote"}, text) if text else None,
+    )
 
 
 def _cut(text: str) -> str:
@@ -371,8 +589,9 @@ def cost(row: EpisodeRow, dim: int) -> list[Node]:
     """What opening a long haystack takes, before it is taken."""
     length, memory = row.length or 0, row.n_chunks * dim * 4 / 2**20
     words = (
-        f"This haystack has {length:,} tokens in {row.n_chunks:,} chunks. Composing it takes about {duration(length / TOKENS_A_SECOND)}, its vectors "
-        f"take {memory:,.0f} MB of memory, and those that the cache does not hold any more are embedded anew, which takes minutes."
+        f"This haystack has {length:,} tokens in {row.n_chunks:,} chunks. Composing it takes about"
+        f" {duration(length / TOKENS_A_SECOND)}, its vectors take {memory:,.0f} MB of memory, and those that"
+        " the cache does not hold any more are embedded anew, which takes minutes."
     )
     return notice(words, "info", act("explore-anyway", "", "Open it all the same"))
 

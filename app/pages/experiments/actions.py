@@ -1,7 +1,9 @@
-"""The log for the page: finding runs, what is drawn of several, making one again, sharing, deleting, exports, imports, and a person's own SQL.
+"""The log for the page: finding runs, what is drawn of several, making one again, sharing, deleting, exports,
+imports, and a person's own SQL.
 
-Decides what a file to download is (one file, an archive where a format has several), how much goes through the page at once, and that SQL is
-for local mode. Whose runs are whose is decided in `core.log`: every call passes the visitor. Knows nothing of components.
+Decides what a file to download is (one file, an archive where a format has several), how much goes through
+the page at once, and that SQL is for local mode. Whose runs are whose is decided in `core.log`: every call
+passes the visitor. Knows nothing of components.
 """
 
 from __future__ import annotations
@@ -12,6 +14,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from pathlib import Path
+from typing import Any
 
 from app.calls.operations import http_of
 from app.services import PLAIN, Services
@@ -100,12 +103,16 @@ class Experiments:
         """Every run that has ended and fits. Raises BadRequest when there is none, or too many."""
         found: dict[str, None] = {}
         for offset in range(0, MAX_EXPORTED + 1, MAX_PAGE):
-            rows = self.services.own_log.search(owner=owner, **filters.given(), limit=MAX_PAGE, offset=offset).rows  # type: ignore[arg-type]
+            page: dict[str, Any] = {**filters.given(), "limit": MAX_PAGE, "offset": offset}
+            rows = self.services.own_log.search(owner=owner, **page).rows
             found |= {row.run_id: None for row in rows if row.status != "running"}
             if len(rows) < MAX_PAGE:
                 break
         if len(found) > MAX_EXPORTED:
-            raise BadRequest(f"more than {MAX_EXPORTED:,} runs match; narrow the filters, or use: python -m core runs export")
+            raise BadRequest(
+                f"more than {MAX_EXPORTED:,} runs match; narrow the filters, or use: python -m core runs"
+                " export"
+            )
         if not found:
             raise BadRequest("no run that has ended matches; change the filters")
         return list(found)
@@ -120,7 +127,10 @@ class Experiments:
 
     def charted(self, run_ids: Sequence[str], owner: str | None) -> Charted:
         """What can be drawn of the visitor's own runs, in the order given; others are left out."""
-        rows = {row.run_id: row for row in self.services.own_log.search(owner=owner, run_ids=run_ids, limit=MAX_PAGE).rows}
+        rows = {
+            row.run_id: row
+            for row in self.services.own_log.search(owner=owner, run_ids=run_ids, limit=MAX_PAGE).rows
+        }
         known = [rows[run_id] for run_id in run_ids if run_id in rows]
         curves = self.services.own_log.curves([row.run_id for row in known[:MAX_CURVES]], owner)
         counted: dict[str, Counter[str]] = {}
@@ -131,12 +141,16 @@ class Experiments:
         return Charted(drawn, {name: dict(counts) for name, counts in counted.items()})
 
     def replay(self, run_id: str, owner: str | None, report: Progress) -> Replay:
-        """A run made again. Raises RunNotFound, LogError when its texts were not kept, BadRequest for an agent that is not on offer."""
+        """A run made again. Raises RunNotFound, LogError when its texts were not kept, BadRequest for an
+        agent that is not on offer.
+        """
         check_known(owner)
         run = self.run(run_id, owner)
         encoder = self.services.agent(run.record.checkpoint).encoder
         documents = self.documents(run_id, owner)
-        metered = self.services.allowance.metered(owner, sum(len(document.text or "") for document in documents), report)
+        metered = self.services.allowance.metered(
+            owner, sum(len(document.text or "") for document in documents), report
+        )
         part = self.services.cache_part(run.record.document_hashes, owner)
         if run.record.method != SPARC:
             return replay_run(run, documents, encoder, metered, part)
@@ -154,29 +168,59 @@ class Experiments:
             raise BadRequest("this run is still going on in Explore; finish it or reset it there first")
         self.services.delete_run(run_id, owner)
 
-    def export(self, run_ids: Sequence[str], form: ExportFormat, with_text: bool, owner: str | None, folder: Path) -> Path:
+    def export(
+        self, run_ids: Sequence[str], form: ExportFormat, with_text: bool, owner: str | None, folder: Path
+    ) -> Path:
         """The file to download, written into an empty folder. Raises LogError, RunNotFound."""
         name = f"run-{run_ids[0][:8]}" if len(run_ids) == 1 else f"runs-{len(run_ids)}"
         if form == "json":
-            return export_runs(self.services.own_log, run_ids, form, folder / f"{name}.jsonl", include_text=with_text, owner=owner)
+            return export_runs(
+                self.services.own_log,
+                run_ids,
+                form,
+                folder / f"{name}.jsonl",
+                include_text=with_text,
+                owner=owner,
+            )
         if form == "html" and len(run_ids) == 1:
-            return export_runs(self.services.own_log, run_ids, form, folder / f"{name}.html", include_text=with_text, owner=owner)
-        files = export_runs(self.services.own_log, run_ids, form, folder / name, include_text=with_text, owner=owner)
+            return export_runs(
+                self.services.own_log,
+                run_ids,
+                form,
+                folder / f"{name}.html",
+                include_text=with_text,
+                owner=owner,
+            )
+        files = export_runs(
+            self.services.own_log, run_ids, form, folder / name, include_text=with_text, owner=owner
+        )
         return Path(shutil.make_archive(str(folder / f"{name}-{form}"), "zip", files))
 
     def take_in(self, path: Path, owner: str | None) -> int:
-        """How many new runs an exported JSON file brought. Raises MalformedRuns, BadRequest for a file that is too long or a day's bound."""
+        """How many new runs an exported JSON file brought. Raises MalformedRuns, BadRequest for a file that
+        is too long or a day's bound.
+        """
         size = path.stat().st_size
         if size > MAX_IMPORT_BYTES:
-            raise BadRequest(f"{path.name} has {size:,} bytes, more than {MAX_IMPORT_BYTES:,}; export fewer runs at once, or without texts")
+            raise BadRequest(
+                f"{path.name} has {size:,} bytes, more than {MAX_IMPORT_BYTES:,}; export fewer runs at once,"
+                " or without texts"
+            )
         self.services.allowance.read(owner, size // CHARACTERS_PER_TOKEN)
         try:
-            return import_runs(self.services.own_log, path, owner=owner, admit=lambda run: self.services.allowance.log(owner, n_values(run.events)))
+            return import_runs(
+                self.services.own_log,
+                path,
+                owner=owner,
+                admit=lambda run: self.services.allowance.log(owner, n_values(run.events)),
+            )
         except MalformedRuns as error:
             raise MalformedRuns(str(error).replace(str(path), path.name)) from error
 
     def query(self, sql: str) -> SqlResult:
-        """The answer to a person's own SQL. Raises BadRequest in public mode, and with what is wrong with the query."""
+        """The answer to a person's own SQL. Raises BadRequest in public mode, and with what is wrong with the
+        query.
+        """
         if self.services.settings.public:
             raise BadRequest("SQL sees everybody's runs, so it is for an app of one's own; use the filters")
         return query_log(self.services.own_log, sql)
@@ -193,7 +237,10 @@ class Experiments:
             source = of_export(run.record.run_id)
         else:
             folder = None if name in shipped_checkpoints() else self.services.checkpoints.get(name)
-            source = Source(log=self.services.log_path.absolute() if self.services.settings.log else None, checkpoint=str(folder) if folder else None)
+            source = Source(
+                log=self.services.log_path.absolute() if self.services.settings.log else None,
+                checkpoint=str(folder) if folder else None,
+            )
         return [
             Snippet("Command line", command_of(run, source)),
             Snippet("Python", python_of(run, source)),

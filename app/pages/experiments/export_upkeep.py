@@ -1,8 +1,9 @@
 """The log's copy on the hub, kept while the app runs: what a Space has instead of a disk that lasts.
 
-Decides when: taken in before the first visitor comes, as far as that is quick, then looked at every few minutes and written when the log
-or the copy has changed, and once more when the app closes. Whatever fails is one line in the app's log, and is tried again at the next
-look. Knows nothing of how a copy looks, see core.hub.export.
+Decides when: taken in before the first visitor comes, as far as that is quick, then looked at every few
+minutes and written when the log or the copy has changed, and once more when the app closes. Whatever fails is
+one line in the app's log, and is tried again at the next look. Knows nothing of how a copy looks, see
+core.hub.export.
 """
 
 from __future__ import annotations
@@ -28,7 +29,9 @@ _logger = logging.getLogger(__name__)
 
 
 def copy_named(repository: str) -> LogCopy:
-    """The copy in a data set, OWNER/NAME. Raises BadRequest, HubError for a name or a lack of a token that no trying again would mend."""
+    """The copy in a data set, OWNER/NAME. Raises BadRequest, HubError for a name or a lack of a token that no
+    trying again would mend.
+    """
     return LogCopy(connect(), check_repository(repository))
 
 
@@ -61,11 +64,17 @@ class ExportUpkeep:
         return self._restored.wait(seconds)
 
     def close(self) -> None:
-        """A last look, if it takes no longer than CLOSE_PATIENCE. To be called before the log is closed, when no run goes on any more."""
+        """A last look, if it takes no longer than CLOSE_PATIENCE. To be called before the log is closed, when
+        no run goes on any more.
+        """
         self._closing.set()
         self._thread.join(CLOSE_PATIENCE)
         if self._thread.is_alive():
-            _logger.warning("the last push to %s did not end in time; what it held back is lost if this machine's disk is", self._copy.repository)
+            _logger.warning(
+                "the last push to %s did not end in time; what it held back is lost if this machine's"
+                " disk is",
+                self._copy.repository,
+            )
 
     def _work(self) -> None:
         self._look()

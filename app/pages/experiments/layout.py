@@ -1,4 +1,6 @@
-"""What the Experiments tab consists of: components only, no events. Texts of labels and hints are here, those of results in app.pages.experiments.view."""
+"""What the Experiments tab consists of: components only, no events. Texts of labels and hints are here, those
+of results in app.pages.experiments.view.
+"""
 
 from __future__ import annotations
 
@@ -10,13 +12,19 @@ from app.components.tree import tree
 from app.pages.experiments import view
 from app.pages.experiments.actions import MAX_IMPORT_BYTES
 from app.services import Services
+from core.log import ExportFormat
 from core.log.records import Status
 from core.log.sql import EXAMPLES, MAX_ROWS, MAX_SECONDS
 
 ANY = ""
 OUTCOMES = {"any": None, "all support found": True, "not all found": False}
 OPENED, SELECTED, MATCHING = "the open run", "the selected runs", "all that match"
-FORMATS = {"JSON, to import again": "json", "CSV": "csv", "Parquet": "parquet", "HTML page, to read offline": "html"}
+FORMATS: dict[str, ExportFormat] = {
+    "JSON, to import again": "json",
+    "CSV": "csv",
+    "Parquet": "parquet",
+    "HTML page, to read offline": "html",
+}
 
 
 class ExperimentsLayout:
@@ -24,7 +32,10 @@ class ExperimentsLayout:
 
     def __init__(self, services: Services) -> None:
         with gr.Column(elem_classes="qx-card", elem_id="qx-runs"):
-            gr.Markdown("### Runs in the log\nEvery run of Explore and Compare, and of the command line with --log, with Q of all chunks at every step.")
+            gr.Markdown(
+                "### Runs in the log\nEvery run of Explore and Compare, and of the command line with --log,"
+                " with Q of all chunks at every step."
+            )
             self._build_filters()
             self.list_notice = tree(elem_id="qx-runs-notice")
             self.list = tree(elem_id="qx-runs-list")
@@ -37,25 +48,57 @@ class ExperimentsLayout:
     def _build_filters(self) -> None:
         with gr.Row(elem_classes="qx-settings-grid", elem_id="qx-runs-filters"):
             self.text = gr.Textbox(label="Question has", elem_id="qx-runs-text", min_width=130)
-            self.document = gr.Textbox(label="Document", placeholder="part of its title", elem_id="qx-runs-document", min_width=130)
-            self.method = gr.Dropdown([("any", ANY)], value=ANY, label="Method", elem_id="qx-runs-method", min_width=130)
-            self.agent = gr.Dropdown([("any", ANY)], value=ANY, label="Agent", elem_id="qx-runs-agent", min_width=130)
-            self.status = gr.Dropdown([("any", ANY), *get_args(Status)], value=ANY, label="Status", elem_id="qx-runs-status", min_width=130)
-            self.outcome = gr.Dropdown(list(OUTCOMES), value="any", label="Support", info="Labelled runs only", elem_id="qx-runs-outcome", min_width=130)
-            self.since = gr.Textbox(label="Made from", placeholder="2026-03-31", elem_id="qx-runs-since", min_width=130)
-            self.until = gr.Textbox(label="Made until", placeholder="2026-03-31", elem_id="qx-runs-until", min_width=130)
+            self.document = gr.Textbox(
+                label="Document", placeholder="part of its title", elem_id="qx-runs-document", min_width=130
+            )
+            self.method = gr.Dropdown(
+                [("any", ANY)], value=ANY, label="Method", elem_id="qx-runs-method", min_width=130
+            )
+            self.agent = gr.Dropdown(
+                [("any", ANY)], value=ANY, label="Agent", elem_id="qx-runs-agent", min_width=130
+            )
+            self.status = gr.Dropdown(
+                [("any", ANY), *get_args(Status)],
+                value=ANY,
+                label="Status",
+                elem_id="qx-runs-status",
+                min_width=130,
+            )
+            self.outcome = gr.Dropdown(
+                list(OUTCOMES),
+                value="any",
+                label="Support",
+                info="Labelled runs only",
+                elem_id="qx-runs-outcome",
+                min_width=130,
+            )
+            self.since = gr.Textbox(
+                label="Made from", placeholder="2026-03-31", elem_id="qx-runs-since", min_width=130
+            )
+            self.until = gr.Textbox(
+                label="Made until", placeholder="2026-03-31", elem_id="qx-runs-until", min_width=130
+            )
         with gr.Row(elem_classes="qx-buttons"):
             self.clear = gr.Button("Clear filters", elem_id="qx-runs-clear", min_width=110)
         with gr.Accordion("Columns", open=False, elem_id="qx-runs-columns-toggle"):
-            self.columns = gr.CheckboxGroup(list(view.COLUMNS), value=list(view.USUAL_COLUMNS), show_label=False, elem_id="qx-runs-columns")
+            self.columns = gr.CheckboxGroup(
+                list(view.COLUMNS),
+                value=list(view.USUAL_COLUMNS),
+                show_label=False,
+                elem_id="qx-runs-columns",
+            )
 
     def _build_run(self) -> None:
         with gr.Column(visible=False, elem_classes="qx-card", elem_id="qx-run-detail") as self.detail:
             self.head = tree(elem_id="qx-run-head")
             with gr.Row(elem_classes="qx-buttons"):
-                self.explore = gr.Button("Open in Explore", variant="primary", elem_id="qx-run-explore", min_width=130)
+                self.explore = gr.Button(
+                    "Open in Explore", variant="primary", elem_id="qx-run-explore", min_width=130
+                )
                 self.replay = gr.Button("Replay", elem_id="qx-run-replay", min_width=80)
-                self.cancel = gr.Button("Cancel", variant="stop", elem_id="qx-run-cancel", interactive=False, min_width=80)
+                self.cancel = gr.Button(
+                    "Cancel", variant="stop", elem_id="qx-run-cancel", interactive=False, min_width=80
+                )
             self.replayed = tree(elem_id="qx-run-replayed")
             self.run_notice = tree(elem_id="qx-run-notice")
             self.steps = tree(elem_id="qx-run-steps")
@@ -79,8 +122,12 @@ class ExperimentsLayout:
         with gr.Row(elem_classes="qx-split"):
             with gr.Column(scale=7, min_width=300, elem_classes="qx-card", elem_id="qx-runs-export"):
                 gr.Markdown("### Export")
-                self.scope = gr.Radio([OPENED, SELECTED, MATCHING], value=SELECTED, label="Which runs", elem_id="qx-runs-scope")
-                self.form = gr.Radio(list(FORMATS), value=next(iter(FORMATS)), label="Format", elem_id="qx-runs-format")
+                self.scope = gr.Radio(
+                    [OPENED, SELECTED, MATCHING], value=SELECTED, label="Which runs", elem_id="qx-runs-scope"
+                )
+                self.form = gr.Radio(
+                    list(FORMATS), value=next(iter(FORMATS)), label="Format", elem_id="qx-runs-format"
+                )
                 self.with_text = gr.Checkbox(
                     value=False,
                     label="With the texts of documents and chunks",
@@ -89,7 +136,13 @@ class ExperimentsLayout:
                 )
                 with gr.Row(elem_classes="qx-buttons"):
                     self.export = gr.Button("Prepare export", elem_id="qx-runs-prepare", min_width=130)
-                    self.download = gr.DownloadButton("Download", visible=False, variant="primary", elem_id="qx-runs-download", min_width=130)
+                    self.download = gr.DownloadButton(
+                        "Download",
+                        visible=False,
+                        variant="primary",
+                        elem_id="qx-runs-download",
+                        min_width=130,
+                    )
                 self.export_notice = tree(elem_id="qx-runs-export-notice")
             with gr.Column(scale=5, min_width=280, elem_classes="qx-card", elem_id="qx-runs-import"):
                 gr.Markdown("### Import")
@@ -107,12 +160,15 @@ class ExperimentsLayout:
     def _build_sql(self) -> None:
         with gr.Accordion("SQL", open=False, elem_classes="qx-card", elem_id="qx-sql"):
             gr.Markdown(
-                f"One SELECT over a copy of the log, {MAX_SECONDS} seconds and {MAX_ROWS:,} rows at most; nothing can be changed. "
-                "Tables: runs, events, run_details, run_documents, documents, chunk_tables, blobs, evaluations, episode_rows, trainings, training_events."
+                f"One SELECT over a copy of the log, {MAX_SECONDS} seconds and {MAX_ROWS:,} rows at most;"
+                " nothing can be changed. Tables: runs, events, run_details, run_documents, documents,"
+                " chunk_tables, blobs, evaluations, episode_rows, trainings, training_events."
             )
             with gr.Row(elem_classes="qx-buttons"):
                 self.examples = [gr.Button(title, size="sm", min_width=120) for title in EXAMPLES]
-            self.sql = gr.Textbox(next(iter(EXAMPLES.values())), label="Query", lines=6, max_lines=20, elem_id="qx-sql-query")
+            self.sql = gr.Textbox(
+                next(iter(EXAMPLES.values())), label="Query", lines=6, max_lines=20, elem_id="qx-sql-query"
+            )
             with gr.Row(elem_classes="qx-buttons"):
                 self.ask = gr.Button("Run query", variant="primary", elem_id="qx-sql-run", min_width=110)
             self.sql_notice = tree(elem_id="qx-sql-notice")

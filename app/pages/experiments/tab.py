@@ -45,7 +45,9 @@ _ADDRESS = re.compile(r"https?://[\w.:\[\]-]+")
 
 @dataclass(frozen=True)
 class Looking:
-    """What of the log is on the page; ids and numbers come from a browser and are checked where they are used."""
+    """What of the log is on the page; ids and numbers come from a browser and are checked where they are
+    used.
+    """
 
     filters: RunFilters = field(default_factory=RunFilters)
     columns: tuple[str, ...] = view.USUAL_COLUMNS
@@ -57,7 +59,14 @@ class Looking:
 
 
 def read_filters(
-    text: str | None, document: str | None, method: str | None, agent: str | None, status: str | None, outcome: str | None, since: str | None, until: str | None
+    text: str | None,
+    document: str | None,
+    method: str | None,
+    agent: str | None,
+    status: str | None,
+    outcome: str | None,
+    since: str | None,
+    until: str | None,
 ) -> RunFilters:
     """What is looked for, out of the controls' values. Raises BadRequest."""
     return RunFilters(
@@ -81,33 +90,100 @@ class ExperimentsTab(ExperimentsLayout):
         self.services, self.experiments, self.session = services, Experiments(services), session
         self.looking = gr.State(Looking())
         self.to_explore: gr.State = gr.State(None)
-        """("run", run id, number) or ("continue", run id, steps kept, number) when one is to be opened in Explore."""
+        """("run", run id, number) or ("continue", run id, steps kept, number) when one is to be opened in
+        Explore.
+        """
         self.to_sparc: gr.State = gr.State(None)
         """(run id, number) when one is to be opened in SPARC."""
         self._packed = {component for component in vars(self).values() if isinstance(component, gr.HTML)}
         self._wire()
 
     def _wire(self) -> None:
-        self._filters = [self.text, self.document, self.method, self.agent, self.status, self.outcome, self.since, self.until]
-        detail = [self.detail, self.head, self.replayed, self.run_notice, self.steps, self.reproduce, self.replay, self.cancel, self.explore]
-        charts = [self.charts, self.charts_heading, self.curves, self.curve_table, self.counts, self.count_table]
+        self._filters = [
+            self.text,
+            self.document,
+            self.method,
+            self.agent,
+            self.status,
+            self.outcome,
+            self.since,
+            self.until,
+        ]
+        detail = [
+            self.detail,
+            self.head,
+            self.replayed,
+            self.run_notice,
+            self.steps,
+            self.reproduce,
+            self.replay,
+            self.cancel,
+            self.explore,
+        ]
+        charts = [
+            self.charts,
+            self.charts_heading,
+            self.curves,
+            self.curve_table,
+            self.counts,
+            self.count_table,
+        ]
         files = [self.download, self.export, self.export_notice, self.upload, self.import_notice]
-        listing = [self.looking, self.to_explore, self.to_sparc, self.method, self.agent, self.list, self.list_notice]
+        listing = [
+            self.looking,
+            self.to_explore,
+            self.to_sparc,
+            self.method,
+            self.agent,
+            self.list,
+            self.list_notice,
+        ]
         self._outputs = [*listing, *detail, *charts, *files]
         place = [self.session, self.looking]
-        quick: dict[str, Any] = {"api_visibility": "private", "show_progress": "hidden", "concurrency_id": "experiments-look", "concurrency_limit": 4}
-        slow: dict[str, Any] = {"api_visibility": "private", "show_progress": "hidden", "concurrency_id": "experiments", "concurrency_limit": 2}
+        quick: dict[str, Any] = {
+            "api_visibility": "private",
+            "show_progress": "hidden",
+            "concurrency_id": "experiments-look",
+            "concurrency_limit": 4,
+        }
+        slow: dict[str, Any] = {
+            "api_visibility": "private",
+            "show_progress": "hidden",
+            "concurrency_id": "experiments",
+            "concurrency_limit": 2,
+        }
         changes = [control.change for control in self._filters]
-        gr.on(changes, self._sends(self._on_filters), [*place, *self._filters], self._outputs, trigger_mode="always_last", **quick)
+        gr.on(
+            changes,
+            self._sends(self._on_filters),
+            [*place, *self._filters],
+            self._outputs,
+            trigger_mode="always_last",
+            **quick,
+        )
         self.clear.click(self._cleared, None, self._filters, **quick)
-        self.columns.change(self._sends(self._on_columns), [*place, self.columns], self._outputs, trigger_mode="always_last", **quick)
+        self.columns.change(
+            self._sends(self._on_columns),
+            [*place, self.columns],
+            self._outputs,
+            trigger_mode="always_last",
+            **quick,
+        )
         for panel in (self.list, self.head, self.steps):
             panel.select(self._sends(self._on_click), place, self._outputs, **quick)
         self.explore.click(self._sends(self._explore), place, self._outputs, **quick)
         replaying = self.replay.click(self._sends(self._replay), place, self._outputs, **slow)
         self.cancel.click(self._sends(self._cancelled), None, self._outputs, cancels=[replaying], **quick)
-        gr.on([control.change for control in (self.scope, self.form, self.with_text)], None, outputs=self.download, js=_HIDES, api_visibility="private")
-        self.export.click(self._sends(self._export), [*place, self.scope, self.form, self.with_text], self._outputs, **slow)
+        gr.on(
+            [control.change for control in (self.scope, self.form, self.with_text)],
+            None,
+            outputs=self.download,
+            js=_HIDES,
+            api_visibility="private",
+        )
+        self.export.click(
+            self._sends(self._export), [*place, self.scope, self.form, self.with_text], self._outputs, **slow
+        )
         self.upload.upload(self._sends(self._import), [*place, self.upload], self._outputs, **slow)
         if not self.services.settings.public:
             self._wire_sql(quick)
@@ -118,12 +194,23 @@ class ExperimentsTab(ExperimentsLayout):
         for button, sql in zip(self.examples, EXAMPLES.values(), strict=True):
             button.click(lambda sql=sql: sql, None, self.sql, **quick)
         self._sql_result = result
-        self.ask.click(self._sends(self._ask), self.sql, answers, **{**quick, "concurrency_id": "experiments-sql", "concurrency_limit": 1})
+        self.ask.click(
+            self._sends(self._ask),
+            self.sql,
+            answers,
+            **{**quick, "concurrency_id": "experiments-sql", "concurrency_limit": 1},
+        )
         self.answer.select(self._sends(self._on_answer), result, answers, **quick)
 
     def on_show(self, show: Callable[..., Any]) -> None:
         """`show`: the listener of the tab's being opened."""
-        show(self._sends(self._shown), [self.session, self.looking], self._outputs, api_visibility="private", show_progress="hidden")
+        show(
+            self._sends(self._shown),
+            [self.session, self.looking],
+            self._outputs,
+            api_visibility="private",
+            show_progress="hidden",
+        )
 
     def _sends(self, handler: Callable[..., Any]) -> Callable[..., Any]:
         """The handler with trees packed into strings on their way out (see components.tree)."""
@@ -148,21 +235,29 @@ class ExperimentsTab(ExperimentsLayout):
     def _on_columns(self, session: Session, looking: Looking, columns: list[str] | None) -> Update:
         return self._listed(session, replace(looking, columns=tuple(columns or ())))
 
-    def _on_click(self, session: Session, looking: Looking, event: gr.EventData, request: gr.Request) -> Update:
+    def _on_click(
+        self, session: Session, looking: Looking, event: gr.EventData, request: gr.Request
+    ) -> Update:
         """Clicks in the list and in the open run; out of bounds, nothing happens."""
         action, argument = clicked(event)
         chosen = argument if _ID.fullmatch(argument) else ""
         try:
             match action:
                 case "open" if chosen:
-                    return self._opened(session, replace(looking, opened="" if chosen == looking.opened else chosen, asking=""), request)
+                    return self._opened(
+                        session,
+                        replace(looking, opened="" if chosen == looking.opened else chosen, asking=""),
+                        request,
+                    )
                 case "close":
                     return self._opened(session, replace(looking, opened="", asking=""), request)
                 case "toggle" if chosen:
                     return self._select(session, looking, [chosen])
                 case "select-page":
                     rows = self.experiments.page(looking.filters, looking.page, view.PAGE, session.owner).rows
-                    return self._select(session, looking, [row.run_id for row in rows if row.run_id not in looking.selected])
+                    return self._select(
+                        session, looking, [row.run_id for row in rows if row.run_id not in looking.selected]
+                    )
                 case "clear":
                     return self._select(session, replace(looking, selected=()), [])
                 case "runs-page" if argument.isdecimal():
@@ -170,7 +265,9 @@ class ExperimentsTab(ExperimentsLayout):
                 case "continue" if argument.isdecimal() and looking.opened:
                     return {self.to_explore: ("continue", looking.opened, int(argument), new_run_id())}
                 case "share" | "delete":
-                    return self._headed(session, replace(looking, asking="" if looking.asking == action else action))
+                    return self._headed(
+                        session, replace(looking, asking="" if looking.asking == action else action)
+                    )
                 case "keep":
                     return self._headed(session, replace(looking, asking=""))
                 case "share-now" if looking.asking == "share" and chosen == looking.opened:
@@ -203,7 +300,12 @@ class ExperimentsTab(ExperimentsLayout):
     def _replay(self, session: Session, looking: Looking) -> Iterator[Update]:
         """The open run made again, and how it compares."""
         free = {self.replay: gr.Button(interactive=True), self.cancel: gr.Button(interactive=False)}
-        yield {self.replay: gr.Button(interactive=False), self.cancel: gr.Button(interactive=True), self.replayed: preparing(), self.run_notice: []}
+        yield {
+            self.replay: gr.Button(interactive=False),
+            self.cancel: gr.Button(interactive=True),
+            self.replayed: preparing(),
+            self.run_notice: [],
+        }
 
         def work(report: Progress) -> Replay:
             return self.experiments.replay(looking.opened, session.owner, report)
@@ -219,25 +321,46 @@ class ExperimentsTab(ExperimentsLayout):
             yield {**free, self.replayed: notice(str(error))}
         except Exception:
             logging.getLogger(__name__).exception("a replay failed")
-            yield {**free, self.replayed: notice("something failed while the run was made again; the server's log says why")}
+            yield {
+                **free,
+                self.replayed: notice(
+                    "something failed while the run was made again; the server's log says why"
+                ),
+            }
 
     def _cancelled(self) -> Update:
         words = notice("Cancelled; what was embedded so far is kept.", "info")
-        return {self.replay: gr.Button(interactive=True), self.cancel: gr.Button(interactive=False), self.replayed: words}
+        return {
+            self.replay: gr.Button(interactive=True),
+            self.cancel: gr.Button(interactive=False),
+            self.replayed: words,
+        }
 
-    def _export(self, session: Session, looking: Looking, scope: str, form: str, with_text: bool) -> Iterator[Update]:
+    def _export(
+        self, session: Session, looking: Looking, scope: str, form: str, with_text: bool
+    ) -> Iterator[Update]:
         """A file to download; Gradio keeps a copy of what a handler hands out, so ours goes at once."""
-        yield {self.download: gr.DownloadButton(visible=False), self.export: gr.Button(interactive=False), self.export_notice: notice("Writing…", "info")}
+        yield {
+            self.download: gr.DownloadButton(visible=False),
+            self.export: gr.Button(interactive=False),
+            self.export_notice: notice("Writing…", "info"),
+        }
         ready = {self.export: gr.Button(interactive=True)}
         try:
             if FORMATS.get(form) not in ALL_FORMATS:
                 raise BadRequest(f"format {form[:40]!r} is not on offer; choose one of {', '.join(FORMATS)}")
             run_ids = self._in_scope(session, looking, scope)
             with TemporaryDirectory(prefix="qrag-export-") as folder:
-                file = self.experiments.export(run_ids, FORMATS[form], bool(with_text), session.owner, Path(folder))  # type: ignore[arg-type]
+                file = self.experiments.export(
+                    run_ids, FORMATS[form], bool(with_text), session.owner, Path(folder)
+                )
                 label = f"Download {file.name} · {view.size_of(file)}"
                 words = notice(f"{counted(len(run_ids), 'run')} in the file.", "info")
-                yield {**ready, self.download: gr.DownloadButton(label, value=str(file), visible=True), self.export_notice: words}
+                yield {
+                    **ready,
+                    self.download: gr.DownloadButton(label, value=str(file), visible=True),
+                    self.export_notice: words,
+                }
         except UserError as error:
             yield {**ready, self.export_notice: notice(str(error))}
 
@@ -256,8 +379,16 @@ class ExperimentsTab(ExperimentsLayout):
         yield {self.import_notice: notice("Checking the file…", "info")}
         try:
             count = self.experiments.take_in(Path(path), session.owner)
-            words = f"{counted(count, 'new run')} came in." if count else "Nothing new came in: every run of the file is in the log already."
-            yield {**self._shown(session, looking), self.upload: None, self.import_notice: notice(words, "info")}
+            words = (
+                f"{counted(count, 'new run')} came in."
+                if count
+                else "Nothing new came in: every run of the file is in the log already."
+            )
+            yield {
+                **self._shown(session, looking),
+                self.upload: None,
+                self.import_notice: notice(words, "info"),
+            }
         except UserError as error:
             yield {self.upload: None, self.import_notice: notice(str(error))}
 
@@ -280,7 +411,10 @@ class ExperimentsTab(ExperimentsLayout):
             facets = self.experiments.facets(session.owner)
         except UserError:
             return {}  # the list says why
-        return {self.method: gr.Dropdown([("any", ANY), *facets.methods]), self.agent: gr.Dropdown([("any", ANY), *facets.checkpoints])}
+        return {
+            self.method: gr.Dropdown([("any", ANY), *facets.methods]),
+            self.agent: gr.Dropdown([("any", ANY), *facets.checkpoints]),
+        }
 
     def _listed(self, session: Session, looking: Looking) -> Update:
         """A page of runs, and what the log has to say; the state goes with it."""
@@ -295,22 +429,41 @@ class ExperimentsTab(ExperimentsLayout):
         if number and not page.rows:  # what stood there is deleted
             number = max(0, (page.total - 1) // view.PAGE)
             page = self.experiments.page(looking.filters, number, view.PAGE, session.owner)
-        shown = view.run_list(page, number, looking.columns, looking.selected, looking.opened, filtered=looking.filters != RunFilters())
+        shown = view.run_list(
+            page,
+            number,
+            looking.columns,
+            looking.selected,
+            looking.opened,
+            filtered=looking.filters != RunFilters(),
+        )
         return {self.looking: replace(looking, page=number), self.list: shown}
 
     def _select(self, session: Session, looking: Looking, toggled: list[str]) -> Update:
         """Selects runs that are not, and the other way round."""
-        selected = [run_id for run_id in looking.selected if run_id not in toggled] + [run_id for run_id in toggled if run_id not in looking.selected]
+        selected = [run_id for run_id in looking.selected if run_id not in toggled] + [
+            run_id for run_id in toggled if run_id not in looking.selected
+        ]
         if len(selected) > MAX_SELECTED:
-            raise BadRequest(f"{len(selected)} runs are more than {MAX_SELECTED}; for exports, narrow the filters and choose all that match")
+            raise BadRequest(
+                f"{len(selected)} runs are more than {MAX_SELECTED}; for exports, narrow the filters and"
+                " choose all that match"
+            )
         looking = replace(looking, selected=tuple(selected))
-        return {**self._listed(session, looking), **self._charted(session, looking), self.download: gr.DownloadButton(visible=False)}
+        return {
+            **self._listed(session, looking),
+            **self._charted(session, looking),
+            self.download: gr.DownloadButton(visible=False),
+        }
 
     def _charted(self, session: Session, looking: Looking) -> Update:
         if not looking.selected:
             return {self.charts: gr.Column(visible=False)}
         charted = self.experiments.charted(looking.selected, session.owner)
-        curves = [(view.run_name(row, place), curve.chosen, curve.refused) for place, (row, curve) in enumerate(charted.curves, start=1)]
+        curves = [
+            (view.run_name(row, place), curve.chosen, curve.refused)
+            for place, (row, curve) in enumerate(charted.curves, start=1)
+        ]
         return {
             self.charts: gr.Column(visible=True),
             self.charts_heading: view.charts_heading(charted, len(looking.selected)),
@@ -327,7 +480,9 @@ class ExperimentsTab(ExperimentsLayout):
             return {**listed, self.detail: gr.Column(visible=False)}
         run = self.experiments.run(looking.opened, session.owner)
         address = str(request.headers.get("origin", "")) if request else ""
-        snippets = self.experiments.reproduce(run, address if _ADDRESS.fullmatch(address) else "http://127.0.0.1:7860")
+        snippets = self.experiments.reproduce(
+            run, address if _ADDRESS.fullmatch(address) else "http://127.0.0.1:7860"
+        )
         return {
             **listed,
             self.detail: gr.Column(visible=True),

@@ -1,6 +1,7 @@
 """The log as trees of plain data for the page: pure functions, one per panel (see components.tree).
 
-Decides wording, which columns a list of runs can have, and what sharing and deleting say before they are done. Knows nothing of Gradio events.
+Decides wording, which columns a list of runs can have, and what sharing and deleting say before they are
+done. Knows nothing of Gradio events.
 """
 
 from __future__ import annotations
@@ -26,11 +27,18 @@ from core.sparc.retriever import SPARC
 PAGE = 20
 """Rows of a table shown at once: as many as `training_view.pager` turns."""
 SHARING = (
-    "Whoever has the link can then open this run: the question, the whole text of its documents, every choice and its numbers, and the answer. "
-    "Your other runs stay yours. It can't be taken back but by deleting the run."
+    "Whoever has the link can then open this run: the question, the whole text of its documents, every choice"
+    " and its numbers, and the answer. Your other runs stay yours. It can't be taken back but by deleting the"
+    " run."
 )
-DELETING = "The run goes for good, with the texts that no other run needs: this can't be undone. Runs that were continued from it stay."
-SCORE = "Score of the branch that found this chunk first, on the scale of its way to retrieve: BM25, inner product, or Q"
+DELETING = (
+    "The run goes for good, with the texts that no other run needs: this can't be undone. Runs that were"
+    " continued from it stay."
+)
+SCORE = (
+    "Score of the branch that found this chunk first, on the scale of its way to retrieve: BM25, inner"
+    " product, or Q"
+)
 EMPTY = "No run is in the log yet. Press Run in Explore, or use python -m core trace --log."
 NO_MATCH = "No run matches. Change the filters, or clear them."
 
@@ -55,7 +63,13 @@ def _outcome(row: RunRow) -> Node:
 
 
 def _status(row: RunRow) -> Node:
-    kind = " qx-chip-bad" if row.status == "failed" else " qx-chip-live" if row.status == "running" else " qx-mut"
+    kind = (
+        " qx-chip-bad"
+        if row.status == "failed"
+        else " qx-chip-live"
+        if row.status == "running"
+        else " qx-mut"
+    )
     return h("span", {"class": f"qx-chip{kind}", "title": row.message or ""}, row.status)
 
 
@@ -67,17 +81,31 @@ def _took(row: RunRow) -> str:
 COLUMNS: dict[Key, Column] = {
     "documents": Column("documents", "What was searched", lambda row: _cut(", ".join(row.titles), 40)),
     "method": Column("method", "How chunks were chosen", lambda row: row.method),
-    "agent": Column("agent", "The checkpoint whose vectors were searched", lambda row: _cut(row.checkpoint, 30)),
+    "agent": Column(
+        "agent", "The checkpoint whose vectors were searched", lambda row: _cut(row.checkpoint, 30)
+    ),
     "status": Column("status", "Complete, cancelled, failed, or still running", _status),
     "steps": Column("steps", "Chunks that were chosen", lambda row: str(row.n_steps)),
-    "support": Column("support", "Support chunks among the chosen ones, where the question is labelled", _outcome),
+    "support": Column(
+        "support", "Support chunks among the chosen ones, where the question is labelled", _outcome
+    ),
     "made": Column("made", "When the run began", lambda row: f"{row.created_at.astimezone():%Y-%m-%d %H:%M}"),
     "stopped by": Column("stopped by", "Why the run stopped", lambda row: row.stop_reason or "", usual=False),
     "chunks": Column("chunks", "Chunks that were searched", lambda row: f"{row.n_chunks:,}", usual=False),
     "seed": Column("seed", "Seed of the sampling", lambda row: str(row.seed), usual=False),
     "took": Column("took", "From beginning to end, pauses of the person included", _took, usual=False),
-    "child of": Column("child of", "The run that it was continued from", lambda row: (row.parent_run_id or "")[:8], usual=False),
-    "shared": Column("shared", "Whether anybody with the link may open it", lambda row: "shared" if row.shared else "", usual=False),
+    "child of": Column(
+        "child of",
+        "The run that it was continued from",
+        lambda row: (row.parent_run_id or "")[:8],
+        usual=False,
+    ),
+    "shared": Column(
+        "shared",
+        "Whether anybody with the link may open it",
+        lambda row: "shared" if row.shared else "",
+        usual=False,
+    ),
     "id": Column("id", "Beginning of the run's id", lambda row: row.run_id[:8], usual=False),
 }
 """By the name under which a person chooses them."""
@@ -88,21 +116,51 @@ def _cut(text: str, most: int) -> Node:
     return text if len(text) <= most else h("span", {"title": text[:2_000]}, shorten(text, most))
 
 
-def run_list(page: RunPage, number: int, columns: Collection[Key], selected: Collection[str], opened: str, *, filtered: bool) -> list[Node]:
+def run_list(
+    page: RunPage,
+    number: int,
+    columns: Collection[Key],
+    selected: Collection[str],
+    opened: str,
+    *,
+    filtered: bool,
+) -> list[Node]:
     """A page of runs. `number`: of the page, from 0; `columns`: those shown beside the question."""
     if not page.total:
         return [h("p", {"class": "qx-empty"}, NO_MATCH if filtered else EMPTY), *_selection(selected, ())]
     shown = [(name, column) for name, column in COLUMNS.items() if name in columns]
-    head: list[str | tuple[str, str]] = [("select", "For charts and exports"), "question", *((column.label, column.sentence) for _, column in shown)]
-    rows = [_row(row, [column for _, column in shown], row.run_id in selected, row.run_id == opened) for row in page.rows]
-    return [*_selection(selected, page.rows), table(head, rows, "Runs"), *pager("runs-page", number, page.total)]
+    head: list[str | tuple[str, str]] = [
+        ("select", "For charts and exports"),
+        "question",
+        *((column.label, column.sentence) for _, column in shown),
+    ]
+    rows = [
+        _row(row, [column for _, column in shown], row.run_id in selected, row.run_id == opened)
+        for row in page.rows
+    ]
+    return [
+        *_selection(selected, page.rows),
+        table(head, rows, "Runs"),
+        *pager("runs-page", number, page.total),
+    ]
 
 
 def _selection(selected: Collection[str], rows: Sequence[RunRow]) -> list[Node]:
     every = bool(rows) and all(row.run_id in selected for row in rows)
-    buttons = [act("select-page", "", "Select this page", disabled=every or not rows), act("clear", "", "Clear selection", disabled=not selected)]
+    buttons = [
+        act("select-page", "", "Select this page", disabled=every or not rows),
+        act("clear", "", "Clear selection", disabled=not selected),
+    ]
     words = f"{counted(len(selected), 'run')} selected" if selected else "Select runs for charts and exports."
-    return [h("div", {"class": "qx-row qx-sm"}, h("span", {"class": "qx-mut"}, words), h("span", {"class": "qx-grow"}), *buttons)]
+    return [
+        h(
+            "div",
+            {"class": "qx-row qx-sm"},
+            h("span", {"class": "qx-mut"}, words),
+            h("span", {"class": "qx-grow"}),
+            *buttons,
+        )
+    ]
 
 
 def _row(row: RunRow, columns: Sequence[Column], selected: bool, opened: bool) -> Node:
@@ -113,8 +171,18 @@ def _row(row: RunRow, columns: Sequence[Column], selected: bool, opened: bool) -
         "aria-pressed": str(selected).lower(),
         "aria-label": f"Select: {row.query[:80]}",
     }
-    link = {"class": "qx-link qx-query", "data-act": "open", "data-arg": row.run_id, "aria-expanded": str(opened).lower(), "title": row.query[:2_000]}
-    cells: list[Node] = [h("button", toggle, "✓" if selected else " "), h("button", link, shorten(row.query, 70)), *(column.cell(row) for column in columns)]
+    link = {
+        "class": "qx-link qx-query",
+        "data-act": "open",
+        "data-arg": row.run_id,
+        "aria-expanded": str(opened).lower(),
+        "title": row.query[:2_000],
+    }
+    cells: list[Node] = [
+        h("button", toggle, "✓" if selected else " "),
+        h("button", link, shorten(row.query, 70)),
+        *(column.cell(row) for column in columns),
+    ]
     return h("tr", {"class": "qx-on"} if opened else None, *(h("td", None, cell) for cell in cells))
 
 
@@ -122,17 +190,38 @@ def _row(row: RunRow, columns: Sequence[Column], selected: bool, opened: bool) -
 
 
 def run_head(run: LoggedRun, asking: str) -> list[Node]:
-    """What was asked of what, and what can be done with the run; `asking`: "share" or "delete" while that waits for its second click."""
+    """What was asked of what, and what can be done with the run; `asking`: "share" or "delete" while that
+    waits for its second click.
+    """
     record = run.record
-    facts = f"{record.method} · {record.checkpoint} · {counted(record.n_chunks, 'chunk')} · {run.created_at.astimezone():%Y-%m-%d %H:%M} · {run.status}"
+    facts = (
+        f"{record.method} · {record.checkpoint} · {counted(record.n_chunks, 'chunk')} ·"
+        f" {run.created_at.astimezone():%Y-%m-%d %H:%M} · {run.status}"
+    )
     buttons = [
-        act("copy-link", f"?run={record.run_id}", "Copy link", title="The address of this run; it stays the same"),
-        h("span", {"class": "qx-mark"}, "shared") if run.shared else act("share", "", "Share…", **_asked(asking == "share")),
+        act(
+            "copy-link",
+            f"?run={record.run_id}",
+            "Copy link",
+            title="The address of this run; it stays the same",
+        ),
+        (
+            h("span", {"class": "qx-mark"}, "shared")
+            if run.shared
+            else act("share", "", "Share…", **_asked(asking == "share"))
+        ),
         act("delete", "", "Delete…", **_asked(asking == "delete")),
         act("close", "", "Close"),
     ]
-    head = h("div", {"class": "qx-row"}, h("h3", None, record.query), h("span", {"class": "qx-grow"}), *buttons)
-    return [head, h("p", {"class": "qx-mut qx-sm"}, ", ".join(run.titles)), h("p", {"class": "qx-mut qx-sm"}, facts), *_question(run, asking)]
+    head = h(
+        "div", {"class": "qx-row"}, h("h3", None, record.query), h("span", {"class": "qx-grow"}), *buttons
+    )
+    return [
+        head,
+        h("p", {"class": "qx-mut qx-sm"}, ", ".join(run.titles)),
+        h("p", {"class": "qx-mut qx-sm"}, facts),
+        *_question(run, asking),
+    ]
 
 
 def _asked(pressed: bool) -> dict[str, str]:
@@ -142,19 +231,40 @@ def _asked(pressed: bool) -> dict[str, str]:
 def _question(run: LoggedRun, asking: str) -> list[Node]:
     match asking:
         case "share":
-            return notice(SHARING, "outdated", act("share-now", run.record.run_id, "Share it"), act("keep", "", "Keep it to myself"))
+            return notice(
+                SHARING,
+                "outdated",
+                act("share-now", run.record.run_id, "Share it"),
+                act("keep", "", "Keep it to myself"),
+            )
         case "delete":
-            return notice(DELETING, "outdated", act("delete-now", run.record.run_id, "Delete for good"), act("keep", "", "Keep it"))
+            return notice(
+                DELETING,
+                "outdated",
+                act("delete-now", run.record.run_id, "Delete for good"),
+                act("keep", "", "Keep it"),
+            )
     return []
 
 
 def sharing(run_id: str, address: str, *, asks: bool) -> list[Node]:
-    """Beside a run in Explore: the question before a visitor shares it, or where it is found from now on. `address`: of the app, without a slash."""
+    """Beside a run in Explore: the question before a visitor shares it, or where it is found from now on.
+    `address`: of the app, without a slash.
+    """
     if asks:
-        return notice(SHARING, "outdated", act("share-now", run_id, "Share it"), act("keep", "", "Keep it to myself"))
+        return notice(
+            SHARING, "outdated", act("share-now", run_id, "Share it"), act("keep", "", "Keep it to myself")
+        )
     link = h("a", {"href": f"?run={run_id}"}, f"{address}/?run={run_id}")
     words = h("span", None, "The address of this run: ", link)
-    return [h("div", {"class": "qx-notice qx-info", "role": "status"}, words, act("copy-link", f"?run={run_id}", "Copy link"))]
+    return [
+        h(
+            "div",
+            {"class": "qx-notice qx-info", "role": "status"},
+            words,
+            act("copy-link", f"?run={run_id}", "Copy link"),
+        )
+    ]
 
 
 def has_branches(run: LoggedRun) -> bool:
@@ -165,14 +275,22 @@ def has_branches(run: LoggedRun) -> bool:
 def run_steps(run: LoggedRun) -> list[Node]:
     """Settings, every choice, and why the run stopped."""
     support = support_of(run)
-    settings = [h(tag, None, words) for pair in settings_of(run).items() for tag, words in zip(("dt", "dd"), pair, strict=True)]
+    settings = [
+        h(tag, None, words)
+        for pair in settings_of(run).items()
+        for tag, words in zip(("dt", "dd"), pair, strict=True)
+    ]
     cards = [_step(step, support, run) for step in run.trace.steps]
     family: list[Node] = []
     if run.record.parent_run_id:
         family.append(h("span", None, "Continued from ", _link(run.record.parent_run_id)))
     if run.children:
         family.append(h("span", None, "Continued in ", *(_link(child) for child in run.children[:20])))
-    found = f" {len({*support} & {*run.trace.evidence})} of {len(support)} support chunks found." if support else ""
+    found = (
+        f" {len({*support} & {*run.trace.evidence})} of {len(support)} support chunks found."
+        if support
+        else ""
+    )
     return [
         h("dl", {"class": "qx-fields qx-sm"}, *settings),
         h("ol", {"class": "qx-found"}, *cards),
@@ -188,21 +306,34 @@ def _link(run_id: str) -> Node:
 def _step(step: StepTaken, support: Sequence[int], run: LoggedRun) -> Node:
     marks: list[Node] = []
     if step.chosen_by == "person":
-        marks.append(h("span", {"class": "qx-mark", "title": "A person chose this chunk, not the agent"}, "forced"))
+        marks.append(
+            h("span", {"class": "qx-mark", "title": "A person chose this chunk, not the agent"}, "forced")
+        )
     if step.chunk_id in support:
-        marks.append(h("span", {"class": "qx-mark qx-hit", "title": "The answer needs this chunk"}, "support"))
+        marks.append(
+            h("span", {"class": "qx-mark qx-hit", "title": "The answer needs this chunk"}, "support")
+        )
     is_sparc = run.record.method == SPARC
-    title = "Opens the run in Explore after this step: change a setting or choose a chunk there, and a child run goes on from here"
+    title = (
+        "Opens the run in Explore after this step: change a setting or choose a chunk there, and a child run"
+        " goes on from here"
+    )
     head = [
         h("span", {"class": "qx-pin"}, str(step.step)),
         h("strong", None, f"chunk {step.chunk_id:,}"),
-        h("span", {"class": "qx-kv qx-mut qx-sm", "title": SCORE if is_sparc else EXPLAIN["q"], "tabindex": "0"}, f"{score_name(run)} {step.q_value:.3f}"),
+        h(
+            "span",
+            {"class": "qx-kv qx-mut qx-sm", "title": SCORE if is_sparc else EXPLAIN["q"], "tabindex": "0"},
+            f"{score_name(run)} {step.q_value:.3f}",
+        ),
         *marks,
         h("span", {"class": "qx-grow"}),
         None if is_sparc else act("continue", step.step, "Continue from here", title=title),
     ]
     text = h("p", {"class": "qx-quote qx-sm"}, shorten(plain(step.text), 200)) if step.text else None
-    return h("li", {"class": f"qx-step {step_class(step.step)}"}, h("div", {"class": "qx-step-head"}, *head), text)
+    return h(
+        "li", {"class": f"qx-step {step_class(step.step)}"}, h("div", {"class": "qx-step-head"}, *head), text
+    )
 
 
 def can_replay(run: LoggedRun) -> bool:
@@ -213,28 +344,58 @@ def can_replay(run: LoggedRun) -> bool:
 def replayed(replay: Replay) -> list[Node]:
     """How a run came out when it was made again."""
     verdict = "It came out the same" if replay.report.holds else "It came out differently"
-    vectors = "the vectors that it was made with" if replay.used_vectors == replay.logged_vectors else f"other vectors ({replay.used_vectors})"
-    embedded = f", {counted(replay.n_embedded_again, 'chunk')} of them embedded again" if replay.n_embedded_again else ""
+    vectors = (
+        "the vectors that it was made with"
+        if replay.used_vectors == replay.logged_vectors
+        else f"other vectors ({replay.used_vectors})"
+    )
+    embedded = (
+        f", {counted(replay.n_embedded_again, 'chunk')} of them embedded again"
+        if replay.n_embedded_again
+        else ""
+    )
     weights = "" if replay.same_weights else " The agent's weights have changed since."
-    return notice(f"{verdict}: {replay.report.summary}. Made with {vectors}{embedded}.{weights}", "info" if replay.report.holds else "outdated")
+    return notice(
+        f"{verdict}: {replay.report.summary}. Made with {vectors}{embedded}.{weights}",
+        "info" if replay.report.holds else "outdated",
+    )
 
 
 def reproduce(snippets: Sequence[Snippet], exported: bool) -> list[Node]:
     """How to make the run again elsewhere. `exported`: with its JSON export beside it."""
     if not snippets:
-        words = "What a language model said can't be had again; Open in SPARC shows this run out of the log, as it went."
+        words = (
+            "What a language model said can't be had again; Open in SPARC shows this run out of the log, as"
+            " it went."
+        )
         return [h("p", {"class": "qx-mut qx-sm"}, words)]
     words = "Export the run as JSON first and put the file beside it. " if exported else ""
     parts = [
         h(
             "div",
             None,
-            h("div", {"class": "qx-row"}, h("h4", None, snippet.title), act("copy", snippet.text, "Copy", **{"aria-label": f"Copy: {snippet.title}"})),
-            h("pre", {"class": "qx-pre", "tabindex": "0", "role": "region", "aria-label": snippet.title}, snippet.text),
+            h(
+                "div",
+                {"class": "qx-row"},
+                h("h4", None, snippet.title),
+                act("copy", snippet.text, "Copy", **{"aria-label": f"Copy: {snippet.title}"}),
+            ),
+            h(
+                "pre",
+                {"class": "qx-pre", "tabindex": "0", "role": "region", "aria-label": snippet.title},
+                snippet.text,
+            ),
         )
         for snippet in snippets
     ]
-    return [h("p", {"class": "qx-mut qx-sm"}, f"{words}Each makes this run again, with its settings and the documents as they were."), *parts]
+    return [
+        h(
+            "p",
+            {"class": "qx-mut qx-sm"},
+            f"{words}Each makes this run again, with its settings and the documents as they were.",
+        ),
+        *parts,
+    ]
 
 
 # Several runs
@@ -249,19 +410,38 @@ def charts_heading(charted: Charted, n_selected: int) -> list[Node]:
     """What is drawn, and what one may not compare."""
     scales = {(row.method, row.checkpoint) for row, _ in charted.curves}
     more = f" The chart of Q has the first {MAX_CURVES}." if n_selected > MAX_CURVES else ""
-    apart = " Their Q are on scales of their own: methods and agents differ in what they measure." if len(scales) > 1 else ""
-    return [h("h3", None, "Charts"), h("p", {"class": "qx-mut qx-sm"}, f"{counted(n_selected, 'run')} selected.{more}{apart}")]
+    apart = (
+        " Their Q are on scales of their own: methods and agents differ in what they measure."
+        if len(scales) > 1
+        else ""
+    )
+    return [
+        h("h3", None, "Charts"),
+        h("p", {"class": "qx-mut qx-sm"}, f"{counted(n_selected, 'run')} selected.{more}{apart}"),
+    ]
 
 
 def curve_table(charted: Charted) -> list[Node]:
     """The numbers of the chart: Q of each choice."""
     longest = max((len(curve.chosen) for _, curve in charted.curves), default=0)
     steps = [f"step {step}" for step in range(1, longest + 1)]
-    head: list[str | tuple[str, str]] = ["run", "method", "agent", *steps, ("refused", "Best Q when the agent stopped")]
+    head: list[str | tuple[str, str]] = [
+        "run",
+        "method",
+        "agent",
+        *steps,
+        ("refused", "Best Q when the agent stopped"),
+    ]
     rows = []
     for place, (row, curve) in enumerate(charted.curves, start=1):
         values = [f"{value:.3f}" for value in curve.chosen] + [""] * (longest - len(curve.chosen))
-        cells = [run_name(row, place), row.method, row.checkpoint, *values, "" if curve.refused is None else f"{curve.refused:.3f}"]
+        cells = [
+            run_name(row, place),
+            row.method,
+            row.checkpoint,
+            *values,
+            "" if curve.refused is None else f"{curve.refused:.3f}",
+        ]
         rows.append(h("tr", None, *(h("td", None, cell) for cell in cells)))
     return [table(head, rows, "Best Q by step")]
 
@@ -269,7 +449,10 @@ def curve_table(charted: Charted) -> list[Node]:
 def count_table(charted: Charted) -> list[Node]:
     """The numbers of the chart: outcomes by method and agent."""
     kinds = ("hit", "miss", "not labelled")
-    rows = [h("tr", None, h("td", None, name), *(h("td", None, f"{counts.get(kind, 0):,}") for kind in kinds)) for name, counts in charted.counts.items()]
+    rows = [
+        h("tr", None, h("td", None, name), *(h("td", None, f"{counts.get(kind, 0):,}") for kind in kinds))
+        for name, counts in charted.counts.items()
+    ]
     return [table(["method and agent", *kinds], rows, "Outcomes")]
 
 
@@ -287,9 +470,23 @@ def sql_result(result: SqlResult, page: int) -> list[Node]:
     n_rows = len(result.rows)
     page = min(page, max(0, (n_rows - 1) // PAGE))
     more = f", the first {MAX_ROWS:,} at most" if result.more else ""
-    words = f"{counted(n_rows, 'row')}{more} · {result.milliseconds:,.0f} ms · of the log as it was at {result.made_at.astimezone():%H:%M:%S}"
+    words = (
+        f"{counted(n_rows, 'row')}{more} · {result.milliseconds:,.0f} ms · of the log as it was at"
+        f" {result.made_at.astimezone():%H:%M:%S}"
+    )
     rows = [
-        h("tr", None, *(h("td", {"class": "qx-mut"}, "NULL") if cell is None else h("td", None, _cut(cell, 120)) for cell in row))
+        h(
+            "tr",
+            None,
+            *(
+                h("td", {"class": "qx-mut"}, "NULL") if cell is None else h("td", None, _cut(cell, 120))
+                for cell in row
+            ),
+        )
         for row in result.rows[page * PAGE : (page + 1) * PAGE]
     ]
-    return [h("p", {"class": "qx-mut qx-sm", "role": "status"}, words), table(list(result.columns), rows, "Answer"), *pager("sql-page", page, n_rows)]
+    return [
+        h("p", {"class": "qx-mut qx-sm", "role": "status"}, words),
+        table(list(result.columns), rows, "Answer"),
+        *pager("sql-page", page, n_rows),
+    ]

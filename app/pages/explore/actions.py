@@ -1,7 +1,9 @@
-"""What the buttons of Explore do, as functions from one session to the next; a run yields a session per event.
+"""What the buttons of Explore do, as functions from one session to the next; a run yields a session per
+event.
 
 Decides when pressing Run or Step continues a run, forks a child or begins anew (a logged run never changes):
-- a run in progress on the same question goes on; steps that Back took away come back as they were, as long as nothing has changed;
+- a run in progress on the same question goes on; steps that Back took away come back as they were, as long as
+  nothing has changed;
 - with other settings it goes on from the cursor as a child run;
 - anything else begins a new run.
 Knows nothing of components or of how things look.
@@ -25,7 +27,9 @@ from core.qrag.planner import plan
 from core.types import Document, Workspace
 
 RUNS_AT_ONCE = 3
-"""Runs that are gone on with at the same time: while one's chunks are scored, another's page is drawn, and a third waits for the log."""
+"""Runs that are gone on with at the same time: while one's chunks are scored, another's page is drawn, and a
+third waits for the log.
+"""
 
 
 def open_in_explore(services: Services, session: Session) -> OpenDocuments:
@@ -52,7 +56,9 @@ class Explorer:
         return documents
 
     def usual_config(self, documents: OpenDocuments) -> EpisodeConfig:
-        """What a run over documents begins with: the agent's defaults, its budget no more than there are chunks."""
+        """What a run over documents begins with: the agent's defaults, its budget no more than there are
+        chunks.
+        """
         spec = self.services.served(documents.agent.spec)
         return spec.episode_config(step_budget=min(spec.step_budget, len(documents.corpus)))
 
@@ -63,7 +69,13 @@ class Explorer:
 
     def without_each(self, run: RunInView, step: int) -> tuple[float, ...]:
         """Q of the choice at a 1-based step without each choice before it: why it was chosen."""
-        return without_each(run.documents.agent, run.trace.started.query, run.documents.corpus, run.config, run.trace.chosen[:step])
+        return without_each(
+            run.documents.agent,
+            run.trace.started.query,
+            run.documents.corpus,
+            run.config,
+            run.trace.chosen[:step],
+        )
 
     def open(
         self,
@@ -76,19 +88,33 @@ class Explorer:
         spent: Mapping[str, float] = MappingProxyType({}),
     ) -> Session:
         """A fresh session over other documents. `spent`: milliseconds of the stages before."""
-        opened = self.services.open(documents, self.services.agent(agent_name), configs, on_progress, label, session.owner, spent)
+        opened = self.services.open(
+            documents, self.services.agent(agent_name), configs, on_progress, label, session.owner, spent
+        )
         self.leave(session)
-        return Session(corpus=opened.token, agent_chosen=session.agent_chosen, owner=session.owner, llm=session.llm)
+        return Session(
+            corpus=opened.token, agent_chosen=session.agent_chosen, owner=session.owner, llm=session.llm
+        )
 
     def change_agent(self, session: Session, agent_name: str, on_progress: Progress | None = None) -> Session:
         """The same chunks under another agent; the run in view belongs to the old one and leaves."""
         now = self.documents(session)
-        opened = self.services.reopen(now.workspace, self.services.agent(agent_name), on_progress, now.questions, session.owner)
+        opened = self.services.reopen(
+            now.workspace, self.services.agent(agent_name), on_progress, now.questions, session.owner
+        )
         self.leave(session)
-        return Session(corpus=opened.token, forbidden=session.forbidden, agent_chosen=True, owner=session.owner, llm=session.llm)
+        return Session(
+            corpus=opened.token,
+            forbidden=session.forbidden,
+            agent_chosen=True,
+            owner=session.owner,
+            llm=session.llm,
+        )
 
     def attach(self, run_id: str, on_progress: Progress | None = None, owner: str | None = None) -> Session:
-        """A visitor's session at the end of a logged run. Raises RunNotFound unless it is theirs or shared."""
+        """A visitor's session at the end of a logged run. Raises RunNotFound unless it is
+        theirs or shared.
+        """
         run = self.services.attach(run_id, on_progress, owner)
         steps = len(run.trace.steps)
         return Session(
@@ -102,8 +128,12 @@ class Explorer:
             owner=owner,
         )
 
-    def advance(self, session: Session, query: str, config: EpisodeConfig, steps: int | None) -> Generator[Session]:
-        """Takes `steps` more steps (None: until the end); one session per event. Closing the iterator cancels the run."""
+    def advance(
+        self, session: Session, query: str, config: EpisodeConfig, steps: int | None
+    ) -> Generator[Session]:
+        """Takes `steps` more steps (None: until the end); one session per event. Closing the iterator cancels
+        the run.
+        """
         query = check_query(query)
         documents = self.documents(session)
         config = config.with_(forbidden=session.forbidden)
@@ -123,7 +153,10 @@ class Explorer:
         ended = self._in_progress(session, query, finished_too=True)
         if run is None and ended is not None and steps == 1:
             if same_settings(ended.config, config):
-                raise BadRequest("this run has stopped; change a setting or go Back to go on from it, or press Run for a new one")
+                raise BadRequest(
+                    "this run has stopped; change a setting or go Back to go on from it, or press Run for a"
+                    " new one"
+                )
             run = ended  # with other settings, a larger budget say, there may be more to take
         kept = 0 if run is None or config.beam_width > 1 else min(session.cursor, config.step_budget)
         yield from self._begin(session, query, config, run if kept else None, kept, steps)
@@ -134,12 +167,16 @@ class Explorer:
         run = self._in_progress(session, query, finished_too=True)
         kept = 0 if run is None else session.cursor
         if kept >= config.step_budget:
-            raise BadRequest(f"the budget of {config.step_budget} steps is used up; go Back a step or raise the budget")
+            raise BadRequest(
+                f"the budget of {config.step_budget} steps is used up; go Back a step or raise the budget"
+            )
         if run is not None and chunk_id in run.trace.chosen[:kept]:
             raise BadRequest(f"chunk {chunk_id} is already chosen; choose another one")
         forbidden = tuple(other for other in session.forbidden if other != chunk_id)
         session = replace(session, forbidden=forbidden)
-        config = config.with_(forced=((kept + 1, chunk_id),), forbidden=forbidden, temperature=config.temperature)
+        config = config.with_(
+            forced=((kept + 1, chunk_id),), forbidden=forbidden, temperature=config.temperature
+        )
         config.check_against(len(self.documents(session).corpus))
         yield from self._begin(session, query, config, run if kept else None, kept, 1)
 
@@ -152,8 +189,12 @@ class Explorer:
         if run is not None and run.trace.stopped is None:
             yield from self.advance(session, query, config, None)
 
-    def forbid(self, session: Session, query: str, config: EpisodeConfig, chunk_id: int) -> Generator[Session]:
-        """The agent may never choose a chunk; where it has, the run forks before that and shows what it chooses instead."""
+    def forbid(
+        self, session: Session, query: str, config: EpisodeConfig, chunk_id: int
+    ) -> Generator[Session]:
+        """The agent may never choose a chunk; where it has, the run forks before that and shows what it
+        chooses instead.
+        """
         if not 0 <= chunk_id < len(self.documents(session).corpus):
             raise BadRequest(f"chunk {chunk_id} does not exist; choose one of the document's chunks")
         session = replace(session, forbidden=tuple(sorted({*session.forbidden, chunk_id})))
@@ -163,7 +204,14 @@ class Explorer:
             return
         kept = 0 if config.beam_width > 1 else run.trace.chosen.index(chunk_id)  # a plan begins anew
         steps = None if run.trace.stopped is not None else 1
-        yield from self._begin(replace(session, cursor=kept), query.strip(), config.with_(forbidden=session.forbidden), run if kept else None, kept, steps)
+        yield from self._begin(
+            replace(session, cursor=kept),
+            query.strip(),
+            config.with_(forbidden=session.forbidden),
+            run if kept else None,
+            kept,
+            steps,
+        )
 
     def allow(self, session: Session, chunk_id: int) -> Session:
         """Takes a forbidding back."""
@@ -187,17 +235,37 @@ class Explorer:
         at_end = run.trace.stopped is not None and session.cursor == len(run.trace.steps)
         return run if finished_too or not at_end else None
 
-    def _begin(self, session: Session, query: str, config: EpisodeConfig, parent: RunInView | None, kept: int, steps: int | None) -> Generator[Session]:
+    def _begin(
+        self,
+        session: Session,
+        query: str,
+        config: EpisodeConfig,
+        parent: RunInView | None,
+        kept: int,
+        steps: int | None,
+    ) -> Generator[Session]:
         documents = self.documents(session)
         self.leave(session)
-        started = RunStarted(query, documents.agent.name, documents.agent.spec.name, len(documents.corpus), config)
-        run = self.services.begin_run(
-            started, documents, next((q.support for q in documents.questions if q.question == query), ()), parent, kept if parent else None
+        started = RunStarted(
+            query, documents.agent.name, documents.agent.spec.name, len(documents.corpus), config
         )
-        yield from self._drive(replace(session, run=run.token, cursor=kept, look=kept + 1), run, config, steps)
+        run = self.services.begin_run(
+            started,
+            documents,
+            next((q.support for q in documents.questions if q.question == query), ()),
+            parent,
+            kept if parent else None,
+        )
+        yield from self._drive(
+            replace(session, run=run.token, cursor=kept, look=kept + 1), run, config, steps
+        )
 
-    def _drive(self, session: Session, run: RunInView, config: EpisodeConfig, steps: int | None) -> Generator[Session]:
-        """Takes events from the agent into the run, `steps` of them or all; a run that is left early by the person is closed as cancelled."""
+    def _drive(
+        self, session: Session, run: RunInView, config: EpisodeConfig, steps: int | None
+    ) -> Generator[Session]:
+        """Takes events from the agent into the run, `steps` of them or all; a run that is left early by the
+        person is closed as cancelled.
+        """
         documents = run.documents
         prefix = run.trace.chosen
         if config.beam_width > 1:
@@ -227,7 +295,15 @@ class Explorer:
     def _at(self, session: Session, run: RunInView, cursor: int) -> Session:
         """The session with the first `cursor` steps kept, showing the look that chose the last of them."""
         chunk_id = run.trace.chosen[cursor - 1] if cursor else None
-        return replace(session, run=run.token, cursor=cursor, look=max(1, cursor), chunk_id=chunk_id, anchor=None, reads="evidence")
+        return replace(
+            session,
+            run=run.token,
+            cursor=cursor,
+            look=max(1, cursor),
+            chunk_id=chunk_id,
+            anchor=None,
+            reads="evidence",
+        )
 
     def leave(self, session: Session) -> None:
         """Nobody will go on with the run in view."""

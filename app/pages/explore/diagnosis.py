@@ -1,4 +1,5 @@
-"""Why a run failed, in one sentence with buttons that do something about it, as a tree of plain data: pure functions.
+"""Why a run failed, in one sentence with buttons that do something about it, as a tree of plain data: pure
+functions.
 
 Decides the words. What would have helped was tried in core.diagnosis.
 """
@@ -23,12 +24,20 @@ def diagnosis(run: RunInView | None, session: Session) -> list[Node]:
         return []
     found = run.diagnosis
     if found is not None:
-        return _said("Why it failed: ", _cause(found, run), [_button(remedy, found, run) for remedy in found.remedies[:MOST_BUTTONS]])
+        return _said(
+            "Why it failed: ",
+            _cause(found, run),
+            [_button(remedy, found, run) for remedy in found.remedies[:MOST_BUTTONS]],
+        )
     if run.gold and {*run.gold} <= {*run.trace.kept}:
         return _reading_failed(run, session)
     if not run.gold and run.documents.foreign and run.trace.stopped.reason == "threshold":
         words = f"this document reads unlike what {run.spec.name} was trained on, so its Q says little here."
-        other = [] if run.spec.name == GENERAL else [_do("agent", GENERAL, f"Use {GENERAL}", "trained over real documents")]
+        other = (
+            []
+            if run.spec.name == GENERAL
+            else [_do("agent", GENERAL, f"Use {GENERAL}", "trained over real documents")]
+        )
         return _said("It found nothing more: ", words, other)
     return []
 
@@ -38,17 +47,27 @@ def _reading_failed(run: RunInView, session: Session) -> list[Node]:
     verdict = None if answer is None else verdict_on(answer.said, run.known_answer)
     if verdict in (None, "right"):
         return []
-    what = "the reader answers something else" if verdict == "wrong" else "the reader is not sure of an answer"
-    return _said("What failed: ", f"all support was found, but {what}. The known answer is {run.known_answer!r}.", [])
+    what = (
+        "the reader answers something else" if verdict == "wrong" else "the reader is not sure of an answer"
+    )
+    return _said(
+        "What failed: ", f"all support was found, but {what}. The known answer is {run.known_answer!r}.", []
+    )
 
 
 def _cause(found: Diagnosis, run: RunInView) -> str:
     name = f"chunk {found.chunk_id:,}"
     if found.taken_back_at is not None:
-        words = f"{name} belongs to the answer. It was found at step {found.taken_back_at}, and the review took it back."
+        words = (
+            f"{name} belongs to the answer. It was found at step {found.taken_back_at}, and the review took"
+            " it back."
+        )
     elif found.beside is not None:
         side = "past" if found.chunk_id > found.beside else "before"
-        words = f"{name} belongs to the answer. It lies one chunk {side} chunk {found.beside:,}, which was chosen; it never was."
+        words = (
+            f"{name} belongs to the answer. It lies one chunk {side} chunk {found.beside:,}, which was"
+            " chosen; it never was."
+        )
     elif not found.ranks:
         words = f"{name} belongs to the answer and was never chosen."
     else:
@@ -69,16 +88,34 @@ def _button(remedy: Remedy, found: Diagnosis, run: RunInView) -> Node:
             stops = "" if run.config.stop_threshold is None else ", no early stop"
             return _do("longer", remedy.value, f"Allow {remedy.value} steps{stops}", brings)
         case "bm25":
-            return _do("compare", "", "Compare with BM25", f"chunk {found.chunk_id:,} is at rank {remedy.value} there")
+            return _do(
+                "compare",
+                "",
+                "Compare with BM25",
+                f"chunk {found.chunk_id:,} is at rank {remedy.value} there",
+            )
         case "agent":
             return _do("agent", remedy.value, f"Use {remedy.value} (trained)", brings)
 
 
 def _said(title: str, words: str, buttons: list[Node]) -> list[Node]:
     sentence = h("p", None, h("strong", None, title), words)
-    return [h("div", {"class": "qx-diagnosis", "role": "status"}, sentence, h("div", {"class": "qx-remedies"}, *buttons))]
+    return [
+        h(
+            "div",
+            {"class": "qx-diagnosis", "role": "status"},
+            sentence,
+            h("div", {"class": "qx-remedies"}, *buttons),
+        )
+    ]
 
 
 def _do(name: str, argument: object, words: str, brings: str) -> Node:
     label = h("span", None, words)
-    return h("button", {"class": "qx-btn qx-remedy", "data-act": name, "data-arg": str(argument)}, label, " ", h("small", None, brings))
+    return h(
+        "button",
+        {"class": "qx-btn qx-remedy", "data-act": name, "data-arg": str(argument)},
+        label,
+        " ",
+        h("small", None, brings),
+    )

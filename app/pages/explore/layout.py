@@ -1,4 +1,6 @@
-"""What the Explore tab consists of: components only, no events. Texts of labels and hints are here, those of results in app.pages.explore.view."""
+"""What the Explore tab consists of: components only, no events. Texts of labels and hints are here, those of
+results in app.pages.explore.view.
+"""
 
 from __future__ import annotations
 
@@ -67,15 +69,21 @@ class ExploreLayout:
             with gr.Tabs():
                 with gr.Tab("Samples"):
                     self.sample = gr.Radio(
-                        samples, value=samples[0][1], label="Written for this app, with questions whose answers are known", elem_id="qx-sample"
+                        samples,
+                        value=samples[0][1],
+                        label="Written for this app, with questions whose answers are known",
+                        elem_id="qx-sample",
                     )
                     self.open_sample = gr.Button("Open sample", variant="primary", elem_id="qx-open-sample")
                 with gr.Tab("Upload"):
                     self.files = gr.File(
                         file_count="multiple",
                         type="filepath",
-                        label="PDF, DOCX, EPUB, HTML, Markdown, plain text, or a zip of them, "
-                        f"up to {MAX_FILE_BYTES // 2**20} MB each; several are searched as one list, in this order",
+                        label=(
+                            "PDF, DOCX, EPUB, HTML, Markdown, plain text, or a zip of them, up to"
+                            f" {MAX_FILE_BYTES // 2**20} MB each; several are searched as one list, in this"
+                            " order"
+                        ),
                         height=160,
                         elem_id="qx-files",
                     )
@@ -83,23 +91,45 @@ class ExploreLayout:
                         self.open_files = gr.Button("Open files", variant="primary", elem_id="qx-open-files")
                         self.add_files = gr.Button(ADD, elem_id="qx-add-files")
                 with gr.Tab("Paste"):
-                    self.pasted = gr.Textbox(lines=6, max_lines=12, label="Text, Markdown or HTML", elem_id="qx-pasted")
+                    self.pasted = gr.Textbox(
+                        lines=6, max_lines=12, label="Text, Markdown or HTML", elem_id="qx-pasted"
+                    )
                     with gr.Row():
                         self.open_pasted = gr.Button("Open text", variant="primary", elem_id="qx-open-pasted")
                         self.add_pasted = gr.Button(ADD, elem_id="qx-add-pasted")
                 with gr.Tab("Generate"):
                     lengths = [(f"{n:,} tokens", n) for n in opening.GENERATED_LENGTHS]
                     self.length = gr.Dropdown(
-                        lengths, value=lengths[1][1], label="A story of any length, with questions whose support is known", elem_id="qx-length"
+                        lengths,
+                        value=lengths[1][1],
+                        label="A story of any length, with questions whose support is known",
+                        elem_id="qx-length",
                     )
-                    self.open_generated = gr.Button("Generate and open", variant="primary", elem_id="qx-open-generated")
+                    self.open_generated = gr.Button(
+                        "Generate and open", variant="primary", elem_id="qx-open-generated"
+                    )
             with gr.Accordion("Chunking", open=False), gr.Row():
                 choices = [("by kind of document", ""), *((name, name) for name in CHUNKERS)]
                 self.chunker = gr.Dropdown(
-                    choices, value="", label="Chunker", info="structure: tables and lists alone, headings open chunks; sentences: packed whole"
+                    choices,
+                    value="",
+                    label="Chunker",
+                    info="structure: tables and lists alone, headings open chunks; sentences: packed whole",
                 )
-                self.max_tokens = gr.Number(None, label="Most tokens of a chunk", info="Empty: what the agent was made for", precision=0)
-            self.openers = (self.open_sample, self.open_files, self.add_files, self.open_pasted, self.add_pasted, self.open_generated)
+                self.max_tokens = gr.Number(
+                    None,
+                    label="Most tokens of a chunk",
+                    info="Empty: what the agent was made for",
+                    precision=0,
+                )
+            self.openers = (
+                self.open_sample,
+                self.open_files,
+                self.add_files,
+                self.open_pasted,
+                self.add_pasted,
+                self.open_generated,
+            )
             self.keep = gr.Button("Keep the document that is open", elem_id="qx-keep")
 
     def _build_controls(self, services: Services) -> None:
@@ -122,7 +152,9 @@ class ExploreLayout:
                 self.step = gr.Button("Step", elem_id="qx-step", min_width=60)
                 self.back = gr.Button("Back", elem_id="qx-back", interactive=False, min_width=60)
                 self.reset = gr.Button("Reset", elem_id="qx-reset", interactive=False, min_width=60)
-                self.cancel = gr.Button("Cancel", elem_id="qx-cancel", variant="stop", interactive=False, min_width=60)
+                self.cancel = gr.Button(
+                    "Cancel", elem_id="qx-cancel", variant="stop", interactive=False, min_width=60
+                )
             with gr.Row(elem_id="qx-line"):
                 self.line = tree(elem_id="qx-set")
                 with gr.Row(elem_id="qx-slot"):
@@ -132,11 +164,25 @@ class ExploreLayout:
             self.notice = tree(elem_id="qx-notice", elem_classes="qx-over")
             self.sharing = tree(elem_id="qx-sharing", elem_classes="qx-over")
             with gr.Column(elem_id="qx-settings", elem_classes="qx-pop"), gr.Row(elem_classes="qx-sliders"):
-                self.agent = gr.Dropdown(list(services.checkpoints), value=spec.name, label="Agent", info=present.agent_note(spec), elem_id="qx-agent")
-                budget = gr.Slider(1, MAX_BUDGET, value=spec.step_budget, step=1, label="Step budget", elem_id="qx-budget")
-                temperature = gr.Slider(0, 1, value=0, step=0.005, label="Temperature", elem_id="qx-temperature")
+                self.agent = gr.Dropdown(
+                    list(services.checkpoints),
+                    value=spec.name,
+                    label="Agent",
+                    info=present.agent_note(spec),
+                    elem_id="qx-agent",
+                )
+                budget = gr.Slider(
+                    1, MAX_BUDGET, value=spec.step_budget, step=1, label="Step budget", elem_id="qx-budget"
+                )
+                temperature = gr.Slider(
+                    0, 1, value=0, step=0.005, label="Temperature", elem_id="qx-temperature"
+                )
                 stops = gr.Checkbox(
-                    spec.stop_threshold is not None, label="Stop early", info="Once the best Q is below a value", elem_id="qx-stops", min_width=110
+                    spec.stop_threshold is not None,
+                    label="Stop early",
+                    info="Once the best Q is below a value",
+                    elem_id="qx-stops",
+                    min_width=110,
                 )
                 threshold = gr.Slider(-1, 1, value=0, step=0.01, label="Stop below Q", elem_id="qx-threshold")
                 reviews = gr.Checkbox(
@@ -146,7 +192,12 @@ class ExploreLayout:
                     elem_id="qx-reviews",
                 )
                 review = gr.Slider(-1, 1, value=0, step=0.01, label="Take back below Q", elem_id="qx-review")
-                positions = gr.Checkbox(True, label="Positions", info="Off: no chunk is turned by where it lies", elem_id="qx-positions")
+                positions = gr.Checkbox(
+                    True,
+                    label="Positions",
+                    info="Off: no chunk is turned by where it lies",
+                    elem_id="qx-positions",
+                )
                 beam = gr.Slider(
                     1,
                     MAX_BEAM_WIDTH,
@@ -157,8 +208,16 @@ class ExploreLayout:
                     elem_id="qx-beam",
                 )
                 seed = gr.Number(0, label="Seed", info="Of the sampling", precision=0, elem_id="qx-seed")
-                top_k = gr.Number(None, label="Sample among the best", info="Empty: among all chunks", precision=0, elem_id="qx-top-k")
-        self.controls = Controls(query, budget, temperature, stops, threshold, seed, beam, positions, top_k, reviews, review)
+                top_k = gr.Number(
+                    None,
+                    label="Sample among the best",
+                    info="Empty: among all chunks",
+                    precision=0,
+                    elem_id="qx-top-k",
+                )
+        self.controls = Controls(
+            query, budget, temperature, stops, threshold, seed, beam, positions, top_k, reviews, review
+        )
 
     def _build_views(self, find_strip: Find) -> None:
         with gr.Column(elem_classes="qx-card", elem_id="qx-story-card"):
@@ -172,14 +231,26 @@ class ExploreLayout:
             with gr.Column(scale=8, min_width=300, elem_classes="qx-card", elem_id="qx-reading-card"):
                 with gr.Row(elem_classes="qx-find"):
                     self.reading_view = tree(present.reading_views(Session()), elem_id="qx-reading-view")
-                    self.find = gr.Textbox(show_label=False, container=False, max_lines=1, placeholder="Find text, or #1203", elem_id="qx-find", scale=5)
+                    self.find = gr.Textbox(
+                        show_label=False,
+                        container=False,
+                        max_lines=1,
+                        placeholder="Find text, or #1203",
+                        elem_id="qx-find",
+                        scale=5,
+                    )
                     self.find_next = gr.Button("Find next", elem_id="qx-find-next", scale=1, min_width=90)
                 self.reading_notice = tree(elem_id="qx-reading-notice")
                 with gr.Row(elem_id="qx-in-place"):
                     self.evidence = tree(present.evidence(None, Session()), elem_id="qx-evidence")
                     with gr.Column(elem_id="qx-said", min_width=160):
                         self.answer = tree(elem_id="qx-answer")
-                        self.cite = gr.Button("Ask the language model, with citations", size="sm", visible=False, elem_id="qx-cite")
+                        self.cite = gr.Button(
+                            "Ask the language model, with citations",
+                            size="sm",
+                            visible=False,
+                            elem_id="qx-cite",
+                        )
                     self.cited = tree(elem_id="qx-cited")
                 self.reading = tree(present.reading(None, None, Session()), elem_id="qx-reading")
         self.near = near(elem_id="qx-near")

@@ -1,6 +1,8 @@
-"""Where documents come from in the app: samples, uploads, pasted text, generated stories; and finding one's way in them.
+"""Where documents come from in the app: samples, uploads, pasted text, generated stories; and finding one's
+way in them.
 
-Everything here may be hostile: files are read from the folder Gradio put them in, under the name the visitor gave for display only.
+Everything here may be hostile: files are read from the folder Gradio put them in, under the name the visitor
+gave for display only.
 """
 
 from __future__ import annotations
@@ -31,18 +33,34 @@ MAX_FILES = 50
 """Files opened together."""
 
 
-def open_sample(explorer: Explorer, session: Session, key: str, agent: str, report: Progress, chunker: str = "", max_tokens: float | None = None) -> Session:
+def open_sample(
+    explorer: Explorer,
+    session: Session,
+    key: str,
+    agent: str,
+    report: Progress,
+    chunker: str = "",
+    max_tokens: float | None = None,
+) -> Session:
     """One of the documents that ship with the app. Raises BadRequest for another key."""
     began = time.perf_counter()
     sample = next((sample for sample in list_samples() if sample.key == key), None)
     if sample is None:
-        raise BadRequest(f"sample {key[:80]!r} does not exist; choose one of {', '.join(sample.key for sample in list_samples())}")
+        raise BadRequest(
+            f"sample {key[:80]!r} does not exist; choose one of"
+            f" {', '.join(sample.key for sample in list_samples())}"
+        )
 
     def label(workspace: Workspace) -> tuple[Labelled, ...]:
         text = workspace.documents[0].text
-        return tuple(_labelled(q, workspace, [find_quote(text, quote) for quote in q.support]) for q in sample.questions)
+        return tuple(
+            _labelled(q, workspace, [find_quote(text, quote) for quote in q.support])
+            for q in sample.questions
+        )
 
-    document = explorer.services.ours(replace(read_document(sample.path.read_bytes(), sample.path.name), title=sample.title))
+    document = explorer.services.ours(
+        replace(read_document(sample.path.read_bytes(), sample.path.name), title=sample.title)
+    )
     return _open(explorer, session, [document], began, agent, report, chunker, max_tokens, label)
 
 
@@ -72,19 +90,36 @@ def open_files(
 
             def on_part(part: int, parts: int, done: int = done) -> None:
                 """Files where there are several, else what a single one consists of."""
-                report(OpenProgress("reading", part, parts) if len(paths) == 1 else OpenProgress("reading", done, len(paths)))
+                report(
+                    OpenProgress("reading", part, parts)
+                    if len(paths) == 1
+                    else OpenProgress("reading", done, len(paths))
+                )
 
             documents.extend(read_documents(path.read_bytes(), path.name, converter, on_part).values())
     return _open_beside(explorer, session, documents, began, agent, report, chunker, max_tokens, beside)
 
 
 def open_content(
-    explorer: Explorer, session: Session, data: bytes, name: str, agent: str, report: Progress, chunker: str = "", max_tokens: float | None = None
+    explorer: Explorer,
+    session: Session,
+    data: bytes,
+    name: str,
+    agent: str,
+    report: Progress,
+    chunker: str = "",
+    max_tokens: float | None = None,
 ) -> Session:
-    """The bytes of one file; `name` tells its kind where the bytes don't, and is shown. Raises BadDocument."""
+    """The bytes of one file; `name` tells its kind where the bytes don't, and is
+    shown. Raises BadDocument.
+    """
     began = time.perf_counter()
     with _converter(explorer, session) as converter:
-        documents = list(read_documents(data, name, converter, lambda done, total: report(OpenProgress("reading", done, total))).values())
+        documents = list(
+            read_documents(
+                data, name, converter, lambda done, total: report(OpenProgress("reading", done, total))
+            ).values()
+        )
     return _open(explorer, session, documents, began, agent, report, chunker, max_tokens)
 
 
@@ -101,16 +136,28 @@ def open_pasted(
     """Pasted text, behind the documents of `beside`. Raises BadDocument when it is blank."""
     began = time.perf_counter()
     with _converter(explorer, session) as converter:
-        document = read_pasted(text or "", converter=converter, on_part=lambda done, total: report(OpenProgress("reading", done, total)))
+        document = read_pasted(
+            text or "",
+            converter=converter,
+            on_part=lambda done, total: report(OpenProgress("reading", done, total)),
+        )
     return _open_beside(explorer, session, [document], began, agent, report, chunker, max_tokens, beside)
 
 
 def open_generated(
-    explorer: Explorer, session: Session, length: int, agent: str, report: Progress, chunker: str = "", max_tokens: float | None = None
+    explorer: Explorer,
+    session: Session,
+    length: int,
+    agent: str,
+    report: Progress,
+    chunker: str = "",
+    max_tokens: float | None = None,
 ) -> Session:
     """A generated story of about `length` tokens, with questions of one to three hops."""
     if length not in GENERATED_LENGTHS:
-        raise BadRequest(f"length={length} is not on offer; choose one of {', '.join(f'{n:,}' for n in GENERATED_LENGTHS)}")
+        raise BadRequest(
+            f"length={length} is not on offer; choose one of {', '.join(f'{n:,}' for n in GENERATED_LENGTHS)}"
+        )
     report(OpenProgress("reading", 0, 1))
     began = time.perf_counter()
     narrative = generate_narrative(length)
@@ -155,13 +202,23 @@ def _open_beside(
 
     def label(workspace: Workspace) -> tuple[Labelled, ...]:
         """Their chunks may be cut anew."""
-        return tuple(replace(one, support=_chunks_of(one.spans, workspace)) for one in beside.questions if one.spans)
+        return tuple(
+            replace(one, support=_chunks_of(one.spans, workspace)) for one in beside.questions if one.spans
+        )
 
     return _open(explorer, session, [*before, *new], began, agent, report, chunker, max_tokens, label)
 
 
 def _chunks_of(spans: Sequence[TextSpan], workspace: Workspace) -> tuple[int, ...]:
-    return tuple(sorted({chunk for document, start, end in spans for chunk in span_chunks(workspace, document, [Span(start, end)])}))
+    return tuple(
+        sorted(
+            {
+                chunk
+                for document, start, end in spans
+                for chunk in span_chunks(workspace, document, [Span(start, end)])
+            }
+        )
+    )
 
 
 def _open(
@@ -190,7 +247,8 @@ def _open(
 
 
 def find_chunk(workspace: Workspace, wanted: str, after: int | None) -> tuple[int, str]:
-    """(chunk id, what was found in words) of the next place of a text behind chunk `after`, from the top again at the end; "#12" is chunk 12.
+    """(chunk id, what was found in words) of the next place of a text behind chunk `after`, from the top
+    again at the end; "#12" is chunk 12.
 
     Raises BadRequest when there is none.
     """
@@ -198,7 +256,9 @@ def find_chunk(workspace: Workspace, wanted: str, after: int | None) -> tuple[in
     if re.fullmatch(r"#[\d,. ]+", wanted):
         chunk_id = int(re.sub(r"\D", "", wanted) or 0)
         if chunk_id >= len(workspace):
-            raise BadRequest(f"chunk {chunk_id:,} does not exist; choose between 0 and {len(workspace) - 1:,}")
+            raise BadRequest(
+                f"chunk {chunk_id:,} does not exist; choose between 0 and {len(workspace) - 1:,}"
+            )
         return chunk_id, ""
     if not wanted:
         raise BadRequest("type the text to find, or # and the number of a chunk")
@@ -219,7 +279,9 @@ def find_chunk(workspace: Workspace, wanted: str, after: int | None) -> tuple[in
 
 
 def _find(text: str, sought: str, start: int) -> int:
-    """Where a folded text occurs next, whatever its case, or -1. Piece by piece, so that a long text is not copied whole and others get their turn."""
+    """Where a folded text occurs next, whatever its case, or -1. Piece by piece, so that a long text is not
+    copied whole and others get their turn.
+    """
     for begin in range(start, len(text), _PIECE):
         found = _folded(text[begin : begin + _PIECE + len(sought) - 1]).find(sought)
         if found >= 0:
@@ -228,7 +290,9 @@ def _find(text: str, sought: str, start: int) -> int:
 
 
 def _folded(text: str) -> str:
-    """In lower case and of the same length, so that places stay places; a final sigma is any sigma, since a piece may end inside a word."""
+    """In lower case and of the same length, so that places stay places; a final sigma is any sigma, since a
+    piece may end inside a word.
+    """
     lower = text.lower()
     if len(lower) != len(text):
         lower = "".join(character.lower()[0] for character in text)

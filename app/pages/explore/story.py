@@ -16,8 +16,12 @@ from app.services import RunInView
 from app.session import Session
 from core.story import Story, StoryAnswer, StoryPart, ordinal, story_of, sure
 
-INVITATION = "Press Run: the agent chooses one chunk after another, and the way it went stands here as one line."
-RANKS = "Place of this chunk at each step, among those that could still be chosen; 1st is what the agent takes"
+INVITATION = (
+    "Press Run: the agent chooses one chunk after another, and the way it went stands here as one line."
+)
+RANKS = (
+    "Place of this chunk at each step, among those that could still be chosen; 1st is what the agent takes"
+)
 _WIDTH, _HEIGHT = 44, 16
 
 
@@ -27,7 +31,13 @@ def story(run: RunInView | None, session: Session) -> list[Node]:
         return [h("p", {"class": "qx-empty"}, INVITATION)]
     told = run.answer if session.cursor == len(run.trace.steps) else None
     texts = run.documents.workspace
-    shown = story_of(kept(run.trace, session.cursor), lambda chunk_id: texts[chunk_id].text, run.gold, told, run.known_answer)
+    shown = story_of(
+        kept(run.trace, session.cursor),
+        lambda chunk_id: texts[chunk_id].text,
+        run.gold,
+        told,
+        run.known_answer,
+    )
     parts: list[Node] = [_asked(shown)]
     parts += [_choice(part, shown.n_chunks, session.look) for part in shown.steps]
     parts += [_missed(part) for part in shown.missed]
@@ -36,11 +46,30 @@ def story(run: RunInView | None, session: Session) -> list[Node]:
     if shown.end:
         parts.append(_end(shown, run, session))
     aloud = h("p", {"class": "qx-unseen"}, shown.sentence())
-    return [aloud, h("ol", {"class": "qx-story" + (" qx-story-long" if len(parts) > 8 else ""), "aria-label": "Story of the run"}, *parts)]
+    return [
+        aloud,
+        h(
+            "ol",
+            {
+                "class": "qx-story" + (" qx-story-long" if len(parts) > 8 else ""),
+                "aria-label": "Story of the run",
+            },
+            *parts,
+        ),
+    ]
 
 
 def _asked(shown: Story) -> Node:
-    return h("li", {"class": "qx-asked"}, h("div", {"class": "qx-part"}, _head("Asked"), h("span", {"class": "qx-part-words", "dir": "auto"}, shown.query)))
+    return h(
+        "li",
+        {"class": "qx-asked"},
+        h(
+            "div",
+            {"class": "qx-part"},
+            _head("Asked"),
+            h("span", {"class": "qx-part-words", "dir": "auto"}, shown.query),
+        ),
+    )
 
 
 def _choice(part: StoryPart, n_chunks: int, look: int) -> Node:
@@ -83,10 +112,18 @@ def _answer(told: StoryAnswer) -> Node:
     words = h("span", {"class": "qx-part-words", "title": UNRELIABLE}, "No reliable answer")
     if told.text:
         words = h("span", {"class": "qx-part-answer", "dir": "auto"}, shortened(told.text))
-    inner = [_head("Answer", h("span", {"class": "qx-badge", "aria-hidden": "true"}, sign)), words, h("span", {"class": "qx-part-foot"}, *foot)]
+    inner = [
+        _head("Answer", h("span", {"class": "qx-badge", "aria-hidden": "true"}, sign)),
+        words,
+        h("span", {"class": "qx-part-foot"}, *foot),
+    ]
     if told.chunk_id is None:
         return h("li", {"class": f"qx-ends {kind}"}, h("div", {"class": "qx-part"}, *inner))
-    return h("li", {"class": f"qx-ends {kind}"}, h("button", {"class": "qx-part", "data-act": "open", "data-arg": str(told.chunk_id)}, *inner))
+    return h(
+        "li",
+        {"class": f"qx-ends {kind}"},
+        h("button", {"class": "qx-part", "data-act": "open", "data-arg": str(told.chunk_id)}, *inner),
+    )
 
 
 def _end(shown: Story, run: RunInView, session: Session) -> Node:
@@ -101,7 +138,11 @@ def _end(shown: Story, run: RunInView, session: Session) -> Node:
         return h("li", {"class": "qx-ends"}, h("div", {"class": "qx-part"}, *inner))
     on = session.look == run.trace.n_looks
     current = {"aria-current": "step"} if on else {}
-    button = h("button", {"class": "qx-part", "data-act": "look", "data-arg": str(run.trace.n_looks), **current}, *inner)
+    button = h(
+        "button",
+        {"class": "qx-part", "data-act": "look", "data-arg": str(run.trace.n_looks), **current},
+        *inner,
+    )
     return h("li", {"class": "qx-ends" + (" qx-on" if on else "")}, button)
 
 
@@ -111,7 +152,13 @@ def _head(words: str, sign: Node | None = None) -> Node:
 
 def _words(part: StoryPart) -> Node:
     mark = h("em", None, part.excerpt.mark) if part.excerpt.mark else None
-    return h("span", {"class": "qx-part-words qx-part-chunk", "dir": "auto"}, part.excerpt.before, mark, part.excerpt.after)
+    return h(
+        "span",
+        {"class": "qx-part-words qx-part-chunk", "dir": "auto"},
+        part.excerpt.before,
+        mark,
+        part.excerpt.after,
+    )
 
 
 def _rise(ranks: Sequence[int], n_chunks: int) -> list[Node]:
@@ -126,12 +173,23 @@ def _rise(ranks: Sequence[int], n_chunks: int) -> list[Node]:
 def _ranks(ranks: Sequence[int]) -> Node:
     """ "70th → 4th → 1st"; of a longer way, its ends."""
     shown = [ordinal(rank) for rank in (ranks if len(ranks) <= 3 else (ranks[0], ranks[-1]))]
-    return h("span", None, *(f"{words} → " for words in shown[:-1]), h("strong", None, shown[-1])) if shown else h("span", None)
+    return (
+        h("span", None, *(f"{words} → " for words in shown[:-1]), h("strong", None, shown[-1]))
+        if shown
+        else h("span", None)
+    )
 
 
 def _spark(ranks: Sequence[int], n_chunks: int) -> Node:
     """The way as a line, the best place on top, on a scale of logarithms."""
     depth = math.log(max(8, n_chunks / 8, *ranks))
-    points = [(3 + i * (_WIDTH - 6) / (len(ranks) - 1), 3 + (_HEIGHT - 6) * math.log(rank) / depth) for i, rank in enumerate(ranks)]
+    points = [
+        (3 + i * (_WIDTH - 6) / (len(ranks) - 1), 3 + (_HEIGHT - 6) * math.log(rank) / depth)
+        for i, rank in enumerate(ranks)
+    ]
     line = "M" + " L".join(f"{x:.1f} {y:.1f}" for x, y in points)
-    return h("svg", {"class": "qx-spark", "viewBox": f"0 0 {_WIDTH} {_HEIGHT}", "aria-hidden": "true"}, h("path", {"d": line}))
+    return h(
+        "svg",
+        {"class": "qx-spark", "viewBox": f"0 0 {_WIDTH} {_HEIGHT}", "aria-hidden": "true"},
+        h("path", {"d": line}),
+    )

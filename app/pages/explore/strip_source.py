@@ -31,11 +31,20 @@ class RunStrip:
             case "q":
                 return self.run.q_values(look)
             case "dq":
-                return self.run.q_values(look) - self.run.q_values(look - 1) if look > 1 else np.full(self.n_chunks, np.nan, np.float32)
+                return (
+                    self.run.q_values(look) - self.run.q_values(look - 1)
+                    if look > 1
+                    else np.full(self.n_chunks, np.nan, np.float32)
+                )
             case "rank":
                 return _ranks(self.run.scores(look), self.run.unavailable(look))
             case "p":
-                return _probabilities(self.run.scores(look), self.run.unavailable(look), shown_temperature(self.run), self.run.config.top_k_actions)
+                return _probabilities(
+                    self.run.scores(look),
+                    self.run.unavailable(look),
+                    shown_temperature(self.run),
+                    self.run.config.top_k_actions,
+                )
 
     def describe(self, chunk_id: int, look: int) -> ChunkFacts:
         """What there is to say about one chunk at a look."""
@@ -56,13 +65,17 @@ class RunStrip:
 
 
 def shown_temperature(run: RunInView) -> float:
-    """The temperature at which probabilities are shown: the run's own, or the checkpoint's while the run is greedy."""
+    """The temperature at which probabilities are shown: the run's own, or the checkpoint's while the run is
+    greedy.
+    """
     return run.config.temperature or run.spec.shown_temperature
 
 
 @lru_cache(maxsize=24)
 def _ranks(scores: StepScores, unavailable: tuple[int, ...]) -> np.ndarray:
-    """(N,) place among the available chunks, 1 is best, equals in document order; NaN for chosen and forbidden ones."""
+    """(N,) place among the available chunks, 1 is best, equals in document order; NaN for chosen and
+    forbidden ones.
+    """
     q_values = scores.q_values.copy()
     q_values[list(unavailable)] = -np.inf
     ranks = np.empty(len(q_values), np.float32)
@@ -72,11 +85,17 @@ def _ranks(scores: StepScores, unavailable: tuple[int, ...]) -> np.ndarray:
 
 
 @lru_cache(maxsize=24)
-def _probabilities(scores: StepScores, unavailable: tuple[int, ...], temperature: float, top_k: int | None) -> np.ndarray:
+def _probabilities(
+    scores: StepScores, unavailable: tuple[int, ...], temperature: float, top_k: int | None
+) -> np.ndarray:
     """(N,) Boltzmann probabilities; NaN for chosen and forbidden chunks."""
     available = np.ones(len(scores.q_values), dtype=bool)
     available[list(unavailable)] = False
-    shown = probabilities(scores.q_values, available, temperature, top_k) if available.any() else np.zeros(len(available))
+    shown = (
+        probabilities(scores.q_values, available, temperature, top_k)
+        if available.any()
+        else np.zeros(len(available))
+    )
     shown[~available] = np.nan
     return shown
 

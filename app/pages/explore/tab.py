@@ -52,7 +52,9 @@ def read_controls(values: tuple[Any, ...]) -> tuple[str, EpisodeConfig]:
     """(query, config) out of the controls' values. Raises BadRequest with the sentence to show."""
     query, budget, temperature, stops, threshold, seed, beam, positions, top_k, reviews, review = values
     if None in (budget, temperature, threshold, seed, beam, review):
-        raise BadRequest("a setting is empty; give budget, temperature, threshold, seed, beam and review a number each")
+        raise BadRequest(
+            "a setting is empty; give budget, temperature, threshold, seed, beam and review a number each"
+        )
     return str(query or ""), EpisodeConfig(
         step_budget=int(budget),
         temperature=float(temperature),
@@ -74,10 +76,13 @@ class ExploreTab(ExploreLayout):
         self.explorer, self.experiments = Explorer(services), Experiments(services)
         self._wanted_openings: set[str] = set()
         """Documents that are being opened for pages that still wait for them."""
-        self.session = gr.State(Session(owner=newcomer(services.settings)), delete_callback=self.explorer.leave)
+        self.session = gr.State(
+            Session(owner=newcomer(services.settings)), delete_callback=self.explorer.leave
+        )
         self.wanted: gr.State = gr.State(None)
-        """What another tab asks to see here: ("agent", name, number), ("run", run id, number), ("continue", run id, steps kept, number) or
-        ("episode", evaluation id, row, number) or ("chunk", chunk id, number). And ("forbid", chunk id, number), what a step's card asks for.
+        """What another tab asks to see here: ("agent", name, number), ("run", run id, number), ("continue",
+        run id, steps kept, number) or ("episode", evaluation id, row, number) or ("chunk", chunk id, number).
+        And ("forbid", chunk id, number), what a step's card asks for.
 
         The number tells requests apart.
         """
@@ -91,23 +96,70 @@ class ExploreTab(ExploreLayout):
         """(token, why there is no answer or nothing) of the run that was read."""
         self.looked: gr.State = gr.State("")
         """Token of the run that was looked into."""
-        self._packed = {component for component in vars(self).values() if isinstance(component, gr.HTML)} - {self.page, self.near}
+        self._packed = {component for component in vars(self).values() if isinstance(component, gr.HTML)} - {
+            self.page,
+            self.near,
+        }
         self._wire()
 
     def _wire(self) -> None:
         panels = [
-            *(self.session, self.page, self.header, self.opening_progress, self.known, self.status, self.notice, self.standing, self.strip),
+            *(
+                self.session,
+                self.page,
+                self.header,
+                self.opening_progress,
+                self.known,
+                self.status,
+                self.notice,
+                self.standing,
+                self.strip,
+            ),
             *(self.line, self.story, self.diagnosis, self.reading_view, self.chunker, self.max_tokens),
-            *(self.steps, self.reading, self.decision, self.best, self.distribution_title, self.distribution, self.parts_card, self.parts),
-            *(self.evidence, self.back, self.reset, self.cancel, self.run, self.step, self.agent, self.near, self.figures, self.reading_notice),
+            *(
+                self.steps,
+                self.reading,
+                self.decision,
+                self.best,
+                self.distribution_title,
+                self.distribution,
+                self.parts_card,
+                self.parts,
+            ),
+            *(
+                self.evidence,
+                self.back,
+                self.reset,
+                self.cancel,
+                self.run,
+                self.step,
+                self.agent,
+                self.near,
+                self.figures,
+                self.reading_notice,
+            ),
             *(*self.openers, *self.controls.list()),
-            *(self.answer, self.cite, self.cited, self.trail_card, self.trail, self.to_compare, self.to_sparc, self.ended),
+            *(
+                self.answer,
+                self.cite,
+                self.cited,
+                self.trail_card,
+                self.trail,
+                self.to_compare,
+                self.to_sparc,
+                self.ended,
+            ),
             *(self.wanted, self.sharing, self.read),
         ]
         controls, session = self.controls.list(), self.session
         private = {"outputs": panels, "api_visibility": "private", "show_progress": "hidden"}
         opens = {**private, "concurrency_id": "open", "concurrency_limit": 2}
-        runs = {**private, "concurrency_id": "agent", "concurrency_limit": RUNS_AT_ONCE, "trigger_mode": "multiple"}
+        runs = {
+            **private,
+            "concurrency_id": "agent",
+            "concurrency_limit": RUNS_AT_ONCE,
+            "trigger_mode": "multiple",
+        }
         chunking = [self.agent, self.chunker, self.max_tokens]
 
         def closes(button: gr.Button) -> gr.events.Dependency:
@@ -116,12 +168,24 @@ class ExploreTab(ExploreLayout):
 
         closes(self.keep)
         slow = [  # an open panel would lie over progress, Cancel and errors
-            closes(self.open_sample).then(self._sends(self._open_sample), [session, self.sample, *chunking], **opens),
-            closes(self.open_files).then(self._sends(self._open_files), [session, self.files, *chunking], **opens),
-            closes(self.add_files).then(self._sends(self._add_files), [session, self.files, *chunking], **opens),
-            closes(self.add_pasted).then(self._sends(self._add_pasted), [session, self.pasted, *chunking], **opens),
-            closes(self.open_pasted).then(self._sends(self._open_pasted), [session, self.pasted, *chunking], **opens),
-            closes(self.open_generated).then(self._sends(self._open_generated), [session, self.length, *chunking], **opens),
+            closes(self.open_sample).then(
+                self._sends(self._open_sample), [session, self.sample, *chunking], **opens
+            ),
+            closes(self.open_files).then(
+                self._sends(self._open_files), [session, self.files, *chunking], **opens
+            ),
+            closes(self.add_files).then(
+                self._sends(self._add_files), [session, self.files, *chunking], **opens
+            ),
+            closes(self.add_pasted).then(
+                self._sends(self._add_pasted), [session, self.pasted, *chunking], **opens
+            ),
+            closes(self.open_pasted).then(
+                self._sends(self._open_pasted), [session, self.pasted, *chunking], **opens
+            ),
+            closes(self.open_generated).then(
+                self._sends(self._open_generated), [session, self.length, *chunking], **opens
+            ),
             self.agent.input(self._sends(self._on_agent), [session, self.agent, *controls], **opens),
             self.run.click(self._sends(self._run), [session, *controls], **runs),
             self.controls.query.submit(self._sends(self._run), [session, *controls], **runs),
@@ -134,29 +198,74 @@ class ExploreTab(ExploreLayout):
         slow.append(self.cite.click(self._sends(self._cite), [session, *controls], **asks))
         reads = {**private, "outputs": self.read, "concurrency_id": "answer", "concurrency_limit": 1}
         slow.append(self.ended.change(self._read, [session, self.ended], **reads))
-        slow[-1].success(self._sends(self._show_answer), [session, self.read], **{**runs, "outputs": [self.answer, self.story, self.evidence, self.cite]})
-        looks_into = {"outputs": self.looked, "concurrency_id": "diagnosis", "concurrency_limit": 1, "api_visibility": "private", "show_progress": "hidden"}
+        slow[-1].success(
+            self._sends(self._show_answer),
+            [session, self.read],
+            **{**runs, "outputs": [self.answer, self.story, self.evidence, self.cite]},
+        )
+        looks_into = {
+            "outputs": self.looked,
+            "concurrency_id": "diagnosis",
+            "concurrency_limit": 1,
+            "api_visibility": "private",
+            "show_progress": "hidden",
+        }
         slow.append(self.read.change(self._diagnose, [session, self.read], **looks_into))
-        shown = slow[-1].success(self._sends(self._show_diagnosis), [session, self.looked], **{**runs, "outputs": self.diagnosis})
+        shown = slow[-1].success(
+            self._sends(self._show_diagnosis), [session, self.looked], **{**runs, "outputs": self.diagnosis}
+        )
         slow.append(shown.then(self._try_trained, [session, self.looked], **looks_into))
-        slow[-1].success(self._sends(self._show_diagnosis), [session, self.looked], **{**runs, "outputs": self.diagnosis})
-        cancelled = self.cancel.click(self._sends(self._cancelled), [session, *controls], cancels=slow, **private)
-        cancelled.then(self._sends(self._settled), session, panels, api_visibility="private", show_progress="hidden")
+        slow[-1].success(
+            self._sends(self._show_diagnosis), [session, self.looked], **{**runs, "outputs": self.diagnosis}
+        )
+        cancelled = self.cancel.click(
+            self._sends(self._cancelled), [session, *controls], cancels=slow, **private
+        )
+        cancelled.then(
+            self._sends(self._settled), session, panels, api_visibility="private", show_progress="hidden"
+        )
         self.back.click(self._sends(self._back), [session, *controls], **runs)
         self.reset.click(self._sends(self._reset), [session, *controls], **runs)
         for panel in (self.status, self.sharing):
             panel.select(self._sends(self._on_share), session, **{**private, "outputs": self.sharing})
-        for panel in (self.story, self.diagnosis, self.steps, self.answer, self.cited, self.evidence, self.trail, self.reading_view, self.line):
+        for panel in (
+            self.story,
+            self.diagnosis,
+            self.steps,
+            self.answer,
+            self.cited,
+            self.evidence,
+            self.trail,
+            self.reading_view,
+            self.line,
+        ):
             panel.select(self._sends(self._on_tree), [session, *controls], **private)
         self.near.select(self._sends(self._on_near), session, **private)
         for event in (self.strip.select, self.strip.look):
             event(self._sends(self._on_strip), [session, *controls], **private)
         for event in (self.find.submit, self.find_next.click):
             event(self._sends(self._find), [session, self.find], **private)
-        self.change.click(lambda: gr.Column(visible=True), None, self.change_panel, api_visibility="private", show_progress="hidden")
-        self.known.select(self._on_known, session, self.controls.query, api_visibility="private", show_progress="hidden")
-        for switch, slider in ((self.controls.stops, self.controls.threshold), (self.controls.reviews, self.controls.review)):
-            switch.input(lambda on: gr.Slider(interactive=on), switch, slider, api_visibility="private", show_progress="hidden")
+        self.change.click(
+            lambda: gr.Column(visible=True),
+            None,
+            self.change_panel,
+            api_visibility="private",
+            show_progress="hidden",
+        )
+        self.known.select(
+            self._on_known, session, self.controls.query, api_visibility="private", show_progress="hidden"
+        )
+        for switch, slider in (
+            (self.controls.stops, self.controls.threshold),
+            (self.controls.reviews, self.controls.review),
+        ):
+            switch.input(
+                lambda on: gr.Slider(interactive=on),
+                switch,
+                slider,
+                api_visibility="private",
+                show_progress="hidden",
+            )
         gr.on(
             [control.change for control in controls],
             self._sends(self._on_controls),
@@ -187,10 +296,16 @@ class ExploreTab(ExploreLayout):
 
     # Handlers; each returns or yields updates by component
 
-    def _load(self, session: Session, key: str | None, request: gr.Request, profile: gr.OAuthProfile | None) -> Iterator[Update]:
+    def _load(
+        self, session: Session, key: str | None, request: gr.Request, profile: gr.OAuthProfile | None
+    ) -> Iterator[Update]:
         name = request.username or (profile.username if profile else None)
         try:
-            owner = owner_of_user(self.services.settings, name) if name else owner_of(self.services.settings, key or "")
+            owner = (
+                owner_of_user(self.services.settings, name)
+                if name
+                else owner_of(self.services.settings, key or "")
+            )
         except UserError as error:
             yield {self.notice: passing(str(error))}
             return
@@ -208,7 +323,12 @@ class ExploreTab(ExploreLayout):
                 refused = update.get(self.notice) or refused
         sample = list_samples()[0]
         refused = refused or passing(self.services.log_notice)
-        for update in self._opening(session, lambda report: opening.open_sample(self.explorer, session, sample.key, self.services.default_checkpoint, report)):
+        for update in self._opening(
+            session,
+            lambda report: opening.open_sample(
+                self.explorer, session, sample.key, self.services.default_checkpoint, report
+            ),
+        ):
             yield update | ({self.notice: refused} if refused else {})
 
     def _method_of(self, run_id: str, owner: str | None) -> str:
@@ -219,7 +339,9 @@ class ExploreTab(ExploreLayout):
             return ""
 
     def _attaching(self, session: Session, run_id: str, kept: int | None = None) -> Iterator[Update]:
-        """A logged run with its documents, and the controls as they were; with `kept`, as Back leaves it after that many steps."""
+        """A logged run with its documents, and the controls as they were; with `kept`, as Back leaves it
+        after that many steps.
+        """
 
         def work(report: Progress) -> Session:
             attached = replace(self.explorer.attach(run_id, report, session.owner), llm=session.llm)
@@ -236,44 +358,98 @@ class ExploreTab(ExploreLayout):
         assert run is not None
         query, config = run.trace.started.query, run.config
         shown = {**self._view(session, query, config), **self._figures(run, session)}
-        told = {} if run.trace.stopped is None else {self.read: (run.token, "")}  # what it lacks is looked into again
+        told = (
+            {} if run.trace.stopped is None else {self.read: (run.token, "")}
+        )  # what it lacks is looked into again
         return {**shown, **self._control_values(run.spec, config), self.controls.query: query, **told}
 
-    def _open_sample(self, session: Session, key: str, agent: str, chunker: str, max_tokens: float | None) -> Iterator[Update]:
+    def _open_sample(
+        self, session: Session, key: str, agent: str, chunker: str, max_tokens: float | None
+    ) -> Iterator[Update]:
         own = replace(session, agent_chosen=False)  # a sample comes with the agent that it was written for
-        yield from self._opening(session, lambda report: opening.open_sample(self.explorer, own, key, agent, report, chunker, max_tokens))
+        yield from self._opening(
+            session,
+            lambda report: opening.open_sample(self.explorer, own, key, agent, report, chunker, max_tokens),
+        )
 
     def _open_files(
-        self, session: Session, paths: list[str] | None, agent: str, chunker: str, max_tokens: float | None, beside: OpenDocuments | None = None
+        self,
+        session: Session,
+        paths: list[str] | None,
+        agent: str,
+        chunker: str,
+        max_tokens: float | None,
+        beside: OpenDocuments | None = None,
     ) -> Iterator[Update]:
         files = [Path(path) for path in paths or []]
-        yield from self._opening(session, lambda report: opening.open_files(self.explorer, session, files, agent, report, chunker, max_tokens, beside))
+        yield from self._opening(
+            session,
+            lambda report: opening.open_files(
+                self.explorer, session, files, agent, report, chunker, max_tokens, beside
+            ),
+        )
 
     def _open_pasted(
-        self, session: Session, text: str, agent: str, chunker: str, max_tokens: float | None, beside: OpenDocuments | None = None
+        self,
+        session: Session,
+        text: str,
+        agent: str,
+        chunker: str,
+        max_tokens: float | None,
+        beside: OpenDocuments | None = None,
     ) -> Iterator[Update]:
-        yield from self._opening(session, lambda report: opening.open_pasted(self.explorer, session, text, agent, report, chunker, max_tokens, beside))
+        yield from self._opening(
+            session,
+            lambda report: opening.open_pasted(
+                self.explorer, session, text, agent, report, chunker, max_tokens, beside
+            ),
+        )
 
-    def _add_files(self, session: Session, paths: list[str] | None, agent: str, chunker: str, max_tokens: float | None) -> Iterator[Update]:
-        yield from self._open_files(session, paths, agent, chunker, max_tokens, self.services.corpora.get(session.corpus))
+    def _add_files(
+        self, session: Session, paths: list[str] | None, agent: str, chunker: str, max_tokens: float | None
+    ) -> Iterator[Update]:
+        yield from self._open_files(
+            session, paths, agent, chunker, max_tokens, self.services.corpora.get(session.corpus)
+        )
 
-    def _add_pasted(self, session: Session, text: str, agent: str, chunker: str, max_tokens: float | None) -> Iterator[Update]:
-        yield from self._open_pasted(session, text, agent, chunker, max_tokens, self.services.corpora.get(session.corpus))
+    def _add_pasted(
+        self, session: Session, text: str, agent: str, chunker: str, max_tokens: float | None
+    ) -> Iterator[Update]:
+        yield from self._open_pasted(
+            session, text, agent, chunker, max_tokens, self.services.corpora.get(session.corpus)
+        )
 
-    def _open_generated(self, session: Session, length: int, agent: str, chunker: str, max_tokens: float | None) -> Iterator[Update]:
-        yield from self._opening(session, lambda report: opening.open_generated(self.explorer, session, length, agent, report, chunker, max_tokens))
+    def _open_generated(
+        self, session: Session, length: int, agent: str, chunker: str, max_tokens: float | None
+    ) -> Iterator[Update]:
+        yield from self._opening(
+            session,
+            lambda report: opening.open_generated(
+                self.explorer, session, length, agent, report, chunker, max_tokens
+            ),
+        )
 
     def _opening(self, session: Session, work: Callable[[Progress], Session]) -> Iterator[Update]:
-        """Progress while `work` opens documents, then the fresh page. What was open stays when it fails or is cancelled."""
+        """Progress while `work` opens documents, then the fresh page. What was open stays when it fails or is
+        cancelled.
+        """
         settled = {self.session: replace(session, opening=""), self.opening_progress: [], **self._busy(False)}
         token = new_run_id()
         self._wanted_openings.add(token)
         try:
-            yield {self.session: replace(session, opening=token), self.opening_progress: preparing(), self.notice: [], **self._busy(True)}
+            yield {
+                self.session: replace(session, opening=token),
+                self.opening_progress: preparing(),
+                self.notice: [],
+                **self._busy(True),
+            }
             with closing(stream(work)) as items:
                 for item in items:
                     if token not in self._wanted_openings:
-                        yield {self.opening_progress: [], **self._busy(False)}  # what comes late must not undo what Cancel has shown
+                        yield {
+                            self.opening_progress: [],
+                            **self._busy(False),
+                        }  # what comes late must not undo what Cancel has shown
                     elif isinstance(item, Finished):
                         yield {**self._opened(item.result), **self._busy(False)}
                     else:
@@ -282,20 +458,35 @@ class ExploreTab(ExploreLayout):
             yield {**settled, self.notice: passing(str(error))}
         except Exception:
             logging.getLogger(__name__).exception("documents could not be opened")
-            yield {**settled, self.notice: passing("something failed while opening; what was open is still there, and the server's log says why")}
+            yield {
+                **settled,
+                self.notice: passing(
+                    "something failed while opening; what was open is still there, and the server's log"
+                    " says why"
+                ),
+            }
         finally:
             self._wanted_openings.discard(token)
 
     def _busy(self, opening_documents: bool) -> Update:
         """Nothing runs over documents that are about to be replaced."""
         ready = gr.update(interactive=not opening_documents)
-        return {self.cancel: gr.update(interactive=opening_documents), self.run: ready, self.step: ready, **dict.fromkeys(self.openers, ready)}
+        return {
+            self.cancel: gr.update(interactive=opening_documents),
+            self.run: ready,
+            self.step: ready,
+            **dict.fromkeys(self.openers, ready),
+        }
 
     def _opened(self, session: Session) -> Update:
-        """Everything that changes with the documents: known questions, controls at the agent's defaults, empty views."""
+        """Everything that changes with the documents: known questions, controls at the agent's defaults,
+        empty views.
+        """
         documents = self.explorer.documents(session)
         spec = self.services.served(documents.agent.spec)
-        query = max(documents.questions, key=lambda known: known.hops).question if documents.questions else ""  # the first of the most hops
+        query = (
+            max(documents.questions, key=lambda known: known.hops).question if documents.questions else ""
+        )  # the first of the most hops
         config = self.explorer.usual_config(documents)
         return {
             **self._view(session, query, config),
@@ -320,22 +511,46 @@ class ExploreTab(ExploreLayout):
         controls = self.controls
         usual = spec.stop_threshold if spec.stop_threshold is not None else round((lo + hi) / 2, 2)
         threshold = usual if config.stop_threshold is None else config.stop_threshold
-        review = next((value for value in (config.review_threshold, spec.review_threshold) if value is not None), round(threshold / 2, 2))
+        review = next(
+            (value for value in (config.review_threshold, spec.review_threshold) if value is not None),
+            round(threshold / 2, 2),
+        )
         return {
-            controls.budget: min(config.step_budget, MAX_BUDGET),  # a run from elsewhere may have had more than the slider offers
-            controls.temperature: gr.Slider(0, round(10 * spec.shown_temperature, 3), value=config.temperature, step=spec.shown_temperature / 20),
-            controls.threshold: gr.Slider(lo, hi, value=threshold, step=round((hi - lo) / 200, 4), interactive=config.stop_threshold is not None),
+            controls.budget: min(
+                config.step_budget, MAX_BUDGET
+            ),  # a run from elsewhere may have had more than the slider offers
+            controls.temperature: gr.Slider(
+                0,
+                round(10 * spec.shown_temperature, 3),
+                value=config.temperature,
+                step=spec.shown_temperature / 20,
+            ),
+            controls.threshold: gr.Slider(
+                lo,
+                hi,
+                value=threshold,
+                step=round((hi - lo) / 200, 4),
+                interactive=config.stop_threshold is not None,
+            ),
             controls.stops: config.stop_threshold is not None,
             controls.seed: config.seed,
             controls.beam: config.beam_width,
             controls.top_k: config.top_k_actions,
             controls.positions: gr.Checkbox(config.use_positions, interactive=spec.position_kind != "none"),
             controls.reviews: config.review_threshold is not None,
-            controls.review: gr.Slider(lo, hi, value=review, step=round((hi - lo) / 200, 4), interactive=config.review_threshold is not None),
+            controls.review: gr.Slider(
+                lo,
+                hi,
+                value=review,
+                step=round((hi - lo) / 200, 4),
+                interactive=config.review_threshold is not None,
+            ),
         }
 
     def _on_agent(self, session: Session, agent: str, *controls: Any) -> Iterator[Update]:
-        """Another agent was chosen, or the list was only passed with the Tab key: that must not cost the run in view."""
+        """Another agent was chosen, or the list was only passed with the Tab key: that must not cost the run
+        in view.
+        """
         documents = self.services.corpora.get(session.corpus)
         if documents is not None and documents.agent.spec.name == agent:
             yield {}
@@ -362,11 +577,19 @@ class ExploreTab(ExploreLayout):
             case ("run", str(run_id), _):
                 yield from self._taking_over(session, run_id, None)
             case ("forbid", int(chunk_id), _):
-                yield from self._acting(session, controls, lambda query, config: self.explorer.forbid(session, query, config, chunk_id))
+                yield from self._acting(
+                    session,
+                    controls,
+                    lambda query, config: self.explorer.forbid(session, query, config, chunk_id),
+                )
             case ("take", int(chunk_id), _):
-                yield from self._remedied(controls, lambda at: {"budget": max(int(at), session.cursor + 1)}, session, chunk_id)
+                yield from self._remedied(
+                    controls, lambda at: {"budget": max(int(at), session.cursor + 1)}, session, chunk_id
+                )
             case ("longer", int(steps), _) if 1 <= steps <= MAX_BUDGET:
-                yield from self._remedied(controls, lambda _: {"budget": steps, "stops": False, "reviews": False}, session)
+                yield from self._remedied(
+                    controls, lambda _: {"budget": steps, "stops": False, "reviews": False}, session
+                )
             case ("keep", int(), _):
                 yield from self._remedied(controls, lambda _: {"reviews": False}, session)
             case ("chunk", int(chunk_id), _):
@@ -375,18 +598,32 @@ class ExploreTab(ExploreLayout):
                 yield from self._taking_over(session, run_id, kept)
 
     def _remedied(
-        self, controls: tuple[Any, ...], changed: Callable[[float], dict[str, Any]], session: Session, chunk_id: int | None = None
+        self,
+        controls: tuple[Any, ...],
+        changed: Callable[[float], dict[str, Any]],
+        session: Session,
+        chunk_id: int | None = None,
     ) -> Iterator[Update]:
-        """Runs with other settings, which the controls show from then on; with `chunk_id`, takes that chunk as the next."""
+        """Runs with other settings, which the controls show from then on; with `chunk_id`, takes that chunk
+        as the next.
+        """
         values = dict(zip(vars(self.controls), controls, strict=True))
         changes = changed(values["budget"] or 1)
         values |= changes
         yield {getattr(self.controls, name): value for name, value in changes.items()}
         if chunk_id is not None:
-            yield from self._acting(session, tuple(values.values()), lambda query, config: self.explorer.take(session, query, config, chunk_id))
+            yield from self._acting(
+                session,
+                tuple(values.values()),
+                lambda query, config: self.explorer.take(session, query, config, chunk_id),
+            )
             return
         fresh = self.explorer.reset(session)
-        yield from self._acting(fresh, tuple(values.values()), lambda query, config: self.explorer.advance(fresh, query, config, None))
+        yield from self._acting(
+            fresh,
+            tuple(values.values()),
+            lambda query, config: self.explorer.advance(fresh, query, config, None),
+        )
 
     def _taking_over(self, session: Session, run_id: str, kept: int | None) -> Iterator[Update]:
         """A logged run in the place of what is in view."""
@@ -413,37 +650,65 @@ class ExploreTab(ExploreLayout):
         spec = self.explorer.documents(session).agent.spec
         yield self._control_values(spec, config)
         threshold, review = config.stop_threshold, config.review_threshold
-        values = (query, config.step_budget, config.temperature, threshold is not None, threshold or 0.0, config.seed, config.beam_width)
+        values = (
+            query,
+            config.step_budget,
+            config.temperature,
+            threshold is not None,
+            threshold or 0.0,
+            config.seed,
+            config.beam_width,
+        )
         run = (*values, config.use_positions, config.top_k_actions, review is not None, review or 0.0)
-        yield from self._acting(session, run, lambda query, config: self.explorer.advance(session, query, config, None))
+        yield from self._acting(
+            session, run, lambda query, config: self.explorer.advance(session, query, config, None)
+        )
 
     def _run(self, session: Session, *controls: Any) -> Iterator[Update]:
-        yield from self._acting(session, controls, lambda query, config: self.explorer.advance(session, query, config, None))
+        yield from self._acting(
+            session, controls, lambda query, config: self.explorer.advance(session, query, config, None)
+        )
 
     def _step(self, session: Session, *controls: Any) -> Update:
         """In one piece: to send a piece takes as long as to choose a chunk."""
         shown: Update = {}
-        for update in self._acting(session, controls, lambda query, config: self.explorer.advance(session, query, config, 1)):
+        for update in self._acting(
+            session, controls, lambda query, config: self.explorer.advance(session, query, config, 1)
+        ):
             shown |= update
         return shown
 
     def _acting(
-        self, session: Session, controls: tuple[Any, ...], action: Callable[[str, EpisodeConfig], Generator[Session]], notice: gr.HTML | None = None
+        self,
+        session: Session,
+        controls: tuple[Any, ...],
+        action: Callable[[str, EpisodeConfig], Generator[Session]],
+        notice: gr.HTML | None = None,
     ) -> Iterator[Update]:
         """A view per event of a run, the figures once it pauses or ends.
 
         An error becomes a sentence in `notice`, beside the buttons by default, and changes nothing else.
         """
         if session.opening:
-            yield {notice or self.notice: passing("a document is being opened; wait until it is there, or cancel")}
+            yield {
+                notice or self.notice: passing(
+                    "a document is being opened; wait until it is there, or cancel"
+                )
+            }
             return
         try:
             query, config = read_controls(controls)
-            with closing(action(query, config)) as sessions:  # a visitor who cancels or leaves closes the run at once
+            with closing(
+                action(query, config)
+            ) as sessions:  # a visitor who cancels or leaves closes the run at once
                 for session in sessions:
                     yield {**self._view(session, query, config), self.cancel: gr.update(interactive=True)}
             run = self.explorer.run_of(session)
-            yield {**self._figures(run, session), **self._to_read(run), self.cancel: gr.update(interactive=False)}
+            yield {
+                **self._figures(run, session),
+                **self._to_read(run),
+                self.cancel: gr.update(interactive=False),
+            }
             self.services.log.flush()
         except UserError as error:
             yield {notice or self.notice: passing(str(error)), self.cancel: gr.update(interactive=False)}
@@ -465,7 +730,9 @@ class ExploreTab(ExploreLayout):
         return ended[0], ""
 
     def _show_answer(self, session: Session, read: tuple[str, str]) -> Update:
-        """The answer, unless another run is in view by now. In the line of those who step, so that nothing of the page overtakes it."""
+        """The answer, unless another run is in view by now. In the line of those who step, so that nothing of
+        the page overtakes it.
+        """
         run, (token, error) = self.explorer.run_of(session), read
         if run is None or run.token != token:
             return {}
@@ -494,10 +761,16 @@ class ExploreTab(ExploreLayout):
 
     def _show_diagnosis(self, session: Session, token: str) -> Update:
         run = self.explorer.run_of(session)
-        return {} if run is None or run.token != token else {self.diagnosis: diagnosis_view.diagnosis(run, session)}
+        return (
+            {}
+            if run is None or run.token != token
+            else {self.diagnosis: diagnosis_view.diagnosis(run, session)}
+        )
 
     def _cite(self, session: Session, *_: Any) -> Iterator[Update]:
-        """A language model's answer as it is written. Without a model, or when none comes, a sentence in its place."""
+        """A language model's answer as it is written. Without a model, or when none comes, a sentence in its
+        place.
+        """
         run, llm = self.explorer.run_of(session), self.services.language_models.get(session)
         if run is None or run.trace.stopped is None:
             return
@@ -513,15 +786,27 @@ class ExploreTab(ExploreLayout):
         try:
             with closing(stream(work)) as items:
                 for item in items:
-                    written = answer_view.cited(item.result.cited) if isinstance(item, Finished) else answer_view.asking(llm.name, item)
+                    written = (
+                        answer_view.cited(item.result.cited)
+                        if isinstance(item, Finished)
+                        else answer_view.asking(llm.name, item)
+                    )
                     yield {self.cited: written}
             yield {self.cancel: gr.update(interactive=False)}
         except UserError as error:
-            yield {self.cited: [*notice(f"no answer came: {error}"), *answer_view.cited(run.cited)], self.cancel: gr.update(interactive=False)}
+            yield {
+                self.cited: [*notice(f"no answer came: {error}"), *answer_view.cited(run.cited)],
+                self.cancel: gr.update(interactive=False),
+            }
         except Exception:
             logging.getLogger(__name__).exception("a language model could not be asked")
-            words = "something failed while asking; what was there by then is kept, and the server's log says why"
-            yield {self.cited: [*notice(words), *answer_view.cited(run.cited)], self.cancel: gr.update(interactive=False)}
+            words = (
+                "something failed while asking; what was there by then is kept, and the server's log says why"
+            )
+            yield {
+                self.cited: [*notice(words), *answer_view.cited(run.cited)],
+                self.cancel: gr.update(interactive=False),
+            }
 
     def _back(self, session: Session, *controls: Any) -> Update:
         return self._shown(self.explorer.back(session), controls)
@@ -534,10 +819,16 @@ class ExploreTab(ExploreLayout):
         update = {self.opening_progress: [], self.notice: words, **self._busy(False)}
         self._wanted_openings.discard(session.opening)
         session = replace(session, opening="")
-        return {**self._shown(session, controls), **update} if session.corpus else {**update, self.session: session}
+        return (
+            {**self._shown(session, controls), **update}
+            if session.corpus
+            else {**update, self.session: session}
+        )
 
     def _settled(self, session: Session) -> Update:
-        """Once more what Cancel has shown: the page may have shown it before something that the cancelled event had sent earlier."""
+        """Once more what Cancel has shown: the page may have shown it before something that the cancelled
+        event had sent earlier.
+        """
         return {} if session.opening else {self.opening_progress: [], **self._busy(False)}
 
     def _on_tree(self, session: Session, event: gr.EventData, *controls: Any) -> Update:
@@ -547,20 +838,32 @@ class ExploreTab(ExploreLayout):
         if action == "agent":
             return {self.wanted: ("agent", argument, new_run_id())}
         if action == "reads":
-            return self._reading_only(replace(session, reads="evidence" if argument == "evidence" else "text"))
+            return self._reading_only(
+                replace(session, reads="evidence" if argument == "evidence" else "text")
+            )
         if action == "compare" and run is not None:
-            return {self.to_compare: FromExplore(session.corpus, run.trace.started.query, run.config, new_run_id())}
+            return {
+                self.to_compare: FromExplore(
+                    session.corpus, run.trace.started.query, run.config, new_run_id()
+                )
+            }
         return self._navigated(session, controls, action, argument)
 
     def _on_share(self, session: Session, event: gr.EventData, request: gr.Request) -> Update:
-        """Where the run in view is found from now on; in public mode for others, too, once its owner has said so again."""
+        """Where the run in view is found from now on; in public mode for others, too, once its owner has said
+        so again.
+        """
         run, (action, argument) = self.explorer.run_of(session), clicked(event)
         if run is None or action not in ("share", "share-now"):
             return {self.sharing: []}
         try:
             if action == "share-now" and argument == run.run_id:
                 self.experiments.share(run.run_id, session.owner)
-            shared = run.others or not self.services.settings.public or self.experiments.run(run.run_id, session.owner).shared
+            shared = (
+                run.others
+                or not self.services.settings.public
+                or self.experiments.run(run.run_id, session.owner).shared
+            )
         except UserError as error:
             return {self.sharing: notice(str(error))}
         return {self.sharing: sharing(run.run_id, str(request.headers.get("origin", "")), asks=not shared)}
@@ -569,7 +872,12 @@ class ExploreTab(ExploreLayout):
         action, argument = clicked(event)
         if action in ("force", "forbid") and argument.isdecimal():
             chosen = self.explorer.force if action == "force" else self.explorer.forbid
-            yield from self._acting(session, controls, lambda query, config: chosen(session, query, config, int(argument)), self.reading_notice)
+            yield from self._acting(
+                session,
+                controls,
+                lambda query, config: chosen(session, query, config, int(argument)),
+                self.reading_notice,
+            )
         else:
             yield self._navigated(session, controls, action, argument)
 
@@ -577,7 +885,9 @@ class ExploreTab(ExploreLayout):
         action, argument = clicked(event)
         if action == "again":
             fresh = self.explorer.reset(session)
-            yield from self._acting(fresh, controls, lambda query, config: self.explorer.advance(fresh, query, config, None))
+            yield from self._acting(
+                fresh, controls, lambda query, config: self.explorer.advance(fresh, query, config, None)
+            )
         else:
             yield self._navigated(session, controls, action, argument)
 
@@ -599,7 +909,10 @@ class ExploreTab(ExploreLayout):
             return self._shown(replace(session, look=value, chunk_id=chunk_id, anchor=None), controls)
         if action == "why" and run is not None and 1 < value <= session.cursor:
             shown = self._navigated(session, controls, "look", argument)
-            return {**shown, self.steps: present.steps(run, shown[self.session], self.explorer.without_each(run, value))}
+            return {
+                **shown,
+                self.steps: present.steps(run, shown[self.session], self.explorer.without_each(run, value)),
+            }
         if value < len(documents.corpus):
             if action == "open":
                 return self._reading_only(replace(session, chunk_id=value, anchor=None, reads="text"))
@@ -611,17 +924,25 @@ class ExploreTab(ExploreLayout):
 
     def _find(self, session: Session, wanted: str) -> Update:
         try:
-            chunk_id, words = opening.find_chunk(self.explorer.documents(session).workspace, wanted or "", session.chunk_id)
+            chunk_id, words = opening.find_chunk(
+                self.explorer.documents(session).workspace, wanted or "", session.chunk_id
+            )
         except UserError as error:
             return {self.reading_notice: notice(str(error))}
-        return {**self._reading_only(replace(session, chunk_id=chunk_id, anchor=None, reads="text")), self.reading_notice: notice(words, "info")}
+        return {
+            **self._reading_only(replace(session, chunk_id=chunk_id, anchor=None, reads="text")),
+            self.reading_notice: notice(words, "info"),
+        }
 
     def _on_controls(self, session: Session, *controls: Any) -> Update:
         try:
             query, config = read_controls(controls)
         except UserError as error:
             return {self.standing: notice(str(error))}
-        return {self.standing: present.standing(self.explorer.run_of(session), session, config, query), **self._line(session, config)}
+        return {
+            self.standing: present.standing(self.explorer.run_of(session), session, config, query),
+            **self._line(session, config),
+        }
 
     def _line(self, session: Session, config: EpisodeConfig | None) -> Update:
         """What is set, as long as it can be told."""
@@ -648,7 +969,10 @@ class ExploreTab(ExploreLayout):
 
     def _reading_only(self, session: Session) -> Update:
         documents, run = self.services.corpora.get(session.corpus), self.explorer.run_of(session)
-        shown = {self.reading: present.reading(documents, run, session), self.reading_view: present.reading_views(session)}
+        shown = {
+            self.reading: present.reading(documents, run, session),
+            self.reading_view: present.reading_views(session),
+        }
         return {self.session: session, **shown, self.reading_notice: []}
 
     def _view(self, session: Session, query: str, config: EpisodeConfig | None) -> Update:
@@ -669,7 +993,11 @@ class ExploreTab(ExploreLayout):
             self.steps: present.steps(run, session),
             self.reading: present.reading(documents, run, session),
             self.reading_view: present.reading_views(session),
-            self.answer: [] if run is None else answer_view.answer(present.told(run, session), run.evidence_texts(), run.known_answer),
+            self.answer: (
+                []
+                if run is None
+                else answer_view.answer(present.told(run, session), run.evidence_texts(), run.known_answer)
+            ),
             self.cite: gr.update(visible=present.told(run, session) is not None),
             self.cited: answer_view.cited(present.cited(run, session)),
             self.evidence: present.evidence(run, session),
@@ -688,11 +1016,15 @@ class ExploreTab(ExploreLayout):
         return {
             self.figures: gr.update(visible=True),
             self.near: "",
-            self.decision: figure_title("Best Q per step and the threshold", present.decision(run.trace, session.cursor)),
+            self.decision: figure_title(
+                "Best Q per step and the threshold", present.decision(run.trace, session.cursor)
+            ),
             self.best: drawn(lambda: best_q_figure(run.trace)),
             self.trail_card: gr.update(visible=bool(run.gold)),
             self.trail: gold_trail(present.kept(run.trace, session.cursor), run.gold),
-            self.distribution_title: figure_title(f"Distribution of Q at step {look}", "chunks that could be chosen, log scale"),
+            self.distribution_title: figure_title(
+                f"Distribution of Q at step {look}", "chunks that could be chosen, log scale"
+            ),
             self.distribution: drawn(lambda: _distribution(run, look)),
             self.parts_card: gr.update(visible=has_parts),
             self.parts: drawn(lambda: parts_figure(run.trace)) if has_parts else None,
@@ -726,11 +1058,20 @@ def _strip(run: RunInView | None, session: Session) -> dict[str, Any] | None:
         look=session.look,
         scale=run.scale(),
         threshold=run.config.stop_threshold,
-        chosen=[{"step": step.step, "chunk_id": step.chunk_id, "by": step.chosen_by} for step in trace.steps[: session.cursor]],
+        chosen=[
+            {"step": step.step, "chunk_id": step.chunk_id, "by": step.chosen_by}
+            for step in trace.steps[: session.cursor]
+        ],
         gold=run.gold,
         forbidden=session.forbidden,
-        documents=[{"title": document.title, "first_chunk": int(first)} for document, first in zip(workspace.documents, workspace.borders[:-1], strict=True)],
-        intervals=[{"lo": part.lo, "hi": part.hi, "rho_lo": part.rho_lo, "rho_hi": part.rho_hi} for part in run.ruler(session.look)],
+        documents=[
+            {"title": document.title, "first_chunk": int(first)}
+            for document, first in zip(workspace.documents, workspace.borders[:-1], strict=True)
+        ],
+        intervals=[
+            {"lo": part.lo, "hi": part.hi, "rho_lo": part.rho_lo, "rho_hi": part.rho_hi}
+            for part in run.ruler(session.look)
+        ],
         stopped=at_end and trace.n_looks > len(trace.steps),
         modes=MODES if run.config.temperature else tuple(mode for mode in MODES if mode != "p"),
         probability_name=f"p at T = {run.config.temperature:g}",

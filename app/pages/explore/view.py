@@ -1,4 +1,5 @@
-"""Sessions and runs as trees of plain data for the page: pure functions, one per panel. All text stays text (see components.tree).
+"""Sessions and runs as trees of plain data for the page: pure functions, one per panel. All text stays text
+(see components.tree).
 
 Decides wording and what a number's tooltip says. Knows nothing of Gradio events.
 """
@@ -29,8 +30,14 @@ from core.prose import Prose, plain
 from core.sparc.retriever import SPARC
 from core.types import Workspace
 
-UNTRAINED = "No agent has learned documents like this one: these steps are of the untrained base. Choose general, which finds more."
-ONE_SEARCH = "No agent has learned documents like this one yet: Q is meaning and words in one search, and does not change with what was found."
+UNTRAINED = (
+    "No agent has learned documents like this one: these steps are of the untrained base. Choose general,"
+    " which finds more."
+)
+ONE_SEARCH = (
+    "No agent has learned documents like this one yet: Q is meaning and words in one search, and does not"
+    " change with what was found."
+)
 """Told of documents that are open under it."""
 
 
@@ -55,10 +62,19 @@ def document_header(documents: OpenDocuments | None) -> list[Node]:
     n_json_ld = sum(len(document.json_ld) for document in workspace.documents)
     shares = ", ".join(f"{stage} {value:,.0f} ms" for stage, value in documents.milliseconds.items())
     chip = f"{counted(len(workspace), 'chunk')}" + (f" · {counted(len(facts), 'note')}" if facts else "")
-    about = [h("p", None, size), h("p", {"title": shares}, f"Ready after {seconds:.1f} s, {came}."), *(h("p", None, fact) for fact in facts)]
+    about = [
+        h("p", None, size),
+        h("p", {"title": shares}, f"Ready after {seconds:.1f} s, {came}."),
+        *(h("p", None, fact) for fact in facts),
+    ]
     if n_json_ld:
         about.append(_json_ld(workspace, n_json_ld))
-    menu = h("details", {"class": "qx-menu"}, h("summary", {"class": "qx-chip"}, chip), h("div", {"class": "qx-menu-panel qx-sm"}, *about))
+    menu = h(
+        "details",
+        {"class": "qx-menu"},
+        h("summary", {"class": "qx-chip"}, chip),
+        h("div", {"class": "qx-menu-panel qx-sm"}, *about),
+    )
     return [h("strong", {"class": "qx-doc-title", "title": title}, title), menu]
 
 
@@ -68,18 +84,35 @@ def _cut(config: ChunkConfig) -> str:
 
 
 def _json_ld(workspace: Workspace, count: int) -> Node:
-    items = [json.dumps(item, ensure_ascii=False, indent=1)[:2_000] for document in workspace.documents for item in document.json_ld[:20]]
+    items = [
+        json.dumps(item, ensure_ascii=False, indent=1)[:2_000]
+        for document in workspace.documents
+        for item in document.json_ld[:20]
+    ]
     label = f"{count} JSON-LD block{'s' if count > 1 else ''} of the page"
-    return h("details", {"class": "qx-sm"}, h("summary", None, label), *(h("pre", {"class": "qx-pre"}, item) for item in items[:20]))
+    return h(
+        "details",
+        {"class": "qx-sm"},
+        h("summary", None, label),
+        *(h("pre", {"class": "qx-pre"}, item) for item in items[:20]),
+    )
 
 
-_TRAINED_FOR = {"narrative": "stories", "multi-hop": "questions of several hops", "general": "questions over real documents"}
+_TRAINED_FOR = {
+    "narrative": "stories",
+    "multi-hop": "questions of several hops",
+    "general": "questions over real documents",
+}
 
 
 def agent_words(spec: CheckpointSpec) -> str:
     """What an agent has learned, in words of somebody who has read nothing of it."""
     if not spec.trained:
-        return "not trained: meaning and words in one search" if spec.word_weight else "not trained: plain embeddings"
+        return (
+            "not trained: meaning and words in one search"
+            if spec.word_weight
+            else "not trained: plain embeddings"
+        )
     data = (spec.training or {}).get("data")
     purpose = _TRAINED_FOR.get(data) if isinstance(data, str) else None
     return f"trained for {purpose}" if purpose else "trained"
@@ -93,28 +126,54 @@ def agent_note(spec: CheckpointSpec) -> str:
 
 
 def settings_line(spec: CheckpointSpec, config: EpisodeConfig, trained: str = "") -> list[Node]:
-    """What is set, as one sentence that opens the settings. `trained`: name of an agent that has learned something, to be had instead."""
+    """What is set, as one sentence that opens the settings. `trained`: name of an agent that has learned
+    something, to be had instead.
+    """
     words = [f"up to {counted(config.step_budget, 'step')}", f"temperature {config.temperature:g}"]
     if config.temperature:
         words.append(f"seed {config.seed}")
     if config.top_k_actions is not None:
         words.append(f"among the {config.top_k_actions} best")
-    words.append("never stops early" if config.stop_threshold is None else f"stops below Q {config.stop_threshold:.2f}")
+    words.append(
+        "never stops early" if config.stop_threshold is None else f"stops below Q {config.stop_threshold:.2f}"
+    )
     if config.review_threshold is not None:
         words.append("review on")
     if config.beam_width > 1:
         words.append(f"beam {config.beam_width}")
     if spec.position_kind != "none" and not config.use_positions:
         words.append("positions off")
-    agent = h("span", None, h("strong", None, spec.name), " ", h("span", {"class": None if spec.trained else "qx-untrained"}, agent_words(spec)))
+    agent = h(
+        "span",
+        None,
+        h("strong", None, spec.name),
+        " ",
+        h("span", {"class": None if spec.trained else "qx-untrained"}, agent_words(spec)),
+    )
     toggle = h(
         "button",
-        {"class": "qx-set-line", "data-toggle": "qx-settings", "aria-expanded": "false", "aria-controls": "qx-settings"},
+        {
+            "class": "qx-set-line",
+            "data-toggle": "qx-settings",
+            "aria-expanded": "false",
+            "aria-controls": "qx-settings",
+        },
         agent,
         *(h("span", None, word) for word in words),
         h("span", {"class": "qx-set-more"}, "Settings ▾"),
     )
-    return [toggle] + ([act("agent", trained, f"Use {trained} (trained)", title="The same chunks, chosen by an agent that has learned to")] if trained else [])
+    return [toggle] + (
+        [
+            act(
+                "agent",
+                trained,
+                f"Use {trained} (trained)",
+                title="The same chunks, chosen by an agent that has learned to",
+            )
+        ]
+        if trained
+        else []
+    )
 
 
 def known_questions(questions: Sequence[Labelled]) -> list[Node]:
@@ -122,11 +181,33 @@ def known_questions(questions: Sequence[Labelled]) -> list[Node]:
     if not questions:
         return []
     rows = [
-        h("li", None, h("button", {"class": "qx-menu-row", "data-act": "known", "data-arg": str(place)}, question_label(known)))
+        h(
+            "li",
+            None,
+            h(
+                "button",
+                {"class": "qx-menu-row", "data-act": "known", "data-arg": str(place)},
+                question_label(known),
+            ),
+        )
         for place, known in enumerate(questions)
     ]
-    summary = h("summary", {"class": "qx-menu-button", "title": "Questions whose support is known: it is marked, and the answer compared"}, "Known questions ▾")
-    return [h("details", {"class": "qx-menu"}, summary, h("div", {"class": "qx-menu-panel"}, h("ul", None, *rows)))]
+    summary = h(
+        "summary",
+        {
+            "class": "qx-menu-button",
+            "title": "Questions whose support is known: it is marked, and the answer compared",
+        },
+        "Known questions ▾",
+    )
+    return [
+        h(
+            "details",
+            {"class": "qx-menu"},
+            summary,
+            h("div", {"class": "qx-menu-panel"}, h("ul", None, *rows)),
+        )
+    ]
 
 
 def status(run: RunInView | None, session: Session) -> str:
@@ -143,7 +224,11 @@ def status(run: RunInView | None, session: Session) -> str:
 
 def standing_at(run: RunInView | None, session: Session) -> list[Node]:
     """The line beside the buttons, and the way to hand the run on."""
-    share = [] if run is None else [" ", act("share", "", "Share", title="The address of this run, for others or for later")]
+    share = (
+        []
+        if run is None
+        else [" ", act("share", "", "Share", title="The address of this run, for others or for later")]
+    )
     return [h("span", None, status(run, session)), *share]
 
 
@@ -158,7 +243,10 @@ def decision(trace: Trace, cursor: int) -> str:
     stopped = trace.stopped
     if stopped is not None and cursor == len(trace.steps):
         if trace.started.method == SPARC:
-            return f"SPARC ended with {counted(len(trace.steps), 'chunk')} of evidence; its tab shows the branches"
+            return (
+                f"SPARC ended with {counted(len(trace.steps), 'chunk')} of evidence; its tab shows the"
+                " branches"
+            )
         match stopped.reason:
             case "threshold":
                 return f"Stopped: best Q {stopped.q_value:.2f} is below {threshold:.2f}"
@@ -173,37 +261,69 @@ def decision(trace: Trace, cursor: int) -> str:
 
 
 def steps(run: RunInView | None, session: Session, without: Sequence[float] = ()) -> list[Node]:
-    """One card a step, and the decision. `without`: Q of the choice that is looked at without each choice before it, where that was asked for."""
+    """One card a step, and the decision. `without`: Q of the choice that is looked at without each choice
+    before it, where that was asked for.
+    """
     if run is None:
-        return [h("p", {"class": "qx-empty"}, "Press Run: the agent chooses one chunk after another, and each choice gets a card here.")]
+        return [
+            h(
+                "p",
+                {"class": "qx-empty"},
+                "Press Run: the agent chooses one chunk after another, and each choice gets a card here.",
+            )
+        ]
     cards: list[Node] = [h("h3", None, counted(session.cursor, "choice"))] if session.cursor else []
     cards += [_step_card(run, step, session, without) for step in run.trace.steps[: session.cursor]]
     words = decision(run.trace, session.cursor)
-    tokens = sum(run.documents.workspace[chunk_id].n_tokens for chunk_id in run.trace.chosen[: session.cursor])
-    total = f" {session.cursor} chunk{'s' if session.cursor != 1 else ''}, {tokens:,} tokens." if session.cursor else ""
+    tokens = sum(
+        run.documents.workspace[chunk_id].n_tokens for chunk_id in run.trace.chosen[: session.cursor]
+    )
+    total = (
+        f" {session.cursor} chunk{'s' if session.cursor != 1 else ''}, {tokens:,} tokens."
+        if session.cursor
+        else ""
+    )
     if words:
         said = review_words(kept(run.trace, session.cursor))
-        cards.append(h("div", {"class": "qx-stop"}, h("strong", None, words + "."), total, h("p", {"class": "qx-sm"}, said) if said else None))
+        cards.append(
+            h(
+                "div",
+                {"class": "qx-stop"},
+                h("strong", None, words + "."),
+                total,
+                h("p", {"class": "qx-sm"}, said) if said else None,
+            )
+        )
     return cards
 
 
 def _step_card(run: RunInView, step: StepTaken, session: Session, without: Sequence[float]) -> Node:
     marks = []
     if step.chosen_by == "person":
-        marks.append(h("span", {"class": "qx-mark", "title": "A person chose this chunk, not the agent"}, "forced"))
+        marks.append(
+            h("span", {"class": "qx-mark", "title": "A person chose this chunk, not the agent"}, "forced")
+        )
     if run.gold:
         hit = step.chunk_id in run.gold
-        marks.append(h("span", {"class": "qx-mark qx-hit" if hit else "qx-mark"}, "support" if hit else "not support"))
+        marks.append(
+            h("span", {"class": "qx-mark qx-hit" if hit else "qx-mark"}, "support" if hit else "not support")
+        )
     ended = kept(run.trace, session.cursor)
     if step.chunk_id in ended.taken_back:
         marks.append(h("span", {"class": "qx-mark qx-warn", "title": EXPLAIN["review"]}, "taken back"))
     if step.n_state_tokens_dropped:
-        cut = f"{step.n_state_tokens_dropped} tokens of question and chosen chunks did not fit the encoder's window and were cut"
+        cut = (
+            f"{step.n_state_tokens_dropped} tokens of question and chosen chunks did not fit the encoder's"
+            " window and were cut"
+        )
         marks.append(h("span", {"class": "qx-mark qx-warn", "title": cut}, "state cut"))
     explained = bool(without) and session.look == step.step
     acts = []
     if run.trace.started.method in EPISODES:
-        pressed: dict[str, Any] = {"aria-pressed": str(explained).lower(), "title": "What this choice owes to those before it: its Q without each of them"}
+        pressed: dict[str, Any] = {
+            "aria-pressed": str(explained).lower(),
+            "title": "What this choice owes to those before it: its Q without each of them",
+        }
         acts = [act("fold" if explained else "why", step.step, "Why", **pressed)] if step.step > 1 else []
         acts.append(_forbidding(step.chunk_id, session, short=True))
     lo, hi = run.scale()
@@ -214,14 +334,32 @@ def _step_card(run: RunInView, step: StepTaken, session: Session, without: Seque
         h(
             "div",
             {"class": "qx-step-top"},
-            h("button", {"class": "qx-badge", "data-act": "look", "data-arg": str(step.step), "aria-label": f"Show step {step.step}"}, str(step.step)),
+            h(
+                "button",
+                {
+                    "class": "qx-badge",
+                    "data-act": "look",
+                    "data-arg": str(step.step),
+                    "aria-label": f"Show step {step.step}",
+                },
+                str(step.step),
+            ),
             h("p", {"class": "qx-quote"}, shorten(plain(step.text), 260)),
-            h("span", {"class": "qx-worth"}, number("Q", f"{step.q_value:.2f}", "q"), h("span", {"class": "qx-bar", "--x": f"{100 * share:.1f}%"})),
+            h(
+                "span",
+                {"class": "qx-worth"},
+                number("Q", f"{step.q_value:.2f}", "q"),
+                h("span", {"class": "qx-bar", "--x": f"{100 * share:.1f}%"}),
+            ),
         ),
         h(
             "div",
             {"class": "qx-step-head qx-sm"},
-            h("button", {"class": "qx-link", "data-act": "open", "data-arg": str(step.chunk_id)}, f"chunk {step.chunk_id:,}"),
+            h(
+                "button",
+                {"class": "qx-link", "data-act": "open", "data-arg": str(step.chunk_id)},
+                f"chunk {step.chunk_id:,}",
+            ),
             *marks,
             number("p", f"{step.probability:.2f}", "p") if run.config.temperature else None,
             number("place ρ", f"{step.position:.2f}", "rho") if step.position is not None else None,
@@ -248,35 +386,57 @@ def _why(run: RunInView, step: StepTaken, without: Sequence[float]) -> Node:
     for earlier, (chunk_id, q_value) in enumerate(zip(run.trace.chosen, without, strict=False), start=1):
         pin = h("span", {"class": f"qx-pin {step_class(earlier)}"}, str(earlier))
         words = f"chunk {chunk_id:,}: Q {q_value:.3f} instead of {step.q_value:.3f}"
-        lines.append(h("li", None, "without ", pin, words, h("strong", None, f" ({step.q_value - q_value:+.3f})")))
+        lines.append(
+            h("li", None, "without ", pin, words, h("strong", None, f" ({step.q_value - q_value:+.3f})"))
+        )
     return h("ul", {"class": "qx-why qx-sm"}, *lines)
 
 
 def reading_views(session: Session) -> list[Node]:
     """What the reading pane can show, and which of it."""
     names = {"evidence": "Evidence in place", "text": "Whole text"}
-    buttons = [act("reads", key, words, **{"aria-pressed": str(session.reads == key).lower()}) for key, words in names.items()]
+    buttons = [
+        act("reads", key, words, **{"aria-pressed": str(session.reads == key).lower()})
+        for key, words in names.items()
+    ]
     return [h("div", {"class": "qx-seg", "role": "group", "aria-label": "What is read"}, *buttons)]
 
 
 def reading(documents: OpenDocuments | None, run: RunInView | None, session: Session) -> list[Node]:
-    """The text around the marked chunk: every chunk can be clicked, chosen ones carry their step's colour, support a ring."""
+    """The text around the marked chunk: every chunk can be clicked, chosen ones carry their step's colour,
+    support a ring.
+    """
     if documents is None or (session.chunk_id is None and session.anchor is None):
-        return [h("p", {"class": "qx-empty"}, "Click a bar of the strip or a step to read the chunk in its place.")]
+        return [
+            h(
+                "p",
+                {"class": "qx-empty"},
+                "Click a bar of the strip or a step to read the chunk in its place.",
+            )
+        ]
     workspace = documents.workspace
     centre = session.anchor if session.anchor is not None else session.chunk_id
     assert centre is not None
     page = page_around(workspace, centre)
-    chosen = {chunk_id: step for step, chunk_id in enumerate(run.trace.chosen[: session.cursor], start=1)} if run else {}
+    chosen = (
+        {chunk_id: step for step, chunk_id in enumerate(run.trace.chosen[: session.cursor], start=1)}
+        if run
+        else {}
+    )
     gold = set(run.gold) if run else set()
 
     def mark(chunk_id: int) -> tuple[list[str], Node | None]:
         classes = ["qx-gold"] * (chunk_id in gold) + ["qx-forbidden"] * (chunk_id in session.forbidden)
         if chunk_id not in chosen:
             return classes, None
-        return ["qx-chosen", step_class(chosen[chunk_id]), *classes], h("span", {"class": "qx-pin"}, str(chosen[chunk_id]))
+        return ["qx-chosen", step_class(chosen[chunk_id]), *classes], h(
+            "span", {"class": "qx-pin"}, str(chosen[chunk_id])
+        )
 
-    return [_reading_head(workspace, session, centre, page), document_page(workspace, page, session.chunk_id, mark)]
+    return [
+        _reading_head(workspace, session, centre, page),
+        document_page(workspace, page, session.chunk_id, mark),
+    ]
 
 
 def _reading_head(workspace: Workspace, session: Session, centre: int, page: Page) -> Node:
@@ -289,7 +449,12 @@ def _reading_head(workspace: Workspace, session: Session, centre: int, page: Pag
             "div",
             {"class": "qx-read-actions"},
             *turn_pages(workspace, page),
-            act("force", chunk_id, "Use this chunk", title="Choose this chunk as the next step, in a child run"),
+            act(
+                "force",
+                chunk_id,
+                "Use this chunk",
+                title="Choose this chunk as the next step, in a child run",
+            ),
             _forbidding(chunk_id, session),
         ),
     )
@@ -311,9 +476,15 @@ def evidence(run: RunInView | None, session: Session) -> list[Node]:
         return [h("p", {"class": "qx-empty"}, "The chosen chunks will stand here in document order.")]
     workspace = run.documents.workspace
     shown = kept(run.trace, session.cursor)
-    chosen = {chunk_id: step for step, chunk_id in enumerate(shown.chosen, start=1) if chunk_id not in shown.taken_back}
+    chosen = {
+        chunk_id: step
+        for step, chunk_id in enumerate(shown.chosen, start=1)
+        if chunk_id not in shown.taken_back
+    }
     chunks = [workspace[chunk_id] for chunk_id in sorted(chosen)]
-    found = f" · {len(set(run.gold) & set(chosen))} of {len(run.gold)} support chunks found" if run.gold else ""
+    found = (
+        f" · {len(set(run.gold) & set(chosen))} of {len(run.gold)} support chunks found" if run.gold else ""
+    )
     found += f" · {counted(len(shown.taken_back), 'chunk')} taken back" if shown.taken_back else ""
     tokens = sum(chunk.n_tokens for chunk in chunks)
     body = "\n\n".join(chunk.text for chunk in chunks)
@@ -321,14 +492,40 @@ def evidence(run: RunInView | None, session: Session) -> list[Node]:
     head = h(
         "div",
         {"class": "qx-row qx-sm qx-evidence-head"},
-        h("span", {"class": "qx-mut"}, f"{len(chunks)} chunk{'s' if len(chunks) > 1 else ''} · {tokens:,} tokens{found}"),
+        h(
+            "span",
+            {"class": "qx-mut"},
+            f"{len(chunks)} chunk{'s' if len(chunks) > 1 else ''} · {tokens:,} tokens{found}",
+        ),
         h("span", {"class": "qx-grow"}),
         act("copy", body, "Copy"),
-        act("compare", "", "Compare", title="The same question and settings beside other methods", **{"aria-label": "Open in Compare"}),
-        act("copy-link", f"?run={run.run_id}", "Link", title="The address of this run", **{"aria-label": "Copy link"}),
-        act("download", record, "Download", title="The run as JSON", **{"aria-label": "Download run", "data-name": f"run-{run.run_id[:8]}.json"}),
+        act(
+            "compare",
+            "",
+            "Compare",
+            title="The same question and settings beside other methods",
+            **{"aria-label": "Open in Compare"},
+        ),
+        act(
+            "copy-link",
+            f"?run={run.run_id}",
+            "Link",
+            title="The address of this run",
+            **{"aria-label": "Copy link"},
+        ),
+        act(
+            "download",
+            record,
+            "Download",
+            title="The run as JSON",
+            **{"aria-label": "Download run", "data-name": f"run-{run.run_id[:8]}.json"},
+        ),
     )
-    missed = [chunk_id for chunk_id in run.gold if chunk_id not in shown.chosen] if shown.stopped is not None else []
+    missed = (
+        [chunk_id for chunk_id in run.gold if chunk_id not in shown.chosen]
+        if shown.stopped is not None
+        else []
+    )
     places = _passages(workspace, sorted([*chosen, *missed]))
     rows: list[Node] = []
     for i, passage in enumerate(places):
@@ -336,7 +533,12 @@ def evidence(run: RunInView | None, session: Session) -> list[Node]:
             rows.append(h("li", {"class": "qx-gap"}, _distance(workspace, places[i - 1], passage)))
         rows.append(_passage(run, session, passage, chosen))
     key = f"{run.token} {session.cursor} {session.look}"
-    keep = {"class": "qx-evidence", "data-keep-scroll": key, "tabindex": "0", "aria-label": "Evidence in document order"}
+    keep = {
+        "class": "qx-evidence",
+        "data-keep-scroll": key,
+        "tabindex": "0",
+        "aria-label": "Evidence in document order",
+    }
     return [head, h("ol", keep, *rows)]
 
 
@@ -352,7 +554,10 @@ def _passages(workspace: Workspace, chunk_ids: Sequence[int]) -> list[Passage]:
     for chunk_id in chunk_ids:
         chunk = workspace[chunk_id]
         text = workspace.documents[chunk.document].text
-        before, behind = text[max(0, chunk.start - CONTEXT) : chunk.start], text[chunk.end : chunk.end + CONTEXT]
+        before, behind = (
+            text[max(0, chunk.start - CONTEXT) : chunk.start],
+            text[chunk.end : chunk.end + CONTEXT],
+        )
         start = chunk.start - len(_last_words(before.rpartition("\n\n")[2], whole=len(before) < CONTEXT))
         end = chunk.end + len(_first_words(behind.partition("\n\n")[0], whole=len(behind) < CONTEXT))
         if found and found[-1][0] == chunk.document and start <= found[-1][2]:
@@ -364,7 +569,9 @@ def _passages(workspace: Workspace, chunk_ids: Sequence[int]) -> list[Passage]:
 
 
 def _last_words(text: str, *, whole: bool) -> str:
-    """The end of a piece of text, from its first sentence on, or its first word where no sentence begins; all of it where nothing was cut off."""
+    """The end of a piece of text, from its first sentence on, or its first word where no sentence begins; all
+    of it where nothing was cut off.
+    """
     if whole or len(text) < CONTEXT:
         return text
     sentence = re.search(r"[.!?]\s+(?=\S)", text[: CONTEXT // 2])
@@ -400,22 +607,43 @@ def _passage(run: RunInView, session: Session, passage: Passage, chosen: Mapping
             words = drawn(prose, chunk.start, min(chunk.end, chunk.start + MAX_SHOWN))
         else:
             on = session.look == step
-            mark = {"class": f"qx-chunk qx-chosen {step_class(step)}" + (" qx-marked" if on else ""), "data-show": on}
+            mark = {
+                "class": f"qx-chunk qx-chosen {step_class(step)}" + (" qx-marked" if on else ""),
+                "data-show": on,
+            }
             words = [
                 h("span", {"class": "qx-pin"}, str(step)),
-                *drawn(prose, chunk.start, min(chunk.end, chunk.start + MAX_SHOWN), answer_place(chunk, told(run, session))),
+                *drawn(
+                    prose,
+                    chunk.start,
+                    min(chunk.end, chunk.start + MAX_SHOWN),
+                    answer_place(chunk, told(run, session)),
+                ),
             ]
         parts.append(h("span", {**mark, "data-act": "open", "data-arg": str(chunk_id)}, *words))
         at = max(at, chunk.end)
-        link = h("button", {"class": "qx-link", "data-act": "open", "data-arg": str(chunk_id)}, f"chunk {chunk_id:,}")
-        where = h("span", {"class": "qx-mut", "title": " › ".join(chunk.heading_path)}, chunk.heading_path[-1]) if chunk.heading_path else None
+        link = h(
+            "button",
+            {"class": "qx-link", "data-act": "open", "data-arg": str(chunk_id)},
+            f"chunk {chunk_id:,}",
+        )
+        where = (
+            h("span", {"class": "qx-mut", "title": " › ".join(chunk.heading_path)}, chunk.heading_path[-1])
+            if chunk.heading_path
+            else None
+        )
         missed = h("strong", {"class": "qx-missed-name"}, "missed support ") if step is None else None
         margin.append(h("div", None, missed, link, where))
     if end > at:
         parts += drawn(prose, at, end)
     if text[end : end + 1] not in ("\n", ""):
         parts.append(" …")
-    return h("li", {"class": "qx-passage"}, h("p", {"class": "qx-quote", "dir": "auto"}, *parts), h("div", {"class": "qx-margin qx-sm"}, *margin))
+    return h(
+        "li",
+        {"class": "qx-passage"},
+        h("p", {"class": "qx-quote", "dir": "auto"}, *parts),
+        h("div", {"class": "qx-margin qx-sm"}, *margin),
+    )
 
 
 def told(run: RunInView | None, session: Session) -> EvidenceAnswer | None:
@@ -434,12 +662,21 @@ def standing(run: RunInView | None, session: Session, config: EpisodeConfig | No
     if run is not None and config is not None:
         changed = changes(run, config.with_(forbidden=session.forbidden), query)
         if changed:
-            nodes += notice(f"Changed since this run: {', '.join(changed)}", "outdated", act("again", "", "Run again"))
+            nodes += notice(
+                f"Changed since this run: {', '.join(changed)}", "outdated", act("again", "", "Run again")
+            )
     if session.forbidden:
         last = session.forbidden[-MOST_NAMED:]
-        more = f" and {len(session.forbidden) - len(last)} more" if len(session.forbidden) > len(last) else None
-        chips = [act("allow", chunk_id, f"chunk {chunk_id:,} ×", title="Allow this chunk again") for chunk_id in last]
-        nodes.append(h("div", {"class": "qx-never"}, h("span", {"class": "qx-mut"}, "Never chosen:"), *chips, more))
+        more = (
+            f" and {len(session.forbidden) - len(last)} more" if len(session.forbidden) > len(last) else None
+        )
+        chips = [
+            act("allow", chunk_id, f"chunk {chunk_id:,} ×", title="Allow this chunk again")
+            for chunk_id in last
+        ]
+        nodes.append(
+            h("div", {"class": "qx-never"}, h("span", {"class": "qx-mut"}, "Never chosen:"), *chips, more)
+        )
     return nodes
 
 
@@ -461,4 +698,6 @@ _SETTINGS = {
 def changes(run: RunInView, config: EpisodeConfig, query: str) -> list[str]:
     """What differs between the run in view and the controls, in words."""
     words = ["question"] if query.strip() != run.trace.started.query else []
-    return words + [word for name, word in _SETTINGS.items() if getattr(run.config, name) != getattr(config, name)]
+    return words + [
+        word for name, word in _SETTINGS.items() if getattr(run.config, name) != getattr(config, name)
+    ]

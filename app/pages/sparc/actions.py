@@ -1,8 +1,9 @@
-"""SPARC runs for the page: what can be searched, one run from its first event to the log, and a logged run again without asking any model.
+"""SPARC runs for the page: what can be searched, one run from its first event to the log, and a logged run
+again without asking any model.
 
-Decides that a run is logged while it happens: its record at the start, the trace so far with every round that ends, the final evidence as steps at the
-end; that a log in trouble ends no run; and that what comes back out of the log is checked, since imports bring what anybody wrote.
-Knows nothing of components.
+Decides that a run is logged while it happens: its record at the start, the trace so far with every round that
+ends, the final evidence as steps at the end; that a log in trouble ends no run; and that what comes back out
+of the log is checked, since imports bring what anybody wrote. Knows nothing of components.
 """
 
 from __future__ import annotations
@@ -79,7 +80,12 @@ class SparcRun:
     @cached_property
     def texts(self) -> Mapping[int, str]:
         """Texts of the chunks that were retrieved, as far as the trace has them."""
-        return {one.chunk_id: one.text for event in self.trace.events if isinstance(event, Retrieved) for one in event.found}
+        return {
+            one.chunk_id: one.text
+            for event in self.trace.events
+            if isinstance(event, Retrieved)
+            for one in event.found
+        }
 
     @cached_property
     def n_bytes(self) -> int:
@@ -98,8 +104,12 @@ class SparcRuns:
         self._runs: Recent[SparcRun] = Recent(MAX_VIEW_BYTES, lambda run: run.n_bytes)
         self._called_off: set[str] = set()
         """Runs that are to end at the next look; a page that is gone tells by its silence."""
-        self._retrievals: WeakKeyDictionary[OpenDocuments, dict[tuple[bool, bool], Retrievals]] = WeakKeyDictionary()
-        """Indexes live as long as the documents that they are of; by whether an agent and dense retrieval are among them."""
+        self._retrievals: WeakKeyDictionary[OpenDocuments, dict[tuple[bool, bool], Retrievals]] = (
+            WeakKeyDictionary()
+        )
+        """Indexes live as long as the documents that they are of; by whether an agent and dense retrieval are
+        among them.
+        """
         services.forgets.append(self._forget)
 
     def call_off(self, run_id: str, owner: str | None) -> None:
@@ -118,20 +128,34 @@ class SparcRuns:
         return True
 
     def strategies(self, documents: OpenDocuments) -> tuple[Strategy, ...]:
-        """Ways to search open documents: the agent's is not among them where there is none but the untrained encoder."""
+        """Ways to search open documents: the agent's is not among them where there is none but the untrained
+        encoder.
+        """
         return tuple(name for name in STRATEGIES if name != "qrag" or documents.agent.spec.name != PLAIN)
 
-    def run(self, documents: OpenDocuments, order: SparcOrder, llm: Llm | None, report: Report, cancelled: Callable[[], bool] = lambda: False) -> SparcRun:
-        """A whole run, logged as it goes. Raises BadRequest before it begins; an agent's failure ends it as the trace says, with what it has.
+    def run(
+        self,
+        documents: OpenDocuments,
+        order: SparcOrder,
+        llm: Llm | None,
+        report: Report,
+        cancelled: Callable[[], bool] = lambda: False,
+    ) -> SparcRun:
+        """A whole run, logged as it goes. Raises BadRequest before it begins; an agent's failure ends it as
+        the trace says, with what it has.
 
-        `report` hears of the documents being embedded for dense retrieval, of the run after every event, and of it again each second in which nothing
-        happens, so that whoever has left is noticed while a language model is silent; it may raise Cancelled.
+        `report` hears of the documents being embedded for dense retrieval, of the run after every event, and
+        of it again each second in which nothing happens, so that whoever has left is noticed while a language
+        model is silent; it may raise Cancelled.
         """
         check_known(documents.owner)
         question, config = check_query(order.question), check_sparc_config(order.config)
         missing = [name for name in config.strategies if name not in self.strategies(documents)]
         if missing:
-            raise BadRequest("Q-RAG can't be retrieved with: the documents are open under the untrained encoder; choose an agent in Explore, or leave it out")
+            raise BadRequest(
+                "Q-RAG can't be retrieved with: the documents are open under the untrained encoder; choose an"
+                " agent in Explore, or leave it out"
+            )
         retrievals = self._prepared(documents, config, report)
         agents = build_agents(llm, self.services.reader, config)
         recorder = _Recorder(self, documents, question)
@@ -146,10 +170,17 @@ class SparcRuns:
         """SPARC as one method among others over open documents, with its usual settings."""
         config = replace(SparcConfig(), strategies=self.strategies(documents))
         agents = build_agents(llm, self.services.reader, config)
-        return SparcRetriever(agents, lambda: self._prepared(documents, config, lambda _: None), documents.agent.spec.name, config)
+        return SparcRetriever(
+            agents,
+            lambda: self._prepared(documents, config, lambda _: None),
+            documents.agent.spec.name,
+            config,
+        )
 
     def view(self, run_id: str, owner: str | None) -> SparcRun:
-        """A run in view, else out of the log. Raises RunNotFound unless it is the visitor's own or shared; LogError; BadRequest for a run of another method."""
+        """A run in view, else out of the log. Raises RunNotFound unless it is the visitor's own or shared;
+        LogError; BadRequest for a run of another method.
+        """
         check_known(owner)
         known = self._runs.get(run_id)
         if known is not None and known.owner == owner:
@@ -170,31 +201,53 @@ class SparcRuns:
 
     def _prepared(self, documents: OpenDocuments, config: SparcConfig, report: Report) -> Retrievals:
         """What searches the documents; dense retrieval has them opened under the untrained encoder, too."""
-        known, kind = self._retrievals.setdefault(documents, {}), (asks_agent(documents.agent.encoder, config), "dense" in config.strategies)
+        known, kind = (
+            self._retrievals.setdefault(documents, {}),
+            (asks_agent(documents.agent.encoder, config), "dense" in config.strategies),
+        )
         if kind not in known:
             own, plain = documents.agent.encoder, self.services.agent(PLAIN).encoder
 
             def corpus_of(encoder: DualEncoder) -> Corpus:
-                return documents.corpus if encoder is own else self.services.under(documents, self.services.agent(PLAIN), report).corpus
+                return (
+                    documents.corpus
+                    if encoder is own
+                    else self.services.under(documents, self.services.agent(PLAIN), report).corpus
+                )
 
             known[kind] = build_retrievals(config, own, plain, corpus_of)
         return known[kind]
 
 
 def from_log(logged: LoggedRun, log: RunReader, owner: str | None) -> SparcRun:
-    """A logged run, drawn without asking any model. Raises BadRequest for one of another method, LogError where its branches are damaged or not there."""
+    """A logged run, drawn without asking any model. Raises BadRequest for one of another method, LogError
+    where its branches are damaged or not there.
+    """
     record = logged.record
     if record.method != SPARC:
-        raise BadRequest(f"run {record.run_id[:8]} is a run of {record.method}, not of SPARC; open it in Explore")
+        raise BadRequest(
+            f"run {record.run_id[:8]} is a run of {record.method}, not of SPARC; open it in Explore"
+        )
     trace = sparc_trace_of(logged)
     if trace is None:
         why = "it ended before it began to ask" if not logged.trace.steps else "it came in without its texts"
-        raise LogError(f"run {record.run_id[:8]} has no branches to show: {why}; Experiments shows what there is")
+        raise LogError(
+            f"run {record.run_id[:8]} has no branches to show: {why}; Experiments shows what there is"
+        )
     try:
         workspace = workspace_of_run(logged, log.documents(record.run_id, owner))
     except LogError:  # its texts were not kept; what the trace quotes is there all the same
         workspace = None
-    return SparcRun(record.run_id, trace, owner, logged.status, logged.message, workspace, support_of(logged), known_answer_of(logged))
+    return SparcRun(
+        record.run_id,
+        trace,
+        owner,
+        logged.status,
+        logged.message,
+        workspace,
+        support_of(logged),
+        known_answer_of(logged),
+    )
 
 
 class _Pulse:
@@ -236,8 +289,12 @@ class _Recorder:
         """Empty before the first event."""
         return "" if self.run is None else self.run.run_id
 
-    def drive(self, events: Generator[SparcEvent, None, None], report: Callable[[SparcRun], None]) -> SparcRun:
-        """All events of a run. Raises what `report` raises, and what is no failure of an agent; the run is in the log then, too."""
+    def drive(
+        self, events: Generator[SparcEvent, None, None], report: Callable[[SparcRun], None]
+    ) -> SparcRun:
+        """All events of a run. Raises what `report` raises, and what is no failure of an agent; the run is in
+        the log then, too.
+        """
         try:
             with closing(events):
                 for event in events:
@@ -246,7 +303,14 @@ class _Recorder:
             self._end("cancelled")
             raise
         except Exception as error:
-            self._end("failed", str(error) if isinstance(error, UserError) else "something failed on the server; its log says why")
+            self._end(
+                "failed",
+                (
+                    str(error)
+                    if isinstance(error, UserError)
+                    else "something failed on the server; its log says why"
+                ),
+            )
             raise
         assert self.run is not None  # a run says at least that it started
         stopped = self.run.trace.stopped
@@ -259,7 +323,14 @@ class _Recorder:
         if isinstance(event, SparcStarted):
             label = label_of(self.gold, self.answer)
             record = sparc_record(event, workspace, self.documents.agent.encoder, label=label, owner=owner)
-            self.run = SparcRun(record.run_id, fold_sparc([event]), owner, workspace=workspace, gold=self.gold, known_answer=self.answer)
+            self.run = SparcRun(
+                record.run_id,
+                fold_sparc([event]),
+                owner,
+                workspace=workspace,
+                gold=self.gold,
+                known_answer=self.answer,
+            )
             self.log.start(record, workspace.documents, workspace.tables)
         else:
             assert self.run is not None

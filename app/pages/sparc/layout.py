@@ -1,4 +1,6 @@
-"""What the SPARC tab consists of: components only, no events. Texts of labels and hints are here, those of results in app.pages.sparc.view."""
+"""What the SPARC tab consists of: components only, no events. Texts of labels and hints are here, those of
+results in app.pages.sparc.view.
+"""
 
 from __future__ import annotations
 
@@ -63,15 +65,53 @@ class SparcLayout:
         self.header = tree(open_documents(None), elem_id="qx-sparc-header")
         self.deciders = tree(view.deciders(""), elem_id="qx-sparc-deciders")
         with gr.Row(elem_classes="qx-question-row"):
-            question = gr.Textbox(label="Question", lines=1, max_lines=4, placeholder="Ask something about the document", scale=6, elem_id="qx-sparc-question")
+            question = gr.Textbox(
+                label="Question",
+                lines=1,
+                max_lines=4,
+                placeholder="Ask something about the document",
+                scale=6,
+                elem_id="qx-sparc-question",
+            )
             self.run = gr.Button("Run", variant="primary", elem_id="qx-sparc-start", min_width=84)
-            self.cancel = gr.Button("Cancel", variant="stop", elem_id="qx-sparc-cancel", interactive=False, min_width=80)
-        self.known = gr.Dropdown([], label="Known questions (support is marked)", elem_id="qx-sparc-known", visible=False)
+            self.cancel = gr.Button(
+                "Cancel", variant="stop", elem_id="qx-sparc-cancel", interactive=False, min_width=80
+            )
+        self.known = gr.Dropdown(
+            [], label="Known questions (support is marked)", elem_id="qx-sparc-known", visible=False
+        )
         with gr.Accordion("Settings", open=True, elem_id="qx-sparc-settings"):
             with gr.Row(elem_classes="qx-sliders"):
-                width = gr.Slider(1, MAX_WIDTH, value=USUAL.width, step=1, label="Width", info="Branches of a round", elem_id="qx-sparc-width", min_width=150)
-                depth = gr.Slider(1, MAX_DEPTH, value=USUAL.depth, step=1, label="Depth", info="Rounds at most", elem_id="qx-sparc-depth", min_width=150)
-                k = gr.Slider(1, MAX_K, value=USUAL.k, step=1, label="Chunks", info="Of a branch, each round", elem_id="qx-sparc-k", min_width=150)
+                width = gr.Slider(
+                    1,
+                    MAX_WIDTH,
+                    value=USUAL.width,
+                    step=1,
+                    label="Width",
+                    info="Branches of a round",
+                    elem_id="qx-sparc-width",
+                    min_width=150,
+                )
+                depth = gr.Slider(
+                    1,
+                    MAX_DEPTH,
+                    value=USUAL.depth,
+                    step=1,
+                    label="Depth",
+                    info="Rounds at most",
+                    elem_id="qx-sparc-depth",
+                    min_width=150,
+                )
+                k = gr.Slider(
+                    1,
+                    MAX_K,
+                    value=USUAL.k,
+                    step=1,
+                    label="Chunks",
+                    info="Of a branch, each round",
+                    elem_id="qx-sparc-k",
+                    min_width=150,
+                )
             with gr.Row(elem_classes="qx-sparc-controls"):
                 strategies = gr.CheckboxGroup(
                     [(STRATEGY_NAMES[name], name) for name in STRATEGIES],
@@ -89,11 +129,36 @@ class SparcLayout:
                     elem_id="qx-sparc-first-round",
                     min_width=260,
                 )
-        with gr.Accordion("Budgets and sampling", open=False, elem_id="qx-sparc-more"), gr.Row(elem_classes="qx-settings-grid"):
-            max_tokens = gr.Number(None, label="Most tokens", info="Of all calls together; empty: no bound", precision=0, elem_id="qx-sparc-max-tokens")
-            max_calls = gr.Number(None, label="Most calls", info="Of a language model; empty: no bound", precision=0, elem_id="qx-sparc-max-calls")
-            temperature = gr.Slider(
-                0, MAX_TEMPERATURE, value=USUAL.temperature, step=0.05, label="Temperature", info="Verdicts take 0", elem_id="qx-sparc-temperature"
+        with (
+            gr.Accordion("Budgets and sampling", open=False, elem_id="qx-sparc-more"),
+            gr.Row(elem_classes="qx-settings-grid"),
+        ):
+            max_tokens = gr.Number(
+                None,
+                label="Most tokens",
+                info="Of all calls together; empty: no bound",
+                precision=0,
+                elem_id="qx-sparc-max-tokens",
             )
-            seed = gr.Number(USUAL.seed, label="Seed", info="Of the sampling", precision=0, elem_id="qx-sparc-seed")
-        self.controls = SparcControls(question, width, depth, k, strategies, first_round, max_tokens, max_calls, temperature, seed)
+            max_calls = gr.Number(
+                None,
+                label="Most calls",
+                info="Of a language model; empty: no bound",
+                precision=0,
+                elem_id="qx-sparc-max-calls",
+            )
+            temperature = gr.Slider(
+                0,
+                MAX_TEMPERATURE,
+                value=USUAL.temperature,
+                step=0.05,
+                label="Temperature",
+                info="Verdicts take 0",
+                elem_id="qx-sparc-temperature",
+            )
+            seed = gr.Number(
+                USUAL.seed, label="Seed", info="Of the sampling", precision=0, elem_id="qx-sparc-seed"
+            )
+        self.controls = SparcControls(
+            question, width, depth, k, strategies, first_round, max_tokens, max_calls, temperature, seed
+        )

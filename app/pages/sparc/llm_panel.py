@@ -1,7 +1,9 @@
-"""The panel in which a visitor says which language model to ask: an endpoint with a key, or a model in this app.
+"""The panel in which a visitor says which language model to ask: an endpoint with a key, or a model in this
+app.
 
-Whoever places it needs nothing of it but, perhaps, `changed`: the model is found by `services.language_models.get(session)`. Several panels over
-one session show the same model once their tab is opened. The key's field is emptied as soon as its key is taken, and nothing sends it back.
+Whoever places it needs nothing of it but, perhaps, `changed`: the model is found by
+`services.language_models.get(session)`. Several panels over one session show the same model once their tab is
+opened. The key's field is emptied as soon as its key is taken, and nothing sends it back.
 """
 
 from __future__ import annotations
@@ -31,14 +33,19 @@ _STRUCTURES: dict[Structure, str] = {
     "json_object": "keeps to JSON, and is told the schema in words",
     "text": "writes JSON in free text",
 }
-FOR_SCRIPTS = "What calls of run_sparc over HTTP and MCP give as llm to have this model asked, as long as this page is open; it holds no key"
+FOR_SCRIPTS = (
+    "What calls of run_sparc over HTTP and MCP give as llm to have this model asked, as long as this page is"
+    " open; it holds no key"
+)
 
 
 class LlmPanel:
     """Built once inside the Blocks that is being made; handlers are methods."""
 
     def __init__(self, services: Services, session: gr.State, place: str = "llm") -> None:
-        """`place`: what the panel's elements are named after, `qx-PLACE-...`; each panel of a page has its own."""
+        """`place`: what the panel's elements are named after, `qx-PLACE-...`; each panel of a page has its
+        own.
+        """
         self.models, self.session = services.language_models, session
         self.changed = gr.State(0)
         """Goes up when another model was given, or forgotten."""
@@ -51,7 +58,9 @@ class LlmPanel:
 
     def _build_fields(self, place: str, local: bool) -> None:
         kinds = [("Behind an address", ENDPOINT), ("In this app", LOCAL)]
-        self.kind = gr.Radio(kinds, value=ENDPOINT, label="Where it runs", visible=local, elem_id=f"qx-{place}-kind")
+        self.kind = gr.Radio(
+            kinds, value=ENDPOINT, label="Where it runs", visible=local, elem_id=f"qx-{place}-kind"
+        )
         with gr.Row() as self.at_address:
             self.address = gr.Textbox(
                 value=self.models.listed[0] if len(self.models.listed) == 1 else "",
@@ -63,7 +72,14 @@ class LlmPanel:
                 elem_id=f"qx-{place}-address",
                 min_width=200,
             )
-            self.model = gr.Textbox(label="Model", info="As its server calls it", max_lines=1, max_length=200, elem_id=f"qx-{place}-model", min_width=160)
+            self.model = gr.Textbox(
+                label="Model",
+                info="As its server calls it",
+                max_lines=1,
+                max_length=200,
+                elem_id=f"qx-{place}-model",
+                min_width=160,
+            )
             self.key = gr.Textbox(
                 label="Key",
                 info="Kept in the server's memory until you leave",
@@ -90,11 +106,21 @@ class LlmPanel:
     def _wire(self) -> None:
         outputs = [self.changed, self.standing, self.address, self.model, self.key, self.source, self.notice]
         fields = [self.session, self.changed, self.kind, self.address, self.model, self.key, self.source]
-        quick: dict[str, Any] = {"api_visibility": "private", "show_progress": "hidden", "concurrency_id": "llm", "concurrency_limit": 4}
+        quick: dict[str, Any] = {
+            "api_visibility": "private",
+            "show_progress": "hidden",
+            "concurrency_id": "llm",
+            "concurrency_limit": 4,
+        }
         self.save.click(self._sends(self._save), fields, outputs, **quick)
         self.test.click(self._sends(self._test), fields, outputs, **quick)
         self.forget.click(self._sends(self._forget), [self.session, self.changed], outputs, **quick)
-        self.kind.change(lambda kind: (gr.Row(visible=kind == ENDPOINT), gr.Textbox(visible=kind == LOCAL)), self.kind, [self.at_address, self.source], **quick)
+        self.kind.change(
+            lambda kind: (gr.Row(visible=kind == ENDPOINT), gr.Textbox(visible=kind == LOCAL)),
+            self.kind,
+            [self.at_address, self.source],
+            **quick,
+        )
 
     def on_show(self, show: Callable[..., Any]) -> None:
         """`show`: the listener of the tab's being opened, or of the page's."""
@@ -114,7 +140,9 @@ class LlmPanel:
             yield {self.notice: notice(str(error))}
 
     def _test(self, session: Session, changed: int, *fields: str | None) -> Iterator[Update]:
-        """One tiny call of what the fields say, or, where they are empty, of the model that would be asked now."""
+        """One tiny call of what the fields say, or, where they are empty, of the model that would be asked
+        now.
+        """
         try:
             if any(fields[1:]):
                 yield from self._taking(session, changed, fields)
@@ -135,12 +163,22 @@ class LlmPanel:
             self.models.give_local(session, source)
         else:
             self.models.give(session, address, model, SecretStr(key))
-        yield {self.changed: changed + 1, self.standing: standing(self.models, session), self.key: "", self.notice: []}
+        yield {
+            self.changed: changed + 1,
+            self.standing: standing(self.models, session),
+            self.key: "",
+            self.notice: [],
+        }
 
     def _forget(self, session: Session, changed: int) -> Update:
         self.models.forget(session)
         emptied = dict.fromkeys((self.address, self.model, self.key, self.source), "")
-        return {**emptied, self.changed: changed + 1, self.standing: standing(self.models, session), self.notice: []}
+        return {
+            **emptied,
+            self.changed: changed + 1,
+            self.standing: standing(self.models, session),
+            self.notice: [],
+        }
 
 
 def standing(models: LanguageModels, session: Session | None) -> list[Node]:
@@ -149,9 +187,17 @@ def standing(models: LanguageModels, session: Session | None) -> list[Node]:
     copy: Node | None = None
     if session is not None and given is not None:
         words = f"{_described(given)}, given by you."
-        copy = h("button", {"class": "qx-btn", "data-act": "copy", "data-arg": session.llm, "title": FOR_SCRIPTS}, "Copy name for calls")
+        copy = h(
+            "button",
+            {"class": "qx-btn", "data-act": "copy", "data-arg": session.llm, "title": FOR_SCRIPTS},
+            "Copy name for calls",
+        )
     elif models.default is not None:
-        bound = "" if models.tokens_per_hour is None else f", {models.tokens_per_hour:,} tokens an hour for each visitor"
+        bound = (
+            ""
+            if models.tokens_per_hour is None
+            else f", {models.tokens_per_hour:,} tokens an hour for each visitor"
+        )
         words = f"{models.default.name}, given by whoever runs this app{bound}."
     else:
         words = "None is set: the reader that ships with the app answers by itself."
@@ -168,7 +214,18 @@ def _described(llm: Llm) -> str:
 def tested(found: Probe) -> list[Node]:
     """What a test brought."""
     if found.structure is None or found.reply is None:
-        return notice(f"{found.model} replies, but writes no JSON that can be used: SPARC needs that, cited answers don't.", "info")
-    seconds, tokens = found.reply.milliseconds / 1000, found.reply.prompt_tokens + found.reply.completion_tokens
+        return notice(
+            f"{found.model} replies, but writes no JSON that can be used: SPARC needs that, cited answers"
+            " don't.",
+            "info",
+        )
+    seconds, tokens = (
+        found.reply.milliseconds / 1000,
+        found.reply.prompt_tokens + found.reply.completion_tokens,
+    )
     counted = "" if found.reply.counted_by != "estimate" else " about"
-    return notice(f"{found.model} answered in {seconds:.1f} s and {_STRUCTURES[found.structure]}; the test took{counted} {tokens:,} tokens.", "info")
+    return notice(
+        f"{found.model} answered in {seconds:.1f} s and {_STRUCTURES[found.structure]}; the test"
+        f" took{counted} {tokens:,} tokens.",
+        "info",
+    )

@@ -67,8 +67,12 @@ def read_order(values: Sequence[Any]) -> SparcOrder:
 class SparcTab(SparcLayout):
     """Built once; handlers are methods."""
 
-    def __init__(self, services: Services, runs: SparcRuns, session: gr.State, explored: gr.Textbox, page: gr.HTML) -> None:
-        """session, explored, page: the visitor's place in Explore, the question there, and the component that keeps the run's id in the address."""
+    def __init__(
+        self, services: Services, runs: SparcRuns, session: gr.State, explored: gr.Textbox, page: gr.HTML
+    ) -> None:
+        """session, explored, page: the visitor's place in Explore, the question there, and the component that
+        keeps the run's id in the address.
+        """
         super().__init__(services, session)
         self.services, self.runs = services, runs
         self.session, self.explored, self.page = session, explored, page
@@ -78,21 +82,56 @@ class SparcTab(SparcLayout):
         self.to_explore: gr.State = gr.State(None)
         """("chunk", chunk id, number) when a chunk is to be opened in Explore."""
         self.known_taken: gr.State = gr.State(None)
-        self._packed = {component for component in vars(self).values() if isinstance(component, gr.HTML)} - {page}
+        self._packed = {component for component in vars(self).values() if isinstance(component, gr.HTML)} - {
+            page
+        }
         self._wire()
 
     def _wire(self) -> None:
         controls = self.controls.list()
         self._outputs = [
-            *(self.place, self.to_explore, self.page, self.header, self.deciders, self.known, self.known_taken, self.run, self.cancel),
-            *(self.progress, self.notice, self.standing, self.heading, self.result_notice, self.where, self.rounds, self.reading, self.final),
+            *(
+                self.place,
+                self.to_explore,
+                self.page,
+                self.header,
+                self.deciders,
+                self.known,
+                self.known_taken,
+                self.run,
+                self.cancel,
+            ),
+            *(
+                self.progress,
+                self.notice,
+                self.standing,
+                self.heading,
+                self.result_notice,
+                self.where,
+                self.rounds,
+                self.reading,
+                self.final,
+            ),
             *controls,
         ]
         place = [self.session, self.place]
-        quick: dict[str, Any] = {"api_visibility": "private", "show_progress": "hidden", "concurrency_id": "sparc-look", "concurrency_limit": 4}
-        slow: dict[str, Any] = {"api_visibility": "private", "show_progress": "hidden", "concurrency_id": "sparc", "concurrency_limit": 2}
+        quick: dict[str, Any] = {
+            "api_visibility": "private",
+            "show_progress": "hidden",
+            "concurrency_id": "sparc-look",
+            "concurrency_limit": 4,
+        }
+        slow: dict[str, Any] = {
+            "api_visibility": "private",
+            "show_progress": "hidden",
+            "concurrency_id": "sparc",
+            "concurrency_limit": 2,
+        }
         run = self._sends(self._run)
-        running = [event(run, [*place, *controls], self._outputs, **slow) for event in (self.run.click, self.controls.question.submit, self.standing.select)]
+        running = [
+            event(run, [*place, *controls], self._outputs, **slow)
+            for event in (self.run.click, self.controls.question.submit, self.standing.select)
+        ]
         self.cancel.click(self._sends(self._cancelled), place, self._outputs, cancels=running, **quick)
         self.wanted.change(self._sends(self._on_wanted), [*place, self.wanted], self._outputs, **quick)
         fills_in(self.known, self.controls.question, self.known_taken, **quick)
@@ -101,12 +140,21 @@ class SparcTab(SparcLayout):
         named = self._sends(lambda session: {self.deciders: view.deciders(self._named(session))})
         self.llm_panel.changed.change(named, self.session, [self.deciders], **quick)
         changes = [control.change for control in controls]
-        gr.on(changes, self._sends(self._on_controls), [*place, *controls], [self.standing], trigger_mode="always_last", **quick)
+        gr.on(
+            changes,
+            self._sends(self._on_controls),
+            [*place, *controls],
+            [self.standing],
+            trigger_mode="always_last",
+            **quick,
+        )
 
     def on_show(self, show: Callable[..., Any]) -> None:
         """`show`: the listener of the tab's being opened."""
         inputs = [self.session, self.explored, self.place, *self.controls.list()]
-        show(self._sends(self._shown), inputs, self._outputs, api_visibility="private", show_progress="hidden")
+        show(
+            self._sends(self._shown), inputs, self._outputs, api_visibility="private", show_progress="hidden"
+        )
         self.llm_panel.on_show(show)
 
     def _sends(self, handler: Callable[..., Any]) -> Callable[..., Any]:
@@ -115,8 +163,12 @@ class SparcTab(SparcLayout):
 
     # Handlers; each returns or yields updates by component
 
-    def _shown(self, session: Session, explored: str, place: SparcPlace, question: str, *controls: Any) -> Update:
-        """What is open in Explore now, its question too, unless it is the one that was taken over before; and who decides."""
+    def _shown(
+        self, session: Session, explored: str, place: SparcPlace, question: str, *controls: Any
+    ) -> Update:
+        """What is open in Explore now, its question too, unless it is the one that was taken over before; and
+        who decides.
+        """
         documents = self.services.corpora.get(session.corpus)
         deciders = {self.deciders: view.deciders(self._named(session))}
         if documents is None:
@@ -125,7 +177,11 @@ class SparcTab(SparcLayout):
         if place.seen != (session.corpus, explored):
             question = explored or question
         before = self.services.corpora.get(place.seen[0])
-        if before is None or before.workspace is not documents.workspace or before.agent is not documents.agent:
+        if (
+            before is None
+            or before.workspace is not documents.workspace
+            or before.agent is not documents.agent
+        ):
             known = [(question_label(known), known.question) for known in documents.questions]
             asked = question if any(question == value for _, value in known) else None
             on_offer = self.runs.strategies(documents)
@@ -133,7 +189,9 @@ class SparcTab(SparcLayout):
             update |= {
                 self.known: gr.Dropdown(known, value=asked, visible=bool(known)),
                 self.known_taken: asked,
-                self.controls.strategies: gr.CheckboxGroup([(STRATEGY_NAMES[name], name) for name in on_offer], value=chosen or list(on_offer)),
+                self.controls.strategies: gr.CheckboxGroup(
+                    [(STRATEGY_NAMES[name], name) for name in on_offer], value=chosen or list(on_offer)
+                ),
             }
         place = replace(place, seen=(session.corpus, explored))
         return {
@@ -155,32 +213,51 @@ class SparcTab(SparcLayout):
             order, run = read_order(controls), self._in_view(session, place)
         except UserError as error:
             return {self.standing: notice(str(error))}
-        return {self.standing: view.changes(run, order.question, order.config, self._same_documents(session, run))}
+        return {
+            self.standing: view.changes(run, order.question, order.config, self._same_documents(session, run))
+        }
 
     def _same_documents(self, session: Session, run: SparcRun | None) -> bool:
         """Whether Explore has open what a run searched."""
         documents = self.services.corpora.get(session.corpus)
-        return documents is not None and run is not None and run.workspace is not None and documents.workspace.sha256 == run.workspace.sha256
+        return (
+            documents is not None
+            and run is not None
+            and run.workspace is not None
+            and documents.workspace.sha256 == run.workspace.sha256
+        )
 
     def _in_view(self, session: Session, place: SparcPlace) -> SparcRun | None:
         """Raises BadRequest when it is gone, LogError."""
         return self.runs.view(place.run_id, session.owner) if place.run_id else None
 
     def _run(self, session: Session, place: SparcPlace, *controls: Any) -> Iterator[Update]:
-        """The run as it grows. An error becomes a sentence beside the buttons; what was there by then stays."""
+        """The run as it grows. An error becomes a sentence beside the buttons; what was there
+        by then stays.
+        """
         try:
             documents, order = open_in_explore(self.services, session), read_order(controls)
         except UserError as error:
             yield {self.notice: notice(str(error))}
             return
-        free = {self.run: gr.Button(interactive=True), self.cancel: gr.Button(interactive=False), self.progress: []}
-        busy = {self.run: gr.Button(interactive=False), self.cancel: gr.Button(interactive=True), self.progress: preparing()}
+        free = {
+            self.run: gr.Button(interactive=True),
+            self.cancel: gr.Button(interactive=False),
+            self.progress: [],
+        }
+        busy = {
+            self.run: gr.Button(interactive=False),
+            self.cancel: gr.Button(interactive=True),
+            self.progress: preparing(),
+        }
         yield {**busy, self.notice: [], self.standing: []}
         gone = Event()
         shown: SparcRun | None = None
 
         def work(report: Report) -> SparcRun:
-            return self.runs.run(documents, order, self.services.language_models.get(session), report, gone.is_set)
+            return self.runs.run(
+                documents, order, self.services.language_models.get(session), report, gone.is_set
+            )
 
         try:
             with closing(stream(work)) as items:
@@ -192,7 +269,11 @@ class SparcTab(SparcLayout):
                         yield {self.progress: []}  # a cancel gets through only where something is yielded
                     elif isinstance(item, SparcRun):
                         shown = item
-                        place = replace(SparcPlace(item.run_id), seen=place.seen) if place.run_id != item.run_id else place
+                        place = (
+                            replace(SparcPlace(item.run_id), seen=place.seen)
+                            if place.run_id != item.run_id
+                            else place
+                        )
                         yield {self.progress: [], **self._drawn(session, place, item)}
                     else:
                         yield {self.progress: progress(item)}
@@ -201,15 +282,26 @@ class SparcTab(SparcLayout):
             yield {**free, **self._settled(session, place), self.notice: notice(str(error))}
         except Exception:
             logging.getLogger(__name__).exception("a SPARC run failed")
-            words = "something failed while running; what was there by then is kept, and the server's log says why"
+            words = (
+                "something failed while running; what was there by then is kept, and the server's log"
+                " says why"
+            )
             yield {**free, **self._settled(session, place), self.notice: notice(words)}
         finally:
             gone.set()
 
     def _cancelled(self, session: Session, place: SparcPlace) -> Update:
         self.runs.call_off(place.run_id, session.owner)
-        words = "Cancelled; the rounds so far are kept." if self.runs.wait_ended(place.run_id, 10) else "Cancelling: the turn at work ends first."
-        free = {self.run: gr.Button(interactive=True), self.cancel: gr.Button(interactive=False), self.progress: []}
+        words = (
+            "Cancelled; the rounds so far are kept."
+            if self.runs.wait_ended(place.run_id, 10)
+            else "Cancelling: the turn at work ends first."
+        )
+        free = {
+            self.run: gr.Button(interactive=True),
+            self.cancel: gr.Button(interactive=False),
+            self.progress: [],
+        }
         return {**free, **self._settled(session, place), self.notice: notice(words, "info")}
 
     def _settled(self, session: Session, place: SparcPlace) -> Update:
@@ -261,7 +353,9 @@ class SparcTab(SparcLayout):
         return {
             self.page: run.run_id,
             self.heading: view.heading(run),
-            self.result_notice: notice(f"Not all of this run is in the log: {run.log_error}" if run.log_error else ""),
+            self.result_notice: notice(
+                f"Not all of this run is in the log: {run.log_error}" if run.log_error else ""
+            ),
             self.where: view.where(run),
             self.final: view.final(run),
             **self._looked(session, place, run),

@@ -1,10 +1,12 @@
-"""Trainings as child processes: starting, watching, stopping and going on; what the Train tab shows is read off their folders.
+"""Trainings as child processes: starting, watching, stopping and going on; what the Train tab shows is read
+off their folders.
 
-A training is `python -m core train` in a session of its own, so it outlives the page and the app. Its agent and progress are in
-`<home>/agents/<name>`, which the trainer alone writes; what the app has to remember (the command, a copy of the questions, the output) is in
-`<home>/trainings/<name>`. Decides who runs: the child inherits a lock on a file there, and the system drops it with the process, however it
-ends; so a restarted app, too, knows what runs, and a recycled process id fools nobody.
-Names are checked here and folders are made from them; no folder to write to ever comes from a visitor. Knows nothing of components.
+A training is `python -m core train` in a session of its own, so it outlives the page and the app. Its agent
+and progress are in `<home>/agents/<name>`, which the trainer alone writes; what the app has to remember (the
+command, a copy of the questions, the output) is in `<home>/trainings/<name>`. Decides who runs: the child
+inherits a lock on a file there, and the system drops it with the process, however it ends; so a restarted
+app, too, knows what runs, and a recycled process id fools nobody. Names are checked here and folders are made
+from them; no folder to write to ever comes from a visitor. Knows nothing of components.
 """
 
 from __future__ import annotations
@@ -26,21 +28,38 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal
 
-from core.encode.checkpoint import DEFAULT_NAMES, MINILM, SPEC_FILE, find_checkpoint, read_spec, shipped_checkpoints
+from core.encode.checkpoint import (
+    DEFAULT_NAMES,
+    MINILM,
+    SPEC_FILE,
+    find_checkpoint,
+    read_spec,
+    shipped_checkpoints,
+)
 from core.errors import BadCheckpoint, BadRequest
 from core.home import home
 from core.tasks.data import data_folder
 from core.train.config import TrainConfig
 from core.train.own import OwnMixture
 from core.train.recipes import RECIPES
-from core.train.sitting import CONFIG_FILE, PROGRESS_FILE, RESUME_FILE, SAVE_EVERY, TrainEvent, read_progress, read_training_file
+from core.train.sitting import (
+    CONFIG_FILE,
+    PROGRESS_FILE,
+    RESUME_FILE,
+    SAVE_EVERY,
+    TrainEvent,
+    read_progress,
+    read_training_file,
+)
 
 ROOT = Path(__file__).resolve().parents[3]
 NICENESS = 10
 """The page must stay quick while a training takes every core."""
 MAX_NAME = 40
 LIVELY = 600.0
-"""Seconds without news, longer than a validation takes, after which a training that a command line started counts as ended."""
+"""Seconds without news, longer than a validation takes, after which a training that a command line started
+counts as ended.
+"""
 _NAME = re.compile(rf"[a-z0-9][a-z0-9-]{{0,{MAX_NAME - 1}}}")
 _HUB_ID = re.compile(r"[\w.-]+(/[\w.-]+)?")
 
@@ -137,7 +156,10 @@ class Trainings:
         self._check_free()
         folder, desk = agents_folder() / order.name, _desk(order.name)
         if folder.exists():
-            raise BadRequest(f"there is an agent {order.name!r} already; choose another name, or go on with its training below")
+            raise BadRequest(
+                f"there is an agent {order.name!r} already; choose another name, or go on with its training"
+                " below"
+            )
         if order.questions is not None:
             OwnMixture(order.questions)  # every mistake in the file is told here, where it was chosen
         elif order.config.data == "own":
@@ -152,9 +174,15 @@ class Trainings:
                 questions = desk / ("questions.jsonl" + ".gz" * (order.questions.suffix == ".gz"))
                 shutil.copyfile(order.questions, questions)
             arguments = command(order, folder, self._log, questions)
-            (desk / "order.json").write_text(json.dumps({"arguments": arguments, "created_at": datetime.now(UTC).isoformat()}), encoding="utf-8")
+            (desk / "order.json").write_text(
+                json.dumps({"arguments": arguments, "created_at": datetime.now(UTC).isoformat()}),
+                encoding="utf-8",
+            )
         except OSError as error:
-            raise BadRequest(f"the training can't be kept in {desk} ({error.strerror}); make room, or set QRAG_HOME to another folder") from error
+            raise BadRequest(
+                f"the training can't be kept in {desk} ({error.strerror}); make room, or set QRAG_HOME to"
+                " another folder"
+            ) from error
         self._spawn(desk, arguments)
 
     def resume(self, name: str) -> None:
@@ -166,7 +194,9 @@ class Trainings:
         self._spawn(_desk(name), list(training.arguments))
 
     def stop(self, name: str) -> None:
-        """Asks the child to stop; the best agent so far stays. Raises BadRequest when nothing of that name runs."""
+        """Asks the child to stop; the best agent so far stays. Raises BadRequest when nothing of that name
+        runs.
+        """
         training, desk = self.get(name), _desk(name)
         if not training.can_stop:
             raise BadRequest(f"training {name!r} is {training.state}, so there is nothing to stop")
@@ -176,9 +206,15 @@ class Trainings:
 
     def all(self) -> list[Training]:
         """Every training whose folder is here, the latest first."""
-        names = {path.parent.name for path in agents_folder().glob(f"*/{CONFIG_FILE}")} | {path.parent.name for path in _desk("").glob("*/order.json")}
+        names = {path.parent.name for path in agents_folder().glob(f"*/{CONFIG_FILE}")} | {
+            path.parent.name for path in _desk("").glob("*/order.json")
+        }
         trainings = [self.get(name) for name in names if _NAME.fullmatch(name)]
-        return sorted(trainings, key=lambda training: (training.created_at or datetime.now(UTC), training.name), reverse=True)
+        return sorted(
+            trainings,
+            key=lambda training: (training.created_at or datetime.now(UTC), training.name),
+            reverse=True,
+        )
 
     def get(self, name: str) -> Training:
         """One training. Raises BadRequest when there is none of that name."""
@@ -207,10 +243,15 @@ class Trainings:
         )
 
     def seconds_an_update(self, config: TrainConfig, base: str) -> float | None:
-        """What an update of such a training took here before, validation included; None where none was measured."""
+        """What an update of such a training took here before, validation included; None where none was
+        measured.
+        """
         base = "." if Path(base).is_dir() else base
         for training in self.all():
-            alike = all(training.config.get(name) == getattr(config, name) for name in ("data", "episodes", "steps", "rank", "objective"))
+            alike = all(
+                training.config.get(name) == getattr(config, name)
+                for name in ("data", "episodes", "steps", "rank", "objective")
+            )
             if alike and training.base == base and training.updates:
                 last = training.updates[-1]
                 return float(last["seconds"]) / int(last["update"])
@@ -232,7 +273,10 @@ class Trainings:
     def _check_free(self) -> None:
         running = next((training.name for training in self.all() if training.is_live), None)
         if running is not None:
-            raise BadRequest(f"the training {running!r} still runs, and two at once would only slow each other down; stop it or wait")
+            raise BadRequest(
+                f"the training {running!r} still runs, and two at once would only slow each other down; stop"
+                " it or wait"
+            )
 
     def _spawn(self, desk: Path, arguments: list[str]) -> None:
         """The child, its output in a file, its end noted as soon as it comes."""
@@ -253,7 +297,9 @@ class Trainings:
         except BaseException as error:
             os.close(lock)
             if isinstance(error, OSError):
-                raise BadRequest(f"the training could not be started ({error.strerror}); see that {desk} can be written to") from error
+                raise BadRequest(
+                    f"the training could not be started ({error.strerror}); see that {desk} can be written to"
+                ) from error
             raise
         os.setpriority(os.PRIO_PROCESS, child.pid, NICENESS)
         os.pwrite(lock, str(child.pid).encode(), 0)
@@ -277,13 +323,19 @@ def agents_folder() -> Path:
 
 def own_agents() -> list[Path]:
     """Folders of a person's own agents that have been validated at least once, the latest first."""
-    specs = sorted(agents_folder().glob(f"*/{SPEC_FILE}"), key=lambda path: path.stat().st_mtime, reverse=True)
+    specs = sorted(
+        agents_folder().glob(f"*/{SPEC_FILE}"), key=lambda path: path.stat().st_mtime, reverse=True
+    )
     return [spec.parent for spec in specs]
 
 
 def startable_agents() -> dict[str, str]:
-    """What `--start-from` takes, by name, for the agents that can be trained further: those whose weights are adapters."""
-    found = {name: name for name in shipped_checkpoints()} | {folder.name: str(folder) for folder in own_agents()}
+    """What `--start-from` takes, by name, for the agents that can be trained further: those whose weights are
+    adapters.
+    """
+    found = {name: name for name in shipped_checkpoints()} | {
+        folder.name: str(folder) for folder in own_agents()
+    }
     startable = {}
     for name, start in found.items():
         with suppress(BadCheckpoint):
@@ -297,7 +349,8 @@ def check_name(name: str, *, reserved: bool = True) -> str:
     if not _NAME.fullmatch(name):
         shown = name[:MAX_NAME]
         raise BadRequest(
-            f"agent name {shown!r} must be 1 to {MAX_NAME} small letters, digits and hyphens, and begin with a letter or digit; choose such a name"
+            f"agent name {shown!r} must be 1 to {MAX_NAME} small letters, digits and hyphens, and begin with"
+            " a letter or digit; choose such a name"
         )
     if reserved and name in (*shipped_checkpoints(), *DEFAULT_NAMES):
         raise BadRequest(f"{name!r} is the name of an agent that ships with the app; choose another one")
@@ -321,17 +374,24 @@ def recipe_config(data: str) -> TrainConfig:
 
 
 def checked_base(text: str) -> str:
-    """The base encoder that a person named, empty for the usual one. Raises BadRequest unless it is a hub id or a folder that is there."""
+    """The base encoder that a person named, empty for the usual one. Raises BadRequest unless it is a hub id
+    or a folder that is there.
+    """
     base = text.strip()
     if not base:
         return MINILM
     if not Path(base).is_dir() and not _HUB_ID.fullmatch(base):
-        raise BadRequest(f"base encoder {base[:80]!r} is neither a hub id nor a folder on this machine; correct it, or leave it empty for {MINILM}")
+        raise BadRequest(
+            f"base encoder {base[:80]!r} is neither a hub id nor a folder on this machine; correct it, or"
+            f" leave it empty for {MINILM}"
+        )
     return base
 
 
 def command(order: Order, folder: Path, log: Path, questions: Path | None = None) -> list[str]:
-    """What stands behind `python -m core`: every setting by its flag, so that new defaults change nothing on resuming."""
+    """What stands behind `python -m core`: every setting by its flag, so that new defaults change nothing on
+    resuming.
+    """
     source = [f"--questions={questions}"] if questions is not None else [f"--data={order.config.data}"]
     arguments = ["train", f"--out={folder}", f"--log={log}", *source, f"--base={order.base}"]
     for field in fields(TrainConfig):
@@ -350,14 +410,22 @@ def example_questions() -> str:
         {
             "id": "1",
             "question": "Where is the ferry that Ines took?",
-            "chunks": ["Ines took the Grebe on Monday.", "The market closes at noon.", "The Grebe is in dry dock at Port Ellis."],
+            "chunks": [
+                "Ines took the Grebe on Monday.",
+                "The market closes at noon.",
+                "The Grebe is in dry dock at Port Ellis.",
+            ],
             "support": [0, 2],
             "answer": "Port Ellis",
         },
         {
             "id": "2",
             "question": "Who keeps the key of the lighthouse?",
-            "chunks": ["The lamp was lit at six.", "The key of the lighthouse hangs in the harbour office.", "Tomas runs the harbour office."],
+            "chunks": [
+                "The lamp was lit at six.",
+                "The key of the lighthouse hangs in the harbour office.",
+                "Tomas runs the harbour office.",
+            ],
             "support": [1, 2],
             "answer": "Tomas",
         },
@@ -413,17 +481,34 @@ def _state(folder: Path, desk: Path, ordered_here: bool, events: Sequence[TrainE
         return "finished", ""
     if not ordered_here:
         with suppress(OSError):
-            if time.time() - max((folder / name).stat().st_mtime for name in (PROGRESS_FILE, CONFIG_FILE) if (folder / name).exists()) < LIVELY:
+            if (
+                time.time()
+                - max(
+                    (folder / name).stat().st_mtime
+                    for name in (PROGRESS_FILE, CONFIG_FILE)
+                    if (folder / name).exists()
+                )
+                < LIVELY
+            ):
                 return "elsewhere", ""
         return "cut off", ""
     if (desk / "stopping").exists():
         return "stopped", ""
     status = _text(desk / "exit")
-    last = next((line.strip() for line in reversed(_text(desk / "output.txt").splitlines()) if line.strip()), "it said nothing")
+    last = next(
+        (line.strip() for line in reversed(_text(desk / "output.txt").splitlines()) if line.strip()),
+        "it said nothing",
+    )
     if status == "2":
         return "failed", last
     if status == "1":
-        return "failed", f"an error that nobody expected ended it: {last[:200]}; its whole output is in {desk / 'output.txt'}"
+        return (
+            "failed",
+            (
+                f"an error that nobody expected ended it: {last[:200]}; its whole output is in"
+                f" {desk / 'output.txt'}"
+            ),
+        )
     return ("stopped" if status == "130" else "cut off"), ""
 
 

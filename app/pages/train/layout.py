@@ -1,4 +1,6 @@
-"""What the Train tab consists of: components only, no events. The less usual settings are made from `TrainConfig`, its docstrings their help."""
+"""What the Train tab consists of: components only, no events. The less usual settings are made from
+`TrainConfig`, its docstrings their help.
+"""
 
 from __future__ import annotations
 
@@ -41,12 +43,18 @@ _LABELS = {
     "gamma": ("Gamma", "Discount of later rewards"),
     "top_k_actions": ("Explore among the best", "Chunks that exploration and soft values consider; 0: all"),
     "n_validation": ("Validation examples", ""),
-    "validate_every": ("Validate every", "Updates between validations; the best agent so far is kept at each"),
+    "validate_every": (
+        "Validate every",
+        "Updates between validations; the best agent so far is kept at each",
+    ),
     "ranking_temperature": ("Ranking temperature", "Of the ranking loss, in units of Q"),
     "objective": ("Objective", "pqn: Q-RAG algorithm 1; supervised: cross-entropy on the support"),
     "final_share": ("Final share", ""),
     "dropout": ("Dropout", "Share of activations dropped while it trains"),
-    "exploring_starts": ("Exploring starts", "Share of episodes that begin with a part of their support taken, or a mistake"),
+    "exploring_starts": (
+        "Exploring starts",
+        "Share of episodes that begin with a part of their support taken, or a mistake",
+    ),
     "bootstrap_at_cap": ("Bootstrap at the step cap", ""),
     "penalize_extra_steps": ("Penalise extra steps", ""),
 }
@@ -75,9 +83,15 @@ class TrainLayout:
         config = recipe_config(first)
         with gr.Column(elem_classes="qx-card", elem_id="qx-train-form"):
             gr.Markdown(
-                "### Train an agent\nIt plays episodes over questions whose support is known and learns the value of each next chunk (Q-RAG algorithm 1)."
+                "### Train an agent\nIt plays episodes over questions whose support is known and learns the"
+                " value of each next chunk (Q-RAG algorithm 1)."
             )
-            self.data = gr.Radio([(DATA_LABELS.get(name, name), name) for name in data], value=first, label="What it learns from", elem_id="qx-train-data")
+            self.data = gr.Radio(
+                [(DATA_LABELS.get(name, name), name) for name in data],
+                value=first,
+                label="What it learns from",
+                elem_id="qx-train-data",
+            )
             with gr.Row(visible=first == "own", elem_classes="qx-split", elem_id="qx-train-own") as self.own:
                 with gr.Column(scale=5, min_width=260):
                     self.questions = gr.File(
@@ -92,15 +106,28 @@ class TrainLayout:
                     tree(view.format_help(example_questions()), elem_id="qx-train-format")
             with gr.Row(elem_classes="qx-settings-grid"):
                 self.name = gr.Textbox(
-                    label="Agent name", max_length=MAX_NAME, max_lines=1, placeholder="my-agent", info="Small letters, digits, hyphens", elem_id="qx-train-name"
+                    label="Agent name",
+                    max_length=MAX_NAME,
+                    max_lines=1,
+                    placeholder="my-agent",
+                    info="Small letters, digits, hyphens",
+                    elem_id="qx-train-name",
                 )
                 self.start_from = gr.Dropdown(
-                    [FROM_BASE], value="", label="Start from", info="An agent to train further; a lower rate keeps what it knows", elem_id="qx-train-start-from"
+                    [FROM_BASE],
+                    value="",
+                    label="Start from",
+                    info="An agent to train further; a lower rate keeps what it knows",
+                    elem_id="qx-train-start-from",
                 )
                 self.settings: dict[str, Any] = {name: self._setting(name, config) for name in MAIN}
             with gr.Accordion("More settings", open=False, elem_id="qx-train-more"):
                 with gr.Row(elem_classes="qx-settings-grid"):
-                    self.settings |= {field.name: self._setting(field.name, config) for field in fields(TrainConfig) if field.name not in (*MAIN, *NOT_SHOWN)}
+                    self.settings |= {
+                        field.name: self._setting(field.name, config)
+                        for field in fields(TrainConfig)
+                        if field.name not in (*MAIN, *NOT_SHOWN)
+                    }
                 self.base = gr.Textbox(
                     "",
                     label="Base encoder",
@@ -110,7 +137,9 @@ class TrainLayout:
                     elem_id="qx-train-base",
                 )
             with gr.Row(elem_classes="qx-buttons"):
-                self.start = gr.Button("Start training", variant="primary", elem_id="qx-train-start", min_width=160)
+                self.start = gr.Button(
+                    "Start training", variant="primary", elem_id="qx-train-start", min_width=160
+                )
             self.estimate = tree(elem_id="qx-train-estimate")
             self.notice = tree(elem_id="qx-train-notice")
 
@@ -121,12 +150,21 @@ class TrainLayout:
         info, value = info or setting_help(TrainConfig).get(name, ""), getattr(config, name)
         shared: dict[str, Any] = {"elem_id": f"qx-train-{name.replace('_', '-')}", "min_width": 150}
         if name == "position_kind":
-            return gr.Checkbox(value == "relative", label="Positions", info="Q sees where a chunk lies between those chosen (eq. 6)", **shared)
+            return gr.Checkbox(
+                value == "relative",
+                label="Positions",
+                info="Q sees where a chunk lies between those chosen (eq. 6)",
+                **shared,
+            )
         if name == "objective":
             return gr.Dropdown(list(OBJECTIVES), value=value, label=label, info=info, **shared)
         if kinds[name] == "bool":
-            return gr.Checkbox(value, label=label, info=info.replace("True:", "On:").replace("False:", "Off:"), **shared)
-        return gr.Number(value, label=label, info=info, precision=None if kinds[name] == "float" else 0, **shared)
+            return gr.Checkbox(
+                value, label=label, info=info.replace("True:", "On:").replace("False:", "Off:"), **shared
+            )
+        return gr.Number(
+            value, label=label, info=info, precision=None if kinds[name] == "float" else 0, **shared
+        )
 
     def _build_list(self) -> None:
         with gr.Column(elem_classes="qx-card"):
@@ -138,18 +176,31 @@ class TrainLayout:
             with gr.Column(elem_classes="qx-card"):
                 self.header = tree(elem_id="qx-train-header")
                 with gr.Row(elem_classes="qx-buttons"):
-                    self.explore = gr.Button("Open in Explore", variant="primary", elem_id="qx-train-explore", min_width=140, visible=False)
-                    self.stop = gr.Button("Stop", variant="stop", elem_id="qx-train-stop", min_width=80, visible=False)
+                    self.explore = gr.Button(
+                        "Open in Explore",
+                        variant="primary",
+                        elem_id="qx-train-explore",
+                        min_width=140,
+                        visible=False,
+                    )
+                    self.stop = gr.Button(
+                        "Stop", variant="stop", elem_id="qx-train-stop", min_width=80, visible=False
+                    )
                     self.resume = gr.Button("Go on", elem_id="qx-train-resume", min_width=80, visible=False)
                 self.detail_notice = tree(elem_id="qx-train-detail-notice")
             self.figures: dict[str, tuple[gr.HTML, gr.Plot]] = {}
             self.cards: dict[str, gr.Column] = {}
-            with gr.Column(visible=False, elem_classes="qx-figures", elem_id="qx-train-figures") as self.curves:
+            with gr.Column(
+                visible=False, elem_classes="qx-figures", elem_id="qx-train-figures"
+            ) as self.curves:
                 for first in range(0, len(FIGURES), 3):
                     with gr.Row(elem_classes="qx-split"):
                         for name in FIGURES[first : first + 3]:
                             with gr.Column(elem_classes="qx-card", min_width=260) as self.cards[name]:
-                                self.figures[name] = (tree(elem_id=f"qx-train-{name}-title"), gr.Plot(show_label=False, elem_id=f"qx-train-{name}-figure"))
+                                self.figures[name] = (
+                                    tree(elem_id=f"qx-train-{name}-title"),
+                                    gr.Plot(show_label=False, elem_id=f"qx-train-{name}-figure"),
+                                )
             with gr.Column(elem_classes="qx-card", visible=False) as self.tables:
                 self.validation = tree(elem_id="qx-train-validation")
                 with gr.Accordion("Every update as a table", open=False, elem_id="qx-train-updates-toggle"):
@@ -158,6 +209,8 @@ class TrainLayout:
 
 def config_values(config: TrainConfig) -> dict[str, Any]:
     """What the controls show for a configuration, by the setting's name."""
-    return {field.name: getattr(config, field.name) for field in fields(TrainConfig) if field.name not in NOT_SHOWN} | {
-        "position_kind": config.position_kind == "relative"
-    }
+    return {
+        field.name: getattr(config, field.name)
+        for field in fields(TrainConfig)
+        if field.name not in NOT_SHOWN
+    } | {"position_kind": config.position_kind == "relative"}

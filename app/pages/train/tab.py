@@ -31,20 +31,58 @@ class TrainTab(TrainLayout):
         super().__init__()
         self.services = services
         self.trainings = Trainings(services.log_path)
-        self._trees = {self.list, self.header, self.estimate, self.notice, self.detail_notice, self.validation, self.updates}
+        self._trees = {
+            self.list,
+            self.header,
+            self.estimate,
+            self.notice,
+            self.detail_notice,
+            self.validation,
+            self.updates,
+        }
         self._trees |= {heading for heading, _ in self.figures.values()}
         self._wire()
 
     def _wire(self) -> None:
         headings = [part for pair in self.figures.values() for part in pair]
         detail = [
-            *(self.chosen, self.stamp, self.pages, self.timer, self.list, self.detail, self.header, self.explore, self.stop, self.resume),
-            *(self.curves, *headings, *self.cards.values(), self.tables, self.validation, self.updates, self.notice, self.detail_notice),
+            *(
+                self.chosen,
+                self.stamp,
+                self.pages,
+                self.timer,
+                self.list,
+                self.detail,
+                self.header,
+                self.explore,
+                self.stop,
+                self.resume,
+            ),
+            *(
+                self.curves,
+                *headings,
+                *self.cards.values(),
+                self.tables,
+                self.validation,
+                self.updates,
+                self.notice,
+                self.detail_notice,
+            ),
         ]
         view_state = [self.chosen, self.stamp, self.pages]
         settings = list(self.settings.values())
-        quick = {"api_visibility": "private", "show_progress": "hidden", "concurrency_id": "train", "concurrency_limit": 4}
-        self.start.click(self._sends(self._start), [self.data, self.questions, self.name, self.start_from, self.base, *settings], detail, **quick)
+        quick = {
+            "api_visibility": "private",
+            "show_progress": "hidden",
+            "concurrency_id": "train",
+            "concurrency_limit": 4,
+        }
+        self.start.click(
+            self._sends(self._start),
+            [self.data, self.questions, self.name, self.start_from, self.base, *settings],
+            detail,
+            **quick,
+        )
         self.stop.click(self._sends(self._stop), view_state, detail, **quick)
         self.resume.click(self._sends(self._resume), view_state, detail, **quick)
         for panel in (self.list, self.updates):
@@ -52,7 +90,13 @@ class TrainTab(TrainLayout):
         self.timer.tick(self._sends(self._tick), view_state, detail, **quick)
         self.data.change(self._sends(self._on_data), self.data, [self.own, *settings, self.estimate], **quick)
         gr.on(
-            [control.change for control in (*(self.settings[name] for name in ("updates", "episodes", "steps", "rank", "objective")), self.base)],
+            [
+                control.change
+                for control in (
+                    *(self.settings[name] for name in ("updates", "episodes", "steps", "rank", "objective")),
+                    self.base,
+                )
+            ],
             self._sends(self._estimate),
             [self.data, self.base, *settings],
             self.estimate,
@@ -62,12 +106,22 @@ class TrainTab(TrainLayout):
         self._detail = detail
 
     def on_show(self, show: Callable[..., Any]) -> None:
-        """`show`: the listener of the tab's being opened; a reload or a restart finds what runs and what has ended."""
-        show(self._sends(self._shown), [self.chosen, self.pages], [*self._detail, self.start_from], api_visibility="private", show_progress="hidden")
+        """`show`: the listener of the tab's being opened; a reload or a restart finds what runs and what has
+        ended.
+        """
+        show(
+            self._sends(self._shown),
+            [self.chosen, self.pages],
+            [*self._detail, self.start_from],
+            api_visibility="private",
+            show_progress="hidden",
+        )
 
     def on_hide(self, hide: Callable[..., Any]) -> None:
         """`hide`: the listener of another tab's being opened; nobody watches then."""
-        hide(lambda: gr.Timer(active=False), None, self.timer, api_visibility="private", show_progress="hidden")
+        hide(
+            lambda: gr.Timer(active=False), None, self.timer, api_visibility="private", show_progress="hidden"
+        )
 
     def _sends(self, handler: Callable[..., Update]) -> Callable[..., Update]:
         """The handler with trees packed into strings on their way out (see components.tree)."""
@@ -79,7 +133,9 @@ class TrainTab(TrainLayout):
         agents = [(name, name) for name in startable_agents()]
         return {**self._view(chosen, pages), self.start_from: gr.Dropdown([FROM_BASE, *agents])}
 
-    def _start(self, data: str, questions: str | None, name: str, start_from: str, base: str, *settings: Any) -> Update:
+    def _start(
+        self, data: str, questions: str | None, name: str, start_from: str, base: str, *settings: Any
+    ) -> Update:
         try:
             order = self._order(data, questions, name, start_from, base, settings)
             self.trainings.start(order)
@@ -87,23 +143,45 @@ class TrainTab(TrainLayout):
             return {self.notice: notice(str(error))}
         return {**self._view(order.name, (0, 0)), self.notice: []}
 
-    def _order(self, data: str, questions: str | None, name: str, start_from: str, base: str, settings: tuple[Any, ...]) -> Order:
+    def _order(
+        self,
+        data: str,
+        questions: str | None,
+        name: str,
+        start_from: str,
+        base: str,
+        settings: tuple[Any, ...],
+    ) -> Order:
         agents = startable_agents()
         if start_from and start_from not in agents:
             raise BadRequest(f"agent {start_from[:80]!r} can't be trained further; choose one of the list")
         config = replace(self._config(data, settings), start_from=agents.get(start_from))
-        return Order((name or "").strip(), config, checked_base(base or ""), Path(questions) if data == "own" and questions else None)
+        return Order(
+            (name or "").strip(),
+            config,
+            checked_base(base or ""),
+            Path(questions) if data == "own" and questions else None,
+        )
 
     def _config(self, data: str, settings: tuple[Any, ...]) -> TrainConfig:
         """The controls' values, checked. Raises BadRequest."""
         values = dict(zip(self.settings, settings, strict=True))
-        empty = next((name for name, value in values.items() if value is None and name != "top_k_actions"), None)
+        empty = next(
+            (name for name, value in values.items() if value is None and name != "top_k_actions"), None
+        )
         if empty is not None:
             raise BadRequest(f"{self.settings[empty].label.lower()} is empty; give a number")
         values["position_kind"] = "relative" if values["position_kind"] else "none"
         kinds = {field.name: field.type for field in fields(TrainConfig)}
         whole = {name: int(value) for name, value in values.items() if kinds[name] == "int"}
-        return TrainConfig(**{**recipe_config(data).to_json(), **values, **whole, "top_k_actions": int(values["top_k_actions"] or 0) or None})
+        return TrainConfig(
+            **{
+                **recipe_config(data).to_json(),
+                **values,
+                **whole,
+                "top_k_actions": int(values["top_k_actions"] or 0) or None,
+            }
+        )
 
     def _stop(self, chosen: str, _stamp: Any, pages: tuple[int, int]) -> Update:
         return self._acting(self.trainings.stop, chosen, pages)
@@ -162,7 +240,11 @@ class TrainTab(TrainLayout):
             self.pages: pages,
             self.timer: gr.Timer(active=live is not None),
             self.list: view.training_list(trainings, name, pages[0]),
-            **({self.detail: gr.Column(visible=False)} if training is None else self._detail_view(training, pages[1])),
+            **(
+                {self.detail: gr.Column(visible=False)}
+                if training is None
+                else self._detail_view(training, pages[1])
+            ),
         }
 
     def _detail_view(self, training: Training, page: int) -> Update:
@@ -170,7 +252,9 @@ class TrainTab(TrainLayout):
             self.detail: gr.Column(visible=True),
             self.header: view.header(training),
             self.explore: gr.Button(visible=training.has_agent),
-            self.stop: gr.Button(visible=training.can_stop or training.state == "stopping", interactive=training.can_stop),
+            self.stop: gr.Button(
+                visible=training.can_stop or training.state == "stopping", interactive=training.can_stop
+            ),
             self.resume: gr.Button(visible=training.can_resume),
             self.curves: gr.Column(visible=bool(training.updates)),
             self.tables: gr.Column(visible=bool(training.events)),
@@ -182,8 +266,16 @@ class TrainTab(TrainLayout):
         words = view.curve_words(training)
         for name, draw in _figures(training).items():
             heading, figure = self.figures[name]
-            shown |= {self.cards[name]: gr.Column(visible=True), heading: view.curve_heading(name, words.get(name, "")), figure: drawn(draw)}
-        shown |= {self.cards[name]: gr.Column(visible=False) for name in self.cards if name not in _figures(training)}
+            shown |= {
+                self.cards[name]: gr.Column(visible=True),
+                heading: view.curve_heading(name, words.get(name, "")),
+                figure: drawn(draw),
+            }
+        shown |= {
+            self.cards[name]: gr.Column(visible=False)
+            for name in self.cards
+            if name not in _figures(training)
+        }
         return shown
 
 

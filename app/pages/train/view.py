@@ -18,15 +18,45 @@ from app.pages.widgets.words import counted, duration
 from core.figures import block_of
 
 CURVES = {
-    "success": ("Episodes with all support", "Share of an update's episodes that took every support chunk while the agent explored (Q-RAG figure 6)"),
-    "loss": ("TD loss", "Mean squared difference between Q of the choices and their lambda-returns (Q-RAG algorithm 1); falls as Q learns what episodes bring"),
+    "success": (
+        "Episodes with all support",
+        (
+            "Share of an update's episodes that took every support chunk while the agent explored (Q-RAG"
+            " figure 6)"
+        ),
+    ),
+    "loss": (
+        "TD loss",
+        (
+            "Mean squared difference between Q of the choices and their lambda-returns (Q-RAG algorithm 1);"
+            " falls as Q learns what episodes bring"
+        ),
+    ),
     "q": (
         "Online Q and target V",
-        "Solid: Q that the trained towers gave each choice. Dashed: V of the state after it by the target towers, which follow slowly (Q-RAG eq. 2, 4)",
+        (
+            "Solid: Q that the trained towers gave each choice. Dashed: V of the state after it by the target"
+            " towers, which follow slowly (Q-RAG eq. 2, 4)"
+        ),
     ),
-    "reward": ("Return, by the step that earned it", "Mean reward of each step, stacked: the upper edge is the return of an episode, at most 1"),
-    "entropy": ("Exploration", "Entropy of the exploring policy at each step, in nats; 0 is a policy that always takes its best chunk"),
-    "score": ("Validation", "Fact F1 with an oracle stop on examples that are never trained on; thick: mean of all examples, thin: each task"),
+    "reward": (
+        "Return, by the step that earned it",
+        "Mean reward of each step, stacked: the upper edge is the return of an episode, at most 1",
+    ),
+    "entropy": (
+        "Exploration",
+        (
+            "Entropy of the exploring policy at each step, in nats; 0 is a policy that always takes its best"
+            " chunk"
+        ),
+    ),
+    "score": (
+        "Validation",
+        (
+            "Fact F1 with an oracle stop on examples that are never trained on; thick: mean of all examples,"
+            " thin: each task"
+        ),
+    ),
 }
 """Heading and sentence of every figure."""
 
@@ -36,7 +66,13 @@ _STATES: dict[State, tuple[str, str]] = {
     "stopping": ("stopping", "It ends after the update that is running"),
     "finished": ("finished", "All updates are made"),
     "stopped": ("stopped", "You stopped it; it can go on from its last save"),
-    "cut off": ("cut off", "Its process ended before it was finished, as when a machine is switched off; it can go on from its last save"),
+    "cut off": (
+        "cut off",
+        (
+            "Its process ended before it was finished, as when a machine is switched off; it can go on from"
+            " its last save"
+        ),
+    ),
     "failed": ("failed", "Its process ended with an error"),
     "elsewhere": ("elsewhere", "A command line trains it, so it can't be stopped from here"),
 }
@@ -45,7 +81,13 @@ _STATES: dict[State, tuple[str, str]] = {
 def chip(state: State) -> Node:
     """A training's state in a word."""
     word, sentence = _STATES[state]
-    kind = " qx-chip-bad" if state in ("failed", "cut off") else " qx-chip-live" if state in ("starting", "running", "stopping", "elsewhere") else ""
+    kind = (
+        " qx-chip-bad"
+        if state in ("failed", "cut off")
+        else " qx-chip-live"
+        if state in ("starting", "running", "stopping", "elsewhere")
+        else ""
+    )
     return h("span", {"class": "qx-chip" + kind, "title": sentence, "tabindex": "0"}, word)
 
 
@@ -61,14 +103,32 @@ def format_help(example: str) -> list[Node]:
         h(
             "p",
             {"class": "qx-sm"},
-            "One JSON object a line. At least 8 questions; a few hundred make a useful agent. 15 % of them validate and are never trained on.",
+            "One JSON object a line. At least 8 questions; a few hundred make a useful agent. 15 % of them"
+            " validate and are never trained on.",
         ),
-        h("dl", {"class": "qx-fields qx-sm"}, *(part for name, words in fields for part in (h("dt", None, h("code", None, name)), h("dd", None, words)))),
+        h(
+            "dl",
+            {"class": "qx-fields qx-sm"},
+            *(
+                part
+                for name, words in fields
+                for part in (h("dt", None, h("code", None, name)), h("dd", None, words))
+            ),
+        ),
         h("pre", {"class": "qx-pre", "tabindex": "0"}, example),
         h(
             "div",
             {"class": "qx-row"},
-            h("button", {"class": "qx-btn", "data-act": "download", "data-arg": example, "data-name": "questions.jsonl"}, "Download this example"),
+            h(
+                "button",
+                {
+                    "class": "qx-btn",
+                    "data-act": "download",
+                    "data-arg": example,
+                    "data-name": "questions.jsonl",
+                },
+                "Download this example",
+            ),
         ),
     ]
 
@@ -77,16 +137,29 @@ def estimate(seconds_an_update: float | None, updates: int) -> list[Node]:
     """How long it will take, where that was measured."""
     if seconds_an_update is None:
         return []
-    words = f"About {duration(seconds_an_update * updates)}: an update of an earlier training with the same data, episodes, steps and rank took "
+    words = (
+        f"About {duration(seconds_an_update * updates)}: an update of an earlier training with the same data,"
+        " episodes, steps and rank took "
+    )
     return [h("p", {"class": "qx-mut qx-sm"}, f"{words}{seconds_an_update:.1f} s on this machine.")]
 
 
 def training_list(trainings: Sequence[Training], chosen: str, page: int) -> list[Node]:
     """A table of trainings, one page of it."""
     if not trainings:
-        return [h("p", {"class": "qx-empty"}, "No agent was trained here yet. Start one above: its curves show while it learns, and stay here afterwards.")]
+        return [
+            h(
+                "p",
+                {"class": "qx-empty"},
+                "No agent was trained here yet. Start one above: its curves show while it learns, and stay"
+                " here afterwards.",
+            )
+        ]
     head = ("agent", "state", "data", "updates", "validation", "begun")
-    rows = [_training_row(training, training.name == chosen) for training in trainings[page * PAGE : (page + 1) * PAGE]]
+    rows = [
+        _training_row(training, training.name == chosen)
+        for training in trainings[page * PAGE : (page + 1) * PAGE]
+    ]
     return [table(head, rows, "Trainings"), *pager("trainings-page", page, len(trainings))]
 
 
@@ -94,7 +167,16 @@ def _training_row(training: Training, is_chosen: bool) -> Node:
     kept = training.kept
     done = training.updates[-1]["update"] if training.updates else 0
     wanted = training.config.get("updates")
-    name = h("button", {"class": "qx-link", "data-act": "training", "data-arg": training.name, "aria-pressed": str(is_chosen).lower()}, training.name)
+    name = h(
+        "button",
+        {
+            "class": "qx-link",
+            "data-act": "training",
+            "data-arg": training.name,
+            "aria-pressed": str(is_chosen).lower(),
+        },
+        training.name,
+    )
     cells: list[Node] = [
         name,
         chip(training.state),
@@ -123,7 +205,9 @@ def header(training: Training | None) -> list[Node]:
     nodes += notice(training.message)
     if training.arguments:
         line = shlex.join(["python", "-m", "core", *training.arguments])
-        nodes.append(h("div", {"class": "qx-row qx-sm"}, act("copy", line, "Copy command line", title=line[:600])))
+        nodes.append(
+            h("div", {"class": "qx-row qx-sm"}, act("copy", line, "Copy command line", title=line[:600]))
+        )
     return nodes
 
 
@@ -131,10 +215,16 @@ def _about(training: Training) -> str:
     config = training.config
     if not config:
         return ""
-    positions = "no positions" if config["position_kind"] == "none" else f"{config['position_kind']} positions"
+    positions = (
+        "no positions" if config["position_kind"] == "none" else f"{config['position_kind']} positions"
+    )
     weights = f"LoRA of rank {config['rank']}" if config["rank"] else "whole encoder blocks"
     started = next((event for event in training.events if event["event"] == "started"), None)
-    where = "" if started is None else f" · {started['n_parameters'] / 1e6:.2g} M parameters on {started['device']}"
+    where = (
+        ""
+        if started is None
+        else f" · {started['n_parameters'] / 1e6:.2g} M parameters on {started['device']}"
+    )
     played = f"{counted(config['episodes'], 'episode')} an update · T = {config['steps']}"
     further = f"{Path(config['start_from']).name} trained further · " if config.get("start_from") else ""
     return f"{further}{config['data']} · {played} · {positions} · {weights} · seed {config['seed']}{where}"
@@ -152,12 +242,22 @@ def standing(training: Training) -> str:
     updates = training.updates
     done, total = (updates[-1]["update"] if updates else 0), training.config.get("updates", 0)
     spent = duration(updates[-1]["seconds"]) if updates else ""
-    again = f"it goes on from update {training.last_save}, its last save" if training.last_save else "it begins again when it goes on"
+    again = (
+        f"it goes on from update {training.last_save}, its last save"
+        if training.last_save
+        else "it begins again when it goes on"
+    )
     match training.state:
         case "starting":
-            return "Preparing: reading the data, loading the encoder, measuring the untrained agent. This can take a few minutes."
+            return (
+                "Preparing: reading the data, loading the encoder, measuring the untrained agent. This can"
+                " take a few minutes."
+            )
         case "running" if updates and done < total:
-            return f"Update {done:,} of {total:,} · about {duration(updates[-1]['seconds_left'])} left · {spent} so far"
+            return (
+                f"Update {done:,} of {total:,} · about {duration(updates[-1]['seconds_left'])} left · {spent}"
+                " so far"
+            )
         case "running":
             return "Validating the last update" if updates else "The first update is being made"
         case "elsewhere":
@@ -172,13 +272,19 @@ def standing(training: Training) -> str:
         case "failed":
             return f"Failed after update {done:,} of {total:,}" if total else "It did not begin"
         case "cut off":
-            return f"Cut off after update {done:,} of {total:,}; {again if training.arguments else 'go on with the command line that began it'}"
+            return (
+                f"Cut off after update {done:,} of {total:,};"
+                f" {again if training.arguments else 'go on with the command line that began it'}"
+            )
 
 
 def curve_heading(name: str, words: str = "") -> list[Node]:
     """Heading of a figure, with its sentence, and what it says in words."""
     title, sentence = CURVES[name]
-    return [h("h3", {"title": sentence, "tabindex": "0", "class": "qx-help"}, title), h("p", {"class": "qx-mut qx-sm"}, words or sentence)]
+    return [
+        h("h3", {"title": sentence, "tabindex": "0", "class": "qx-help"}, title),
+        h("p", {"class": "qx-mut qx-sm"}, words or sentence),
+    ]
 
 
 def curve_words(training: Training) -> dict[str, str]:
@@ -197,12 +303,21 @@ def curve_words(training: Training) -> dict[str, str]:
     words = {
         "success": f"{mean([event['success'] for event in last]):.0%} over {over}",
         "loss": f"{mean([event[loss_name(training)] for event in last]):.3f} over {over}; log scale",
-        "q": f"Q of the first choice is {first_step:.2f}; solid: Q of the choice, dashed: V of the state after it",
+        "q": (
+            f"Q of the first choice is {first_step:.2f}; solid: Q of the choice, dashed: V of the state"
+            " after it"
+        ),
         "reward": f"{mean([sum(event['reward']) for event in last]):.2f} over {over}, of at most 1",
-        "entropy": f"{mean([mean(event['entropy']) for event in last]):.2f} nats over {over}; temperature {last[-1]['alpha']:.3g}",
+        "entropy": (
+            f"{mean([mean(event['entropy']) for event in last]):.2f} nats over {over}; temperature"
+            f" {last[-1]['alpha']:.3g}"
+        ),
     }
     if (kept := training.kept) is not None:
-        words["score"] = f"{kept['score']:.3f} after update {kept['update']:,}: that agent is kept. Thick: mean of all examples"
+        words["score"] = (
+            f"{kept['score']:.3f} after update {kept['update']:,}: that agent is kept. Thick: mean of all"
+            " examples"
+        )
     return words
 
 
@@ -221,9 +336,19 @@ def validation_table(training: Training) -> list[Node]:
     validations, kept = training.validations, training.kept
     if kept is None:
         return []
-    columns = {f"after {event['update']:,}{' (kept)' * (event is kept)}": event for event in (validations[0], kept, validations[-1])}
-    f1 = "Fact F1 with an oracle stop: retrieval is cut when all support is in, else at the step cap (Q-RAG table 3)"
-    head: list[str | tuple[str, str]] = ["task", ("n", "Validation examples of the task"), *((label, f1) for label in columns)]
+    columns = {
+        f"after {event['update']:,}{' (kept)' * (event is kept)}": event
+        for event in (validations[0], kept, validations[-1])
+    }
+    f1 = (
+        "Fact F1 with an oracle stop: retrieval is cut when all support is in, else at the step cap (Q-RAG"
+        " table 3)"
+    )
+    head: list[str | tuple[str, str]] = [
+        "task",
+        ("n", "Validation examples of the task"),
+        *((label, f1) for label in columns),
+    ]
     shown = list(columns.values())
     rows = [
         h(
@@ -235,12 +360,24 @@ def validation_table(training: Training) -> list[Node]:
         )
         for task in sorted(kept["tasks"])
     ]
-    rows.append(h("tr", {"class": "qx-sum"}, h("td", None, "all examples"), h("td", None, ""), *(h("td", None, f"{event['score']:.3f}") for event in shown)))
+    rows.append(
+        h(
+            "tr",
+            {"class": "qx-sum"},
+            h("td", None, "all examples"),
+            h("td", None, ""),
+            *(h("td", None, f"{event['score']:.3f}") for event in shown),
+        )
+    )
     return [h("h3", None, "Validation by task"), table(head, rows, "Validation by task")]
 
 
 def _score(values: dict[str, Any] | None) -> str:
-    return "" if values is None or values["fact_f1_oracle_stop"] is None else f"{values['fact_f1_oracle_stop']:.3f}"
+    return (
+        ""
+        if values is None or values["fact_f1_oracle_stop"] is None
+        else f"{values['fact_f1_oracle_stop']:.3f}"
+    )
 
 
 def update_table(training: Training, page: int) -> list[Node]:
@@ -270,7 +407,10 @@ def update_table(training: Training, page: int) -> list[Node]:
                     f"{event['success']:.2f}",
                     f"{event['td_loss']:.4f}",
                     f"{event['ranking_loss']:.4f}",
-                    *(" · ".join(f"{value:.2f}" for value in event[name]) for name in ("q", "v", "reward", "entropy")),
+                    *(
+                        " · ".join(f"{value:.2f}" for value in event[name])
+                        for name in ("q", "v", "reward", "entropy")
+                    ),
                     f"{event['gradient_norm']:.2f}",
                 )
             ),

@@ -1,4 +1,5 @@
-"""The answer that a run ends in, as trees of plain data: pure functions. All text stays text (see components.tree).
+"""The answer that a run ends in, as trees of plain data: pure functions. All text stays text (see
+components.tree).
 
 Decides what is said of confidence in words. Knows nothing of Gradio events.
 """
@@ -16,24 +17,34 @@ from core.story import sure as sure_words
 from core.types import Chunk
 
 CONFIDENCE = (
-    "Of the answers given with this confidence, about so many in a hundred share at least half of their words with the right one; "
-    "measured on questions kept out of its training"
+    "Of the answers given with this confidence, about so many in a hundred share at least half of their words"
+    " with the right one; measured on questions kept out of its training"
 )
-BY_READER = "The extractive reader that ships with the app: it points at words of the evidence and knows nothing else"
+BY_READER = (
+    "The extractive reader that ships with the app: it points at words of the evidence and knows nothing else"
+)
 COMPARED = "Right: at least half of the words are those of the known answer"
-UNRELIABLE = "The reader is not sure enough of what it would answer; this is the passage of the evidence in which an answer is likeliest"
+UNRELIABLE = (
+    "The reader is not sure enough of what it would answer; this is the passage of the evidence in which an"
+    " answer is likeliest"
+)
 LONGEST = 400
 """Characters of an answer that are shown."""
 
 
 def answer(told: EvidenceAnswer | None, texts: Mapping[int, str], known: str = "") -> list[Node]:
-    """The answer with how sure it is and the chunk it stands in, or the best passage where it isn't reliable; nothing before a run has ended.
+    """The answer with how sure it is and the chunk it stands in, or the best passage where it isn't reliable;
+    nothing before a run has ended.
 
     `texts`: of the chunks of the evidence. `known`: the known answer, empty where nobody knows it.
     """
     if told is None:
         return []
-    by = h("span", {"class": "qx-mut", "title": BY_READER, "tabindex": "0"}, f"by {told.by}, from the evidence alone")
+    by = h(
+        "span",
+        {"class": "qx-mut", "title": BY_READER, "tabindex": "0"},
+        f"by {told.by}, from the evidence alone",
+    )
     return [
         h(
             "section",
@@ -53,7 +64,11 @@ def judged(verdict: Verdict | None, known: str, tag: str = "p") -> Node | None:
     if verdict == "right":
         return h(tag, {"class": "qx-sm qx-judged qx-right", "title": COMPARED, "tabindex": "0"}, "✓ right")
     sign = "✗ wrong" if verdict == "wrong" else "no answer"
-    return h(tag, {"class": "qx-sm qx-judged qx-wrong", "title": COMPARED, "tabindex": "0"}, f"{sign} · known answer: {known}")
+    return h(
+        tag,
+        {"class": "qx-sm qx-judged qx-wrong", "title": COMPARED, "tabindex": "0"},
+        f"{sign} · known answer: {known}",
+    )
 
 
 def working() -> list[Node]:
@@ -70,18 +85,30 @@ def working() -> list[Node]:
 
 UNSUPPORTED = "The reader does not find this sentence borne out by any chunk that it cites"
 UNCITED = "Every sentence was to name the chunks behind it; this one names none that there is"
-CHECKED = "Each citation is checked by how much of its sentence stands in the chunk; that is agreement of words, no proof"
+CHECKED = (
+    "Each citation is checked by how much of its sentence stands in the chunk; that is agreement of words, no"
+    " proof"
+)
 
 
 def asking(llm: str, text: str = "") -> list[Node]:
     """While a language model answers: what came so far."""
     said = h("p", {"class": "qx-answer-cited"}, shortened(text)) if text else None
     waiting = h("p", {"class": "qx-mut", "role": "status"}, "Asking…")
-    return [h("section", {"class": "qx-answer", "aria-label": "Answer of the language model"}, h("h3", None, f"Answer of {llm}"), said or waiting)]
+    return [
+        h(
+            "section",
+            {"class": "qx-answer", "aria-label": "Answer of the language model"},
+            h("h3", None, f"Answer of {llm}"),
+            said or waiting,
+        )
+    ]
 
 
 def cited(told: CitedAnswer | None) -> list[Node]:
-    """A language model's answer, sentence by sentence with the chunks it cites; what the reader does not find there is marked."""
+    """A language model's answer, sentence by sentence with the chunks it cites; what the reader does not find
+    there is marked.
+    """
     if told is None:
         return []
     sentences = [_sentence(sentence) for sentence in told.sentences]
@@ -105,7 +132,12 @@ def _sentence(sentence: CitedSentence) -> Node:
     if not sentence.supported:
         words, why = ("not borne out", UNSUPPORTED) if sentence.citations else ("cites no chunk", UNCITED)
         nodes.append(h("span", {"class": "qx-sm qx-unsupported", "title": why, "tabindex": "0"}, words))
-    return h("p", {"class": "qx-answer-cited"}, shortened(sentence.text), *(part for node in nodes for part in (" ", node)))
+    return h(
+        "p",
+        {"class": "qx-answer-cited"},
+        shortened(sentence.text),
+        *(part for node in nodes for part in (" ", node)),
+    )
 
 
 def _citation(one: Citation) -> Node:
@@ -113,34 +145,68 @@ def _citation(one: Citation) -> Node:
     share = f"{100 * one.support:.0f} % of what the sentence says stands in this chunk"
     attributes = {"class": "qx-link qx-sm", "data-act": "open", "data-arg": str(one.chunk_id)}
     if one.supported:
-        return h("button", {**attributes, "title": f"{share}: it bears the sentence out"}, f"chunk {one.chunk_id:,}")
+        return h(
+            "button",
+            {**attributes, "title": f"{share}: it bears the sentence out"},
+            f"chunk {one.chunk_id:,}",
+        )
     doubt = h("span", {"class": "qx-unseen"}, ", does not bear this out")
     cross = h("span", {"aria-hidden": "true"}, " ✗")
     title = f"{share}, less than {100 * SUPPORT_THRESHOLD:.0f} %: it does not bear the sentence out"
-    return h("button", {**attributes, "class": "qx-link qx-sm qx-crossed", "title": title}, f"chunk {one.chunk_id:,}", cross, doubt)
+    return h(
+        "button",
+        {**attributes, "class": "qx-link qx-sm qx-crossed", "title": title},
+        f"chunk {one.chunk_id:,}",
+        cross,
+        doubt,
+    )
 
 
 def in_column(told: EvidenceAnswer | None, at: int, known: str = "") -> Node | None:
-    """The row "answer" of a column of Compare, the `at`-th; None where nothing was answered. `known`: the known answer, empty where nobody knows it."""
+    """The row "answer" of a column of Compare, the `at`-th; None where nothing was answered. `known`: the
+    known answer, empty where nobody knows it.
+    """
     if told is None:
         return None
     sure = None
     if told.confidence is not None:
-        sure = h("span", {"class": "qx-mut qx-sm", "title": CONFIDENCE, "tabindex": "0"}, sure_words(told.confidence))
+        sure = h(
+            "span",
+            {"class": "qx-mut qx-sm", "title": CONFIDENCE, "tabindex": "0"},
+            sure_words(told.confidence),
+        )
     cited = [
-        h("button", {"class": "qx-link qx-sm", "data-act": "show", "data-arg": f"{chunk_id} {at}", "data-same": str(chunk_id)}, f"chunk {chunk_id:,}")
+        h(
+            "button",
+            {
+                "class": "qx-link qx-sm",
+                "data-act": "show",
+                "data-arg": f"{chunk_id} {at}",
+                "data-same": str(chunk_id),
+            },
+            f"chunk {chunk_id:,}",
+        )
         for chunk_id in _shown_chunks(told)
     ]
     if not told.reliable:
         words = h("span", {"title": UNRELIABLE, "tabindex": "0"}, "no reliable answer")
     else:
-        words = h("strong", None, shortened(told.text)) if told.text else h("span", None, "no answer in the evidence")
-    name, verdict = h("span", {"class": "qx-mut qx-sm"}, "answer"), judged(verdict_on(told.said, known), known, "span")
+        words = (
+            h("strong", None, shortened(told.text))
+            if told.text
+            else h("span", None, "no answer in the evidence")
+        )
+    name, verdict = (
+        h("span", {"class": "qx-mut qx-sm"}, "answer"),
+        judged(verdict_on(told.said, known), known, "span"),
+    )
     return h("p", {"class": "qx-column-answer"}, name, words, sure, verdict, *cited)
 
 
 def answer_place(chunk: Chunk, told: EvidenceAnswer | None) -> tuple[int, int] | None:
-    """Where in its document's text a chunk holds the answer; None where it doesn't, or the answer isn't reliable."""
+    """Where in its document's text a chunk holds the answer; None where it doesn't, or the answer isn't
+    reliable.
+    """
     if told is None or told.place is None or told.citations[0] != chunk.chunk_id or not told.reliable:
         return None
     start, end = told.place
@@ -154,9 +220,17 @@ def shortened(text: str) -> str:
 
 def _words(told: EvidenceAnswer, texts: Mapping[int, str]) -> list[Node]:
     if not told.reliable:
-        said = h("p", {"class": "qx-answer-text qx-answer-none", "title": UNRELIABLE, "tabindex": "0"}, "No reliable answer.")
+        said = h(
+            "p",
+            {"class": "qx-answer-text qx-answer-none", "title": UNRELIABLE, "tabindex": "0"},
+            "No reliable answer.",
+        )
         passage = None if told.passage is None else texts.get(told.passage)
-        return [said] if passage is None else [said, h("blockquote", {"class": "qx-answer-passage"}, shortened(plain(passage)))]
+        return (
+            [said]
+            if passage is None
+            else [said, h("blockquote", {"class": "qx-answer-passage"}, shortened(plain(passage)))]
+        )
     if not told.text:
         return [h("p", {"class": "qx-answer-text qx-answer-none"}, "No answer in the evidence.")]
     return [h("p", {"class": "qx-answer-text"}, shortened(told.text))]
@@ -172,6 +246,16 @@ def _shown_chunks(told: EvidenceAnswer) -> tuple[int, ...]:
 def _facts(told: EvidenceAnswer) -> list[Node]:
     sure: list[Node] = []
     if told.confidence is not None:
-        sure = [h("span", {"class": "qx-kv", "title": CONFIDENCE, "tabindex": "0"}, sure_words(told.confidence)), " · "]
-    cited = [h("button", {"class": "qx-link", "data-act": "open", "data-arg": str(chunk_id)}, f"chunk {chunk_id:,}") for chunk_id in _shown_chunks(told)]
+        sure = [
+            h("span", {"class": "qx-kv", "title": CONFIDENCE, "tabindex": "0"}, sure_words(told.confidence)),
+            " · ",
+        ]
+    cited = [
+        h(
+            "button",
+            {"class": "qx-link", "data-act": "open", "data-arg": str(chunk_id)},
+            f"chunk {chunk_id:,}",
+        )
+        for chunk_id in _shown_chunks(told)
+    ]
     return [*sure, *(part for button in cited for part in (button, " · "))]

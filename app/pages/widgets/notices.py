@@ -16,10 +16,19 @@ def notice(text: str, kind: str = "error", *buttons: Node) -> list[Node]:
 
 def passing(text: str, kind: str = "error") -> list[Node]:
     """A notice that lies over the page until it is closed, or something else happens."""
-    return notice(text, kind, h("button", {"class": "qx-btn qx-close", "data-dismiss": "", "aria-label": "Close this notice"}, "×"))
+    return notice(
+        text,
+        kind,
+        h("button", {"class": "qx-btn qx-close", "data-dismiss": "", "aria-label": "Close this notice"}, "×"),
+    )
 
 
-_STAGES = {"reading": "Reading", "chunking": "Cutting into chunks", "embedding": "Embedding", "indexing": "Building the index"}
+_STAGES = {
+    "reading": "Reading",
+    "chunking": "Cutting into chunks",
+    "embedding": "Embedding",
+    "indexing": "Building the index",
+}
 
 
 _UNITS = {"reading": "parts", "chunking": "characters"}
@@ -36,14 +45,24 @@ def progress(report: OpenProgress) -> list[Node]:
             "div",
             {"class": "qx-progress", "role": "status"},
             h("span", None, words),
-            h("progress", {"value": report.done, "max": max(report.total, 1), "aria-label": _STAGES[report.stage]}),
+            h(
+                "progress",
+                {"value": report.done, "max": max(report.total, 1), "aria-label": _STAGES[report.stage]},
+            ),
         )
     ]
 
 
 def preparing() -> list[Node]:
     """Before the first progress comes in."""
-    return [h("div", {"class": "qx-progress", "role": "status"}, h("span", None, "Reading…"), h("progress", {"aria-label": "Reading"}))]
+    return [
+        h(
+            "div",
+            {"class": "qx-progress", "role": "status"},
+            h("span", None, "Reading…"),
+            h("progress", {"aria-label": "Reading"}),
+        )
+    ]
 
 
 def _seconds(value: float) -> str:

@@ -14,9 +14,14 @@ PAGE = 20
 def table(head: Sequence[str | tuple[str, str]], rows: Sequence[Node], label: str) -> Node:
     """A table that scrolls sideways where it is too wide. A heading may be (words, sentence)."""
     cells = [
-        h("th", {"scope": "col", "title": cell[1], "tabindex": "0"}, cell[0]) if isinstance(cell, tuple) else h("th", {"scope": "col"}, cell) for cell in head
+        h("th", {"scope": "col", "title": cell[1], "tabindex": "0"}, cell[0])
+        if isinstance(cell, tuple)
+        else h("th", {"scope": "col"}, cell)
+        for cell in head
     ]
-    whole = h("table", {"class": "qx-table"}, h("thead", None, h("tr", None, *cells)), h("tbody", None, *rows))
+    whole = h(
+        "table", {"class": "qx-table"}, h("thead", None, h("tr", None, *cells)), h("tbody", None, *rows)
+    )
     return h("div", {"class": "qx-scroll", "role": "region", "aria-label": label, "tabindex": "0"}, whole)
 
 
@@ -26,8 +31,13 @@ def pager(action: str, page: int, total: int) -> list[Node]:
     if last <= 0:
         return []
     shown = f"{page * PAGE + 1:,} to {min(total, (page + 1) * PAGE):,} of {total:,}"
-    before, after = act(action, page - 1, "‹ before", disabled=page <= 0), act(action, page + 1, "after ›", disabled=page >= last)
-    return [h("div", {"class": "qx-row qx-sm qx-pager"}, before, h("span", {"class": "qx-mut"}, shown), after)]
+    before, after = (
+        act(action, page - 1, "‹ before", disabled=page <= 0),
+        act(action, page + 1, "after ›", disabled=page >= last),
+    )
+    return [
+        h("div", {"class": "qx-row qx-sm qx-pager"}, before, h("span", {"class": "qx-mut"}, shown), after)
+    ]
 
 
 def report_table(told: Table) -> list[Node]:

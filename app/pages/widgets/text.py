@@ -26,8 +26,12 @@ Page = tuple[int, int, int]
 """(document, first row, row behind the last) of what a reading pane shows at once."""
 
 
-def document_page(workspace: Workspace, page: Page, marked: int | None, mark: Callable[[int], tuple[list[str], Node | None]]) -> Node:
-    """A page of a document, every chunk to be clicked. `mark` gives the classes of a chunk and what stands before its text."""
+def document_page(
+    workspace: Workspace, page: Page, marked: int | None, mark: Callable[[int], tuple[list[str], Node | None]]
+) -> Node:
+    """A page of a document, every chunk to be clicked. `mark` gives the classes of a chunk and what stands
+    before its text.
+    """
     document, first, last = page
     prose = page_prose(workspace, page)
     table, base = workspace.tables[document], int(workspace.borders[document])
@@ -40,12 +44,23 @@ def document_page(workspace: Workspace, page: Page, marked: int | None, mark: Ca
         classes, badge = mark(chunk_id)
         is_marked = chunk_id == marked
         names = ["qx-chunk", *classes, *["qx-marked"] * is_marked]
-        attributes = {"class": " ".join(names), "data-act": "open", "data-arg": str(chunk_id), "data-show": is_marked}
+        attributes = {
+            "class": " ".join(names),
+            "data-act": "open",
+            "data-arg": str(chunk_id),
+            "data-show": is_marked,
+        }
         shown = drawn(prose, start, min(end, start + MAX_SHOWN))
         cut = f"… ({end - start - MAX_SHOWN:,} more characters)" if end - start > MAX_SHOWN else None
         spans.append(h("span", attributes, badge, *shown, cut))
         at = max(at, end)
-    keep = {"class": "qx-read", "data-keep-scroll": f"{document} {first}", "tabindex": "0", "role": "region", "aria-label": "Document text"}
+    keep = {
+        "class": "qx-read",
+        "data-keep-scroll": f"{document} {first}",
+        "tabindex": "0",
+        "role": "region",
+        "aria-label": "Document text",
+    }
     return h("div", keep, *spans)
 
 
@@ -90,7 +105,12 @@ def crumb(workspace: Workspace, centre: int, chunk_id: int) -> Node:
     path, title = around.heading_path, workspace.documents[around.document].title
     words = " › ".join(path if path[:1] == (title,) else (title, *path))
     label = f"chunk {chunk.chunk_id:,} of {len(workspace):,} · {chunk.type} · {chunk.n_tokens} tokens"
-    return h("div", {"class": "qx-crumb"}, h("span", None, words), h("span", {"class": "qx-mut", "title": EXPLAIN["tokens"]}, label))
+    return h(
+        "div",
+        {"class": "qx-crumb"},
+        h("span", None, words),
+        h("span", {"class": "qx-mut", "title": EXPLAIN["tokens"]}, label),
+    )
 
 
 def page_around(workspace: Workspace, chunk_id: int) -> Page:
@@ -105,7 +125,9 @@ def page_around(workspace: Workspace, chunk_id: int) -> Page:
 def open_documents(documents: OpenDocuments | None) -> list[Node]:
     """What will be searched."""
     if documents is None:
-        return [h("p", {"class": "qx-empty"}, "No document is open. Open one in Explore: it is compared here.")]
+        return [
+            h("p", {"class": "qx-empty"}, "No document is open. Open one in Explore: it is compared here.")
+        ]
     workspace = documents.workspace
     more = f" and {len(workspace.documents) - 1} more" if len(workspace.documents) > 1 else ""
     size = f"{workspace.n_tokens:,} tokens · {counted(len(workspace), 'chunk')} · open in Explore"

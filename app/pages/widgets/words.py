@@ -9,11 +9,20 @@ from core.retrievers import cut_short
 from core.sparc.retriever import SPARC
 
 EXPLAIN = {
-    "q": "Q: the value the agent expects from adding this chunk now (Q-RAG eq. 1); for a trained agent not a similarity",
+    "q": (
+        "Q: the value the agent expects from adding this chunk now (Q-RAG eq. 1); for a trained agent not a"
+        " similarity"
+    ),
     "p": "p: probability of this choice under the Boltzmann policy (Q-RAG eq. 3)",
-    "rho": "Place of the chunk among those already chosen: 10 more with each of them that lies before it, and up to 9 on the way to the next (Q-RAG eq. 6)",
+    "rho": (
+        "Place of the chunk among those already chosen: 10 more with each of them that lies before it, and up"
+        " to 9 on the way to the next (Q-RAG eq. 6)"
+    ),
     "tied": "Chunks with the same Q; the first in document order was taken",
-    "review": "Q of this choice in the state of the others, once the run had stopped; below the review threshold it is taken back",
+    "review": (
+        "Q of this choice in the state of the others, once the run had stopped; below the review threshold it"
+        " is taken back"
+    ),
     "ms": "Wall clock of the step: embedding the state, scoring all chunks, choosing",
     "tokens": "Length of the chunk in tokens of the agent's encoder",
 }
@@ -31,7 +40,12 @@ def step_class(step: int) -> str:
 
 def number(label: str, value: str, explain: str) -> Node:
     """A labelled number with its sentence."""
-    return h("span", {"class": "qx-kv", "title": EXPLAIN[explain], "tabindex": "0"}, h("span", {"class": "qx-mut"}, f"{label} "), value)
+    return h(
+        "span",
+        {"class": "qx-kv", "title": EXPLAIN[explain], "tabindex": "0"},
+        h("span", {"class": "qx-mut"}, f"{label} "),
+        value,
+    )
 
 
 def figure_title(title: str, words: str = "") -> list[Node]:
@@ -41,7 +55,11 @@ def figure_title(title: str, words: str = "") -> list[Node]:
 
 def question_label(known: Labelled) -> str:
     """A known question in the list, with its hops where they are known."""
-    return known.question if not known.hops else f"{known.question}  ·  {known.hops} hop{'s' if known.hops > 1 else ''}"
+    return (
+        known.question
+        if not known.hops
+        else f"{known.question}  ·  {known.hops} hop{'s' if known.hops > 1 else ''}"
+    )
 
 
 def shorten(text: str, most: int) -> str:
@@ -66,13 +84,28 @@ def stop_words(trace: Trace, name: str) -> str:
     if stopped is None:
         return "Cancelled."
     if trace.started.method == SPARC:
-        return "Its evaluator accepted the answer." if stopped.reason == "threshold" else "Its depth or budget is used up."
+        return (
+            "Its evaluator accepted the answer."
+            if stopped.reason == "threshold"
+            else "Its depth or budget is used up."
+        )
     match stopped.reason:
         case "threshold":
-            return f"Stopped: best {name} {stopped.q_value:.2f} is below {trace.started.config.stop_threshold:.2f}."
+            return (
+                f"Stopped: best {name} {stopped.q_value:.2f} is below"
+                f" {trace.started.config.stop_threshold:.2f}."
+            )
         case "exhausted":
-            return "No other chunk shares a word with the question." if trace.started.method == "bm25" else "No other chunk is left."
+            return (
+                "No other chunk shares a word with the question."
+                if trace.started.method == "bm25"
+                else "No other chunk is left."
+            )
         case "budget" if cut := cut_short(trace):
             return f"{cut}."
         case "budget":
-            return f"Took all {trace.started.config.step_budget}." if trace.started.config.step_budget > 1 else "Took one."
+            return (
+                f"Took all {trace.started.config.step_budget}."
+                if trace.started.config.step_budget > 1
+                else "Took one."
+            )

@@ -1,4 +1,6 @@
-"""A task that a tiny encoder learns in seconds, one training of it that several tests look at, and the reader that ships."""
+"""A task that a tiny encoder learns in seconds, one training of it that several tests look at, and the reader
+that ships.
+"""
 
 from __future__ import annotations
 
@@ -18,9 +20,24 @@ from core.tasks.qa_sets import FOLDERS
 from core.train.sitting import TrainEvent
 from tests.core.tasks.conftest import data, qa_record, write_gzip  # noqa: F401
 
-NAMES, PLACES = ("mary", "john", "sandra", "daniel"), ("kitchen", "garden", "office", "hallway", "bedroom", "bathroom")
-NOISE = [f"The {what} came upon the {where}." for what in ("night", "rain", "wind", "king") for where in ("hill", "city", "road", "war")]
-TINY: dict[str, Any] = {"updates": 60, "lessons": 16, "learning_rate": 1e-2, "warmup": 5, "rank": 8, "window": 96, "longest_answer": 4}
+NAMES, PLACES = (
+    ("mary", "john", "sandra", "daniel"),
+    ("kitchen", "garden", "office", "hallway", "bedroom", "bathroom"),
+)
+NOISE = [
+    f"The {what} came upon the {where}."
+    for what in ("night", "rain", "wind", "king")
+    for where in ("hill", "city", "road", "war")
+]
+TINY: dict[str, Any] = {
+    "updates": 60,
+    "lessons": 16,
+    "learning_rate": 1e-2,
+    "warmup": 5,
+    "rank": 8,
+    "window": 96,
+    "longest_answer": 4,
+}
 TINY |= {"validate_every": 30, "n_validation": 60}
 DOCUMENTS = tuple(f"harbour{i}" for i in range(20))
 """Of the generated questions about documents; two of them are held out."""
@@ -36,7 +53,9 @@ class WhereCourse:
 
     name: str = "where"
     seed: int = 0
-    facts: list[str] = field(default_factory=lambda: [f"{name} went to the {place}." for name in NAMES for place in PLACES])
+    facts: list[str] = field(
+        default_factory=lambda: [f"{name} went to the {place}." for name in NAMES for place in PLACES]
+    )
 
     def draw(self, rng: Random, n: int) -> list[Lesson]:
         return [self._lesson(rng) for _ in range(n)]
@@ -74,7 +93,9 @@ def base(reference: Path) -> Path:
 
 def trainer(folder: Path, base: Path, **settings: Any) -> ReaderTrainer:
     """A training of the tiny task; short unless told otherwise."""
-    return ReaderTrainer(ReaderConfig(**(SHORT | settings)), WhereCourse(), folder, name="tiny", base=str(base), device="cpu")
+    return ReaderTrainer(
+        ReaderConfig(**(SHORT | settings)), WhereCourse(), folder, name="tiny", base=str(base), device="cpu"
+    )
 
 
 @pytest.fixture(scope="session")
@@ -87,7 +108,9 @@ def trained(base: Path, tmp_path_factory: pytest.TempPathFactory) -> TrainedRead
 
 @pytest.fixture(scope="session")
 def course_data(data: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:  # noqa: F811
-    """Training parts of generated sets whose answers stand in their support, no other part; bAbI and books are those of the task tests."""
+    """Training parts of generated sets whose answers stand in their support, no other part; bAbI and books
+    are those of the task tests.
+    """
     folder, rng = tmp_path_factory.mktemp("course"), Random(4)
     for number, (name, part) in enumerate(SETS.values()):
         records = [qa_record(rng, 100 * number + i) for i in range(N_RECORDS)]
@@ -96,7 +119,10 @@ def course_data(data: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:  
             support: Any = record["support"]
             chunks[support[0]]["text"] += f" The Answer {record['id']} came."
             record["answer"] = [f"answer {record['id']}"]
-        write_gzip(folder / FOLDERS[name] / f"{part}.jsonl.gz", "".join(json.dumps(record) + "\n" for record in records))
+        write_gzip(
+            folder / FOLDERS[name] / f"{part}.jsonl.gz",
+            "".join(json.dumps(record) + "\n" for record in records),
+        )
     write_natural(folder)
     for shared in ("babi", "books"):
         (folder / shared).symlink_to(data / shared)
@@ -104,10 +130,15 @@ def course_data(data: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:  
 
 
 def write_natural(folder: Path) -> None:
-    """Four questions about each of DOCUMENTS: with an answer in other words, yes, with a quote that says nothing of the answer, without an answer."""
+    """Four questions about each of DOCUMENTS: with an answer in other words, yes, with a quote that says
+    nothing of the answer, without an answer.
+    """
     records = []
     for name in DOCUMENTS:
-        filler = [f"Nobody at {name} spoke of the {i}th lantern, for {name} had many of them and little oil." for i in range(30)]
+        filler = [
+            f"Nobody at {name} spoke of the {i}th lantern, for {name} had many of them and little oil."
+            for i in range(30)
+        ]
         said = f"In the end the keeper of {name} walked two hundred steps down to the old pier."
         (folder / f"{name}.txt").write_text("\n\n".join([*filler[:15], said, *filler[15:]]))
         asked = [
@@ -117,8 +148,19 @@ def write_natural(folder: Path) -> None:
             ("unanswerable", f"Who sank the boat of {name}?", [], []),
         ]
         for i, (kind, question, answer, support) in enumerate(asked):
-            records.append({"id": f"{name}-{i}", "document": f"{name}.txt", "kind": kind, "question": question, "answer": answer, "support": support})
-    write_gzip(folder / "natural" / "train.jsonl.gz", "".join(json.dumps(record) + "\n" for record in records))
+            records.append(
+                {
+                    "id": f"{name}-{i}",
+                    "document": f"{name}.txt",
+                    "kind": kind,
+                    "question": question,
+                    "answer": answer,
+                    "support": support,
+                }
+            )
+    write_gzip(
+        folder / "natural" / "train.jsonl.gz", "".join(json.dumps(record) + "\n" for record in records)
+    )
 
 
 @pytest.fixture(scope="session")

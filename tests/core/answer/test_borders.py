@@ -1,4 +1,6 @@
-"""Answers are made whole or refused: cases that the reader pointed at in real documents, and whatever else a text may hold."""
+"""Answers are made whole or refused: cases that the reader pointed at in real documents, and whatever else a
+text may hold.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +35,18 @@ REAL = [
     ("(foo)", "(foo)", "foo"),
     ("It is 8 (of 12) in all", "It is 8 (of", "It is 8 (of 12)"),
 ]
-WHOLE_ALREADY = ["C++", "x < y", "1907", "use_cache=False", ".github/x.yml", "$3", "100%", "the 'Rose,' Captain Hawkins", "2 * 3 and 4 * 5", "U.S."]
+WHOLE_ALREADY = [
+    "C++",
+    "x < y",
+    "1907",
+    "use_cache=False",
+    ".github/x.yml",
+    "$3",
+    "100%",
+    "the 'Rose,' Captain Hawkins",
+    "2 * 3 and 4 * 5",
+    "U.S.",
+]
 NONE = [
     ("** ** text", "** **"),
     ("see [the docs](https://a.b/c) now", "](https://a.b/c)"),
@@ -64,7 +77,9 @@ def test_markup_is_no_answer(text: str, span: str) -> None:
 
 
 def test_a_bracket_that_closes_too_far_away_is_cut_off() -> None:
-    assert said(f"the mill of Bray (which {'very ' * 40}old)", "the mill of Bray (which") == "the mill of Bray"
+    assert (
+        said(f"the mill of Bray (which {'very ' * 40}old)", "the mill of Bray (which") == "the mill of Bray"
+    )
 
 
 @given(st.text(alphabet="ab1 .,;*`\"'()[]{}<>|\n-_A“”", max_size=60), st.integers(0, 60), st.integers(0, 60))

@@ -15,7 +15,10 @@ def test_an_overconfident_model_is_corrected() -> None:
     right = rng.uniform(0, 1, 4_000) < probabilities**2
     knots = fit_confidence(probabilities.tolist(), right.tolist())
     told = [confidence(p, knots) for p in probabilities]
-    before, after = expected_calibration_error(probabilities.tolist(), right.tolist()), expected_calibration_error(told, right.tolist())
+    before, after = (
+        expected_calibration_error(probabilities.tolist(), right.tolist()),
+        expected_calibration_error(told, right.tolist()),
+    )
     assert before is not None
     assert after is not None
     assert before > 0.12
@@ -41,7 +44,9 @@ def test_knots_must_rise() -> None:
 def test_calibration_error() -> None:
     assert expected_calibration_error([], []) is None
     assert expected_calibration_error([1.0, 1.0, 0.0, 0.0], [True, True, False, False]) == 0
-    assert expected_calibration_error([0.95, 0.95, 0.05, 0.05], [False, True, False, False]) == pytest.approx((0.45 + 0.05) / 2)
+    assert expected_calibration_error([0.95, 0.95, 0.05, 0.05], [False, True, False, False]) == pytest.approx(
+        (0.45 + 0.05) / 2
+    )
 
 
 @pytest.mark.parametrize(
@@ -54,5 +59,7 @@ def test_calibration_error() -> None:
         ([0.5], [True], 0.5),
     ],
 )
-def test_the_least_confidence_shows_most_right_answers_less_wrong_ones(confidences: list[float], right: list[bool], least: float) -> None:
+def test_the_least_confidence_shows_most_right_answers_less_wrong_ones(
+    confidences: list[float], right: list[bool], least: float
+) -> None:
     assert least_confidence(confidences, right) == least

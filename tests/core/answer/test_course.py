@@ -27,14 +27,33 @@ def course(course_data: Path, tokenizer: FastTokenizer) -> ReadingCourse:  # noq
 def test_every_source_is_drawn_and_every_lesson_is_true(course: ReadingCourse) -> None:
     drawn = course.draw(Random(0), 600)
     sources = Counter(lesson.source for lesson in drawn)
-    assert sources.keys() >= {"squad", "nq", "hotpotqa", "2wiki", "musique", "babi", "stories", "needles", "statements", "hybridqa", NATURAL}
+    assert sources.keys() >= {
+        "squad",
+        "nq",
+        "hotpotqa",
+        "2wiki",
+        "musique",
+        "babi",
+        "stories",
+        "needles",
+        "statements",
+        "hybridqa",
+        NATURAL,
+    }
     assert sum(not lesson.answers for lesson in drawn) > 60
     for lesson in (one for one in drawn if one.source != NATURAL):
         assert all(0 <= place < len(lesson.passages) for place in lesson.places)
-        found = [1 for answer in lesson.answers for place in lesson.places for _ in occurrences(answer, lesson.passages[place])]
+        found = [
+            1
+            for answer in lesson.answers
+            for place in lesson.places
+            for _ in occurrences(answer, lesson.passages[place])
+        ]
         assert found or lesson.label is not None, lesson
         if not lesson.answers and lesson.source in FOLDERS:
-            assert not any("The Answer" in text and text.split()[-2] in lesson.question for text in lesson.passages)
+            assert not any(
+                "The Answer" in text and text.split()[-2] in lesson.question for text in lesson.passages
+            )
 
 
 def held_documents(course: ReadingCourse) -> set[str]:
@@ -58,14 +77,25 @@ def test_questions_about_documents_are_asked_by_the_words_of_their_quotes(course
 def test_documents_that_validate_are_not_trained_on(course: ReadingCourse) -> None:
     held = held_documents(course)
     assert 0 < len(held) < len(DOCUMENTS) / 2
-    drawn = " ".join(text for lesson in course.draw(Random(3), 900) if lesson.source == NATURAL for text in (lesson.question, *lesson.passages))
+    drawn = " ".join(
+        text
+        for lesson in course.draw(Random(3), 900)
+        if lesson.source == NATURAL
+        for text in (lesson.question, *lesson.passages)
+    )
     assert not any(re.search(rf"\b{name}\b", drawn) for name in held)
 
 
 def test_stories_are_told_by_what_retrieval_would_find_too(course: ReadingCourse) -> None:
     """So some of their passages name who is asked about, and still do not decide the question."""
-    silent = [lesson for lesson in course.draw(Random(4), 1_200) if lesson.source == "babi" and not lesson.answers]
-    naming = [lesson for lesson in silent if any(lesson.question.rstrip("?").split()[-1] in text for text in lesson.passages)]
+    silent = [
+        lesson for lesson in course.draw(Random(4), 1_200) if lesson.source == "babi" and not lesson.answers
+    ]
+    naming = [
+        lesson
+        for lesson in silent
+        if any(lesson.question.rstrip("?").split()[-1] in text for text in lesson.passages)
+    ]
     assert len(naming) > len(silent) / 4 > 2
 
 
@@ -85,10 +115,14 @@ def test_what_is_said_of_it(course: ReadingCourse) -> None:
     told = course.describe()
     assert told["shares"] == SHARES
     n_hopeless = len(DOCUMENTS) - len(held_documents(course))
-    assert sum(told["questions"].values()) + told["held_out"] + n_hopeless == N_RECORDS * len(SETS) + 4 * len(DOCUMENTS)
+    assert sum(told["questions"].values()) + told["held_out"] + n_hopeless == N_RECORDS * len(SETS) + 4 * len(
+        DOCUMENTS
+    )
     json.dumps(told)
 
 
 def test_sets_whose_answers_stand_nowhere(data: Path, tokenizer: FastTokenizer) -> None:  # noqa: F811
-    with pytest.raises(BadRequest, match=r"no answer of \w+ \(train\) stands in the passages that support it"):
+    with pytest.raises(
+        BadRequest, match=r"no answer of \w+ \(train\) stands in the passages that support it"
+    ):
         ReadingCourse(data, tokenizer)

@@ -14,7 +14,14 @@ from tests.core.answer.conftest import NOISE, TrainedReader
 
 EXAMPLES = [
     Example("a", "where", "Where is mary?", ("mary went to the kitchen.", *NOISE[:3]), (0,), ("kitchen",)),
-    Example("b", "where", "Where is john?", (*NOISE[:3], "john went to the garden."), (3,), ("garden", "the garden")),
+    Example(
+        "b",
+        "where",
+        "Where is john?",
+        (*NOISE[:3], "john went to the garden."),
+        (3,),
+        ("garden", "the garden"),
+    ),
     Example("c", "where", "Where is nobody?", tuple(NOISE[:3]), (0,), ()),
 ]
 ABOUT = {"split": "test", "length": None, "seed": 0}
@@ -25,7 +32,12 @@ def test_a_row_an_answer(trained: TrainedReader, tmp_path: Path) -> None:
     report = lambda done, total: told.append((done, total))  # noqa: E731
     rows = list(evaluate_answers(trained.reader, EXAMPLES, gold_evidence, report, evidence="gold", **ABOUT))
     rows += evaluate_answers(trained.reader, EXAMPLES, lambda _: (2, 1), report, evidence="wrong", **ABOUT)
-    assert [(row.id, row.evidence) for row in rows] == [("a", "gold"), ("b", "gold"), ("a", "wrong"), ("b", "wrong")]
+    assert [(row.id, row.evidence) for row in rows] == [
+        ("a", "gold"),
+        ("b", "gold"),
+        ("a", "wrong"),
+        ("b", "wrong"),
+    ]
     assert told == [(2, 2), (2, 2)]
     assert [row.support_found for row in rows] == [1, 1, 0, 0]
     assert [row.n_passages for row in rows] == [1, 1, 2, 2]

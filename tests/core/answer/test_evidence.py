@@ -1,4 +1,6 @@
-"""Answers of runs: read in document order, kept as JSON, and believed only as far as they fit the evidence."""
+"""Answers of runs: read in document order, kept as JSON, and believed only as far as they
+fit the evidence.
+"""
 
 from __future__ import annotations
 
@@ -34,10 +36,22 @@ class Pointer:
 
 
 def test_the_place_is_that_of_the_chunk() -> None:
-    assert answer_evidence(Pointer(), ["Where?", "Where?"], [TEXTS, {7: "Bo came."}]) == [TOLD, EvidenceAnswer("", 0.5, "pointer")]
+    assert answer_evidence(Pointer(), ["Where?", "Where?"], [TEXTS, {7: "Bo came."}]) == [
+        TOLD,
+        EvidenceAnswer("", 0.5, "pointer"),
+    ]
 
 
-@pytest.mark.parametrize("told", [TOLD, EvidenceAnswer("yes", 0.5, "r"), EvidenceAnswer("", 1.0, "r"), EvidenceAnswer("by a model", 0.1, "m", (7, 3)), UNSURE])
+@pytest.mark.parametrize(
+    "told",
+    [
+        TOLD,
+        EvidenceAnswer("yes", 0.5, "r"),
+        EvidenceAnswer("", 1.0, "r"),
+        EvidenceAnswer("by a model", 0.1, "m", (7, 3)),
+        UNSURE,
+    ],
+)
 def test_json_round_trip(told: EvidenceAnswer) -> None:
     assert EvidenceAnswer.from_json(told.to_json(), TEXTS) == told
 

@@ -54,7 +54,14 @@ def test_an_answer_in_a_passage_that_does_not_count_is_not_right() -> None:
 
 
 def test_known_places_count_instead_of_occurrences() -> None:
-    lesson = Lesson("x", "Where?", ("Ade met Bo at the mill, by the mill race.",), ("no", "a mill race"), (0,), ((0, 31, 40),))
+    lesson = Lesson(
+        "x",
+        "Where?",
+        ("Ade met Bo at the mill, by the mill race.",),
+        ("no", "a mill race"),
+        (0,),
+        ((0, 31, 40),),
+    )
     assert lesson.label is None
     assert marked(lesson) == {"mill race"}
     assert has_answer(lesson)
@@ -66,4 +73,15 @@ def test_answers_that_are_no_spans(answers: tuple[str, ...], right: set[str]) ->
 
 
 def test_an_answer_longer_than_the_longest_is_not_learned() -> None:
-    assert marked(Lesson("x", "What?", ("one two three four five six seven",), ("one two three four five six seven",), (0,))) == set()
+    assert (
+        marked(
+            Lesson(
+                "x",
+                "What?",
+                ("one two three four five six seven",),
+                ("one two three four five six seven",),
+                (0,),
+            )
+        )
+        == set()
+    )

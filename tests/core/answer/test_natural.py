@@ -33,7 +33,15 @@ def test_f1_is_that_of_the_words() -> None:
 def test_the_fewest_chunks_hold_the_quotes() -> None:
     start, end = np.array([0, 10, 20, 30]), np.array([10, 20, 30, 40])
     zeros = np.zeros(4, dtype=np.int32)
-    table = ChunkTable(start=start, end=end, n_tokens=zeros, type_code=zeros, heading_code=zeros, heading_paths=((),), n_duplicates=0)
+    table = ChunkTable(
+        start=start,
+        end=end,
+        n_tokens=zeros,
+        type_code=zeros,
+        heading_code=zeros,
+        heading_paths=((),),
+        n_duplicates=0,
+    )
     assert holding_chunks(table, [(31, 39), (2, 9)]) == (0, 3)
     assert holding_chunks(table, [(5, 15)]) == (0, 1)
     assert holding_chunks(table, [(8, 20)]) == (1,), "it holds enough of it"

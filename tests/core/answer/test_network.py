@@ -28,7 +28,10 @@ def parts(base: Path) -> tuple[ReaderNetwork, FastTokenizer]:
 def test_spans_are_sums_of_borders_within_one_passage(parts: tuple[ReaderNetwork, FastTokenizer]) -> None:
     """spans (B, T, L), row by first token, column by length less one."""
     network, tokenizer = parts
-    windows = [read_windows(tokenizer, "where is mary?", passages, 64)[0] for passages in (["mary went there.", "john got milk."], ["old man"])]
+    windows = [
+        read_windows(tokenizer, "where is mary?", passages, 64)[0]
+        for passages in (["mary went there.", "john got milk."], ["old man"])
+    ]
     logits = network(windows)
     assert logits.classes.shape == (2, len(CLASSES))
     alone = network(windows[1:])
@@ -44,7 +47,9 @@ def test_spans_are_sums_of_borders_within_one_passage(parts: tuple[ReaderNetwork
 
 @torch.inference_mode()
 def test_half_precision_reads_in_few_widths(base: Path, parts: tuple[ReaderNetwork, FastTokenizer]) -> None:
-    """On a CPU every width compiles kernels of its own, which stay in memory; float32 is as wide as its text."""
+    """On a CPU every width compiles kernels of its own, which stay in memory; float32 is as wide
+    as its text.
+    """
     exact, tokenizer = parts
     half = ReaderNetwork(architecture(base), LONGEST, tokenizer.pad_id).eval()
     half.load_state_dict(exact.state_dict())

@@ -1,4 +1,6 @@
-"""What a reader promises whatever it has learned: exact slices, the same alone and in a batch, and no surprise from hostile text."""
+"""What a reader promises whatever it has learned: exact slices, the same alone and in a batch, and no
+surprise from hostile text.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,9 @@ def asked(n: int) -> tuple[list[str], list[tuple[str, ...]]]:
 def test_answers_are_exact_slices(trained: TrainedReader) -> None:
     questions, passages = asked(40)
     answers = trained.reader.read_many(questions, passages)
-    spans = [(answer, told) for answer, told in zip(answers, passages, strict=True) if answer.span is not None]
+    spans = [
+        (answer, told) for answer, told in zip(answers, passages, strict=True) if answer.span is not None
+    ]
     assert len(spans) > 10
     for answer, told in spans:
         assert answer.span is not None
@@ -39,7 +43,9 @@ def test_one_by_one_is_as_in_a_batch(trained: TrainedReader) -> None:
     for question, told, answer in zip(questions, passages, together, strict=True):
         alone = trained.reader.read(question, told)
         assert (alone.text, alone.span) == (answer.text, answer.span)
-        assert alone.confidence == pytest.approx(answer.confidence, abs=0.05)  # bfloat16 rounds by the shape of a batch
+        assert alone.confidence == pytest.approx(
+            answer.confidence, abs=0.05
+        )  # bfloat16 rounds by the shape of a batch
 
 
 def test_no_passages_no_answer_for_sure(trained: TrainedReader) -> None:
@@ -56,10 +62,23 @@ def test_the_evidence_may_lie_behind_many_windows(trained: TrainedReader) -> Non
     assert PLACES[0] in {candidate.text for candidate, _ in reading.answers}
     assert sum(math.exp(log_odds) for _, log_odds in reading.answers) <= math.exp(reading.total) * 1.001
     answer = trained.reader.decide(reading)
-    assert answer.span is None or passages[answer.span.passage][answer.span.start : answer.span.end] == answer.text
+    assert (
+        answer.span is None
+        or passages[answer.span.passage][answer.span.start : answer.span.end] == answer.text
+    )
 
 
-@pytest.mark.parametrize("text", ["\ud800 mary \udfff", "\x00\x07", "word" * 50_000, "a b " * 10_000, "<script>alert(1)</script>", "مرحبا " * 50])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "\ud800 mary \udfff",
+        "\x00\x07",
+        "word" * 50_000,
+        "a b " * 10_000,
+        "<script>alert(1)</script>",
+        "مرحبا " * 50,
+    ],
+)
 def test_hostile_text(trained: TrainedReader, text: str) -> None:
     answer = trained.reader.read(text, [text, "mary went to the garden.", ""])
     assert 0 <= answer.confidence <= 1
@@ -93,10 +112,17 @@ def test_an_answer_below_the_least_confidence_is_not_reliable(trained: TrainedRe
 
 
 def test_wordings_that_share_words_stand_by_each_other() -> None:
-    """The likeliest single wording is not the one that is expected to share most words with the right answer."""
+    """The likeliest single wording is not the one that is expected to share most words with
+    the right answer.
+    """
     wordings = {"garden": -0.4, "Bo": -0.1, "old garden": -0.45, "old garden gate": -0.5}
-    candidates = tuple((Candidate(text, value, Span(0, 0, 1)), value) for text, value in sorted(wordings.items(), key=lambda one: -one[1]))
-    best, expected = Reading(candidates, math.log(sum(math.exp(value) for value in wordings.values()))).best(-1.0)
+    candidates = tuple(
+        (Candidate(text, value, Span(0, 0, 1)), value)
+        for text, value in sorted(wordings.items(), key=lambda one: -one[1])
+    )
+    best, expected = Reading(candidates, math.log(sum(math.exp(value) for value in wordings.values()))).best(
+        -1.0
+    )
     assert best is not None
     assert best.text == "old garden"
     assert 0 < expected < 1

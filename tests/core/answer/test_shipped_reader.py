@@ -10,7 +10,9 @@ from core.tasks.babi_world import TASKS, tell_babi
 from core.tasks.story import tell_story
 
 STORIES_RIGHT, NO_ANSWER_RIGHT = 0.9, 0.8
-"""Least share of right answers, and of questions about somebody whom nobody spoke of; what was measured stands in docs/answers.md."""
+"""Least share of right answers, and of questions about somebody whom nobody spoke of; what was measured
+stands in docs/answers.md.
+"""
 
 
 def test_facts_of_stories(shipped: ExtractiveReader) -> None:
@@ -18,21 +20,35 @@ def test_facts_of_stories(shipped: ExtractiveReader) -> None:
     told = [tell_babi(task, rng) for task in TASKS for _ in range(8)]
     asked = [(story.question, [story.facts[row] for row in story.support], story.answer) for story in told]
     story = tell_story(rng, 30, 9)
-    asked += [(one.question, [story.facts[row].text for row in sorted(one.support)], one.answer) for one in story.questions]
-    answers = shipped.read_many([question for question, _, _ in asked], [passages for _, passages, _ in asked])
+    asked += [
+        (one.question, [story.facts[row].text for row in sorted(one.support)], one.answer)
+        for one in story.questions
+    ]
+    answers = shipped.read_many(
+        [question for question, _, _ in asked], [passages for _, passages, _ in asked]
+    )
     right = [answer.text == wanted for answer, (_, _, wanted) in zip(answers, asked, strict=True)]
     assert sum(right) >= STORIES_RIGHT * len(right)
 
 
 def test_nobody_spoke_of_it(shipped: ExtractiveReader) -> None:
     facts = ["Mary went to the office.", "John moved to the garden.", "Sandra took the milk there."]
-    questions = ["Where is Daniel?", "Where is the football?", "Who gave the apple to Bill?", "Where was the lantern before the mill?", "Who wrote the novel?"]
+    questions = [
+        "Where is Daniel?",
+        "Where is the football?",
+        "Who gave the apple to Bill?",
+        "Where was the lantern before the mill?",
+        "Who wrote the novel?",
+    ]
     answers = shipped.read_many(questions, [facts] * len(questions))
     assert sum(answer.text == "" for answer in answers) >= NO_ANSWER_RIGHT * len(questions)
 
 
 def test_a_plain_question_over_a_paragraph(shipped: ExtractiveReader) -> None:
-    passages = ["The lighthouse of Keld was built in 1907 by the engineer Ruth Ade.", "Keld is a village of fishermen on the northern coast."]
+    passages = [
+        "The lighthouse of Keld was built in 1907 by the engineer Ruth Ade.",
+        "Keld is a village of fishermen on the northern coast.",
+    ]
     assert "1907" in shipped.read("When was the lighthouse of Keld built?", passages).text
     answer = shipped.read("Who built the lighthouse of Keld?", passages)
     assert "Ruth Ade" in answer.text
@@ -43,4 +59,10 @@ def test_a_plain_question_over_a_paragraph(shipped: ExtractiveReader) -> None:
 def test_what_ships_is_small_and_described() -> None:
     files = [path for path in SHIPPED.rglob("*") if path.is_file()]
     assert all(path.stat().st_size < 5_000_000 for path in files)
-    assert {path.name for path in files} == {"reader.json", "heads.safetensors", "README.md", "adapter_config.json", "adapter_model.safetensors"}
+    assert {path.name for path in files} == {
+        "reader.json",
+        "heads.safetensors",
+        "README.md",
+        "adapter_config.json",
+        "adapter_model.safetensors",
+    }

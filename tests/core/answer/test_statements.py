@@ -9,7 +9,10 @@ import pytest
 from core.answer.lesson import Lesson
 from core.answer.statements import as_statement, lookalikes, statement_lesson
 
-PASSAGES = ("Keld Harbour: Ruth Ade built the pier in 1907. The storm of 1911 broke it.", "Ruth Ade: She was born in Oslo.")
+PASSAGES = (
+    "Keld Harbour: Ruth Ade built the pier in 1907. The storm of 1911 broke it.",
+    "Ruth Ade: She was born in Oslo.",
+)
 LESSON = Lesson("x", "Who built the pier?", PASSAGES, ("Ruth Ade",), (0, 1))
 
 
@@ -35,10 +38,15 @@ def test_lookalikes() -> None:
 def test_what_is_told_is_what_the_passages_say() -> None:
     silent, rng = ["Bergen: A town in the west."], Random(0)
     made = [lesson for _ in range(300) if (lesson := statement_lesson(LESSON, silent, rng)) is not None]
-    by_label = {label: [lesson for lesson in made if lesson.label == label] for label in ("yes", "no", "none")}
+    by_label = {
+        label: [lesson for lesson in made if lesson.label == label] for label in ("yes", "no", "none")
+    }
     assert min(map(len, by_label.values())) > 30
     for lesson in by_label["none"]:
         assert lesson.passages == tuple(silent)
-    told = {"Ruth Ade built the pier.", *(sentence + "." for text in PASSAGES for sentence in text.rstrip(".").split(". "))}
+    told = {
+        "Ruth Ade built the pier.",
+        *(sentence + "." for text in PASSAGES for sentence in text.rstrip(".").split(". ")),
+    }
     assert {lesson.question for lesson in by_label["yes"]} <= told
     assert not {lesson.question for lesson in by_label["no"]} & told

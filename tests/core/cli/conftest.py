@@ -1,4 +1,6 @@
-"""Commands as functions: what they print, and the sentence with which they refuse; data sets made by the generators."""
+"""Commands as functions: what they print, and the sentence with which they refuse; data sets made by the
+generators.
+"""
 
 from __future__ import annotations
 

@@ -20,14 +20,22 @@ def agent(tiny_checkpoints: dict[str, Path], tmp_path: Path) -> Path:
     return Path(shutil.copytree(tiny_checkpoints["relative10"], tmp_path / "agent"))
 
 
-def test_defaults_are_written_with_what_they_rest_on(core: Output, agent: Path, data: Path, tmp_path: Path) -> None:
+def test_defaults_are_written_with_what_they_rest_on(
+    core: Output, agent: Path, data: Path, tmp_path: Path
+) -> None:
     rows = tmp_path / "rows.jsonl"
     result = json.loads(core("calibrate", agent, "qa1", "qa2@4K", "--data", data, "--n", 3, "--rows", rows))
     spec = read_spec(agent)
-    assert (spec.stop_threshold, spec.step_budget, spec.shown_temperature) == (result["stop_threshold"], result["step_budget"], result["shown_temperature"])
+    assert (spec.stop_threshold, spec.step_budget, spec.shown_temperature) == (
+        result["stop_threshold"],
+        result["step_budget"],
+        result["shown_temperature"],
+    )
     assert list(spec.q_range) == result["q_range"]
     assert set(result["tasks"]) == {"qa1 at 1000 tokens", "qa2 at 4000 tokens"}
-    assert spec.scores["calibration"] == {name: value for name, value in result.items() if name != "checkpoint"}
+    assert spec.scores["calibration"] == {
+        name: value for name, value in result.items() if name != "checkpoint"
+    }
     assert (result["split"], result["on"], result["n"]) == ("train", ["qa1", "qa2@4K"], 6)
     assert {row.step_budget for row in read_rows(rows)} == {6}
     trace = json.loads(core("evaluate", "qa1", "--data", data, "--n", 1, "--checkpoint", agent, "--json"))
@@ -39,9 +47,18 @@ def test_the_review_is_calibrated_with_the_stop_that_suits_it(core: Output, agen
     before = read_spec(agent)
     result = json.loads(core("calibrate", agent, "qa1", "qa2", "--data", data, "--n", 3, "--review"))
     spec = read_spec(agent)
-    assert (spec.step_budget, spec.q_range, spec.scores["calibration"]) == (before.step_budget, before.q_range, before.scores["calibration"])
-    assert spec.scores["review"] == {name: value for name, value in result.items() if name != "checkpoint"} | {"stop_threshold": spec.stop_threshold}
-    assert (spec.stop_threshold, spec.review_threshold) == (result["stop_threshold"] or before.stop_threshold, result["review_threshold"])
+    assert (spec.step_budget, spec.q_range, spec.scores["calibration"]) == (
+        before.step_budget,
+        before.q_range,
+        before.scores["calibration"],
+    )
+    assert spec.scores["review"] == {
+        name: value for name, value in result.items() if name != "checkpoint"
+    } | {"stop_threshold": spec.stop_threshold}
+    assert (spec.stop_threshold, spec.review_threshold) == (
+        result["stop_threshold"] or before.stop_threshold,
+        result["review_threshold"],
+    )
     assert result["n"] == 6
     assert {"0.05", "0.6", f"{before.stop_threshold:g}"} <= set(result["by_stop"])
     assert {"none", "0.05", "0.3"} <= set(result["fact_f1"])

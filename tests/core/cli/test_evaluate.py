@@ -1,4 +1,6 @@
-"""`evaluate` as others call it: the contract's object, rows in a file and in the log, and another agent to compare with."""
+"""`evaluate` as others call it: the contract's object, rows in a file and in the log, and another agent to
+compare with.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,22 @@ def objects(printed: str) -> list[dict[str, Any]]:
 
 def test_an_object_a_task(core: Output, agent: Path, data: Path, tmp_path: Path, home: Path) -> None:
     path = tmp_path / "kept" / "rows.jsonl"
-    options = ("--data", data, "--n", 4, "--seed", 3, "--checkpoint", agent, "--stop-threshold", 0.02, "--rows", path, "--log", home / "log.duckdb")
+    options = (
+        "--data",
+        data,
+        "--n",
+        4,
+        "--seed",
+        3,
+        "--checkpoint",
+        agent,
+        "--stop-threshold",
+        0.02,
+        "--rows",
+        path,
+        "--log",
+        home / "log.duckdb",
+    )
     short, paragraphs = objects(core("evaluate", "qa1", "hotpotqa", *options, "--json"))
     for result in (short, paragraphs):
         assert list(result) == ["task", "checkpoint", "n", "config", "metrics", "intervals", "seconds"]
@@ -33,9 +50,17 @@ def test_an_object_a_task(core: Output, agent: Path, data: Path, tmp_path: Path,
         assert list(result["metrics"]) == list(result["intervals"]) == list(METRICS)
         assert 0 <= result["metrics"]["answer_em"] <= result["metrics"]["answer_f1"] <= 1
         assert result["seconds"] > 0
-        assert (result["config"]["seed"], result["config"]["stop_threshold"], result["config"]["trained_on"]) == (3, 0.02, "not stated")
+        assert (
+            result["config"]["seed"],
+            result["config"]["stop_threshold"],
+            result["config"]["trained_on"],
+        ) == (3, 0.02, "not stated")
     assert (short["task"], short["config"]["length"], short["config"]["step_budget"]) == ("qa1", 1000, 4)
-    assert (paragraphs["task"], paragraphs["config"]["length"], paragraphs["config"]["step_budget"]) == ("hotpotqa", None, 2)
+    assert (paragraphs["task"], paragraphs["config"]["length"], paragraphs["config"]["step_budget"]) == (
+        "hotpotqa",
+        None,
+        2,
+    )
     rows = read_rows(path)
     assert [row.task for row in rows] == ["qa1"] * 4 + ["hotpotqa"] * 4
     assert summarise(rows[:4]).metrics["fact_f1"] == pytest.approx(short["metrics"]["fact_f1"], abs=1e-6)
@@ -50,26 +75,56 @@ def test_an_object_a_task(core: Output, agent: Path, data: Path, tmp_path: Path,
 def test_own_questions_through_a_baseline(core: Output, tmp_path: Path) -> None:
     path = tmp_path / "mine.jsonl"
     chunks = ["the milk is here .", "night fell .", "the garden was cold ."]
-    path.write_text("".join(json.dumps({"question": "where is the milk ?", "chunks": chunks, "support": [n]}) + "\n" for n in (0, 1)), encoding="utf-8")
+    path.write_text(
+        "".join(
+            json.dumps({"question": "where is the milk ?", "chunks": chunks, "support": [n]}) + "\n"
+            for n in (0, 1)
+        ),
+        encoding="utf-8",
+    )
     (result,) = objects(core("evaluate", path, "--method", "bm25", "--step-budget", 1, "--json"))
-    assert (result["config"]["method"], result["config"]["trained_on"], result["metrics"]["fact_em"]) == ("bm25", None, 0.5)
+    assert (result["config"]["method"], result["config"]["trained_on"], result["metrics"]["fact_em"]) == (
+        "bm25",
+        None,
+        0.5,
+    )
 
 
 def test_answers_are_the_reader_s_from_the_evidence(core: Output, tmp_path: Path) -> None:
-    """One that is found, one whose evidence is not, and one without a known answer, which leaves the mean alone."""
+    """One that is found, one whose evidence is not, and one without a known answer, which leaves the mean
+    alone.
+    """
     path, rows = tmp_path / "mine.jsonl", tmp_path / "rows.jsonl"
     chunks = ["Mary travelled to the garden.", "night fell .", "the milk was cold ."]
-    asked = [("Where is Mary?", ["garden"], 0), ("Is the milk cold or warm?", ["a blue bicycle"], 2), ("Where is Mary?", None, 0)]
-    lines = [{"question": question, "chunks": chunks, "support": [at]} | ({"answer": answers} if answers else {}) for question, answers, at in asked]
+    asked = [
+        ("Where is Mary?", ["garden"], 0),
+        ("Is the milk cold or warm?", ["a blue bicycle"], 2),
+        ("Where is Mary?", None, 0),
+    ]
+    lines = [
+        {"question": question, "chunks": chunks, "support": [at]} | ({"answer": answers} if answers else {})
+        for question, answers, at in asked
+    ]
     path.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
-    (result,) = objects(core("evaluate", path, "--method", "bm25", "--step-budget", 1, "--rows", rows, "--json"))
-    assert [(row.answer_em, row.answer_f1) for row in read_rows(rows)] == [(1.0, 1.0), (0.0, 0.0), (None, None)]
+    (result,) = objects(
+        core("evaluate", path, "--method", "bm25", "--step-budget", 1, "--rows", rows, "--json")
+    )
+    assert [(row.answer_em, row.answer_f1) for row in read_rows(rows)] == [
+        (1.0, 1.0),
+        (0.0, 0.0),
+        (None, None),
+    ]
     assert result["metrics"]["answer_em"] == 0.5
 
 
 def test_evidence_and_support_go_to_trec_files(core: Output, tmp_path: Path) -> None:
     path, run, qrels = tmp_path / "mine.jsonl", tmp_path / "found.run", tmp_path / "support.qrels"
-    line = {"id": "first one", "question": "where is the milk ?", "chunks": ["the milk is here .", "night fell .", "milk ."], "support": [0, 2]}
+    line = {
+        "id": "first one",
+        "question": "where is the milk ?",
+        "chunks": ["the milk is here .", "night fell .", "milk ."],
+        "support": [0, 2],
+    }
     path.write_text(json.dumps(line) + "\n", encoding="utf-8")
     core("evaluate", path, "--method", "bm25", "--step-budget", 2, "--run", run, "--qrels", qrels, "--json")
     assert qrels.read_text().splitlines() == ["first_one 0 first_one#0 1", "first_one 0 first_one#2 1"]
@@ -82,14 +137,30 @@ def test_evidence_and_support_go_to_trec_files(core: Output, tmp_path: Path) -> 
 
 
 def test_the_same_seed_gives_the_same_numbers(core: Output, agent: Path, data: Path) -> None:
-    call = ("evaluate", "qa2", "--data", data, "--n", 3, "--checkpoint", agent, "--temperature", 0.3, "--json")
-    first, again, other = ([result["metrics"] for result in objects(core(*call, "--seed", seed))] for seed in (1, 1, 2))
+    call = (
+        "evaluate",
+        "qa2",
+        "--data",
+        data,
+        "--n",
+        3,
+        "--checkpoint",
+        agent,
+        "--temperature",
+        0.3,
+        "--json",
+    )
+    first, again, other = (
+        [result["metrics"] for result in objects(core(*call, "--seed", seed))] for seed in (1, 1, 2)
+    )
     for metrics in (*first, *again, *other):
         del metrics["milliseconds"]
     assert first == again != other
 
 
-def test_against_an_agent_and_against_its_rows(core: Output, agent: Path, tiny_checkpoints: dict[str, Path], data: Path, tmp_path: Path) -> None:
+def test_against_an_agent_and_against_its_rows(
+    core: Output, agent: Path, tiny_checkpoints: dict[str, Path], data: Path, tmp_path: Path
+) -> None:
     call = ("evaluate", "qa2", "--data", data, "--n", 6, "--json")
     rows = tmp_path / "rows.jsonl"
     core(*call, "--checkpoint", tiny_checkpoints["none"], "--rows", rows)
@@ -115,11 +186,17 @@ def test_against_an_agent_and_against_its_rows(core: Output, agent: Path, tiny_c
         (("qa1", "--rows", "rows.jsonl.gz"), "rows.jsonl.gz would be no gzip file"),
     ],
 )
-def test_refusals_are_one_sentence(refused: Output, data: Path, arguments: tuple[str, ...], words: str) -> None:
+def test_refusals_are_one_sentence(
+    refused: Output, data: Path, arguments: tuple[str, ...], words: str
+) -> None:
     assert words in refused("evaluate", *arguments, "--data", data, "--json")
 
 
-def test_another_tasks_rows_are_no_rival(refused: Output, core: Output, agent: Path, data: Path, tmp_path: Path) -> None:
+def test_another_tasks_rows_are_no_rival(
+    refused: Output, core: Output, agent: Path, data: Path, tmp_path: Path
+) -> None:
     rows = tmp_path / "rows.jsonl"
     core("evaluate", "qa1", "--data", data, "--n", 2, "--checkpoint", agent, "--rows", rows, "--json")
-    assert "no question in common" in refused("evaluate", "qa2", "--data", data, "--n", 2, "--checkpoint", agent, "--against", rows, "--json")
+    assert "no question in common" in refused(
+        "evaluate", "qa2", "--data", data, "--n", 2, "--checkpoint", agent, "--against", rows, "--json"
+    )

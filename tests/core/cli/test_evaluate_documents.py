@@ -1,4 +1,6 @@
-"""`evaluate-documents` as others call it: the contract's lines, what they come to, and files for other tools."""
+"""`evaluate-documents` as others call it: the contract's lines, what they come to, and files
+for other tools.
+"""
 
 from __future__ import annotations
 
@@ -28,11 +30,31 @@ The ferry leaves from the eastern pier. Tickets cost four crowns, and children t
 Fog lasts longest in October. The bell is rung every two minutes while it lasts.
 """
 QUOTES = ["oil lamps are filled at noon", "Tickets cost FOUR crowns -"]
-KEYS = ["id", "kind", "document", "method", "checkpoint", "covered", "n_chunks", "evidence", "stopped", "answer", "answer_confidence", "answer_reliable"]
+KEYS = [
+    "id",
+    "kind",
+    "document",
+    "method",
+    "checkpoint",
+    "covered",
+    "n_chunks",
+    "evidence",
+    "stopped",
+    "answer",
+    "answer_confidence",
+    "answer_reliable",
+]
 
 
 def question(name: str, document: str, kind: str, text: str, answer: str, *quotes: str) -> dict[str, Any]:
-    return {"id": name, "document": document, "kind": kind, "question": text, "answer": answer, "support": quotes}
+    return {
+        "id": name,
+        "document": document,
+        "kind": kind,
+        "question": text,
+        "answer": answer,
+        "support": quotes,
+    }
 
 
 @pytest.fixture
@@ -57,7 +79,14 @@ def questions(tmp_path: Path) -> Path:
     quotes = [known.text[span.start : span.end] for span in hop.support]
     return asked(
         tmp_path / "questions.jsonl",
-        question("m 1", "manual.md", "bridge", "When are the oil lamps filled, and what does a ticket of the ferry cost?", "noon, four crowns", *QUOTES),
+        question(
+            "m 1",
+            "manual.md",
+            "bridge",
+            "When are the oil lamps filled, and what does a ticket of the ferry cost?",
+            "noon, four crowns",
+            *QUOTES,
+        ),
         question("s1", "story", "single", hop.question, hop.answer, *quotes),
         question("m2", "manual.md", "unanswerable", "Who founded the university?", ""),
     )
@@ -71,9 +100,30 @@ def lines(printed: str) -> tuple[list[dict[str, Any]], dict[str, Any]]:
 
 def test_a_line_a_question_and_method(core: Output, questions: Path, folder: Path, tmp_path: Path) -> None:
     methods = ["auto", "topk", "bm25", "hybrid"]
-    files = ("--rows", tmp_path / "rows.jsonl", "--run", tmp_path / "run.txt", "--qrels", tmp_path / "qrels.txt")
-    rows, summary = lines(core("evaluate-documents", questions, folder, "--methods", ",".join(methods), "--k", 2, *files, "--json"))
-    assert [(row["id"], row["method"]) for row in rows] == [(name, method) for name in ("m 1", "m2", "s1") for method in methods]
+    files = (
+        "--rows",
+        tmp_path / "rows.jsonl",
+        "--run",
+        tmp_path / "run.txt",
+        "--qrels",
+        tmp_path / "qrels.txt",
+    )
+    rows, summary = lines(
+        core(
+            "evaluate-documents",
+            questions,
+            folder,
+            "--methods",
+            ",".join(methods),
+            "--k",
+            2,
+            *files,
+            "--json",
+        )
+    )
+    assert [(row["id"], row["method"]) for row in rows] == [
+        (name, method) for name in ("m 1", "m2", "s1") for method in methods
+    ]
     for row in rows:
         assert list(row) == KEYS
         assert len(row["evidence"]) <= 2
@@ -82,16 +132,25 @@ def test_a_line_a_question_and_method(core: Output, questions: Path, folder: Pat
         assert 0 <= row["answer_confidence"] <= 1
     by = {(row["id"], row["method"]): row for row in rows}
     assert {row["n_chunks"] for row in rows if row["document"] == "manual.md"} == {3}
-    assert {(row["document"], row["checkpoint"]) for row in rows if row["method"] == "auto"} == {("manual.md", "general"), ("story", "narrative")}
+    assert {(row["document"], row["checkpoint"]) for row in rows if row["method"] == "auto"} == {
+        ("manual.md", "general"),
+        ("story", "narrative"),
+    }
     assert by["m 1", "auto"]["evidence"] == by["m 1", "hybrid"]["evidence"]
     assert by["m 1", "auto"]["covered"] == [True, True]
     assert list(summary) == methods
     assert list(summary["auto"]) == ["bridge", "unanswerable", "single", "all"]
-    assert (summary["auto"]["all"]["n"], summary["auto"]["bridge"]["passage_recall"], summary["auto"]["unanswerable"]["complete"]) == (3, 1.0, None)
+    assert (
+        summary["auto"]["all"]["n"],
+        summary["auto"]["bridge"]["passage_recall"],
+        summary["auto"]["unanswerable"]["complete"],
+    ) == (3, 1.0, None)
 
     kept = read_document_rows(tmp_path / "rows.jsonl")
     assert [json.loads(json.dumps(row.to_json())) for row in kept] == rows
-    relevant = {(line.split()[0], line.split()[2]) for line in (tmp_path / "qrels.txt").read_text().splitlines()}
+    relevant = {
+        (line.split()[0], line.split()[2]) for line in (tmp_path / "qrels.txt").read_text().splitlines()
+    }
     assert ("m_1", "manual.md#0") in relevant
     assert ("m_1", "manual.md#1") in relevant
     assert not any(name == "m2" for name, _ in relevant)
@@ -99,23 +158,51 @@ def test_a_line_a_question_and_method(core: Output, questions: Path, folder: Pat
         told = [line.split() for line in (tmp_path / f"run-{method}.txt").read_text().splitlines()]
         assert {columns[5] for columns in told} == {method}
         found = {name: [c[2] for c in told if c[0] == name.replace(" ", "_")] for name in ("m 1", "m2", "s1")}
-        assert found == {row.id: [f"{row.document}#{chunk_id}" for chunk_id in row.chunk_ids] for row in kept if row.method == method}
+        assert found == {
+            row.id: [f"{row.document}#{chunk_id}" for chunk_id in row.chunk_ids]
+            for row in kept
+            if row.method == method
+        }
         for name in ("m_1", "s1"):
             scores = [float(columns[4]) for columns in told if columns[0] == name]
             assert scores == sorted(scores, reverse=True)
-            hits = {columns[2] for columns in told if columns[0] == name} >= {chunk for asked_, chunk in relevant if asked_ == name}
+            hits = {columns[2] for columns in told if columns[0] == name} >= {
+                chunk for asked_, chunk in relevant if asked_ == name
+            }
             assert hits == all(by[name.replace("_", " "), method]["covered"])
 
 
 def test_places_are_those_of_the_quotes(core: Output, questions: Path, folder: Path) -> None:
     rows, _ = lines(core("evaluate-documents", questions, folder, "--methods", "topk", "--k", 3, "--json"))
-    places = [(PAGE.index(quote), PAGE.index(quote) + len(quote)) for quote in ("oil lamps are filled at noon", "Tickets cost four crowns")]
-    assert rows[0]["covered"] == [is_covered(place, [tuple(span) for span in rows[0]["evidence"]]) for place in places] == [True, True]
+    places = [
+        (PAGE.index(quote), PAGE.index(quote) + len(quote))
+        for quote in ("oil lamps are filled at noon", "Tickets cost four crowns")
+    ]
+    assert (
+        rows[0]["covered"]
+        == [is_covered(place, [tuple(span) for span in rows[0]["evidence"]]) for place in places]
+        == [True, True]
+    )
 
 
 def test_only_agents_stop_and_none_switches_it_off(core: Output, questions: Path, folder: Path) -> None:
-    own, _ = lines(core("evaluate-documents", questions, folder, "--methods", "auto,qrag,topk", "--k", 5, "--json"))
-    free, _ = lines(core("evaluate-documents", questions, folder, "--methods", "auto,topk", "--k", 5, "--stop", "none", "--json"))
+    own, _ = lines(
+        core("evaluate-documents", questions, folder, "--methods", "auto,qrag,topk", "--k", 5, "--json")
+    )
+    free, _ = lines(
+        core(
+            "evaluate-documents",
+            questions,
+            folder,
+            "--methods",
+            "auto,topk",
+            "--k",
+            5,
+            "--stop",
+            "none",
+            "--json",
+        )
+    )
     story = {row["method"]: row for row in own if row["document"] == "story"}
     assert story["auto"]["evidence"] == story["qrag"]["evidence"]
     assert story["auto"]["stopped"]
@@ -125,15 +212,23 @@ def test_only_agents_stop_and_none_switches_it_off(core: Output, questions: Path
     assert not any(row["stopped"] for row in free)
 
 
-def test_one_checkpoint_for_every_document(core: Output, questions: Path, folder: Path, tiny_checkpoints: dict[str, Path]) -> None:
+def test_one_checkpoint_for_every_document(
+    core: Output, questions: Path, folder: Path, tiny_checkpoints: dict[str, Path]
+) -> None:
     named = ("--checkpoint", tiny_checkpoints["none"])
-    rows, _ = lines(core("evaluate-documents", questions, folder, "--methods", "auto,topk", *named, "--k", 1, "--json"))
+    rows, _ = lines(
+        core("evaluate-documents", questions, folder, "--methods", "auto,topk", *named, "--k", 1, "--json")
+    )
     assert {row["checkpoint"] for row in rows if row["method"] == "auto"} == {"none"}
     assert {row["checkpoint"] for row in rows if row["method"] == "topk"} == {"base"}
 
 
-def test_a_question_whose_quote_is_not_there_is_named_and_left_out(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], refused: Output) -> None:
-    wrong = question("w", "manual.md", "single", "What do children pay?", "nothing", "children pay nothing at all")
+def test_a_question_whose_quote_is_not_there_is_named_and_left_out(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], refused: Output
+) -> None:
+    wrong = question(
+        "w", "manual.md", "single", "What do children pay?", "nothing", "children pay nothing at all"
+    )
     assert "question w: the quote 'children pay nothing at all' does not stand in manual.md" in refused(
         "evaluate-documents", asked(tmp_path / "wrong.jsonl", wrong), folder, "--methods", "bm25", "--json"
     )
@@ -148,12 +243,17 @@ def test_a_question_whose_quote_is_not_there_is_named_and_left_out(folder: Path,
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
-        (("--methods", "auto,dense"), "method 'dense' does not exist; choose among auto, qrag, topk, bm25, hybrid"),
+        (
+            ("--methods", "auto,dense"),
+            "method 'dense' does not exist; choose among auto, qrag, topk, bm25, hybrid",
+        ),
         (("--k", "0"), "k=0 must be at least 1"),
         (("--stop", "soon"), "invalid choice"),
     ],
 )
-def test_arguments_that_can_not_be_used(refused: Output, questions: Path, folder: Path, options: tuple[str, ...], sentence: str) -> None:
+def test_arguments_that_can_not_be_used(
+    refused: Output, questions: Path, folder: Path, options: tuple[str, ...], sentence: str
+) -> None:
     assert sentence in refused("evaluate-documents", questions, folder, *options, "--json")
 
 
@@ -161,12 +261,18 @@ def test_what_is_not_there(refused: Output, questions: Path, folder: Path, tmp_p
     assert "is no folder" in refused("evaluate-documents", questions, tmp_path / "none", "--json")
     assert "can't be read" in refused("evaluate-documents", tmp_path / "none.jsonl", folder, "--json")
     (folder / "manual.md").unlink()
-    assert "document 'manual.md' is not in" in refused("evaluate-documents", questions, folder, "--methods", "bm25", "--json")
+    assert "document 'manual.md' is not in" in refused(
+        "evaluate-documents", questions, folder, "--methods", "bm25", "--json"
+    )
 
 
 def test_gold_is_what_holds_the_quotes(core: Output, questions: Path, folder: Path) -> None:
     rows, summary = lines(core("evaluate-documents", questions, folder, "--methods", "gold", "--json"))
-    assert [(row["id"], row["covered"]) for row in rows] == [("m 1", [True, True]), ("m2", []), ("s1", [True])]
+    assert [(row["id"], row["covered"]) for row in rows] == [
+        ("m 1", [True, True]),
+        ("m2", []),
+        ("s1", [True]),
+    ]
     assert {row["id"]: len(row["evidence"]) for row in rows} == {"m 1": 2, "m2": 0, "s1": 1}
     assert (summary["gold"]["all"]["passage_recall"], summary["gold"]["all"]["complete"]) == (1.0, 1.0)
     assert rows[1]["answer"] is None

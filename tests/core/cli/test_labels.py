@@ -26,12 +26,22 @@ def episodes(folder: Path, **known: Any) -> Path:
         ({}, None),
     ],
 )
-def test_support_and_answers_become_the_label(tmp_path: Path, known: dict[str, Any], label: dict[str, Any] | None) -> None:
+def test_support_and_answers_become_the_label(
+    tmp_path: Path, known: dict[str, Any], label: dict[str, Any] | None
+) -> None:
     [episode] = _read_episodes(episodes(tmp_path, **known))
     assert episode["label"] == label
 
 
-@pytest.mark.parametrize(("known", "words"), [({"support": [True]}, "chunk ids"), ({"support": 1}, "chunk ids"), ({"answers": "Bob"}, "texts")])
+@pytest.mark.parametrize(
+    ("known", "words"),
+    [({"support": [True]}, "chunk ids"), ({"support": 1}, "chunk ids"), ({"answers": "Bob"}, "texts")],
+)
 def test_what_is_no_label_is_refused(tmp_path: Path, known: dict[str, Any], words: str) -> None:
-    with pytest.raises(BadRequest, match=f'"{next(iter(known))}" in line 1 of episodes.jsonl must be a list of {words}; correct the file'):
+    with pytest.raises(
+        BadRequest,
+        match=(
+            f'"{next(iter(known))}" in line 1 of episodes.jsonl must be a list of {words}; correct the file'
+        ),
+    ):
         list(_read_episodes(episodes(tmp_path, **known)))

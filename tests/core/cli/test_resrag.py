@@ -21,32 +21,72 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def test_a_policy_is_trained_and_measured(data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_policy_is_trained_and_measured(
+    data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     monkeypatch.setenv("QRAG_HOME", str(tmp_path / "home"))
     policy, rows = tmp_path / "policy", tmp_path / "rows.jsonl.gz"
-    train = ["train-resrag", "--out", str(policy), "--data-folder", str(data), "--updates", "3", "--warmup-updates", "2", "--questions", "3", "--json"]
+    train = [
+        "train-resrag",
+        "--out",
+        str(policy),
+        "--data-folder",
+        str(data),
+        "--updates",
+        "3",
+        "--warmup-updates",
+        "2",
+        "--questions",
+        "3",
+        "--json",
+    ]
     assert main(train) == 0
     said = json.loads(capsys.readouterr().out)
     card = read_card(policy)
     assert (said["updates"], card.name, card.encoder) == (3, "policy", "base")
     assert card.training is not None
     assert card.training["config"]["reward"]["bad_answer"] == -0.5
-    study = ["study", "frontier", "hotpotqa", "natural", "--data", str(data), "--n", "2", "--policy", str(policy), "--rows", str(rows)]
+    study = [
+        "study",
+        "frontier",
+        "hotpotqa",
+        "natural",
+        "--data",
+        str(data),
+        "--n",
+        "2",
+        "--policy",
+        str(policy),
+        "--rows",
+        str(rows),
+    ]
     assert main(study) == 0
     made = capsys.readouterr().out
     assert "| hotpotqa | RES-RAG policy | 1 |" in made
-    assert {(row.task, row.method, row.policy) for row in read_frontier(rows)} >= {("natural", "resrag", "policy"), ("hotpotqa", "topk", "")}
+    assert {(row.task, row.method, row.policy) for row in read_frontier(rows)} >= {
+        ("natural", "resrag", "policy"),
+        ("hotpotqa", "topk", ""),
+    }
     for row in read_frontier(rows):
-        assert all(taken <= size for taken, size in zip(row.chunks, row.settings, strict=True)) or row.method == "threshold"
+        assert (
+            all(taken <= size for taken, size in zip(row.chunks, row.settings, strict=True))
+            or row.method == "threshold"
+        )
     assert main(study) == 0
     assert capsys.readouterr().out == made, "rows that are there are read"
 
 
 @pytest.mark.parametrize(
     ("flags", "said"),
-    [(["--group", "1"], "group 1 is below 2"), (["--bad-answer", "1"], "must be a finite number, 0 or less"), (["--labels", "guesses"], "invalid choice")],
+    [
+        (["--group", "1"], "group 1 is below 2"),
+        (["--bad-answer", "1"], "must be a finite number, 0 or less"),
+        (["--labels", "guesses"], "invalid choice"),
+    ],
 )
-def test_settings_out_of_range(flags: list[str], said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_settings_out_of_range(
+    flags: list[str], said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert main(["train-resrag", "--out", str(tmp_path / "policy"), *flags]) == 2
     assert said in capsys.readouterr().err
     assert not (tmp_path / "policy").exists()

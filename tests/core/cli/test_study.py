@@ -36,9 +36,13 @@ def test_every_study_of_rows_is_tried_here() -> None:
 
 
 @pytest.mark.parametrize("name", ROW_STUDIES)
-def test_rows_are_made_once_and_then_read(core: Output, agent: Path, data: Path, tmp_path: Path, name: str) -> None:
+def test_rows_are_made_once_and_then_read(
+    core: Output, agent: Path, data: Path, tmp_path: Path, name: str
+) -> None:
     rows, figure = tmp_path / "results" / "rows.jsonl.gz", tmp_path / "figure.svg"
-    printed = core("study", name, *ROW_STUDIES[name], "--data", data, "--n", 2, "--checkpoint", agent, "--rows", rows)
+    printed = core(
+        "study", name, *ROW_STUDIES[name], "--data", data, "--n", 2, "--checkpoint", agent, "--rows", rows
+    )
     assert printed.startswith("**")
     assert "qrag" in {row.method for row in read_rows(rows)}
     if name == "chunk-size":
@@ -57,7 +61,10 @@ def test_studies_of_trainings(core: Output, tmp_path: Path, name: str) -> None:
     for seed in (0, 1):
         folders.append(tmp_path / f"training{seed}")
         folders[-1].mkdir()
-        (folders[-1] / "progress.jsonl").write_text("".join(json.dumps(event) + "\n" for event in make_training([0.1, 0.9], seed=seed)), encoding="utf-8")
+        (folders[-1] / "progress.jsonl").write_text(
+            "".join(json.dumps(event) + "\n" for event in make_training([0.1, 0.9], seed=seed)),
+            encoding="utf-8",
+        )
     assert "0.900" in core("study", name, "--trainings", *folders)
 
 

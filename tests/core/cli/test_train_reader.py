@@ -16,8 +16,25 @@ from tests.core.cli.conftest import Output
 FLAGS = [str(part) for name, value in SHORT.items() for part in (f"--{name.replace('_', '-')}", value)]
 
 
-def test_training_by_command(base: Path, course_data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:  # noqa: F811
-    argv = ["train-reader", "--out", str(tmp_path / "mine"), "--base", str(base), "--data-folder", str(course_data), *FLAGS, "--device", "cpu", "--json"]
+def test_training_by_command(
+    base: Path,  # noqa: F811
+    course_data: Path,  # noqa: F811
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    argv = [
+        "train-reader",
+        "--out",
+        str(tmp_path / "mine"),
+        "--base",
+        str(base),
+        "--data-folder",
+        str(course_data),
+        *FLAGS,
+        "--device",
+        "cpu",
+        "--json",
+    ]
     assert main(argv) == 0
     out, err = capsys.readouterr()
     result = json.loads(out)
@@ -28,7 +45,21 @@ def test_training_by_command(base: Path, course_data: Path, tmp_path: Path, caps
     assert main(argv) == 0
     assert capsys.readouterr().err.startswith("finished")
 
-    assert main(["tune-reader", str(tmp_path / "mine"), "--data-folder", str(course_data), "--n", "20", "--device", "cpu"]) == 0
+    assert (
+        main(
+            [
+                "tune-reader",
+                str(tmp_path / "mine"),
+                "--data-folder",
+                str(course_data),
+                "--n",
+                "20",
+                "--device",
+                "cpu",
+            ]
+        )
+        == 0
+    )
     told, tuned = json.loads(capsys.readouterr().out), read_reader_spec(tmp_path / "mine")
     assert tuned.scores is not None
     assert told["scores"] == tuned.scores["validation"]
@@ -40,7 +71,9 @@ def test_refusals_are_one_sentence(refused: Output, tmp_path: Path) -> None:
     assert "n=0 must be at least 1" in refused("tune-reader", tmp_path / "x", "--n", 0)
     assert "reader.json" in refused("tune-reader", tmp_path)
     assert "updates 0 is below 1" in refused("train-reader", "--out", tmp_path / "x", "--updates", 0)
-    assert "the data sets are not in" in refused("train-reader", "--out", tmp_path / "x", "--data-folder", tmp_path / "nowhere")
+    assert "the data sets are not in" in refused(
+        "train-reader", "--out", tmp_path / "x", "--data-folder", tmp_path / "nowhere"
+    )
     assert "reader.json" in refused("study", "answers", "qa1", "--reader", tmp_path)
 
 
@@ -53,7 +86,22 @@ def test_rows_of_answers_are_made_once_and_then_read(
 ) -> None:
     rows = tmp_path / "answers.jsonl.gz"
     agent = tiny_checkpoints["relative10"]
-    printed = core("study", "answers", "qa1", "hotpotqa", "--data", data, "--n", 2, "--reader", trained.folder, "--checkpoint", agent, "--rows", rows)
+    printed = core(
+        "study",
+        "answers",
+        "qa1",
+        "hotpotqa",
+        "--data",
+        data,
+        "--n",
+        2,
+        "--reader",
+        trained.folder,
+        "--checkpoint",
+        agent,
+        "--rows",
+        rows,
+    )
     assert {(row.task, row.evidence) for row in read_answers(rows)} == {
         (task, kind) for task in ("qa1", "hotpotqa") for kind in ("gold", "relative10", "topk", "bm25")
     }
@@ -63,7 +111,16 @@ def test_rows_of_answers_are_made_once_and_then_read(
 def test_runs_end_in_an_answer(core: Output, tiny_checkpoints: dict[str, Path], tmp_path: Path) -> None:
     chunks = ["Mary went to the kitchen.", "The rain was cold.", "John went to the garden."]
     (tmp_path / "chunks.json").write_text(json.dumps(chunks), encoding="utf-8")
-    asked = ("--query", "Where is Mary?", "--chunks", tmp_path / "chunks.json", "--checkpoint", tiny_checkpoints["none"], "--step-budget", 3)
+    asked = (
+        "--query",
+        "Where is Mary?",
+        "--chunks",
+        tmp_path / "chunks.json",
+        "--checkpoint",
+        tiny_checkpoints["none"],
+        "--step-budget",
+        3,
+    )
     told = json.loads(core("trace", *asked, "--json"))
     answer, span = told["answer"], told["answer"]["span"]
     assert (answer["text"], answer["by"], answer["citations"]) == ("kitchen", "reader", [span["chunk_id"]])
@@ -71,15 +128,32 @@ def test_runs_end_in_an_answer(core: Output, tiny_checkpoints: dict[str, Path], 
     assert 0 < answer["confidence"] < 1
     assert told["timings"]["answer"] > 0
     compared = json.loads(core("compare", *asked, "--methods", "topk,bm25", "--json"))
-    assert {name: column["answer"] for name, column in compared["methods"].items()} == {"topk": "kitchen", "bm25": "kitchen"}
+    assert {name: column["answer"] for name, column in compared["methods"].items()} == {
+        "topk": "kitchen",
+        "bm25": "kitchen",
+    }
     asked = ("--query", "Who wrote the novel?", *asked[2:])
     assert json.loads(core("trace", *asked, "--json"))["answer"]["text"] == ""
-    assert json.loads(core("compare", *asked, "--methods", "topk", "--json"))["methods"]["topk"]["answer"] is None
+    assert (
+        json.loads(core("compare", *asked, "--methods", "topk", "--json"))["methods"]["topk"]["answer"]
+        is None
+    )
 
 
 def test_the_log_keeps_the_answer(core: Output, tiny_checkpoints: dict[str, Path], tmp_path: Path) -> None:
-    (tmp_path / "chunks.json").write_text(json.dumps(["Mary went to the kitchen.", "It rained."]), encoding="utf-8")
-    asked = ("--query", "Where is Mary?", "--chunks", tmp_path / "chunks.json", "--checkpoint", tiny_checkpoints["none"], "--step-budget", 2)
+    (tmp_path / "chunks.json").write_text(
+        json.dumps(["Mary went to the kitchen.", "It rained."]), encoding="utf-8"
+    )
+    asked = (
+        "--query",
+        "Where is Mary?",
+        "--chunks",
+        tmp_path / "chunks.json",
+        "--checkpoint",
+        tiny_checkpoints["none"],
+        "--step-budget",
+        2,
+    )
     core("trace", *asked, "--log", tmp_path / "log.duckdb", "--json")
     [run] = json.loads(core("runs", "list", "--log", tmp_path / "log.duckdb", "--json"))["runs"]
     shown = json.loads(core("runs", "show", run["run_id"], "--log", tmp_path / "log.duckdb", "--json"))

@@ -1,4 +1,6 @@
-"""Processes that write to a vector store; run by test_cache. Usage: python -m tests.core.encode.embedding COMMAND PATH ..."""
+"""Processes that write to a vector store; run by test_cache. Usage: python -m tests.core.encode.embedding
+COMMAND PATH ...
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,9 @@ DIM = 8
 
 def vectors_of(texts: list[str]) -> np.ndarray:
     """(n, DIM) float16 that depend on nothing but the texts."""
-    return np.array([np.random.default_rng(list(text.encode())).normal(size=DIM) for text in texts], dtype=np.float16)
+    return np.array(
+        [np.random.default_rng(list(text.encode())).normal(size=DIM) for text in texts], dtype=np.float16
+    )
 
 
 def store_at(path: Path) -> VectorStore:
@@ -43,7 +47,9 @@ def check(store: VectorStore, texts: list[str]) -> None:
 
 
 def append_to_full_disk(path: Path, n_bytes: int) -> None:
-    """Appends 1,000 texts where no file may grow past `n_bytes`; prints what was said, then appends one with room again."""
+    """Appends 1,000 texts where no file may grow past `n_bytes`; prints what was said, then appends one with
+    room again.
+    """
     resource.setrlimit(resource.RLIMIT_FSIZE, (n_bytes, resource.RLIM_INFINITY))
     store, texts = store_at(path), [f"full {i}" for i in range(1000)]
     try:

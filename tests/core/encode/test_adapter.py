@@ -11,7 +11,14 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
-from core.encode.adapter import ALPHA_PER_RANK, LowRankChange, adaptable_layers, adapter_file, merge_adapter, save_adapter
+from core.encode.adapter import (
+    ALPHA_PER_RANK,
+    LowRankChange,
+    adaptable_layers,
+    adapter_file,
+    merge_adapter,
+    save_adapter,
+)
 from core.errors import BadCheckpoint
 
 if TYPE_CHECKING:
@@ -28,14 +35,18 @@ def model_of(reference: Path) -> Callable[[], PreTrainedModel]:
     """The tiny encoder, new at each call."""
     from transformers import AutoModel  # takes seconds: not for every worker that collects
 
-    return lambda: AutoModel.from_pretrained(reference / "tiny-bert", dtype=torch.float32, add_pooling_layer=False).eval()
+    return lambda: AutoModel.from_pretrained(
+        reference / "tiny-bert", dtype=torch.float32, add_pooling_layer=False
+    ).eval()
 
 
 @pytest.fixture
 def adapter(model_of: Callable[[], PreTrainedModel], tmp_path: Path) -> Path:
     """A folder with an adapter of some effect."""
     torch.manual_seed(0)
-    changes = {name: LowRankChange(*layer.weight.shape, RANK) for name, layer in adaptable_layers(model_of()).items()}
+    changes = {
+        name: LowRankChange(*layer.weight.shape, RANK) for name, layer in adaptable_layers(model_of()).items()
+    }
     for change in changes.values():
         change.b.data.normal_(0, 0.2)
     save_adapter(tmp_path / "adapter", changes, "some/base")
@@ -48,7 +59,9 @@ def hidden(model: torch.nn.Module) -> torch.Tensor:
     return states
 
 
-def test_peft_computes_with_our_files_what_we_merge(model_of: Callable[[], PreTrainedModel], adapter: Path) -> None:
+def test_peft_computes_with_our_files_what_we_merge(
+    model_of: Callable[[], PreTrainedModel], adapter: Path
+) -> None:
     from peft import PeftModel  # takes seconds: not for every worker that collects
 
     merged = model_of()
@@ -57,7 +70,11 @@ def test_peft_computes_with_our_files_what_we_merge(model_of: Callable[[], PreTr
     torch.testing.assert_close(hidden(merged), hidden(by_peft), rtol=1e-4, atol=1e-4)
     assert (hidden(merged) - hidden(model_of())).abs().max() > 0.1
     config = json.loads((adapter / "adapter_config.json").read_text())
-    assert (config["r"], config["lora_alpha"], config["base_model_name_or_path"]) == (RANK, ALPHA_PER_RANK * RANK, "some/base")
+    assert (config["r"], config["lora_alpha"], config["base_model_name_or_path"]) == (
+        RANK,
+        ALPHA_PER_RANK * RANK,
+        "some/base",
+    )
     assert {tensor.dtype for tensor in load_file(adapter_file(adapter)).values()} == {torch.bfloat16}
 
 
@@ -69,7 +86,9 @@ def test_the_factor_is_that_of_the_file(model_of: Callable[[], PreTrainedModel],
     torch.testing.assert_close(hidden(unchanged), hidden(model_of()))
 
 
-def test_every_linear_layer_of_the_blocks_is_adapted_and_no_other(model_of: Callable[[], PreTrainedModel]) -> None:
+def test_every_linear_layer_of_the_blocks_is_adapted_and_no_other(
+    model_of: Callable[[], PreTrainedModel],
+) -> None:
     names = set(adaptable_layers(model_of()))
     assert len(names) == 2 * 6
     assert all(name.startswith("encoder.layer.") for name in names)
@@ -98,19 +117,51 @@ def of_another_encoder(weights: Weights) -> Weights:
 @pytest.mark.parametrize(
     ("spoil", "sentence"),
     [
-        (without_b, "does not fit its base encoder at encoder.layer.0.attention.self.query; name the right base or train it again"),
+        (
+            without_b,
+            (
+                "does not fit its base encoder at encoder.layer.0.attention.self.query; name the right base"
+                " or train it again"
+            ),
+        ),
         (of_another_encoder, "does not fit its base encoder at encoder.layer.7.attention.output.dense"),
-        (set_to(lora_A=torch.zeros(RANK, 31)), "does not fit its base encoder at encoder.layer.0.attention.self.query"),
-        (set_to(lora_A=torch.zeros(RANK + 1, 32)), "does not fit its base encoder at encoder.layer.0.attention.self.query"),
-        (set_to(lora_B=torch.zeros(31, RANK)), "does not fit its base encoder at encoder.layer.0.attention.self.query"),
-        (set_to(lora_A=torch.zeros(32), lora_B=torch.zeros(32, 32)), "does not fit its base encoder at encoder.layer.0.attention.self.query"),
-        (set_to(lora_A=torch.tensor(1.0), lora_B=torch.tensor(1.0)), "does not fit its base encoder at encoder.layer.0.attention.self.query"),
-        (set_to(lora_A=torch.zeros(RANK, 2, 32)), "does not fit its base encoder at encoder.layer.0.attention.self.query"),
-        (lambda weights: weights | {"classifier.weight": torch.zeros(2)}, "does not fit its base encoder at an unnamed layer"),
-        (lambda weights: weights | {f"{LAYER}.lora_magnitude_vector": torch.zeros(32)}, "holds 1 weights that are no LoRA pairs; train or download it again"),
+        (
+            set_to(lora_A=torch.zeros(RANK, 31)),
+            "does not fit its base encoder at encoder.layer.0.attention.self.query",
+        ),
+        (
+            set_to(lora_A=torch.zeros(RANK + 1, 32)),
+            "does not fit its base encoder at encoder.layer.0.attention.self.query",
+        ),
+        (
+            set_to(lora_B=torch.zeros(31, RANK)),
+            "does not fit its base encoder at encoder.layer.0.attention.self.query",
+        ),
+        (
+            set_to(lora_A=torch.zeros(32), lora_B=torch.zeros(32, 32)),
+            "does not fit its base encoder at encoder.layer.0.attention.self.query",
+        ),
+        (
+            set_to(lora_A=torch.tensor(1.0), lora_B=torch.tensor(1.0)),
+            "does not fit its base encoder at encoder.layer.0.attention.self.query",
+        ),
+        (
+            set_to(lora_A=torch.zeros(RANK, 2, 32)),
+            "does not fit its base encoder at encoder.layer.0.attention.self.query",
+        ),
+        (
+            lambda weights: weights | {"classifier.weight": torch.zeros(2)},
+            "does not fit its base encoder at an unnamed layer",
+        ),
+        (
+            lambda weights: weights | {f"{LAYER}.lora_magnitude_vector": torch.zeros(32)},
+            "holds 1 weights that are no LoRA pairs; train or download it again",
+        ),
     ],
 )
-def test_what_does_not_fit_is_refused(model_of: Callable[[], PreTrainedModel], adapter: Path, spoil: Callable[[Weights], Weights], sentence: str) -> None:
+def test_what_does_not_fit_is_refused(
+    model_of: Callable[[], PreTrainedModel], adapter: Path, spoil: Callable[[Weights], Weights], sentence: str
+) -> None:
     save_file(spoil(load_file(adapter_file(adapter))), adapter_file(adapter))
     with pytest.raises(BadCheckpoint) as caught:
         merge_adapter(model_of(), adapter, "made")
@@ -139,20 +190,31 @@ def test_what_does_not_fit_is_refused(model_of: Callable[[], PreTrainedModel], a
         b"[" * 100_000,
     ],
 )
-def test_a_hostile_configuration_is_one_sentence(model_of: Callable[[], PreTrainedModel], adapter: Path, content: bytes) -> None:
+def test_a_hostile_configuration_is_one_sentence(
+    model_of: Callable[[], PreTrainedModel], adapter: Path, content: bytes
+) -> None:
     (adapter / "adapter_config.json").write_bytes(content)
-    with pytest.raises(BadCheckpoint, match=r"^adapter_config\.json of the adapter in adapter .*; train or download it again$") as caught:
+    with pytest.raises(
+        BadCheckpoint,
+        match=r"^adapter_config\.json of the adapter in adapter .*; train or download it again$",
+    ) as caught:
         merge_adapter(model_of(), adapter, "made")
     assert len(str(caught.value)) < 200
 
 
 @pytest.mark.parametrize("name", ["adapter_model.safetensors", "adapter_config.json"])
-def test_files_that_are_missing_or_cut(model_of: Callable[[], PreTrainedModel], adapter: Path, name: str) -> None:
+def test_files_that_are_missing_or_cut(
+    model_of: Callable[[], PreTrainedModel], adapter: Path, name: str
+) -> None:
     path = adapter / name
     if name.endswith(".safetensors"):
         path.write_bytes(path.read_bytes()[:500])
-        with pytest.raises(BadCheckpoint, match=r"^the adapter made is not readable; train or download it again$"):
+        with pytest.raises(
+            BadCheckpoint, match=r"^the adapter made is not readable; train or download it again$"
+        ):
             merge_adapter(model_of(), adapter, "made")
     path.unlink()
-    with pytest.raises(BadCheckpoint, match=r"^the adapter made is not readable; train or download it again$"):
+    with pytest.raises(
+        BadCheckpoint, match=r"^the adapter made is not readable; train or download it again$"
+    ):
         merge_adapter(model_of(), adapter, "made")

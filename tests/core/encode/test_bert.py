@@ -45,7 +45,9 @@ def test_hidden_states_are_those_of_transformers(base: Path, dtype: torch.dtype)
         inputs = batch(shape, ours.config.vocab_size)
         real = inputs["attention_mask"].bool()
         for given in (inputs, {name: inputs[name] for name in ("input_ids", "attention_mask")}):
-            assert torch.equal(ours(**given).last_hidden_state[real], theirs(**given).last_hidden_state[real]), shape
+            assert torch.equal(
+                ours(**given).last_hidden_state[real], theirs(**given).last_hidden_state[real]
+            ), shape
 
 
 @pytest.mark.parametrize(
@@ -84,5 +86,7 @@ def test_neither_the_shipped_agents_nor_the_reader_need_transformers() -> None:
         "load_reader()\n"
         "print('transformers' in sys.modules)\n"
     )
-    run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=300)
+    run = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=300
+    )
     assert run.stdout.split() == ["False"]

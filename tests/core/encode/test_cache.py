@@ -1,4 +1,6 @@
-"""The vectors on disk: what is written comes back, damage costs what was damaged, and processes share one file."""
+"""The vectors on disk: what is written comes back, damage costs what was damaged, and processes share one
+file.
+"""
 
 from __future__ import annotations
 
@@ -59,7 +61,12 @@ def test_keys_that_end_in_zeros_are_told_apart() -> None:
     assert all(len(key) == 16 for key in text_keys([f"{i}" for i in range(2000)]).tolist())
 
 
-@given(st.lists(st.lists(st.text(st.characters(exclude_categories=()), max_size=8), min_size=1, max_size=5), max_size=5))
+@given(
+    st.lists(
+        st.lists(st.text(st.characters(exclude_categories=()), max_size=8), min_size=1, max_size=5),
+        max_size=5,
+    )
+)
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_any_texts_in_any_blocks(tmp_path: Path, blocks: list[list[str]]) -> None:
     """Empty texts, repeated texts and lone surrogates among them; one store writes, another reads."""
@@ -67,12 +74,16 @@ def test_any_texts_in_any_blocks(tmp_path: Path, blocks: list[list[str]]) -> Non
     writer = store_at(path)
     for block in blocks:
         keys = text_keys(block)
-        writer.append(keys, np.array([np.frombuffer(key, np.uint8)[:DIM] for key in keys.tolist()], np.float16))
+        writer.append(
+            keys, np.array([np.frombuffer(key, np.uint8)[:DIM] for key in keys.tolist()], np.float16)
+        )
     texts = [text for block in blocks for text in block]
     for store in (writer, store_at(path)):
         found, vectors = store.read(text_keys([*texts, "not there at all"]))
         assert found.tolist() == [True] * len(texts) + [False]
-        assert [vector[:DIM].tolist() for vector in vectors[:-1]] == [list(key[:DIM]) for key in text_keys(texts).tolist()]
+        assert [vector[:DIM].tolist() for vector in vectors[:-1]] == [
+            list(key[:DIM]) for key in text_keys(texts).tolist()
+        ]
 
 
 def test_a_store_that_is_not_there_yet(tmp_path: Path) -> None:
@@ -91,7 +102,10 @@ def test_a_reader_sees_what_others_append_later(path: Path) -> None:
 def test_two_processes_append_at_once(path: Path) -> None:
     """Each reads its own blocks back while the other writes; in the end everything is there once."""
     command = [sys.executable, "-m", "tests.core.encode.embedding", "append", str(path)]
-    writers = [subprocess.Popen([*command, name, "60"], cwd=ROOT, stderr=subprocess.PIPE, text=True) for name in ("left", "right")]
+    writers = [
+        subprocess.Popen([*command, name, "60"], cwd=ROOT, stderr=subprocess.PIPE, text=True)
+        for name in ("left", "right")
+    ]
     reader = store_at(path)
     while any(writer.poll() is None for writer in writers):
         found_in(reader, [*EVERYTHING, *(f"left {i} 0" for i in range(60))])
@@ -106,7 +120,9 @@ def test_two_processes_append_at_once(path: Path) -> None:
 
 @pytest.mark.parametrize("bit", [0, 7])
 def test_any_damaged_byte_costs_its_own_block_only(path: Path, bit: int) -> None:
-    """Every byte of the file in turn: header, keys and vectors. What a fresh store then misses is appended and found again."""
+    """Every byte of the file in turn: header, keys and vectors. What a fresh store then misses is appended
+    and found again.
+    """
     content = path.read_bytes()
     edges = np.cumsum(SIZES)
     for place in range(len(content)):
@@ -203,10 +219,19 @@ def store(encoder: CountingEncoder, tmp_path: Path) -> VectorStore:
     return VectorStore(tmp_path / "store.bin", encoder.dim, np.dtype(encoder.spec.vectors))
 
 
-TEXTS = ["mary went home .", "john came .", "mary went home .", "the night was cold .", "john came .", "mary went home ."]
+TEXTS = [
+    "mary went home .",
+    "john came .",
+    "mary went home .",
+    "the night was cold .",
+    "john came .",
+    "mary went home .",
+]
 
 
-def test_distinct_texts_are_embedded_once_and_known_ones_not_at_all(encoder: CountingEncoder, store: VectorStore) -> None:
+def test_distinct_texts_are_embedded_once_and_known_ones_not_at_all(
+    encoder: CountingEncoder, store: VectorStore
+) -> None:
     first = embed_chunks(encoder, TEXTS, store)
     assert sorted(encoder.texts) == sorted(set(TEXTS))
     np.testing.assert_allclose(first, encoder.encode_chunks(TEXTS), atol=1e-6)
@@ -226,13 +251,19 @@ def test_progress_counts_up_to_everything(encoder: CountingEncoder, store: Vecto
     seen: list[EmbedProgress] = []
     embed_chunks(encoder, TEXTS, store, seen.append)
     assert [p.done for p in seen] == sorted(p.done for p in seen)
-    assert (seen[0].done, seen[0].n_cached, seen[0].seconds_left) == (5, 5, None)  # five of the six rows hold the two known texts
+    assert (seen[0].done, seen[0].n_cached, seen[0].seconds_left) == (
+        5,
+        5,
+        None,
+    )  # five of the six rows hold the two known texts
     assert (seen[-1].done, seen[-1].total) == (6, 6)
     assert seen[-1].seconds_left == pytest.approx(0)
 
 
 def test_cancel_keeps_what_was_embedded(encoder: CountingEncoder, store: VectorStore) -> None:
-    """1,500 texts make several batches; the one after which the person cancels is in the store, and the rest goes on from there."""
+    """1,500 texts make several batches; the one after which the person cancels is in the store, and the rest
+    goes on from there.
+    """
     texts = [f"john said {i} and the man said {i} to the ship in the rain ." for i in range(1500)]
 
     def cancel_after_the_first_batch(progress: EmbedProgress) -> None:
@@ -248,8 +279,12 @@ def test_cancel_keeps_what_was_embedded(encoder: CountingEncoder, store: VectorS
     assert len(encoder.texts) == len(texts) - kept
 
 
-def test_what_was_embedded_before_a_kill_is_not_embedded_again(encoder: CountingEncoder, store: VectorStore, tiny_checkpoints: dict[str, Path]) -> None:
-    """A process that takes a twentieth of a second a batch is killed after its first write, which comes after two seconds; another one goes on."""
+def test_what_was_embedded_before_a_kill_is_not_embedded_again(
+    encoder: CountingEncoder, store: VectorStore, tiny_checkpoints: dict[str, Path]
+) -> None:
+    """A process that takes a twentieth of a second a batch is killed after its first write, which comes after
+    two seconds; another one goes on.
+    """
     texts = [f"john said {i} and the man said {i} to the ship in the rain ." for i in range(20_000)]
     script = f"""
 import time

@@ -43,12 +43,19 @@ def test_what_ships_is_valid_and_the_default_comes_first() -> None:
 
 def test_base_is_untrained_without_positions_and_threshold() -> None:
     spec = read_spec(find_checkpoint("base"))
-    assert (spec.trained, spec.position_kind, spec.stop_threshold, spec.temperature) == (False, "none", None, 0.0)
+    assert (spec.trained, spec.position_kind, spec.stop_threshold, spec.temperature) == (
+        False,
+        "none",
+        None,
+        0.0,
+    )
 
 
 def test_a_spec_survives_writing(folder: Path) -> None:
     spec = read_spec(folder)
-    other = spec.model_copy(update={"name": "other", "stop_threshold": 0.25, "scores": {"fact_f1": 0.5}, "q_range": (-2.0, 3.0)})
+    other = spec.model_copy(
+        update={"name": "other", "stop_threshold": 0.25, "scores": {"fact_f1": 0.5}, "q_range": (-2.0, 3.0)}
+    )
     write_spec(folder, other)
     assert read_spec(folder) == other
 
@@ -122,11 +129,15 @@ def bend_a_layer(weights: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
 
 @pytest.mark.parametrize("spoil", [drop_a_layer, add_a_layer, bend_a_layer])
 @pytest.mark.parametrize("tower", ["state", "action"])
-def test_weights_that_do_not_fit_are_refused(folder: Path, spoil: Callable[..., dict[str, torch.Tensor]], tower: str) -> None:
+def test_weights_that_do_not_fit_are_refused(
+    folder: Path, spoil: Callable[..., dict[str, torch.Tensor]], tower: str
+) -> None:
     """Never a layer that silently stays random."""
     path = folder / f"{tower}.safetensors"
     save_file(spoil(load_file(path)), path)
-    with pytest.raises(BadCheckpoint, match=f"{tower}.safetensors of checkpoint relative10 does not fit its base encoder"):
+    with pytest.raises(
+        BadCheckpoint, match=f"{tower}.safetensors of checkpoint relative10 does not fit its base encoder"
+    ):
         DualEncoder(folder, "cpu")
 
 
@@ -141,7 +152,9 @@ def test_a_base_with_missing_weights_is_refused(folder: Path) -> None:
 def test_missing_and_damaged_weight_files(folder: Path) -> None:
     path = folder / "action.safetensors"
     path.write_bytes(path.read_bytes()[:5000])
-    with pytest.raises(BadCheckpoint, match=r"action\.safetensors of checkpoint relative10 is no readable safetensors file"):
+    with pytest.raises(
+        BadCheckpoint, match=r"action\.safetensors of checkpoint relative10 is no readable safetensors file"
+    ):
         DualEncoder(folder, "cpu")
     path.unlink()
     with pytest.raises(BadCheckpoint, match=r"action\.safetensors is missing in checkpoint relative10"):
@@ -154,7 +167,10 @@ def test_missing_and_damaged_weight_files(folder: Path) -> None:
         ('{"model_type": "bert", "auto_map": {"AutoModel": "evil.Model"}}', "runs code of its own"),
         ('{"model_type": "unheard-of"}', "can't build the base encoder"),
         ('{"model_type": "bert", "hidden_size": "wide"}', "can't build the base encoder"),
-        ('{"model_type": "bert", "hidden_size": 33, "num_attention_heads": 2}', "can't build the base encoder"),
+        (
+            '{"model_type": "bert", "hidden_size": 33, "num_attention_heads": 2}',
+            "can't build the base encoder",
+        ),
         ("[1]", "holds no settings"),
         ("{", "no readable config.json"),
     ],
@@ -181,7 +197,13 @@ def test_halves_that_do_not_divide_the_vector(folder: Path) -> None:
 
 def test_a_base_that_neither_disk_nor_hub_has() -> None:
     """The tests run with the hub switched off."""
-    with pytest.raises(BadCheckpoint, match=r"'nobody/nothing' is no local folder and the hub gave none .*; pass a local folder as base encoder"):
+    with pytest.raises(
+        BadCheckpoint,
+        match=(
+            r"'nobody/nothing' is no local folder and the hub gave none .*; pass a local folder as base"
+            r" encoder"
+        ),
+    ):
         find_base("nobody/nothing")
 
 
@@ -199,4 +221,6 @@ def test_fingerprints_name_weights_and_settings_but_not_scores(folder: Path) -> 
     save_file({name: tensor + 0.01 for name, tensor in weights.items()}, folder / "state.safetensors")
     other_state = DualEncoder(folder, "cpu")
     assert other_state.fingerprint != same_vectors.fingerprint
-    np.testing.assert_array_equal(other_state.encode_chunks(["mary went home ."]), same_vectors.encode_chunks(["mary went home ."]))
+    np.testing.assert_array_equal(
+        other_state.encode_chunks(["mary went home ."]), same_vectors.encode_chunks(["mary went home ."])
+    )

@@ -1,4 +1,6 @@
-"""Texts to vectors: batches change nothing, states fit the window, and the base encoder computes what transformers computes."""
+"""Texts to vectors: batches change nothing, states fit the window, and the base encoder computes what
+transformers computes.
+"""
 
 from __future__ import annotations
 
@@ -60,7 +62,9 @@ def test_states_fit_the_window_and_shrink_fairly(encoder: DualEncoder, query: st
 def test_a_chunk_is_cut_to_what_the_checkpoint_reads(encoder: DualEncoder) -> None:
     room = encoder.spec.max_chunk_tokens - 2
     words = ["mary"] * room
-    exact, longer, other = encoder.encode_chunks([" ".join(chunk) for chunk in (words, [*words, *["john"] * 9], [*words[1:], "john"])])
+    exact, longer, other = encoder.encode_chunks(
+        [" ".join(chunk) for chunk in (words, [*words, *["john"] * 9], [*words[1:], "john"])]
+    )
     np.testing.assert_allclose(exact, longer, atol=1e-6)
     assert np.abs(exact - other).max() > 1e-5  # the last word that is read still counts
 
@@ -78,13 +82,21 @@ def mean_of_last_hidden(model: torch.nn.Module, ids: list[int]) -> np.ndarray:
 
 
 def test_minilm_is_the_model_that_transformers_loads(minilm: DualEncoder) -> None:
-    """Normalised mean pooling with transformers' own tokenizer; half the mantissa where the processor computes in bfloat16."""
+    """Normalised mean pooling with transformers' own tokenizer; half the mantissa where the processor
+    computes in bfloat16.
+    """
     from transformers import AutoModel, AutoTokenizer  # takes seconds: not for every worker that collects
 
     folder = find_base(MINILM)
-    tokenizer, model = AutoTokenizer.from_pretrained(folder), AutoModel.from_pretrained(folder, dtype=torch.float32)
+    tokenizer, model = (
+        AutoTokenizer.from_pretrained(folder),
+        AutoModel.from_pretrained(folder, dtype=torch.float32),
+    )
     chunks = ["A doctor treats patients.", "Über den Dächern liegt Schnee; 3.14 und mehr.", "word " * 400]
-    expected = [mean_of_last_hidden(model, tokenizer(chunk, truncation=True, max_length=256)["input_ids"]) for chunk in chunks]
+    expected = [
+        mean_of_last_hidden(model, tokenizer(chunk, truncation=True, max_length=256)["input_ids"])
+        for chunk in chunks
+    ]
     expected = [vector / np.linalg.norm(vector) for vector in expected]
     cosines = (minilm.encode_chunks(chunks) * np.stack(expected)).sum(1)
     assert (cosines > (0.99999 if minilm.dtype == torch.float32 else 0.999)).all()
@@ -94,8 +106,13 @@ def test_minilm_is_the_model_that_transformers_loads(minilm: DualEncoder) -> Non
 
 @pytest.fixture(scope="module")
 def xlm_roberta(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A checkpoint on a tiny random XLM-R whose window is 34 - 2 = 32 tokens: positions are counted from behind the padding id."""
-    from transformers import XLMRobertaConfig, XLMRobertaModel  # takes seconds: not for every worker that collects
+    """A checkpoint on a tiny random XLM-R whose window is 34 - 2 = 32 tokens: positions are counted from
+    behind the padding id.
+    """
+    from transformers import (
+        XLMRobertaConfig,
+        XLMRobertaModel,
+    )  # takes seconds: not for every worker that collects
 
     folder = tmp_path_factory.mktemp("xlm-roberta")
     words = ["<s>", "<pad>", "</s>", "<unk>", *WORDS]
@@ -105,9 +122,22 @@ def xlm_roberta(tmp_path_factory: pytest.TempPathFactory) -> Path:
     tokenizer.save(str(folder / "base" / "tokenizer.json"))
     torch.manual_seed(0)
     sizes = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 64}
-    config = XLMRobertaConfig(vocab_size=len(words), max_position_embeddings=34, pad_token_id=1, bos_token_id=0, eos_token_id=2, type_vocab_size=1, **sizes)
+    config = XLMRobertaConfig(
+        vocab_size=len(words),
+        max_position_embeddings=34,
+        pad_token_id=1,
+        bos_token_id=0,
+        eos_token_id=2,
+        type_vocab_size=1,
+        **sizes,
+    )
     XLMRobertaModel(config).save_pretrained(folder / "base")
-    write_spec(folder, CheckpointSpec(name="xlm", trained=False, base=".", weights="base", vectors="float32", max_chunk_tokens=64))
+    write_spec(
+        folder,
+        CheckpointSpec(
+            name="xlm", trained=False, base=".", weights="base", vectors="float32", max_chunk_tokens=64
+        ),
+    )
     return folder
 
 
@@ -125,7 +155,9 @@ def test_xlm_roberta_has_its_own_separator_and_window(xlm_roberta: Path) -> None
     for vector, tokens in zip(encoder.encode_states([state, full]), (state, full), strict=True):
         np.testing.assert_allclose(vector, mean_of_last_hidden(model, tokens.ids), atol=1e-5)
     long_chunk = " ".join(["night"] * 50)
-    np.testing.assert_allclose(encoder.encode_chunks([long_chunk])[0], mean_of_last_hidden(model, [0, *[9] * 30, 2]), atol=1e-5)
+    np.testing.assert_allclose(
+        encoder.encode_chunks([long_chunk])[0], mean_of_last_hidden(model, [0, *[9] * 30, 2]), atol=1e-5
+    )
 
 
 def test_precision(encoder: DualEncoder) -> None:
@@ -147,4 +179,8 @@ def test_the_tokenizer_counts_and_points(encoder: DualEncoder) -> None:
     tokenizer = encoder.tokenizer
     assert tokenizer.count(["mary went", "", "☃ mary"]).tolist() == [2, 0, 2]
     assert [len(ids) for ids in tokenizer.ids(["mary went", "", "☃ mary"])] == [2, 0, 2]
-    assert ["𝒳 mary went"[start:end] for start, end in tokenizer.spans("𝒳 mary went")] == ["𝒳", "mary", "went"]
+    assert ["𝒳 mary went"[start:end] for start, end in tokenizer.spans("𝒳 mary went")] == [
+        "𝒳",
+        "mary",
+        "went",
+    ]

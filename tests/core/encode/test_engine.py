@@ -1,4 +1,6 @@
-"""OpenVINO beside torch: the same vectors, chosen where it was measured to be quicker, silent, and not there where it is not needed."""
+"""OpenVINO beside torch: the same vectors, chosen where it was measured to be quicker, silent, and not there
+where it is not needed.
+"""
 
 from __future__ import annotations
 
@@ -16,10 +18,19 @@ import torch
 
 from core.encode.checkpoint import find_checkpoint, load_towers, max_positions_of, read_spec, write_spec
 from core.encode.encoder import DualEncoder, compute_dtype
-from core.encode.engine import ENGINE_VARIABLE, MEASURED_FILE, Batch, OpenVinoEngine, TorchEngine, known_measurements
+from core.encode.engine import (
+    ENGINE_VARIABLE,
+    MEASURED_FILE,
+    Batch,
+    OpenVinoEngine,
+    TorchEngine,
+    known_measurements,
+)
 from core.errors import BadRequest
 
-TEXTS = [" ".join(["mary", "went", "to", "the", "garden", "."][: 1 + i % 6] * (1 + i % 11)) for i in range(300)]
+TEXTS = [
+    " ".join(["mary", "went", "to", "the", "garden", "."][: 1 + i % 6] * (1 + i % 11)) for i in range(300)
+]
 
 
 @pytest.fixture(autouse=True)
@@ -50,7 +61,10 @@ def rows(n_batches: int, most: int) -> list[Batch]:
     """Batches of four rows of any length."""
     rng = np.random.default_rng(0)
     lengths = rng.integers(1, most + 1, size=(n_batches, 4))
-    return [(list(range(4 * i, 4 * i + 4)), [rng.integers(5, 30, size=n).tolist() for n in batch]) for i, batch in enumerate(lengths)]
+    return [
+        (list(range(4 * i, 4 * i + 4)), [rng.integers(5, 30, size=n).tolist() for n in batch])
+        for i, batch in enumerate(lengths)
+    ]
 
 
 def cosines(ours: np.ndarray, theirs: np.ndarray) -> np.ndarray:
@@ -58,8 +72,12 @@ def cosines(ours: np.ndarray, theirs: np.ndarray) -> np.ndarray:
 
 
 @pytest.mark.parametrize(("dtype", "tolerance"), [(torch.float32, 1e-6), (torch.bfloat16, 1e-2)])
-def test_both_engines_give_the_same_vectors_in_the_same_order(served: Path, dtype: torch.dtype, tolerance: float) -> None:
-    """More batches than are under way at once, up to the whole window; the float32 weights that were handed over are gone by then."""
+def test_both_engines_give_the_same_vectors_in_the_same_order(
+    served: Path, dtype: torch.dtype, tolerance: float
+) -> None:
+    """More batches than are under way at once, up to the whole window; the float32 weights that were handed
+    over are gone by then.
+    """
     ours, theirs = engines(served, dtype)
     batches = rows(40, max_positions_of(load_towers(served, read_spec(served)).action))
     next(theirs.run(batches))
@@ -83,7 +101,9 @@ def test_a_run_that_is_left_disturbs_no_other(served: Path) -> None:
             next(left)
         left.close()
     with ThreadPoolExecutor(2) as threads:
-        runs = list(threads.map(lambda _: np.concatenate([vectors for _, vectors in engine.run(batches)]), range(4)))
+        runs = list(
+            threads.map(lambda _: np.concatenate([vectors for _, vectors in engine.run(batches)]), range(4))
+        )
     for vectors in runs:
         np.testing.assert_allclose(vectors, expected, atol=1e-6)
     assert list(engine.run([])) == []
@@ -96,7 +116,9 @@ def test_what_ships_keeps_its_vectors_and_says_so(monkeypatch: pytest.MonkeyPatc
         monkeypatch.setenv(ENGINE_VARIABLE, asked)
         encoders.append(DualEncoder(find_checkpoint("base"), "cpu"))
     ours, theirs = encoders
-    assert cosines(ours.encode_chunks(TEXTS), theirs.encode_chunks(TEXTS)).min() > (0.999999 if ours.dtype == torch.float32 else 0.999)
+    assert cosines(ours.encode_chunks(TEXTS), theirs.encode_chunks(TEXTS)).min() > (
+        0.999999 if ours.dtype == torch.float32 else 0.999
+    )
     assert (ours.vector_fingerprint == theirs.vector_fingerprint) == (ours.dtype == torch.float32)
     assert ours.fingerprint == theirs.fingerprint
     assert (ours.engine.split(",")[0], theirs.engine.split(",")[0]) == ("torch", "OpenVINO")
@@ -121,7 +143,9 @@ def test_it_is_measured_once_and_the_quicker_one_is_taken(served: Path, own_home
         assert np.isfinite(encoder.encode_chunks(TEXTS[:3])).all()
 
 
-@pytest.mark.parametrize("damage", ["", "{", "[]", '{"a": {"torch_rate": -1.0, "openvino_rate": 1.0, "cosine": 1.0}}', "\x00"])
+@pytest.mark.parametrize(
+    "damage", ["", "{", "[]", '{"a": {"torch_rate": -1.0, "openvino_rate": 1.0, "cosine": 1.0}}', "\x00"]
+)
 def test_a_damaged_file_is_measured_anew(served: Path, own_home: Path, damage: str) -> None:
     own_home.mkdir()
     (own_home / MEASURED_FILE).write_text(damage)
@@ -157,7 +181,9 @@ def test_the_engine_may_be_named(served: Path, own_home: Path, monkeypatch: pyte
 
 
 def test_the_library_is_loaded_with_the_first_chunks_and_reports_to_nobody(served: Path) -> None:
-    """A process of its own, whose home would hold the identity that the library's telemetry makes for a machine."""
+    """A process of its own, whose home would hold the identity that the library's telemetry makes for a
+    machine.
+    """
     script = f"""
 import sys
 from pathlib import Path
@@ -171,6 +197,13 @@ print("openvino" in sys.modules, "openvino_telemetry.main" in sys.modules)
     person = served.parent / "person"
     person.mkdir()
     environment = {**os.environ, ENGINE_VARIABLE: "openvino", "HOME": str(person)}
-    done = subprocess.run([sys.executable, "-c", script], env=environment, capture_output=True, text=True, check=True, timeout=300)
+    done = subprocess.run(
+        [sys.executable, "-c", script],
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=300,
+    )
     assert done.stdout.split() == ["False", "True", "False"]
     assert not list(person.iterdir())

@@ -17,8 +17,14 @@ from core.qrag.agent import Agent
 from core.tasks.prose import compose_paragraph
 from core.types import Document
 
-PROGRAM = "def turn(x: np.ndarray, p: float) -> np.ndarray:\n    return np.stack([x[..., 0] * cos(p), x[..., 1] * sin(p)], axis=-1)\n" * 20
-GERMAN = "Die Fähre legt bei jedem Wetter ab, doch im Nebel wartet der Fährmann auf das Läuten der Glocke am anderen Ufer. " * 20
+PROGRAM = (
+    "def turn(x: np.ndarray, p: float) -> np.ndarray:\n    return np.stack([x[..., 0] * cos(p), x[..., 1] *"
+    " sin(p)], axis=-1)\n" * 20
+)
+GERMAN = (
+    "Die Fähre legt bei jedem Wetter ab, doch im Nebel wartet der Fährmann auf das Läuten der Glocke am"
+    " anderen Ufer. " * 20
+)
 
 
 def prose(seed: int) -> list[str]:
@@ -31,7 +37,9 @@ def familiarity(minilm: DualEncoder) -> Familiarity:
     return Familiarity.of(prose(1), prose(2), minilm.tokenizer)
 
 
-def test_surprise_is_lowest_for_what_was_counted_and_other_texts_are_foreign(familiarity: Familiarity, minilm: DualEncoder) -> None:
+def test_surprise_is_lowest_for_what_was_counted_and_other_texts_are_foreign(
+    familiarity: Familiarity, minilm: DualEncoder
+) -> None:
     own = familiarity.surprise(prose(3), minilm.tokenizer)
     assert own == pytest.approx(familiarity.own, rel=0.03)
     assert not familiarity.is_foreign(own)
@@ -46,7 +54,9 @@ def test_texts_without_words_say_nothing(familiarity: Familiarity, minilm: DualE
     assert familiarity.surprise(["", " "], minilm.tokenizer) is None
 
 
-def test_a_checkpoint_carries_it_and_opening_tells_of_foreign_documents(familiarity: Familiarity, tmp_path: Path) -> None:
+def test_a_checkpoint_carries_it_and_opening_tells_of_foreign_documents(
+    familiarity: Familiarity, tmp_path: Path
+) -> None:
     folder = Path(shutil.copytree(find_checkpoint("base"), tmp_path / "agent"))
     familiarity.save(folder)
     encoder = DualEncoder(folder, "cpu")
@@ -64,7 +74,11 @@ def test_a_checkpoint_without_the_file_says_nothing(minilm: DualEncoder) -> None
 
 @pytest.mark.parametrize("content", [b"", b"not tensors", None])
 def test_a_damaged_or_foreign_file_is_one_sentence(
-    content: bytes | None, familiarity: Familiarity, minilm: DualEncoder, agents: dict[str, Agent], tmp_path: Path
+    content: bytes | None,
+    familiarity: Familiarity,
+    minilm: DualEncoder,
+    agents: dict[str, Agent],
+    tmp_path: Path,
 ) -> None:
     familiarity.save(tmp_path)
     tokenizer = minilm.tokenizer

@@ -11,7 +11,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.encode.checkpoint import CheckpointSpec
-from core.encode.forward import batches_by_length, chunk_row, join_state, padded_rows, padded_width, pooled_vectors
+from core.encode.forward import (
+    batches_by_length,
+    chunk_row,
+    join_state,
+    padded_rows,
+    padded_width,
+    pooled_vectors,
+)
 from core.encode.tokens import FastTokenizer
 
 Parts = list[list[int]]
@@ -41,7 +48,9 @@ parts = st.lists(st.integers(0, 120).map(lambda n: list(range(10, 10 + n))), min
 
 
 @given(parts, st.integers(8, 100), st.integers(41, 200))
-def test_a_state_keeps_within_the_window_and_cuts_no_more_than_it_must(tokenizer: FastTokenizer, parts: Parts, most: int, window: int) -> None:
+def test_a_state_keeps_within_the_window_and_cuts_no_more_than_it_must(
+    tokenizer: FastTokenizer, parts: Parts, most: int, window: int
+) -> None:
     state = join_state(parts, spec_of(max_state_part_tokens=most), tokenizer, window)
     assert len(state.ids) <= window
     kept = rows_of(state.ids, tokenizer)
@@ -71,7 +80,9 @@ def rows_of(ids: list[int], tokenizer: FastTokenizer) -> Parts:
 
 
 @given(st.integers(0, 300), st.integers(8, 200), st.integers(8, 200))
-def test_a_chunk_keeps_within_window_and_maximum(tokenizer: FastTokenizer, n: int, most: int, window: int) -> None:
+def test_a_chunk_keeps_within_window_and_maximum(
+    tokenizer: FastTokenizer, n: int, most: int, window: int
+) -> None:
     part = list(range(10, 10 + n))
     row = chunk_row(part, spec_of(max_chunk_tokens=most), tokenizer, window)
     n_kept = min(n, most - 2, window - 2)
@@ -81,7 +92,13 @@ def test_a_chunk_keeps_within_window_and_maximum(tokenizer: FastTokenizer, n: in
 def test_half_precision_comes_in_few_widths_and_padding_says_nothing() -> None:
     from transformers import BertConfig, BertModel  # takes seconds: not for every worker that collects
 
-    sizes = {"hidden_size": 16, "intermediate_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2, "max_position_embeddings": 40}
+    sizes = {
+        "hidden_size": 16,
+        "intermediate_size": 16,
+        "num_hidden_layers": 2,
+        "num_attention_heads": 2,
+        "max_position_embeddings": 40,
+    }
     tower = BertModel(BertConfig(vocab_size=50, **sizes)).eval()
     assert [padded_width(n, tower, 16) for n in (1, 16, 17, 33, 40)] == [1, 16, 17, 33, 40]
     tower = tower.to(torch.bfloat16)

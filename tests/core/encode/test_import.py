@@ -60,21 +60,36 @@ def change_config(source: Path, **changes: Any) -> None:
 def test_an_imported_checkpoint_stands_on_its_own(source: Path, base: str, tmp_path: Path) -> None:
     destination = tmp_path / "deep" / "destination"
     spec = import_checkpoint(str(source), destination, base)
-    assert (spec.position_kind, spec.position_step, spec.position_span, spec.position_resolution) == ("relative", 10.0, 9.0, 1.0)
-    assert (spec.vectors, spec.halves, spec.scale, spec.step_budget, spec.state_order) == ("float32", 2, 0.1, 4, "document")
+    assert (spec.position_kind, spec.position_step, spec.position_span, spec.position_resolution) == (
+        "relative",
+        10.0,
+        9.0,
+        1.0,
+    )
+    assert (spec.vectors, spec.halves, spec.scale, spec.step_budget, spec.state_order) == (
+        "float32",
+        2,
+        0.1,
+        4,
+        "document",
+    )
     shutil.rmtree(source)
     assert read_spec(destination) == spec
     assert DualEncoder(destination, "cpu").dim == 32
     assert not list(destination.rglob("*.pt"))
 
 
-def test_the_source_may_be_the_current_folder(source: Path, base: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_source_may_be_the_current_folder(
+    source: Path, base: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(source)
     assert import_checkpoint(".", tmp_path / "destination", base).name == "source"
 
 
 @pytest.mark.parametrize("alpha", [1, "1e-2", 0.05])
-def test_numbers_may_be_written_in_any_way_yaml_has(source: Path, base: str, tmp_path: Path, alpha: Any) -> None:
+def test_numbers_may_be_written_in_any_way_yaml_has(
+    source: Path, base: str, tmp_path: Path, alpha: Any
+) -> None:
     """YAML 1.1 reads 1e-2 as text."""
     change_config(source, algo__pqn__hyperparams__alpha=alpha)
     assert import_checkpoint(str(source), tmp_path / "destination", base).shown_temperature == float(alpha)
@@ -111,22 +126,43 @@ def test_code_in_the_yaml_never_runs(source: Path, base: str, tmp_path: Path) ->
 
 
 def test_damaged_weight_files(source: Path, base: str) -> None:
-    """Empty, cut, shuffled, and with single bytes changed where the archive keeps its directory and its pickle."""
+    """Empty, cut, shuffled, and with single bytes changed where the archive keeps its directory and its
+    pickle.
+    """
     path = source / "model_best.pt"
     content, rng = path.read_bytes(), random.Random(0)
-    for spoilt in (b"", b"\x80", content[:1000], content[: len(content) // 2], rng.randbytes(2000), b"PK\x03\x04" + rng.randbytes(500)):
+    for spoilt in (
+        b"",
+        b"\x80",
+        content[:1000],
+        content[: len(content) // 2],
+        rng.randbytes(2000),
+        b"PK\x03\x04" + rng.randbytes(500),
+    ):
         path.write_bytes(spoilt)
         refused(source, base, r"model_best\.pt of source")
     for _ in range(40):
         spoilt = bytearray(content)
-        spoilt[rng.choice([rng.randrange(2000), len(content) - 1 - rng.randrange(2000)])] ^= 1 << rng.randrange(8)
+        spoilt[rng.choice([rng.randrange(2000), len(content) - 1 - rng.randrange(2000)])] ^= (
+            1 << rng.randrange(8)
+        )
         path.write_bytes(spoilt)
         with suppress(BadCheckpoint):  # and nothing else; some bytes nothing reads
             import_checkpoint(str(source), source.parent / "destination", base)
             shutil.rmtree(source.parent / "destination")
 
 
-@pytest.mark.parametrize("content", [[1, 2], {"policy": {}}, {"critic": {"a": 1}}, {"critic": {1: torch.zeros(2)}}, {"critic": {}}, torch.zeros(3)])
+@pytest.mark.parametrize(
+    "content",
+    [
+        [1, 2],
+        {"policy": {}},
+        {"critic": {"a": 1}},
+        {"critic": {1: torch.zeros(2)}},
+        {"critic": {}},
+        torch.zeros(3),
+    ],
+)
 def test_files_without_an_agent(source: Path, base: str, content: Any) -> None:
     torch.save(content, source / "model_best.pt")
     refused(source, base, "has no 'critic' weights|does not fit its base encoder")
@@ -144,7 +180,15 @@ def test_missing_files(source: Path, base: str, missing: str) -> None:
     refused(source, base, f"holds no {missing}")
 
 
-@pytest.mark.parametrize(("content", "words"), [("a: [", "no plain YAML"), ("- 1", "holds no settings"), ("", "holds no settings"), ("\x00", "no plain YAML")])
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        ("a: [", "no plain YAML"),
+        ("- 1", "holds no settings"),
+        ("", "holds no settings"),
+        ("\x00", "no plain YAML"),
+    ],
+)
 def test_a_config_that_is_none(source: Path, base: str, content: str, words: str) -> None:
     (source / "config.yaml").write_text(content)
     refused(source, base, words)
@@ -153,7 +197,10 @@ def test_a_config_that_is_none(source: Path, base: str, content: str, words: str
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({"envs__positions_processor": "spiral"}, "positions 'spiral' are unknown; none, absolute and relative can be imported"),
+        (
+            {"envs__positions_processor": "spiral"},
+            "positions 'spiral' are unknown; none, absolute and relative can be imported",
+        ),
         ({"envs__positions_processor": None}, "envs.positions_processor=None should be of type str"),
         ({"envs__max_steps": "many"}, "envs.max_steps='many' should be of type int"),
         ({"envs__max_steps": 0}, "step_budget=0 is out of range"),
@@ -162,7 +209,9 @@ def test_a_config_that_is_none(source: Path, base: str, content: str, words: str
         ({"envs__sort_by_index": "${envs.sort_by_index}"}, "should be of type bool"),
     ],
 )
-def test_settings_that_can_not_be_imported(source: Path, base: str, changes: dict[str, Any], words: str) -> None:
+def test_settings_that_can_not_be_imported(
+    source: Path, base: str, changes: dict[str, Any], words: str
+) -> None:
     change_config(source, **changes)
     refused(source, base, words)
 
@@ -176,7 +225,11 @@ def test_weights_of_another_base(source: Path, base: str, tmp_path: Path) -> Non
     other = Path(shutil.copytree(base, tmp_path / "other"))
     config = (other / "config.json").read_text().replace('"num_hidden_layers": 2', '"num_hidden_layers": 3')
     (other / "config.json").write_text(config)
-    refused(source, str(other), "the state tower of .* does not fit its base encoder .*; name the right base with --base")
+    refused(
+        source,
+        str(other),
+        "the state tower of .* does not fit its base encoder .*; name the right base with --base",
+    )
 
 
 def test_a_base_that_needs_code_of_its_own(source: Path, base: str, tmp_path: Path) -> None:

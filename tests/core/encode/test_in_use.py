@@ -31,17 +31,24 @@ def encoders() -> InUse[DualEncoder]:
     return InUse(lambda folder, device: DualEncoder(folder, str(device)))
 
 
-def test_who_asks_while_it_is_in_use_gets_the_same(encoders: InUse[DualEncoder], folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_who_asks_while_it_is_in_use_gets_the_same(
+    encoders: InUse[DualEncoder], folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     first = encoders.get(folder, CPU)
     monkeypatch.chdir(folder.parent)
     assert encoders.get(Path(folder.name), CPU) is first
     with ThreadPoolExecutor(4) as threads:
-        assert {id(encoder) for encoder in threads.map(lambda _: encoders.get(folder, CPU), range(8))} == {id(first)}
+        assert {id(encoder) for encoder in threads.map(lambda _: encoders.get(folder, CPU), range(8))} == {
+            id(first)
+        }
 
 
 def test_threads_that_ask_at_once_load_it_once(encoders: InUse[DualEncoder], folder: Path) -> None:
     with ThreadPoolExecutor(4) as threads:
-        assert len({id(encoder) for encoder in list(threads.map(lambda _: encoders.get(folder, CPU), range(4)))}) == 1
+        assert (
+            len({id(encoder) for encoder in list(threads.map(lambda _: encoders.get(folder, CPU), range(4)))})
+            == 1
+        )
 
 
 @pytest.mark.parametrize("changed", ["qrag.json", "state.safetensors", "base/config.json"])
@@ -60,7 +67,9 @@ def test_it_goes_with_its_last_user(encoders: InUse[DualEncoder], folder: Path) 
     assert seen() is None
 
 
-def test_a_folder_that_can_t_be_loaded_is_refused_each_time(encoders: InUse[DualEncoder], tmp_path: Path) -> None:
+def test_a_folder_that_can_t_be_loaded_is_refused_each_time(
+    encoders: InUse[DualEncoder], tmp_path: Path
+) -> None:
     for _ in range(2):
         with pytest.raises(BadCheckpoint):
             encoders.get(tmp_path, CPU)

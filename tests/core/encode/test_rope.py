@@ -26,12 +26,16 @@ def turned_by_complex_numbers(vector: np.ndarray, position: float, halves: int, 
     st.sampled_from([10.0, 10_000.0]),
     st.floats(-1e5, 1e5),
 )
-def test_turn_is_multiplication_by_unit_complex_numbers(seed: int, shape: tuple[int, int], theta: float, position: float) -> None:
+def test_turn_is_multiplication_by_unit_complex_numbers(
+    seed: int, shape: tuple[int, int], theta: float, position: float
+) -> None:
     dim, halves = shape
     vector = np.random.default_rng(seed).normal(size=dim)
     expected = turned_by_complex_numbers(vector, position, halves, theta)
     # cos and sin of angles near 1e5 carry rounding of some 1e-11
-    np.testing.assert_allclose(turn(vector, np.array(position), halves=halves, theta=theta), expected, rtol=0, atol=1e-9)
+    np.testing.assert_allclose(
+        turn(vector, np.array(position), halves=halves, theta=theta), expected, rtol=0, atol=1e-9
+    )
 
 
 @given(st.integers(0, 2**32 - 1), st.floats(-500, 500))
@@ -47,7 +51,10 @@ def test_many_vectors_turn_each_by_its_own_position() -> None:
     """(3, 8) vectors, (3,) positions."""
     vectors, positions = np.random.default_rng(0).normal(size=(3, 8)), np.array([0.0, 2.5, 7.0])
     together = turn(vectors, positions, halves=2, theta=100.0)
-    alone = [turn(vector, position, halves=2, theta=100.0) for vector, position in zip(vectors, positions, strict=True)]
+    alone = [
+        turn(vector, position, halves=2, theta=100.0)
+        for vector, position in zip(vectors, positions, strict=True)
+    ]
     np.testing.assert_array_equal(together, alone)
     np.testing.assert_allclose(np.linalg.norm(together, axis=1), np.linalg.norm(vectors, axis=1))
 

@@ -1,4 +1,6 @@
-"""A traced pass gives what it gave before, bit for bit, whatever the batch; one of which that is not true is left alone."""
+"""A traced pass gives what it gave before, bit for bit, whatever the batch; one of which that is not true is
+left alone.
+"""
 
 from __future__ import annotations
 
@@ -14,8 +16,22 @@ from core.encode.checkpoint import CheckpointSpec
 from core.encode.forward import pooled_vectors
 from core.encode.traced import Pass, traced
 
-SIZES = {"vocab_size": 60, "hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 2, "num_attention_heads": 4, "max_position_embeddings": 70}
-DISTIL = {"vocab_size": 60, "dim": 32, "hidden_dim": 48, "n_layers": 2, "n_heads": 4, "max_position_embeddings": 70}
+SIZES = {
+    "vocab_size": 60,
+    "hidden_size": 32,
+    "intermediate_size": 48,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 4,
+    "max_position_embeddings": 70,
+}
+DISTIL = {
+    "vocab_size": 60,
+    "dim": 32,
+    "hidden_dim": 48,
+    "n_layers": 2,
+    "n_heads": 4,
+    "max_position_embeddings": 70,
+}
 
 
 def made(kind: str, **config: Any) -> Any:
@@ -48,7 +64,12 @@ def equal(ours: list[torch.Tensor], theirs: list[torch.Tensor]) -> bool:
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 @pytest.mark.parametrize(
     ("kind", "config"),
-    [("bert", SIZES), ("roberta", {**SIZES, "pad_token_id": 1}), ("mpnet", {**SIZES, "pad_token_id": 1}), ("distilbert", DISTIL)],
+    [
+        ("bert", SIZES),
+        ("roberta", {**SIZES, "pad_token_id": 1}),
+        ("mpnet", {**SIZES, "pad_token_id": 1}),
+        ("distilbert", DISTIL),
+    ],
 )
 def test_a_traced_pass_gives_the_same_vectors(kind: str, config: dict[str, int], dtype: torch.dtype) -> None:
     encoder = made(kind, **config).to(dtype)
@@ -75,14 +96,19 @@ def test_segments_are_heard() -> None:
     encoder = made("bert", **SIZES)
 
     def plain(ids: torch.Tensor, mask: torch.Tensor, segments: torch.Tensor) -> torch.Tensor:
-        states: torch.Tensor = encoder(input_ids=ids, attention_mask=mask, token_type_ids=segments).last_hidden_state
+        states: torch.Tensor = encoder(
+            input_ids=ids, attention_mask=mask, token_type_ids=segments
+        ).last_hidden_state
         return states
 
     quick = traced(plain, encoder, 3)
     asked = batches(0)
     assert quick is not plain
     assert equal(values(quick, asked, 3), values(plain, asked, 3))
-    assert not equal(values(quick, asked, 3), values(quick, [(ids, mask, torch.zeros_like(ids)) for ids, mask, _ in asked], 3))
+    assert not equal(
+        values(quick, asked, 3),
+        values(quick, [(ids, mask, torch.zeros_like(ids)) for ids, mask, _ in asked], 3),
+    )
 
 
 def test_what_a_trace_can_not_hold_is_left_as_it_was() -> None:

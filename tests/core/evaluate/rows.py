@@ -8,7 +8,10 @@ from core.evaluate.rows import EpisodeRow
 
 
 def make_row(
-    chosen: tuple[int, ...] = (4, 9, 2), best_q: tuple[float, ...] = (0.9, 0.8, 0.1, 0.0), support: tuple[int, ...] = (4, 9), **changes: Any
+    chosen: tuple[int, ...] = (4, 9, 2),
+    best_q: tuple[float, ...] = (0.9, 0.8, 0.1, 0.0),
+    support: tuple[int, ...] = (4, 9),
+    **changes: Any,
 ) -> EpisodeRow:
     """A greedy agent's row over 20 chunks of 10 tokens."""
     values: dict[str, Any] = {

@@ -21,7 +21,9 @@ def store(agents: dict[str, Agent], tmp_path: Path) -> VectorStore:
     return VectorStore(tmp_path / "vectors.bin", encoder.dim, np.dtype(encoder.spec.vectors))
 
 
-def test_every_chunk_has_its_own_vector(agents: dict[str, Agent], examples: list[Example], store: VectorStore) -> None:
+def test_every_chunk_has_its_own_vector(
+    agents: dict[str, Agent], examples: list[Example], store: VectorStore
+) -> None:
     encoder = agents["relative10"].encoder
     indexed = list(index_examples(examples, encoder, store=store))
     assert [corpus.example for corpus in indexed] == examples
@@ -33,15 +35,23 @@ def test_every_chunk_has_its_own_vector(agents: dict[str, Agent], examples: list
         np.testing.assert_allclose(corpus.index.vectors[corpus.index.rows], alone.vectors, atol=1e-5)
 
 
-def test_the_matrix_is_shared_and_holds_each_text_once(agents: dict[str, Agent], examples: list[Example], store: VectorStore) -> None:
+def test_the_matrix_is_shared_and_holds_each_text_once(
+    agents: dict[str, Agent], examples: list[Example], store: VectorStore
+) -> None:
     indexed = list(index_examples(examples, agents["relative10"].encoder, store=store))
     assert len({corpus.index.vectors.data_ptr() for corpus in indexed}) == 1
     # "night fell ." stands in the noise and in a listed context: the two kinds don't look for each other
-    own = {text for example in examples for text in (example.chunks if isinstance(example.chunks, tuple) else example.chunks.own)}
+    own = {
+        text
+        for example in examples
+        for text in (example.chunks if isinstance(example.chunks, tuple) else example.chunks.own)
+    }
     assert len(indexed[0].index.vectors) == 5 + len(own)
 
 
-def test_only_noise_that_is_read_is_embedded(agents: dict[str, Agent], examples: list[Example], store: VectorStore) -> None:
+def test_only_noise_that_is_read_is_embedded(
+    agents: dict[str, Agent], examples: list[Example], store: VectorStore
+) -> None:
     seen: list[EmbedProgress] = []
     (corpus,) = index_examples([examples[3]], agents["relative10"].encoder, seen.append, store=store)
     assert len(corpus.index.vectors) == 4  # two rows of noise, the last and the first, and two facts
@@ -51,7 +61,9 @@ def test_only_noise_that_is_read_is_embedded(agents: dict[str, Agent], examples:
     np.testing.assert_array_equal(again.index.vectors, corpus.index.vectors)
 
 
-def test_many_own_texts_are_worked_off_in_parts(agents: dict[str, Agent], examples: list[Example], store: VectorStore, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_many_own_texts_are_worked_off_in_parts(
+    agents: dict[str, Agent], examples: list[Example], store: VectorStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
     encoder = agents["relative10"].encoder
     whole = list(index_examples(examples, encoder, store=store))
     monkeypatch.setattr(corpora, "MOST_OWN_TEXTS", 3)

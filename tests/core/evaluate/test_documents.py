@@ -49,12 +49,23 @@ ROWS = [
 
 def test_means_are_over_what_was_measured() -> None:
     summary = summarise_documents(ROWS)
-    assert {method: list(kinds) for method, kinds in summary.items()} == {"auto": ["bridge", "unanswerable", "all"], "topk": ["bridge", "all"]}
+    assert {method: list(kinds) for method, kinds in summary.items()} == {
+        "auto": ["bridge", "unanswerable", "all"],
+        "topk": ["bridge", "all"],
+    }
     names = ("n", "n_with_quotes", "passage_recall", "complete", "no_evidence", "no_answer", "stopped")
     figures = {kind: [means[name] for name in names] for kind, means in summary["auto"].items()}
     assert figures == {
         "bridge": [2, 2, 0.75, 0.5, 0, 0, 0],
-        "unanswerable": [3, 0, None, None, pytest.approx(1 / 3, abs=1e-6), pytest.approx(2 / 3, abs=1e-6), pytest.approx(1 / 3, abs=1e-6)],
+        "unanswerable": [
+            3,
+            0,
+            None,
+            None,
+            pytest.approx(1 / 3, abs=1e-6),
+            pytest.approx(2 / 3, abs=1e-6),
+            pytest.approx(1 / 3, abs=1e-6),
+        ],
         "all": [5, 2, 0.75, 0.5, 0.2, 0.4, 0.2],
     }
     assert summary["auto"]["all"]["answer_f1"] == pytest.approx(2 / 3, abs=1e-6)
@@ -62,7 +73,9 @@ def test_means_are_over_what_was_measured() -> None:
 
 
 def test_what_is_not_reliable_is_no_answer_shown() -> None:
-    shown = summarise_documents([row(), row(answer="a pier"), row(answer_reliable=False), row(answer=None), row(**UNANSWERABLE)])["auto"]["all"]
+    shown = summarise_documents(
+        [row(), row(answer="a pier"), row(answer_reliable=False), row(answer=None), row(**UNANSWERABLE)]
+    )["auto"]["all"]
     assert shown["reliable"] == pytest.approx(3 / 5)
     assert shown["reliable_right"] == pytest.approx(1 / 2)
 
@@ -72,5 +85,18 @@ def test_rows_are_read_back_as_they_were(tmp_path: Path) -> None:
     path.write_text("".join(map(document_line, ROWS)), encoding="utf-8")
     assert read_document_rows(path) == ROWS
     assert list(json.loads(json.dumps(ROWS[0].to_json()))) == [
-        *("id", "kind", "document", "method", "checkpoint", "covered", "n_chunks", "evidence", "stopped", "answer", "answer_confidence", "answer_reliable")
+        *(
+            "id",
+            "kind",
+            "document",
+            "method",
+            "checkpoint",
+            "covered",
+            "n_chunks",
+            "evidence",
+            "stopped",
+            "answer",
+            "answer_confidence",
+            "answer_reliable",
+        )
     ]

@@ -27,7 +27,9 @@ def test_joining(sizes: list[int], max_tokens: int, data: st.DataObject) -> None
     assert " ".join(joined.chunks) == " ".join(chunks)
     assert all(len(text.split()) <= max_tokens or text in chunks for text in joined.chunks)
     first_words = {chunks[i].split()[0] for i in support}
-    assert set(joined.support) == {i for i, text in enumerate(joined.chunks) if first_words & set(text.split())}
+    assert set(joined.support) == {
+        i for i, text in enumerate(joined.chunks) if first_words & set(text.split())
+    }
     for before, after in pairwise(joined.chunks):
         following = next(chunk for chunk in chunks if chunk.split()[0] == after.split()[0])
         assert len(before.split()) + len(following.split()) > max_tokens, "the next chunk would have fitted"

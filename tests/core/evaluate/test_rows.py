@@ -13,13 +13,18 @@ from tests.core.evaluate.rows import make_row
 
 
 def test_round_trip(tmp_path: Path) -> None:
-    rows = [make_row(), make_row(id="☃", length=None, trained_on=None, stop_threshold=None, chosen=(), best_q=(0.1234567,))]
+    rows = [
+        make_row(),
+        make_row(id="☃", length=None, trained_on=None, stop_threshold=None, chosen=(), best_q=(0.1234567,)),
+    ]
     path = tmp_path / "rows.jsonl"
     path.write_text("".join(map(row_line, rows)) + "\n", encoding="utf-8")
     assert read_rows(path) == rows
 
 
-@pytest.mark.parametrize("line", ["{}", "nonsense", json.dumps({**json.loads(row_line(make_row())), "colour": 1})])
+@pytest.mark.parametrize(
+    "line", ["{}", "nonsense", json.dumps({**json.loads(row_line(make_row())), "colour": 1})]
+)
 def test_a_line_that_is_no_row_is_named(tmp_path: Path, line: str) -> None:
     path = tmp_path / "rows.jsonl"
     path.write_text(row_line(make_row()) + line + "\n", encoding="utf-8")
@@ -34,7 +39,14 @@ def test_a_missing_file_is_one_sentence(tmp_path: Path) -> None:
 
 def test_evaluations_are_told_apart_by_everything_but_the_example() -> None:
     first = [make_row(id="a"), make_row(id="b", step_budget=2, chosen=(4, 9), best_q=(0.9, 0.8))]
-    others = [make_row(length=2000), make_row(task="qa1"), make_row(fingerprint="f1"), make_row(stop_threshold=0.4), make_row(beam_width=2), make_row(seed=1)]
+    others = [
+        make_row(length=2000),
+        make_row(task="qa1"),
+        make_row(fingerprint="f1"),
+        make_row(stop_threshold=0.4),
+        make_row(beam_width=2),
+        make_row(seed=1),
+    ]
     groups = group_rows([first[0], *others, first[1]])
     assert groups[0] == tuple(first)
     assert groups[1:] == [(row,) for row in others]

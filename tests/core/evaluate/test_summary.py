@@ -44,7 +44,9 @@ def test_means_by_hand() -> None:
         "milliseconds": 1.5,
     }
     assert summary.n == 4
-    assert summary.metrics == {name: None if value is None else pytest.approx(value) for name, value in expected.items()}
+    assert summary.metrics == {
+        name: None if value is None else pytest.approx(value) for name, value in expected.items()
+    }
     for name, ends in summary.intervals.items():
         value = summary.metrics[name]
         assert (ends is None) == (value is None)
@@ -55,8 +57,14 @@ def test_what_a_review_left_is_measured_beside_what_was_chosen() -> None:
     """LATE without its superfluous chunk is exact; a review that takes support back loses it."""
     kept = [replace(LATE, kept=LATE.support), replace(PERFECT, kept=PERFECT.support[:1])]
     metrics = summarise(kept).metrics
-    assert (metrics["fact_f1_reviewed"], metrics["fact_em_reviewed"], metrics["exact_reviewed"]) == pytest.approx(((1 + 2 / 3) / 2, 0.5, 0.5))
-    assert (metrics["fact_f1"], metrics["fact_em"], metrics["exact"]) == pytest.approx(((1 + 4 / 5) / 2, 1.0, 0.5))
+    assert (
+        metrics["fact_f1_reviewed"],
+        metrics["fact_em_reviewed"],
+        metrics["exact_reviewed"],
+    ) == pytest.approx(((1 + 2 / 3) / 2, 0.5, 0.5))
+    assert (metrics["fact_f1"], metrics["fact_em"], metrics["exact"]) == pytest.approx(
+        ((1 + 4 / 5) / 2, 1.0, 0.5)
+    )
     assert (metrics["evidence_tokens"], metrics["evidence_tokens_reviewed"]) == ((30 + 20) / 2, (20 + 10) / 2)
 
 
@@ -73,7 +81,9 @@ def test_compared_metrics_exist() -> None:
 
 def test_two_agents_on_the_same_questions() -> None:
     ours = [PERFECT, LATE, EARLY]
-    theirs = [make_row((1, 2, 3), (0.9, 0.8, 0.7, 0.1), id=row.id, fingerprint="other") for row in (EARLY, PERFECT)]
+    theirs = [
+        make_row((1, 2, 3), (0.9, 0.8, 0.7, 0.1), id=row.id, fingerprint="other") for row in (EARLY, PERFECT)
+    ]
     comparison = compare(ours, theirs)
     assert (comparison.n, comparison.n_left_out) == (2, 1)
     assert comparison.tests["fact_em"].difference == 0.5

@@ -1,4 +1,6 @@
-"""A log's copy on a hub on this machine: what comes back, what is deleted for good, and what hostile or rival hands can do to it."""
+"""A log's copy on a hub on this machine: what comes back, what is deleted for good, and what hostile or rival
+hands can do to it.
+"""
 
 from __future__ import annotations
 
@@ -59,7 +61,9 @@ def everything(repository: Repository) -> bytes:
     return b"".join([*repository.files.values(), *repository.stored.values(), history])
 
 
-def test_what_was_pushed_comes_back_on_an_empty_disk(log: ExperimentLog, open_log: OpenLog, copy: LogCopy, dataset: Callable[[], Repository]) -> None:
+def test_what_was_pushed_comes_back_on_an_empty_disk(
+    log: ExperimentLog, open_log: OpenLog, copy: LogCopy, dataset: Callable[[], Repository]
+) -> None:
     parent = log_run(log, make_record(owner=A, label={"support": [3]}))
     child = log_run(log, make_record(owner=A, parent_run_id=parent.run_id, fork_step=1), first_step=2)
     shared, nobodys = log_run(log, make_record(owner=B)), log_run(log, make_record())
@@ -74,7 +78,9 @@ def test_what_was_pushed_comes_back_on_an_empty_disk(log: ExperimentLog, open_lo
         before, after = log.get(record.run_id, owner), fresh.get(record.run_id, owner)
         assert after == replace(before, trace=after.trace)
         for look in range(1, before.trace.n_looks + 1):
-            np.testing.assert_array_equal(after.trace.scores_at(look).q_values, before.trace.scores_at(look).q_values)  # type: ignore[union-attr]
+            np.testing.assert_array_equal(
+                after.trace.scores_at(look).q_values, before.trace.scores_at(look).q_values
+            )  # type: ignore[union-attr]
         assert fresh.documents(record.run_id, owner)[0].document() == DOCUMENT
     assert {row.run_id for row in fresh.search(owner=A).rows} == {parent.run_id, child.run_id}
     assert fresh.get(shared.run_id, A).shared
@@ -85,7 +91,9 @@ def test_what_was_pushed_comes_back_on_an_empty_disk(log: ExperimentLog, open_lo
     assert copy.push(fresh) == Pushed(0, 0)
 
 
-def test_a_push_sends_what_is_new(log: ExperimentLog, copy: LogCopy, dataset: Callable[[], Repository]) -> None:
+def test_a_push_sends_what_is_new(
+    log: ExperimentLog, copy: LogCopy, dataset: Callable[[], Repository]
+) -> None:
     log_run(log, make_record())
     copy.push(log)
     [first] = shards(dataset())
@@ -102,19 +110,30 @@ def test_a_push_sends_what_is_new(log: ExperimentLog, copy: LogCopy, dataset: Ca
     assert json.loads(dataset().files["index.json"])["shared"] == [new.run_id]
 
 
-def test_the_viewer_gets_two_tables_without_owners(log: ExperimentLog, copy: LogCopy, dataset: Callable[[], Repository]) -> None:
+def test_the_viewer_gets_two_tables_without_owners(
+    log: ExperimentLog, copy: LogCopy, dataset: Callable[[], Repository]
+) -> None:
     record = log_run(log, make_record(owner=A))
     copy.push(log)
     card = yaml.safe_load(dataset().files["README.md"].decode().split("---")[1])
     tables = {config["config_name"]: dataset().files[config["data_files"]] for config in card["configs"]}
     with contextlib.closing(duckdb.connect()) as connection:
-        assert connection.from_parquet(io.BytesIO(tables["runs"])).project("run_id, n_steps").fetchall() == [(record.run_id, 3)]
-        assert connection.from_parquet(io.BytesIO(tables["steps"])).project("step").order("step").fetchall() == [(1,), (2,), (3,)]
+        assert connection.from_parquet(io.BytesIO(tables["runs"])).project("run_id, n_steps").fetchall() == [
+            (record.run_id, 3)
+        ]
+        assert connection.from_parquet(io.BytesIO(tables["steps"])).project("step").order(
+            "step"
+        ).fetchall() == [(1,), (2,), (3,)]
     assert A.encode() not in tables["runs"] + tables["steps"]
 
 
-def test_deleted_means_deleted(log: ExperimentLog, open_log: OpenLog, copy: LogCopy, dataset: Callable[[], Repository]) -> None:
-    gone, stays = log_run(log, make_record(owner=A, query="What is SECRET?")), log_run(log, make_record(owner=B))
+def test_deleted_means_deleted(
+    log: ExperimentLog, open_log: OpenLog, copy: LogCopy, dataset: Callable[[], Repository]
+) -> None:
+    gone, stays = (
+        log_run(log, make_record(owner=A, query="What is SECRET?")),
+        log_run(log, make_record(owner=B)),
+    )
     copy.push(log)
     log.delete(gone.run_id, A)
     assert copy.push(log) == Pushed(0, 1)
@@ -125,13 +144,17 @@ def test_deleted_means_deleted(log: ExperimentLog, open_log: OpenLog, copy: LogC
     assert dataset().squashed == 1
     fresh = open_log("fresh")
     assert copy.pull(fresh) == Pulled(1, 1, ())
-    assert fresh.documents(stays.run_id, B)[0].document() == DOCUMENT, "the text came with the run that is gone"
+    assert fresh.documents(stays.run_id, B)[0].document() == DOCUMENT, (
+        "the text came with the run that is gone"
+    )
     log.delete(stays.run_id, B)
     assert copy.push(log) == Pushed(0, 1)
     assert shards(dataset()) == []
 
 
-def test_a_deletion_that_is_cut_off_is_finished_by_the_next_push(log: ExperimentLog, copy: LogCopy, hub_stand_in: HubStandIn) -> None:
+def test_a_deletion_that_is_cut_off_is_finished_by_the_next_push(
+    log: ExperimentLog, copy: LogCopy, hub_stand_in: HubStandIn
+) -> None:
     gone = log_run(log, make_record(owner=A))
     copy.push(log)
     log.delete(gone.run_id, A)
@@ -152,7 +175,9 @@ def test_a_deletion_that_is_cut_off_is_finished_by_the_next_push(log: Experiment
     assert len(hub_stand_in.dataset(NAME).commits) == n_commits
 
 
-def test_a_deleted_run_does_not_come_back(log: ExperimentLog, open_log: OpenLog, copy: LogCopy, dataset: Callable[[], Repository]) -> None:
+def test_a_deleted_run_does_not_come_back(
+    log: ExperimentLog, open_log: OpenLog, copy: LogCopy, dataset: Callable[[], Repository]
+) -> None:
     gone, later = log_run(log, make_record(owner=A)), make_record(owner=A)
     copy.push(log)
     rival = open_log("rival")
@@ -160,7 +185,9 @@ def test_a_deleted_run_does_not_come_back(log: ExperimentLog, open_log: OpenLog,
     log.delete(gone.run_id, A)
     copy.push(log)
     log_run(rival, later)
-    assert copy.push(rival) == Pushed(2, 0), "the rival still has it, and gives it again in one file with a new run"
+    assert copy.push(rival) == Pushed(2, 0), (
+        "the rival still has it, and gives it again in one file with a new run"
+    )
     assert copy.pull(log) == Pulled(1, 1, ())
     with pytest.raises(RunNotFound):
         log.get(gone.run_id, A)
@@ -169,7 +196,9 @@ def test_a_deleted_run_does_not_come_back(log: ExperimentLog, open_log: OpenLog,
     assert gone.run_id.encode() not in everything(dataset())
 
 
-def test_what_another_log_put_there_stays(log: ExperimentLog, open_log: OpenLog, copy: LogCopy, dataset: Callable[[], Repository]) -> None:
+def test_what_another_log_put_there_stays(
+    log: ExperimentLog, open_log: OpenLog, copy: LogCopy, dataset: Callable[[], Repository]
+) -> None:
     theirs = log_run(other := open_log("other"), make_record(owner=B))
     other.share(theirs.run_id, B)
     copy.push(other)
@@ -183,7 +212,11 @@ def test_what_another_log_put_there_stays(log: ExperimentLog, open_log: OpenLog,
 
 
 def test_a_long_log_goes_in_several_files(
-    log: ExperimentLog, open_log: OpenLog, copy: LogCopy, dataset: Callable[[], Repository], monkeypatch: pytest.MonkeyPatch
+    log: ExperimentLog,
+    open_log: OpenLog,
+    copy: LogCopy,
+    dataset: Callable[[], Repository],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(mirror, "SHARD_BYTES", 1)
     records = [log_run(log, make_record()) for _ in range(3)]
@@ -194,7 +227,9 @@ def test_a_long_log_goes_in_several_files(
     assert {row.run_id for row in fresh.search(owner=None).rows} == {record.run_id for record in records}
 
 
-def test_a_push_that_is_cut_off_is_finished_by_the_next(log: ExperimentLog, copy: LogCopy, hub_stand_in: HubStandIn, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_push_that_is_cut_off_is_finished_by_the_next(
+    log: ExperimentLog, copy: LogCopy, hub_stand_in: HubStandIn, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(mirror, "SHARD_BYTES", 1)
     records = [log_run(log, make_record()) for _ in range(2)]
 
@@ -203,15 +238,25 @@ def test_a_push_that_is_cut_off_is_finished_by_the_next(log: ExperimentLog, copy
             raise Refused(503, "out of order")
 
     hub_stand_in.before = fail_second
-    with pytest.raises(HubError, match=r"could not push to the data set someone/runs: the hub answered 503 \(out of order\); try again later"):
+    with pytest.raises(
+        HubError,
+        match=(
+            r"could not push to the data set someone/runs: the hub answered 503 \(out of order\); try again"
+            r" later"
+        ),
+    ):
         copy.push(log)
     hub_stand_in.before = lambda _: None
     assert copy.push(log) == Pushed(1, 0)
     index = json.loads(hub_stand_in.dataset(NAME).files["index.json"])
-    assert sorted(run_id for run_ids in index["shards"].values() for run_id in run_ids) == sorted(record.run_id for record in records)
+    assert sorted(run_id for run_ids in index["shards"].values() for run_id in run_ids) == sorted(
+        record.run_id for record in records
+    )
 
 
-def test_two_that_push_at_once_do_not_overwrite_each_other(log: ExperimentLog, open_log: OpenLog, copy: LogCopy, hub_stand_in: HubStandIn) -> None:
+def test_two_that_push_at_once_do_not_overwrite_each_other(
+    log: ExperimentLog, open_log: OpenLog, copy: LogCopy, hub_stand_in: HubStandIn
+) -> None:
     rival = open_log("rival")
     rivals, ours = log_run(rival, make_record()), log_run(log, make_record())
 
@@ -225,10 +270,15 @@ def test_two_that_push_at_once_do_not_overwrite_each_other(log: ExperimentLog, o
         copy.push(log)
     assert copy.push(log) == Pushed(1, 0)
     index = json.loads(hub_stand_in.dataset(NAME).files["index.json"])
-    assert {run_id for run_ids in index["shards"].values() for run_id in run_ids} == {rivals.run_id, ours.run_id}
+    assert {run_id for run_ids in index["shards"].values() for run_id in run_ids} == {
+        rivals.run_id,
+        ours.run_id,
+    }
 
 
-def test_a_damaged_file_keeps_no_other_out(log: ExperimentLog, open_log: OpenLog, copy: LogCopy, dataset: Callable[[], Repository]) -> None:
+def test_a_damaged_file_keeps_no_other_out(
+    log: ExperimentLog, open_log: OpenLog, copy: LogCopy, dataset: Callable[[], Repository]
+) -> None:
     good = log_run(log, make_record())
     copy.push(log)
     [first] = shards(dataset())
@@ -256,7 +306,9 @@ def test_a_damaged_file_keeps_no_other_out(log: ExperimentLog, open_log: OpenLog
         b'{"format": 1, "shared": [7]}',
     ],
 )
-def test_a_hostile_index_is_one_sentence(log: ExperimentLog, copy: LogCopy, dataset: Callable[[], Repository], index: bytes) -> None:
+def test_a_hostile_index_is_one_sentence(
+    log: ExperimentLog, copy: LogCopy, dataset: Callable[[], Repository], index: bytes
+) -> None:
     log_run(log, make_record())
     copy.push(log)
     dataset().files["index.json"] = index
@@ -266,7 +318,9 @@ def test_a_hostile_index_is_one_sentence(log: ExperimentLog, copy: LogCopy, data
         assert len(str(caught.value).splitlines()) == 1
 
 
-def test_a_data_set_of_something_else_is_left_alone(log: ExperimentLog, copy: LogCopy, dataset: Callable[[], Repository]) -> None:
+def test_a_data_set_of_something_else_is_left_alone(
+    log: ExperimentLog, copy: LogCopy, dataset: Callable[[], Repository]
+) -> None:
     log_run(log, make_record())
     copy.push(log)
     del dataset().files["index.json"]
@@ -306,7 +360,12 @@ def logged(tmp_path: Path) -> tuple[Path, RunRecord]:
         return path, log_run(log, make_record(owner=A))
 
 
-def test_the_commands(logged: tuple[Path, RunRecord], tmp_path: Path, hub_stand_in: HubStandIn, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_commands(
+    logged: tuple[Path, RunRecord],
+    tmp_path: Path,
+    hub_stand_in: HubStandIn,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     path, record = logged
     assert main(["runs", "push", "--to", NAME, "--log", str(path)]) == 0
     assert capsys.readouterr().out == "1\n"
@@ -322,14 +381,23 @@ def test_the_commands(logged: tuple[Path, RunRecord], tmp_path: Path, hub_stand_
 
 
 def test_the_commands_fail_in_one_sentence(
-    logged: tuple[Path, RunRecord], hub_stand_in: HubStandIn, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    logged: tuple[Path, RunRecord],
+    hub_stand_in: HubStandIn,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     path, _ = logged
-    push, pull = ["runs", "push", "--to", "team/else", "--log", str(path)], ["runs", "pull", "--from", "team/else", "--log", str(path)]
+    push, pull = (
+        ["runs", "push", "--to", "team/else", "--log", str(path)],
+        ["runs", "pull", "--from", "team/else", "--log", str(path)],
+    )
     assert main(pull) == 2
     assert "there is no data set team/else" in capsys.readouterr().err
     not_mine = ["runs", "push", "--to", "nobodys/runs", "--log", str(path)]
-    for arguments, token, reason in ((not_mine, TOKEN, "could not make the data set nobodys/runs: the hub answered 403"), (push, "hf_Canary", "answered 401")):
+    for arguments, token, reason in (
+        (not_mine, TOKEN, "could not make the data set nobodys/runs: the hub answered 403"),
+        (push, "hf_Canary", "answered 401"),
+    ):
         monkeypatch.setenv("HF_TOKEN", token)
         assert main(arguments) == 2
         captured = capsys.readouterr()

@@ -1,4 +1,6 @@
-"""Deployment against a hub on this machine: what is sent, what is set, what is said, and what is never said."""
+"""Deployment against a hub on this machine: what is sent, what is set, what is said, and what
+is never said.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,18 @@ from packaging.requirements import Requirement
 from core.cli import main
 from core.errors import BadRequest
 from core.hub.client import HubError, connect
-from core.hub.space import FILES, FOLDERS, KINDS, MAX_FILE_BYTES, ROOT, Deployment, check_hardware, deploy_space, space_files, space_readme
+from core.hub.space import (
+    FILES,
+    FOLDERS,
+    KINDS,
+    MAX_FILE_BYTES,
+    ROOT,
+    Deployment,
+    check_hardware,
+    deploy_space,
+    space_files,
+    space_readme,
+)
 from tests.hub_stand_in import TOKEN, HubStandIn, Refused
 
 NAME = "someone/explorer"
@@ -79,32 +92,58 @@ def test_a_second_deployment_updates(hub_stand_in: HubStandIn, root: Path) -> No
     (root / "core" / "new.py").write_text("new")
     deploy(root)
     changed = {(line["key"], line["value"]["path"]) for line in space.payloads[1][1:]}
-    assert changed == {("file", "app/build.py"), ("file", "core/new.py"), ("deletedFile", "core/deep/er/file.py")}
+    assert changed == {
+        ("file", "app/build.py"),
+        ("file", "core/new.py"),
+        ("deletedFile", "core/deep/er/file.py"),
+    }
     assert space.files["notes/of the owner.md"] == b"mine"
     deploy(root)
     assert len(space.payloads) == 2
 
 
 def test_what_is_named_is_set(hub_stand_in: HubStandIn, root: Path) -> None:
-    deploy(root, private=True, hardware="l4x1", secrets={"HF_TOKEN": "a"}, variables={"QRAG_EXPORT_REPO": "someone/runs"})
+    deploy(
+        root,
+        private=True,
+        hardware="l4x1",
+        secrets={"HF_TOKEN": "a"},
+        variables={"QRAG_EXPORT_REPO": "someone/runs"},
+    )
     space = hub_stand_in.space(NAME)
     assert (space.private, space.hardware) == (True, "l4x1")
     assert (space.secrets, space.variables) == ({"HF_TOKEN": "a"}, {"QRAG_EXPORT_REPO": "someone/runs"})
     assert yaml.safe_load(space.files["README.md"].decode().split("---")[1])["suggested_hardware"] == "l4x1"
     deploy(root, hardware="t4-small")
     assert space.hardware == "t4-small"
-    asked = [path for method, path in hub_stand_in.requests if method == "POST" and path.endswith("/hardware")]
-    assert len(asked) == 1, "the hardware that a Space was made with is not requested again, since that restarts it"
+    asked = [
+        path for method, path in hub_stand_in.requests if method == "POST" and path.endswith("/hardware")
+    ]
+    assert len(asked) == 1, (
+        "the hardware that a Space was made with is not requested again, since that restarts it"
+    )
 
 
 def test_the_programs_own_files_are_all_of_known_kinds_and_small() -> None:
     files = space_files()
-    assert {"app.py", "requirements.txt", "core/cli/__init__.py", "assets/checkpoints/narrative/qrag.json"} <= files.keys()
+    assert {
+        "app.py",
+        "requirements.txt",
+        "core/cli/__init__.py",
+        "assets/checkpoints/narrative/qrag.json",
+    } <= files.keys()
     assert {name.split("/")[0] for name in files} == {*FILES, *FOLDERS}
     assert all(path.stat().st_size <= MAX_FILE_BYTES for path in files.values())
     built = {".pyc", ".pyi"}
-    for path in (path for folder in FOLDERS for path in (ROOT / folder).rglob("*") if path.is_file() and path.suffix not in built):
-        assert path.suffix in KINDS, f"{path}: add its kind to KINDS in core/hub/space.py, or a Space will lack it"
+    for path in (
+        path
+        for folder in FOLDERS
+        for path in (ROOT / folder).rglob("*")
+        if path.is_file() and path.suffix not in built
+    ):
+        assert path.suffix in KINDS, (
+            f"{path}: add its kind to KINDS in core/hub/space.py, or a Space will lack it"
+        )
 
 
 def test_a_large_file_is_refused_before_anything_is_asked(hub_stand_in: HubStandIn, root: Path) -> None:
@@ -117,15 +156,30 @@ def test_a_large_file_is_refused_before_anything_is_asked(hub_stand_in: HubStand
 
 def test_the_front_matter_fits_the_hub_and_the_requirements() -> None:
     front = yaml.safe_load(space_readme().split("---")[1])
-    gradio = next(Requirement(line) for line in (ROOT / "requirements.txt").read_text().splitlines() if line.startswith("gradio"))
+    gradio = next(
+        Requirement(line)
+        for line in (ROOT / "requirements.txt").read_text().splitlines()
+        if line.startswith("gradio")
+    )
     assert gradio.specifier.contains(front["sdk_version"])
     assert (front["sdk"], front["python_version"], front["app_file"]) == ("gradio", "3.12", "app.py")
     assert check_hardware(front["suggested_hardware"])
     assert len(front["short_description"]) <= 60
-    assert {front["colorFrom"], front["colorTo"]} <= {"red", "yellow", "green", "blue", "indigo", "purple", "pink", "gray"}
+    assert {front["colorFrom"], front["colorTo"]} <= {
+        "red",
+        "yellow",
+        "green",
+        "blue",
+        "indigo",
+        "purple",
+        "pink",
+        "gray",
+    }
 
 
-@pytest.mark.parametrize(("name", "reason"), [("zero-a10g", "ZeroGPU"), ("t5-huge", "choose among cpu-basic")])
+@pytest.mark.parametrize(
+    ("name", "reason"), [("zero-a10g", "ZeroGPU"), ("t5-huge", "choose among cpu-basic")]
+)
 def test_hardware_that_can_not_work_is_refused_with_the_reason(name: str, reason: str) -> None:
     with pytest.raises(BadRequest, match=reason):
         check_hardware(name)
@@ -141,7 +195,9 @@ def one_sentence(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
     return line
 
 
-def test_a_wrong_token(hub_stand_in: HubStandIn, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_wrong_token(
+    hub_stand_in: HubStandIn, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("HF_TOKEN", "hf_wrongTokenCanary")
     said = one_sentence(capsys)
     assert "hub answered 401" in said
@@ -150,17 +206,26 @@ def test_a_wrong_token(hub_stand_in: HubStandIn, capsys: pytest.CaptureFixture[s
     assert hub_stand_in.repositories == {}
 
 
-def test_no_token(hub_stand_in: HubStandIn, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_no_token(
+    hub_stand_in: HubStandIn,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+) -> None:
     monkeypatch.delenv("HF_TOKEN")
     monkeypatch.setattr(constants, "HF_TOKEN_PATH", str(tmp_path / "none"))
     assert "set HF_TOKEN" in one_sentence(capsys)
     assert hub_stand_in.requests == []
 
 
-def test_no_network(hub_stand_in: HubStandIn, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_network(
+    hub_stand_in: HubStandIn, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(constants, "ENDPOINT", "http://127.0.0.1:1")
-    assert one_sentence(capsys) == (
-        f"could not make the Space {NAME}: 127.0.0.1 can't be reached (ConnectError); check the network, and HF_ENDPOINT if it is set"
+    assert (
+        one_sentence(capsys)
+        == f"could not make the Space {NAME}: 127.0.0.1 can't be reached (ConnectError); check the network,"
+        " and HF_ENDPOINT if it is set"
     )
     monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
     assert "HF_HUB_OFFLINE is set" in one_sentence(capsys)
@@ -168,9 +233,18 @@ def test_no_network(hub_stand_in: HubStandIn, capsys: pytest.CaptureFixture[str]
 
 
 @pytest.mark.parametrize(
-    ("status", "remedy"), [(400, "see what it says"), (402, "--hardware"), (403, "write access"), (429, "wait some minutes"), (503, "try again later")]
+    ("status", "remedy"),
+    [
+        (400, "see what it says"),
+        (402, "--hardware"),
+        (403, "write access"),
+        (429, "wait some minutes"),
+        (503, "try again later"),
+    ],
 )
-def test_a_refusal_is_quoted_in_one_line_without_the_token(hub_stand_in: HubStandIn, capsys: pytest.CaptureFixture[str], status: int, remedy: str) -> None:
+def test_a_refusal_is_quoted_in_one_line_without_the_token(
+    hub_stand_in: HubStandIn, capsys: pytest.CaptureFixture[str], status: int, remedy: str
+) -> None:
     hub_stand_in.refuse_next = Refused(status, f"No, {TOKEN}, because {'of reasons ' * 100}")
     said = one_sentence(capsys)
     assert f"the hub answered {status} (No, ***, because of reasons" in said
@@ -178,12 +252,20 @@ def test_a_refusal_is_quoted_in_one_line_without_the_token(hub_stand_in: HubStan
     assert len(said) < 500
 
 
-def test_an_answer_that_is_none_is_one_sentence(hub_stand_in: HubStandIn, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(hub_stand_in, "answer", lambda *_: ({"Content-Type": "text/html"}, b"<html>welcome to the hotel</html>"))
+def test_an_answer_that_is_none_is_one_sentence(
+    hub_stand_in: HubStandIn, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(
+        hub_stand_in,
+        "answer",
+        lambda *_: ({"Content-Type": "text/html"}, b"<html>welcome to the hotel</html>"),
+    )
     assert f"could not make the Space {NAME}: " in one_sentence(capsys)
 
 
-def test_arguments_that_can_not_work(capsys: pytest.CaptureFixture[str], hub_stand_in: HubStandIn, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_arguments_that_can_not_work(
+    capsys: pytest.CaptureFixture[str], hub_stand_in: HubStandIn, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("CANARY_NAME", TOKEN)
     for arguments, reason in (
         (["--repo", "no-owner"], "must be OWNER/NAME"),
@@ -197,12 +279,18 @@ def test_arguments_that_can_not_work(capsys: pytest.CaptureFixture[str], hub_sta
     assert hub_stand_in.requests == []
 
 
-def test_a_dry_run_prints_the_paths_and_asks_nothing(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, hub_stand_in: HubStandIn) -> None:
+def test_a_dry_run_prints_the_paths_and_asks_nothing(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, hub_stand_in: HubStandIn
+) -> None:
     monkeypatch.delenv("HF_TOKEN")
     assert main(["deploy-space", "--repo", NAME, "--dry-run"]) == 0
     printed = capsys.readouterr().out.splitlines()
     assert printed == sorted([*space_files(), "README.md"])
-    assert not [name for name in printed if re.search(r"^(tests|results|benchmarks|docs|\.)|\.(log|duckdb|pyc)$", name)]
+    assert not [
+        name
+        for name in printed
+        if re.search(r"^(tests|results|benchmarks|docs|\.)|\.(log|duckdb|pyc)$", name)
+    ]
     assert hub_stand_in.requests == []
 
 

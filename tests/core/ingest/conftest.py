@@ -1,4 +1,6 @@
-"""A tokenizer small enough to check by eye: words, and single other characters; words of more than ten letters are several tokens."""
+"""A tokenizer small enough to check by eye: words, and single other characters; words of more than ten
+letters are several tokens.
+"""
 
 import re
 
@@ -19,7 +21,9 @@ class WordTokenizer:
 
 
 class NewlineTokenizer(WordTokenizer):
-    """Counts line breaks, too, so that chunks hold more tokens than the sentences inside: like a byte-level tokenizer."""
+    """Counts line breaks, too, so that chunks hold more tokens than the sentences inside: like a byte-level
+    tokenizer.
+    """
 
     def count(self, texts):
         return super().count(texts) + np.array([text.count("\n") for text in texts], dtype=np.int32)

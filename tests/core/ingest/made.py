@@ -13,23 +13,29 @@ import pypdf
 
 W = "http://schemas.openxmlformats.org/wordprocessingml/2006/main"
 CONTENT_TYPES = (
-    '<?xml version="1.0" encoding="UTF-8"?><Types xmlns="http://schemas.openxmlformats.org/package/2006/content-types">'
+    '<?xml version="1.0" encoding="UTF-8"?><Types'
+    ' xmlns="http://schemas.openxmlformats.org/package/2006/content-types">'
     '<Default Extension="rels" ContentType="application/vnd.openxmlformats-package.relationships+xml"/>'
-    '<Default Extension="xml" ContentType="application/xml"/><Default Extension="png" ContentType="image/png"/>'
-    '<Override PartName="/word/document.xml" ContentType="application/vnd.openxmlformats-officedocument.wordprocessingml.document.main+xml"/></Types>'
+    '<Default Extension="xml" ContentType="application/xml"/><Default Extension="png"'
+    ' ContentType="image/png"/>'
+    '<Override PartName="/word/document.xml"'
+    ' ContentType="application/vnd.openxmlformats-officedocument.wordprocessingml.document.main+xml"/></Types>'
 )
 RELATIONSHIPS = (
-    '<?xml version="1.0" encoding="UTF-8"?><Relationships xmlns="http://schemas.openxmlformats.org/package/2006/relationships">'
-    '<Relationship Id="rId1" Type="http://schemas.openxmlformats.org/officeDocument/2006/relationships/officeDocument" Target="word/document.xml"/>'
-    "</Relationships>"
+    '<?xml version="1.0" encoding="UTF-8"?><Relationships'
+    ' xmlns="http://schemas.openxmlformats.org/package/2006/relationships"><Relationship Id="rId1"'
+    ' Type="http://schemas.openxmlformats.org/officeDocument/2006/relationships/officeDocument"'
+    ' Target="word/document.xml"/></Relationships>'
 )
 STYLES = (
-    f'<w:styles xmlns:w="{W}"><w:style w:type="paragraph" w:styleId="Heading1"><w:name w:val="heading 1"/></w:style>'
-    '<w:style w:type="paragraph" w:styleId="Heading2"><w:name w:val="heading 2"/></w:style></w:styles>'
+    f'<w:styles xmlns:w="{W}"><w:style w:type="paragraph" w:styleId="Heading1"><w:name w:val="heading'
+    ' 1"/></w:style><w:style w:type="paragraph" w:styleId="Heading2"><w:name w:val="heading'
+    ' 2"/></w:style></w:styles>'
 )
 CONTAINER = (
-    '<?xml version="1.0"?><container version="1.0" xmlns="urn:oasis:names:tc:opendocument:xmlns:container">'
-    '<rootfiles><rootfile full-path="OEBPS/content.opf" media-type="application/oebps-package+xml"/></rootfiles></container>'
+    '<?xml version="1.0"?><container version="1.0"'
+    ' xmlns="urn:oasis:names:tc:opendocument:xmlns:container"><rootfiles><rootfile'
+    ' full-path="OEBPS/content.opf" media-type="application/oebps-package+xml"/></rootfiles></container>'
 )
 
 
@@ -61,11 +67,15 @@ def docx_parts(body: str, title: str = "") -> dict[str, str | bytes]:
         "[Content_Types].xml": CONTENT_TYPES,
         "_rels/.rels": RELATIONSHIPS,
         "docProps/core.xml": (
-            '<cp:coreProperties xmlns:cp="http://schemas.openxmlformats.org/package/2006/metadata/core-properties" '
-            f'xmlns:dc="http://purl.org/dc/elements/1.1/">{core}</cp:coreProperties>'
+            "<cp:coreProperties"
+            ' xmlns:cp="http://schemas.openxmlformats.org/package/2006/metadata/core-properties"'
+            f' xmlns:dc="http://purl.org/dc/elements/1.1/">{core}</cp:coreProperties>'
         ),
         "word/styles.xml": STYLES,
-        "word/document.xml": f'<?xml version="1.0" encoding="UTF-8"?><w:document xmlns:w="{W}"><w:body>{body}</w:body></w:document>',
+        "word/document.xml": (
+            '<?xml version="1.0" encoding="UTF-8"?><w:document'
+            f' xmlns:w="{W}"><w:body>{body}</w:body></w:document>'
+        ),
     }
 
 
@@ -77,18 +87,28 @@ def make_docx(body: str, title: str = "") -> bytes:
 def epub_parts(chapters: Sequence[str], title: str = "") -> dict[str, str | bytes]:
     """The parts of an EPUB; `chapters` are bodies in HTML."""
     numbers = range(1, len(chapters) + 1)
-    items = "".join(f'<item id="c{i}" href="chapter{i}.xhtml" media-type="application/xhtml+xml"/>' for i in numbers)
+    items = "".join(
+        f'<item id="c{i}" href="chapter{i}.xhtml" media-type="application/xhtml+xml"/>' for i in numbers
+    )
     spine = "".join(f'<itemref idref="c{i}"/>' for i in numbers)
     metadata = f"<dc:title>{escape(title)}</dc:title>" if title else ""
     opf = (
-        '<?xml version="1.0"?><package xmlns="http://www.idpf.org/2007/opf" version="3.0"><metadata xmlns:dc="http://purl.org/dc/elements/1.1/">'
+        '<?xml version="1.0"?><package xmlns="http://www.idpf.org/2007/opf" version="3.0"><metadata'
+        ' xmlns:dc="http://purl.org/dc/elements/1.1/">'
         f"{metadata}</metadata><manifest>{items}</manifest><spine>{spine}</spine></package>"
     )
     pages = {
-        f"OEBPS/chapter{i}.xhtml": f'<!DOCTYPE html><html xmlns="http://www.w3.org/1999/xhtml"><body>{body}</body></html>'
+        f"OEBPS/chapter{i}.xhtml": (
+            f'<!DOCTYPE html><html xmlns="http://www.w3.org/1999/xhtml"><body>{body}</body></html>'
+        )
         for i, body in zip(numbers, chapters, strict=True)
     }
-    return {"mimetype": "application/epub+zip", "META-INF/container.xml": CONTAINER, "OEBPS/content.opf": opf, **pages}
+    return {
+        "mimetype": "application/epub+zip",
+        "META-INF/container.xml": CONTAINER,
+        "OEBPS/content.opf": opf,
+        **pages,
+    }
 
 
 def make_epub(chapters: Sequence[str], title: str = "") -> bytes:
@@ -97,7 +117,9 @@ def make_epub(chapters: Sequence[str], title: str = "") -> bytes:
 
 
 def make_pdf(pages: Sequence[Sequence[str]], title: str = "") -> bytes:
-    """A PDF with these lines of Latin-1 text on its pages; a page without lines has a drawing and no text, as a scan has."""
+    """A PDF with these lines of Latin-1 text on its pages; a page without lines has a drawing and no text, as
+    a scan has.
+    """
     font, first = 3, 5
     kids = " ".join(f"{first + 2 * i} 0 R" for i in range(len(pages)))
     objects = {
@@ -109,7 +131,10 @@ def make_pdf(pages: Sequence[Sequence[str]], title: str = "") -> bytes:
     for i, lines in enumerate(pages):
         number = first + 2 * i
         resources = f"<< /Font << /F1 {font} 0 R >> >>"
-        objects[number] = f"<< /Type /Page /Parent 2 0 R /MediaBox [0 0 612 792] /Resources {resources} /Contents {number + 1} 0 R >>".encode()
+        objects[number] = (
+            f"<< /Type /Page /Parent 2 0 R /MediaBox [0 0 612 792] /Resources {resources} /Contents"
+            f" {number + 1} 0 R >>".encode()
+        )
         objects[number + 1] = _stream(_page(lines))
     return _pdf_file(objects)
 
@@ -126,7 +151,15 @@ def _pdf_string(text: str) -> bytes:
 
 
 def _stream(content: bytes, entries: bytes = b"") -> bytes:
-    return b"<< " + entries + b"/Length " + str(len(content)).encode() + b" >>\nstream\n" + content + b"\nendstream"
+    return (
+        b"<< "
+        + entries
+        + b"/Length "
+        + str(len(content)).encode()
+        + b" >>\nstream\n"
+        + content
+        + b"\nendstream"
+    )
 
 
 def _pdf_file(objects: Mapping[int, bytes]) -> bytes:
@@ -139,7 +172,9 @@ def _pdf_file(objects: Mapping[int, bytes]) -> bytes:
     start = out.tell()
     rows = b"".join(f"{offset:010d} 00000 n \n".encode() for offset in offsets)
     out.write(f"xref\n0 {len(objects) + 1}\n0000000000 65535 f \n".encode() + rows)
-    out.write(f"trailer\n<< /Size {len(objects) + 1} /Root 1 0 R /Info 4 0 R >>\nstartxref\n{start}\n%%EOF\n".encode())
+    out.write(
+        f"trailer\n<< /Size {len(objects) + 1} /Root 1 0 R /Info 4 0 R >>\nstartxref\n{start}\n%%EOF\n".encode()
+    )
     return out.getvalue()
 
 
@@ -147,7 +182,10 @@ def make_pdf_bomb(megabytes: int) -> bytes:
     """A PDF whose only page unpacks to that many megabytes of blanks."""
     blanks = b" " * 1024 * 1024
     packer = zlib.compressobj(9)
-    start, piece = packer.compress(b"") + packer.flush(zlib.Z_FULL_FLUSH), packer.compress(blanks) + packer.flush(zlib.Z_FULL_FLUSH)
+    start, piece = (
+        packer.compress(b"") + packer.flush(zlib.Z_FULL_FLUSH),
+        packer.compress(blanks) + packer.flush(zlib.Z_FULL_FLUSH),
+    )
     checksum = 1
     for _ in range(megabytes):
         checksum = zlib.adler32(blanks, checksum)
@@ -181,7 +219,11 @@ def make_nested_pdf(depth: int) -> bytes:
             2: b"<< /Type /Pages /Kids [5 0 R] /Count 1 >>",
             3: b"<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica /Encoding /WinAnsiEncoding >>",
             4: b"<< >>",
-            5: b"<< /Type /Page /Parent 2 0 R /MediaBox [0 0 612 792] " + resources % (first + 1) + b"/Contents 6 0 R >>",
+            5: (
+                b"<< /Type /Page /Parent 2 0 R /MediaBox [0 0 612 792] "
+                + resources % (first + 1)
+                + b"/Contents 6 0 R >>"
+            ),
             first: _stream(b"BT /F1 11 Tf 72 700 Td (Words) Tj ET /N Do"),
             **forms,
         }
@@ -194,7 +236,9 @@ def make_repeating_epub(n_times: int) -> bytes:
     opf = str(parts["OEBPS/content.opf"])
     other = '<item id="other" href="chapter1.xhtml" media-type="application/xhtml+xml"/></manifest>'
     spine = "<spine>" + '<itemref idref="c1"/><itemref idref="other"/>' * (n_times // 2) + "</spine>"
-    parts["OEBPS/content.opf"] = opf.partition("<spine>")[0].replace("</manifest>", other) + spine + "</package>"
+    parts["OEBPS/content.opf"] = (
+        opf.partition("<spine>")[0].replace("</manifest>", other) + spine + "</package>"
+    )
     return make_zip(parts)
 
 

@@ -16,7 +16,12 @@ from core.ingest.limits import MAX_LINE_CHARACTERS
 
 DATA = Path(os.environ.get("QRAG_DATA", Path(__file__).resolve().parents[3] / "../shared/data"))
 DOCUMENTS = ["commonmark_spec", "cpp_core_guidelines", "awesome_selfhosted", "wealth_of_nations"]
-KINDS = {"heading_open": "heading", "table_open": "table", "bullet_list_open": "list", "ordered_list_open": "list"}
+KINDS = {
+    "heading_open": "heading",
+    "table_open": "table",
+    "bullet_list_open": "list",
+    "ordered_list_open": "list",
+}
 
 
 def blocks_by_markdown_it(text):
@@ -35,7 +40,11 @@ def blocks_by_markdown_it(text):
 def blocks_by_us(text):
     starts = [0, *(i + 1 for i, character in enumerate(text) if character == "\n")]
     for block in parse_blocks(text):
-        yield block.type, bisect.bisect_right(starts, block.start) - 1, bisect.bisect_right(starts, block.end - 1)
+        yield (
+            block.type,
+            bisect.bisect_right(starts, block.start) - 1,
+            bisect.bisect_right(starts, block.end - 1),
+        )
 
 
 @pytest.mark.parametrize("name", DOCUMENTS)
@@ -80,13 +89,39 @@ def test_titles_lose_links_emphasis_and_their_length():
     assert len(plain_title("word " * 1000)) == 200
 
 
-@pytest.mark.parametrize("line", ["- a\n", "a|b\n-|-\n", "```\n", "<!--\n", "> ", "- ", "* ", "`", "# ", "|", "1. a\n\n", "\t", "[", "~~~\n\n"])
+@pytest.mark.parametrize(
+    "line",
+    [
+        "- a\n",
+        "a|b\n-|-\n",
+        "```\n",
+        "<!--\n",
+        "> ",
+        "- ",
+        "* ",
+        "`",
+        "# ",
+        "|",
+        "1. a\n\n",
+        "\t",
+        "[",
+        "~~~\n\n",
+    ],
+)
 def test_hostile_repetition_stays_linear(line):
     assert len(list(parse_blocks(line * 30_000))) <= 30_000  # quadratic rules would need minutes
 
 
 @pytest.mark.parametrize(
-    "line", ["-" * 200_000 + "x", "- " * 100_000 + "x", "=" * 200_000 + "x", "~" * 200_000, "`" * 200_000 + "x`", "- " + "- " * 100_000 + "x"]
+    "line",
+    [
+        "-" * 200_000 + "x",
+        "- " * 100_000 + "x",
+        "=" * 200_000 + "x",
+        "~" * 200_000,
+        "`" * 200_000 + "x`",
+        "- " + "- " * 100_000 + "x",
+    ],
 )
 def test_no_line_takes_more_memory_than_a_few_times_its_size(line):
     tracemalloc.start()
@@ -105,7 +140,9 @@ def test_a_line_longer_than_people_write_is_text():
 def test_more_blocks_than_a_text_may_have_are_refused(monkeypatch):
     monkeypatch.setattr(blocks, "MAX_BLOCKS", 3)
     assert len(list(parse_blocks("a\n=\n" * 3))) == 3
-    with pytest.raises(BadDocument, match="the document has more than 3 headings, tables and lists; split it"):
+    with pytest.raises(
+        BadDocument, match="the document has more than 3 headings, tables and lists; split it"
+    ):
         list(parse_blocks("a\n=\n" * 4))
 
 

@@ -1,4 +1,6 @@
-"""Both chunkers: what must hold of every chunk table, and the rules of RES-RAG's algorithm 1 and Q-RAG's appendix H."""
+"""Both chunkers: what must hold of every chunk table, and the rules of RES-RAG's algorithm 1 and Q-RAG's
+appendix H.
+"""
 
 import numpy as np
 import pytest
@@ -12,17 +14,45 @@ from core.types import Document, Workspace
 
 pieces = st.sampled_from(
     [
-        *("# Top\n", "## Part\n", "### Deep *one*\n", "Title\n=====\n", "---\n", "\n", "\n\n", "\ttab", "    indented\n", "> quoted\n"),
-        *("Some words here. And more of them, with a clause; then an end.", "A line", "词语。另一句。", "e\u0301" * 30),
-        *("- item one", "- item two\n  more", "\n1. first\n2. second\n", "\n| a | b |\n| --- | --- |\n| 1 | 2 |\n| 3 | 4 |\n", "a|b\n-|-\n"),
-        *("```\ncode # no heading\n- no list\n```\n", "<!-- # hidden\n-->\n", "averyveryveryverylongwordwithoutanyblank" * 3),
+        *(
+            "# Top\n",
+            "## Part\n",
+            "### Deep *one*\n",
+            "Title\n=====\n",
+            "---\n",
+            "\n",
+            "\n\n",
+            "\ttab",
+            "    indented\n",
+            "> quoted\n",
+        ),
+        *(
+            "Some words here. And more of them, with a clause; then an end.",
+            "A line",
+            "词语。另一句。",
+            "e\u0301" * 30,
+        ),
+        *(
+            "- item one",
+            "- item two\n  more",
+            "\n1. first\n2. second\n",
+            "\n| a | b |\n| --- | --- |\n| 1 | 2 |\n| 3 | 4 |\n",
+            "a|b\n-|-\n",
+        ),
+        *(
+            "```\ncode # no heading\n- no list\n```\n",
+            "<!-- # hidden\n-->\n",
+            "averyveryveryverylongwordwithoutanyblank" * 3,
+        ),
     ]
 )
 texts = st.lists(pieces, min_size=1, max_size=25).map("".join).filter(str.strip)
 
 
 def chunks_of(text, tokenizer, chunker, max_tokens=8, kind="markdown"):
-    table = chunk_document(Document("t", text, kind), ChunkConfig(chunker=chunker, max_tokens=max_tokens), tokenizer)
+    table = chunk_document(
+        Document("t", text, kind), ChunkConfig(chunker=chunker, max_tokens=max_tokens), tokenizer
+    )
     return list(Workspace((Document("t", text, kind),), (table,))), table
 
 
@@ -49,7 +79,10 @@ def test_every_chunk_is_a_slice_that_fits_and_nothing_is_lost(text, max_tokens, 
 def test_sentences_are_packed_greedily_and_repeats_are_kept(tokenizer):
     text = "One two three. One two three. One two three. Four five six seven."
     chunks, table = chunks_of(text, tokenizer, "sentences", 9, "text")
-    assert [chunk.text for chunk in chunks] == ["One two three. One two three.", "One two three. Four five six seven."]
+    assert [chunk.text for chunk in chunks] == [
+        "One two three. One two three.",
+        "One two three. Four five six seven.",
+    ]
     assert table.n_duplicates == 0
 
 
@@ -57,7 +90,14 @@ def test_a_sentence_a_chunk_packs_nothing_and_still_breaks_what_is_too_long(toke
     document = Document("t", "One two. One two. Three.\n\nA b c d e f g, h i j k l m n o p q r.", "text")
     table = chunk_document(document, ChunkConfig(max_tokens=9, one_sentence=True), tokenizer)
     chunks = list(Workspace((document,), (table,)))
-    assert [chunk.text for chunk in chunks] == ["One two.", "One two.", "Three.", "A b c d e f g,", "h i j k l m n o p", "q r."]
+    assert [chunk.text for chunk in chunks] == [
+        "One two.",
+        "One two.",
+        "Three.",
+        "A b c d e f g,",
+        "h i j k l m n o p",
+        "q r.",
+    ]
     assert {chunk.type for chunk in chunks} == {"text"}
     with pytest.raises(BadRequest, match="choose sentences"):
         ChunkConfig(chunker="structure", one_sentence=True)
@@ -66,11 +106,20 @@ def test_a_sentence_a_chunk_packs_nothing_and_still_breaks_what_is_too_long(toke
 def test_only_a_sentence_that_is_too_long_is_broken_best_after_a_clause(tokenizer):
     text = "Short one. " + "A b c d e f g, h i j k l m n o p q r s t u v w x y z."
     chunks, _ = chunks_of(text, tokenizer, "sentences", 9, "text")
-    assert [chunk.text for chunk in chunks] == ["Short one.", "A b c d e f g,", "h i j k l m n o p", "q r s t u v w x y", "z."]
+    assert [chunk.text for chunk in chunks] == [
+        "Short one.",
+        "A b c d e f g,",
+        "h i j k l m n o p",
+        "q r s t u v w x y",
+        "z.",
+    ]
 
 
 def test_structure_chunks_have_their_type_and_heading_path(tokenizer):
-    text = "# Top\n\nIntro.\n\n## Data\n\n| a | b |\n| --- | --- |\n| 1 | 2 |\n\nAfter it.\n\n## Steps\n\n- one\n- two\n  - inner\n\nEnd."
+    text = (
+        "# Top\n\nIntro.\n\n## Data\n\n| a | b |\n| --- | --- |\n| 1 | 2 |\n\nAfter it.\n\n## Steps\n\n-"
+        " one\n- two\n  - inner\n\nEnd."
+    )
     chunks, _ = chunks_of(text, tokenizer, "structure", 40)
     assert [(chunk.type, chunk.heading_path, chunk.text) for chunk in chunks] == [
         ("text", ("Top",), "# Top\n\nIntro."),
@@ -84,7 +133,9 @@ def test_structure_chunks_have_their_type_and_heading_path(tokenizer):
 
 
 def test_a_heading_right_below_a_higher_one_shares_its_chunk(tokenizer):
-    chunks, _ = chunks_of("# Book\n\n## Chapter\n\nText.\n\n## Empty\n\n## Next\n\nMore.", tokenizer, "structure", 40)
+    chunks, _ = chunks_of(
+        "# Book\n\n## Chapter\n\nText.\n\n## Empty\n\n## Next\n\nMore.", tokenizer, "structure", 40
+    )
     assert [(chunk.heading_path, chunk.text) for chunk in chunks] == [
         (("Book", "Chapter"), "# Book\n\n## Chapter\n\nText."),
         (("Book", "Empty"), "## Empty"),
@@ -103,7 +154,9 @@ def test_long_tables_are_cut_between_rows_and_long_lists_between_items(tokenizer
 
 
 def test_repeated_chunks_are_removed_whatever_their_case_and_blanks(tokenizer):
-    chunks, table = chunks_of("# A\n\n- buy  now\n\ntext\n\n* Buy now\n\n- BUY NOW\n\nmore", tokenizer, "structure", 20)
+    chunks, table = chunks_of(
+        "# A\n\n- buy  now\n\ntext\n\n* Buy now\n\n- BUY NOW\n\nmore", tokenizer, "structure", 20
+    )
     assert [chunk.text for chunk in chunks if chunk.type == "list"] == ["- buy  now", "* Buy now"]
     assert table.n_duplicates == 1
 
@@ -123,7 +176,9 @@ def test_progress_rises_to_the_end_and_cancel_passes_through(tokenizer, monkeypa
     monkeypatch.setattr(packing, "BATCH_UNITS", 10)
     document = Document("t", "One two. Three four. " * 200, "text")
     seen = []
-    chunk_document(document, ChunkConfig(max_tokens=8), tokenizer, lambda done, total: seen.append((done, total)))
+    chunk_document(
+        document, ChunkConfig(max_tokens=8), tokenizer, lambda done, total: seen.append((done, total))
+    )
     assert seen == sorted(seen)
     assert seen[-1] == (len(document.text), len(document.text))
 
@@ -142,11 +197,17 @@ def test_too_many_tokens_are_refused_in_one_sentence(tokenizer, monkeypatch):
 
 def test_columns_have_the_promised_types(tokenizer):
     _, table = chunks_of("# A\n\ntext", tokenizer, "structure")
-    dtypes = [column.dtype for column in (table.start, table.end, table.n_tokens, table.type_code, table.heading_code)]
+    dtypes = [
+        column.dtype
+        for column in (table.start, table.end, table.n_tokens, table.type_code, table.heading_code)
+    ]
     assert dtypes == [np.int64, np.int64, np.int32, np.uint8, np.int32]
 
 
-@pytest.mark.parametrize(("kind", "chunker"), [("html", "structure"), ("markdown", "structure"), ("text", "sentences"), ("chunks", "sentences")])
+@pytest.mark.parametrize(
+    ("kind", "chunker"),
+    [("html", "structure"), ("markdown", "structure"), ("text", "sentences"), ("chunks", "sentences")],
+)
 def test_marked_up_documents_are_cut_by_structure(kind, chunker):
     assert default_chunker(kind) == chunker
 

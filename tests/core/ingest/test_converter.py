@@ -80,19 +80,26 @@ def test_cancelling_ends_the_child_at_once():
 def test_a_conversion_that_takes_too_long_is_ended(monkeypatch):
     monkeypatch.setattr(converter, "seconds_for", lambda _: 1)
     with Converter() as shared:
-        with pytest.raises(BadDocument, match=r"slow\.pdf takes longer to convert than 1 s; open a part of it"):
+        with pytest.raises(
+            BadDocument, match=r"slow\.pdf takes longer to convert than 1 s; open a part of it"
+        ):
             read_document(slow(), "slow.pdf", shared)
         assert shared.pid is None
 
 
 def test_an_opening_that_takes_too_long_is_ended(monkeypatch):
     monkeypatch.setattr(converter, "MAX_READING_SECONDS", 0)
-    with pytest.raises(BadDocument, match=r"reading took longer than 0 s when it came to a\.pdf; open fewer files at once"):
+    with pytest.raises(
+        BadDocument, match=r"reading took longer than 0 s when it came to a\.pdf; open fewer files at once"
+    ):
         read_document(make_pdf([["text"]]), "a.pdf")
 
 
 def test_a_conversion_that_takes_too_much_memory_is_ended():
-    with pytest.raises(BadDocument, match=r"big\.pdf needs more than 1,073,741,824 bytes of memory to be converted; open a part"):
+    with pytest.raises(
+        BadDocument,
+        match=r"big\.pdf needs more than 1,073,741,824 bytes of memory to be converted; open a part",
+    ):
         read_document(make_pdf_bomb(1_100), "big.pdf")
 
 
@@ -114,12 +121,16 @@ def test_a_child_that_dies_is_told_about_and_replaced(sent, sentence):
 
 def test_a_killed_parent_takes_its_child_along(tmp_path):
     source = (
-        "import sys; sys.path.insert(0, '.')\n"
-        "from core.ingest import Converter, read_document\n"
-        "from tests.core.ingest.test_converter import slow\n"
-        "with Converter() as shared: read_document(slow(), 'slow.pdf', shared, lambda *_: print(shared.pid, flush=True))\n"
+        "import sys; sys.path.insert(0, '.')\nfrom core.ingest import Converter, read_document\nfrom"
+        " tests.core.ingest.test_converter import slow\nwith Converter() as shared: read_document(slow(),"
+        " 'slow.pdf', shared, lambda *_: print(shared.pid, flush=True))\n"
     )
-    parent = subprocess.Popen([sys.executable, "-c", source], cwd=ROOT, stdout=subprocess.PIPE, env={**os.environ, "TMPDIR": str(tmp_path)})
+    parent = subprocess.Popen(
+        [sys.executable, "-c", source],
+        cwd=ROOT,
+        stdout=subprocess.PIPE,
+        env={**os.environ, "TMPDIR": str(tmp_path)},
+    )
     lines = [parent.stdout.readline() for _ in range(5)]
     child = int(lines[-1])
     assert is_alive(child)
@@ -145,7 +156,10 @@ def test_a_title_of_any_length_comes_through_clipped():
     assert len(document.title) == 200
 
 
-PAGE = '<title>Tides</title><script type=\'application/ld+json\'>{"a": "\\ud83d"}</script><h1>Tides</h1><p>The ferry left ```at six.</p>'
+PAGE = (
+    '<title>Tides</title><script type=\'application/ld+json\'>{"a": "\\ud83d"}</script><h1>Tides</h1><p>The'
+    " ferry left ```at six.</p>"
+)
 
 
 def test_small_pages_are_read_without_a_child_and_others_in_it_alike():
@@ -161,14 +175,18 @@ def test_small_pages_are_read_without_a_child_and_others_in_it_alike():
         assert shared.read_page("<p>One more.", "c.html").markdown == "One more."
         assert shared.pid is not None
     with Converter() as shared:
-        assert shared.read_page("<p>" + "x" * MAX_OWN_CHARACTERS, "a.html").markdown == "x" * MAX_OWN_CHARACTERS
+        assert (
+            shared.read_page("<p>" + "x" * MAX_OWN_CHARACTERS, "a.html").markdown == "x" * MAX_OWN_CHARACTERS
+        )
         assert shared.pid is not None
 
 
 def test_the_childs_limits_hold_where_a_lower_hard_one_is_set():
     with Converter() as shared:
         read_document(make_docx(paragraph("one")), "a.docx", shared)
-        used = sum(map(int, Path(f"/proc/{shared.pid}/stat").read_text().rpartition(")")[2].split()[11:13])) // os.sysconf("SC_CLK_TCK")
+        used = sum(
+            map(int, Path(f"/proc/{shared.pid}/stat").read_text().rpartition(")")[2].split()[11:13])
+        ) // os.sysconf("SC_CLK_TCK")
         resource.prlimit(shared.pid, resource.RLIMIT_CPU, (used + 2, used + 2))
         assert read_document(make_docx(paragraph("two")), "b.docx", shared).text == "two"
         with pytest.raises(BadDocument, match=r"slow\.pdf takes longer to convert than"):
@@ -203,9 +221,14 @@ def test_all_time_that_goes_by_is_counted_and_may_end_it():
 
 def test_hostile_gaps_and_unfinished_tags_take_linear_time():
     source = (
-        "import resource; from core.ingest.decode import decode; from core.ingest.html import read_html\n"
-        "resource.setrlimit(resource.RLIMIT_CPU, (15, 15))\n"
-        "decode(b'<meta ' * 600_000, 'a.html', is_html=True)\n"
-        "for gap in (' ', '\\n', ' \\n'): read_html('<pre>a' + gap * 300_000 + 'x</pre><p>a' + gap * 300_000 + 'x', 'a.html')\n"
+        "import resource; from core.ingest.decode import decode; from core.ingest.html import"
+        " read_html\nresource.setrlimit(resource.RLIMIT_CPU, (15, 15))\ndecode(b'<meta ' * 600_000, 'a.html',"
+        " is_html=True)\nfor gap in (' ', '\\n', ' \\n'): read_html('<pre>a' + gap * 300_000 + 'x</pre><p>a'"
+        " + gap * 300_000 + 'x', 'a.html')\n"
     )
-    assert subprocess.run([sys.executable, "-c", source], cwd=ROOT, env={**os.environ, "PYTHONPATH": str(ROOT)}, check=False).returncode == 0
+    assert (
+        subprocess.run(
+            [sys.executable, "-c", source], cwd=ROOT, env={**os.environ, "PYTHONPATH": str(ROOT)}, check=False
+        ).returncode
+        == 0
+    )

@@ -6,7 +6,16 @@ import zipfile
 import pytest
 
 from core.errors import BadDocument, Cancelled
-from core.ingest import Converter, archive, convert, default_chunker, documents, limits, read_document, read_documents
+from core.ingest import (
+    Converter,
+    archive,
+    convert,
+    default_chunker,
+    documents,
+    limits,
+    read_document,
+    read_documents,
+)
 from tests.core.ingest.made import (
     docx_parts,
     encrypted_pdf,
@@ -23,8 +32,15 @@ from tests.core.ingest.made import (
     with_declared_size,
 )
 
-LETTER = paragraph("The letter", "Heading1") + paragraph("Anna hid it & left <quickly>.") + table([["day", "rain"], ["Monday", "three"]])
-LETTER_TEXT = "# The letter\n\nAnna hid it & left <quickly>.\n\n|  |  |\n| --- | --- |\n| day | rain |\n| Monday | three |"
+LETTER = (
+    paragraph("The letter", "Heading1")
+    + paragraph("Anna hid it & left <quickly>.")
+    + table([["day", "rain"], ["Monday", "three"]])
+)
+LETTER_TEXT = (
+    "# The letter\n\nAnna hid it & left <quickly>.\n\n|  |  |\n| --- | --- |\n| day | rain |\n| Monday |"
+    " three |"
+)
 
 
 @pytest.fixture(scope="module")
@@ -41,18 +57,25 @@ def changed(parts, name, old, new):
 
 def test_a_docx_keeps_headings_and_tables_and_loses_images(converter):
     drawing = (
-        '<w:p><w:r><w:drawing><a:blip xmlns:a="http://schemas.openxmlformats.org/drawingml/2006/main" r:embed="rId9" xmlns:r="r"/></w:drawing></w:r></w:p>'
+        '<w:p><w:r><w:drawing><a:blip xmlns:a="http://schemas.openxmlformats.org/drawingml/2006/main"'
+        ' r:embed="rId9" xmlns:r="r"/></w:drawing></w:r></w:p>'
     )
     document = read_document(make_docx(LETTER + drawing, "A title"), "letter.docx", converter)
     assert document.title == "A title"
     assert document.kind == "markdown"
     assert default_chunker(document.kind) == "structure"
-    assert document.text.replace("| day | rain |\n| --- | --- |", "|  |  |\n| --- | --- |\n| day | rain |") == LETTER_TEXT
+    assert (
+        document.text.replace("| day | rain |\n| --- | --- |", "|  |  |\n| --- | --- |\n| day | rain |")
+        == LETTER_TEXT
+    )
     assert document.notices == ("Converted to Markdown from letter.docx, a DOCX.",)
 
 
 def test_an_epub_gives_its_chapters_in_the_order_of_the_spine(converter):
-    chapters = ["<h1>One</h1><p>First <a href='https://x.example'>here</a>.</p>", "<h1>Two</h1><ul><li>a</li><li>b</li></ul>"]
+    chapters = [
+        "<h1>One</h1><p>First <a href='https://x.example'>here</a>.</p>",
+        "<h1>Two</h1><ul><li>a</li><li>b</li></ul>",
+    ]
     document = read_document(make_epub(chapters, "A book"), "b.epub", converter)
     assert (document.title, document.kind) == ("A book", "markdown")
     assert document.text == "**Title:** A book\n\n# One\n\nFirst here.\n\n# Two\n\n- a\n- b"
@@ -60,7 +83,12 @@ def test_an_epub_gives_its_chapters_in_the_order_of_the_spine(converter):
 
 def test_a_pdf_gives_the_text_of_its_pages_and_tells_how_far_it_is(converter):
     told = []
-    document = read_document(make_pdf([[f"Page {i} says (hello)."] for i in range(30)], "Thirty pages"), "p.pdf", converter, lambda *parts: told.append(parts))
+    document = read_document(
+        make_pdf([[f"Page {i} says (hello)."] for i in range(30)], "Thirty pages"),
+        "p.pdf",
+        converter,
+        lambda *parts: told.append(parts),
+    )
     assert (document.title, document.kind) == ("Thirty pages", "markdown")
     assert document.text == "\n\n".join(f"Page {i} says (hello)." for i in range(30))
     assert all(done <= total for done, total in told)
@@ -68,7 +96,9 @@ def test_a_pdf_gives_the_text_of_its_pages_and_tells_how_far_it_is(converter):
 
 
 def test_a_pdf_that_opens_without_a_password_is_read(converter):
-    assert read_document(encrypted_pdf([["for all to read"]], ""), "a.pdf", converter).text == "for all to read"
+    assert (
+        read_document(encrypted_pdf([["for all to read"]], ""), "a.pdf", converter).text == "for all to read"
+    )
 
 
 @pytest.mark.parametrize("filename", ["renamed.txt", "renamed", "renamed.zip", "renamed.pdf"])
@@ -79,36 +109,83 @@ def test_the_bytes_say_what_a_file_is(converter, filename):
 
 
 REFUSED = {
-    "encrypted.pdf": (lambda: encrypted_pdf([["secret"]], "password"), "is encrypted; save it without a password and open that"),
-    "scan.pdf": (lambda: make_pdf([[], []]), "has 2 pages but no text, as scans have; run text recognition (OCR) on it and open the result"),
-    "cut.pdf": (lambda: make_pdf([["text"]])[:300], "is damaged or no PDF file; open it in its program, save it again and open that"),
+    "encrypted.pdf": (
+        lambda: encrypted_pdf([["secret"]], "password"),
+        "is encrypted; save it without a password and open that",
+    ),
+    "scan.pdf": (
+        lambda: make_pdf([[], []]),
+        "has 2 pages but no text, as scans have; run text recognition (OCR) on it and open the result",
+    ),
+    "cut.pdf": (
+        lambda: make_pdf([["text"]])[:300],
+        "is damaged or no PDF file; open it in its program, save it again and open that",
+    ),
     "no-pages.pdf": (lambda: make_pdf([]), "has no pages; open it in its program"),
-    "cut.docx": (lambda: make_docx(LETTER)[:-40], "is damaged: its list of contents can't be read; make or download it again"),
-    "flipped.docx": (lambda: make_docx(LETTER).replace(b"word/document.xml", b"word/document.xmk"), "is damaged or no DOCX file; open it in its program"),
+    "cut.docx": (
+        lambda: make_docx(LETTER)[:-40],
+        "is damaged: its list of contents can't be read; make or download it again",
+    ),
+    "flipped.docx": (
+        lambda: make_docx(LETTER).replace(b"word/document.xml", b"word/document.xmk"),
+        "is damaged or no DOCX file; open it in its program",
+    ),
     "empty.docx": (lambda: make_docx(""), "has no text; open one that has"),
-    "broken-xml.docx": (lambda: changed(docx_parts(LETTER), "word/document.xml", "</w:body>", ""), "is damaged or no DOCX file; open it in its program"),
+    "broken-xml.docx": (
+        lambda: changed(docx_parts(LETTER), "word/document.xml", "</w:body>", ""),
+        "is damaged or no DOCX file; open it in its program",
+    ),
     "entities.docx": (
-        lambda: changed(docx_parts(LETTER), "word/document.xml", "<w:document", '<!DOCTYPE d [<!ENTITY a "a">]><w:document'),
+        lambda: changed(
+            docx_parts(LETTER),
+            "word/document.xml",
+            "<w:document",
+            '<!DOCTYPE d [<!ENTITY a "a">]><w:document',
+        ),
         "declares XML entities, which are never expanded here; save it again",
     ),
     "entities16.docx": (
-        lambda: make_zip({**docx_parts(LETTER), "word/theme.xml": '<?xml version="1.0"?><!DOCTYPE d [<!ENTITY a "a">]><d>&a;</d>'.encode("utf-16")}),
+        lambda: make_zip(
+            {
+                **docx_parts(LETTER),
+                "word/theme.xml": '<?xml version="1.0"?><!DOCTYPE d [<!ENTITY a "a">]><d>&a;</d>'.encode(
+                    "utf-16"
+                ),
+            }
+        ),
         "declares XML entities",
     ),
-    "deep.docx": (lambda: make_docx("<w:sdt>" * 250 + "</w:sdt>" * 250), "is nested more than 200 levels deep; save it as PDF"),
-    "long.docx": (lambda: make_docx("<w:p/>" * 500_001), "has more than 500,000 XML elements; split it and open the parts"),
-    "bomb.docx": (lambda: make_zip({**docx_parts(LETTER), "word/more.xml": b" " * 2**25}), "bytes to more than 16,777,216; split it and open the parts"),
+    "deep.docx": (
+        lambda: make_docx("<w:sdt>" * 250 + "</w:sdt>" * 250),
+        "is nested more than 200 levels deep; save it as PDF",
+    ),
+    "long.docx": (
+        lambda: make_docx("<w:p/>" * 500_001),
+        "has more than 500,000 XML elements; split it and open the parts",
+    ),
+    "bomb.docx": (
+        lambda: make_zip({**docx_parts(LETTER), "word/more.xml": b" " * 2**25}),
+        "bytes to more than 16,777,216; split it and open the parts",
+    ),
     "chapters.epub": (lambda: make_epub([], "Empty book"), "has no text in its chapters; open one that has"),
-    "no-list.epub": (lambda: make_zip({"META-INF/container.xml": "<a/>", "mimetype": "x"}), "is damaged or no EPUB file; open it in its program"),
+    "no-list.epub": (
+        lambda: make_zip({"META-INF/container.xml": "<a/>", "mimetype": "x"}),
+        "is damaged or no EPUB file; open it in its program",
+    ),
     "entities.epub": (
-        lambda: changed(epub_parts(["x"], "T"), "OEBPS/content.opf", "<package", '<!DOCTYPE p [<!ENTITY a "a">]><package'),
+        lambda: changed(
+            epub_parts(["x"], "T"), "OEBPS/content.opf", "<package", '<!DOCTYPE p [<!ENTITY a "a">]><package'
+        ),
         "declares XML entities, which are never expanded here",
     ),
     "protected.epub": (
         lambda: make_zip(
             {
                 **epub_parts(["x"]),
-                "META-INF/encryption.xml": '<e xmlns:n="http://www.w3.org/2001/04/xmlenc#"><n:CipherReference URI="OEBPS/chapter1.xhtml"/></e>',
+                "META-INF/encryption.xml": (
+                    '<e xmlns:n="http://www.w3.org/2001/04/xmlenc#"><n:CipherReference'
+                    ' URI="OEBPS/chapter1.xhtml"/></e>'
+                ),
             }
         ),
         "is protected against reading by other programs (DRM); open a copy without protection",
@@ -117,13 +194,34 @@ REFUSED = {
         lambda: make_zip({"[Content_Types].xml": "x", "xl/workbook.xml": "x"}),
         "is an office file of another kind than DOCX; save it as DOCX or PDF",
     ),
-    "text.odt": (lambda: make_zip({"content.xml": "x", "META-INF/manifest.xml": "x"}), "is an office file of another kind than DOCX"),
-    "encrypted.zip": (lambda: encrypted_zip({"a.txt": "text"}), "is encrypted; unpack it with its password and open the files in it"),
-    "bomb.zip": (lambda: make_zip({f"{i}.txt": b" " * 2**24 for i in range(4)}), "bytes to more than 16,777,216; split it and open the parts"),
-    "bombs.zip": (lambda: make_zip({f"{i}.zip": make_zip({"a.txt": b" " * 2**23}) for i in range(3)}), "bytes to more than 16,777,216; split it"),
-    "many.zip": (lambda: make_zip(dict.fromkeys(map(str, range(2_001)), "x"), zipfile.ZIP_STORED), "holds more than 2,000 files; open fewer at once"),
-    "nothing.zip": (lambda: make_zip({"__MACOSX/a.txt": "x", "b/": ""}), "holds no document that can be read; put documents into it"),
-    "images.zip": (lambda: make_zip({"a.png": b"\x89PNG"}), "holds no document that can be read: a.png in images.zip is an image, not text"),
+    "text.odt": (
+        lambda: make_zip({"content.xml": "x", "META-INF/manifest.xml": "x"}),
+        "is an office file of another kind than DOCX",
+    ),
+    "encrypted.zip": (
+        lambda: encrypted_zip({"a.txt": "text"}),
+        "is encrypted; unpack it with its password and open the files in it",
+    ),
+    "bomb.zip": (
+        lambda: make_zip({f"{i}.txt": b" " * 2**24 for i in range(4)}),
+        "bytes to more than 16,777,216; split it and open the parts",
+    ),
+    "bombs.zip": (
+        lambda: make_zip({f"{i}.zip": make_zip({"a.txt": b" " * 2**23}) for i in range(3)}),
+        "bytes to more than 16,777,216; split it",
+    ),
+    "many.zip": (
+        lambda: make_zip(dict.fromkeys(map(str, range(2_001)), "x"), zipfile.ZIP_STORED),
+        "holds more than 2,000 files; open fewer at once",
+    ),
+    "nothing.zip": (
+        lambda: make_zip({"__MACOSX/a.txt": "x", "b/": ""}),
+        "holds no document that can be read; put documents into it",
+    ),
+    "images.zip": (
+        lambda: make_zip({"a.png": b"\x89PNG"}),
+        "holds no document that can be read: a.png in images.zip is an image, not text",
+    ),
 }
 
 
@@ -138,13 +236,27 @@ def test_what_cannot_be_read_is_refused_in_one_sentence(converter, filename):
 
 
 def test_an_archive_gives_a_document_an_entry_in_its_order(converter):
-    data = make_zip({"b/notes.md": "# Notes\n\ntext", "a.html": "<p>page", "b/letter.docx": make_docx(LETTER), "inner.zip": make_zip({"deep.txt": "deep"})})
+    data = make_zip(
+        {
+            "b/notes.md": "# Notes\n\ntext",
+            "a.html": "<p>page",
+            "b/letter.docx": make_docx(LETTER),
+            "inner.zip": make_zip({"deep.txt": "deep"}),
+        }
+    )
     told = []
     read = read_documents(data, "all.zip", converter, lambda *parts: told.append(parts))
-    assert list(read) == ["all.zip/b/notes.md", "all.zip/a.html", "all.zip/b/letter.docx", "all.zip/inner.zip/deep.txt"]
+    assert list(read) == [
+        "all.zip/b/notes.md",
+        "all.zip/a.html",
+        "all.zip/b/letter.docx",
+        "all.zip/inner.zip/deep.txt",
+    ]
     assert [document.kind for document in read.values()] == ["markdown", "html", "markdown", "text"]
     assert [document.title for document in read.values()] == ["Notes", "a", "letter", "deep"]
-    assert read["all.zip/b/letter.docx"].notices == ("Converted to Markdown from letter.docx in all.zip, a DOCX.",)
+    assert read["all.zip/b/letter.docx"].notices == (
+        "Converted to Markdown from letter.docx in all.zip, a DOCX.",
+    )
     assert sorted(set(told)) == [(done, 4) for done in range(4)]
 
 
@@ -155,28 +267,56 @@ def test_one_document_and_a_whole_archive_have_doors_of_their_own():
 
 
 def test_files_that_cannot_be_read_are_left_out_and_told_about():
-    damaged = bytearray(make_zip({"a.txt": "good", "b.txt": "damaged", "c.png": b"\x89PNG", "d.txt": "", "e.txt": b"\0"}, zipfile.ZIP_STORED))
+    damaged = bytearray(
+        make_zip(
+            {"a.txt": "good", "b.txt": "damaged", "c.png": b"\x89PNG", "d.txt": "", "e.txt": b"\0"},
+            zipfile.ZIP_STORED,
+        )
+    )
     damaged[damaged.index(b"damaged")] ^= 1
     (document,) = read_documents(bytes(damaged), "all.zip").values()
     assert document.text == "good"
     assert document.notices == (
-        "4 files were left out of all.zip: b.txt in all.zip is damaged; c.png in all.zip is an image, not text; d.txt in all.zip is empty; and 1 more.",
+        (
+            "4 files were left out of all.zip: b.txt in all.zip is damaged; c.png in all.zip is an image, not"
+            " text; d.txt in all.zip is empty; and 1 more."
+        ),
     )
 
 
 def test_archives_too_deep_are_left_out():
     data = make_zip({"text.txt": "text", "one.zip": make_zip({"two.zip": make_zip({"deep.txt": "deep"})})})
     (document,) = read_documents(data, "all.zip").values()
-    assert document.notices == ("One file was left out of all.zip: two.zip in one.zip in all.zip is an archive more than 2 levels deep.",)
+    assert document.notices == (
+        (
+            "One file was left out of all.zip: two.zip in one.zip in all.zip is an archive more than 2 levels"
+            " deep."
+        ),
+    )
 
 
 def test_names_in_archives_are_only_shown(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    hostile = ["../../etc/passwd", "/absolute.txt", "C:\\dir\\drive.txt", "line\nbreak\x1b[31m.txt", "turn\u202etxt.exe", "x" * 5_000 + ".txt"]
+    hostile = [
+        "../../etc/passwd",
+        "/absolute.txt",
+        "C:\\dir\\drive.txt",
+        "line\nbreak\x1b[31m.txt",
+        "turn\u202etxt.exe",
+        "x" * 5_000 + ".txt",
+    ]
     names = [*hostile, "A.TXT"]
     read = read_documents(make_zip(dict.fromkeys(names, "text")), "all.zip")
     titles = [document.title for document in read.values()]
-    assert titles == ["passwd", "absolute", "drive", "line\\nbreak\\x1b[31m", "turn\\u202etxt", "x" * 199 + "…", "A"]
+    assert titles == [
+        "passwd",
+        "absolute",
+        "drive",
+        "line\\nbreak\\x1b[31m",
+        "turn\\u202etxt",
+        "x" * 199 + "…",
+        "A",
+    ]
     assert all(name.isprintable() and len(name) < 300 for name in read)
     assert list(tmp_path.iterdir()) == []
 
@@ -187,7 +327,10 @@ def test_two_entries_of_one_name_are_two_documents():
         made.writestr("a.txt", "one")
         with pytest.warns(UserWarning, match="Duplicate"):
             made.writestr("a.txt", "two")
-    assert {name: document.text for name, document in read_documents(packed.getvalue(), "z.zip").items()} == {"z.zip/a.txt": "one", "z.zip/a.txt (2)": "two"}
+    assert {name: document.text for name, document in read_documents(packed.getvalue(), "z.zip").items()} == {
+        "z.zip/a.txt": "one",
+        "z.zip/a.txt (2)": "two",
+    }
 
 
 def test_an_entry_that_lost_its_name_is_left_out(converter):
@@ -206,7 +349,10 @@ def test_sizes_that_headers_claim_count_for_nothing():
 
 def test_entries_packed_by_other_methods_are_left_out():
     data = make_zip({"a.txt": "text"}, zipfile.ZIP_LZMA)
-    with pytest.raises(BadDocument, match=r"a\.txt in z\.zip is packed in an unusual way \(method 14\); pack it again as an ordinary zip"):
+    with pytest.raises(
+        BadDocument,
+        match=r"a\.txt in z\.zip is packed in an unusual way \(method 14\); pack it again as an ordinary zip",
+    ):
         read_documents(data, "z.zip")
 
 
@@ -245,7 +391,9 @@ def test_drawings_within_drawings_are_bounded(monkeypatch, record_attack):
     assert "deep" in convert.convert(make_nested_pdf(5), "pdf", "a.pdf").markdown
     with pytest.raises(BadDocument, match=r"a\.pdf draws more than 200 pages and forms; print the pages"):
         convert.convert(make_nested_pdf(8), "pdf", "a.pdf")
-    record_attack("PDFs whose drawings draw each other", 2, "read below the bound, refused in a sentence beyond")
+    record_attack(
+        "PDFs whose drawings draw each other", 2, "read below the bound, refused in a sentence beyond"
+    )
 
 
 def test_a_chapter_is_read_once_however_often_it_is_listed(record_attack):

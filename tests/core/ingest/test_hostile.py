@@ -1,7 +1,9 @@
-"""Hostile and broken files by the thousand: each gives documents or one clear sentence; nothing crashes, hangs, grows or is left behind.
+"""Hostile and broken files by the thousand: each gives documents or one clear sentence; nothing crashes,
+hangs, grows or is left behind.
 
-The files are mutations of the samples and of small documents made here, one a seed. All go through the one door that the app and the
-command line use; PDFs, DOCXs and EPUBs through one child process, as the files of one opening do, so that each costs milliseconds.
+The files are mutations of the samples and of small documents made here, one a seed. All go through the one
+door that the app and the command line use; PDFs, DOCXs and EPUBs through one child process, as the files of
+one opening do, so that each costs milliseconds.
 """
 
 from __future__ import annotations
@@ -45,9 +47,30 @@ MAX_GROWTH = 64 * 1024
 """KB that the memory may grow after the first quarter of the files."""
 
 LINES = ["The ferry left at six.", "Anna (the keeper) hid the letter.", "Über die Brücke, 100 % sicher."]
-LETTER = paragraph("The letter", "Heading1") + "".join(map(paragraph, LINES)) + table([["day", "rain"], ["Monday", "three"]])
-CHAPTERS = ["<h1>One</h1><p>The ferry <b>left</b> at six.</p>", "<h1>Two</h1><table><tr><th>a</th></tr><tr><td>b</td></tr></table>"]
-EXTENSIONS = (".txt", ".md", ".html", ".pdf", ".docx", ".epub", ".zip", ".json", ".xhtml", ".exe", "", ".DOCX", ".tar.gz")
+LETTER = (
+    paragraph("The letter", "Heading1")
+    + "".join(map(paragraph, LINES))
+    + table([["day", "rain"], ["Monday", "three"]])
+)
+CHAPTERS = [
+    "<h1>One</h1><p>The ferry <b>left</b> at six.</p>",
+    "<h1>Two</h1><table><tr><th>a</th></tr><tr><td>b</td></tr></table>",
+]
+EXTENSIONS = (
+    ".txt",
+    ".md",
+    ".html",
+    ".pdf",
+    ".docx",
+    ".epub",
+    ".zip",
+    ".json",
+    ".xhtml",
+    ".exe",
+    "",
+    ".DOCX",
+    ".tar.gz",
+)
 NAMES = (
     "../../../etc/passwd",
     "/etc/shadow",
@@ -104,17 +127,24 @@ Mutation = Callable[[random.Random, bytes, Seeds], bytes]
 
 def seeds() -> Seeds:
     """Sound files to begin with, by extension and number."""
-    samples = {f"{sample.path.suffix}{i}": sample.path.read_bytes() for i, sample in enumerate(list_samples())}
+    samples = {
+        f"{sample.path.suffix}{i}": sample.path.read_bytes() for i, sample in enumerate(list_samples())
+    }
     small = {
         ".pdf": make_pdf([LINES, LINES], "Tides"),
         ".pdf2": encrypted_pdf([LINES], ""),
         ".docx": make_docx(LETTER, "The letter"),
         ".epub": make_epub(CHAPTERS, "A book"),
         ".zip": make_zip({"a.txt": "\n".join(LINES), "b.md": "# B\n\n- x\n- y", "c.html": CHAPTERS[1]}),
-        ".zip2": make_zip({"in.zip": make_zip({"a.txt": LINES[0]}), "a.docx": make_docx(LETTER)}, zipfile.ZIP_STORED),
+        ".zip2": make_zip(
+            {"in.zip": make_zip({"a.txt": LINES[0]}), "a.docx": make_docx(LETTER)}, zipfile.ZIP_STORED
+        ),
         ".zip3": encrypted_zip({"a.txt": LINES[0]}),
         ".txt9": "\n".join(LINES).encode("utf-16"),
-        ".html9": b'<meta charset="utf-7"><script type="application/ld+json">{"a": "\\ud800"}</script><table><tr><td>x<p>y<li>z</table>',
+        ".html9": (
+            b'<meta charset="utf-7"><script type="application/ld+json">{"a":'
+            b' "\\ud800"}</script><table><tr><td>x<p>y<li>z</table>'
+        ),
     }
     return samples | small
 
@@ -134,7 +164,9 @@ def bits_flipped(rng: random.Random, data: bytes, _: Seeds) -> bytes:
 def slice_moved(rng: random.Random, data: bytes, _: Seeds) -> bytes:
     a, b, at = (rng.randrange(len(data) + 1) for _i in range(3))
     piece = data[min(a, b) : max(a, b)][:5_000]
-    return rng.choice((data[:at] + piece + data[at:], data[: min(a, b)] + data[max(a, b) :], piece * rng.randrange(1, 20)))
+    return rng.choice(
+        (data[:at] + piece + data[at:], data[: min(a, b)] + data[max(a, b) :], piece * rng.randrange(1, 20))
+    )
 
 
 def bytes_put_in(rng: random.Random, data: bytes, _: Seeds) -> bytes:
@@ -146,7 +178,13 @@ def bytes_put_in(rng: random.Random, data: bytes, _: Seeds) -> bytes:
 
 def spliced(rng: random.Random, data: bytes, others: Seeds) -> bytes:
     other = others[rng.choice(sorted(others))]
-    return rng.choice((data + other, other[: rng.randrange(len(other))] + data, data[: rng.randrange(len(data) + 1)] + other[rng.randrange(len(other)) :]))
+    return rng.choice(
+        (
+            data + other,
+            other[: rng.randrange(len(other))] + data,
+            data[: rng.randrange(len(data) + 1)] + other[rng.randrange(len(other)) :],
+        )
+    )
 
 
 def sizes_made_up(rng: random.Random, data: bytes, _: Seeds) -> bytes:
@@ -168,7 +206,11 @@ def packed_anew(rng: random.Random, data: bytes, _: Seeds) -> bytes:
     for _layer in range(rng.choice((1, 1, 1, 2, 4))):
         name = rng.choice((*NAMES, f"x{rng.choice(EXTENSIONS)}"))
         packed = io.BytesIO()
-        with zipfile.ZipFile(packed, "w", rng.choice((zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED, zipfile.ZIP_LZMA, zipfile.ZIP_BZIP2))) as made:
+        with zipfile.ZipFile(
+            packed,
+            "w",
+            rng.choice((zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED, zipfile.ZIP_LZMA, zipfile.ZIP_BZIP2)),
+        ) as made:
             made.writestr(name, data)
             if rng.random() < 0.3:
                 made.writestr("fine.txt", LINES[0])
@@ -177,7 +219,9 @@ def packed_anew(rng: random.Random, data: bytes, _: Seeds) -> bytes:
 
 
 def part_broken(rng: random.Random, _: bytes, others: Seeds) -> bytes:
-    """An office file or e-book with one broken part in a sound archive, or a PDF with one wrong entry: what gets as far as the libraries."""
+    """An office file or e-book with one broken part in a sound archive, or a PDF with one wrong entry: what
+    gets as far as the libraries.
+    """
     parts = rng.choice((docx_parts(LETTER, "The letter"), epub_parts(CHAPTERS, "A book"), None))
     if parts is None:
         pdf = others[".pdf"]
@@ -188,7 +232,9 @@ def part_broken(rng: random.Random, _: bytes, others: Seeds) -> bytes:
     raw = content if isinstance(content, bytes) else content.encode()
     at = rng.randrange(len(raw) + 1)
     put_in = raw[:at] + rng.choice(XML).encode() + raw[at:]
-    broken = rng.choice((raw[:at], put_in, put_in, raw.decode().encode("utf-16"), bits_flipped(rng, raw, others), b""))
+    broken = rng.choice(
+        (raw[:at], put_in, put_in, raw.decode().encode("utf-16"), bits_flipped(rng, raw, others), b"")
+    )
     if rng.random() < 0.1:
         del parts[name]
         return make_zip(parts)
@@ -196,7 +242,19 @@ def part_broken(rng: random.Random, _: bytes, others: Seeds) -> bytes:
 
 
 MUTATIONS: tuple[Mutation, ...] = (
-    *(truncated, bits_flipped, bits_flipped, slice_moved, bytes_put_in, spliced, sizes_made_up, number_changed, packed_anew, part_broken, part_broken),
+    *(
+        truncated,
+        bits_flipped,
+        bits_flipped,
+        slice_moved,
+        bytes_put_in,
+        spliced,
+        sizes_made_up,
+        number_changed,
+        packed_anew,
+        part_broken,
+        part_broken,
+    ),
 )
 
 
@@ -215,11 +273,17 @@ def resident(pid: int | None) -> int:
     """KB of memory that a process holds; 0 for none."""
     if pid is None:
         return 0
-    return next(int(line.split()[1]) for line in Path(f"/proc/{pid}/status").read_text().splitlines() if line.startswith("VmRSS:"))
+    return next(
+        int(line.split()[1])
+        for line in Path(f"/proc/{pid}/status").read_text().splitlines()
+        if line.startswith("VmRSS:")
+    )
 
 
 def check(data: bytes, name: str, converter: Converter) -> str:
-    """Reads a file; "read" or "refused". Fails when what comes is neither documents that can be used nor a sentence that can be shown."""
+    """Reads a file; "read" or "refused". Fails when what comes is neither documents that can be used nor a
+    sentence that can be shown.
+    """
     try:
         documents = read_documents(data, name, converter)
     except BadDocument as error:
@@ -241,7 +305,9 @@ def check(data: bytes, name: str, converter: Converter) -> str:
     return "read"
 
 
-def test_hostile_files_give_documents_or_a_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, record_attack: RecordAttack) -> None:
+def test_hostile_files_give_documents_or_a_sentence(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, record_attack: RecordAttack
+) -> None:
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     monkeypatch.setattr(tempfile, "tempdir", None)
     sound = seeds()
@@ -268,5 +334,7 @@ def test_hostile_files_give_documents_or_a_sentence(tmp_path: Path, monkeypatch:
     assert list(tmp_path.iterdir()) == []
     assert len(os.listdir("/proc/self/fd")) <= n_descriptors
     record_attack(
-        "damaged and hostile files, opened as documents", COUNTS.hostile_files, f"{outcomes['read']:,} read, {outcomes['refused']:,} refused in a sentence"
+        "damaged and hostile files, opened as documents",
+        COUNTS.hostile_files,
+        f"{outcomes['read']:,} read, {outcomes['refused']:,} refused in a sentence",
     )

@@ -15,7 +15,9 @@ DROPPED = {
     "noscript": "<noscript>SECRET</noscript>",
     "template": "<template>SECRET</template>",
     "comment": "<!-- SECRET -->",
-    "form controls": "<form><label>SECRET</label><select><option>SECRET</select><button>SECRET</button></form>",
+    "form controls": (
+        "<form><label>SECRET</label><select><option>SECRET</select><button>SECRET</button></form>"
+    ),
     "navigation": "<nav>SECRET</nav><div role=navigation>SECRET</div>",
     "header and footer": "<header>SECRET</header><footer>SECRET</footer><aside>SECRET</aside>",
     "hidden": "<p hidden>SECRET</p><p style='display: none'>SECRET</p><span aria-hidden=true>SECRET</span>",
@@ -28,17 +30,27 @@ DROPPED = {
 
 @pytest.mark.parametrize("name", DROPPED)
 def test_low_signal_elements_are_dropped(name):
-    assert "SECRET" not in text_of(f"<body>{DROPPED[name]}<p>The article has a sentence that is long enough to be most of the page.</p>")
+    assert "SECRET" not in text_of(
+        f"<body>{DROPPED[name]}<p>The article has a sentence that is long enough to be most of the page.</p>"
+    )
 
 
 def test_the_sources_at_the_foot_of_an_article_stay():
     links = "<a href='/'>SECRET</a> " * 5
-    page = f"<article><p>Short.</p><footer>Flaherty, Anne. Key Takeaways.</footer></article><article><p>Long.</p><footer>{links}</footer></article>"
+    page = (
+        "<article><p>Short.</p><footer>Flaherty, Anne. Key"
+        f" Takeaways.</footer></article><article><p>Long.</p><footer>{links}</footer></article>"
+    )
     assert text_of(page).split("\n\n") == ["Short.", "Flaherty, Anne. Key Takeaways.", "Long."]
 
 
 def test_a_footer_or_hidden_part_is_dropped_however_long():
-    assert text_of("<p>Short.</p><footer>" + "SECRET " * 50 + "</footer><div hidden>" + "SECRET " * 50 + "</div>") == "Short."
+    assert (
+        text_of(
+            "<p>Short.</p><footer>" + "SECRET " * 50 + "</footer><div hidden>" + "SECRET " * 50 + "</div>"
+        )
+        == "Short."
+    )
 
 
 KEPT = {
@@ -46,7 +58,9 @@ KEPT = {
     "header of an article": "<article><header><h1>KEPT</h1></header>words</article>",
     "heading in a header": "<header><h1>KEPT</h1></header><p>words",
     "body of a cookie-named page": "<body class='has-cookie-banner'><p>KEPT",
-    "most of a page, whatever its name": "<div class='newsletter'><p>KEPT is the article in its whole length</div><p>end",
+    "most of a page, whatever its name": (
+        "<div class='newsletter'><p>KEPT is the article in its whole length</div><p>end"
+    ),
     "aside of an article": "<article><p>words</p><aside>KEPT</aside></article>",
     "recipe for cookies": "<h1>Cookies</h1><p>KEPT",
     "formula": "<span style='display: none'><math alttext='{\\displaystyle KEPT}'><mi>x</mi></math></span>",
@@ -60,8 +74,14 @@ def test_content_is_kept(name):
 
 
 def test_structure_becomes_markdown_that_reads_well():
-    html = "<h1>A <a href=x>title</a></h1><p>snake_case * 2<sup>10</sup><ul><li>one<ul><li>inner</ul><li>two</ul><ol><li>first</ol><pre>a\n  b</pre>"
-    assert text_of(html) == "# A title\n\nsnake_case * 2^10\n\n- one\n  - inner\n- two\n\n1. first\n\n```\na\n  b\n```"
+    html = (
+        "<h1>A <a href=x>title</a></h1><p>snake_case *"
+        " 2<sup>10</sup><ul><li>one<ul><li>inner</ul><li>two</ul><ol><li>first</ol><pre>a\n  b</pre>"
+    )
+    assert (
+        text_of(html)
+        == "# A title\n\nsnake_case * 2^10\n\n- one\n  - inner\n- two\n\n1. first\n\n```\na\n  b\n```"
+    )
 
 
 @pytest.mark.parametrize(
@@ -77,7 +97,10 @@ def test_data_tables_become_pipe_tables(table):
 
 
 def test_captions_stand_before_their_table():
-    assert text_of("<table><caption>Prices</caption><tr><th>a<td>1<tr><th>b<td>2</table>") == "Prices\n\n| a | 1 |\n| --- | --- |\n| b | 2 |"
+    assert (
+        text_of("<table><caption>Prices</caption><tr><th>a<td>1<tr><th>b<td>2</table>")
+        == "Prices\n\n| a | 1 |\n| --- | --- |\n| b | 2 |"
+    )
 
 
 @pytest.mark.parametrize("attributes", ["role=presentation", ""])
@@ -168,5 +191,10 @@ def test_json_ld_is_bounded_in_number():
 
 
 def test_a_title_turns_no_direction_of_writing():
-    assert read_document("<title>Annual \u202etxt.exe\u2066 report</title><p>\u202eText stays.".encode(), "a.html").title == "Annual txt.exe report"
+    assert (
+        read_document(
+            "<title>Annual \u202etxt.exe\u2066 report</title><p>\u202eText stays.".encode(), "a.html"
+        ).title
+        == "Annual txt.exe report"
+    )
     assert read_document("<p>\u202eText stays.".encode(), "a.html").text == "\u202eText stays."

@@ -11,14 +11,38 @@ REFUSED = {
     "empty": (b"", "a.txt", "a.txt is empty; open a file that has text"),
     "binary named text": (bytes(range(256)), "a.txt", "a.txt is binary, not text (it has a NUL byte at 0)"),
     "NUL byte": (b"text\0text", "a.md", "a.md is binary, not text (it has a NUL byte at 4)"),
-    "control characters": (b"\x01\x02\x03\x04" * 20, "a.txt", "a.txt is binary, not text (80 control characters)"),
+    "control characters": (
+        b"\x01\x02\x03\x04" * 20,
+        "a.txt",
+        "a.txt is binary, not text (80 control characters)",
+    ),
     "image": (b"\x89PNG...", "report.txt", "report.txt is an image, not text; save it as HTML"),
-    "office file cut off": (b"PK\x03\x04...", "report.docx", "report.docx is damaged: its list of contents can't be read; make or download it again"),
-    "page saved as PDF": (b"<html><p>Not found", "report.pdf", "report.pdf is damaged or no PDF file: it does not begin as one; open it in its program"),
-    "office file with a password": (b"\xd0\xcf\x11\xe0...", "report.docx", "report.docx is encrypted or of an old office format; save it as DOCX"),
+    "office file cut off": (
+        b"PK\x03\x04...",
+        "report.docx",
+        "report.docx is damaged: its list of contents can't be read; make or download it again",
+    ),
+    "page saved as PDF": (
+        b"<html><p>Not found",
+        "report.pdf",
+        "report.pdf is damaged or no PDF file: it does not begin as one; open it in its program",
+    ),
+    "office file with a password": (
+        b"\xd0\xcf\x11\xe0...",
+        "report.docx",
+        "report.docx is encrypted or of an old office format; save it as DOCX",
+    ),
     "blank": (b" \n\t\n", "a.md", "a.md has no text; open one that has"),
-    "page without text": (b"<html><script>run()</script><nav>Home</nav></html>", "a.html", "a.html has no text left once scripts"),
-    "100 MB of HTML": (b"<p>a" * (25 * 2**20), "a.html", "a.html has 104,857,600 bytes, more than 67,108,864; split it and open the parts"),
+    "page without text": (
+        b"<html><script>run()</script><nav>Home</nav></html>",
+        "a.html",
+        "a.html has no text left once scripts",
+    ),
+    "100 MB of HTML": (
+        b"<p>a" * (25 * 2**20),
+        "a.html",
+        "a.html has 104,857,600 bytes, more than 67,108,864; split it and open the parts",
+    ),
     "line break in the name": (b"", "a\nb.txt", "a\\nb.txt is empty"),
     "path in the name": (b"", "C:\\secret\\..\\a.txt", "a.txt is empty"),
 }
@@ -68,7 +92,13 @@ def test_broken_utf8_is_read_with_a_notice():
     assert document.notices == ("2 broken UTF-8 characters were replaced by \ufffd.",)
 
 
-@pytest.mark.parametrize(("encoding", "text"), [("latin-1", "Schöne Grüße über die Straße. " * 5), ("cp1251", "Это русский текст, и довольно длинный. " * 20)])
+@pytest.mark.parametrize(
+    ("encoding", "text"),
+    [
+        ("latin-1", "Schöne Grüße über die Straße. " * 5),
+        ("cp1251", "Это русский текст, и довольно длинный. " * 20),
+    ],
+)
 def test_other_encodings_are_guessed_with_a_notice(encoding, text):
     document = read_document(text.encode(encoding), "a.txt")
     assert document.text == text
@@ -76,14 +106,19 @@ def test_other_encodings_are_guessed_with_a_notice(encoding, text):
 
 
 def test_a_page_may_declare_its_encoding_but_no_trick():
-    assert read_document('<meta charset="iso-8859-1"><p>Grüße “so”'.encode("cp1252"), "a.html").text == "Grüße “so”"
+    assert (
+        read_document('<meta charset="iso-8859-1"><p>Grüße “so”'.encode("cp1252"), "a.html").text
+        == "Grüße “so”"
+    )
     assert "<script" not in read_document(b'<meta charset="utf-7"><p>+ADw-script+AD4-', "a.html").text
 
 
 def test_lone_surrogates_never_come_through():
     document = read_pasted("a\ud800b")
     assert document.text == "a\ufffdb"
-    assert read_document(b'<script type="application/ld+json">{"a": "\\ud800"}</script><p>x', "a.html").json_ld == ({"a": "\ufffd"},)
+    assert read_document(
+        b'<script type="application/ld+json">{"a": "\\ud800"}</script><p>x', "a.html"
+    ).json_ld == ({"a": "\ufffd"},)
 
 
 @pytest.mark.parametrize(
@@ -110,5 +145,7 @@ def test_pasted_html_is_recognised_and_other_text_is_not():
 
 def test_a_line_longer_than_people_write_is_read_with_a_notice():
     document = read_document(b"word " * 2_000_000, "a.txt")
-    assert document.notices == ("It has a line of 10,000,000 characters, more than 1,000,000: is it a text that people wrote?",)
+    assert document.notices == (
+        "It has a line of 10,000,000 characters, more than 1,000,000: is it a text that people wrote?",
+    )
     assert len(document.text) == 10_000_000

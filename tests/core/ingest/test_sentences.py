@@ -8,7 +8,11 @@ from core.ingest import split_sentences
 
 CASES = {
     "titles and initials": ["Mr. Smith met J. R. Jones in St. Louis.", "They left."],
-    "dotted abbreviations": ["He served in the U.S. Army, e.g. in Rome.", "She lives in the U.S.", "The rest does not."],
+    "dotted abbreviations": [
+        "He served in the U.S. Army, e.g. in Rome.",
+        "She lives in the U.S.",
+        "The rest does not.",
+    ],
     "times of day": ["It began at 5 p.m. Monday.", "It ended at 7 p.m.", "The rest is known."],
     "numbers": ["Pi is 3.14 or so.", "No. 5 is here.", "No.", "Never."],
     "numbered items": ["1. Apples are good.", "2. Pears are better."],
@@ -29,17 +33,33 @@ def test_sentences_end_where_a_reader_would_end_them(name):
 
 def test_cjk_full_stops_need_no_blank():
     text = "这是一句。那是另一句！是吗？「好。」他说。"
-    assert [text[a:b] for a, b in split_sentences(text)] == ["这是一句。", "那是另一句！", "是吗？", "「好。」", "他说。"]
+    assert [text[a:b] for a, b in split_sentences(text)] == [
+        "这是一句。",
+        "那是另一句！",
+        "是吗？",
+        "「好。」",
+        "他说。",
+    ]
 
 
 def test_line_breaks_inside_a_paragraph_mean_nothing():
     text = "The moon poured\ndown its light\ninto the plain. It\nwas late.\n\nA new paragraph"
-    assert [text[a:b] for a, b in split_sentences(text)] == ["The moon poured\ndown its light\ninto the plain.", "It\nwas late.", "A new paragraph"]
+    assert [text[a:b] for a, b in split_sentences(text)] == [
+        "The moon poured\ndown its light\ninto the plain.",
+        "It\nwas late.",
+        "A new paragraph",
+    ]
 
 
 def test_without_any_full_stop_empty_lines_and_list_items_end_sentences():
     text = "first thought\ngoes on\n\n  \nsecond\n- item one\n- item two\n| a | b |"
-    assert [text[a:b] for a, b in split_sentences(text)] == ["first thought\ngoes on", "second", "- item one", "- item two", "| a | b |"]
+    assert [text[a:b] for a, b in split_sentences(text)] == [
+        "first thought\ngoes on",
+        "second",
+        "- item one",
+        "- item two",
+        "| a | b |",
+    ]
 
 
 @given(st.text(alphabet=st.sampled_from("aA1I .!?\n\t。”\"')(-|#…\u00a0é\U0001f600"), max_size=80))
@@ -51,7 +71,9 @@ def test_spans_are_ordered_trimmed_and_leave_out_only_blanks(text):
     assert not any(text[a:b].strip() for a, b in zip(edges[::2], edges[1::2], strict=True))
 
 
-@pytest.mark.parametrize("piece", [".", ". ", '."', ".)", "\n", "\n ", " ", "a.", "*", "\n---", "。", "\n1. "])
+@pytest.mark.parametrize(
+    "piece", [".", ". ", '."', ".)", "\n", "\n ", " ", "a.", "*", "\n---", "。", "\n1. "]
+)
 def test_hostile_repetition_stays_linear(piece):
     text = piece * 50_000  # quadratic rules would need minutes
     assert split_sentences(text + "x")

@@ -31,9 +31,30 @@ def test_an_address_is_read_as_people_write_it(text: str, address: str) -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        *("", "localhost:11434", "ftp://example.org", "file:///etc/passwd", "http://", "http:///v1", "http://a b", "http://exa\tmple.org"),
-        *("http://example.org/v1?key=abc", "http://example.org#x", "http://exämple.org", "http://[::1", "http://example.org:99999", "http://example.org:0"),
-        *("http://user:secret@example.org", "http://example.org\\@evil.example", "sk-canary-0123456789", "http://" + "a" * 2000),
+        *(
+            "",
+            "localhost:11434",
+            "ftp://example.org",
+            "file:///etc/passwd",
+            "http://",
+            "http:///v1",
+            "http://a b",
+            "http://exa\tmple.org",
+        ),
+        *(
+            "http://example.org/v1?key=abc",
+            "http://example.org#x",
+            "http://exämple.org",
+            "http://[::1",
+            "http://example.org:99999",
+            "http://example.org:0",
+        ),
+        *(
+            "http://user:secret@example.org",
+            "http://example.org\\@evil.example",
+            "sk-canary-0123456789",
+            "http://" + "a" * 2000,
+        ),
     ],
 )
 def test_what_is_no_address_is_refused_without_being_repeated(text: str) -> None:
@@ -43,7 +64,9 @@ def test_what_is_no_address_is_refused_without_being_repeated(text: str) -> None
     assert "canary" not in str(refused.value)
 
 
-@pytest.mark.parametrize("ip", ["8.8.8.8", "2606:4700:4700::1111", "64:ff9b::808:808", "::ffff:8.8.8.8", "2002:808:808::1"])
+@pytest.mark.parametrize(
+    "ip", ["8.8.8.8", "2606:4700:4700::1111", "64:ff9b::808:808", "::ffff:8.8.8.8", "2002:808:808::1"]
+)
 def test_the_open_internet(ip: str) -> None:
     assert is_open(ip)
 
@@ -51,7 +74,18 @@ def test_the_open_internet(ip: str) -> None:
 @pytest.mark.parametrize(
     "ip",
     [
-        *("127.0.0.1", "127.9.9.9", "0.0.0.0", "10.1.2.3", "172.16.0.1", "192.168.1.1", "169.254.169.254", "100.64.0.1", "224.0.0.1", "255.255.255.255"),
+        *(
+            "127.0.0.1",
+            "127.9.9.9",
+            "0.0.0.0",
+            "10.1.2.3",
+            "172.16.0.1",
+            "192.168.1.1",
+            "169.254.169.254",
+            "100.64.0.1",
+            "224.0.0.1",
+            "255.255.255.255",
+        ),
         *(
             "::1",
             "::",
@@ -65,7 +99,8 @@ def test_the_open_internet(ip: str) -> None:
             "64:ff9b::7f00:1",
             "64:ff9b::a00:1",
         ),
-        # what clouds answer their machines with keys under: AWS and others, their IPv6, Alibaba, Azure, Oracle
+        # what clouds answer their machines with keys under: AWS and others, their IPv6, Alibaba, Azure,
+        # Oracle
         *("::ffff:169.254.169.254", "fd00:ec2::254", "100.100.100.200", "168.63.129.16", "192.0.0.192"),
         # NAT64 around the cloud's, NAT64 of a network's own, IPv4-compatible and translated, site-local
         *(
@@ -80,7 +115,15 @@ def test_the_open_internet(ip: str) -> None:
             "feff::1",
         ),
         # 6to4 and Teredo around addresses inside, the client's under its mask; not given out
-        *("2002:a00:1::", "2002:a9fe:a9fe::1", "2002:a83f:8110::1", "2001:0:7f00:1:0:0:f7f7:f7f7", "2001:0:808:808:0:0:80ff:fffe", "4000::1", "2001:db8::1"),
+        *(
+            "2002:a00:1::",
+            "2002:a9fe:a9fe::1",
+            "2002:a83f:8110::1",
+            "2001:0:7f00:1:0:0:f7f7:f7f7",
+            "2001:0:808:808:0:0:80ff:fffe",
+            "4000::1",
+            "2001:db8::1",
+        ),
     ],
 )
 def test_what_lies_inside(ip: str) -> None:
@@ -93,7 +136,10 @@ def gives(*ips: str) -> Callable[..., list[tuple[object, ...]]]:
 
 def test_one_address_inside_spoils_a_name() -> None:
     address, reach = read_address("https://api.example.org"), reach_of_strangers("api.example.org")
-    assert reach.places(address, gives("8.8.8.8", "1.1.1.1")) == [(socket.AF_INET, ("8.8.8.8", 443)), (socket.AF_INET, ("1.1.1.1", 443))]
+    assert reach.places(address, gives("8.8.8.8", "1.1.1.1")) == [
+        (socket.AF_INET, ("8.8.8.8", 443)),
+        (socket.AF_INET, ("1.1.1.1", 443)),
+    ]
     with pytest.raises(LlmError, match="leads into a private network"):
         reach.places(address, gives("8.8.8.8", "10.0.0.1"))
     assert ANYWHERE.places(address, gives("10.0.0.1")) == [(socket.AF_INET, ("10.0.0.1", 443))]

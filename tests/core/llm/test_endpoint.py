@@ -22,7 +22,19 @@ from core.llm.endpoint import EndpointLlm, connect
 from core.llm.protocol import LlmCancelled, LlmError, Message, Sampling, UnfitReply
 from core.llm.wire import MAX_ANSWER_BYTES
 from tests.core.llm.conftest import QUICK
-from tests.llm_server import KEY, USAGE, Answer, Answers, BreaksOff, Hangs, LlmServer, Says, event, refuses, serve_llm
+from tests.llm_server import (
+    KEY,
+    USAGE,
+    Answer,
+    Answers,
+    BreaksOff,
+    Hangs,
+    LlmServer,
+    Says,
+    event,
+    refuses,
+    serve_llm,
+)
 
 ASKED = [Message("system", "Be brief."), Message("user", "Is it so?")]
 
@@ -40,7 +52,11 @@ def test_a_reply_is_streamed_counted_and_timed(server: LlmServer, llm: EndpointL
     reply = llm.chat(ASKED, Sampling(max_tokens=50, seed=3), on_text=heard.append)
     assert reply.text == "".join(heard) == "It was in the kitchen, \U0001f600."
     assert len(heard) > 2
-    assert (reply.prompt_tokens, reply.completion_tokens, reply.counted_by) == (USAGE["prompt_tokens"], USAGE["completion_tokens"], "endpoint")
+    assert (reply.prompt_tokens, reply.completion_tokens, reply.counted_by) == (
+        USAGE["prompt_tokens"],
+        USAGE["completion_tokens"],
+        "endpoint",
+    )
     assert (reply.n_attempts, reply.structure, reply.value) == (1, None, None)
     assert reply.milliseconds > 0
     (request,) = server.requests
@@ -48,7 +64,10 @@ def test_a_reply_is_streamed_counted_and_timed(server: LlmServer, llm: EndpointL
     assert request.headers["authorization"] == f"Bearer {KEY}"
     sent = {name: request.body[name] for name in ("model", "temperature", "max_tokens", "seed", "stream")}
     assert sent == {"model": "tiny", "temperature": 0.0, "max_tokens": 50, "seed": 3, "stream": True}
-    assert request.messages == [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "Is it so?"}]
+    assert request.messages == [
+        {"role": "system", "content": "Be brief."},
+        {"role": "user", "content": "Is it so?"},
+    ]
 
 
 def test_a_reply_in_one_piece_and_without_counts_is_taken_too(server: LlmServer, llm: EndpointLlm) -> None:
@@ -57,8 +76,17 @@ def test_a_reply_in_one_piece_and_without_counts_is_taken_too(server: LlmServer,
     assert (reply.text, reply.counted_by, reply.prompt_tokens) == ("Yes, it is.", "estimate", 5)
 
 
-@pytest.mark.parametrize("usage", [{"prompt_tokens": -1, "completion_tokens": 2}, {"prompt_tokens": 10**30, "completion_tokens": 2}, {"prompt_tokens": True}])
-def test_counts_that_make_no_sense_are_replaced_by_an_estimate(server: LlmServer, llm: EndpointLlm, usage: dict[str, int]) -> None:
+@pytest.mark.parametrize(
+    "usage",
+    [
+        {"prompt_tokens": -1, "completion_tokens": 2},
+        {"prompt_tokens": 10**30, "completion_tokens": 2},
+        {"prompt_tokens": True},
+    ],
+)
+def test_counts_that_make_no_sense_are_replaced_by_an_estimate(
+    server: LlmServer, llm: EndpointLlm, usage: dict[str, int]
+) -> None:
     server.answer(Says("Yes.", usage=usage))
     reply = llm.chat(ASKED)
     assert (reply.counted_by, reply.completion_tokens) == ("estimate", 1)
@@ -72,7 +100,9 @@ def test_counts_that_make_no_sense_are_replaced_by_an_estimate(server: LlmServer
         ([BreaksOff("The be"), Answers(502, "<html>bad gateway</html>", "text/html")], 3),
     ],
 )
-def test_what_may_pass_is_tried_again(server: LlmServer, llm: EndpointLlm, answers: list[Answer], n_attempts: int) -> None:
+def test_what_may_pass_is_tried_again(
+    server: LlmServer, llm: EndpointLlm, answers: list[Answer], n_attempts: int
+) -> None:
     server.answer(*answers, "At last.")
     reply = llm.chat(ASKED)
     assert (reply.text, reply.n_attempts) == ("At last.", n_attempts)
@@ -88,7 +118,9 @@ def test_a_wait_that_is_asked_for_is_kept(server: LlmServer, llm: EndpointLlm) -
 def test_a_wait_beyond_the_bound_is_not_begun(server: LlmServer, llm: EndpointLlm) -> None:
     later = email.utils.format_datetime(datetime.now(UTC) + timedelta(hours=1), usegmt=True)
     server.answer(Answers(429, '{"error": {"message": "over quota"}}', headers={"Retry-After": later}))
-    with pytest.raises(LlmError, match=r"tiny at 127.0.0.1:\d+ answered 429 \(over quota\); wait a while and try again$"):
+    with pytest.raises(
+        LlmError, match=r"tiny at 127.0.0.1:\d+ answered 429 \(over quota\); wait a while and try again$"
+    ):
         llm.chat(ASKED)
     assert len(server.requests) == 1
 
@@ -124,39 +156,92 @@ def junk(body: str | bytes, content_type: str = "text/event-stream") -> Answers:
         (junk("data: " + "[" * 100_000 + "\n\n"), "sent something that is no part of a chat reply"),
         (junk("{broken", "application/json"), "sent something that is no part of a chat reply"),
         (junk("<html>Welcome</html>", "text/html"), "answered with a web page; check the address"),
-        (junk(event({"content": "Well"}) + 'data: {"error": {"message": "out of memory"}}\n\n'), r"broke off with an error \(out of memory\)"),
-        (junk(event({"content": "word " * (MAX_REPLY_CHARACTERS // 5 + 1)})), "replied with more than 200,000 characters"),
+        (
+            junk(event({"content": "Well"}) + 'data: {"error": {"message": "out of memory"}}\n\n'),
+            r"broke off with an error \(out of memory\)",
+        ),
+        (
+            junk(event({"content": "word " * (MAX_REPLY_CHARACTERS // 5 + 1)})),
+            "replied with more than 200,000 characters",
+        ),
         (junk(b": " + b"x" * MAX_ANSWER_BYTES + b"\n"), "sent more than 8 MB"),
-        (Answers(302, headers={"Location": "http://169.254.169.254/v1/chat/completions"}), "answered with a redirect .302., and none is followed"),
-        (Answers(401, json.dumps({"error": {"message": f"{KEY} is wrong"}})), r"refused the key \(401\); check it"),
-        (Answers(404, '{"detail": "no model tiny"}'), r"answered 404 \(no model tiny\); check the address and the name of the model"),
-        (Answers(400, f"bad\x00 key {KEY}\n" + "very " * 100), r"answered 400 \(bad key \*\*\* very very .{0,200}…\); see what it says"),
+        (
+            Answers(302, headers={"Location": "http://169.254.169.254/v1/chat/completions"}),
+            "answered with a redirect .302., and none is followed",
+        ),
+        (
+            Answers(401, json.dumps({"error": {"message": f"{KEY} is wrong"}})),
+            r"refused the key \(401\); check it",
+        ),
+        (
+            Answers(404, '{"detail": "no model tiny"}'),
+            r"answered 404 \(no model tiny\); check the address and the name of the model",
+        ),
+        (
+            Answers(400, f"bad\x00 key {KEY}\n" + "very " * 100),
+            r"answered 400 \(bad key \*\*\* very very .{0,200}…\); see what it says",
+        ),
         (Answers(500, "down"), r"answered 500 \(down\); try again later, 3 times in a row"),
     ],
 )
 def test_every_failure_is_one_sentence_without_the_key(
-    server: LlmServer, llm: EndpointLlm, caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str], answer: Answer, words: str
+    server: LlmServer,
+    llm: EndpointLlm,
+    caplog: pytest.LogCaptureFixture,
+    capfd: pytest.CaptureFixture[str],
+    answer: Answer,
+    words: str,
 ) -> None:
     caplog.set_level(logging.DEBUG)
     server.answer(answer, answer, answer)
     with pytest.raises(LlmError, match=words) as refused:
         llm.chat(ASKED)
     said = traceback.TracebackException.from_exception(refused.value, capture_locals=True)
-    frames = [str(frame.locals) for part in (said, said.__context__) if part for frame in part.stack if "/tests/" not in frame.filename]
-    told = [*frames, *traceback.format_exception(refused.value), repr(refused.value), repr(llm), repr(vars(llm)), caplog.text, *capfd.readouterr()]
+    frames = [
+        str(frame.locals)
+        for part in (said, said.__context__)
+        if part
+        for frame in part.stack
+        if "/tests/" not in frame.filename
+    ]
+    told = [
+        *frames,
+        *traceback.format_exception(refused.value),
+        repr(refused.value),
+        repr(llm),
+        repr(vars(llm)),
+        caplog.text,
+        *capfd.readouterr(),
+    ]
     assert not any(KEY in text for text in told)
     assert "\n" not in str(refused.value)
     assert refused.value.spent.n_attempts == len(server.requests)
 
 
 def test_an_answer_of_odd_events_is_read_for_what_it_holds(server: LlmServer, llm: EndpointLlm) -> None:
-    halves = r'data: {"choices": [{"delta": {"content": "\ud83d"}}]}' + "\n\n" + r'data: {"choices": [{"delta": {"content": "\ude00 a\udc00"}}]}' + "\n\n"
-    odd = 'data: {"choices": null}\n\ndata: {"choices": [{"delta": null}]}\n\ndata: {"choices": [7]}\r\n\r\ndata: {"choices": [{"delta": {"content": 7}}]}\n\n'
+    halves = (
+        r'data: {"choices": [{"delta": {"content": "\ud83d"}}]}'
+        + "\n\n"
+        + r'data: {"choices": [{"delta": {"content": "\ude00 a\udc00"}}]}'
+        + "\n\n"
+    )
+    odd = (
+        'data: {"choices": null}\n\ndata: {"choices": [{"delta": null}]}\n\ndata: {"choices":'
+        ' [7]}\r\n\r\ndata: {"choices": [{"delta": {"content": 7}}]}\n\n'
+    )
     server.answer(junk(": hello\nevent: x\n" + odd + halves + "data:[DONE]\n\n"))
     assert llm.chat(ASKED).text == "\U0001f600 a\ufffd"
 
 
-@pytest.mark.parametrize("answer", [Hangs(head=False), Hangs("It beg"), Says("word " * 500, pause=0.05), Answers(429, headers={"Retry-After": "9"})])
+@pytest.mark.parametrize(
+    "answer",
+    [
+        Hangs(head=False),
+        Hangs("It beg"),
+        Says("word " * 500, pause=0.05),
+        Answers(429, headers={"Retry-After": "9"}),
+    ],
+)
 def test_cancelling_returns_at_once_whatever_is_waited_for(server: LlmServer, answer: Answer) -> None:
     patient = connect(server.url, "tiny")
     server.answer(answer)
@@ -206,7 +291,9 @@ def test_several_calls_run_side_by_side(server: LlmServer, llm: EndpointLlm) -> 
         (("json_schema", "json_object"), "text", ["json_schema", "json_object", "text"]),
     ],
 )
-def test_a_structure_that_is_refused_gives_way_to_the_next_and_is_not_asked_for_again(refused: tuple[str, ...], served: str, asked: list[str]) -> None:
+def test_a_structure_that_is_refused_gives_way_to_the_next_and_is_not_asked_for_again(
+    refused: tuple[str, ...], served: str, asked: list[str]
+) -> None:
     with serve_llm(refuses(*refused)) as server:
         llm = connect(server.url, "tiny", patience=QUICK)
         reply = llm.chat(ASKED, schema=Ready)
@@ -215,14 +302,18 @@ def test_a_structure_that_is_refused_gives_way_to_the_next_and_is_not_asked_for_
         assert llm.chat(ASKED, schema=Ready).structure == served
         assert [request.structure for request in server.requests] == [*asked, served]
         told = server.requests[-1].messages[-1]["content"]
-        assert ('"ready"' in told) == (served != "json_schema"), "the schema is told in words where nothing enforces it"
+        assert ('"ready"' in told) == (served != "json_schema"), (
+            "the schema is told in words where nothing enforces it"
+        )
         constraint = server.requests[0].body["response_format"]["json_schema"]
         assert constraint["strict"]
         assert constraint["schema"]["required"] == ["ready", "why"]
         assert constraint["schema"]["additionalProperties"] is False
 
 
-def test_a_request_that_is_wrong_in_itself_does_not_cost_a_structure(server: LlmServer, llm: EndpointLlm) -> None:
+def test_a_request_that_is_wrong_in_itself_does_not_cost_a_structure(
+    server: LlmServer, llm: EndpointLlm
+) -> None:
     too_long = Answers(400, '{"error": {"message": "this model reads 10 tokens"}}')
     server.answer(too_long, too_long, too_long)
     with pytest.raises(LlmError, match=r"answered 400 \(this model reads 10 tokens\)"):
@@ -234,8 +325,15 @@ def test_a_request_that_is_wrong_in_itself_does_not_cost_a_structure(server: Llm
 def test_a_wrong_object_is_complained_of_once(server: LlmServer, llm: EndpointLlm) -> None:
     server.answer('{"ready": "perhaps", "why": ""}', '{"ready": false, "why": "no"}')
     reply = llm.chat(ASKED, schema=Ready)
-    assert (reply.value, reply.structure, reply.n_attempts) == (Ready(ready=False, why="no"), "json_schema", 2)
-    assert (reply.prompt_tokens, reply.completion_tokens) == (2 * USAGE["prompt_tokens"], 2 * USAGE["completion_tokens"])
+    assert (reply.value, reply.structure, reply.n_attempts) == (
+        Ready(ready=False, why="no"),
+        "json_schema",
+        2,
+    )
+    assert (reply.prompt_tokens, reply.completion_tokens) == (
+        2 * USAGE["prompt_tokens"],
+        2 * USAGE["completion_tokens"],
+    )
     first, second = server.requests
     assert second.messages[:2] == first.messages
     assert second.messages[2] == {"role": "assistant", "content": '{"ready": "perhaps", "why": ""}'}
@@ -244,7 +342,9 @@ def test_a_wrong_object_is_complained_of_once(server: LlmServer, llm: EndpointLl
 
 def test_two_wrong_objects_end_the_call(server: LlmServer, llm: EndpointLlm) -> None:
     server.answer("I would rather not.", Says('{"ready": tr', finish="length"))
-    with pytest.raises(UnfitReply, match="tiny twice gave no usable JSON object: it was cut off after 7 tokens; try again"):
+    with pytest.raises(
+        UnfitReply, match="tiny twice gave no usable JSON object: it was cut off after 7 tokens; try again"
+    ):
         llm.chat(ASKED, schema=Ready)
     assert len(server.requests) == 2
 
@@ -257,12 +357,17 @@ def test_two_wrong_objects_end_the_call(server: LlmServer, llm: EndpointLlm) -> 
         "{" * 40 + ' {"ready": true, "why": "a } b"}',
     ],
 )
-def test_an_object_among_words_counts_as_found_in_text(server: LlmServer, llm: EndpointLlm, text: str) -> None:
+def test_an_object_among_words_counts_as_found_in_text(
+    server: LlmServer, llm: EndpointLlm, text: str
+) -> None:
     server.answer(text, text)
     reply = llm.chat(ASKED, schema=Ready)
     assert (reply.value, reply.structure) == (Ready(ready=True, why="a } b"), "text")
     assert llm.chat(ASKED, schema=Ready).structure == "text"
-    assert [request.structure for request in server.requests] == ["json_schema", "json_object"], "an endpoint that did not constrain is told in words"
+    assert [request.structure for request in server.requests] == [
+        "json_schema",
+        "json_object",
+    ], "an endpoint that did not constrain is told in words"
 
 
 def test_braces_without_end_cost_no_time(server: LlmServer, llm: EndpointLlm) -> None:
@@ -278,12 +383,18 @@ def test_braces_without_end_cost_no_time(server: LlmServer, llm: EndpointLlm) ->
     ("complaint", "field", "instead"),
     [
         ("Unknown field: stream_options", "stream_options", None),
-        ("'max_tokens' is not supported with this model. Use 'max_completion_tokens' instead.", "max_tokens", "max_completion_tokens"),
+        (
+            "'max_tokens' is not supported with this model. Use 'max_completion_tokens' instead.",
+            "max_tokens",
+            "max_completion_tokens",
+        ),
         ("Unsupported value: 'temperature' does not support 0.0", "temperature", None),
         ("Unsupported parameter: 'top_p' is not supported with this model.", "top_p", None),
     ],
 )
-def test_a_field_that_is_refused_is_left_out_from_then_on(server: LlmServer, llm: EndpointLlm, complaint: str, field: str, instead: str | None) -> None:
+def test_a_field_that_is_refused_is_left_out_from_then_on(
+    server: LlmServer, llm: EndpointLlm, complaint: str, field: str, instead: str | None
+) -> None:
     server.answer(Answers(400, json.dumps({"error": {"message": complaint}})), "Yes.", "Yes again.")
     assert llm.chat(ASKED).text == "Yes."
     assert llm.chat(ASKED).text == "Yes again."
@@ -310,7 +421,12 @@ def resolver(*ips: str) -> Callable[..., list[tuple[object, ...]]]:
 
 def test_the_connection_goes_to_the_address_that_was_looked_up_once(server: LlmServer) -> None:
     port = read_address(server.url).port
-    llm = EndpointLlm(read_address(f"http://models.example:{port}"), "tiny", patience=QUICK, look_up=resolver("127.0.0.1", "203.0.113.1"))
+    llm = EndpointLlm(
+        read_address(f"http://models.example:{port}"),
+        "tiny",
+        patience=QUICK,
+        look_up=resolver("127.0.0.1", "203.0.113.1"),
+    )
     assert llm.chat(ASKED).text == "Yes."
     assert server.requests[0].headers["host"] == f"models.example:{port}"
 
@@ -319,7 +435,14 @@ def test_a_listed_host_that_turns_inward_is_not_connected_to(server: LlmServer) 
     """DNS rebinding: the name led out when it was listed, and leads to this machine when it is asked."""
     port = read_address(server.url).port
     reach = reach_of_strangers(f"http://models.example:{port}")
-    llm = EndpointLlm(read_address(f"http://models.example:{port}"), "tiny", SecretStr(KEY), reach=reach, patience=QUICK, look_up=resolver("127.0.0.1"))
+    llm = EndpointLlm(
+        read_address(f"http://models.example:{port}"),
+        "tiny",
+        SecretStr(KEY),
+        reach=reach,
+        patience=QUICK,
+        look_up=resolver("127.0.0.1"),
+    )
     with pytest.raises(LlmError, match=rf"^models.example:{port} leads into a private network"):
         llm.chat(ASKED)
     assert server.requests == []
@@ -329,7 +452,12 @@ def test_strangers_reach_listed_hosts_only() -> None:
     reach = reach_of_strangers("api.example.org https://other.example:8443/v1 hub")
     for good in ("https://api.example.org/v1", "https://other.example:8443", "hub"):
         connect(good, "m", SecretStr(KEY), reach=reach)
-    for bad in ("http://api.example.org/v1", "https://api.example.org:8443", "https://api.example.org.evil.example", "http://localhost:11434"):
+    for bad in (
+        "http://api.example.org/v1",
+        "https://api.example.org:8443",
+        "https://api.example.org.evil.example",
+        "http://localhost:11434",
+    ):
         with pytest.raises(BadRequest, match="this server does not ask language models at"):
             connect(bad, "m", SecretStr(KEY), reach=reach)
     with pytest.raises(BadRequest, match="whoever runs it would have to list the host"):
@@ -340,11 +468,15 @@ def test_the_hub_is_asked_where_its_own_client_asks(monkeypatch: pytest.MonkeyPa
     from huggingface_hub.inference._providers import get_provider_helper
 
     helper = get_provider_helper(None, task="conversational", model="someone/model")
-    prepared = helper.prepare_request(inputs=[], parameters={}, headers={}, model="someone/model", api_key="hf_x")
+    prepared = helper.prepare_request(
+        inputs=[], parameters={}, headers={}, model="someone/model", api_key="hf_x"
+    )
     assert prepared.url == f"{HUB}/chat/completions"
     monkeypatch.setenv("HF_TOKEN", "hf_tokenOfThePerson")
     assert connect("hub", "someone/model").has_key
-    assert not connect("hub", "someone/model", SecretStr(" "), reach=reach_of_strangers("hub")).has_key, "the server's own token is not the visitors'"
+    assert not connect("hub", "someone/model", SecretStr(" "), reach=reach_of_strangers("hub")).has_key, (
+        "the server's own token is not the visitors'"
+    )
     assert not connect("http://localhost:1", "m").has_key
 
 

@@ -37,13 +37,17 @@ def test_a_reply_is_streamed_and_counted_by_the_tokenizer(llm: LocalLlm) -> None
     assert reply.text.startswith("".join(heard))
     assert len(heard) > 1
     assert (reply.completion_tokens, reply.counted_by) == (40, "tokenizer")
-    assert reply.prompt_tokens == len(PROMPT.replace("</s>", "")) + 2, "every byte is a token, and so is each end of a turn"
+    assert reply.prompt_tokens == len(PROMPT.replace("</s>", "")) + 2, (
+        "every byte is a token, and so is each end of a turn"
+    )
     assert llm.chat(ASKED, Sampling(max_tokens=40)).text == reply.text
 
 
 def test_the_loop_over_tokens_gives_what_transformers_gives(llm: LocalLlm) -> None:
     ids = torch.tensor([llm._prompt(ASKED)])
-    whole = llm._model.generate(ids, attention_mask=torch.ones_like(ids), do_sample=False, max_new_tokens=30)[0, ids.shape[1] :]
+    whole = llm._model.generate(ids, attention_mask=torch.ones_like(ids), do_sample=False, max_new_tokens=30)[
+        0, ids.shape[1] :
+    ]
     assert llm.chat(ASKED, Sampling(max_tokens=30)).text == llm._text(whole.tolist())
 
 
@@ -78,12 +82,17 @@ def test_cancelling_ends_a_reply_between_two_tokens(llm: LocalLlm) -> None:
 
 
 def test_what_is_too_long_is_told_before_anything_is_computed(llm: LocalLlm) -> None:
-    with pytest.raises(LlmError, match=r"tiny-causal reads at most 4,096 tokens and was given 5,0\d\d; ask over less evidence"):
+    with pytest.raises(
+        LlmError,
+        match=r"tiny-causal reads at most 4,096 tokens and was given 5,0\d\d; ask over less evidence",
+    ):
         llm.chat([Message("user", "x" * 5000)])
 
 
 def test_a_model_that_knows_no_json_is_told_apart_from_one_that_fails(llm: LocalLlm) -> None:
-    with pytest.raises(UnfitReply, match="tiny-causal twice gave no usable JSON object: it was cut off after 5 tokens"):
+    with pytest.raises(
+        UnfitReply, match="tiny-causal twice gave no usable JSON object: it was cut off after 5 tokens"
+    ):
         llm.chat(ASKED, Sampling(max_tokens=5), schema=Greeting)
     found = probe(llm)
     assert (found.model, found.structure, found.reply) == ("tiny-causal", None, None)

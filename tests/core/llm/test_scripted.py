@@ -23,9 +23,17 @@ def test_replies_come_from_a_queue_and_then_no_more() -> None:
 
 
 def test_a_function_sees_the_conversation_and_its_complaints() -> None:
-    llm = ScriptedLlm(lambda messages: '{"ready": true}' if "can't be used" in messages[-1].content else "Well.", name="doubting")
+    llm = ScriptedLlm(
+        lambda messages: '{"ready": true}' if "can't be used" in messages[-1].content else "Well.",
+        name="doubting",
+    )
     reply = llm.chat(ASKED, schema=Greeting)
-    assert (reply.value, reply.structure, reply.n_attempts, reply.counted_by) == (Greeting(ready=True), "text", 2, "estimate")
+    assert (reply.value, reply.structure, reply.n_attempts, reply.counted_by) == (
+        Greeting(ready=True),
+        "text",
+        2,
+        "estimate",
+    )
     assert probe(llm).model == "doubting"
 
 
@@ -35,13 +43,19 @@ def test_replies_that_came_to_nothing_are_counted() -> None:
         llm.chat(ASKED, schema=Greeting)
     spent = unfit.value.spent
     asked = [sum(len(message.content) for message in messages) for messages in llm.calls]
-    assert (spent.n_attempts, spent.completion_tokens, spent.prompt_tokens) == (2, 3 + 3, sum(-(-n // 4) for n in asked))
+    assert (spent.n_attempts, spent.completion_tokens, spent.prompt_tokens) == (
+        2,
+        3 + 3,
+        sum(-(-n // 4) for n in asked),
+    )
     assert spent.milliseconds > 0
 
     gone = ScriptedLlm(["Well, no."])
     with pytest.raises(LlmError, match="no reply left") as failed:
         gone.chat(ASKED, schema=Greeting)
-    assert (failed.value.spent.n_attempts, failed.value.spent.completion_tokens) == (2, 3), "the first reply was there, whatever became of the second"
+    assert (failed.value.spent.n_attempts, failed.value.spent.completion_tokens) == (2, 3), (
+        "the first reply was there, whatever became of the second"
+    )
 
 
 def test_it_can_be_cancelled() -> None:

@@ -32,7 +32,9 @@ def certificate(folder: Path) -> Path:
     """A file with a key and a certificate for `models.example` and 127.0.0.1, signed by itself."""
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "test")])
-    names = x509.SubjectAlternativeName([x509.DNSName("models.example"), x509.IPAddress(ipaddress.ip_address("127.0.0.1"))])
+    names = x509.SubjectAlternativeName(
+        [x509.DNSName("models.example"), x509.IPAddress(ipaddress.ip_address("127.0.0.1"))]
+    )
     now = dt.datetime.now(dt.UTC)
     signed = (
         x509.CertificateBuilder()
@@ -46,7 +48,9 @@ def certificate(folder: Path) -> Path:
         .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
         .sign(key, hashes.SHA256())
     )
-    plain = key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
+    plain = key.private_bytes(
+        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+    )
     path = folder / "test.pem"
     path.write_bytes(plain + signed.public_bytes(serialization.Encoding.PEM))
     return path
@@ -60,7 +64,9 @@ def serve_with(path: Path) -> Iterator[LlmServer]:
         yield server
 
 
-def test_a_certificate_must_be_trusted_and_name_the_host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_certificate_must_be_trusted_and_name_the_host(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     path = certificate(tmp_path)
     with serve_with(path) as server:
         port = read_address(server.url).port
@@ -69,9 +75,19 @@ def test_a_certificate_must_be_trusted_and_name_the_host(tmp_path: Path, monkeyp
         monkeypatch.setenv("SSL_CERT_FILE", str(path))
         wire._tls.cache_clear()
         assert connect(server.url, "tiny", patience=QUICK).chat(ASKED).text == "Yes."
-        named = EndpointLlm(read_address(f"https://models.example:{port}"), "tiny", patience=QUICK, look_up=resolver("127.0.0.1"))
+        named = EndpointLlm(
+            read_address(f"https://models.example:{port}"),
+            "tiny",
+            patience=QUICK,
+            look_up=resolver("127.0.0.1"),
+        )
         assert named.chat(ASKED).text == "Yes.", "the name is verified, not the address that it led to"
-        other = EndpointLlm(read_address(f"https://other.example:{port}"), "tiny", patience=QUICK, look_up=resolver("127.0.0.1"))
+        other = EndpointLlm(
+            read_address(f"https://other.example:{port}"),
+            "tiny",
+            patience=QUICK,
+            look_up=resolver("127.0.0.1"),
+        )
         with pytest.raises(LlmError, match=r"has no certificate to trust \(Hostname mismatch"):
             other.chat(ASKED)
         assert len(server.requests) == 2

@@ -30,7 +30,9 @@ class Owner:
 
     def __init__(self, path: Path) -> None:
         command = [sys.executable, "-m", "tests.core.log.owner", str(path)]
-        self.process = subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self.process = subprocess.Popen(
+            command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
         assert self._answer() == "open"
 
     def ask(self, command: str) -> str:

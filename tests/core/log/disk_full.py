@@ -47,7 +47,10 @@ def main(path: Path, n_steps: int, n_bytes: int) -> None:
         reading = log.get(runs["before"][0]).n_steps
         limit_files(resource.RLIM_INFINITY)
         runs["after"] = record_run(log, 2)
-        outcome = {name: (run_id, failure, log.get(run_id).status, log.get(run_id).n_steps) for name, (run_id, failure) in runs.items()}
+        outcome = {
+            name: (run_id, failure, log.get(run_id).status, log.get(run_id).n_steps)
+            for name, (run_id, failure) in runs.items()
+        }
         write_ahead_bytes = Path(f"{path}.wal").stat().st_size
     print(json.dumps({"runs": outcome, "reading": reading, "write_ahead_bytes": write_ahead_bytes}))
 

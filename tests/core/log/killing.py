@@ -1,4 +1,6 @@
-"""Kills processes that record into one log, at random moments, and looks what the log has of what they had committed."""
+"""Kills processes that record into one log, at random moments, and looks what the log has of what they had
+committed.
+"""
 
 from __future__ import annotations
 
@@ -41,7 +43,9 @@ def kill_at_random_moments(path: Path, n: int, seed: int) -> Iterator[Killed]:
     """One after the other, all on the same log. Raises LogError when it does not open again."""
     rng = random.Random(seed)
     command = [sys.executable, "-m", "tests.core.log.killed", str(path)]
-    with subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as forker:
+    with subprocess.Popen(
+        command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as forker:
         for _ in range(n):
             committed = _kill_one(forker, rng)
             began = time.perf_counter()
@@ -53,7 +57,9 @@ def kill_at_random_moments(path: Path, n: int, seed: int) -> Iterator[Killed]:
 
 
 def _kill_one(forker: subprocess.Popen[str], rng: random.Random) -> dict[str, int]:
-    """Let a process record and kill it; the last committed step of each of its runs, DELETED where that was asked for."""
+    """Let a process record and kill it; the last committed step of each of its runs, DELETED where that was
+    asked for.
+    """
     assert forker.stdin is not None
     assert forker.stdout is not None
     forker.stdin.write("go\n")
@@ -67,7 +73,9 @@ def _kill_one(forker: subprocess.Popen[str], rng: random.Random) -> dict[str, in
 
 
 def _wrong(log: ExperimentLog, committed: dict[str, int]) -> Iterator[str]:
-    """A sentence for each committed step that is not there as it was, and for what else the log should not hold."""
+    """A sentence for each committed step that is not there as it was, and for what else the log should not
+    hold.
+    """
     for run_id, last in committed.items():
         try:
             run = log.get(run_id)
@@ -90,5 +98,9 @@ def _as_recorded(run: LoggedRun) -> bool:
     run_id, steps = run.record.run_id, run.trace.steps
     if steps != tuple(step_taken(run_id, step, N_CHUNKS) for step in range(1, run.n_steps + 1)):
         return False
-    scores = all(step.scores is not None and step.scores.q_values.tobytes() == q_values(run_id, step.step, N_CHUNKS).tobytes() for step in steps)
+    scores = all(
+        step.scores is not None
+        and step.scores.q_values.tobytes() == q_values(run_id, step.step, N_CHUNKS).tobytes()
+        for step in steps
+    )
     return scores and (run.status == "complete" or (run.status, run.message) == ("failed", INTERRUPTED))

@@ -1,7 +1,7 @@
 """A process that owns the log and does what its stdin says; run by test_processes and test_commands.
 
-Usage: python -m tests.core.log.owner LOG. Commands, a line each: run (prints the run's id), snapshot, import (prints the
-number), close. Each is answered with one line.
+Usage: python -m tests.core.log.owner LOG. Commands, a line each: run (prints the run's id), snapshot, import
+(prints the number), close. Each is answered with one line.
 """
 
 from __future__ import annotations

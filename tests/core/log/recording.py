@@ -13,7 +13,9 @@ from core.log import ExperimentLog, RunLog, RunRecord, new_run_id
 from core.types import ChunkTable, Document
 
 N_CHUNKS = 50
-DOCUMENT = Document("Handbook", " ".join(f"Sentence {number} of the handbook." for number in range(N_CHUNKS)), "text")
+DOCUMENT = Document(
+    "Handbook", " ".join(f"Sentence {number} of the handbook." for number in range(N_CHUNKS)), "text"
+)
 
 
 def chunk_table(n_chunks: int = N_CHUNKS) -> ChunkTable:
@@ -58,7 +60,17 @@ def step_taken(run_id: str, step: int, n_chunks: int = N_CHUNKS, text: str = "A 
     """The event of one step, with its scores."""
     scores = q_values(run_id, step, n_chunks)
     chunk_id = int(scores.argmax())
-    return StepTaken(step, chunk_id, float(scores[chunk_id]), 1.0, float(scores[chunk_id]), 0.5, text, 1.5, scores=StepScores(scores, None))
+    return StepTaken(
+        step,
+        chunk_id,
+        float(scores[chunk_id]),
+        1.0,
+        float(scores[chunk_id]),
+        0.5,
+        text,
+        1.5,
+        scores=StepScores(scores, None),
+    )
 
 
 def stopped(run_id: str, n_steps: int) -> Stopped:
@@ -67,7 +79,9 @@ def stopped(run_id: str, n_steps: int) -> Stopped:
     return Stopped("threshold", n_steps, 3, float(scores[3]), 0.7, scores=StepScores(scores, None))
 
 
-def log_run(log: RunLog, record: RunRecord, n_steps: int = 3, first_step: int = 1, text: str = "A chunk.") -> RunRecord:
+def log_run(
+    log: RunLog, record: RunRecord, n_steps: int = 3, first_step: int = 1, text: str = "A chunk."
+) -> RunRecord:
     """A whole run over DOCUMENT."""
     log.start(record, [DOCUMENT], [chunk_table()])
     for step in range(first_step, n_steps + 1):

@@ -13,7 +13,16 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from core.errors import LogError
-from core.log.blobs import decode_foreign_table, decode_scores, decode_table, decode_text, encode_scores, encode_table, encode_text, inflate
+from core.log.blobs import (
+    decode_foreign_table,
+    decode_scores,
+    decode_table,
+    decode_text,
+    encode_scores,
+    encode_table,
+    encode_text,
+    inflate,
+)
 from tests.core.log.recording import chunk_table
 
 
@@ -66,7 +75,9 @@ def test_a_table_whose_header_is_a_bomb_is_not_parsed() -> None:
     with pytest.raises(LogError, match="longer than"):
         decode_foreign_table(encode_table(chunk_table(900_000)), 100)
     table = replace(chunk_table(3), heading_paths=(("a heading of a whole page " * 4_000,),))
-    assert decode_table(encode_table(table)).heading_paths == table.heading_paths, "the log keeps what the project itself made"
+    assert decode_table(encode_table(table)).heading_paths == table.heading_paths, (
+        "the log keeps what the project itself made"
+    )
 
 
 def test_a_bomb_is_not_unpacked() -> None:

@@ -60,7 +60,9 @@ def result(runs: Callable[..., Outcome]) -> Callable[..., Any]:
     return run
 
 
-def test_the_life_of_a_run_on_the_command_line(result: Callable[..., Any], path: Path, tmp_path: Path) -> None:
+def test_the_life_of_a_run_on_the_command_line(
+    result: Callable[..., Any], path: Path, tmp_path: Path
+) -> None:
     with ExperimentLog.open(path) as log:
         record, another = log_run(log, make_record()), log_run(log, make_record(query="Who?"))
     listed = result("list", "--log", path, "--text", "milk")
@@ -76,13 +78,20 @@ def test_the_life_of_a_run_on_the_command_line(result: Callable[..., Any], path:
     assert {row["run_id"] for row in result("list", "--log", path)["runs"]} == {record.run_id, another.run_id}
 
 
-def test_lists_are_filtered_by_date_and_outcome(runs: Callable[..., Outcome], result: Callable[..., Any], path: Path) -> None:
+def test_lists_are_filtered_by_date_and_outcome(
+    runs: Callable[..., Outcome], result: Callable[..., Any], path: Path
+) -> None:
     with ExperimentLog.open(path) as log:
         record = make_record()
-        hit = log_run(log, make_record(run_id=record.run_id, label={"support": [step_taken(record.run_id, 1).chunk_id]}))
+        hit = log_run(
+            log, make_record(run_id=record.run_id, label={"support": [step_taken(record.run_id, 1).chunk_id]})
+        )
         miss = log_run(log, make_record(label={"support": list(range(50))}))
     day = f"{datetime.now():%Y-%m-%d}"
-    found = {words: [row["run_id"] for row in result("list", "--log", path, *words)["runs"]] for words in (("--outcome", "hit"), ("--outcome", "miss"))}
+    found = {
+        words: [row["run_id"] for row in result("list", "--log", path, *words)["runs"]]
+        for words in (("--outcome", "hit"), ("--outcome", "miss"))
+    }
     assert found == {("--outcome", "hit"): [hit.run_id], ("--outcome", "miss"): [miss.run_id]}
     assert result("list", "--log", path, "--since", day, "--until", day)["total"] == 2
     assert result("list", "--log", path, "--since", "2999-01-01")["total"] == 0
@@ -94,7 +103,9 @@ def test_a_page_has_texts_only_when_told_to(runs: Callable[..., Outcome], path: 
     with ExperimentLog.open(path) as log:
         record = log_run(log, make_record(), text="SECRET CHUNK")
     page = tmp_path / "run.html"
-    assert runs("export", record.run_id, "--format", "html", "--log", path, "--to", page).stdout == f"{page}\n"
+    assert (
+        runs("export", record.run_id, "--format", "html", "--log", path, "--to", page).stdout == f"{page}\n"
+    )
     assert "SECRET CHUNK" not in page.read_text()
     runs("export", record.run_id, "--format", "html", "--text", "--log", path, "--to", page)
     assert "SECRET CHUNK" in page.read_text()
@@ -119,7 +130,9 @@ def test_text_for_people_keeps_to_its_line(runs: Callable[..., Outcome], path: P
     assert "out of memory" in shown.stdout
 
 
-def test_while_another_process_owns_the_log(runs: Callable[..., Outcome], path: Path, tmp_path: Path, owner: Owner) -> None:
+def test_while_another_process_owns_the_log(
+    runs: Callable[..., Outcome], path: Path, tmp_path: Path, owner: Owner
+) -> None:
     with ExperimentLog.open(tmp_path / "other.duckdb") as log:
         foreign = log_run(log, make_record())
     runs("export", "--log", tmp_path / "other.duckdb", "--to", tmp_path / "out.jsonl")
@@ -145,9 +158,18 @@ def test_while_another_process_owns_the_log(runs: Callable[..., Outcome], path: 
 
 @pytest.mark.parametrize(
     "arguments",
-    [("list",), ("show", "f" * 32), ("export", "--to", "out"), ("delete", "f" * 32), ("list", "--limit", "0"), ("import", "nowhere.jsonl")],
+    [
+        ("list",),
+        ("show", "f" * 32),
+        ("export", "--to", "out"),
+        ("delete", "f" * 32),
+        ("list", "--limit", "0"),
+        ("import", "nowhere.jsonl"),
+    ],
 )
-def test_what_can_not_be_done_is_one_line(runs: Callable[..., Outcome], arguments: tuple[str, ...], path: Path) -> None:
+def test_what_can_not_be_done_is_one_line(
+    runs: Callable[..., Outcome], arguments: tuple[str, ...], path: Path
+) -> None:
     if arguments[0] == "list" and len(arguments) > 1:
         ExperimentLog.open(path).close()
     process = runs(*arguments, "--log", path)

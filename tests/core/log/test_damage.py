@@ -66,14 +66,18 @@ def test_damage_inside_the_file_costs_its_neighbourhood_and_not_the_log(path: Pa
 
 @pytest.mark.parametrize("n_blocks", [1, 2, 4, 8, 13], ids="{} blocks missing".format)
 @pytest.mark.parametrize("n_waiting", [0, 3], ids="{} runs not folded yet".format)
-def test_a_file_cut_short_is_told_on_opening_and_left_alone(path: Path, logs: dict[int, tuple[bytes, bytes]], n_blocks: int, n_waiting: int) -> None:
+def test_a_file_cut_short_is_told_on_opening_and_left_alone(
+    path: Path, logs: dict[int, tuple[bytes, bytes]], n_blocks: int, n_waiting: int
+) -> None:
     whole, beside = logs[n_waiting]
     path.write_bytes(whole[: -n_blocks * BLOCK_BYTES])
     waiting = Path(f"{path}.wal")
     if beside:
         waiting.write_bytes(beside)
     for attempt in (ExperimentLog.open, open_log, open_reader):
-        with pytest.raises(LogError, match=r"was cut short and left as it is .* copy the whole file here again") as caught:
+        with pytest.raises(
+            LogError, match=r"was cut short and left as it is .* copy the whole file here again"
+        ) as caught:
             attempt(path)
         assert "\n" not in str(caught.value)
         assert path.read_bytes() == whole[: -n_blocks * BLOCK_BYTES]
@@ -86,8 +90,13 @@ def test_a_file_cut_short_is_told_on_opening_and_left_alone(path: Path, logs: di
 
 @pytest.fixture(scope="module")
 def logs(tmp_path_factory: pytest.TempPathFactory) -> dict[int, tuple[bytes, bytes]]:
-    """(file, write-ahead log) by the number of runs in the second, as a killed process leaves them; N_FOLDED are in the first."""
-    return {n_waiting: _killed_log(tmp_path_factory.mktemp("logs") / "log.duckdb", n_waiting) for n_waiting in (0, 3)}
+    """(file, write-ahead log) by the number of runs in the second, as a killed process leaves them; N_FOLDED
+    are in the first.
+    """
+    return {
+        n_waiting: _killed_log(tmp_path_factory.mktemp("logs") / "log.duckdb", n_waiting)
+        for n_waiting in (0, 3)
+    }
 
 
 def _killed_log(path: Path, n_waiting: int) -> tuple[bytes, bytes]:
@@ -118,7 +127,11 @@ def test_a_log_whose_last_blocks_are_not_in_use_opens(path: Path, tmp_path: Path
         small = log_run(log, make_record())
         log.snapshot().replace(copy)
     with ExperimentLog.open(copy) as log:
-        [(counted,)] = log.read(lambda con: con.execute("SELECT total_blocks FROM pragma_database_size() WHERE database_name = 'log'").fetchall())
+        [(counted,)] = log.read(
+            lambda con: con.execute(
+                "SELECT total_blocks FROM pragma_database_size() WHERE database_name = 'log'"
+            ).fetchall()
+        )
         assert copy.stat().st_size < counted * BLOCK_BYTES
         assert log.get(small.run_id).n_steps == 3
         assert log.get(records[0].run_id).n_steps == 1
@@ -162,7 +175,10 @@ def test_a_full_disk_costs_the_run_that_met_it_and_no_other(path: Path) -> None:
             run = log.get(outcome["runs"][name][0])
             assert (run.status, run.n_steps) == ("complete", 2)
             assert run.trace.steps[1].scores is not None
-            assert run.trace.steps[1].scores.q_values.tobytes() == q_values(run.record.run_id, 2, N_CHUNKS).tobytes()
+            assert (
+                run.trace.steps[1].scores.q_values.tobytes()
+                == q_values(run.record.run_id, 2, N_CHUNKS).tobytes()
+            )
         assert log.get(full[0]).status == "failed"
         assert "disk is full" in (log.get(full[0]).message or "")
 

@@ -1,4 +1,6 @@
-"""What lies beside a run's steps: its answer and the trace of its branches stay with it, and leave with it."""
+"""What lies beside a run's steps: its answer and the trace of its branches stay with it, and
+leave with it.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,16 @@ from typing import Any
 import pytest
 
 from core.errors import LogError, RunNotFound
-from core.log import ExperimentLog, InboxLog, MalformedRuns, RunLog, RunRecord, export_runs, import_runs, open_reader
+from core.log import (
+    ExperimentLog,
+    InboxLog,
+    MalformedRuns,
+    RunLog,
+    RunRecord,
+    export_runs,
+    import_runs,
+    open_reader,
+)
 from core.log.mirror import ended_runs, take_in_shard, write_shard
 from core.log.records import MAX_DETAIL_BYTES
 from tests.core.log.recording import DOCUMENT, log_run, make_record
@@ -27,7 +38,9 @@ def running(log: RunLog, **changes: Any) -> RunRecord:
 
 
 def n_blobs(log: ExperimentLog) -> int:
-    return int(log.read(lambda con: con.execute("SELECT count(DISTINCT blob_id) FROM blobs").fetchall())[0][0])
+    return int(
+        log.read(lambda con: con.execute("SELECT count(DISTINCT blob_id) FROM blobs").fetchall())[0][0]
+    )
 
 
 def test_details_are_read_with_the_run_and_the_last_of_a_name_counts(log: ExperimentLog, path: Path) -> None:
@@ -37,7 +50,9 @@ def test_details_are_read_with_the_run_and_the_last_of_a_name_counts(log: Experi
     log.attach(record.run_id, "answer", ANSWER, None)
     assert log.get(record.run_id).details == {"answer": ANSWER, "sparc": LONG}
     assert log.get(record.run_id).to_json()["details"]["answer"] == ANSWER
-    assert log.read(lambda con: con.execute("SELECT value->>'$.text' FROM run_details WHERE name = 'answer'").fetchall()) == [(ANSWER["text"],)]
+    assert log.read(
+        lambda con: con.execute("SELECT value->>'$.text' FROM run_details WHERE name = 'answer'").fetchall()
+    ) == [(ANSWER["text"],)]
     log.finish(record.run_id, "complete")
     log.close()
     with open_reader(path) as reader:
@@ -74,7 +89,10 @@ def test_only_the_owner_adds_to_a_run_and_a_failed_try_does_it_no_harm(log: Expe
     log.attach(record.run_id, "answer", ANSWER, A)
     log.finish(record.run_id, "complete")
     log.flush()
-    assert (log.get(record.run_id, B).status, log.get(record.run_id, B).details) == ("complete", {"answer": ANSWER})
+    assert (log.get(record.run_id, B).status, log.get(record.run_id, B).details) == (
+        "complete",
+        {"answer": ANSWER},
+    )
 
 
 def test_what_can_not_be_kept_is_one_sentence(log: ExperimentLog) -> None:
@@ -82,7 +100,13 @@ def test_what_can_not_be_kept_is_one_sentence(log: ExperimentLog) -> None:
     deep: dict[str, Any] = {}
     for _ in range(100_000):
         deep = {"a": deep}
-    for name, value in (("secrets", {}), ("sparc", {"x": "y" * MAX_DETAIL_BYTES}), ("sparc", {"x": float("nan")}), ("sparc", {"x": object()}), ("sparc", deep)):
+    for name, value in (
+        ("secrets", {}),
+        ("sparc", {"x": "y" * MAX_DETAIL_BYTES}),
+        ("sparc", {"x": float("nan")}),
+        ("sparc", {"x": object()}),
+        ("sparc", deep),
+    ):
         with pytest.raises(LogError) as caught:
             log.attach(record.run_id, name, value, None)  # type: ignore[arg-type]
         assert len(str(caught.value)) < 300
@@ -94,10 +118,15 @@ def test_a_killed_process_keeps_what_was_attached(log: ExperimentLog, path: Path
     log.attach(record.run_id, "sparc", LONG, None)
     log.close()
     with ExperimentLog.open(path) as again:
-        assert (again.get(record.run_id).status, again.get(record.run_id).details) == ("failed", {"sparc": LONG})
+        assert (again.get(record.run_id).status, again.get(record.run_id).details) == (
+            "failed",
+            {"sparc": LONG},
+        )
 
 
-def test_exports_carry_details_and_leave_them_behind_with_the_texts(log: ExperimentLog, tmp_path: Path) -> None:
+def test_exports_carry_details_and_leave_them_behind_with_the_texts(
+    log: ExperimentLog, tmp_path: Path
+) -> None:
     record = running(log)
     log.attach(record.run_id, "sparc", LONG, None)
     log.attach(record.run_id, "answer", ANSWER, None)

@@ -47,7 +47,9 @@ def test_json_is_lossless(log: ExperimentLog, other: ExperimentLog, tmp_path: Pa
         assert after == replace(before, trace=after.trace)
         assert after.events == before.events
         for look in range(1, before.trace.n_looks + 1):
-            np.testing.assert_array_equal(after.trace.scores_at(look).q_values, before.trace.scores_at(look).q_values)  # type: ignore[union-attr]
+            np.testing.assert_array_equal(
+                after.trace.scores_at(look).q_values, before.trace.scores_at(look).q_values
+            )  # type: ignore[union-attr]
         [document] = other.documents(record.run_id)
         assert document.document() == DOCUMENT
     assert other.documents(parent.run_id)[0].table is not None
@@ -55,7 +57,9 @@ def test_json_is_lossless(log: ExperimentLog, other: ExperimentLog, tmp_path: Pa
 
 
 def test_a_line_is_a_line_for_every_reader(log: ExperimentLog, other: ExperimentLog, tmp_path: Path) -> None:
-    """Some end it at other characters than a line feed, JavaScript's at U+2028; they come back as they were."""
+    """Some end it at other characters than a line feed, JavaScript's at U+2028; they come back
+    as they were.
+    """
     text = "one\ntwo\rthree\x0bfour\x0cfive\x1csix\x85seven\u2028eight\u2029nine"
     record = log_run(log, make_record(query=text), text=text)
     file = export_runs(log, [record.run_id], "json", tmp_path / "one.jsonl")
@@ -90,9 +94,17 @@ def test_without_text_no_text_leaves(log: ExperimentLog, other: ExperimentLog, t
 
 def test_csv_is_two_tables_without_formulas(log: ExperimentLog, tmp_path: Path) -> None:
     document = Document("=HYPERLINK(1)", "text", "text")
-    record = make_record(query="=cmd|' /C calc'!A0", method="+1", checkpoint="@SUM(A1)", vectors="-2+3", document_hashes=(document.sha256,))
+    record = make_record(
+        query="=cmd|' /C calc'!A0",
+        method="+1",
+        checkpoint="@SUM(A1)",
+        vectors="-2+3",
+        document_hashes=(document.sha256,),
+    )
     log.start(record, [document])
-    log.record(record.run_id, replace(step_taken(record.run_id, 1), q_value=-0.5, text='\t=1+1, "quoted"\nline'))
+    log.record(
+        record.run_id, replace(step_taken(record.run_id, 1), q_value=-0.5, text='\t=1+1, "quoted"\nline')
+    )
     log.finish(record.run_id, "failed", "@message")
     export_runs(log, None, "csv", tmp_path / "out")
     with (tmp_path / "out" / "runs.csv").open(newline="") as file:
@@ -117,8 +129,12 @@ def test_parquet_is_two_tables(log: ExperimentLog, tmp_path: Path) -> None:
     first, second = log_run(log, make_record()), log_run(log, make_record(), n_steps=2)
     folder = export_runs(log, [first.run_id, second.run_id], "parquet", tmp_path / "it's")
     with contextlib.closing(duckdb.connect()) as connection:
-        runs = connection.execute("SELECT run_id, n_steps, stop_reason, seed FROM read_parquet(?)", [str(folder / "runs.parquet")]).fetchall()
-        steps = connection.execute("SELECT run_id, step, q_value FROM read_parquet(?) ORDER BY step", [str(folder / "steps.parquet")]).fetchall()
+        runs = connection.execute(
+            "SELECT run_id, n_steps, stop_reason, seed FROM read_parquet(?)", [str(folder / "runs.parquet")]
+        ).fetchall()
+        steps = connection.execute(
+            "SELECT run_id, step, q_value FROM read_parquet(?) ORDER BY step", [str(folder / "steps.parquet")]
+        ).fetchall()
     assert set(runs) == {(first.run_id, 3, "threshold", 7), (second.run_id, 2, "threshold", 7)}
     assert [(step, q_value) for run_id, step, q_value in steps if run_id == first.run_id] == [
         (step, pytest.approx(q_values(first.run_id, step).max())) for step in (1, 2, 3)
@@ -162,20 +178,36 @@ HOSTILE_EDITS: dict[str, Callable[[list[dict[str, Any]]], object]] = {
     "unknown config": lambda lines: lines[0]["record"].update(config={"api_key": "x"}),
     "other text": lambda lines: edit(lines, 1, text="another text"),
     "other documents": lambda lines: edit(lines, 0, documents=[]),
-    "table of garbage": lambda lines: lines[0]["documents"][0].update(table=base64.b64encode(b"garbage").decode()),
+    "table of garbage": (
+        lambda lines: lines[0]["documents"][0].update(table=base64.b64encode(b"garbage").decode())
+    ),
     "scores are no base64": lambda lines: edit(lines, 2, q_values="%%%"),
-    "scores of another length": lambda lines: edit(lines, 2, q_values=base64.b64encode(zlib.compress(bytes(12))).decode()),
-    "scores are a bomb": lambda lines: edit(lines, 2, q_values=base64.b64encode(zlib.compress(bytes(50_000_000))).decode()),
-    "scores are a pickle": lambda lines: edit(lines, 2, q_values=base64.b64encode(pickle.dumps(print)).decode()),
+    "scores of another length": lambda lines: edit(
+        lines, 2, q_values=base64.b64encode(zlib.compress(bytes(12))).decode()
+    ),
+    "scores are a bomb": lambda lines: edit(
+        lines, 2, q_values=base64.b64encode(zlib.compress(bytes(50_000_000))).decode()
+    ),
+    "scores are a pickle": lambda lines: edit(
+        lines, 2, q_values=base64.b64encode(pickle.dumps(print)).decode()
+    ),
     "chunk does not exist": lambda lines: lines[2]["event"].update(chunk_id=50),
     "label names no chunks": lambda lines: lines[0]["record"].update(label={"support": "text"}),
-    "label names a chunk that does not exist": lambda lines: lines[0]["record"].update(label={"support": [1, 50]}),
+    "label names a chunk that does not exist": (
+        lambda lines: lines[0]["record"].update(label={"support": [1, 50]})
+    ),
     "forbidden chunk does not exist": lambda lines: lines[0]["record"]["config"].update(forbidden=[50]),
     "chunking is unknown": lambda lines: lines[0]["record"].update(chunking=[{"chunker": "axe"}]),
     "table of another length": lambda lines: set_table(lines, chunk_table(49)),
-    "table beyond the text": lambda lines: set_table(lines, replace(chunk_table(), end=chunk_table().end + 10_000)),
-    "table of one place again and again": lambda lines: set_table(lines, replace(chunk_table(), start=chunk_table().start * 0)),
-    "table with a heading that does not exist": lambda lines: set_table(lines, replace(chunk_table(), heading_paths=())),
+    "table beyond the text": lambda lines: set_table(
+        lines, replace(chunk_table(), end=chunk_table().end + 10_000)
+    ),
+    "table of one place again and again": lambda lines: set_table(
+        lines, replace(chunk_table(), start=chunk_table().start * 0)
+    ),
+    "table with a heading that does not exist": lambda lines: set_table(
+        lines, replace(chunk_table(), heading_paths=())
+    ),
     "unknown event": lambda lines: lines[2]["event"].update(event="run_code"),
     "first event inside": lambda lines: lines[2]["event"].update(event="run_started"),
     "step is missing": lambda lines: lines.pop(3),
@@ -184,7 +216,9 @@ HOSTILE_EDITS: dict[str, Callable[[list[dict[str, Any]]], object]] = {
     "review of fewer choices": lambda lines: lines[5]["event"].update(review=[0.5, 0.1]),
     "review of texts": lambda lines: lines[5]["event"].update(review=["0.5", "0.1", "0.2"]),
     "taken back without a review": lambda lines: lines[5]["event"].update(taken_back=[1]),
-    "taken back what does not exist": lambda lines: lines[5]["event"].update(review=[0.5, 0.1, 0.2], taken_back=[50]),
+    "taken back what does not exist": (
+        lambda lines: lines[5]["event"].update(review=[0.5, 0.1, 0.2], taken_back=[50])
+    ),
     "no end": lambda lines: lines.pop(),
     "no beginning": lambda lines: lines.pop(0),
     "two beginnings": lambda lines: lines.insert(1, lines[0]),
@@ -195,10 +229,15 @@ HOSTILE_EDITS: dict[str, Callable[[list[dict[str, Any]]], object]] = {
 
 
 @pytest.mark.parametrize("change", HOSTILE_EDITS.values(), ids=HOSTILE_EDITS.keys())
-def test_hostile_files_are_refused_whole(log: ExperimentLog, other: ExperimentLog, tmp_path: Path, change: Callable[[list[dict[str, Any]]], object]) -> None:
+def test_hostile_files_are_refused_whole(
+    log: ExperimentLog, other: ExperimentLog, tmp_path: Path, change: Callable[[list[dict[str, Any]]], object]
+) -> None:
     good, bad = log_run(log, make_record()), log_run(log, make_record())
     file = export_runs(log, [good.run_id], "json", tmp_path / "good.jsonl")
-    lines = [json.loads(line) for line in export_runs(log, [bad.run_id], "json", tmp_path / "bad.jsonl").read_text().splitlines()]
+    lines = [
+        json.loads(line)
+        for line in export_runs(log, [bad.run_id], "json", tmp_path / "bad.jsonl").read_text().splitlines()
+    ]
     change(lines)
     file.write_text(file.read_text() + "".join(json.dumps(line) + "\n" for line in lines))
     with pytest.raises(MalformedRuns, match=r"good\.jsonl, line \d+") as caught:
@@ -222,10 +261,14 @@ def test_a_review_comes_along(log: ExperimentLog, other: ExperimentLog, tmp_path
     assert trace.evidence == tuple(sorted({*trace.chosen} - {least}))
 
 
-def test_what_unpacks_to_too_much_is_refused(log: ExperimentLog, other: ExperimentLog, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_unpacks_to_too_much_is_refused(
+    log: ExperimentLog, other: ExperimentLog, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     record = log_run(log, make_record())
     file = export_runs(log, [record.run_id], "json", tmp_path / "run.jsonl")
-    monkeypatch.setattr("core.log.wire.MAX_SCORES", 199)  # three steps and the look after them, 50 chunks each
+    monkeypatch.setattr(
+        "core.log.wire.MAX_SCORES", 199
+    )  # three steps and the look after them, 50 chunks each
     with pytest.raises(MalformedRuns, match="200 Q-values, more than 199"):
         import_runs(other, file)
     monkeypatch.setattr("core.log.wire.MAX_SCORES", 200)

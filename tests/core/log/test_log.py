@@ -15,7 +15,16 @@ from core.errors import LogError, RunNotFound
 from core.events import RunStarted, StepScores, Stopped
 from core.log import ExperimentLog, LogOwned, new_run_id
 from core.types import Document
-from tests.core.log.recording import DOCUMENT, N_CHUNKS, chunk_table, log_run, make_record, q_values, step_taken, stopped
+from tests.core.log.recording import (
+    DOCUMENT,
+    N_CHUNKS,
+    chunk_table,
+    log_run,
+    make_record,
+    q_values,
+    step_taken,
+    stopped,
+)
 
 HOSTILE = "'); DROP TABLE runs; -- \" $owner {x} %_ \0 =cmd|' /C calc'!A0 <img onerror=alert(1)> \ud800 語"
 
@@ -25,7 +34,13 @@ def test_a_run_comes_back_whole(log: ExperimentLog) -> None:
     log_run(log, record)
     run = log.get(record.run_id)
     assert run.record == record
-    assert (run.status, run.message, run.shared, run.n_steps, run.children) == ("complete", None, False, 3, ())
+    assert (run.status, run.message, run.shared, run.n_steps, run.children) == (
+        "complete",
+        None,
+        False,
+        3,
+        (),
+    )
     assert run.finished_at is not None
     assert run.finished_at >= run.created_at
     assert run.trace.steps == tuple(step_taken(record.run_id, step) for step in (1, 2, 3))
@@ -41,10 +56,17 @@ def test_a_run_comes_back_whole(log: ExperimentLog) -> None:
 def test_documents_come_back_and_are_stored_once(log: ExperimentLog) -> None:
     first, second = log_run(log, make_record()), log_run(log, make_record())
     [document] = log.documents(first.run_id)
-    assert (document.title, document.document().text, document.sha256) == (DOCUMENT.title, DOCUMENT.text, DOCUMENT.sha256)
+    assert (document.title, document.document().text, document.sha256) == (
+        DOCUMENT.title,
+        DOCUMENT.text,
+        DOCUMENT.sha256,
+    )
     assert document.table is not None
     np.testing.assert_array_equal(document.table.end, chunk_table().end)
-    counts = "SELECT (SELECT count(*) FROM documents), (SELECT count(*) FROM chunk_tables), (SELECT count(*) FROM blobs)"
+    counts = (
+        "SELECT (SELECT count(*) FROM documents), (SELECT count(*) FROM chunk_tables), (SELECT count(*) FROM"
+        " blobs)"
+    )
     assert log.read(lambda con: con.execute(counts).fetchall()) == [(1, 1, 2 + 2 * 4)]
     log.delete(first.run_id, None)
     assert log.documents(second.run_id)[0].text == DOCUMENT.text
@@ -218,16 +240,29 @@ def test_search_filters(log: ExperimentLog) -> None:
 def test_hostile_strings_are_data(log: ExperimentLog) -> None:
     shown = HOSTILE.replace("\ud800", "?")
     document = Document(HOSTILE, "text \ud800", "text")
-    record = make_record(query=HOSTILE, method=HOSTILE, checkpoint=HOSTILE, document_hashes=(document.sha256,), label={"answer": HOSTILE})
+    record = make_record(
+        query=HOSTILE,
+        method=HOSTILE,
+        checkpoint=HOSTILE,
+        document_hashes=(document.sha256,),
+        label={"answer": HOSTILE},
+    )
     log.start(record, [document])
     log.record(record.run_id, step_taken(record.run_id, 1, text=HOSTILE))
     log.finish(record.run_id, "failed", HOSTILE)
     log.flush()
     run = log.get(record.run_id)
-    assert (run.record.query, run.record.method, run.message, run.trace.steps[0].text) == (shown, shown, shown, shown)
+    assert (run.record.query, run.record.method, run.message, run.trace.steps[0].text) == (
+        shown,
+        shown,
+        shown,
+        shown,
+    )
     assert log.documents(record.run_id)[0].title == shown
     assert log.documents(record.run_id)[0].text is None
-    assert [row.query for row in log.search(owner=None, text=HOSTILE, document=HOSTILE, method=HOSTILE).rows] == [shown]
+    assert [
+        row.query for row in log.search(owner=None, text=HOSTILE, document=HOSTILE, method=HOSTILE).rows
+    ] == [shown]
     with pytest.raises(RunNotFound):
         log.get(HOSTILE)
     with pytest.raises(RunNotFound):

@@ -1,4 +1,6 @@
-"""Evaluations and trainings go into the log and come back as they were, their owner's only, through the inbox too."""
+"""Evaluations and trainings go into the log and come back as they were, their owner's only, through the inbox
+too.
+"""
 
 from __future__ import annotations
 
@@ -30,15 +32,32 @@ from tests.core.log.conftest import Owner
 
 ROWS: tuple[EpisodeRow, ...] = (
     make_row(id="q1"),
-    make_row(id="q2 ☃", length=None, chosen=(), best_q=(0.125,), stop_threshold=None, trained_on=None, top_k_actions=5),
+    make_row(
+        id="q2 ☃",
+        length=None,
+        chosen=(),
+        best_q=(0.125,),
+        stop_threshold=None,
+        trained_on=None,
+        top_k_actions=5,
+    ),
     make_row(id="q3", chunk_tokens=96),
 )
-EVENTS = ({"event": "started", "config": {"alpha": 0.03}}, {"event": "update", "update": 1, "q": [0.25, 0.5]}, {"event": "finished"})
+EVENTS = (
+    {"event": "started", "config": {"alpha": 0.03}},
+    {"event": "update", "update": 1, "q": [0.25, 0.5]},
+    {"event": "finished"},
+)
 
 
 def make_training(n_events: int, training_id: str, owner: str | None = None) -> Training:
     return Training(
-        training_id=training_id, created_at=datetime(2026, 1, 2, tzinfo=UTC), folder="runs/a", config={"updates": 2}, events=EVENTS[:n_events], owner=owner
+        training_id=training_id,
+        created_at=datetime(2026, 1, 2, tzinfo=UTC),
+        folder="runs/a",
+        config={"updates": 2},
+        events=EVENTS[:n_events],
+        owner=owner,
     )
 
 
@@ -48,8 +67,16 @@ def test_an_evaluation_comes_back_as_it_was(log: ExperimentLog) -> None:
     log_evaluation(log, evaluation)  # again changes nothing
     assert read_evaluation(log, evaluation.evaluation_id) == evaluation
     (entry,) = list_evaluations(log)
-    assert (entry.task, entry.method, entry.checkpoint, entry.n, entry.config) == ("qa2", "qrag", "agent", 3, {"split": "test", "n": 3})
-    assert log.read(lambda con: con.execute("SELECT sum(len(chosen)), max(q_values[1]) FROM episode_rows").fetchall()) == [(6, 0.9)]
+    assert (entry.task, entry.method, entry.checkpoint, entry.n, entry.config) == (
+        "qa2",
+        "qrag",
+        "agent",
+        3,
+        {"split": "test", "n": 3},
+    )
+    assert log.read(
+        lambda con: con.execute("SELECT sum(len(chosen)), max(q_values[1]) FROM episode_rows").fetchall()
+    ) == [(6, 0.9)]
 
 
 def test_an_evaluation_needs_rows() -> None:
@@ -61,7 +88,10 @@ def test_the_newest_stands_first(log: ExperimentLog) -> None:
     first, second = new_evaluation(ROWS, {}), new_evaluation(ROWS[:1], {})
     for evaluation in (first, second):
         log_evaluation(log, evaluation)
-    assert [entry.evaluation_id for entry in list_evaluations(log)] == [second.evaluation_id, first.evaluation_id]
+    assert [entry.evaluation_id for entry in list_evaluations(log)] == [
+        second.evaluation_id,
+        first.evaluation_id,
+    ]
 
 
 def test_a_training_grows(log: ExperimentLog) -> None:
@@ -70,7 +100,12 @@ def test_a_training_grows(log: ExperimentLog) -> None:
         log_training(log, make_training(n, training_id))
     assert read_training(log, training_id) == make_training(3, training_id)
     (entry,) = list_trainings(log)
-    assert (entry.training_id, entry.n_events, entry.folder, entry.config) == (training_id, 3, "runs/a", {"updates": 2})
+    assert (entry.training_id, entry.n_events, entry.folder, entry.config) == (
+        training_id,
+        3,
+        "runs/a",
+        {"updates": 2},
+    )
 
 
 def test_only_the_owner_reads_and_deletes(log: ExperimentLog) -> None:
@@ -94,13 +129,20 @@ def test_only_the_owner_reads_and_deletes(log: ExperimentLog) -> None:
     assert list_evaluations(log, "anna") == []
     assert read_training(log, training.training_id, "anna") == training
     delete_measurement(log, training.training_id, "anna")
-    counts = log.read(lambda con: con.execute("SELECT (SELECT count(*) FROM episode_rows), (SELECT count(*) FROM training_events)").fetchall())
+    counts = log.read(
+        lambda con: con.execute(
+            "SELECT (SELECT count(*) FROM episode_rows), (SELECT count(*) FROM training_events)"
+        ).fetchall()
+    )
     assert counts == [(0, 0)]
 
 
 def test_through_the_inbox_of_another_process(path: Path, owner: Owner) -> None:
     inbox = InboxLog(path)
-    evaluation, training = new_evaluation(ROWS, {"split": "test"}, owner="anna"), make_training(2, new_run_id())
+    evaluation, training = (
+        new_evaluation(ROWS, {"split": "test"}, owner="anna"),
+        make_training(2, new_run_id()),
+    )
     log_evaluation(inbox, evaluation)
     log_training(inbox, training)
     assert owner.ask("import") == "2"

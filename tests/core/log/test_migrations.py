@@ -27,18 +27,24 @@ def version_1(path: Path) -> Path:
             [RUN_ID],
         )
         connection.execute("INSERT INTO documents VALUES (?, 'text', NULL)", [DOCUMENT.sha256])
-        connection.execute("INSERT INTO run_documents VALUES (?, 0, ?, 'Old title')", [RUN_ID, DOCUMENT.sha256])
+        connection.execute(
+            "INSERT INTO run_documents VALUES (?, 0, ?, 'Old title')", [RUN_ID, DOCUMENT.sha256]
+        )
     return path
 
 
 def test_version_1_is_brought_up_to_date_with_its_runs(version_1: Path) -> None:
     with ExperimentLog.open(version_1) as log:
         assert log.get(RUN_ID).record.query == "old"
-        assert [(document.title, document.table) for document in log.documents(RUN_ID)] == [("Old title", None)]
+        assert [(document.title, document.table) for document in log.documents(RUN_ID)] == [
+            ("Old title", None)
+        ]
         new = log_run(log, make_record())
         assert log.documents(new.run_id)[0].table is not None
         assert log.documents(RUN_ID)[0].text == DOCUMENT.text
-        applied = log.read(lambda con: con.execute("SELECT version, name FROM migrations ORDER BY version").fetchall())
+        applied = log.read(
+            lambda con: con.execute("SELECT version, name FROM migrations ORDER BY version").fetchall()
+        )
     assert applied == [(number, migration.__name__) for number, migration in enumerate(MIGRATIONS, start=1)]
 
 
@@ -56,7 +62,9 @@ def test_a_migration_that_fails_leaves_no_trace(version_1: Path) -> None:
         with pytest.raises(RuntimeError):
             migrate(connection, version_1, (*MIGRATIONS[:1], m002_fails))
         assert connection.execute("SELECT max(version) FROM migrations").fetchall() == [(1,)]
-        assert connection.execute("SELECT count(*) FROM duckdb_tables() WHERE table_name = 'half_done'").fetchall() == [(0,)]
+        assert connection.execute(
+            "SELECT count(*) FROM duckdb_tables() WHERE table_name = 'half_done'"
+        ).fetchall() == [(0,)]
     with ExperimentLog.open(version_1) as log:
         assert log.search(owner=None).total == 1
 

@@ -40,7 +40,9 @@ def test_others_get_nothing(log: ExperimentLog, run_id: str, other: str | None, 
 
 
 @pytest.mark.parametrize("other", OTHERS)
-def test_a_shared_run_opens_by_its_id_and_nothing_more(log: ExperimentLog, run_id: str, other: str | None, tmp_path: Path) -> None:
+def test_a_shared_run_opens_by_its_id_and_nothing_more(
+    log: ExperimentLog, run_id: str, other: str | None, tmp_path: Path
+) -> None:
     log.share(run_id, A)
     run = log.get(run_id, other)
     assert run.shared

@@ -26,7 +26,11 @@ def test_killed_processes_lose_no_committed_step(path: Path, record_attack: Reco
     assert [sentence for one in killed for sentence in one.wrong] == []
     assert sum(one.n_committed > 0 for one in killed) > COUNTS.kills / 2
     n_committed = sum(one.n_committed for one in killed)
-    record_attack("processes killed while they recorded into one log", len(killed), f"{n_committed:,} committed steps, none lost")
+    record_attack(
+        "processes killed while they recorded into one log",
+        len(killed),
+        f"{n_committed:,} committed steps, none lost",
+    )
 
 
 def test_a_second_process_uses_the_inbox_and_the_owner_takes_it_in(path: Path, owner: Owner) -> None:
@@ -65,12 +69,18 @@ def test_the_inbox_takes_finished_runs_only(path: Path) -> None:
 def test_what_is_no_run_is_set_aside_and_the_rest_comes_in(log: ExperimentLog, path: Path) -> None:
     good = log_run(InboxLog(path), make_record())
     folder = Path(f"{path}.inbox")
-    bad = {"a.jsonl": b"", "b.jsonl": b"\xff\xfe garbage", "c.jsonl": (folder / f"{good.run_id}.jsonl").read_bytes()[:-40]}
+    bad = {
+        "a.jsonl": b"",
+        "b.jsonl": b"\xff\xfe garbage",
+        "c.jsonl": (folder / f"{good.run_id}.jsonl").read_bytes()[:-40],
+    }
     for name, content in bad.items():
         (folder / name).write_bytes(content)
     assert log.import_inbox() == 1
     assert log.get(good.run_id).n_steps == 3
-    assert {file.name: file.read_bytes() for file in folder.iterdir()} == {f"{name}.rejected": content for name, content in bad.items()}
+    assert {file.name: file.read_bytes() for file in folder.iterdir()} == {
+        f"{name}.rejected": content for name, content in bad.items()
+    }
 
 
 def test_a_run_that_came_in_twice_is_there_once(log: ExperimentLog, path: Path) -> None:
@@ -119,8 +129,17 @@ def test_a_reader_keeps_nobody_from_reading_and_the_owner_waits_for_it(path: Pat
         log_run(log, make_record())
     with open_reader(path) as reader, open_reader(path) as another:
         assert reader.search(owner=None).total == another.search(owner=None).total == 1
-    code = "import sys; from pathlib import Path; from core.log import open_reader; r = open_reader(Path(sys.argv[1])); print('in', flush=True); input()"
-    with subprocess.Popen([sys.executable, "-c", code, str(path)], cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+    code = (
+        "import sys; from pathlib import Path; from core.log import open_reader; r ="
+        " open_reader(Path(sys.argv[1])); print('in', flush=True); input()"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", code, str(path)],
+        cwd=ROOT,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as process:
         assert process.stdout is not None
         assert process.stdin is not None
         assert process.stdout.readline() == "in\n"
@@ -135,7 +154,9 @@ def test_a_snapshot_leaves_other_programs_locked_out(log: ExperimentLog, path: P
     log_run(log, make_record())
     log.snapshot()
     code = "import duckdb, sys; duckdb.connect(sys.argv[1])"
-    other = subprocess.run([sys.executable, "-c", code, str(path)], capture_output=True, text=True, check=False)
+    other = subprocess.run(
+        [sys.executable, "-c", code, str(path)], capture_output=True, text=True, check=False
+    )
     assert "Conflicting lock" in other.stderr
 
 
@@ -177,7 +198,9 @@ def test_a_snapshot_in_a_folder_with_quotes(tmp_path: Path) -> None:
         log_run(log, make_record())
         snapshot = log.snapshot()
         assert snapshot.exists()
-        assert sorted(file.name for file in path.parent.iterdir() if "snapshot" in file.name) == [snapshot.name]
+        assert sorted(file.name for file in path.parent.iterdir() if "snapshot" in file.name) == [
+            snapshot.name
+        ]
 
 
 def _run_ids(path: Path) -> set[str]:

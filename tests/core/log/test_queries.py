@@ -24,7 +24,9 @@ def chosen(run_id: str) -> list[int]:
 def log_labelled(log: ExperimentLog, support: Callable[[list[int]], Any], **changes: Any) -> str:
     """A run whose label is made of the chunks that it will choose."""
     run_id = make_record().run_id
-    return log_run(log, make_record(run_id=run_id, label={"support": support(chosen(run_id))}, **changes)).run_id
+    return log_run(
+        log, make_record(run_id=run_id, label={"support": support(chosen(run_id))}, **changes)
+    ).run_id
 
 
 def test_hits_misses_and_labels_that_say_nothing(log: ExperimentLog) -> None:
@@ -35,7 +37,11 @@ def test_hits_misses_and_labels_that_say_nothing(log: ExperimentLog) -> None:
     assert [row.run_id for row in log.search(owner=None, hit=True).rows] == [hit]
     assert [row.run_id for row in log.search(owner=None, hit=False).rows] == [miss]
     rows = {row.run_id: row for row in log.search(owner=None).rows}
-    assert (rows[hit].n_support, rows[hit].n_found, rows[hit].hit) == (len(set(chosen(hit)[:2])), len(set(chosen(hit)[:2])), True)
+    assert (rows[hit].n_support, rows[hit].n_found, rows[hit].hit) == (
+        len(set(chosen(hit)[:2])),
+        len(set(chosen(hit)[:2])),
+        True,
+    )
     assert (rows[miss].n_support, rows[miss].n_found, rows[miss].hit) == (2, 1, False)
     assert {rows[run_id].hit for run_id in (*odd, plain)} == {None}
     assert (rows[plain].stop_reason, rows[plain].seed) == ("threshold", 7)
@@ -65,13 +71,26 @@ def test_filters_narrow_each_other_and_stay_with_the_owner(log: ExperimentLog) -
     mine = log_labelled(log, lambda ids: ids, method="topk", query="Who has the milk?")
     log_labelled(log, lambda ids: ids, method="topk", query="Who has the milk?", owner=A)
     log_run(log, make_record(method="topk", query="Who has the milk?"))
-    found = log.search(owner=None, text="MILK", method="topk", checkpoint="base", document="hand", status="complete", hit=True)
+    found = log.search(
+        owner=None,
+        text="MILK",
+        method="topk",
+        checkpoint="base",
+        document="hand",
+        status="complete",
+        hit=True,
+    )
     assert ([row.run_id for row in found.rows], found.total) == ([mine], 1)
     assert log.search(owner=None, text="milk'; DROP TABLE runs; --").total == 0
 
 
 def test_facets_are_the_readers_own(log: ExperimentLog) -> None:
-    for method, checkpoint, owner in (("topk", "base", None), ("qrag", "tiny", None), ("qrag", "base", None), ("bm25", "secret", A)):
+    for method, checkpoint, owner in (
+        ("topk", "base", None),
+        ("qrag", "tiny", None),
+        ("qrag", "base", None),
+        ("bm25", "secret", A),
+    ):
         log_run(log, make_record(method=method, checkpoint=checkpoint, owner=owner))
     facets = log.facets()
     assert (facets.methods, facets.checkpoints) == (("qrag", "topk"), ("base", "tiny"))

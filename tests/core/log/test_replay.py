@@ -12,10 +12,22 @@ from core.events import RunStarted, StepScores, StepTaken, Stopped, StopReason, 
 from core.log import compare_traces
 
 
-def trace(choices: list[int], q_values: list[list[float]] | None = None, reason: StopReason | None = "budget") -> Trace:
+def trace(
+    choices: list[int], q_values: list[list[float]] | None = None, reason: StopReason | None = "budget"
+) -> Trace:
     scores = q_values or [[0.1, 0.2, 0.3, 0.4]] * len(choices)
     steps = tuple(
-        StepTaken(step, chunk_id, 0.5, 1.0, 0.5, None, "text", 1.0, scores=StepScores(np.array(scores[step - 1], np.float32), None))
+        StepTaken(
+            step,
+            chunk_id,
+            0.5,
+            1.0,
+            0.5,
+            None,
+            "text",
+            1.0,
+            scores=StepScores(np.array(scores[step - 1], np.float32), None),
+        )
         for step, chunk_id in enumerate(choices, start=1)
     )
     started = RunStarted("query", "qrag", "base", 4, EpisodeConfig())
@@ -65,7 +77,9 @@ def test_another_review_is_another_end() -> None:
 
 
 def test_the_first_difference_is_the_earliest() -> None:
-    report = compare_traces(trace([3, 1], [[0, 0, 0, 1], [0, 1, 0, 1]]), trace([3, 2], [[0, 0, 0.3, 1], [0, 1, 2, 1]]))
+    report = compare_traces(
+        trace([3, 1], [[0, 0, 0, 1], [0, 1, 0, 1]]), trace([3, 2], [[0, 0, 0.3, 1], [0, 1, 2, 1]])
+    )
     assert report.first_difference == "Q of chunk 2 is 0.3 instead of 0"
 
 

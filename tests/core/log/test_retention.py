@@ -1,4 +1,6 @@
-"""What visitors left behind goes after its time, with the documents that nobody else refers to; the person's own runs stay."""
+"""What visitors left behind goes after its time, with the documents that nobody else refers to; the person's
+own runs stay.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,10 @@ from tests.core.evaluate.rows import make_row
 from tests.core.log.recording import DOCUMENT, log_run, make_record, step_taken
 
 A, B = "a" * 64, "b" * 64
-COUNTS = "SELECT (SELECT count(*) FROM events), (SELECT count(*) FROM documents), (SELECT count(*) FROM chunk_tables), (SELECT count(*) FROM blobs)"
+COUNTS = (
+    "SELECT (SELECT count(*) FROM events), (SELECT count(*) FROM documents), (SELECT count(*) FROM"
+    " chunk_tables), (SELECT count(*) FROM blobs)"
+)
 
 
 def counts(log: ExperimentLog) -> tuple[int, ...]:

@@ -29,7 +29,10 @@ def test_the_examples_answer(log: ExperimentLog) -> None:
 
 def test_an_answer_is_bounded_and_says_so(log: ExperimentLog) -> None:
     log_run(log, make_record())
-    result = query_log(log, f"SELECT range AS n, repeat('x', 5000) AS long, NULL AS none FROM range({MAX_ROWS + 1}) ORDER BY n")
+    result = query_log(
+        log,
+        f"SELECT range AS n, repeat('x', 5000) AS long, NULL AS none FROM range({MAX_ROWS + 1}) ORDER BY n",
+    )
     assert (len(result.rows), result.more) == (MAX_ROWS, True)
     assert result.rows[7][0] == "7"
     assert result.rows[7][2] is None
@@ -81,7 +84,9 @@ def test_what_is_no_single_select_over_the_log_is_refused(log: ExperimentLog, sq
 def test_an_endless_query_is_ended(log: ExperimentLog) -> None:
     began = time.monotonic()
     with pytest.raises(BadRequest, match="took longer than"):
-        query_log(log, "SELECT count(*) FROM range(10000000) a, range(10000000) b WHERE a.range * b.range % 7 = 3")
+        query_log(
+            log, "SELECT count(*) FROM range(10000000) a, range(10000000) b WHERE a.range * b.range % 7 = 3"
+        )
     assert time.monotonic() - began < MAX_SECONDS + 5
 
 
@@ -90,8 +95,13 @@ def test_memory_is_bounded(log: ExperimentLog) -> None:
         query_log(log, "SELECT length(repeat('x', 3000000000) || repeat('y', 3000000000))")
 
 
-def test_the_child_has_nothing_of_the_environment(log: ExperimentLog, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_child_has_nothing_of_the_environment(
+    log: ExperimentLog, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("HF_TOKEN", "canary")
     settings = dict(query_log(log, "SELECT name, value FROM duckdb_settings()").rows)
     assert "canary" not in json.dumps(settings)
-    assert [settings[name] for name in ("enable_external_access", "python_enable_replacements", "lock_configuration")] == ["false", "false", "true"]
+    assert [
+        settings[name]
+        for name in ("enable_external_access", "python_enable_replacements", "lock_configuration")
+    ] == ["false", "false", "true"]

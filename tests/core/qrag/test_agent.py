@@ -1,4 +1,6 @@
-"""The episode loop: what it may choose, when it stops, and that neither pausing nor batching changes anything."""
+"""The episode loop: what it may choose, when it stops, and that neither pausing nor batching changes
+anything.
+"""
 
 from __future__ import annotations
 
@@ -63,9 +65,23 @@ def timeless(events: Sequence[Event]) -> list[Event]:
     st.one_of(st.none(), st.integers(1, 4)),
 )
 def test_no_chunk_twice_and_never_a_forbidden_one(
-    agent: Agent, corpus: Corpus, budget: int, temperature: float, seed: int, forbidden: set[int], top_k: int | None
+    agent: Agent,
+    corpus: Corpus,
+    budget: int,
+    temperature: float,
+    seed: int,
+    forbidden: set[int],
+    top_k: int | None,
 ) -> None:
-    trace = run(agent, corpus, step_budget=budget, temperature=temperature, seed=seed, forbidden=tuple(sorted(forbidden)), top_k_actions=top_k)
+    trace = run(
+        agent,
+        corpus,
+        step_budget=budget,
+        temperature=temperature,
+        seed=seed,
+        forbidden=tuple(sorted(forbidden)),
+        top_k_actions=top_k,
+    )
     assert len(trace.chosen) == len(set(trace.chosen)) == min(budget, 9 - len(forbidden))
     assert not set(trace.chosen) & forbidden
     assert [step.step for step in trace.steps] == list(range(1, len(trace.steps) + 1))
@@ -87,7 +103,9 @@ def test_every_step_says_what_all_chunks_were_worth(agent: Agent, corpus: Corpus
         assert (step.probability, step.state_value) == (1.0, available.max())
 
 
-def test_content_and_position_parts_add_up_to_q(agents: dict[str, Agent], agent: Agent, corpus: Corpus) -> None:
+def test_content_and_position_parts_add_up_to_q(
+    agents: dict[str, Agent], agent: Agent, corpus: Corpus
+) -> None:
     first = run(agent, corpus, step_budget=1).steps[0]
     plain = run(agent, corpus, step_budget=1, use_positions=False).steps[0]
     assert first.content_q == pytest.approx(plain.scores.q_values[first.chunk_id], abs=1e-5)
@@ -95,7 +113,9 @@ def test_content_and_position_parts_add_up_to_q(agents: dict[str, Agent], agent:
     assert agents["none"].spec.position_kind == "none"
 
 
-def test_words_of_the_question_are_a_part_of_q(tiny_checkpoints: dict[str, Path], agents: dict[str, Agent], corpus: Corpus) -> None:
+def test_words_of_the_question_are_a_part_of_q(
+    tiny_checkpoints: dict[str, Path], agents: dict[str, Agent], corpus: Corpus
+) -> None:
     """The same in every state, in reviews too; without a weight nothing is counted."""
     encoder = DualEncoder(tiny_checkpoints["none"], "cpu")
     encoder.spec = encoder.spec.model_copy(update={"word_weight": 0.5})
@@ -109,11 +129,17 @@ def test_words_of_the_question_are_a_part_of_q(tiny_checkpoints: dict[str, Path]
         np.testing.assert_allclose(step.scores.q_values - other.scores.q_values, 0.5 * shares, atol=1e-5)
         assert step.content_q + step.words_q == pytest.approx(step.q_value, abs=1e-5)
         assert (other.content_q, other.words_q) == (None, None)
-    np.testing.assert_allclose(np.subtract(with_words.stopped.review, without.stopped.review), 0.5 * shares[list(with_words.chosen)], atol=1e-5)
+    np.testing.assert_allclose(
+        np.subtract(with_words.stopped.review, without.stopped.review),
+        0.5 * shares[list(with_words.chosen)],
+        atol=1e-5,
+    )
 
 
 def test_threshold_stops_before_acting(agent: Agent, corpus: Corpus) -> None:
-    """Between the second and the third largest Q on the path: two steps, and the third stands in the event."""
+    """Between the second and the third largest Q on the path: two steps, and the third stands
+    in the event.
+    """
     free = run(agent, corpus, step_budget=9)
     values = [step.q_value for step in free.steps]
     n = next(i for i in range(1, len(values)) if values[i] < min(values[:i]))
@@ -121,7 +147,11 @@ def test_threshold_stops_before_acting(agent: Agent, corpus: Corpus) -> None:
     trace = run(agent, corpus, step_budget=9, stop_threshold=threshold)
     assert trace.chosen == free.chosen[:n]
     assert isinstance(trace.stopped, Stopped)
-    assert (trace.stopped.reason, trace.stopped.n_steps, trace.stopped.chunk_id) == ("threshold", n, free.chosen[n])
+    assert (trace.stopped.reason, trace.stopped.n_steps, trace.stopped.chunk_id) == (
+        "threshold",
+        n,
+        free.chosen[n],
+    )
     assert trace.stopped.q_value == values[n] < threshold
     assert trace.scores_at(n + 1) is trace.stopped.scores
     np.testing.assert_array_equal(trace.stopped.scores.q_values, free.steps[n].scores.q_values)
@@ -130,7 +160,12 @@ def test_threshold_stops_before_acting(agent: Agent, corpus: Corpus) -> None:
 def test_a_q_on_the_threshold_is_taken(agent: Agent, corpus: Corpus) -> None:
     first = run(agent, corpus, step_budget=1).steps[0]
     assert len(run(agent, corpus, step_budget=1, stop_threshold=first.q_value).steps) == 1
-    stopped = run(agent, corpus, step_budget=1, stop_threshold=float(np.nextafter(np.float32(first.q_value), np.float32(np.inf))))
+    stopped = run(
+        agent,
+        corpus,
+        step_budget=1,
+        stop_threshold=float(np.nextafter(np.float32(first.q_value), np.float32(np.inf))),
+    )
     assert stopped.steps == ()
 
 
@@ -165,7 +200,9 @@ def test_a_forced_chunk_that_is_taken_already_changes_nothing(agent: Agent, corp
 
 @pytest.mark.parametrize("temperature", [0.0, 0.3])
 @pytest.mark.parametrize("kept", [0, 1, 3])
-def test_going_on_from_a_prefix_equals_not_having_paused(agent: Agent, corpus: Corpus, temperature: float, kept: int) -> None:
+def test_going_on_from_a_prefix_equals_not_having_paused(
+    agent: Agent, corpus: Corpus, temperature: float, kept: int
+) -> None:
     whole = run(agent, corpus, step_budget=5, temperature=temperature, seed=11)
     rest = run(agent, corpus, prefix=whole.chosen[:kept], step_budget=5, temperature=temperature, seed=11)
     assert timeless(rest.steps) == timeless(whole.steps[kept:])
@@ -179,7 +216,9 @@ def test_same_seed_same_trace_other_seed_another(agent: Agent, corpus: Corpus) -
     assert len({run(agent, corpus, **config, seed=seed).chosen for seed in range(8)}) > 1
 
 
-def test_a_batch_gives_each_episode_its_own_run(agents: dict[str, Agent], corpus_of: Callable[[DualEncoder, Sequence[str]], Corpus]) -> None:
+def test_a_batch_gives_each_episode_its_own_run(
+    agents: dict[str, Agent], corpus_of: Callable[[DualEncoder, Sequence[str]], Corpus]
+) -> None:
     """Different corpora, budgets and ends in one batch; chunks and their Q as in single runs."""
     agent = agents["absolute"]
     corpora = [corpus_of(agent.encoder, CHUNKS[:n]) for n in (9, 1, 4)]
@@ -188,7 +227,10 @@ def test_a_batch_gives_each_episode_its_own_run(agents: dict[str, Agent], corpus
         EpisodeConfig(step_budget=1, forbidden=(0,)),
         EpisodeConfig(step_budget=3, stop_threshold=1e6),
     ]
-    episodes = [Episode(QUERY, corpus, config, id=str(i)) for i, (corpus, config) in enumerate(zip(corpora, configs, strict=True))]
+    episodes = [
+        Episode(QUERY, corpus, config, id=str(i))
+        for i, (corpus, config) in enumerate(zip(corpora, configs, strict=True))
+    ]
     together: list[list[Event]] = [[] for _ in episodes]
     for i, event in agent.run_batch(episodes):
         together[i].append(event)
@@ -197,14 +239,24 @@ def test_a_batch_gives_each_episode_its_own_run(agents: dict[str, Agent], corpus
         trace = fold(events)
         assert trace.chosen == alone.chosen
         assert trace.stopped.reason == alone.stopped.reason
-        np.testing.assert_allclose([s.q_value for s in trace.steps], [s.q_value for s in alone.steps], atol=1e-5)
+        np.testing.assert_allclose(
+            [s.q_value for s in trace.steps], [s.q_value for s in alone.steps], atol=1e-5
+        )
     assert [fold(events).stopped.reason for events in together] == ["budget", "exhausted", "threshold"]
 
 
-@pytest.mark.parametrize("config", [{"step_budget": 4, "temperature": 0.5, "forbidden": (1,), "forced": ((2, 5),)}, {"step_budget": 4, "stop_threshold": 1e6}])
+@pytest.mark.parametrize(
+    "config",
+    [
+        {"step_budget": 4, "temperature": 0.5, "forbidden": (1,), "forced": ((2, 5),)},
+        {"step_budget": 4, "stop_threshold": 1e6},
+    ],
+)
 def test_events_survive_json(agent: Agent, corpus: Corpus, config: dict[str, Any]) -> None:
     events = list(agent.run(QUERY, corpus, EpisodeConfig(**config)))
-    back = [event_from_json(json.loads(json.dumps(event_to_json(event), allow_nan=False))) for event in events]
+    back = [
+        event_from_json(json.loads(json.dumps(event_to_json(event), allow_nan=False))) for event in events
+    ]
     assert back == events
     assert fold(back) == fold(events)
 
@@ -226,7 +278,9 @@ def test_the_state_reads_chunks_in_document_order_or_order_of_choice(
             assert backward.tokens.ids == [agent.encoder.tokenizer.cls_id, *inner]
 
 
-def test_bad_requests_come_before_the_first_event(agent: Agent, corpus: Corpus, corpus_of: Callable[[DualEncoder, Sequence[str]], Corpus]) -> None:
+def test_bad_requests_come_before_the_first_event(
+    agent: Agent, corpus: Corpus, corpus_of: Callable[[DualEncoder, Sequence[str]], Corpus]
+) -> None:
     for config, words in [
         (EpisodeConfig(step_budget=10), "step budget 10 is above 9"),
         (EpisodeConfig(forbidden=(9,)), "chunk 9 does not exist"),
@@ -235,7 +289,11 @@ def test_bad_requests_come_before_the_first_event(agent: Agent, corpus: Corpus, 
     ]:
         with pytest.raises(BadRequest, match=words):
             next(agent.run(QUERY, corpus, config))
-    for query, words in [("  ", "empty"), ("x" * 100_000, "100,000 characters"), ("a \ud800", "half a character")]:
+    for query, words in [
+        ("  ", "empty"),
+        ("x" * 100_000, "100,000 characters"),
+        ("a \ud800", "half a character"),
+    ]:
         with pytest.raises(BadRequest, match=words):
             next(agent.run(query, corpus, EpisodeConfig()))
     many = corpus_of(agent.encoder, [f"chunk {i}" for i in range(300)])
@@ -244,11 +302,17 @@ def test_bad_requests_come_before_the_first_event(agent: Agent, corpus: Corpus, 
         next(agent.run(QUERY, many, EpisodeConfig(step_budget=most + 1)))
 
 
-def test_the_largest_budget_there_is_runs_to_its_end(agent: Agent, corpus_of: Callable[[DualEncoder, Sequence[str]], Corpus]) -> None:
+def test_the_largest_budget_there_is_runs_to_its_end(
+    agent: Agent, corpus_of: Callable[[DualEncoder, Sequence[str]], Corpus]
+) -> None:
     """The last state holds as many chunks as fit the encoder's window with one token each."""
     most = agent.encoder.max_state_chunks
     corpus = corpus_of(agent.encoder, [f"the man said {i} and {i}" for i in range(most)])
-    steps = [e for e in agent.run(QUERY, corpus, EpisodeConfig(step_budget=most), prefix=tuple(range(most - 1))) if isinstance(e, StepTaken)]
+    steps = [
+        e
+        for e in agent.run(QUERY, corpus, EpisodeConfig(step_budget=most), prefix=tuple(range(most - 1)))
+        if isinstance(e, StepTaken)
+    ]
     assert [step.chunk_id for step in steps] == [most - 1]
     assert steps[0].n_state_tokens <= agent.encoder.max_positions
     assert steps[0].n_state_tokens_dropped > 0

@@ -13,18 +13,26 @@ from core.index import Corpus
 from core.qrag.agent import Agent
 from core.qrag.influence import leave_one_out
 
-CHUNKS = [f"{name} went to the {place} ." for name in ("mary", "john", "sandra") for place in ("garden", "office", "kitchen")]
+CHUNKS = [
+    f"{name} went to the {place} ."
+    for name in ("mary", "john", "sandra")
+    for place in ("garden", "office", "kitchen")
+]
 QUERY = "where is john ?"
 
 
 @pytest.mark.parametrize("name", ["none", "relative10"])
-def test_each_row_is_what_the_agent_would_have_seen(agents: dict[str, Agent], corpus_of: Callable[[DualEncoder, Sequence[str]], Corpus], name: str) -> None:
+def test_each_row_is_what_the_agent_would_have_seen(
+    agents: dict[str, Agent], corpus_of: Callable[[DualEncoder, Sequence[str]], Corpus], name: str
+) -> None:
     agent, config = agents[name], EpisodeConfig(step_budget=4)
     corpus = corpus_of(agent.encoder, CHUNKS)
     trace = fold(agent.run(QUERY, corpus, config))
     found = leave_one_out(agent, QUERY, corpus, config, trace.chosen)
     assert [len(row) for row in found] == [0, 1, 2, 3]
-    assert found[1][0] == pytest.approx(trace.steps[0].scores.q_values[trace.chosen[1]], abs=1e-5), "without the first, only the question is left"
+    assert found[1][0] == pytest.approx(trace.steps[0].scores.q_values[trace.chosen[1]], abs=1e-5), (
+        "without the first, only the question is left"
+    )
     for step, row in enumerate(found):
         for left_out, q_value in enumerate(row):
             kept = [chunk_id for i, chunk_id in enumerate(trace.chosen[:step]) if i != left_out]
@@ -32,7 +40,9 @@ def test_each_row_is_what_the_agent_would_have_seen(agents: dict[str, Agent], co
             assert q_value == pytest.approx(then.scores.q_values[trace.chosen[step]], abs=1e-5)
 
 
-def test_nothing_comes_before_the_first(agents: dict[str, Agent], corpus_of: Callable[[DualEncoder, Sequence[str]], Corpus]) -> None:
+def test_nothing_comes_before_the_first(
+    agents: dict[str, Agent], corpus_of: Callable[[DualEncoder, Sequence[str]], Corpus]
+) -> None:
     agent = agents["none"]
     assert leave_one_out(agent, QUERY, corpus_of(agent.encoder, CHUNKS), EpisodeConfig(), []) == ()
     assert leave_one_out(agent, QUERY, corpus_of(agent.encoder, CHUNKS), EpisodeConfig(), [3]) == ((),)

@@ -28,7 +28,9 @@ temperatures = st.sampled_from([1e-320, 1e-12, 0.01, 0.5, 1.0, 30.0])
 
 
 @given(looks(), temperatures, st.one_of(st.none(), st.integers(1, 8)))
-def test_probabilities_are_equation_3_over_the_candidates(look: tuple[np.ndarray, np.ndarray], temperature: float, top_k: int | None) -> None:
+def test_probabilities_are_equation_3_over_the_candidates(
+    look: tuple[np.ndarray, np.ndarray], temperature: float, top_k: int | None
+) -> None:
     q_values, available = look
     p = probabilities(q_values, available, temperature, top_k)
     assert p.sum() == pytest.approx(1)
@@ -40,7 +42,9 @@ def test_probabilities_are_equation_3_over_the_candidates(look: tuple[np.ndarray
 
 
 @given(looks(), temperatures, st.one_of(st.none(), st.integers(1, 8)))
-def test_state_value_lies_between_the_largest_q_and_that_plus_entropy(look: tuple[np.ndarray, np.ndarray], temperature: float, top_k: int | None) -> None:
+def test_state_value_lies_between_the_largest_q_and_that_plus_entropy(
+    look: tuple[np.ndarray, np.ndarray], temperature: float, top_k: int | None
+) -> None:
     """max Q <= temperature log sum exp(Q / temperature) <= max Q + temperature log n."""
     q_values, available = look
     best = float(q_values[available].max())
@@ -89,9 +93,13 @@ def test_ties_go_to_the_first_in_document_order() -> None:
 
 
 @given(looks(), temperatures, st.integers(0, 2**32 - 1))
-def test_sampling_takes_available_chunks_and_repeats_with_its_seed(look: tuple[np.ndarray, np.ndarray], temperature: float, seed: int) -> None:
+def test_sampling_takes_available_chunks_and_repeats_with_its_seed(
+    look: tuple[np.ndarray, np.ndarray], temperature: float, seed: int
+) -> None:
     q_values, available = look
-    first, second = (choose(q_values, available, temperature, 3, np.random.default_rng(seed)) for _ in range(2))
+    first, second = (
+        choose(q_values, available, temperature, 3, np.random.default_rng(seed)) for _ in range(2)
+    )
     assert first == second
     assert available[first.chunk_id]
     assert first.q_value == q_values[first.chunk_id]
@@ -100,11 +108,18 @@ def test_sampling_takes_available_chunks_and_repeats_with_its_seed(look: tuple[n
 
 @pytest.mark.parametrize("top_k", [None, 3])
 def test_frequencies_follow_the_probabilities(top_k: int | None) -> None:
-    """Chi-squared over 4,000 draws of a fixed seed; 16.3 is the 0.1% point at 3 degrees of freedom, 13.8 at 2."""
-    q_values, available = np.array([0.0, 0.4, 9.0, 0.8, 0.2], np.float32), np.array([True, True, False, True, True])
+    """Chi-squared over 4,000 draws of a fixed seed; 16.3 is the 0.1% point at 3 degrees of freedom, 13.8 at
+    2.
+    """
+    q_values, available = (
+        np.array([0.0, 0.4, 9.0, 0.8, 0.2], np.float32),
+        np.array([True, True, False, True, True]),
+    )
     p = probabilities(q_values, available, 0.5, top_k)
     rng = np.random.default_rng(7)
-    counts = np.bincount([choose(q_values, available, 0.5, top_k, rng).chunk_id for _ in range(4000)], minlength=5)
+    counts = np.bincount(
+        [choose(q_values, available, 0.5, top_k, rng).chunk_id for _ in range(4000)], minlength=5
+    )
     possible = p > 0
     chi_squared = float((((counts - 4000 * p) ** 2)[possible] / (4000 * p[possible])).sum())
     assert counts[~possible].sum() == 0

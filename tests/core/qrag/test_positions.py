@@ -1,4 +1,6 @@
-"""Relative positions against the paper's formula as it stands there, 1-based, and the reference's rule written out."""
+"""Relative positions against the paper's formula as it stands there, 1-based, and the reference's rule
+written out.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,9 @@ def spec(**changes: Any) -> CheckpointSpec:
 
 
 def equation_6(m: int, chosen: set[int], delta: float, ell: float) -> list[float]:
-    """rho(i) for i = 1 ... m; `chosen` holds 1-based indices. The unique j with b_j <= i < b_(j+1), then j delta + ell (i - b_j) / (b_(j+1) - b_j)."""
+    """rho(i) for i = 1 ... m; `chosen` holds 1-based indices. The unique j with b_j <= i < b_(j+1), then j
+    delta + ell (i - b_j) / (b_(j+1) - b_j).
+    """
     b = [1, *sorted(chosen), m + 1]
     rho = []
     for i in range(1, m + 1):
@@ -41,12 +45,16 @@ def test_equation_6(selection: tuple[int, list[int]], scale: tuple[float, float]
     m, chosen = selection
     delta, ell = scale
     positions = chunk_positions(spec(position_step=delta, position_span=ell), np.array([0, m]), chosen)
-    np.testing.assert_allclose(positions, equation_6(m, {i + 1 for i in chosen}, delta, ell), rtol=0, atol=1e-12)
+    np.testing.assert_allclose(
+        positions, equation_6(m, {i + 1 for i in chosen}, delta, ell), rtol=0, atol=1e-12
+    )
 
 
 @given(selections(), st.sampled_from([10, 20]))
 def test_linspace_spreads_each_interval_to_its_end(selection: tuple[int, list[int]], step: int) -> None:
-    """The reference: np.linspace(0, int(0.9 step), length) in each interval, `step` more for every chosen chunk before; a chosen one begins its interval."""
+    """The reference: np.linspace(0, int(0.9 step), length) in each interval, `step` more for every chosen
+    chunk before; a chosen one begins its interval.
+    """
     m, chosen = selection
     expected: list[float] = []
     cuts = sorted({0, *chosen, m})
@@ -54,11 +62,20 @@ def test_linspace_spreads_each_interval_to_its_end(selection: tuple[int, list[in
         before = sum(c <= lo for c in chosen)
         expected += [before * step + int(0.9 * step) * k / max(hi - lo - 1, 1) for k in range(hi - lo)]
     setting = spec(position_formula="linspace", position_step=step, position_span=int(0.9 * step))
-    np.testing.assert_allclose(chunk_positions(setting, np.array([0, m]), chosen), expected, rtol=0, atol=1e-12)
+    np.testing.assert_allclose(
+        chunk_positions(setting, np.array([0, m]), chosen), expected, rtol=0, atol=1e-12
+    )
 
 
-@given(st.lists(st.integers(0, 30), min_size=1, max_size=4), st.data(), st.sampled_from(["paper", "linspace"]), st.sampled_from(["workspace", "document"]))
-def test_positions_rise_and_the_ruler_agrees(sizes: list[int], data: st.DataObject, formula: str, scope: str) -> None:
+@given(
+    st.lists(st.integers(0, 30), min_size=1, max_size=4),
+    st.data(),
+    st.sampled_from(["paper", "linspace"]),
+    st.sampled_from(["workspace", "document"]),
+)
+def test_positions_rise_and_the_ruler_agrees(
+    sizes: list[int], data: st.DataObject, formula: str, scope: str
+) -> None:
     borders = np.concatenate([[0], np.cumsum(sizes)])
     n = int(borders[-1])
     chosen = data.draw(st.lists(st.integers(0, n - 1), unique=True, max_size=6)) if n else []
@@ -78,7 +95,9 @@ def test_positions_rise_and_the_ruler_agrees(sizes: list[int], data: st.DataObje
 
 
 @given(selections(), st.integers(0, 50))
-def test_only_the_first_interval_feels_a_shift_of_the_document(selection: tuple[int, list[int]], shift: int) -> None:
+def test_only_the_first_interval_feels_a_shift_of_the_document(
+    selection: tuple[int, list[int]], shift: int
+) -> None:
     """Chunks behind the earliest chosen one keep their positions when text is put in front."""
     m, chosen = selection
     if not chosen:
@@ -109,10 +128,16 @@ def test_absolute_none_and_switched_off() -> None:
 @pytest.mark.parametrize("formula", ["paper", "linspace"])
 def test_every_chunk_chosen(formula: str) -> None:
     """Then every chunk begins an interval of its own."""
-    assert chunk_positions(spec(position_formula=formula), np.array([0, 3]), [2, 0, 1]).tolist() == [10, 20, 30]
+    assert chunk_positions(spec(position_formula=formula), np.array([0, 3]), [2, 0, 1]).tolist() == [
+        10,
+        20,
+        30,
+    ]
 
 
 def test_positions_need_no_memory_of_the_order_of_choice() -> None:
     borders = np.array([0, 20])
-    np.testing.assert_array_equal(chunk_positions(spec(), borders, [3, 17, 9]), chunk_positions(spec(), borders, [17, 9, 3]))
+    np.testing.assert_array_equal(
+        chunk_positions(spec(), borders, [3, 17, 9]), chunk_positions(spec(), borders, [17, 9, 3])
+    )
     assert math.isclose(chunk_positions(spec(), borders, [3, 17, 9])[16], 20 + 9 * 7 / 8)

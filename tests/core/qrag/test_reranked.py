@@ -1,4 +1,6 @@
-"""A reranker's part of Q: only the best chunks have it, it is the same in every step, and it is shown as a part."""
+"""A reranker's part of Q: only the best chunks have it, it is the same in every step, and it is shown as a
+part.
+"""
 
 from __future__ import annotations
 
@@ -12,9 +14,24 @@ from pydantic import ValidationError
 
 from core.config import EpisodeConfig
 from core.encode.adapter import save_adapter
-from core.encode.checkpoint import CheckpointSpec, architecture, find_base, load_weights, read_spec, write_spec
+from core.encode.checkpoint import (
+    CheckpointSpec,
+    architecture,
+    find_base,
+    load_weights,
+    read_spec,
+    write_spec,
+)
 from core.encode.encoder import DualEncoder
-from core.encode.reranker import HEAD_FILE, LARGEST_ODDS, QUESTION_TOKENS, RERANKER_FOLDER, RerankerNetwork, pair, save_head
+from core.encode.reranker import (
+    HEAD_FILE,
+    LARGEST_ODDS,
+    QUESTION_TOKENS,
+    RERANKER_FOLDER,
+    RerankerNetwork,
+    pair,
+    save_head,
+)
 from core.errors import BadCheckpoint
 from core.events import fold
 from core.figures import parts_figure
@@ -23,12 +40,17 @@ from core.qrag.reranked import rerank_parts
 from core.train.towers import base_weights, low_rank_changes, trainable_tower
 from tests.core.conftest import CorpusOf
 
-CHUNKS = [f"The {thing} was left in the {place}." for thing, place in zip(["milk", "apple", "football", "lamp", "letter"], "abcde", strict=True)]
+CHUNKS = [
+    f"The {thing} was left in the {place}."
+    for thing, place in zip(["milk", "apple", "football", "lamp", "letter"], "abcde", strict=True)
+]
 QUERY = "Where is the milk?"
 
 
 @pytest.fixture(scope="module")
-def folder(tiny_checkpoints: dict[str, Path], reference: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def folder(
+    tiny_checkpoints: dict[str, Path], reference: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Path:
     """A tiny agent with a reranker of random weights that reads three chunks."""
     made = Path(shutil.copytree(tiny_checkpoints["none"], tmp_path_factory.mktemp("reranked") / "agent"))
     shutil.copy(reference / "tiny-bert" / "model.safetensors", made / "base")
@@ -49,7 +71,9 @@ def folder(tiny_checkpoints: dict[str, Path], reference: Path, tmp_path_factory:
     return made
 
 
-def test_the_best_chunks_are_read_again_and_all_steps_agree(folder: Path, tiny_checkpoints: dict[str, Path], corpus_of: CorpusOf) -> None:
+def test_the_best_chunks_are_read_again_and_all_steps_agree(
+    folder: Path, tiny_checkpoints: dict[str, Path], corpus_of: CorpusOf
+) -> None:
     encoder, plain = DualEncoder(folder, "cpu"), DualEncoder(tiny_checkpoints["none"], "cpu")
     plain.spec = plain.spec.model_copy(update={"reads_choices": False})
     corpus, config = corpus_of(encoder, CHUNKS), EpisodeConfig(step_budget=4)
@@ -71,7 +95,11 @@ def test_the_best_chunks_are_read_again_and_all_steps_agree(folder: Path, tiny_c
 
 def test_a_review_counts_it_too(folder: Path, corpus_of: CorpusOf) -> None:
     encoder = DualEncoder(folder, "cpu")
-    trace = fold(Agent(encoder).run(QUERY, corpus_of(encoder, CHUNKS), EpisodeConfig(step_budget=2, review_threshold=-10.0)))
+    trace = fold(
+        Agent(encoder).run(
+            QUERY, corpus_of(encoder, CHUNKS), EpisodeConfig(step_budget=2, review_threshold=-10.0)
+        )
+    )
     assert trace.stopped.review == pytest.approx([step.q_value for step in trace.steps], abs=1e-5)
 
 
@@ -90,7 +118,11 @@ def test_a_pair_is_cut_to_the_window(folder: Path) -> None:
     tokenizer = DualEncoder(folder, "cpu").tokenizer
     tokens, n_question = pair(tokenizer, [7] * 100, [8] * 100, window=96)
     assert (len(tokens), n_question) == (96, QUESTION_TOKENS + 2)
-    assert (tokens[0], tokens[n_question - 1], tokens[-1]) == (tokenizer.cls_id, tokenizer.sep_id, tokenizer.sep_id)
+    assert (tokens[0], tokens[n_question - 1], tokens[-1]) == (
+        tokenizer.cls_id,
+        tokenizer.sep_id,
+        tokenizer.sep_id,
+    )
     assert pair(tokenizer, [7], [8]) == ([tokenizer.cls_id, 7, tokenizer.sep_id, 8, tokenizer.sep_id], 3)
 
 

@@ -1,4 +1,6 @@
-"""The review: what a stopped agent takes back, and that it hangs on nothing but Q of the choices beside the others."""
+"""The review: what a stopped agent takes back, and that it hangs on nothing but Q of the choices beside the
+others.
+"""
 
 from __future__ import annotations
 
@@ -40,11 +42,16 @@ def q_beside(agent: Agent, corpus: Corpus, chunk_id: int, others: Sequence[int])
     return float(look.scores.q_values[chunk_id])
 
 
-def by_hand(agent: Agent, corpus: Corpus, chosen: Sequence[int], threshold: float) -> tuple[list[int], dict[int, float]]:
+def by_hand(
+    agent: Agent, corpus: Corpus, chosen: Sequence[int], threshold: float
+) -> tuple[list[int], dict[int, float]]:
     """(what is taken back, what each choice was last worth), a look at a time."""
     kept, taken_back, worth = list(chosen), [], {}
     while len(kept) > 1:
-        worth |= {chunk_id: q_beside(agent, corpus, chunk_id, [other for other in kept if other != chunk_id]) for chunk_id in kept}
+        worth |= {
+            chunk_id: q_beside(agent, corpus, chunk_id, [other for other in kept if other != chunk_id])
+            for chunk_id in kept
+        }
         least = min(kept, key=worth.__getitem__)
         if worth[least] >= threshold:
             break
@@ -54,7 +61,9 @@ def by_hand(agent: Agent, corpus: Corpus, chosen: Sequence[int], threshold: floa
 
 
 @pytest.mark.parametrize("threshold", THRESHOLDS)
-def test_what_is_taken_back_is_what_looks_by_hand_take_back(agent: Agent, corpus: Corpus, threshold: float) -> None:
+def test_what_is_taken_back_is_what_looks_by_hand_take_back(
+    agent: Agent, corpus: Corpus, threshold: float
+) -> None:
     trace = run(agent, corpus, review_threshold=threshold)
     taken_back, worth = by_hand(agent, corpus, trace.chosen, threshold)
     assert list(trace.taken_back) == taken_back
@@ -63,7 +72,9 @@ def test_what_is_taken_back_is_what_looks_by_hand_take_back(agent: Agent, corpus
     assert trace.evidence == tuple(sorted({*trace.chosen} - {*taken_back}))
 
 
-def test_a_low_threshold_keeps_all_a_high_one_leaves_one_and_in_between_it_decides(agent: Agent, corpus: Corpus) -> None:
+def test_a_low_threshold_keeps_all_a_high_one_leaves_one_and_in_between_it_decides(
+    agent: Agent, corpus: Corpus
+) -> None:
     sizes = [len(run(agent, corpus, review_threshold=threshold).evidence) for threshold in THRESHOLDS]
     assert (sizes[0], sizes[-1]) == (5, 1)
     assert all(more >= fewer for more, fewer in pairwise(sizes))
@@ -83,36 +94,52 @@ def test_one_choice_is_not_reviewed(agent: Agent, corpus: Corpus) -> None:
 
 
 def test_who_chose_a_chunk_makes_no_difference(agent: Agent, corpus: Corpus) -> None:
-    """A run that goes on from another's choices and one in which they are forced, as a replay has it, come to the same."""
+    """A run that goes on from another's choices and one in which they are forced, as a replay has it, come to
+    the same.
+    """
     for threshold in THRESHOLDS:
         config = EpisodeConfig(step_budget=4, review_threshold=threshold)
         whole = fold(agent.run(QUERY, corpus, config))
-        forced = fold(agent.run(QUERY, corpus, config.with_(forced=tuple(enumerate(whole.chosen[:3], start=1)))))
+        forced = fold(
+            agent.run(QUERY, corpus, config.with_(forced=tuple(enumerate(whole.chosen[:3], start=1))))
+        )
         *_, end = agent.run(QUERY, corpus, config, whole.chosen[:3])
         assert isinstance(end, Stopped)
         assert whole.taken_back == forced.taken_back == end.taken_back
 
 
 def test_batches_and_beams_review_as_a_single_run_does(agent: Agent, corpus: Corpus) -> None:
-    configs = [EpisodeConfig(step_budget=budget, review_threshold=threshold) for budget in (1, 3, 5) for threshold in (None, 0.3, 10.0)]
+    configs = [
+        EpisodeConfig(step_budget=budget, review_threshold=threshold)
+        for budget in (1, 3, 5)
+        for threshold in (None, 0.3, 10.0)
+    ]
     together: dict[int, list[Any]] = {i: [] for i in range(len(configs))}
     for i, event in agent.run_batch([Episode(QUERY, corpus, config) for config in configs]):
         together[i].append(event)
     for i, config in enumerate(configs):
         alone = fold(agent.run(QUERY, corpus, config))
         assert fold(together[i]).taken_back == alone.taken_back
-    planned = fold(plan(agent, QUERY, corpus, EpisodeConfig(step_budget=3, beam_width=2, review_threshold=0.3)))
+    planned = fold(
+        plan(agent, QUERY, corpus, EpisodeConfig(step_budget=3, beam_width=2, review_threshold=0.3))
+    )
     assert list(planned.taken_back) == by_hand(agent, corpus, planned.chosen, 0.3)[0]
 
 
 def test_the_event_survives_json_also_one_from_before_there_were_reviews() -> None:
     stopped = Stopped("threshold", 3, 7, 0.1, 12.5, review=(0.9, 0.05, 0.7), taken_back=(4,))
     assert event_from_json(event_to_json(stopped)) == stopped
-    before = {name: value for name, value in event_to_json(Stopped("budget", 3)).items() if name not in ("review", "taken_back")}
+    before = {
+        name: value
+        for name, value in event_to_json(Stopped("budget", 3)).items()
+        if name not in ("review", "taken_back")
+    }
     assert event_from_json(before) == Stopped("budget", 3)
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf")])
 def test_a_threshold_that_is_no_number_is_one_sentence(value: float) -> None:
-    with pytest.raises(BadRequest, match=r"review threshold .* must be a finite number, or none to keep all that was chosen"):
+    with pytest.raises(
+        BadRequest, match=r"review threshold .* must be a finite number, or none to keep all that was chosen"
+    ):
         EpisodeConfig(review_threshold=value)

@@ -13,7 +13,16 @@ from hypothesis import strategies as st
 
 from core.errors import BadCheckpoint
 from core.resrag.features import NAMES
-from core.resrag.policy import CARD_FILE, WEIGHTS_FILE, EvidencePolicy, PolicyCard, load_policy, most_probable_set, read_card, save_policy
+from core.resrag.policy import (
+    CARD_FILE,
+    WEIGHTS_FILE,
+    EvidencePolicy,
+    PolicyCard,
+    load_policy,
+    most_probable_set,
+    read_card,
+    save_policy,
+)
 
 
 @given(st.lists(st.floats(0, 1, width=32), max_size=30), st.integers(1, 40), st.sets(st.integers(0, 29)))

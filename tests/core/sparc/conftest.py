@@ -1,4 +1,6 @@
-"""A small story in two hops, a language model that speaks by role, and a reader that knows some answers: SPARC without weights."""
+"""A small story in two hops, a language model that speaks by role, and a reader that knows some answers:
+SPARC without weights.
+"""
 
 from __future__ import annotations
 
@@ -50,7 +52,10 @@ def role_of(messages: Sequence[Message]) -> str:
 def corpus_of_texts(texts: Iterable[str]) -> Corpus:
     """A corpus that only bm25 can search: its vectors say nothing."""
     chunks = list(texts)
-    return Corpus(workspace_of_chunks(chunks, np.ones(len(chunks), int)), ChunkIndex(np.zeros((len(chunks), 2), np.float32)))
+    return Corpus(
+        workspace_of_chunks(chunks, np.ones(len(chunks), int)),
+        ChunkIndex(np.zeros((len(chunks), 2), np.float32)),
+    )
 
 
 class KnowingReader:
@@ -65,7 +70,9 @@ class KnowingReader:
         for text, confidence in self.answers.items():
             for i, passage in enumerate(passages):
                 if text in passage:
-                    return Answer(text, confidence, Span(i, passage.index(text), passage.index(text) + len(text)))
+                    return Answer(
+                        text, confidence, Span(i, passage.index(text), passage.index(text) + len(text))
+                    )
         return Answer("", 0.9)
 
     def read_many(self, questions: Sequence[str], passages: Sequence[Sequence[str]]) -> list[Answer]:
@@ -76,7 +83,9 @@ class KnowingReader:
 
 
 class RoleLlm(ScriptedLlm):
-    """Replies by role: a list is used up, the last reply stays; an error is raised; a function gets the conversation."""
+    """Replies by role: a list is used up, the last reply stays; an error is raised; a function gets the
+    conversation.
+    """
 
     def __init__(self, **replies: Any) -> None:
         usual: dict[str, Any] = {

@@ -18,12 +18,20 @@ from tests.core.sparc.conftest import FIRST_HOP, QUESTION, SECOND_HOP, KnowingRe
 LEXICAL = SparcConfig(width=3, k=2, strategies=("bm25",))
 
 
-def asked(name: str, retrievals: Retrievals, llm: RoleLlm | None = None, reader: KnowingReader | None = None, config: SparcConfig = LEXICAL) -> BaselineTrace:
+def asked(
+    name: str,
+    retrievals: Retrievals,
+    llm: RoleLlm | None = None,
+    reader: KnowingReader | None = None,
+    config: SparcConfig = LEXICAL,
+) -> BaselineTrace:
     agents = build_agents(llm, reader or KnowingReader({"Quillmarsh": 0.9}), config)
     return run_baseline(name, QUESTION, agents, retrievals, config, llm)
 
 
-def test_a_single_search_misses_the_second_hop_and_reasoning_sentences_find_it(retrievals: Retrievals) -> None:
+def test_a_single_search_misses_the_second_hop_and_reasoning_sentences_find_it(
+    retrievals: Retrievals,
+) -> None:
     vanilla, ircot = asked("vanilla", retrievals), asked("ircot", retrievals, config=replace(LEXICAL, k=3))
     assert (vanilla.answer, vanilla.steps[0].query) == ("", QUESTION)
     assert FIRST_HOP in vanilla.evidence
@@ -39,15 +47,25 @@ def test_the_most_frequent_answer_wins(retrievals: Retrievals) -> None:
     assert (trace.answer, len(trace.steps), trace.cost.calls) == ("The Quillmarsh", 3, 3)
 
 
-@pytest.mark.parametrize(("confidences", "n", "answer"), [((0.2, 0.9), 2, "two"), ((0.2, 0.6, 0.1), ATTEMPTS, "two"), ((0.7,), 1, "one")])
-def test_attempts_go_on_until_one_is_sure(retrievals: Retrievals, confidences: tuple[float, ...], n: int, answer: str) -> None:
-    llm = RoleLlm(answer=[{"answer": text} for text in ("one", "two", "three")], confidence=[{"confidence": value} for value in confidences])
+@pytest.mark.parametrize(
+    ("confidences", "n", "answer"),
+    [((0.2, 0.9), 2, "two"), ((0.2, 0.6, 0.1), ATTEMPTS, "two"), ((0.7,), 1, "one")],
+)
+def test_attempts_go_on_until_one_is_sure(
+    retrievals: Retrievals, confidences: tuple[float, ...], n: int, answer: str
+) -> None:
+    llm = RoleLlm(
+        answer=[{"answer": text} for text in ("one", "two", "three")],
+        confidence=[{"confidence": value} for value in confidences],
+    )
     trace = asked("sequential", retrievals, llm)
     assert (trace.answer, len(trace.steps), trace.cost.calls) == (answer, n, 2 * n)
 
 
 def test_thoughts_are_searched_with_until_they_are_finished(retrievals: Retrievals) -> None:
-    llm = RoleLlm(thought=[{"thought": "Tamsin Orrell founded it"}, {"thought": "born in Quillmarsh", "finished": True}])
+    llm = RoleLlm(
+        thought=[{"thought": "Tamsin Orrell founded it"}, {"thought": "born in Quillmarsh", "finished": True}]
+    )
     trace = asked("ircot", retrievals, llm)
     assert [step.query for step in trace.steps] == [QUESTION, "Tamsin Orrell founded it", QUESTION]
     assert SECOND_HOP in trace.evidence
@@ -61,7 +79,9 @@ def test_the_last_answer_goes_into_the_next_search(retrievals: Retrievals) -> No
 
 
 @pytest.mark.parametrize("name", BASELINES)
-def test_every_baseline_runs_without_a_language_model_and_costs_no_call(retrievals: Retrievals, name: str) -> None:
+def test_every_baseline_runs_without_a_language_model_and_costs_no_call(
+    retrievals: Retrievals, name: str
+) -> None:
     trace = asked(name, retrievals)
     assert trace.cost.calls == 0
     assert trace.agents == "rules and knowing"
@@ -73,7 +93,12 @@ def test_a_failing_model_and_a_spent_budget_leave_a_trace_with_what_it_cost(retr
     failed = asked("parallel", retrievals, RoleLlm(answer=answers))
     assert (failed.stop_reason, failed.answer, failed.evidence, failed.cost.calls) == ("failed", "", (), 2)
     assert failed.cost.prompt_tokens > 0
-    spent = asked("sequential", retrievals, RoleLlm(confidence={"confidence": 0.1}), config=replace(LEXICAL, max_calls=3))
+    spent = asked(
+        "sequential",
+        retrievals,
+        RoleLlm(confidence={"confidence": 0.1}),
+        config=replace(LEXICAL, max_calls=3),
+    )
     assert (spent.stop_reason, spent.answer, spent.cost.calls) == ("calls", "", 3)
 
 

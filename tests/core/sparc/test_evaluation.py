@@ -21,7 +21,14 @@ from tests.core.sparc.conftest import QUESTION, SECOND_HOP, STORY, KnowingReader
 
 EXAMPLES = (
     Example("a", "made", QUESTION, (*STORY[:4], STORY[SECOND_HOP]), (2, 4), ("Quillmarsh",)),
-    Example("b", "made", "What did Jory Hale keep in the hills?", (STORY[3], STORY[5], STORY[7], STORY[4]), (1,), ("bees",)),
+    Example(
+        "b",
+        "made",
+        "What did Jory Hale keep in the hills?",
+        (STORY[3], STORY[5], STORY[7], STORY[4]),
+        (1,),
+        ("bees",),
+    ),
 )
 CONFIG = SparcConfig(width=2, k=2, strategies=("bm25",), first_round="rewrite")
 
@@ -33,9 +40,17 @@ def rows() -> list[SparcRow]:
     reader = KnowingReader({"Quillmarsh": 0.9, "bees": 0.8})
     about = {"split": "eval", "seed": 0, "checkpoint": "", "fingerprint": ""}
     ground = Ground(
-        Retrievals(corpus), corpus, lambda config: build_agents(None, reader, config), None, lambda texts: [len(text.split()) for text in texts], about
+        Retrievals(corpus),
+        corpus,
+        lambda config: build_agents(None, reader, config),
+        None,
+        lambda texts: [len(text.split()) for text in texts],
+        about,
     )
-    variations = (SparcVariation(method="vanilla", config=CONFIG), SparcVariation(config=CONFIG, depths=(1, 3)))
+    variations = (
+        SparcVariation(method="vanilla", config=CONFIG),
+        SparcVariation(config=CONFIG, depths=(1, 3)),
+    )
     return list(evaluate_sparc(pooled.examples, variations, ground))
 
 
@@ -78,7 +93,11 @@ def test_the_report_compares_at_equal_evidence(rows: list[SparcRow]) -> None:
     text = markdown(report)
     table = report.tables[0]
     recall = table.columns.index("paragraph recall")
-    assert [line[1:5] for line in table.rows] == [("vanilla, bm25", None, None, 2), ("SPARC, bm25, rewritten first round", 2, 1, 2), (*table.rows[2][1:5],)]
+    assert [line[1:5] for line in table.rows] == [
+        ("vanilla, bm25", None, None, 2),
+        ("SPARC, bm25, rewritten first round", 2, 1, 2),
+        (*table.rows[2][1:5],),
+    ]
     assert table.rows[0][table.columns.index("recall against the first line")] is None
     assert str(table.rows[2][recall]) > str(table.rows[0][recall])
     stops = next(one for one in report.tables if one.title == "Stops")
@@ -86,7 +105,9 @@ def test_the_report_compares_at_equal_evidence(rows: list[SparcRow]) -> None:
     assert str(stops.rows[0][5]).startswith("0.000")
     assert "over 8 paragraphs" in text
     assert "ended early" not in text
-    assert "; 1 of the questions ended early" in markdown(sparc([replace(row, stop_reason="failed") if row.id == "b" else row for row in rows]))
+    assert "; 1 of the questions ended early" in markdown(
+        sparc([replace(row, stop_reason="failed") if row.id == "b" else row for row in rows])
+    )
     assert {chart.x_title for chart in report.charts} == {"seconds a question"}
 
 

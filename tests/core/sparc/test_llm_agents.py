@@ -13,7 +13,15 @@ from core.llm.protocol import LlmError
 from core.sparc.agents import Candidate, Reading, RewriteTask, Turn
 from core.sparc.budget import Budget, OutOfBudget
 from core.sparc.events import Cost, Found, Note
-from core.sparc.llm_agents import Judgement, LlmEvaluator, LlmGenerator, LlmManager, LlmRewriter, evaluator_prompt, rewriter_prompt
+from core.sparc.llm_agents import (
+    Judgement,
+    LlmEvaluator,
+    LlmGenerator,
+    LlmManager,
+    LlmRewriter,
+    evaluator_prompt,
+    rewriter_prompt,
+)
 from core.sparc.quoting import numbered, quoted
 from core.sparc.retrievals import Retrievals
 from tests.core.sparc.conftest import QUESTION, RoleLlm
@@ -27,9 +35,17 @@ def turn(retrievals: Retrievals) -> Turn:
 
 
 def test_one_call_brings_all_queries_and_those_that_are_missing_are_filled_up(turn: Turn) -> None:
-    llm = RoleLlm(rewriter={"queries": [{"query": " born where ", "strategy": "BM25"}, {"query": "", "strategy": "dense"}]})
+    llm = RoleLlm(
+        rewriter={
+            "queries": [{"query": " born where ", "strategy": "BM25"}, {"query": "", "strategy": "dense"}]
+        }
+    )
     rewrites, cost = LlmRewriter(llm).rewrite(TASK, turn)
-    assert [(one.query, one.strategy) for one in rewrites] == [("born where", "bm25"), (QUESTION, "dense"), (QUESTION, "bm25")]
+    assert [(one.query, one.strategy) for one in rewrites] == [
+        ("born where", "bm25"),
+        (QUESTION, "dense"),
+        (QUESTION, "bm25"),
+    ]
     assert cost.calls == len(llm.calls) == 1
 
 
@@ -42,14 +58,24 @@ def test_more_queries_than_asked_for_are_dropped_and_unknown_strategies_replaced
 
 
 def test_the_same_search_twice_counts_once(turn: Turn) -> None:
-    twice = [{"query": "Tamsin Orrell", "strategy": "bm25"}, {"query": "tamsin orrell", "strategy": "bm25"}, {"query": "Tamsin Orrell", "strategy": "dense"}]
+    twice = [
+        {"query": "Tamsin Orrell", "strategy": "bm25"},
+        {"query": "tamsin orrell", "strategy": "bm25"},
+        {"query": "Tamsin Orrell", "strategy": "dense"},
+    ]
     rewrites, _ = LlmRewriter(RoleLlm(rewriter={"queries": twice})).rewrite(TASK, turn)
-    assert [(one.query, one.strategy) for one in rewrites] == [("Tamsin Orrell", "bm25"), ("Tamsin Orrell", "dense"), (QUESTION, "dense")]
+    assert [(one.query, one.strategy) for one in rewrites] == [
+        ("Tamsin Orrell", "bm25"),
+        ("Tamsin Orrell", "dense"),
+        (QUESTION, "dense"),
+    ]
 
 
 def test_a_note_names_the_passages_that_it_rests_on(turn: Turn) -> None:
     found = [Found(7, 1.0, "seven"), Found(9, 0.5, "nine")]
-    note, _ = LlmManager(RoleLlm(note={"note": " text ", "sources": [2, 5, 0, 2]})).update(QUESTION, "q", Note("old", (4,)), found, turn)
+    note, _ = LlmManager(RoleLlm(note={"note": " text ", "sources": [2, 5, 0, 2]})).update(
+        QUESTION, "q", Note("old", (4,)), found, turn
+    )
     assert note == Note("text", (4, 9))
 
 
@@ -58,7 +84,9 @@ def test_a_branch_that_doesn_t_exist_is_taken_for_the_first(turn: Turn) -> None:
     best, reason, _ = LlmManager(RoleLlm(select={"best": 12})).select(QUESTION, candidates, turn)
     assert best == 1
     assert "branch 12, which does not exist" in reason
-    merged, _ = LlmManager(RoleLlm(merge={"note": "both"})).merge(QUESTION, candidates[1], candidates[:1], turn)
+    merged, _ = LlmManager(RoleLlm(merge={"note": "both"})).merge(
+        QUESTION, candidates[1], candidates[:1], turn
+    )
     assert merged == Note("both", (2, 1))
 
 
@@ -78,18 +106,30 @@ def test_the_evaluator_is_asked_without_chance_and_the_others_as_configured(turn
 
 def test_a_verdict_comes_from_a_list_or_not_at_all(turn: Turn) -> None:
     with pytest.raises(LlmError, match="JSON"):
-        LlmEvaluator(RoleLlm(evaluator={"verdict": "perhaps"})).judge(QUESTION, "q", LlmGenerator(RoleLlm()).answer(QUESTION, Note(), turn)[0], Note(), turn)
+        LlmEvaluator(RoleLlm(evaluator={"verdict": "perhaps"})).judge(
+            QUESTION, "q", LlmGenerator(RoleLlm()).answer(QUESTION, Note(), turn)[0], Note(), turn
+        )
 
 
 def test_a_verdict_may_be_written_large(turn: Turn) -> None:
-    verdict, _, _ = LlmEvaluator(RoleLlm(evaluator={"verdict": " STOP"})).judge(QUESTION, "q", Reading("Quillmarsh", None, ()), Note(), turn)
+    verdict, _, _ = LlmEvaluator(RoleLlm(evaluator={"verdict": " STOP"})).judge(
+        QUESTION, "q", Reading("Quillmarsh", None, ()), Note(), turn
+    )
     assert verdict == "stop"
-    assert Judgement.model_json_schema()["properties"]["verdict"]["enum"] == ["stop", "continue"], "endpoints that constrain are told the list"
+    assert Judgement.model_json_schema()["properties"]["verdict"]["enum"] == ["stop", "continue"], (
+        "endpoints that constrain are told the list"
+    )
 
 
 def test_prompts_hold_what_the_roles_are_given() -> None:
-    asked, judged = rewriter_prompt(TASK)[-1].content, evaluator_prompt(QUESTION, "the query", "the answer", Note("the note"))[-1].content
-    assert all(text in asked for text in (QUESTION, "a lantern", "first", "exactly 3 search", "- dense: ", "- bm25: "))
+    asked, judged = (
+        rewriter_prompt(TASK)[-1].content,
+        evaluator_prompt(QUESTION, "the query", "the answer", Note("the note"))[-1].content,
+    )
+    assert all(
+        text in asked
+        for text in (QUESTION, "a lantern", "first", "exactly 3 search", "- dense: ", "- bm25: ")
+    )
     assert "- qrag: " not in asked
     assert all(text in judged for text in (QUESTION, "the query", "the answer", "the note"))
     for path in Path(core.sparc.__file__).with_name("prompts").glob("*.txt"):

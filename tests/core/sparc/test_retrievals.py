@@ -73,13 +73,22 @@ def test_worth_is_the_agent_s_q(all_three: Retrievals) -> None:
     assert first[0].max() == pytest.approx(found.score, abs=1e-5)
 
 
-def test_what_the_agent_needs_is_what_it_takes_of_some_chunks(agents: dict[str, Agent], corpus_of: CorpusOf) -> None:
+def test_what_the_agent_needs_is_what_it_takes_of_some_chunks(
+    agents: dict[str, Agent], corpus_of: CorpusOf
+) -> None:
     """With the whole document to choose from, that is its own episode."""
     encoder = agents["relative10"].encoder
     corpus = corpus_of(encoder, STORY)
     q_values = Agent(encoder).look([(Episode(QUESTION, corpus, EpisodeConfig()), [])])[0].scores.q_values
-    for threshold, review in ((-1e6, None), (float(np.median(q_values)), None), (-1e6, float(q_values.mean())), (1e6, None)):
-        spec = encoder.spec.model_copy(update={"stop_threshold": threshold, "review_threshold": review, "step_budget": 3})
+    for threshold, review in (
+        (-1e6, None),
+        (float(np.median(q_values)), None),
+        (-1e6, float(q_values.mean())),
+        (1e6, None),
+    ):
+        spec = encoder.spec.model_copy(
+            update={"stop_threshold": threshold, "review_threshold": review, "step_budget": 3}
+        )
         own = copy(encoder)
         own.spec = spec
         retrievals = Retrievals(corpus, agent=own)
@@ -94,7 +103,9 @@ def test_what_the_agent_needs_is_what_it_takes_of_some_chunks(agents: dict[str, 
         assert {*some} <= {1, 4}
 
 
-def test_both_corpora_must_hold_the_same_chunks(story: Corpus, agents: dict[str, Agent], corpus_of: CorpusOf) -> None:
+def test_both_corpora_must_hold_the_same_chunks(
+    story: Corpus, agents: dict[str, Agent], corpus_of: CorpusOf
+) -> None:
     encoder = agents["none"].encoder
     with pytest.raises(ValueError, match="8 chunks but 2"):
         Retrievals(story, plain=encoder, plain_corpus=corpus_of(encoder, STORY[:2]))

@@ -1,4 +1,6 @@
-"""SPARC beside other methods: its evidence as steps, at their size, and what of its trace the log can take."""
+"""SPARC beside other methods: its evidence as steps, at their size, and what of its trace the
+log can take.
+"""
 
 from __future__ import annotations
 
@@ -35,12 +37,22 @@ def test_evidence_stands_in_order_of_retrieval_with_the_scores_of_it(trace: Spar
     *steps, stopped = evidence_steps(trace)
     taken = [step for step in steps if isinstance(step, StepTaken)]
     assert [step.step for step in taken] == list(range(1, len(taken) + 1))
-    assert [step.chunk_id for step in taken] == [chunk_id for chunk_id in trace.found if chunk_id in trace.stopped.evidence]
-    first = next(one for event in trace.events if isinstance(event, Retrieved) for one in event.found if one.chunk_id == taken[0].chunk_id)
+    assert [step.chunk_id for step in taken] == [
+        chunk_id for chunk_id in trace.found if chunk_id in trace.stopped.evidence
+    ]
+    first = next(
+        one
+        for event in trace.events
+        if isinstance(event, Retrieved)
+        for one in event.found
+        if one.chunk_id == taken[0].chunk_id
+    )
     assert (taken[0].q_value, taken[0].text) == (first.score, first.text)
     assert isinstance(stopped, Stopped)
     assert stopped.n_steps == len(taken)
-    assert {step.chunk_id for step in evidence_steps(trace, 1) if isinstance(step, StepTaken)} == {trace.stopped.evidence[0]}
+    assert {step.chunk_id for step in evidence_steps(trace, 1) if isinstance(step, StepTaken)} == {
+        trace.stopped.evidence[0]
+    }
 
 
 def test_a_run_that_was_cut_short_has_the_evidence_of_its_last_merged_note(trace: SparcTrace) -> None:
@@ -81,7 +93,11 @@ def lengthened(trace: SparcTrace, text: int, note: int) -> SparcTrace:
     def longer(event: object) -> object:
         if isinstance(event, Retrieved):
             return replace(event, found=tuple(replace(one, text="x" * text) for one in event.found))
-        return replace(event, after=replace(event.after, text="y" * note)) if isinstance(event, NoteUpdated) else event
+        return (
+            replace(event, after=replace(event.after, text="y" * note))
+            if isinstance(event, NoteUpdated)
+            else event
+        )
 
     return replace(trace, events=tuple(longer(event) for event in trace.events))  # type: ignore[arg-type]
 

@@ -26,7 +26,9 @@ from core.sparc.words import mentions, names, plain, repeats, title, without_wh,
 from tests.core.sparc.conftest import FIRST_HOP, QUESTION, SECOND_HOP, STORY, KnowingReader
 
 
-def test_names_that_the_evidence_brings_are_looked_for_with_what_is_still_open(retrievals: Retrievals) -> None:
+def test_names_that_the_evidence_brings_are_looked_for_with_what_is_still_open(
+    retrievals: Retrievals,
+) -> None:
     task = RewriteTask(QUESTION, Note("", (FIRST_HOP,)), 1, ("bm25",), (QUESTION,))
     rewrites, cost = RuleRewriter().rewrite(task, Turn(retrievals))
     assert rewrites[0].query == "Tamsin Orrell town founder born"
@@ -47,7 +49,10 @@ def test_queries_complement_each_other_and_nothing_is_asked_twice(retrievals: Re
 def test_without_evidence_each_name_of_the_question_is_a_query(retrievals: Retrievals) -> None:
     task = RewriteTask("Was the Red Lantern older than the Harbour Gate?", Note(), 3, ("bm25", "dense"))
     rewrites, _ = RuleRewriter().rewrite(task, Turn(retrievals))
-    assert [(one.query, one.strategy) for one in rewrites[:2]] == [("Red Lantern older", "bm25"), ("Harbour Gate older", "bm25")]
+    assert [(one.query, one.strategy) for one in rewrites[:2]] == [
+        ("Red Lantern older", "bm25"),
+        ("Harbour Gate older", "bm25"),
+    ]
     assert rewrites[2].query == task.question
 
 
@@ -65,14 +70,19 @@ def test_a_note_is_small_and_keeps_what_is_worth_most(retrievals: Retrievals) ->
     assert len(first.chunk_ids) == 2
     assert first.chunk_ids[0] == FIRST_HOP
     assert "founded by Tamsin Orrell" in first.text
-    later, _ = manager.update(QUESTION, "Tamsin Orrell", first, retrievals.search("bm25", "Tamsin Orrell", 1), turn)
+    later, _ = manager.update(
+        QUESTION, "Tamsin Orrell", first, retrievals.search("bm25", "Tamsin Orrell", 1), turn
+    )
     assert later.chunk_ids[0] == FIRST_HOP
     unchanged, _ = manager.update(QUESTION, "hills", later, retrievals.search("bm25", "hills", 2), turn)
     assert unchanged == later
 
 
 def test_merged_notes_hold_each_chunk_once_within_the_bound(retrievals: Retrievals) -> None:
-    branches = [Candidate(i, "", Note("", ids), "", None, (), "continue") for i, ids in enumerate([(FIRST_HOP, 7), (SECOND_HOP, FIRST_HOP)], start=1)]
+    branches = [
+        Candidate(i, "", Note("", ids), "", None, (), "continue")
+        for i, ids in enumerate([(FIRST_HOP, 7), (SECOND_HOP, FIRST_HOP)], start=1)
+    ]
     note, _ = RuleManager(2).merge(QUESTION, branches[0], branches[1:], Turn(retrievals))
     assert note.chunk_ids == (FIRST_HOP, SECOND_HOP)
 
@@ -112,23 +122,43 @@ NOTHING_LEFT, SOMETHING_LEFT = Remaining(3, 0.1, 0.3), Remaining(3, 0.4, 0.3)
 @pytest.mark.parametrize(
     ("answer", "confidence", "remaining", "verdict", "why"),
     [
-        ("Quillmarsh", CONFIDENT_WHEN_COMPLETE, NOTHING_LEFT, "stop", "would take nothing more (Q 0.10, threshold 0.30)"),
+        (
+            "Quillmarsh",
+            CONFIDENT_WHEN_COMPLETE,
+            NOTHING_LEFT,
+            "stop",
+            "would take nothing more (Q 0.10, threshold 0.30)",
+        ),
         ("Quillmarsh", CONFIDENT_WHEN_COMPLETE - 0.01, NOTHING_LEFT, "continue", "is below"),
         ("Quillmarsh", 0.99, SOMETHING_LEFT, "continue", "would still take chunk 3"),
         ("", 0.99, NOTHING_LEFT, "continue", "no answer"),
     ],
 )
-def test_it_stops_when_the_evidence_is_complete_and_the_reader_sure_enough(answer, confidence, remaining, verdict, why) -> None:  # type: ignore[no-untyped-def]
-    judged, reason, _ = RuleEvaluator().judge(QUESTION, "", Reading(answer, confidence, ()), Note("", (FIRST_HOP,)), Turn(Agent(remaining)))  # type: ignore[arg-type]
+def test_it_stops_when_the_evidence_is_complete_and_the_reader_sure_enough(
+    answer, confidence, remaining, verdict, why
+) -> None:  # type: ignore[no-untyped-def]
+    judged, reason, _ = RuleEvaluator().judge(
+        QUESTION, "", Reading(answer, confidence, ()), Note("", (FIRST_HOP,)), Turn(Agent(remaining))
+    )  # type: ignore[arg-type]
     assert judged == verdict
     assert why in reason
 
 
 def test_without_an_agent_it_stops_when_most_of_what_is_asked_is_there(retrievals: Retrievals) -> None:
     whole, beside = Note("", (FIRST_HOP, SECOND_HOP)), Note("", (7,))
-    assert evidence(QUESTION, whole.chunk_ids, retrievals).covered >= COVERED > evidence(QUESTION, beside.chunk_ids, retrievals).covered
-    for note, sure, wanted in ((whole, CONFIDENT, "stop"), (whole, CONFIDENT - 0.01, "continue"), (beside, 0.99, "continue")):
-        verdict, reason, _ = RuleEvaluator().judge(QUESTION, "", Reading("Quillmarsh", sure, ()), note, Turn(retrievals))
+    assert (
+        evidence(QUESTION, whole.chunk_ids, retrievals).covered
+        >= COVERED
+        > evidence(QUESTION, beside.chunk_ids, retrievals).covered
+    )
+    for note, sure, wanted in (
+        (whole, CONFIDENT, "stop"),
+        (whole, CONFIDENT - 0.01, "continue"),
+        (beside, 0.99, "continue"),
+    ):
+        verdict, reason, _ = RuleEvaluator().judge(
+            QUESTION, "", Reading("Quillmarsh", sure, ()), note, Turn(retrievals)
+        )
         assert (verdict, "of what is asked" in reason) == (wanted, True)
 
 
@@ -151,15 +181,21 @@ def test_complete_evidence_wins_over_a_surer_reader() -> None:
 def test_branches_that_agree_outvote_one_that_does_not(retrievals: Retrievals) -> None:
     note = Note("", (FIRST_HOP, SECOND_HOP))
     told = [("Sallowfield", 0.7), ("Quillmarsh", 0.5), ("quillmarsh", 0.5)]
-    candidates = [Candidate(i, "", note, answer, sure, (), "continue") for i, (answer, sure) in enumerate(told, start=1)]
+    candidates = [
+        Candidate(i, "", note, answer, sure, (), "continue") for i, (answer, sure) in enumerate(told, start=1)
+    ]
     assert RuleManager(2).select(QUESTION, candidates, Turn(retrievals))[0] == 2
 
 
 def test_the_reader_reads_what_the_agent_needs_and_never_answers_with_the_question() -> None:
     turn = Turn(Agent(NOTHING_LEFT, (SECOND_HOP, FIRST_HOP)))  # type: ignore[arg-type]
-    reading, _ = ReaderGenerator(KnowingReader({"Harbour Gate": 0.9, "Quillmarsh": 0.5})).answer(QUESTION, Note("", (0, FIRST_HOP, SECOND_HOP)), turn)
+    reading, _ = ReaderGenerator(KnowingReader({"Harbour Gate": 0.9, "Quillmarsh": 0.5})).answer(
+        QUESTION, Note("", (0, FIRST_HOP, SECOND_HOP)), turn
+    )
     assert (reading.answer, reading.citations) == ("Quillmarsh", (SECOND_HOP,))
-    repeated, _ = ReaderGenerator(KnowingReader({"Blue Lantern": 0.97})).answer(QUESTION, Note("", (FIRST_HOP,)), turn)
+    repeated, _ = ReaderGenerator(KnowingReader({"Blue Lantern": 0.97})).answer(
+        QUESTION, Note("", (FIRST_HOP,)), turn
+    )
     assert (repeated.answer, repeated.citations) == ("", ())
 
 
@@ -188,7 +224,9 @@ def test_words_names_and_titles() -> None:
     assert words("Who wrote the book of the year, and when?") == ["wrote", "book", "year"]
     assert without_wh("In which year was Ada born?") == "In year was Ada born?"
     assert without_wh("who is it?") == "who is it?"
-    assert names("The poet Emily Bronte was born in Thornton. She lived in the West Riding of Yorkshire.") == [
+    assert names(
+        "The poet Emily Bronte was born in Thornton. She lived in the West Riding of Yorkshire."
+    ) == [
         "Emily Bronte",
         "Thornton",
         "West Riding of Yorkshire",

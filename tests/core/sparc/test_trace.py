@@ -50,13 +50,28 @@ def test_cutting_deeper_than_the_run_went_changes_only_the_bound(trace: SparcTra
 
 
 def test_a_run_that_failed_deeper_is_whole_at_the_depth_before(story: Corpus) -> None:
-    fails = [{"queries": [{"query": "lantern", "strategy": "bm25"}, {"query": "tavern", "strategy": "bm25"}]}, LlmError("too many requests; wait")]
-    trace = fold_sparc(run_sparc(QUESTION, story, build_agents(RoleLlm(rewriter=fails), KnowingReader({}), CONFIG), Retrievals(story), CONFIG))
+    fails = [
+        {"queries": [{"query": "lantern", "strategy": "bm25"}, {"query": "tavern", "strategy": "bm25"}]},
+        LlmError("too many requests; wait"),
+    ]
+    trace = fold_sparc(
+        run_sparc(
+            QUESTION,
+            story,
+            build_agents(RoleLlm(rewriter=fails), KnowingReader({}), CONFIG),
+            Retrievals(story),
+            CONFIG,
+        )
+    )
     assert trace.stopped is not None
     assert (trace.stopped.reason, len(trace.rounds)) == ("failed", 1)
     cut = trace.at_depth(1)
     assert cut.stopped is not None
-    assert (cut.stopped.reason, cut.stopped.answer, cut.stopped.cost.calls) == ("depth", "Quillmarsh", trace.stopped.cost.calls - 1)
+    assert (cut.stopped.reason, cut.stopped.answer, cut.stopped.cost.calls) == (
+        "depth",
+        "Quillmarsh",
+        trace.stopped.cost.calls - 1,
+    )
     assert trace.at_depth(2).stopped == trace.stopped
 
 
@@ -76,7 +91,15 @@ def test_what_the_rewriter_was_given_can_be_rebuilt(trace: SparcTrace) -> None:
         lambda values: values | {"events": [*values["events"], values["events"][1]]},
         lambda values: values | {"events": [values["events"][0], values["events"][0] | {"event": "judged"}]},
         lambda values: values | {"events": [values["events"][0], values["events"][-1], values["events"][-1]]},
-        lambda values: values | {"events": [values["events"][0], next(one for one in values["events"] if one["event"] == "judged") | {"round": 0}]},
+        lambda values: (
+            values
+            | {
+                "events": [
+                    values["events"][0],
+                    next(one for one in values["events"] if one["event"] == "judged") | {"round": 0},
+                ]
+            }
+        ),
         lambda values: values["events"],
     ],
 )

@@ -7,7 +7,9 @@ from core.studies.answers import answers
 from core.studies.report import markdown
 
 
-def row(number: int, *, em: float, empty: bool = False, confidence: float = 0.8, evidence: str = "gold") -> AnswerRow:
+def row(
+    number: int, *, em: float, empty: bool = False, confidence: float = 0.8, evidence: str = "gold"
+) -> AnswerRow:
     return AnswerRow(
         id=str(number),
         task="qa1",
@@ -28,10 +30,17 @@ def row(number: int, *, em: float, empty: bool = False, confidence: float = 0.8,
 
 
 def test_scores_and_confidence() -> None:
-    rows = [*(row(i, em=float(i < 8)) for i in range(10)), row(10, em=0.0, empty=True), row(11, em=1.0, confidence=0.5, evidence="bm25")]
+    rows = [
+        *(row(i, em=float(i < 8)) for i in range(10)),
+        row(10, em=0.0, empty=True),
+        row(11, em=1.0, confidence=0.5, evidence="bm25"),
+    ]
     report = answers(rows)
     scored, trusted = report.tables
-    assert [line[:4] for line in scored.rows] == [("qa1 at 1K", "gold", 11, "2.0"), ("qa1 at 1K", "bm25", 1, "2.0")]
+    assert [line[:4] for line in scored.rows] == [
+        ("qa1 at 1K", "gold", 11, "2.0"),
+        ("qa1 at 1K", "bm25", 1, "2.0"),
+    ]
     assert scored.rows[0][-1] == 1 / 11
     assert str(scored.rows[0][5]).startswith("0.727 [")
     assert trusted.rows[0][2:6] == (10, 0.8, 0.8, 0.0)

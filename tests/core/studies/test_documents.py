@@ -1,4 +1,6 @@
-"""The report on questions about whole documents: a line a kind of document and method, paired tests, and what answers come to."""
+"""The report on questions about whole documents: a line a kind of document and method, paired tests, and what
+answers come to.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,9 @@ from core.studies.documents import documents
 from core.studies.report import markdown
 
 
-def row(document: str, number: int, method: str, covered: tuple[bool, ...], answer: str | None = None) -> DocumentRow:
+def row(
+    document: str, number: int, method: str, covered: tuple[bool, ...], answer: str | None = None
+) -> DocumentRow:
     return DocumentRow(
         id=f"{document}-{number}",
         kind="single" if covered else "unanswerable",
@@ -37,10 +41,16 @@ def row(document: str, number: int, method: str, covered: tuple[bool, ...], answ
 def test_kinds_of_documents_and_tests_against_what_the_app_chose() -> None:
     rows = [row("Doyle_Lost_1912.txt", i, "auto", (True, i < 6), "Anna") for i in range(8)]
     rows += [row("Doyle_Lost_1912.txt", i, "bm25", (False, False), "Boris") for i in range(8)]
-    rows += [row("page.html", 0, "auto", (True,)), row("page.html", 1, "auto", ()), row("page.html", 1, "bm25", (), "Anna")]
+    rows += [
+        row("page.html", 0, "auto", (True,)),
+        row("page.html", 1, "auto", ()),
+        row("page.html", 1, "bm25", (), "Anna"),
+    ]
     found, answered = documents(rows).tables
     lines = {line[:2]: line[2:] for line in found.rows}
-    assert list(lines) == [(kind, method) for kind in ("novels", "pages, essays, lists", "all") for method in ("auto", "bm25")]
+    assert list(lines) == [
+        (kind, method) for kind in ("novels", "pages, essays, lists", "all") for method in ("auto", "bm25")
+    ]
     n, recall, complete, several, *tests = lines["novels", "auto"]
     assert (n, several, tests) == (8, 0.75, [None, None])
     assert str(recall).startswith("0.875 [")

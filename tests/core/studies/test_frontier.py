@@ -1,4 +1,6 @@
-"""The quality-cost frontier: means by setting, and comparisons at equal tokens against cases computed by hand."""
+"""The quality-cost frontier: means by setting, and comparisons at equal tokens against cases computed by
+hand.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,9 @@ from core.studies.frontier import frontier, mixture
 from core.studies.report import markdown
 
 
-def row(method: str, number: int, tokens: tuple[int, ...], f1: tuple[float, ...], task: str = "made") -> FrontierRow:
+def row(
+    method: str, number: int, tokens: tuple[int, ...], f1: tuple[float, ...], task: str = "made"
+) -> FrontierRow:
     n = len(tokens)
     return FrontierRow(
         task=task,
@@ -34,10 +38,24 @@ def row(method: str, number: int, tokens: tuple[int, ...], f1: tuple[float, ...]
 
 def test_at_equal_tokens() -> None:
     """Top-k spends 10 and 30 tokens, RES-RAG 20: half of its smaller setting and half of its larger."""
-    rows = [row("topk", i, (10, 30), (0.0, 1.0)) for i in range(4)] + [row("resrag", i, (20, 20), (1.0, 1.0)) for i in range(4)]
+    rows = [row("topk", i, (10, 30), (0.0, 1.0)) for i in range(4)] + [
+        row("resrag", i, (20, 20), (1.0, 1.0)) for i in range(4)
+    ]
     sized, against = frontier(rows).tables
     assert next(line[:6] for line in sized.rows) == ("made", "topk", "1", "1.0", "10", 10)
-    assert against.rows == (("made", "small", "1", "20", "topk", "1 to 2", "+0.500 [+0.500, +0.500]", "0.12", "+0.500 [+0.500, +0.500]"),)
+    assert against.rows == (
+        (
+            "made",
+            "small",
+            "1",
+            "20",
+            "topk",
+            "1 to 2",
+            "+0.500 [+0.500, +0.500]",
+            "0.12",
+            "+0.500 [+0.500, +0.500]",
+        ),
+    )
     assert "n = 4 questions over 3 documents and 12 chunks each" in markdown(frontier(rows))
 
 
@@ -47,9 +65,16 @@ def test_sizes_that_the_other_method_never_has_are_not_compared() -> None:
 
 
 def test_charts_of_every_task() -> None:
-    rows = [row(method, 0, (10, 30), (0.0, 1.0), task) for task in ("one", "two") for method in ("topk", "resrag")]
+    rows = [
+        row(method, 0, (10, 30), (0.0, 1.0), task) for task in ("one", "two") for method in ("topk", "resrag")
+    ]
     charts = frontier(rows).charts
-    assert [chart.title for chart in charts] == ["one: answer F1", "one: support recall", "two: answer F1", "two: support recall"]
+    assert [chart.title for chart in charts] == [
+        "one: answer F1",
+        "one: support recall",
+        "two: answer F1",
+        "two: support recall",
+    ]
     assert [line.name for line in charts[0].lines] == ["topk", "RES-RAG small"]
     assert charts[0].lines[0].x == (10.0, 30.0)
 
@@ -63,7 +88,10 @@ def test_no_rows() -> None:
 def test_a_mixture_costs_what_is_wanted(costs: list[float], wanted: float) -> None:
     found = mixture(costs, wanted)
     if found is None:
-        assert not any(low <= wanted <= high and low < high for low in costs for high in costs) or len(set(costs)) == 1
+        assert (
+            not any(low <= wanted <= high and low < high for low in costs for high in costs)
+            or len(set(costs)) == 1
+        )
     else:
         low, high, share = found
         assert 0 <= share <= 1

@@ -8,8 +8,16 @@ from core.studies.report import Report, Table, markdown, shown, with_interval
 
 
 def test_markdown() -> None:
-    report = Report("x", (Table("One", ("a", "b"), ((1, 0.5),)), Table("Two", ("c",), (("x|y",), (None,)))), notes=("Mind this.", "And this."))
-    assert markdown(report) == ("**One**\n\n| a | b |\n|---|---|\n| 1 | 0.500 |\n\n**Two**\n\n| c |\n|---|\n| x\\|y |\n| - |\n\n- Mind this.\n- And this.\n")
+    report = Report(
+        "x",
+        (Table("One", ("a", "b"), ((1, 0.5),)), Table("Two", ("c",), (("x|y",), (None,)))),
+        notes=("Mind this.", "And this."),
+    )
+    assert (
+        markdown(report)
+        == "**One**\n\n| a | b |\n|---|---|\n| 1 | 0.500 |\n\n**Two**\n\n| c |\n|---|\n| x\\|y |\n| - |\n\n-"
+        " Mind this.\n- And this.\n"
+    )
 
 
 def test_a_row_must_fill_its_columns() -> None:

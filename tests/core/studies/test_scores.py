@@ -12,7 +12,10 @@ from tests.core.evaluate.rows import make_row
 
 GOOD = make_row((4, 9, 2), (0.9, 0.8, 0.1, 0.0), id="good", stop_threshold=0.5)
 SLOW = make_row((4, 2, 9), (0.9, 0.8, 0.7, 0.0), id="slow", stop_threshold=0.5)
-MISSED = [replace(row, method="topk", checkpoint="base", best_q=(), stop_threshold=None, chosen=(4, 2, 7)) for row in (GOOD, SLOW)]
+MISSED = [
+    replace(row, method="topk", checkpoint="base", best_q=(), stop_threshold=None, chosen=(4, 2, 7))
+    for row in (GOOD, SLOW)
+]
 
 
 def test_methods_beside_each_other_by_hand() -> None:
@@ -28,7 +31,9 @@ def test_methods_beside_each_other_by_hand() -> None:
 
 def test_columns_that_nobody_has_are_left_out() -> None:
     (table,) = scores(MISSED).tables
-    assert not [column for column in table.columns if "own" in column or "minus" in column or "perfect" in column]
+    assert not [
+        column for column in table.columns if "own" in column or "minus" in column or "perfect" in column
+    ]
 
 
 def test_nothing_to_study() -> None:

@@ -29,7 +29,9 @@ def test_the_thresholds_are_the_papers() -> None:
 
 
 def test_a_line_of_the_table_by_hand() -> None:
-    """At 0.3 the first stops perfectly, the second after one chunk, the third is never complete and takes three."""
+    """At 0.3 the first stops perfectly, the second after one chunk, the third is never complete and takes
+    three.
+    """
     line = row_of(early_stopping(ROWS), "0.30")
     expected = {
         "early": 1 / 3,
@@ -54,7 +56,12 @@ def test_own_threshold_and_oracle_have_their_lines() -> None:
     oracle = row_of(report, "oracle")
     assert (oracle["early"], oracle["late"], oracle["perfect*"]) == (0, 0, 1)
     assert oracle["length"] == pytest.approx((2 + 2 + 3) / 3)
-    assert [chart.title.split(",")[0] for chart in report.charts] == ["Early and late stops", "Perfect stops", "Episode length", "ROC of stopping"]
+    assert [chart.title.split(",")[0] for chart in report.charts] == [
+        "Early and late stops",
+        "Perfect stops",
+        "Episode length",
+        "ROC of stopping",
+    ]
     assert "n = 3, T = 3, trained on stories" in report.notes[0]
 
 
@@ -62,7 +69,9 @@ def test_stops_add_up_at_every_threshold() -> None:
     (table,) = early_stopping(ROWS).tables
     for row in table.rows:
         values = dict(zip(table.columns, row, strict=True))
-        assert values["early"] + values["late"] + values["perfect"] + values["never complete"] == pytest.approx(1)
+        assert values["early"] + values["late"] + values["perfect"] + values[
+            "never complete"
+        ] == pytest.approx(1)
         assert values["early*"] + values["late*"] + values["perfect*"] == pytest.approx(1)
 
 
@@ -80,19 +89,34 @@ def test_an_agent_that_takes_no_wrong_chunk_has_no_reached_area() -> None:
 
 
 def test_reliability_by_hand() -> None:
-    """Both completing rows gain gamma and 1 with their first two choices, nothing with the third; the lost one nothing at all."""
+    """Both completing rows gain gamma and 1 with their first two choices, nothing with the third; the lost
+    one nothing at all.
+    """
     report = reliability(ROWS, n_bins=2)
     (table,) = report.tables
     low, high = table.rows
-    assert low == ("0.00 to 0.50", 5, pytest.approx(np.mean([0.15, 0.25, 0.2, 0.4, 0.3])), pytest.approx(1 / 5), pytest.approx(0.4))
+    assert low == (
+        "0.00 to 0.50",
+        5,
+        pytest.approx(np.mean([0.15, 0.25, 0.2, 0.4, 0.3])),
+        pytest.approx(1 / 5),
+        pytest.approx(0.4),
+    )
     assert high[:2] == ("0.50 to 1.00", 4)
-    assert high[2:4] == (pytest.approx(np.mean([0.9, 0.8, 0.9, 0.5])), pytest.approx((GAMMA + 1 + GAMMA + 0) / 4))
+    assert high[2:4] == (
+        pytest.approx(np.mean([0.9, 0.8, 0.9, 0.5])),
+        pytest.approx((GAMMA + 1 + GAMMA + 0) / 4),
+    )
     error = (4 * abs(high[2] - high[3]) + 5 * abs(low[2] - low[3])) / 9
     assert f"error {error:.3f} over 9 choices" in report.notes[0]
 
 
 def test_rows_without_thresholds_are_refused() -> None:
     for study in (early_stopping, reliability):
-        for rows in ([], [make_row(beam_width=2)], [make_row(best_q=(), q_values=(1.0, 2.0, 3.0), method="bm25")]):
+        for rows in (
+            [],
+            [make_row(beam_width=2)],
+            [make_row(best_q=(), q_values=(1.0, 2.0, 3.0), method="bm25")],
+        ):
             with pytest.raises(BadRequest):
                 study(rows)

@@ -25,7 +25,9 @@ def test_budget_by_hand() -> None:
 
 
 def test_planning_is_tested_against_the_greedy_agent() -> None:
-    planned = [replace(row, beam_width=4, chosen=(4, 9, 2), best_q=(0.9, 0.8, 0.1, 0.0)) for row in (GOOD, SLOW)]
+    planned = [
+        replace(row, beam_width=4, chosen=(4, 9, 2), best_q=(0.9, 0.8, 0.1, 0.0)) for row in (GOOD, SLOW)
+    ]
     (table,) = planning([GOOD, SLOW, *planned]).tables
     greedy, beam = (dict(zip(table.columns, row, strict=True)) for row in table.rows)
     assert (greedy["beam"], beam["beam"], greedy["F1 against greedy"]) == (1, 4, None)
@@ -34,7 +36,11 @@ def test_planning_is_tested_against_the_greedy_agent() -> None:
 
 
 def test_length_says_what_is_lost_since_the_shortest() -> None:
-    rows = [replace(SLOW, length=1_000_000), replace(GOOD, length=1_000), replace(GOOD, length=1_000, id="other")]
+    rows = [
+        replace(SLOW, length=1_000_000),
+        replace(GOOD, length=1_000),
+        replace(GOOD, length=1_000, id="other"),
+    ]
     report = length(rows)
     (table,) = report.tables
     assert [(row[1], row[3], row[-1]) for row in table.rows] == [("1K", 2, "+0.0"), ("1M", 1, "+20.0")]

@@ -15,8 +15,18 @@ from core.studies.trainings import ablations, alpha, curves, read_training, trac
 
 def make_training(scores: list[float], n_updates: int = 60, **config: Any) -> list[dict[str, Any]]:
     """Events of a training with a validation before the first update and after each stretch of updates."""
-    settings = {"data": "narrative", "seed": 0, "alpha": 0.03, "trace_lambda": 0.6, "soft_values": True, "objective": "pqn"} | config
-    events: list[dict[str, Any]] = [{"event": "started", "config": settings}, {"event": "validated", "update": 0, "score": scores[0]}]
+    settings = {
+        "data": "narrative",
+        "seed": 0,
+        "alpha": 0.03,
+        "trace_lambda": 0.6,
+        "soft_values": True,
+        "objective": "pqn",
+    } | config
+    events: list[dict[str, Any]] = [
+        {"event": "started", "config": settings},
+        {"event": "validated", "update": 0, "score": scores[0]},
+    ]
     for update in range(1, n_updates + 1):
         share = update / n_updates
         events.append(
@@ -48,19 +58,34 @@ def test_curves_of_one_training() -> None:
 
 
 def test_several_trainings_have_names_of_their_own() -> None:
-    report = curves([make_training([0.2, 0.9]), make_training([0.2, 0.8], seed=1), make_training([0.2, 0.5], soft_values=False)])
+    report = curves(
+        [
+            make_training([0.2, 0.9]),
+            make_training([0.2, 0.8], seed=1),
+            make_training([0.2, 0.5], soft_values=False),
+        ]
+    )
     names = [row[0] for row in report.tables[0].rows]
     assert names == ["narrative, seed 0", "narrative, seed 1", "narrative, without soft values, seed 0"]
 
 
 def test_how_long_and_how_closely_watched_is_no_name() -> None:
-    usual = [make_training([0.2, 0.9]), make_training([0.2, 0.9], updates=30, validate_every=7, n_validation=9)]
+    usual = [
+        make_training([0.2, 0.9]),
+        make_training([0.2, 0.9], updates=30, validate_every=7, n_validation=9),
+    ]
     report = curves([*usual, make_training([0.2, 0.5], dropout=0.1, exploring_starts=0.5)])
-    assert [row[0] for row in report.tables[0].rows] == ["narrative (1)", "narrative (2)", "narrative, dropout 0.1, exploring starts 0.5"]
+    assert [row[0] for row in report.tables[0].rows] == [
+        "narrative (1)",
+        "narrative (2)",
+        "narrative, dropout 0.1, exploring starts 0.5",
+    ]
 
 
 def test_ablations_of_other_lengths_are_not_averaged() -> None:
-    (table,) = ablations([make_training([0.2, 0.9]), make_training([0.2, 0.9], seed=1), make_training([0.2, 0.5], updates=30)]).tables
+    (table,) = ablations(
+        [make_training([0.2, 0.9]), make_training([0.2, 0.9], seed=1), make_training([0.2, 0.5], updates=30)]
+    ).tables
     assert [row[:3] for row in table.rows[:2]] == [("full", 2, "0.900 ± 0.000"), ("updates 30", 1, "0.500")]
 
 
@@ -80,7 +105,11 @@ def test_ablations_gather_seeds() -> None:
 @pytest.mark.parametrize(("study", "setting"), [(alpha, "alpha"), (trace_lambda, "trace_lambda")])
 def test_sweeps_go_by_value(study: Any, setting: str) -> None:
     report = study(
-        [make_training([0.1, 0.9], **{setting: 0.5}), make_training([0.1, 0.7], **{setting: 0.1}), make_training([0.1, 0.8], seed=1, **{setting: 0.5})]
+        [
+            make_training([0.1, 0.9], **{setting: 0.5}),
+            make_training([0.1, 0.7], **{setting: 0.1}),
+            make_training([0.1, 0.8], seed=1, **{setting: 0.5}),
+        ]
     )
     assert [row[:2] for row in report.tables[0].rows] == [("0.1", 1), ("0.5", 2)]
     assert report.charts[0].lines[0].y == pytest.approx((0.7, 0.85))
@@ -92,7 +121,12 @@ def test_reading_a_training(tmp_path: Path) -> None:
     (tmp_path / "progress.jsonl").write_text(lines + '{"event": "upd', encoding="utf-8")
     packed = tmp_path / "copy.jsonl.gz"
     packed.write_bytes(gzip.compress((tmp_path / "progress.jsonl").read_bytes()))
-    assert read_training(tmp_path) == read_training(tmp_path / "progress.jsonl") == read_training(packed) == events
+    assert (
+        read_training(tmp_path)
+        == read_training(tmp_path / "progress.jsonl")
+        == read_training(packed)
+        == events
+    )
     packed.write_bytes(packed.read_bytes()[:-20])
     with pytest.raises(BadRequest, match="holds no training"):
         read_training(packed)
@@ -101,7 +135,9 @@ def test_reading_a_training(tmp_path: Path) -> None:
 def test_a_folder_of_several_trainings_is_all_of_them(tmp_path: Path) -> None:
     for name in ("b", "a"):
         (tmp_path / name).mkdir()
-        (tmp_path / name / "progress.jsonl").write_text(json.dumps(make_training([0.5])[0]) + "\n", encoding="utf-8")
+        (tmp_path / name / "progress.jsonl").write_text(
+            json.dumps(make_training([0.5])[0]) + "\n", encoding="utf-8"
+        )
     assert trainings_in(tmp_path) == [tmp_path / "a", tmp_path / "b"]
     assert trainings_in(tmp_path / "a") == [tmp_path / "a"]
     assert trainings_in(tmp_path / "a" / "progress.jsonl") == [tmp_path / "a" / "progress.jsonl"]

@@ -1,4 +1,6 @@
-"""What the task tests share: the tokenizer that ships, noise of the project's own prose, and a small folder of data sets."""
+"""What the task tests share: the tokenizer that ships, noise of the project's own prose, and a small folder
+of data sets.
+"""
 
 from __future__ import annotations
 
@@ -41,7 +43,9 @@ def write_gzip(path: Path, text: str) -> None:
 
 def qa_record(rng: Random, number: int, n_chunks: int = 6, n_support: int = 2) -> dict[str, object]:
     """A record of the common schema, made of prose."""
-    chunks = [{"title": f"Paper {number}-{row}", "text": text} for row, text in enumerate(paragraphs(rng, n_chunks))]
+    chunks = [
+        {"title": f"Paper {number}-{row}", "text": text} for row, text in enumerate(paragraphs(rng, n_chunks))
+    ]
     return {
         "id": f"r{number}",
         "question": f"What do papers {number} say of the river?",
@@ -63,14 +67,35 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
             for _ in range(12):
                 told = tell_babi(task, rng)
                 lines += [f"{row} {fact}" for row, fact in enumerate(told.facts, start=1)]
-                lines.append(f"{len(told.facts) + 1} {told.question} \t{told.answer}\t{' '.join(str(row + 1) for row in reversed(told.support))}")
+                lines.append(
+                    f"{len(told.facts) + 1} {told.question}"
+                    f" \t{told.answer}\t{' '.join(str(row + 1) for row in reversed(told.support))}"
+                )
             write_gzip(folder / "babi" / "en-10k" / f"{task}_made-up_{part}.txt.gz", "\n".join(lines) + "\n")
     for source in ("books/train", "books/eval"):
         for book in ("A", "B"):
-            write_gzip(folder / source / f"{book}.txt.gz", "\n\n".join(text.replace(", ", ",\n") for text in paragraphs(rng, 30)))
-    write_gzip(folder / "essays" / "essays.jsonl.gz", "".join(json.dumps({"id": str(i), "text": text}) + "\n" for i, text in enumerate(paragraphs(rng, 20))))
-    for name in ("hotpotqa", "musique", "2wikimultihopqa", "nq_gold", "squad_v11_part", "clapnq_dev", "hybridqa"):
+            write_gzip(
+                folder / source / f"{book}.txt.gz",
+                "\n\n".join(text.replace(", ", ",\n") for text in paragraphs(rng, 30)),
+            )
+    write_gzip(
+        folder / "essays" / "essays.jsonl.gz",
+        "".join(
+            json.dumps({"id": str(i), "text": text}) + "\n" for i, text in enumerate(paragraphs(rng, 20))
+        ),
+    )
+    for name in (
+        "hotpotqa",
+        "musique",
+        "2wikimultihopqa",
+        "nq_gold",
+        "squad_v11_part",
+        "clapnq_dev",
+        "hybridqa",
+    ):
         for part in ("train", "eval"):
             records = [qa_record(rng, number) for number in range(8)]
-            write_gzip(folder / name / f"{part}.jsonl.gz", "".join(json.dumps(record) + "\n" for record in records))
+            write_gzip(
+                folder / name / f"{part}.jsonl.gz", "".join(json.dumps(record) + "\n" for record in records)
+            )
     return folder

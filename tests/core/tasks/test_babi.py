@@ -28,7 +28,13 @@ def write(folder: Path, text: str, name: str = "qa2_two_train.txt") -> Path:
 
 def test_a_question_sees_the_facts_above_it_and_support_counts_facts_only(tmp_path: Path):
     first, second, third = read_babi(write(tmp_path, STORY), "qa2", "train")
-    assert first == BabiQuestion("Where is Mary?", ("Mary moved to the office.", "Mary got the milk there."), (0,), "office", "qa2-train-1")
+    assert first == BabiQuestion(
+        "Where is Mary?",
+        ("Mary moved to the office.", "Mary got the milk there."),
+        (0,),
+        "office",
+        "qa2-train-1",
+    )
     assert second.facts == (*first.facts, "Mary went to the garden.")
     assert second.support == (1, 2)
     assert (third.facts, third.support, third.story) == (("John went to the kitchen.",), (0,), "qa2-train-2")
@@ -41,7 +47,15 @@ def test_packed_files_are_read_too_and_qa1_is_not_qa10(tmp_path: Path):
     assert len(read_babi(tmp_path, "qa1", "test")) == 3
 
 
-@pytest.mark.parametrize("line", ["3 Where is Mary? \toffice", "3 Where is Mary? \toffice\t2 9", "3 Where is Mary? \toffice\t3", "3 W? \ta\tb\tc"])
+@pytest.mark.parametrize(
+    "line",
+    [
+        "3 Where is Mary? \toffice",
+        "3 Where is Mary? \toffice\t2 9",
+        "3 Where is Mary? \toffice\t3",
+        "3 W? \ta\tb\tc",
+    ],
+)
 def test_a_broken_question_names_file_and_line(tmp_path: Path, line: str):
     write(tmp_path, "1 Mary moved to the office.\n2 Mary got the milk there.\n" + line)
     with pytest.raises(BadRequest, match=r"qa2_two_train\.txt line 3: .*earlier facts"):

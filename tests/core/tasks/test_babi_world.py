@@ -1,4 +1,6 @@
-"""The rules that decide answers and support, on stories small enough to check in the head, and the teller that follows them."""
+"""The rules that decide answers and support, on stories small enough to check in the head, and the teller
+that follows them.
+"""
 
 from __future__ import annotations
 
@@ -13,31 +15,52 @@ from core.tasks import babi_world
 from core.tasks.babi import BabiQuestion
 from core.tasks.babi_world import TASKS, Task, find_support, story_key, story_keys, tell_babi, without
 
-told_stories = st.builds(lambda task, seed: (task, tell_babi(task, Random(seed))), st.sampled_from(TASKS), st.integers(0, 100_000))
+told_stories = st.builds(
+    lambda task, seed: (task, tell_babi(task, Random(seed))), st.sampled_from(TASKS), st.integers(0, 100_000)
+)
 
 
 @pytest.mark.parametrize(
     ("question", "answer", "support", "story"),
     [
-        ("Where is Mary?", "garden", (1,), "Mary went to the office. Mary moved to the garden. John went to the hallway."),
-        ("Where is the milk?", "garden", (1, 2), "Mary went to the office. Mary got the milk there. Mary moved to the garden."),
+        (
+            "Where is Mary?",
+            "garden",
+            (1,),
+            "Mary went to the office. Mary moved to the garden. John went to the hallway.",
+        ),
+        (
+            "Where is the milk?",
+            "garden",
+            (1, 2),
+            "Mary went to the office. Mary got the milk there. Mary moved to the garden.",
+        ),
         (
             "Where is the milk?",
             "office",
             (3, 2),
-            "Mary got the milk there. Mary went to the garden. Mary went to the office. Mary left the milk. Mary moved to the garden.",
+            (
+                "Mary got the milk there. Mary went to the garden. Mary went to the office. Mary left the"
+                " milk. Mary moved to the garden."
+            ),
         ),
         (
             "Where was the milk before the office?",
             "garden",
             (3, 2, 1),
-            "Mary got the milk. Mary went to the garden. Mary went to the office. Mary left the milk. Mary moved to the garden.",
+            (
+                "Mary got the milk. Mary went to the garden. Mary went to the office. Mary left the milk."
+                " Mary moved to the garden."
+            ),
         ),
         (
             "Where was the milk before the garden?",
             "kitchen",
             (4, 2, 1),
-            "Mary got the milk. Mary went to the kitchen. Mary went to the garden. Mary went to the office. Mary left the milk.",
+            (
+                "Mary got the milk. Mary went to the kitchen. Mary went to the garden. Mary went to the"
+                " office. Mary left the milk."
+            ),
         ),
         (
             "Where was the milk before the garden?",
@@ -45,13 +68,48 @@ told_stories = st.builds(lambda task, seed: (task, tell_babi(task, Random(seed))
             (0, 2, 1),
             "Mary got the milk. Mary went to the kitchen. Mary went to the garden. John went to the office.",
         ),
-        ("What is north of the office?", "garden", (1,), "The office is north of the kitchen. The garden is north of the office."),
-        ("What is the office north of?", "kitchen", (1,), "The garden is north of the office. The kitchen is south of the office."),
-        ("What did Bill give to Fred?", "milk", (1,), "Bill gave the apple to Jeff. Bill passed the milk to Fred."),
-        ("Who gave the milk to Fred?", "Jeff", (1,), "Bill gave the milk to Jeff. Jeff passed the milk to Fred. Fred handed the milk to Mary."),
-        ("Who gave the milk?", "Jeff", (1,), "Bill gave the milk to Jeff. Jeff passed the milk to Fred. Fred gave the apple to Mary."),
-        ("Who received the milk?", "Fred", (1,), "Bill gave the milk to Jeff. Jeff passed the milk to Fred. Fred dropped the milk there."),
-        ("Who did Bill give the milk to?", "Jeff", (0,), "Bill gave the milk to Jeff. Jeff passed the milk to Fred."),
+        (
+            "What is north of the office?",
+            "garden",
+            (1,),
+            "The office is north of the kitchen. The garden is north of the office.",
+        ),
+        (
+            "What is the office north of?",
+            "kitchen",
+            (1,),
+            "The garden is north of the office. The kitchen is south of the office.",
+        ),
+        (
+            "What did Bill give to Fred?",
+            "milk",
+            (1,),
+            "Bill gave the apple to Jeff. Bill passed the milk to Fred.",
+        ),
+        (
+            "Who gave the milk to Fred?",
+            "Jeff",
+            (1,),
+            "Bill gave the milk to Jeff. Jeff passed the milk to Fred. Fred handed the milk to Mary.",
+        ),
+        (
+            "Who gave the milk?",
+            "Jeff",
+            (1,),
+            "Bill gave the milk to Jeff. Jeff passed the milk to Fred. Fred gave the apple to Mary.",
+        ),
+        (
+            "Who received the milk?",
+            "Fred",
+            (1,),
+            "Bill gave the milk to Jeff. Jeff passed the milk to Fred. Fred dropped the milk there.",
+        ),
+        (
+            "Who did Bill give the milk to?",
+            "Jeff",
+            (0,),
+            "Bill gave the milk to Jeff. Jeff passed the milk to Fred.",
+        ),
     ],
 )
 def test_rules(question: str, answer: str, support: tuple[int, ...], story: str):
@@ -69,10 +127,16 @@ def test_rules(question: str, answer: str, support: tuple[int, ...], story: str)
         ("Where was the milk before the office?", "Mary went to the office. Mary got the milk."),
         (  # somebody else touched it since: the last fact doesn't tell who brought it
             "Where was the milk before the office?",
-            "Mary got the milk. Mary went to the garden. Mary went to the office. Mary left the milk. John got the milk. John left the milk.",
+            (
+                "Mary got the milk. Mary went to the garden. Mary went to the office. Mary left the milk."
+                " John got the milk. John left the milk."
+            ),
         ),
         ("Who gave the milk?", "Bill gave the apple to Jeff."),
-        ("What is west of the office?", "The garden is north of the office. The office is north of the kitchen."),
+        (
+            "What is west of the office?",
+            "The garden is north of the office. The office is north of the kitchen.",
+        ),
     ],
 )
 def test_what_babi_would_not_ask_has_no_support(question: str, story: str):
@@ -108,7 +172,12 @@ def test_a_story_of_a_given_length_is_at_least_that_long(task: Task, seed: int, 
 
 
 def test_lengths_are_those_of_the_real_files():
-    for task, mean, tolerance in (("qa1", 6.0, 0.5), ("qa2", 15.6, 1.5), ("qa3", 51.0, 7.0), ("qa5", 20.1, 2.5)):
+    for task, mean, tolerance in (
+        ("qa1", 6.0, 0.5),
+        ("qa2", 15.6, 1.5),
+        ("qa3", 51.0, 7.0),
+        ("qa5", 20.1, 2.5),
+    ):
         rng = Random(4)
         lengths = [len(tell_babi(task, rng).facts) for _ in range(600)]
         assert abs(sum(lengths) / len(lengths) - mean) < tolerance, task
@@ -124,8 +193,12 @@ def test_the_same_seed_tells_the_same_story():
 
 
 def test_keys_forget_case_and_blanks_but_not_words():
-    assert story_key(["Mary  went to the office. "], "Where is Mary?") == story_key(["mary went to the office."], "where is mary? ")
-    assert story_key(["Mary went to the office."], "Where is Mary?") != story_key(["Mary went to the garden."], "Where is Mary?")
+    assert story_key(["Mary  went to the office. "], "Where is Mary?") == story_key(
+        ["mary went to the office."], "where is mary? "
+    )
+    assert story_key(["Mary went to the office."], "Where is Mary?") != story_key(
+        ["Mary went to the garden."], "Where is Mary?"
+    )
 
 
 def test_forbidden_stories_are_neither_kept_nor_told():

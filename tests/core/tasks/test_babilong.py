@@ -14,7 +14,14 @@ from core.encode.tokens import FastTokenizer
 from core.errors import BadRequest
 from core.tasks import babilong
 from core.tasks.babi_world import TASKS, tell_babi
-from core.tasks.babilong import babilong_examples, compose, compose_all, compose_chunks, name_length, parse_length
+from core.tasks.babilong import (
+    babilong_examples,
+    compose,
+    compose_all,
+    compose_chunks,
+    name_length,
+    parse_length,
+)
 from core.tasks.example import Example, Noise, Woven
 
 
@@ -23,7 +30,17 @@ def woven(example: Example) -> Woven:
     return example.chunks
 
 
-@pytest.mark.parametrize(("text", "tokens"), [("1K", 1_000), ("32k", 32_000), ("1M", 1_000_000), ("1.5M", 1_500_000), (" 10m ", 10_000_000), (4096, 4096)])
+@pytest.mark.parametrize(
+    ("text", "tokens"),
+    [
+        ("1K", 1_000),
+        ("32k", 32_000),
+        ("1M", 1_000_000),
+        ("1.5M", 1_500_000),
+        (" 10m ", 10_000_000),
+        (4096, 4096),
+    ],
+)
 def test_lengths_as_people_write_them(text: str | int, tokens: int):
     assert parse_length(text) == tokens
 
@@ -40,7 +57,9 @@ def test_a_written_length_reads_back(tokens: int):
 
 
 @given(task=st.sampled_from(TASKS), seed=st.integers(0, 1000), budget=st.integers(400, 3000))
-def test_facts_in_order_and_the_rest_noise(prose: Noise, tokenizer: FastTokenizer, task: str, seed: int, budget: int):
+def test_facts_in_order_and_the_rest_noise(
+    prose: Noise, tokenizer: FastTokenizer, task: str, seed: int, budget: int
+):
     question = tell_babi(task, Random(seed))  # type: ignore[arg-type]
     n_fact_tokens = int(tokenizer.count(question.facts).sum())
     example = compose(task, question, prose, budget, Random(seed), tokenizer, "x")
@@ -49,14 +68,18 @@ def test_facts_in_order_and_the_rest_noise(prose: Noise, tokenizer: FastTokenize
         return
     assert example is not None
     assert woven(example).own == question.facts
-    assert [example.chunks[chunk_id] for chunk_id in example.support] == [question.facts[row] for row in question.support]
+    assert [example.chunks[chunk_id] for chunk_id in example.support] == [
+        question.facts[row] for row in question.support
+    ]
     total = int(tokenizer.count(list(example.chunks)).sum())
     assert budget - 64 < total <= budget
     assert (example.question, example.answers, example.task) == (question.question, (question.answer,), task)
 
 
 def test_noise_is_repeated_where_it_does_not_reach(prose: Noise, tokenizer: FastTokenizer):
-    example = compose("qa1", tell_babi("qa1", Random(0)), prose, 4 * int(prose.n_tokens.sum()), Random(0), tokenizer, "x")
+    example = compose(
+        "qa1", tell_babi("qa1", Random(0)), prose, 4 * int(prose.n_tokens.sum()), Random(0), tokenizer, "x"
+    )
     assert example is not None
     assert woven(example).n_noise > 3 * len(prose.texts)
 
@@ -65,13 +88,20 @@ def test_longer_stories_are_left_out_and_counted(prose: Noise, tokenizer: FastTo
     rng = Random(0)
     questions = [tell_babi("qa1", rng, n_facts) for n_facts in (2, 80, 4, 90)]
     composed = compose_all("qa1", questions, prose, 200, 0, tokenizer, None)
-    assert {example.question for example in composed.examples} == {questions[0].question, questions[2].question}
+    assert {example.question for example in composed.examples} == {
+        questions[0].question,
+        questions[2].question,
+    }
     assert composed.left_out == 2
 
 
-def test_a_question_keeps_its_haystack_whatever_else_is_asked(data: Path, prose: Noise, tokenizer: FastTokenizer):
+def test_a_question_keeps_its_haystack_whatever_else_is_asked(
+    data: Path, prose: Noise, tokenizer: FastTokenizer
+):
     def load(n: int | None, seed: int = 0) -> list[tuple[str, tuple[int, ...]]]:
-        composed = babilong_examples("qa2", "test", "2K", n, seed, prose, tokenizer=tokenizer, folder=data / "babi" / "en-10k")
+        composed = babilong_examples(
+            "qa2", "test", "2K", n, seed, prose, tokenizer=tokenizer, folder=data / "babi" / "en-10k"
+        )
         return [(example.id, woven(example).places) for example in composed.examples]
 
     assert load(None)[:3] == load(3)
@@ -81,7 +111,9 @@ def test_a_question_keeps_its_haystack_whatever_else_is_asked(data: Path, prose:
 
 def test_a_length_that_holds_no_story_is_refused(data: Path, prose: Noise, tokenizer: FastTokenizer):
     with pytest.raises(BadRequest, match="no story of qa3 fits in 5 tokens"):
-        babilong_examples("qa3", "test", 5, None, 0, prose, tokenizer=tokenizer, folder=data / "babi" / "en-10k")
+        babilong_examples(
+            "qa3", "test", 5, None, 0, prose, tokenizer=tokenizer, folder=data / "babi" / "en-10k"
+        )
 
 
 def test_training_haystacks_count_chunks(prose: Noise):

@@ -25,7 +25,12 @@ def test_every_task_loads(name: str, data: Path, tokenizer: FastTokenizer):
     assert 1 <= loaded.step_budget <= 4
     assert loaded.description.startswith("3 questions of ")
     for example, same in zip(loaded.examples, again.examples, strict=True):
-        assert (example.id, example.question, list(example.chunks), example.support) == (same.id, same.question, list(same.chunks), same.support)
+        assert (example.id, example.question, list(example.chunks), example.support) == (
+            same.id,
+            same.question,
+            list(same.chunks),
+            same.support,
+        )
         assert example.support == tuple(sorted(set(example.support)))
         assert 0 <= example.support[0] <= example.support[-1] < len(example.chunks)
         assert example.task == name
@@ -35,7 +40,9 @@ def test_every_task_loads(name: str, data: Path, tokenizer: FastTokenizer):
 @pytest.mark.parametrize("name", ["qa1", "hotpotqa", "nq-long"])
 def test_parts_share_no_text(name: str, data: Path, tokenizer: FastTokenizer):
     parts = [load_task(name, part=part, n=4, data=data, tokenizer=tokenizer) for part in ("train", "test")]  # type: ignore[arg-type]
-    train, test = ({text for example in loaded.examples for text in example.chunks if len(text) > 60} for loaded in parts)
+    train, test = (
+        {text for example in loaded.examples for text in example.chunks if len(text) > 60} for loaded in parts
+    )
     assert train
     assert train.isdisjoint(test)
 

@@ -21,11 +21,16 @@ def test_a_named_folder_comes_before_the_variable(tmp_path: Path, monkeypatch: p
 
 def test_an_absent_folder_is_one_sentence_with_the_remedy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("QRAG_DATA", str(tmp_path / "nowhere"))
-    with pytest.raises(BadRequest, match=r"not in .*nowhere; put them there, or name their folder with --data or in QRAG_DATA"):
+    with pytest.raises(
+        BadRequest,
+        match=r"not in .*nowhere; put them there, or name their folder with --data or in QRAG_DATA",
+    ):
         data_folder()
 
 
-def lines(path: Path, max_bytes: int = 1000, max_line_bytes: int = 100) -> list[tuple[str, dict[str, object]]]:
+def lines(
+    path: Path, max_bytes: int = 1000, max_line_bytes: int = 100
+) -> list[tuple[str, dict[str, object]]]:
     return list(json_lines(path, max_bytes=max_bytes, max_line_bytes=max_line_bytes))
 
 

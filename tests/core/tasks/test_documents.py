@@ -1,4 +1,6 @@
-"""Questions about whole documents: quotes are found as letters and digits, each exactly once; documents are found under their names."""
+"""Questions about whole documents: quotes are found as letters and digits, each exactly once; documents are
+found under their names.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,14 @@ from core.ingest import Converter
 from core.tasks.documents import DocumentFolder, QuoteFinder, places_of, read_document_questions
 
 TEXT = "Ann said: “It’s 5 *o'clock*.”\n\nBen, who\nheard it, left. Ben heard İt twice. SS and ß."
-RECORD = {"id": "a", "document": "d", "kind": "single", "question": "When did Ann speak?", "answer": ["5", "five"], "support": ["It's 5 o'clock."]}
+RECORD = {
+    "id": "a",
+    "document": "d",
+    "kind": "single",
+    "question": "When did Ann speak?",
+    "answer": ["5", "five"],
+    "support": ["It's 5 o'clock."],
+}
 
 
 def written(path: Path, *records: dict[str, Any]) -> Path:
@@ -27,7 +36,12 @@ def written(path: Path, *records: dict[str, Any]) -> Path:
 
 @pytest.mark.parametrize(
     ("quote", "text"),
-    [("IT'S 5 o clock", "It’s 5 *o'clock"), ("Ben, who heard it", "Ben, who\nheard it"), ("heard İt twice!", "heard İt twice"), ("ß.", "ß")],
+    [
+        ("IT'S 5 o clock", "It’s 5 *o'clock"),
+        ("Ben, who heard it", "Ben, who\nheard it"),
+        ("heard İt twice!", "heard İt twice"),
+        ("ß.", "ß"),
+    ],
 )
 def test_quotes_are_found_by_letters_and_digits(quote: str, text: str) -> None:
     start, end = QuoteFinder(TEXT, "d").find(quote)
@@ -50,7 +64,10 @@ def test_a_quote_that_stands_once_is_found_where_it_stands(text: str, data: st.D
             finder.find(quote)
 
 
-@pytest.mark.parametrize(("quote", "words"), [("Carl left", "'Carl left' does not stand in d"), ("Ben", "'Ben' stands more than once in d")])
+@pytest.mark.parametrize(
+    ("quote", "words"),
+    [("Carl left", "'Carl left' does not stand in d"), ("Ben", "'Ben' stands more than once in d")],
+)
 def test_other_quotes_are_named(tmp_path: Path, quote: str, words: str) -> None:
     (question,) = read_document_questions(written(tmp_path / "q.jsonl", RECORD | {"support": [quote]}))
     with pytest.raises(BadRequest, match=f"question a: the quote {words}"):
@@ -58,10 +75,22 @@ def test_other_quotes_are_named(tmp_path: Path, quote: str, words: str) -> None:
 
 
 def test_questions_are_read_plain_or_packed(tmp_path: Path) -> None:
-    unanswerable = {"id": "b", "document": "d", "kind": "unanswerable", "question": "Who is Carl?", "answer": "", "support": []}
+    unanswerable = {
+        "id": "b",
+        "document": "d",
+        "kind": "unanswerable",
+        "question": "Who is Carl?",
+        "answer": "",
+        "support": [],
+    }
     for name in ("q.jsonl", "q.jsonl.gz"):
         first, second = read_document_questions(written(tmp_path / name, RECORD, unanswerable))
-        assert (first.id, first.kind, first.answers, first.quotes) == ("a", "single", ("5", "five"), ("It's 5 o'clock.",))
+        assert (first.id, first.kind, first.answers, first.quotes) == (
+            "a",
+            "single",
+            ("5", "five"),
+            ("It's 5 o'clock.",),
+        )
         assert (second.kind, second.answers, second.quotes) == ("unanswerable", (), ())
 
 
@@ -79,7 +108,9 @@ def test_questions_are_read_plain_or_packed(tmp_path: Path) -> None:
         ({"question": "why " * 5_000}, "line 1"),
     ],
 )
-def test_lines_that_are_no_questions_are_refused(tmp_path: Path, changes: dict[str, Any], sentence: str) -> None:
+def test_lines_that_are_no_questions_are_refused(
+    tmp_path: Path, changes: dict[str, Any], sentence: str
+) -> None:
     with pytest.raises(BadRequest, match=sentence):
         read_document_questions(written(tmp_path / "q.jsonl", RECORD | changes))
 
@@ -97,11 +128,18 @@ def test_documents_are_found_by_name_or_table(tmp_path: Path) -> None:
     (folder / "plain").write_text("One.")
     (folder / "page.html.gz").write_bytes(gzip.compress(b"<h1>Two</h1><p>three</p>"))
     (folder / "sub" / "road.md").write_text("# Four\n\nfive\n")
-    (folder / "sub" / "many.jsonl.gz").write_bytes(gzip.compress(b'{"id": "x", "text": "six"}\n{"id": "y", "text": "seven"}\n'))
-    (tmp_path / "documents.tsv").write_text("document\tpath\nfour.md\tsub/road.md\nlast.txt\tsub/many.jsonl.gz#y\nlost\tsub/many.jsonl.gz#z\n")
+    (folder / "sub" / "many.jsonl.gz").write_bytes(
+        gzip.compress(b'{"id": "x", "text": "six"}\n{"id": "y", "text": "seven"}\n')
+    )
+    (tmp_path / "documents.tsv").write_text(
+        "document\tpath\nfour.md\tsub/road.md\nlast.txt\tsub/many.jsonl.gz#y\nlost\tsub/many.jsonl.gz#z\n"
+    )
     documents = DocumentFolder(folder, tmp_path / "q.jsonl")
     with Converter() as converter:
-        read = {name: documents.read(name, converter) for name in ("plain", "page", "page.html", "four.md", "last.txt")}
+        read = {
+            name: documents.read(name, converter)
+            for name in ("plain", "page", "page.html", "four.md", "last.txt")
+        }
         assert [(one.kind, "".join(one.text.split())) for one in read.values()] == [
             ("text", "One."),
             ("html", "#Twothree"),

@@ -11,7 +11,9 @@ from hypothesis import strategies as st
 from core.tasks.example import Noise, Woven, weave, weave_to_length
 
 noises = st.lists(st.integers(1, 9), min_size=1, max_size=12).map(
-    lambda counts: Noise("letters", tuple(f"n{row}" for row in range(len(counts))), np.array(counts, dtype=np.int32))
+    lambda counts: Noise(
+        "letters", tuple(f"n{row}" for row in range(len(counts))), np.array(counts, dtype=np.int32)
+    )
 )
 owns = st.integers(0, 5).map(lambda n: tuple(f"own{row}" for row in range(n)))
 
@@ -25,14 +27,18 @@ def laid_out(woven: Woven) -> list[str]:
 
 
 @given(noises, owns, st.integers(0, 40), st.integers(0, 1000))
-def test_a_woven_haystack_is_the_list_it_stands_for(noise: Noise, own: tuple[str, ...], n_noise: int, seed: int):
+def test_a_woven_haystack_is_the_list_it_stands_for(
+    noise: Noise, own: tuple[str, ...], n_noise: int, seed: int
+):
     woven = weave(own, noise, n_noise, Random(seed))
     texts = laid_out(woven)
     assert [woven[chunk_id] for chunk_id in range(len(woven))] == list(woven) == list(woven[:]) == texts
     assert [woven[chunk_id - len(texts)] for chunk_id in range(len(texts))] == texts
     assert [woven[place] for place in woven.places] == list(own)
     rows = woven.noise_rows
-    assert [noise.texts[row] if row >= 0 else None for row in rows] == [None if chunk_id in woven.places else text for chunk_id, text in enumerate(texts)]
+    assert [noise.texts[row] if row >= 0 else None for row in rows] == [
+        None if chunk_id in woven.places else text for chunk_id, text in enumerate(texts)
+    ]
 
 
 @given(noises, st.integers(0, 200), st.data())

@@ -1,4 +1,6 @@
-"""Generated examples: support holds the deciding facts, wherever packing put them, and training never sees an evaluation document."""
+"""Generated examples: support holds the deciding facts, wherever packing put them, and training never sees an
+evaluation document.
+"""
 
 from __future__ import annotations
 
@@ -13,11 +15,20 @@ from hypothesis import strategies as st
 from core.encode.tokens import FastTokenizer
 from core.errors import BadRequest
 from core.tasks.example import Example, Noise, Woven
-from core.tasks.generated import FIRST_SEED, document_examples, generated_examples, story_example, training_rng
+from core.tasks.generated import (
+    FIRST_SEED,
+    document_examples,
+    generated_examples,
+    story_example,
+    training_rng,
+)
 from core.tasks.narrative import generate_narrative
 from core.tasks.story import ACTORS, WORDINGS
 
-FACT = re.compile(rf"\b(?:{'|'.join(ACTORS)}) (?:{'|'.join(verb for verbs in WORDINGS.values() for verb in verbs)}) the \w+(?: there| to \w+)?\.")
+FACT = re.compile(
+    rf"\b(?:{'|'.join(ACTORS)}) (?:{'|'.join(verb for verbs in WORDINGS.values() for verb in verbs)}) the"
+    r" \w+(?: there| to \w+)?\."
+)
 
 
 def facts_of(example: Example) -> list[tuple[str, int]]:
@@ -44,7 +55,9 @@ def test_as_many_questions_as_asked_and_documents_of_their_own(tokenizer: FastTo
     assert len({example.id for example in examples}) == 15
     assert len({id(example.chunks) for example in examples}) == 2
     assert examples[0].id == f"generated-{FIRST_SEED + 200_000}-q1"
-    assert {example.id for example in generated_examples(1_200, 3, 3, tokenizer)}.isdisjoint({example.id for example in examples})
+    assert {example.id for example in generated_examples(1_200, 3, 3, tokenizer)}.isdisjoint(
+        {example.id for example in examples}
+    )
 
 
 def test_lengths_out_of_bounds(tokenizer: FastTokenizer):
@@ -64,7 +77,9 @@ def test_training_examples(prose: Noise, tokenizer: FastTokenizer, seed: int, n_
     hops = int(example.kind[0])
     assert 1 <= len(example.support) <= hops
     subject = example.question.rstrip("?").split()[2 if hops == 1 else 3]
-    decisive = re.compile(rf"{subject} (?:{'|'.join(WORDINGS['move'])}) " if hops == 1 else rf".* the {subject}\b")
+    decisive = re.compile(
+        rf"{subject} (?:{'|'.join(WORDINGS['move'])}) " if hops == 1 else rf".* the {subject}\b"
+    )
     last = max(chunk_id for fact, chunk_id in facts if decisive.match(fact))
     assert last in example.support
     held = [example.chunks[chunk_id] for chunk_id in example.support]
@@ -86,7 +101,9 @@ def test_facts_stand_alone_or_with_prose_and_neighbours(prose: Noise, tokenizer:
 
 def test_training_is_seeded_apart_from_evaluation(prose: Noise, tokenizer: FastTokenizer):
     def stories(rng: Random) -> list[str]:
-        return [" ".join(fact for fact, _ in facts_of(story_example(rng, prose, 40, tokenizer))) for _ in range(5)]
+        return [
+            " ".join(fact for fact, _ in facts_of(story_example(rng, prose, 40, tokenizer))) for _ in range(5)
+        ]
 
     assert stories(training_rng(1)) == stories(training_rng(1)) != stories(training_rng(2))
     assert training_rng(FIRST_SEED).random() != Random(FIRST_SEED).random()

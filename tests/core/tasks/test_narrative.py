@@ -18,14 +18,20 @@ from core.tasks.narrative import MAX_QUESTIONS, Narrative, generate_narrative, m
 from core.tasks.story import ACTORS, OBJECTS, WORDINGS
 
 VERBS = [wording for wordings in WORDINGS.values() for wording in wordings]
-FACT = re.compile(rf"\b(?:{'|'.join(ACTORS)}) (?:{'|'.join(VERBS)}) the \w+(?: there| to (?:{'|'.join(ACTORS)}))?\.")
+FACT = re.compile(
+    rf"\b(?:{'|'.join(ACTORS)}) (?:{'|'.join(VERBS)}) the \w+(?: there| to (?:{'|'.join(ACTORS)}))?\."
+)
 
-narratives = st.builds(generate_narrative, st.integers(1_000, 6_000), st.integers(0, 10_000), st.integers(1, MAX_QUESTIONS))
+narratives = st.builds(
+    generate_narrative, st.integers(1_000, 6_000), st.integers(0, 10_000), st.integers(1, MAX_QUESTIONS)
+)
 
 
 @given(narratives)
 def test_spans_are_exactly_the_facts_a_reader_finds(narrative: Narrative):
-    assert [match.span() for match in FACT.finditer(narrative.text)] == [(span.start, span.end) for span in narrative.facts]
+    assert [match.span() for match in FACT.finditer(narrative.text)] == [
+        (span.start, span.end) for span in narrative.facts
+    ]
 
 
 @given(narratives)
@@ -33,7 +39,9 @@ def test_support_is_among_the_facts_and_told_once(narrative: Narrative):
     for question in narrative.questions:
         assert question.hops == len(question.support) == len(set(question.support))
         assert set(question.support) <= set(narrative.facts)
-        assert all(narrative.text.count(narrative.text[span.start : span.end]) == 1 for span in question.support)
+        assert all(
+            narrative.text.count(narrative.text[span.start : span.end]) == 1 for span in question.support
+        )
 
 
 @given(narratives)
@@ -48,7 +56,9 @@ def test_text_is_chapters_of_paragraphs(narrative: Narrative):
     paragraphs = narrative.text.removesuffix("\n").split("\n\n")
     headings = [paragraph for paragraph in paragraphs if paragraph.startswith("Chapter ")]
     assert paragraphs[0] == headings[0]
-    assert [heading.split(".")[0] for heading in headings] == [f"Chapter {i + 1}" for i in range(len(headings))]
+    assert [heading.split(".")[0] for heading in headings] == [
+        f"Chapter {i + 1}" for i in range(len(headings))
+    ]
     assert all(paragraph.strip() == paragraph and "\n" not in paragraph for paragraph in paragraphs)
 
 
@@ -67,20 +77,32 @@ def test_facts_are_spread_over_the_whole_length():
     starts = [span.start / len(narrative.text) for span in narrative.facts]
     n = len(starts)
     assert all(abs(start - (row + 0.5) / n) < 2 / n for row, start in enumerate(starts))
-    distances = [max(s.start for s in q.support) - min(s.start for s in q.support) for q in narrative.questions if q.hops == 3]
+    distances = [
+        max(s.start for s in q.support) - min(s.start for s in q.support)
+        for q in narrative.questions
+        if q.hops == 3
+    ]
     assert max(distances) > 0.05 * len(narrative.text)
 
 
 def test_the_same_seed_gives_the_same_bytes():
     narrative = generate_narrative(2_000, seed=3)
-    assert hashlib.sha256(narrative.text.encode()).hexdigest() == "d239fda350b50a407bc456c4cc64f9e50621cf9dd072554b9ec019a9f609df03"
+    assert (
+        hashlib.sha256(narrative.text.encode()).hexdigest()
+        == "d239fda350b50a407bc456c4cc64f9e50621cf9dd072554b9ec019a9f609df03"
+    )
     assert generate_narrative(2_000, seed=3) == narrative
     assert generate_narrative(2_000, seed=4).text != narrative.text
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
-    [((999,), "n_tokens=999 must be"), ((10_000_001,), "n_tokens=10,000,001"), ((2_000, 0, 0), "n_questions=0"), ((2_000, 0, 28), "between 1 and 27")],
+    [
+        ((999,), "n_tokens=999 must be"),
+        ((10_000_001,), "n_tokens=10,000,001"),
+        ((2_000, 0, 0), "n_questions=0"),
+        ((2_000, 0, 28), "between 1 and 27"),
+    ],
 )
 def test_bounds(arguments: tuple[int, ...], message: str):
     with pytest.raises(BadRequest, match=message):

@@ -13,11 +13,24 @@ import pytest
 from core.encode.tokens import FastTokenizer
 from core.errors import BadRequest
 from core.tasks.example import Noise
-from core.tasks.noise import SOURCES, compose_noise, cut_prose, find_calls, find_deeds, find_people, read_noise, rename_people
+from core.tasks.noise import (
+    SOURCES,
+    compose_noise,
+    cut_prose,
+    find_calls,
+    find_deeds,
+    find_people,
+    read_noise,
+    rename_people,
+)
 
 
 def source_text(data: Path, source: str) -> str:
-    return " ".join(" ".join(gzip.open(path, "rt", encoding="utf-8").read() for path in sorted((data / source).glob("*.gz"))).split())
+    return " ".join(
+        " ".join(
+            gzip.open(path, "rt", encoding="utf-8").read() for path in sorted((data / source).glob("*.gz"))
+        ).split()
+    )
 
 
 @pytest.mark.parametrize("max_tokens", [None, 40, 64])
@@ -30,7 +43,9 @@ def test_books_come_whole_and_in_order(data: Path, tokenizer: FastTokenizer, max
 
 
 def test_packing_fills_chunks_with_whole_sentences(data: Path, tokenizer: FastTokenizer):
-    sentences, packed = (read_noise("books/eval", tokenizer, max_tokens, data=data) for max_tokens in (None, 64))
+    sentences, packed = (
+        read_noise("books/eval", tokenizer, max_tokens, data=data) for max_tokens in (None, 64)
+    )
     ends = {" ".join(text.split())[-12:] for text in sentences.texts}
     assert all(text[-12:] in ends for text in packed.texts)
     inside = [(a, b) for (a, b) in pairwise(packed.n_tokens[:10].tolist())]
@@ -56,7 +71,11 @@ def test_every_source_is_read_and_no_other(data: Path, tokenizer: FastTokenizer,
 
 def test_wrapped_lines_are_joined_and_what_has_no_letter_is_left_out(tokenizer: FastTokenizer):
     text = "It was late,\n  and nobody\nspoke. The lamp\nburned.\n\n* * *\n\nMorning came."
-    assert cut_prose(text, tokenizer, None)[0] == ["It was late, and nobody spoke.", "The lamp burned.", "Morning came."]
+    assert cut_prose(text, tokenizer, None)[0] == [
+        "It was late, and nobody spoke.",
+        "The lamp burned.",
+        "Morning came.",
+    ]
 
 
 def test_a_long_sentence_is_cut_at_64_tokens(tokenizer: FastTokenizer):
@@ -100,7 +119,11 @@ def test_deeds_are_the_short_sentences_in_which_people_move(tokenizer: FastToken
 
 
 def test_calls_are_the_sentences_of_a_few_words_that_name_somebody() -> None:
-    noise = Noise("novel", ('"Emma?"', "So it rained.", "Emmas went.", f"Emma was {'very ' * 12}tired."), np.array([4, 4, 4, 17], dtype=np.int32))
+    noise = Noise(
+        "novel",
+        ('"Emma?"', "So it rained.", "Emmas went.", f"Emma was {'very ' * 12}tired."),
+        np.array([4, 4, 4, 17], dtype=np.int32),
+    )
     calls = find_calls(noise, frozenset({"Emma"}))
     assert calls.texts == ('"Emma?"',)
     assert calls.n_tokens.tolist() == [4]
@@ -113,12 +136,16 @@ def test_without_people_nothing_is_found_and_nothing_renamed(tokenizer: FastToke
 
 
 def test_renamed_people_bear_names_of_the_cast_and_nothing_else_changes(tokenizer: FastTokenizer) -> None:
-    renamed = rename_people(novel(tokenizer), frozenset({"Emma", "Knightley"}), ["Mary", "John"], Random(1), tokenizer)
+    renamed = rename_people(
+        novel(tokenizer), frozenset({"Emma", "Knightley"}), ["Mary", "John"], Random(1), tokenizer
+    )
     assert not any(name in text for text in renamed.texts for name in ("Emma", "Knightley", "Mr."))
     assert {text.replace("Mary", "John") for text in renamed.texts[3:]} == {
         "Then John slowly went to the orchard.",
         "John came too, and John said so; John asked twice.",
         *NOVEL[5:],
     }
-    assert {"Mary", "John"} == {word for text in renamed.texts for word in text.replace(";", "").split() if word in ("Mary", "John")}
+    assert {"Mary", "John"} == {
+        word for text in renamed.texts for word in text.replace(";", "").split() if word in ("Mary", "John")
+    }
     assert np.array_equal(renamed.n_tokens, tokenizer.count(renamed.texts))

@@ -12,7 +12,11 @@ from core.errors import BadRequest
 from core.tasks import own_questions
 from core.tasks.own_questions import read_own_questions
 
-GOOD = {"question": " Who made the lamp? ", "chunks": ["A lamp.", "Ada made it.", "Rain."], "support": [1, 0, 1]}
+GOOD = {
+    "question": " Who made the lamp? ",
+    "chunks": ["A lamp.", "Ada made it.", "Rain."],
+    "support": [1, 0, 1],
+}
 
 
 def write(folder: Path, *records: Any) -> Path:
@@ -23,7 +27,12 @@ def write(folder: Path, *records: Any) -> Path:
 
 def test_questions_are_read_as_they_are(tmp_path: Path):
     first, second = read_own_questions(write(tmp_path, GOOD, {**GOOD, "id": "x", "answer": ["Ada", "her"]}))
-    assert (first.id, first.question, first.chunks, first.support) == ("own-1", "Who made the lamp?", tuple(GOOD["chunks"]), (0, 1))
+    assert (first.id, first.question, first.chunks, first.support) == (
+        "own-1",
+        "Who made the lamp?",
+        tuple(GOOD["chunks"]),
+        (0, 1),
+    )
     assert (second.id, second.answers) == ("x", ("Ada", "her"))
 
 

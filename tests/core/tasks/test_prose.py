@@ -20,7 +20,9 @@ PATTERNS = [pattern for subject in SUBJECTS for pattern in (*subject.openings, *
 
 
 def lexicon_words() -> set[str]:
-    texts = [phrase for phrases in LEXICON.values() for phrase in phrases] + [re.sub(r"\{\w+\}", " ", pattern) for pattern in [*PATTERNS, *TITLES]]
+    texts = [phrase for phrases in LEXICON.values() for phrase in phrases] + [
+        re.sub(r"\{\w+\}", " ", pattern) for pattern in [*PATTERNS, *TITLES]
+    ]
     return {word.lower() for text in texts for word in re.findall(r"\w+", text)}
 
 
@@ -31,7 +33,11 @@ def tokenizer() -> Tokenizer:
 
 def test_every_word_is_one_token(tokenizer: Tokenizer):
     tokenizer.no_padding()
-    assert [word for word in sorted(lexicon_words()) if len(tokenizer.encode(word, add_special_tokens=False).ids) != 1] == []
+    assert [
+        word
+        for word in sorted(lexicon_words())
+        if len(tokenizer.encode(word, add_special_tokens=False).ids) != 1
+    ] == []
 
 
 def test_noise_never_names_who_or_what_is_tracked():
@@ -39,7 +45,9 @@ def test_noise_never_names_who_or_what_is_tracked():
 
 
 def test_every_slot_has_words_and_titles_need_no_person():
-    assert {slot for pattern in PATTERNS for slot in re.findall(r"\{(\w+)\}", pattern)} <= LEXICON.keys() | PERSON_SLOTS
+    assert {
+        slot for pattern in PATTERNS for slot in re.findall(r"\{(\w+)\}", pattern)
+    } <= LEXICON.keys() | PERSON_SLOTS
     assert {slot for pattern in TITLES for slot in re.findall(r"\{(\w+)\}", pattern)} <= LEXICON.keys()
     assert all(len(set(phrases)) == len(phrases) for phrases in LEXICON.values())
 
@@ -49,7 +57,10 @@ def test_a_paragraph_is_whole_sentences_and_introduces_its_person_first():
     for _ in range(300):
         paragraph = list(compose_paragraph(rng))
         assert 4 <= len(paragraph) <= 8
-        assert all(re.fullmatch(r"[“A-Z].*[.”]", sentence) and "{" not in sentence and "%" not in sentence for sentence in paragraph)
+        assert all(
+            re.fullmatch(r"[“A-Z].*[.”]", sentence) and "{" not in sentence and "%" not in sentence
+            for sentence in paragraph
+        )
         assert not {"he", "she"} & set(re.findall(r"\w+", paragraph[0].lower().partition("the ")[0]))
 
 

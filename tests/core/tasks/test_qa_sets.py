@@ -1,4 +1,6 @@
-"""Question sets in our schema and in the public formats, hostile ones included, and distractors that can't support by accident."""
+"""Question sets in our schema and in the public formats, hostile ones included, and distractors that can't
+support by accident.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,11 @@ COMMON = {
     "id": "a",
     "question": "Who made the lamp?",
     "answer": "Ada",
-    "chunks": [{"title": "Lamp", "text": "Made by Ada."}, {"title": "", "text": "Rain fell."}, {"title": "Ada", "text": "A smith."}],
+    "chunks": [
+        {"title": "Lamp", "text": "Made by Ada."},
+        {"title": "", "text": "Rain fell."},
+        {"title": "Ada", "text": "A smith."},
+    ],
     "support": [2, 0],
     "type": "bridge",
 }
@@ -55,7 +61,13 @@ def write_lines(path: Path, *records: Any) -> Path:
 def test_common_schema(tmp_path: Path):
     (example,) = read_qa(write_lines(tmp_path / "mine.jsonl", COMMON))
     assert example.chunks == ("Lamp: Made by Ada.", "Rain fell.", "Ada: A smith.")
-    assert (example.support, example.answers, example.kind, example.task, example.id) == ((0, 2), ("Ada",), "bridge", "mine", "a")
+    assert (example.support, example.answers, example.kind, example.task, example.id) == (
+        (0, 2),
+        ("Ada",),
+        "bridge",
+        "mine",
+        "a",
+    )
 
 
 def test_musique(tmp_path: Path):
@@ -76,19 +88,35 @@ def test_hotpotqa(tmp_path: Path, packed: bool):
 
 def beir(folder: Path, qrels: str, name: str = "test.tsv") -> Path:
     (folder / "qrels").mkdir()
-    write_lines(folder / "corpus.jsonl", *({"_id": f"d{row}", "title": f"T{row}", "text": f"text {row}"} for row in range(4)))
-    write_lines(folder / "queries.jsonl", {"_id": "q1", "text": "First?"}, {"_id": "q2", "text": "Second?"}, {"_id": "q3", "text": "Not judged?"})
+    write_lines(
+        folder / "corpus.jsonl",
+        *({"_id": f"d{row}", "title": f"T{row}", "text": f"text {row}"} for row in range(4)),
+    )
+    write_lines(
+        folder / "queries.jsonl",
+        {"_id": "q1", "text": "First?"},
+        {"_id": "q2", "text": "Second?"},
+        {"_id": "q3", "text": "Not judged?"},
+    )
     (folder / "qrels" / name).write_text(qrels, encoding="utf-8")
     return folder
 
 
 @pytest.mark.parametrize(
     ("name", "qrels"),
-    [("test.tsv", "query-id\tcorpus-id\tscore\nq1\td2\t1\nq1\td0\t2\nq2\td3\t1\nq2\td1\t0\n"), ("test.txt", "q1 0 d2 1\nq1 0 d0 2\nq2 0 d3 1\nq2 0 d1 0\n")],
+    [
+        ("test.tsv", "query-id\tcorpus-id\tscore\nq1\td2\t1\nq1\td0\t2\nq2\td3\t1\nq2\td1\t0\n"),
+        ("test.txt", "q1 0 d2 1\nq1 0 d0 2\nq2 0 d3 1\nq2 0 d1 0\n"),
+    ],
 )
 def test_beir_and_trec(tmp_path: Path, name: str, qrels: str):
     first, second = read_qa(beir(tmp_path, qrels, name), "test")
-    assert (first.question, first.support, second.question, second.support) == ("First?", (0, 2), "Second?", (3,))
+    assert (first.question, first.support, second.question, second.support) == (
+        "First?",
+        (0, 2),
+        "Second?",
+        (3,),
+    )
     assert first.chunks is second.chunks
     assert first.chunks[0] == "T0: text 0"
 
@@ -108,7 +136,11 @@ def test_broken_judgements_are_named(tmp_path: Path, qrels: str, message: str):
 
 
 def test_repeated_paragraphs_are_kept_once_and_support_follows(tmp_path: Path):
-    twice = {**COMMON, "chunks": [COMMON["chunks"][1], *COMMON["chunks"][1:], COMMON["chunks"][2], COMMON["chunks"][0]], "support": [3, 4]}
+    twice = {
+        **COMMON,
+        "chunks": [COMMON["chunks"][1], *COMMON["chunks"][1:], COMMON["chunks"][2], COMMON["chunks"][0]],
+        "support": [3, 4],
+    }
     (example,) = read_qa(write_lines(tmp_path / "twice.jsonl", twice))
     assert example.chunks == ("Rain fell.", "Ada: A smith.", "Lamp: Made by Ada.")
     assert example.support == (1, 2)
@@ -145,7 +177,10 @@ def test_a_hostile_record_is_named(tmp_path: Path, record: dict[str, Any], messa
         ("[" * 100_000, "bad.json is no JSON"),
         (json.dumps([{**HOTPOTQA, "context": [["Rain"]]}]), "question 1: context must be pairs"),
         (json.dumps([{**HOTPOTQA, "context": [["Rain", [1]]]}]), "question 1: context must be pairs"),
-        (json.dumps([{**HOTPOTQA, "context": HOTPOTQA["context"][:2]}]), "question 1 lacks a paragraph .* distractor setting"),
+        (
+            json.dumps([{**HOTPOTQA, "context": HOTPOTQA["context"][:2]}]),
+            "question 1 lacks a paragraph .* distractor setting",
+        ),
         (json.dumps([{**HOTPOTQA, "supporting_facts": [[[], 1]]}]), "question 1: context must be pairs"),
         ("[]", "holds no question"),
     ],
@@ -172,8 +207,17 @@ def test_sets_by_name(data: Path):
 
 
 def example_of(number: int, n: int = 5) -> Example:
-    chunks = tuple(f"Title {number}-{row}: The river of paper {number} reached town {row}." for row in range(n))
-    return Example(f"e{number}", "t", f"Which town did paper {number} reach by the river?", chunks, (1, 3), (f"answer {number}",))
+    chunks = tuple(
+        f"Title {number}-{row}: The river of paper {number} reached town {row}." for row in range(n)
+    )
+    return Example(
+        f"e{number}",
+        "t",
+        f"Which town did paper {number} reach by the river?",
+        chunks,
+        (1, 3),
+        (f"answer {number}",),
+    )
 
 
 POOL = [example_of(number) for number in range(12)]
@@ -184,21 +228,37 @@ def test_borrowed_paragraphs_never_support(number: int, n: int, seed: int):
     example = POOL[number]
     gold = [example.chunks[chunk_id] for chunk_id in example.support]
     lookalikes = [
-        Example("x", "t", "?", (gold[0], f"Title {number}-1: Another text on it.", f"Elsewhere: It says Answer {number} there."), (0,)),
+        Example(
+            "x",
+            "t",
+            "?",
+            (gold[0], f"Title {number}-1: Another text on it.", f"Elsewhere: It says Answer {number} there."),
+            (0,),
+        ),
         *POOL,
     ]
     extended = DistractorPool(lookalikes).extend(example, n, Random(seed))
-    assert [extended.chunks[chunk_id] for chunk_id in extended.support] == sorted(gold, key=extended.chunks.index)
+    assert [extended.chunks[chunk_id] for chunk_id in extended.support] == sorted(
+        gold, key=extended.chunks.index
+    )
     assert len(set(extended.chunks)) == len(extended.chunks) == 5 + min(n, 55)
     assert set(example.chunks) <= set(extended.chunks)
-    assert not {f"Title {number}-1: Another text on it.", f"Elsewhere: It says Answer {number} there."} & set(extended.chunks)
+    assert not {f"Title {number}-1: Another text on it.", f"Elsewhere: It says Answer {number} there."} & set(
+        extended.chunks
+    )
 
 
 def test_borrowing_is_seeded_and_prefers_what_looks_alike():
-    odd = Example("o", "t", "?", tuple(f"Odd {row}: nothing in common, number {row}" for row in range(200)), (0,))
+    odd = Example(
+        "o", "t", "?", tuple(f"Odd {row}: nothing in common, number {row}" for row in range(200)), (0,)
+    )
     pool = DistractorPool([*POOL, odd])
     extended = pool.extend(POOL[0], 10, Random(1))
-    assert extended.chunks == pool.extend(POOL[0], 10, Random(1)).chunks != pool.extend(POOL[0], 10, Random(2)).chunks
+    assert (
+        extended.chunks
+        == pool.extend(POOL[0], 10, Random(1)).chunks
+        != pool.extend(POOL[0], 10, Random(2)).chunks
+    )
     assert sum("river" in text for text in set(extended.chunks) - set(POOL[0].chunks)) >= 5
 
 

@@ -1,4 +1,6 @@
-"""Needles: what is asked can be read off the haystack, training and evaluation share nothing; long haystacks of paragraphs keep their support."""
+"""Needles: what is asked can be read off the haystack, training and evaluation share nothing; long haystacks
+of paragraphs keep their support.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,17 @@ from hypothesis import strategies as st
 from core.encode.tokens import FastTokenizer
 from core.errors import BadRequest
 from core.tasks.example import Example, Noise
-from core.tasks.ruler import LEAST_LENGTH, MAX_NEEDLE_TOKENS, RANDOM_IDS, VARIANTS, hay_of, long_qa, needle_example, needle_examples, needle_hay
+from core.tasks.ruler import (
+    LEAST_LENGTH,
+    MAX_NEEDLE_TOKENS,
+    RANDOM_IDS,
+    VARIANTS,
+    hay_of,
+    long_qa,
+    needle_example,
+    needle_examples,
+    needle_hay,
+)
 
 LABEL = re.compile(r"\b[a-z]+-[a-z]+-[a-z]+\b|\b[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b")
 
@@ -33,7 +45,9 @@ def examples_of(variant: str, prose: Noise, tokenizer: FastTokenizer, n: int = 6
 
 
 @pytest.mark.parametrize("variant", VARIANTS)
-def test_support_is_every_chunk_filed_under_an_asked_label(variant: str, prose: Noise, tokenizer: FastTokenizer):
+def test_support_is_every_chunk_filed_under_an_asked_label(
+    variant: str, prose: Noise, tokenizer: FastTokenizer
+):
     kinds = VARIANTS[variant]
     for example in examples_of(variant, prose, tokenizer):
         labels = asked_labels(example)
@@ -41,7 +55,10 @@ def test_support_is_every_chunk_filed_under_an_asked_label(variant: str, prose: 
         holding = [chunk_id for chunk_id, chunk in enumerate(example.chunks) if label_of(chunk) in labels]
         assert tuple(holding) == example.support
         assert len(holding) == kinds.n_asked * kinds.n_values
-        assert all(value in "".join(example.chunks[chunk_id] for chunk_id in holding) for value in example.answers[0].split(", "))
+        assert all(
+            value in "".join(example.chunks[chunk_id] for chunk_id in holding)
+            for value in example.answers[0].split(", ")
+        )
         counts = tokenizer.count(list(example.chunks))
         assert counts.max() <= MAX_NEEDLE_TOKENS
         assert 1500 - MAX_NEEDLE_TOKENS < counts.sum() <= 1500
@@ -62,7 +79,10 @@ def test_training_draws_labels_and_values_of_its_own(tokenizer: FastTokenizer, v
     train_hay, test_hay = (needle_hay(rng, variant, 30, tokenizer, use) for use in ("train", "test"))
     train = needle_example(rng, variant, train_hay, 40)
     test = needle_examples(variant, LEAST_LENGTH, 1, seed, test_hay, tokenizer)[0]
-    words = [set(re.findall(r"[0-9a-f]{8}-[0-9a-f-]{27}|[a-z]+-[a-z]+-[a-z]+|\d{7}", " ".join(example.chunks))) for example in (train, test)]
+    words = [
+        set(re.findall(r"[0-9a-f]{8}-[0-9a-f-]{27}|[a-z]+-[a-z]+-[a-z]+|\d{7}", " ".join(example.chunks)))
+        for example in (train, test)
+    ]
     assert words[0].isdisjoint(words[1])
     assert all(words)
     assert len(train.chunks) == 40
@@ -80,7 +100,9 @@ def test_questions_share_one_hay_and_differ_in_place(prose: Noise, tokenizer: Fa
     examples = examples_of("multiquery", prose, tokenizer, 8)
     assert len({example.support for example in examples}) == 8
     assert len({id(example.chunks.noise) for example in examples}) == 1  # type: ignore[attr-defined]
-    assert [example.question for example in examples] == [example.question for example in examples_of("multiquery", prose, tokenizer, 8)]
+    assert [example.question for example in examples] == [
+        example.question for example in examples_of("multiquery", prose, tokenizer, 8)
+    ]
 
 
 def test_what_cannot_be_asked(prose: Noise, tokenizer: FastTokenizer):
@@ -91,9 +113,17 @@ def test_what_cannot_be_asked(prose: Noise, tokenizer: FastTokenizer):
 
 
 def questions(n: int, n_chunks: int) -> list[Example]:
-    """Questions whose second and last paragraphs support them; every paragraph ten tokens, one of them common to all."""
+    """Questions whose second and last paragraphs support them; every paragraph ten tokens, one of them common
+    to all.
+    """
     return [
-        Example(f"e{row}", "t", f"Question {row}?", (*(f"p{row} c{i} " + "river " * 6 for i in range(n_chunks - 1)), "shared " * 10), (1, n_chunks - 2))
+        Example(
+            f"e{row}",
+            "t",
+            f"Question {row}?",
+            (*(f"p{row} c{i} " + "river " * 6 for i in range(n_chunks - 1)), "shared " * 10),
+            (1, n_chunks - 2),
+        )
         for row in range(n)
     ]
 
@@ -106,9 +136,13 @@ def test_long_haystacks_keep_support_and_fill_up(prose: Noise, tokenizer: FastTo
         assert left_out == 0
         for example, was in zip(examples, short, strict=True):
             chunks = list(example.chunks)
-            assert {chunks[chunk_id] for chunk_id in example.support} == {was.chunks[chunk_id] for chunk_id in was.support}
+            assert {chunks[chunk_id] for chunk_id in example.support} == {
+                was.chunks[chunk_id] for chunk_id in was.support
+            }
             assert set(was.chunks) <= set(chunks)
-            assert len(set(chunks) - set(prose.texts)) == len([chunk for chunk in chunks if chunk not in prose.texts])
+            assert len(set(chunks) - set(prose.texts)) == len(
+                [chunk for chunk in chunks if chunk not in prose.texts]
+            )
             total = int(tokenizer.count(chunks).sum())
             assert budget - 64 < total <= budget
             assert any(chunk in prose.texts for chunk in chunks) == (budget > n_pool)

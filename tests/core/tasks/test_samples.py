@@ -17,7 +17,9 @@ SAMPLES = {sample.key: sample for sample in list_samples()}
 
 
 def quoted_chunks(workspace: Workspace, document: int, quotes: Sequence[str]) -> tuple[int, ...]:
-    return span_chunks(workspace, document, [find_quote(workspace.documents[document].text, quote) for quote in quotes])
+    return span_chunks(
+        workspace, document, [find_quote(workspace.documents[document].text, quote) for quote in quotes]
+    )
 
 
 @pytest.fixture(scope="module")
@@ -34,7 +36,9 @@ def workspace() -> Workspace:
 def test_every_document_is_listed_and_has_a_sidecar():
     documents = {path.name for path in SAMPLE_FOLDER.iterdir() if not path.name.endswith(".questions.json")}
     assert documents == set(SAMPLES)
-    assert {path.name for path in SAMPLE_FOLDER.glob("*.questions.json")} == {f"{name.rpartition('.')[0]}.questions.json" for name in documents}
+    assert {path.name for path in SAMPLE_FOLDER.glob("*.questions.json")} == {
+        f"{name.rpartition('.')[0]}.questions.json" for name in documents
+    }
 
 
 @pytest.mark.parametrize("sample", SAMPLES.values(), ids=SAMPLES)
@@ -42,7 +46,9 @@ def test_sidecar_has_the_agreed_fields(sample: Sample):
     values = json.loads(sample.path.with_suffix(".questions.json").read_text(encoding="utf-8"))
     assert values.keys() == {"title", "description", "licence", "questions"}
     assert values["licence"] == "Apache-2.0"
-    assert all(question.keys() == {"id", "question", "answer", "hops", "support"} for question in values["questions"])
+    assert all(
+        question.keys() == {"id", "question", "answer", "hops", "support"} for question in values["questions"]
+    )
     assert 6 <= len(sample.questions) <= 10
     assert len({question.id for question in sample.questions}) == len(sample.questions)
     assert {question.hops for question in sample.questions} == {1, 2, 3}
@@ -71,7 +77,14 @@ def test_the_page_loses_its_clutter_and_keeps_its_words(texts: dict[str, str]):
     page = texts["harbour-almanac.html"]
     for clutter in ("almanacMetrics", "cookies", "tabular-nums", "Newsletter", "Log in", "FAQPage"):
         assert clutter not in page
-    for kept in ("Möwe", "清水", "嶺岸春子", "Hohenbrück", "one that nobody has been able to tie again", "Lower Quay floods"):
+    for kept in (
+        "Möwe",
+        "清水",
+        "嶺岸春子",
+        "Hohenbrück",
+        "one that nobody has been able to tie again",
+        "Lower Quay floods",
+    ):
         assert kept in page
     document = read_document(SAMPLES["harbour-almanac.html"].path.read_bytes(), "harbour-almanac.html")
     assert [item["@type"] for item in document.json_ld] == ["Article", "FAQPage"]

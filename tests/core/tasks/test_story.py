@@ -36,16 +36,24 @@ def place_of(actor: str, told: list[Told]) -> str | None:
 
 
 def place_of_object(thing: str, told: list[Told]) -> str | None:
-    """From the last fact that names it: where the keeper is now, or where the person stood who put it down."""
+    """From the last fact that names it: where the keeper is now, or where the person stood who
+    put it down.
+    """
     for row in range(len(told) - 1, -1, -1):
         fact = told[row]
         if fact.kind != "move" and fact.target == thing:
-            return place_of(fact.actor, told[:row]) if fact.kind == "drop" else place_of(fact.receiver or fact.actor, told)
+            return (
+                place_of(fact.actor, told[:row])
+                if fact.kind == "drop"
+                else place_of(fact.receiver or fact.actor, told)
+            )
     return None
 
 
 def answer_slowly(question: str, told: list[Told]) -> str | None:
-    """The answer from the sentences alone; places before the last are found by reading every prefix of the story anew."""
+    """The answer from the sentences alone; places before the last are found by reading every prefix of the
+    story anew.
+    """
     if match := re.fullmatch(r"Where is the (\w+)\?", question):
         return place_of_object(match[1], told)
     if match := re.fullmatch(r"Where is (\w+)\?", question):
@@ -68,7 +76,9 @@ stories = st.builds(
 @given(stories)
 def test_a_slow_reader_gives_the_same_answers(story: Story):
     told = [read_fact(fact.text) for fact in story.facts]
-    assert [answer_slowly(question.question, told) for question in story.questions] == [question.answer for question in story.questions]
+    assert [answer_slowly(question.question, told) for question in story.questions] == [
+        question.answer for question in story.questions
+    ]
 
 
 @given(stories)
@@ -100,14 +110,20 @@ def test_support_is_the_deciding_facts(story: Story):
         if question.hops == 1:
             continue
         thing = re.search(r"the (\w+)", question.question)[1]
-        assert [row for row, fact in enumerate(told) if fact.kind != "move" and fact.target == thing][-1] == question.support[0]
+        assert [row for row, fact in enumerate(told) if fact.kind != "move" and fact.target == thing][
+            -1
+        ] == question.support[0]
         assert {fact.kind for fact in facts[1:]} == {"move"}
         assert facts[1].actor in (facts[0].actor, facts[0].receiver)
         if question.hops == 3:
             # Consecutive moves of one person, who carried the object from one place to the other.
             assert facts[2].actor == facts[1].actor
             carrier, into, before = facts[1].actor, question.support[1], question.support[2]
-            assert [row for row in range(before, into + 1) if told[row].kind == "move" and told[row].actor == carrier] == [before, into]
+            assert [
+                row
+                for row in range(before, into + 1)
+                if told[row].kind == "move" and told[row].actor == carrier
+            ] == [before, into]
             assert question.question.endswith(f"before the {facts[1].target}?")
 
 
@@ -125,7 +141,9 @@ def test_the_same_seed_tells_the_same_story():
 
 @pytest.mark.parametrize("n_facts", [2, 150])
 def test_no_story_with_too_few_or_too_many_facts(n_facts: int):
-    with pytest.raises(ValueError, match=f"n_facts={n_facts} gives no story with 3 questions; ask for 9 to 30 facts"):
+    with pytest.raises(
+        ValueError, match=f"n_facts={n_facts} gives no story with 3 questions; ask for 9 to 30 facts"
+    ):
         tell_story(Random(0), n_facts, 3)
 
 

@@ -15,10 +15,26 @@ from core.train.recipes import Plan, plan_training
 from core.train.sitting import TrainEvent
 from core.train.trainer import Trainer
 
-NAMES, PLACES, THINGS = ("Mary", "John", "Sandra", "Daniel"), ("kitchen", "garden", "office", "hallway", "bedroom", "bathroom"), ("milk", "football", "apple")
-NOISE = [f"The {what} came upon the {where}." for what in ("night", "rain", "wind", "king") for where in ("hill", "city", "road", "war")]
+NAMES, PLACES, THINGS = (
+    ("Mary", "John", "Sandra", "Daniel"),
+    ("kitchen", "garden", "office", "hallway", "bedroom", "bathroom"),
+    ("milk", "football", "apple"),
+)
+NOISE = [
+    f"The {what} came upon the {where}."
+    for what in ("night", "rain", "wind", "king")
+    for where in ("hill", "city", "road", "war")
+]
 
-TINY: dict[str, Any] = {"updates": 40, "episodes": 16, "steps": 3, "learning_rate": 3e-3, "rank": 8, "validate_every": 20, "n_validation": 18}
+TINY: dict[str, Any] = {
+    "updates": 40,
+    "episodes": 16,
+    "steps": 3,
+    "learning_rate": 3e-3,
+    "rank": 8,
+    "validate_every": 20,
+    "n_validation": 18,
+}
 """Settings of the training that is looked at."""
 SHORT: dict[str, Any] = TINY | {"updates": 2, "episodes": 4, "validate_every": 1, "n_validation": 2}
 """Settings of trainings that only have to run."""
@@ -27,13 +43,23 @@ PlanOf = Callable[..., Plan]
 
 
 def where_questions(n: int) -> Iterator[dict[str, Any]]:
-    """Who has the thing, and where that person went: two facts among three other moves and four sentences of noise."""
+    """Who has the thing, and where that person went: two facts among three other moves and four sentences of
+    noise.
+    """
     rng = Random(0)
     for _ in range(n):
         names, thing = rng.sample(NAMES, len(NAMES)), rng.choice(THINGS)
-        told = [f"{names[0]} got the {thing}.", *(f"{name} went to the {rng.choice(PLACES)}." for name in names), *rng.sample(NOISE, 4)]
+        told = [
+            f"{names[0]} got the {thing}.",
+            *(f"{name} went to the {rng.choice(PLACES)}." for name in names),
+            *rng.sample(NOISE, 4),
+        ]
         order = rng.sample(range(len(told)), len(told))
-        yield {"question": f"Where is the {thing}?", "chunks": [told[row] for row in order], "support": sorted((order.index(0), order.index(1)))}
+        yield {
+            "question": f"Where is the {thing}?",
+            "chunks": [told[row] for row in order],
+            "support": sorted((order.index(0), order.index(1))),
+        }
 
 
 @pytest.fixture(scope="session")
@@ -46,7 +72,9 @@ def base(reference: Path) -> Path:
 def questions(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A file of 120 own questions."""
     path = tmp_path_factory.mktemp("questions") / "where.jsonl"
-    path.write_text("".join(json.dumps(question) + "\n" for question in where_questions(120)), encoding="utf-8")
+    path.write_text(
+        "".join(json.dumps(question) + "\n" for question in where_questions(120)), encoding="utf-8"
+    )
     return path
 
 

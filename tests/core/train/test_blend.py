@@ -33,7 +33,11 @@ def pair(plan_of: PlanOf, tmp_path_factory: pytest.TempPathFactory) -> tuple[Pat
 def changes(folder: Path, tower: str) -> dict[str, torch.Tensor]:
     """Each layer's change as a matrix, without the common factor."""
     weights = {name: value.float() for name, value in load_file(adapter_file(folder / tower)).items()}
-    return {name: weights[name.replace("lora_A", "lora_B")] @ weights[name] for name in weights if "lora_A" in name}
+    return {
+        name: weights[name.replace("lora_A", "lora_B")] @ weights[name]
+        for name in weights
+        if "lora_A" in name
+    }
 
 
 def test_a_blend_lies_between_and_serves(pair: tuple[Path, Path], tmp_path: Path) -> None:
@@ -50,7 +54,10 @@ def test_a_blend_lies_between_and_serves(pair: tuple[Path, Path], tmp_path: Path
     assert (spec.training or {})["data"] == "own"
     assert spec.scores is None, "the second's calibration is not the blend's"
     assert not (tmp_path / "between" / "progress.jsonl").exists()
-    vectors = [load_encoder(str(folder), "cpu").encode_chunks(["Mary got the milk."]) for folder in (first, tmp_path / "between", second)]
+    vectors = [
+        load_encoder(str(folder), "cpu").encode_chunks(["Mary got the milk."])
+        for folder in (first, tmp_path / "between", second)
+    ]
     assert all((a != b).any() for a, b in itertools.pairwise(vectors))
 
 
@@ -58,11 +65,16 @@ def test_what_shares_leave_stays_the_base_encoder_s(pair: tuple[Path, Path], tmp
     spec = blend([pair[0]], [0.5], tmp_path / "half")
     for tower in ("state", "action"):
         whole, half = changes(pair[0], tower), changes(tmp_path / "half", tower)
-        assert all(torch.allclose(half[name], change / 2, atol=0.02 * float(change.abs().max())) for name, change in whole.items())
+        assert all(
+            torch.allclose(half[name], change / 2, atol=0.02 * float(change.abs().max()))
+            for name, change in whole.items()
+        )
     assert [part["share"] for part in (spec.training or {})["blend"]] == [0.5]
 
 
-def test_what_can_t_be_blended_is_one_sentence(pair: tuple[Path, Path], tmp_path: Path, tiny_checkpoints: dict[str, Path]) -> None:
+def test_what_can_t_be_blended_is_one_sentence(
+    pair: tuple[Path, Path], tmp_path: Path, tiny_checkpoints: dict[str, Path]
+) -> None:
     first, second = pair
     out = tmp_path / "out"
     for shares in ([0.0, 1.0], [0.6, 0.5], [float("nan"), 0.5]):
@@ -81,7 +93,9 @@ def test_what_can_t_be_blended_is_one_sentence(pair: tuple[Path, Path], tmp_path
     assert not out.exists()
 
 
-def test_the_command_says_what_it_made(pair: tuple[Path, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command_says_what_it_made(
+    pair: tuple[Path, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert main(["blend", *map(str, pair), "--out", str(tmp_path / "agent")]) == 0
     assert "calibrate it" in capsys.readouterr().err
     assert json.loads((tmp_path / "agent" / "qrag.json").read_text())["training"]["blend"][0]["share"] == 0.5

@@ -1,4 +1,6 @@
-"""Training of the light RES-RAG policy: it learns what it is rewarded for, and goes on after a stop as if nothing had been."""
+"""Training of the light RES-RAG policy: it learns what it is rewarded for, and goes on after a stop as if
+nothing had been.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,9 @@ SHORT: dict[str, Any] = {"updates": 6, "warmup_updates": 2, "questions": 4, "hid
 
 
 class LastWord:
-    """A reader that answers with the last word of the last passage about the milk, else with nothing; counts what it is asked."""
+    """A reader that answers with the last word of the last passage about the milk, else with nothing; counts
+    what it is asked.
+    """
 
     name = "last word"
 
@@ -56,8 +60,15 @@ def where_is_the_milk(n: int, encoder: DualEncoder) -> list[SeenQuestion]:
         moves = [f"mary went to the {rng.choice(PLACES)} ." for _ in range(12)]
         place, row = rng.choice(PLACES), rng.randrange(12)
         moves[row] = f"the milk is in the {place} ."
-        documents = [workspace_of_chunks(moves[first : first + 4], encoder.tokenizer.count(moves[first : first + 4])) for first in (0, 4, 8)]
-        asked.append(SetQuestion(f"{number}", "where", "where is the milk ?", join_workspaces(documents), (row,), (place,)))
+        documents = [
+            workspace_of_chunks(moves[first : first + 4], encoder.tokenizer.count(moves[first : first + 4]))
+            for first in (0, 4, 8)
+        ]
+        asked.append(
+            SetQuestion(
+                f"{number}", "where", "where is the milk ?", join_workspaces(documents), (row,), (place,)
+            )
+        )
     return see(asked, encoder)
 
 
@@ -73,8 +84,21 @@ def trainer(folder: Path, seen: Sequence[SeenQuestion], **settings: Any) -> SetT
 
 
 def test_it_learns_the_smallest_set_that_answers(seen: list[SeenQuestion], tmp_path: Path) -> None:
-    """From the paper's labels, which are useless here: the cosines of an untrained encoder are all above the threshold."""
-    events = list(trainer(tmp_path, seen, labels="similarity", updates=90, warmup_updates=10, questions=12, validate_every=45, learning_rate=1e-2).run())
+    """From the paper's labels, which are useless here: the cosines of an untrained encoder are all above the
+    threshold.
+    """
+    events = list(
+        trainer(
+            tmp_path,
+            seen,
+            labels="similarity",
+            updates=90,
+            warmup_updates=10,
+            questions=12,
+            validate_every=45,
+            learning_rate=1e-2,
+        ).run()
+    )
     warm, *_, last = [event["scores"] for event in events if event["event"] == "validated"]
     assert last["answer_f1"] > 0.9
     assert last["chunks"] < 1.5
@@ -82,7 +106,10 @@ def test_it_learns_the_smallest_set_that_answers(seen: list[SeenQuestion], tmp_p
     policy, card = load_policy(tmp_path), read_card(tmp_path)
     assert card.scores is not None
     assert card.scores["validation"]["reward"] == last["reward"], "the last one was kept"
-    right = [most_probable_set(policy.chances(one.look.with_budget(8)), 8) == list(one.asked.support) for one in seen[24:]]
+    right = [
+        most_probable_set(policy.chances(one.look.with_budget(8)), 8) == list(one.asked.support)
+        for one in seen[24:]
+    ]
     assert sum(right) > len(right) / 2
 
 
@@ -108,14 +135,24 @@ def test_a_set_is_read_once(seen: list[SeenQuestion]) -> None:
     scores = AnswerScores(reader)
     asked = seen[0].asked
     nothing = next(row for row in range(12) if row not in asked.support)
-    assert scores.of([(asked, asked.support), (asked, (nothing,)), (asked, asked.support)]) == [1.0, None, 1.0]
+    assert scores.of([(asked, asked.support), (asked, (nothing,)), (asked, asked.support)]) == [
+        1.0,
+        None,
+        1.0,
+    ]
     assert scores.of([(asked, asked.support), (asked, (*asked.support, nothing))])[0] == 1.0
     assert reader.n_read == 3
 
 
 def test_the_warm_up_is_a_fixed_reference(seen: list[SeenQuestion], tmp_path: Path) -> None:
     """The divergence is 0 where the policy leaves the warm-up, and is held down by beta."""
-    settings: dict[str, Any] = {"updates": 30, "warmup_updates": 5, "validate_every": 30, "passes": 1, "learning_rate": 1e-2}
+    settings: dict[str, Any] = {
+        "updates": 30,
+        "warmup_updates": 5,
+        "validate_every": 30,
+        "passes": 1,
+        "learning_rate": 1e-2,
+    }
     apart = []
     for beta in (0.0, 50.0):
         events = list(trainer(tmp_path / f"{beta}", seen, beta=beta, **settings).run())
@@ -127,7 +164,15 @@ def test_the_warm_up_is_a_fixed_reference(seen: list[SeenQuestion], tmp_path: Pa
 
 
 @pytest.mark.parametrize(
-    "wrong", [{"group": 1}, {"updates": 3, "warmup_updates": 4}, {"labels": "guesses"}, {"beta": -1.0}, {"learning_rate": float("nan")}, {"hidden": 0}]
+    "wrong",
+    [
+        {"group": 1},
+        {"updates": 3, "warmup_updates": 4},
+        {"labels": "guesses"},
+        {"beta": -1.0},
+        {"learning_rate": float("nan")},
+        {"hidden": 0},
+    ],
 )
 def test_settings_out_of_range(wrong: dict[str, Any]) -> None:
     with pytest.raises(BadRequest):

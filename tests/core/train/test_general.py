@@ -1,4 +1,6 @@
-"""The mixture over whole documents: what supports a question, what it is asked among, and that what validates is never trained on."""
+"""The mixture over whole documents: what supports a question, what it is asked among, and that what validates
+is never trained on.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,9 @@ def data(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def mixture(data: Path, minilm: DualEncoder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> GeneralMixture:
+def mixture(
+    data: Path, minilm: DualEncoder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> GeneralMixture:
     monkeypatch.setattr(general, "OWN_QUESTIONS", tmp_path / "none")
     return GeneralMixture(data, minilm.tokenizer)
 
@@ -48,15 +52,30 @@ def test_what_validates_is_never_trained_on(mixture: GeneralMixture) -> None:
     validating = mixture.validation(100)
     assert len(validating) == len(PLACES), "the unanswerable one has no support to learn from"
     assert {answer for example in validating for answer in example.answers} == {"clara"}
-    assert {answer for seed in range(8) for example in mixture.draw(Random(seed), 4) for answer in example.answers} == {"anna", "boris"}
-    assert [example.chunks for example in mixture.validation(100)] == [example.chunks for example in validating]
+    assert {
+        answer for seed in range(8) for example in mixture.draw(Random(seed), 4) for answer in example.answers
+    } == {"anna", "boris"}
+    assert [example.chunks for example in mixture.validation(100)] == [
+        example.chunks for example in validating
+    ]
     assert mixture.describe()["documents"] == 2
 
 
-def test_a_document_on_both_sides_is_refused(data: Path, minilm: DualEncoder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_document_on_both_sides_is_refused(
+    data: Path, minilm: DualEncoder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     own = tmp_path / "own"
     monkeypatch.setattr(general, "OWN_QUESTIONS", own)
-    record = {"id": "x", "document": "clara.txt", "kind": "single", "question": "Who?", "answer": "clara", "support": [sentence("clara", "mill")]}
+    record = {
+        "id": "x",
+        "document": "clara.txt",
+        "kind": "single",
+        "question": "Who?",
+        "answer": "clara",
+        "support": [sentence("clara", "mill")],
+    }
     write_gzip(own / "more.jsonl.gz", json.dumps(record))
-    with pytest.raises(BadRequest, match=r"clara\.txt is among the documents to train on and those that validate"):
+    with pytest.raises(
+        BadRequest, match=r"clara\.txt is among the documents to train on and those that validate"
+    ):
         GeneralMixture(data, minilm.tokenizer)

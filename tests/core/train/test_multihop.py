@@ -25,15 +25,21 @@ N_RECORDS = 40
 
 @pytest.fixture(scope="module")
 def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The training and evaluation parts of all sets, generated, in the common schema; each question's first paragraph names the last one's title."""
+    """The training and evaluation parts of all sets, generated, in the common schema; each question's first
+    paragraph names the last one's title.
+    """
     folder, rng = tmp_path_factory.mktemp("data"), Random(2)
-    parts = [(FOLDERS[name], part) for name in SHARES if name in FOLDERS for part in ("train", "eval")] + [("hotpotqa", "train_sentences")]
+    parts = [(FOLDERS[name], part) for name in SHARES if name in FOLDERS for part in ("train", "eval")] + [
+        ("hotpotqa", "train_sentences")
+    ]
     for number, (name, part) in enumerate(parts):
         records = [qa_record(rng, 100 * number + i) for i in range(N_RECORDS)]
         for record in records:
             chunks: Any = record["chunks"]
             chunks[0]["text"] += f" All of this stands in {chunks[-1]['title']} as well."
-        write_gzip(folder / name / f"{part}.jsonl.gz", "".join(json.dumps(record) + "\n" for record in records))
+        write_gzip(
+            folder / name / f"{part}.jsonl.gz", "".join(json.dumps(record) + "\n" for record in records)
+        )
     return folder
 
 
@@ -46,26 +52,49 @@ def test_validation_and_training_share_no_question(data: Path, monkeypatch: pyte
     assert len(validating) == len(VALIDATED) * round(0.08 * N_RECORDS)
     assert {example.task for example in mixture.validation(1000)} == set(VALIDATED)
     assert not training & validating
-    assert {example.task for example in drawn} == {"hotpotqa", "2wiki", "musique", "nq", "squad", BRIDGES}  # sentences of HotpotQA go by its name
+    assert {example.task for example in drawn} == {
+        "hotpotqa",
+        "2wiki",
+        "musique",
+        "nq",
+        "squad",
+        BRIDGES,
+    }  # sentences of HotpotQA go by its name
     labelled = {example.question for example in drawn if example.task != BRIDGES}
     assert len(labelled | validating) == len(SHARES) * N_RECORDS
-    assert not {text for example in mixture.validation(1000) for text in example.chunks} & {text for example in drawn for text in example.chunks}
+    assert not {text for example in mixture.validation(1000) for text in example.chunks} & {
+        text for example in drawn for text in example.chunks
+    }
 
 
 def test_questions_from_links_leave_evaluated_paragraphs_alone(data: Path, tmp_path: Path) -> None:
-    """The paragraphs of a training question are made to support an evaluated one: links through them are gone, and only those."""
+    """The paragraphs of a training question are made to support an evaluated one: links through them are
+    gone, and only those.
+    """
     told = gzip.decompress((data / "hotpotqa" / "train.jsonl.gz").read_bytes()).decode().splitlines()
     taken = json.loads(told[-1])
     rows = {tuple(chunk["title"] for chunk in json.loads(line)["chunks"]) for line in told}
     before = MultiHopMixture(data)
     shutil.copytree(data, tmp_path / "data")
-    write_gzip(tmp_path / "data" / "hotpotqa" / "eval.jsonl.gz", json.dumps(taken | {"support": list(range(len(taken["chunks"])))}) + "\n")
+    write_gzip(
+        tmp_path / "data" / "hotpotqa" / "eval.jsonl.gz",
+        json.dumps(taken | {"support": list(range(len(taken["chunks"])))}) + "\n",
+    )
     after = MultiHopMixture(tmp_path / "data")
     titles = {chunk["title"] for chunk in taken["chunks"]}
-    drawn = [example for _ in range(150) for example in after.draw(Random(len(titles) + _), 16) if example.task == BRIDGES]
+    drawn = [
+        example
+        for _ in range(150)
+        for example in after.draw(Random(len(titles) + _), 16)
+        if example.task == BRIDGES
+    ]
     assert len(drawn) > 200
-    assert not titles & {example.chunks[row].partition(": ")[0] for example in drawn for row in example.support}
-    assert before.describe()["questions"][BRIDGES] - after.describe()["questions"][BRIDGES] == (tuple(sorted(titles)) in {tuple(sorted(row)) for row in rows})
+    assert not titles & {
+        example.chunks[row].partition(": ")[0] for example in drawn for row in example.support
+    }
+    assert before.describe()["questions"][BRIDGES] - after.describe()["questions"][BRIDGES] == (
+        tuple(sorted(titles)) in {tuple(sorted(row)) for row in rows}
+    )
     for example in drawn[:20]:
         assert len(example.support) == 2
         assert example.answers[0] not in example.question, "the name is hidden"
@@ -82,7 +111,10 @@ def test_validation_is_the_same_at_every_call(data: Path) -> None:
 def test_a_set_left_out_is_neither_trained_on_nor_validated(data: Path) -> None:
     mixture, rng = MultiHopMixture(data, without=("musique",)), Random(0)
     assert mixture.name == "multi-hop-without-musique"
-    assert "musique" not in {example.task for example in [*mixture.validation(1000), *(e for _ in range(30) for e in mixture.draw(rng, 16))]}
+    assert "musique" not in {
+        example.task
+        for example in [*mixture.validation(1000), *(e for _ in range(30) for e in mixture.draw(rng, 16))]
+    }
     assert "musique" not in mixture.describe()["questions"]
 
 
@@ -110,7 +142,12 @@ def test_mixing_keeps_support_and_adds_no_text_twice() -> None:
         assert after.support == tuple(sorted(after.support))
         assert replace(after, chunks=(), support=()).question == before.question
     assert [e.chunks for e in mixed_up(examples, Random(1))] == [e.chunks for e in mixed]
-    places = [row / len(example.chunks) for seed in range(10) for example in mixed_up(examples, Random(seed)) for row in example.support]
+    places = [
+        row / len(example.chunks)
+        for seed in range(10)
+        for example in mixed_up(examples, Random(seed))
+        for row in example.support
+    ]
     assert 0.4 < sum(places) / len(places) < 0.6  # support stands anywhere
 
 

@@ -24,16 +24,27 @@ def write_stories(folder: Path, task: str, stories: Iterable[BabiQuestion]) -> N
     lines: list[str] = []
     for told in stories:
         lines += [f"{row} {fact}" for row, fact in enumerate(told.facts, start=1)]
-        lines.append(f"{len(told.facts) + 1} {told.question}\t{told.answer}\t{' '.join(str(row + 1) for row in told.support)}")
+        lines.append(
+            f"{len(told.facts) + 1}"
+            f" {told.question}\t{told.answer}\t{' '.join(str(row + 1) for row in told.support)}"
+        )
     write_gzip(folder / "babi" / "en-10k" / f"{task}_made-up_test.txt.gz", "\n".join(lines) + "\n")
 
 
 @pytest.fixture(scope="module")
 def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A novel whose every sentence occurs once, some of them about Ellen, and test files with a story each."""
+    """A novel whose every sentence occurs once, some of them about Ellen, and test files with
+    a story each.
+    """
     folder, rng = tmp_path_factory.mktemp("data"), Random(6)
-    said = ["Ship {} left the harbour with {} barrels of salt.", "Ellen left ship {} with barrel {}.", "Ellen said {} {}."]
-    paragraphs = [" ".join(said[i % 3].format(10 * number + i, number) for i in range(5)) for number in range(400)]
+    said = [
+        "Ship {} left the harbour with {} barrels of salt.",
+        "Ellen left ship {} with barrel {}.",
+        "Ellen said {} {}.",
+    ]
+    paragraphs = [
+        " ".join(said[i % 3].format(10 * number + i, number) for i in range(5)) for number in range(400)
+    ]
     write_gzip(folder / "books" / "train" / "A.txt.gz", "\n\n".join(paragraphs))
     for task in TASKS:
         write_stories(folder, task, [tell_babi(task, rng)])
@@ -49,18 +60,36 @@ def babi_story(example: Example) -> BabiQuestion:
     """The story that an example of a bAbI task was woven from."""
     chunks = example.chunks
     assert isinstance(chunks, Woven)
-    return BabiQuestion(example.question, chunks.own, tuple(chunks.places.index(row) for row in example.support), example.answers[0])
+    return BabiQuestion(
+        example.question,
+        chunks.own,
+        tuple(chunks.places.index(row) for row in example.support),
+        example.answers[0],
+    )
 
 
-def test_no_draw_holds_a_test_story(mixture: NarrativeMixture, data: Path, tokenizer: FastTokenizer, tmp_path: Path) -> None:  # noqa: F811
+def test_no_draw_holds_a_test_story(
+    mixture: NarrativeMixture,
+    data: Path,
+    tokenizer: FastTokenizer,  # noqa: F811
+    tmp_path: Path,
+) -> None:
     """What one generator drew becomes the test files; the same generator then has to draw something else."""
-    stories = [(example.task, babi_story(example)) for example in mixture.draw(Random(7), 80) if example.task in TASKS]
+    stories = [
+        (example.task, babi_story(example))
+        for example in mixture.draw(Random(7), 80)
+        if example.task in TASKS
+    ]
     assert {task for task, _ in stories} == set(TASKS)
     shutil.copytree(data / "books", tmp_path / "books")
     for task in TASKS:
         write_stories(tmp_path, task, [story for told, story in stories if told == task])
     tested = {story_key(story.facts, story.question) for _, story in stories}
-    again = [babi_story(example) for example in NarrativeMixture(tmp_path, tokenizer).draw(Random(7), 80) if example.task in TASKS]
+    again = [
+        babi_story(example)
+        for example in NarrativeMixture(tmp_path, tokenizer).draw(Random(7), 80)
+        if example.task in TASKS
+    ]
     assert not {story_key(story.facts, story.question) for story in again} & tested
 
 
@@ -73,13 +102,24 @@ def test_validation_never_changes(mixture: NarrativeMixture) -> None:
     assert validation() == before
     for i, (task, *_) in enumerate(before):
         name = list(SHARES)[i % len(SHARES)]
-        assert task == name or (name == "stories" and task == "generated") or (name == "needles" and task.startswith("niah-"))
+        assert (
+            task == name
+            or (name == "stories" and task == "generated")
+            or (name == "needles" and task.startswith("niah-"))
+        )
 
 
 def test_training_never_reads_validation_noise(mixture: NarrativeMixture) -> None:
-    drawn = [[chunks for e in mixture.draw(Random(seed), 16) if isinstance(chunks := e.chunks, Woven)] for seed in range(40)]
+    drawn = [
+        [chunks for e in mixture.draw(Random(seed), 16) if isinstance(chunks := e.chunks, Woven)]
+        for seed in range(40)
+    ]
     kept = {chunks.noise for e in mixture.validation(140) if isinstance(chunks := e.chunks, Woven)}
-    assert {noise.name for noise in kept} == {chunks.noise.name for update in drawn for chunks in update} == {"books/train", "prose"}
+    assert (
+        {noise.name for noise in kept}
+        == {chunks.noise.name for update in drawn for chunks in update}
+        == {"books/train", "prose"}
+    )
     assert len(kept) == len(WINDOW)
     assert not neighbours(kept) & neighbours({chunks.noise for update in drawn for chunks in update})
     for update in drawn:  # one window of each kind serves all episodes of an update
@@ -107,7 +147,9 @@ def test_every_kind_is_drawn_among_noise(mixture: NarrativeMixture) -> None:
 
 
 def test_draws_depend_on_the_generator_alone(mixture: NarrativeMixture) -> None:
-    first, second = ([(e.question, e.chunks[:], e.support) for e in mixture.draw(Random(5), 12)] for _ in range(2))
+    first, second = (
+        [(e.question, e.chunks[:], e.support) for e in mixture.draw(Random(5), 12)] for _ in range(2)
+    )
     assert first == second
 
 

@@ -27,15 +27,25 @@ def test_every_question_trains_or_validates_and_none_does_both(questions: Path) 
 def test_draws_depend_on_the_generator_alone_and_validation_on_nothing(questions: Path) -> None:
     first, second = OwnMixture(questions), OwnMixture(questions)
     first.draw(Random(9), 50)
-    assert [e.id for e in first.validation(7)] == [e.id for e in second.validation(7)] == [e.id for e in first.validation(18)][:7]
-    assert [e.id for e in first.draw(Random(3), 20)] == [e.id for e in second.draw(Random(3), 20)] != [e.id for e in second.draw(Random(4), 20)]
+    assert (
+        [e.id for e in first.validation(7)]
+        == [e.id for e in second.validation(7)]
+        == [e.id for e in first.validation(18)][:7]
+    )
+    assert (
+        [e.id for e in first.draw(Random(3), 20)]
+        == [e.id for e in second.draw(Random(3), 20)]
+        != [e.id for e in second.draw(Random(4), 20)]
+    )
 
 
 def test_what_can_not_be_split_is_refused(tmp_path: Path) -> None:
     lines = [json.dumps(question) + "\n" for question in where_questions(FEWEST)]
     path = tmp_path / "few.jsonl"
     path.write_text("".join(lines[1:]))
-    with pytest.raises(BadRequest, match=rf"^few\.jsonl has {FEWEST - 1} questions, below {FEWEST}; add more$"):
+    with pytest.raises(
+        BadRequest, match=rf"^few\.jsonl has {FEWEST - 1} questions, below {FEWEST}; add more$"
+    ):
         OwnMixture(path)
     path.write_text("".join(lines))
     assert len(OwnMixture(path).validation(9)) == 2

@@ -1,4 +1,6 @@
-"""A reranker is trained on what its agent puts first: candidates and their labels, going on after a cut, and an agent that serves with it."""
+"""A reranker is trained on what its agent puts first: candidates and their labels, going on after a cut, and
+an agent that serves with it.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,15 @@ from core.errors import BadRequest
 from core.events import fold
 from core.qrag.agent import Agent
 from core.train import reranking
-from core.train.reranking import WEIGHTS, Candidates, K, RerankConfig, RerankTrainer, candidates_of, recall_by_weight
+from core.train.reranking import (
+    WEIGHTS,
+    Candidates,
+    K,
+    RerankConfig,
+    RerankTrainer,
+    candidates_of,
+    recall_by_weight,
+)
 from tests.core.conftest import CorpusOf
 from tests.core.train.whole_documents import PLACES, sentence, write_whole_documents
 
@@ -65,9 +75,21 @@ def test_candidates_are_the_agent_s_first_chunks_and_those_that_hold_quotes(agen
         assert all(held)
 
 
-def test_a_training_goes_on_and_its_agent_reranks(agent: Path, data: Path, tmp_path: Path, corpus_of: CorpusOf, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_training_goes_on_and_its_agent_reranks(
+    agent: Path, data: Path, tmp_path: Path, corpus_of: CorpusOf, monkeypatch: pytest.MonkeyPatch
+) -> None:
     through = list(RerankTrainer(SMALL, agent, tmp_path / "through", data=data, device="cpu").run())
-    assert [event["event"] for event in through] == ["started", "validated", "update", "update", "validated", "update", "update", "validated", "finished"]
+    assert [event["event"] for event in through] == [
+        "started",
+        "validated",
+        "update",
+        "update",
+        "validated",
+        "update",
+        "update",
+        "validated",
+        "finished",
+    ]
     cut = RerankTrainer(SMALL, agent, tmp_path / "cut", data=data, device="cpu").run()
     while next(cut)["event"] != "validated" or not (tmp_path / "cut" / "resume.safetensors").exists():
         pass
@@ -89,19 +111,45 @@ def test_a_training_goes_on_and_its_agent_reranks(agent: Path, data: Path, tmp_p
     assert read_spec(agent).rerank_weight == 0, "the agent itself stays as it is"
     encoder = DualEncoder(tmp_path / "through", "cpu")
     texts = [sentence("anna", place) for place in PLACES]
-    trace = fold(Agent(encoder).run("Who took the mill lantern?", corpus_of(encoder, texts), EpisodeConfig(step_budget=2)))
+    trace = fold(
+        Agent(encoder).run(
+            "Who took the mill lantern?", corpus_of(encoder, texts), EpisodeConfig(step_budget=2)
+        )
+    )
     assert all(step.reranked_q is not None for step in trace.steps)
     with pytest.raises(BadRequest, match="other settings"):
         RerankTrainer(RerankConfig(updates=5), agent, tmp_path / "through", data=data, device="cpu")
     further = RerankTrainer(SMALL, tmp_path / "through", tmp_path / "further", data=data, device="cpu")
-    own, begins = load_file(tmp_path / "through" / RERANKER_FOLDER / HEAD_FILE), further.network.head.state_dict()
+    own, begins = (
+        load_file(tmp_path / "through" / RERANKER_FOLDER / HEAD_FILE),
+        further.network.head.state_dict(),
+    )
     assert all(torch.equal(own[name], begins[name]) for name in own), "its own reranker goes on"
 
 
 def test_the_command_trains_and_agents_that_read_their_choices_are_refused(
-    agent: Path, data: Path, tmp_path: Path, tiny_checkpoints: dict[str, Path], capsys: pytest.CaptureFixture[str]
+    agent: Path,
+    data: Path,
+    tmp_path: Path,
+    tiny_checkpoints: dict[str, Path],
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
-    flags = ["--data-folder", str(data), "--updates", "1", "--questions", "2", "--others", "2", "--rank", "2", "--n-validation", "2", "--device", "cpu"]
+    flags = [
+        "--data-folder",
+        str(data),
+        "--updates",
+        "1",
+        "--questions",
+        "2",
+        "--others",
+        "2",
+        "--rank",
+        "2",
+        "--n-validation",
+        "2",
+        "--device",
+        "cpu",
+    ]
     assert main(["train-reranker", str(agent), "--out", str(tmp_path / "made"), *flags, "--json"]) == 0
     said = capsys.readouterr()
     assert json.loads(said.out)["updates"] == 1

@@ -1,4 +1,6 @@
-"""A training from scratch to a served agent, through a kill and past everything that may lie in its folder."""
+"""A training from scratch to a served agent, through a kill and past everything that may lie
+in its folder.
+"""
 
 from __future__ import annotations
 
@@ -37,11 +39,17 @@ from tests.core.train.conftest import NAMES, PLACES, SHORT, TINY, PlanOf, Traine
 ROOT = Path(__file__).resolve().parents[3]
 UNTRAINED, FLOOR = 0.3, 0.6
 """Fact F1 with an oracle stop that the tiny task is below before, and above after the training of TINY."""
-ADAPTERS = [f"{tower}/{name}" for tower in ("state", "action") for name in ("adapter_model.safetensors", "adapter_config.json")]
+ADAPTERS = [
+    f"{tower}/{name}"
+    for tower in ("state", "action")
+    for name in ("adapter_model.safetensors", "adapter_config.json")
+]
 
 
 def without_seconds(events: list[TrainEvent]) -> list[TrainEvent]:
-    return [{name: value for name, value in event.items() if not name.startswith("seconds")} for event in events]
+    return [
+        {name: value for name, value in event.items() if not name.startswith("seconds")} for event in events
+    ]
 
 
 def test_a_tiny_task_is_learned_from_scratch(trained: Trained) -> None:
@@ -59,7 +67,14 @@ def test_progress_tells_everything_in_order(trained: Trained) -> None:
     assert [event["update"] for event in trained.validated()] == [0, 20, 40]
     assert updates[-1]["seconds_left"] == 0
     for event in updates:
-        assert len(event["q"]) == len(event["v"]) == len(event["returns"]) == len(event["reward"]) == len(event["entropy"]) == TINY["steps"]
+        assert (
+            len(event["q"])
+            == len(event["v"])
+            == len(event["returns"])
+            == len(event["reward"])
+            == len(event["entropy"])
+            == TINY["steps"]
+        )
         assert 0 <= event["success"] <= 1
         assert event["gradient_norm"] > 0
         assert event["tokens"] > 0
@@ -70,7 +85,9 @@ def test_the_folder_is_a_checkpoint_that_acts(trained: Trained, corpus_of: Corpu
     assert (encoder.spec.name, encoder.spec.trained, encoder.spec.position_kind) == ("tiny", True, "none")
     agent = Agent(encoder)
     for example in trained.plan.mixture.validation(3):
-        trace = fold(agent.run(example.question, corpus_of(encoder, example.chunks), encoder.spec.episode_config()))
+        trace = fold(
+            agent.run(example.question, corpus_of(encoder, example.chunks), encoder.spec.episode_config())
+        )
         assert len(trace.chosen) == encoder.spec.step_budget
 
 
@@ -79,17 +96,32 @@ def test_an_agent_is_kept_and_its_score_is_what_evaluation_measures(trained: Tra
     encoder = load_encoder(str(trained.folder), "cpu")
     training = encoder.spec.training
     assert training is not None
-    assert (training["data"], training["updates"], training["config"]) == ("own", best["update"], trained.plan.config.to_json())
+    assert (training["data"], training["updates"], training["config"]) == (
+        "own",
+        best["update"],
+        trained.plan.config.to_json(),
+    )
     assert trained.events[-1]["best"] == best["score"]
     examples = trained.plan.mixture.validation(TINY["n_validation"])
     config = encoder.spec.episode_config(step_budget=TINY["steps"])
     store = VectorStore(tmp_path / "vectors", encoder.dim, np.dtype(encoder.spec.vectors))
-    rows = list(evaluate(examples, Setting(split="validation"), AgentRetriever(Agent(encoder)), encoder, config, store=store))
+    rows = list(
+        evaluate(
+            examples,
+            Setting(split="validation"),
+            AgentRetriever(Agent(encoder)),
+            encoder,
+            config,
+            store=store,
+        )
+    )
     assert summarise(rows).metrics["fact_f1_oracle_stop"] == pytest.approx(best["score"], abs=1e-5)
 
 
 def test_an_agent_that_unlearns_is_kept_as_it_was_at_its_best(base: Path, tmp_path: Path) -> None:
-    """The untrained encoder finds what is said in the question's own words; a far too high rate makes it forget that."""
+    """The untrained encoder finds what is said in the question's own words; a far too high rate makes it
+    forget that.
+    """
     told = [f"{name} went to the {place}." for name in NAMES for place in PLACES]
     rng, lines = Random(0), []
     for _ in range(60):
@@ -119,12 +151,21 @@ def test_an_agent_is_trained_further(trained: Trained, plan_of: PlanOf, tmp_path
     for key in (key for key in state if key.startswith("online.")):
         assert torch.equal(state[key], state[key.replace("online.", "target.", 1)])
     best = trained.events[-1]["best"]
-    assert [event["score"] for event in trainer.run() if event["event"] == "validated"] == [pytest.approx(best, abs=1e-5)] * 3
+    assert [event["score"] for event in trainer.run() if event["event"] == "validated"] == [
+        pytest.approx(best, abs=1e-5)
+    ] * 3
 
 
 def test_what_can_not_be_trained_further(trained: Trained, plan_of: PlanOf, tmp_path: Path) -> None:
     for start, rank, sentence in (
-        (str(trained.folder), 4, f"the adapter {trained.folder} has no change of rank 4 for .*; start from another agent, or choose its rank and base"),
+        (
+            str(trained.folder),
+            4,
+            (
+                f"the adapter {trained.folder} has no change of rank 4 for .*; start from another agent, or"
+                " choose its rank and base"
+            ),
+        ),
         (str(trained.folder), 0, "whole matrices can't start from the adapters"),
         ("base", 8, "base has no adapters of "),
         ("narrative", 8, "narrative has no adapters of "),
@@ -137,12 +178,31 @@ def test_what_can_not_be_trained_further(trained: Trained, plan_of: PlanOf, tmp_
 def test_a_killed_training_goes_on_with_the_same_curve(
     trained: Trained, questions: Path, base: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Killed seven updates after a save; started again with the same command; compared with the training that nobody disturbed."""
+    """Killed seven updates after a save; started again with the same command; compared with the training that
+    nobody disturbed.
+    """
     folder = tmp_path / "killed"
     flags = [str(part) for name, value in TINY.items() for part in (f"--{name.replace('_', '-')}", value)]
-    command = ["train", "--questions", str(questions), "--base", str(base), "--name", "tiny", "--out", str(folder), *flags, "--device", "cpu"]
-    environment = os.environ | {"OMP_NUM_THREADS": str(torch.get_num_threads())}  # sums over another number of threads round otherwise
-    with subprocess.Popen([sys.executable, "-m", "core", *command], cwd=ROOT, stderr=subprocess.PIPE, text=True, env=environment) as child:
+    command = [
+        "train",
+        "--questions",
+        str(questions),
+        "--base",
+        str(base),
+        "--name",
+        "tiny",
+        "--out",
+        str(folder),
+        *flags,
+        "--device",
+        "cpu",
+    ]
+    environment = os.environ | {
+        "OMP_NUM_THREADS": str(torch.get_num_threads())
+    }  # sums over another number of threads round otherwise
+    with subprocess.Popen(
+        [sys.executable, "-m", "core", *command], cwd=ROOT, stderr=subprocess.PIPE, text=True, env=environment
+    ) as child:
         assert child.stderr is not None
         assert any(line.startswith("update 27:") for line in child.stderr)
         child.kill()
@@ -150,23 +210,35 @@ def test_a_killed_training_goes_on_with_the_same_curve(
     assert read_progress(folder)[-1]["update"] >= 27
     capsys.readouterr()
     assert main(command) == 0
-    assert capsys.readouterr().err.splitlines()[0].startswith("update 21:")  # it did go on from the save, not begin anew
+    assert (
+        capsys.readouterr().err.splitlines()[0].startswith("update 21:")
+    )  # it did go on from the save, not begin anew
     assert without_seconds(read_progress(folder)) == without_seconds(read_progress(trained.folder))
     for name in ADAPTERS:
         assert (folder / name).read_bytes() == (trained.folder / name).read_bytes(), name
 
 
 @pytest.mark.parametrize("dropout", [0.0, 0.2])
-def test_a_training_stopped_between_two_updates_goes_on(plan_of: PlanOf, tmp_path: Path, dropout: float) -> None:
+def test_a_training_stopped_between_two_updates_goes_on(
+    plan_of: PlanOf, tmp_path: Path, dropout: float
+) -> None:
     plan = plan_of(updates=3, dropout=dropout)
     whole = list(Trainer(plan, tmp_path / "whole", "cpu").run())
     stopped = Trainer(plan, tmp_path / "stopped", "cpu").run()
-    assert [event["event"] for event in islice(stopped, 5)] == ["started", "validated", "update", "validated", "update"]
+    assert [event["event"] for event in islice(stopped, 5)] == [
+        "started",
+        "validated",
+        "update",
+        "validated",
+        "update",
+    ]
     stopped.close()
     torch.manual_seed(11)  # what dropout draws from is not what it was
     rest = list(Trainer(plan, tmp_path / "stopped", "cpu").run())
     assert rest[0]["update"] == 2
-    assert without_seconds(read_progress(tmp_path / "stopped")) == without_seconds(json.loads(json.dumps(whole)))
+    assert without_seconds(read_progress(tmp_path / "stopped")) == without_seconds(
+        json.loads(json.dumps(whole))
+    )
 
 
 def test_a_finished_training_started_again_only_says_so(trained: Trained, tmp_path: Path) -> None:
@@ -177,16 +249,26 @@ def test_a_finished_training_started_again_only_says_so(trained: Trained, tmp_pa
 
 @pytest.mark.parametrize(
     "settings",
-    [{"rank": 0}, {"target_towers": False, "bootstrap_at_cap": True}, {"objective": "supervised"}, {"position_kind": "relative", "ranking_weight": 0.0}],
+    [
+        {"rank": 0},
+        {"target_towers": False, "bootstrap_at_cap": True},
+        {"objective": "supervised"},
+        {"position_kind": "relative", "ranking_weight": 0.0},
+    ],
     ids=["whole", "no-targets", "supervised", "plain-pqn"],
 )
-def test_every_kind_of_training_runs_is_saved_and_serves(plan_of: PlanOf, tmp_path: Path, settings: dict[str, Any]) -> None:
+def test_every_kind_of_training_runs_is_saved_and_serves(
+    plan_of: PlanOf, tmp_path: Path, settings: dict[str, Any]
+) -> None:
     plan = plan_of(**settings)
     events = list(Trainer(plan, tmp_path / "run", "cpu").run())
     assert events[-1]["event"] == "finished"
     assert list(Trainer(plan, tmp_path / "run", "cpu").run()) == [events[-1]]  # from the resume file
     spec = load_encoder(str(tmp_path / "run"), "cpu").spec
-    assert (spec.weights, spec.position_kind) == ("adapters" if plan.config.rank else "towers", plan.config.position_kind)
+    assert (spec.weights, spec.position_kind) == (
+        "adapters" if plan.config.rank else "towers",
+        plan.config.position_kind,
+    )
 
 
 def test_parts_of_a_batch_make_the_step_of_the_whole(plan_of: PlanOf, tmp_path: Path) -> None:
@@ -195,7 +277,13 @@ def test_parts_of_a_batch_make_the_step_of_the_whole(plan_of: PlanOf, tmp_path: 
     for accumulate in (1, 2):
         plan = plan_of(updates=1, episodes=8, accumulate=accumulate, top_k_actions=1)
         plan = replace(plan, spec=plan.spec.model_copy(update={"vectors": "float32"}))
-        told.append([event for event in Trainer(plan, tmp_path / str(accumulate), "cpu").run() if event["event"] in ("update", "validated")])
+        told.append(
+            [
+                event
+                for event in Trainer(plan, tmp_path / str(accumulate), "cpu").run()
+                if event["event"] in ("update", "validated")
+            ]
+        )
     for whole, parts in zip(*told, strict=True):
         for name in whole.keys() - {"seconds", "seconds_left", "tasks", "kept", "tokens", "event"}:
             assert parts[name] == pytest.approx(whole[name], abs=2e-4), name
@@ -210,8 +298,16 @@ def damaged(trained: Trained, folder: Path, name: str, content: bytes | None = N
 
 
 @pytest.mark.parametrize("settings", [{"seed": 1}, {"updates": 41}, {"position_kind": "relative"}])
-def test_other_settings_in_the_folder_are_refused(trained: Trained, plan_of: PlanOf, settings: dict[str, Any]) -> None:
-    with pytest.raises(BadRequest, match=rf"holds a training with other settings; name a new folder, or give the settings in its {CONFIG_FILE}$"):
+def test_other_settings_in_the_folder_are_refused(
+    trained: Trained, plan_of: PlanOf, settings: dict[str, Any]
+) -> None:
+    with pytest.raises(
+        BadRequest,
+        match=(
+            r"holds a training with other settings; name a new folder, or give the settings in its"
+            rf" {CONFIG_FILE}$"
+        ),
+    ):
         Trainer(plan_of(**TINY | settings), trained.folder, "cpu")
 
 
@@ -231,8 +327,13 @@ def test_a_damaged_configuration(trained: Trained, tmp_path: Path) -> None:
 def test_a_resume_file_that_can_not_be_used(trained: Trained, tmp_path: Path, kind: str) -> None:
     folder = damaged(trained, tmp_path, RESUME_FILE, b"" if kind == "empty" else None)
     if kind == "foreign":
-        save_file({"weight": torch.zeros(2)}, folder / RESUME_FILE, {"update": "20", "best": "", "seconds": "1.0"})
-    with pytest.raises(BadRequest, match=rf"{RESUME_FILE} can't be read, .*; delete that file to begin again, or name a new folder$") as caught:
+        save_file(
+            {"weight": torch.zeros(2)}, folder / RESUME_FILE, {"update": "20", "best": "", "seconds": "1.0"}
+        )
+    with pytest.raises(
+        BadRequest,
+        match=rf"{RESUME_FILE} can't be read, .*; delete that file to begin again, or name a new folder$",
+    ) as caught:
         Trainer(trained.plan, folder, "cpu")
     assert "\n" not in str(caught.value)
 
@@ -248,7 +349,10 @@ def test_a_torn_last_line_of_progress_is_left_out(trained: Trained, tmp_path: Pa
 @pytest.mark.parametrize("tower", ["state", "action"])
 def test_a_damaged_adapter_of_a_trained_agent(trained: Trained, tmp_path: Path, tower: str) -> None:
     folder = damaged(trained, tmp_path, f"{tower}/adapter_model.safetensors")
-    with pytest.raises(BadCheckpoint, match=f"^the adapter {tower} of checkpoint tiny is not readable; train or download it again$"):
+    with pytest.raises(
+        BadCheckpoint,
+        match=f"^the adapter {tower} of checkpoint tiny is not readable; train or download it again$",
+    ):
         DualEncoder(folder, "cpu")
 
 
@@ -263,5 +367,7 @@ def test_adapters_are_not_put_on_another_base(trained: Trained, tmp_path: Path) 
 def test_a_base_without_weights(plan_of: PlanOf, base: Path, tmp_path: Path) -> None:
     bare = shutil.copytree(base, tmp_path / "bare")
     (bare / "model.safetensors").unlink()
-    with pytest.raises(BadCheckpoint, match=r"^the base encoder bare has no model\.safetensors; choose one that has$"):
+    with pytest.raises(
+        BadCheckpoint, match=r"^the base encoder bare has no model\.safetensors; choose one that has$"
+    ):
         Trainer(replace(plan_of(), base=bare), tmp_path / "out", "cpu")

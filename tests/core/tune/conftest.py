@@ -1,4 +1,6 @@
-"""A causal language model of a few thousand parameters with a word-level tokenizer, and stop decisions over noisy evidence to tune it on."""
+"""A causal language model of a few thousand parameters with a word-level tokenizer, and stop decisions over
+noisy evidence to tune it on.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +30,9 @@ TOY = TuneConfig(epochs=1, learning_rate=0.01, accumulate=4, rank=8, seed=1)
 
 @dataclass(frozen=True)
 class Stopping:
-    """A run of some rounds: from `right_from` on its answer is right. Evidence says so with noise, afresh each round."""
+    """A run of some rounds: from `right_from` on its answer is right. Evidence says so with noise, afresh
+    each round.
+    """
 
     right_from: int
     evidence: tuple[int, ...]
@@ -50,30 +54,48 @@ def stopping_runs(n: int, rng: Random, n_rounds: int = 8) -> list[Stopping]:
 
 
 def stop_pairs(runs: list[Stopping], n_rounds: int = 3) -> list[Preference]:
-    """A pair a round, of the first ones: stopping is preferred where the answer is right, going on where it isn't."""
+    """A pair a round, of the first ones: stopping is preferred where the answer is right, going on where it
+    isn't.
+    """
     pairs = []
     for i, run in enumerate(runs):
         for number, level in enumerate(run.evidence[:n_rounds], start=1):
             prompt = (Message("user", LEVELS[level]),)
             right = run.is_right(number)
             chosen, rejected = ("stop", "continue") if right else ("continue", "stop")
-            pairs.append(Preference("stop_over_continue" if right else "continue_over_stop", f"question {i}", prompt, chosen, rejected))
+            pairs.append(
+                Preference(
+                    "stop_over_continue" if right else "continue_over_stop",
+                    f"question {i}",
+                    prompt,
+                    chosen,
+                    rejected,
+                )
+            )
     return pairs
 
 
 def make_tiny_model(folder: Path, seed: int = 0) -> Path:
-    """A folder with a model that replies "stop" or "continue", with equal probability whatever it reads, and a tokenizer without a chat template.
+    """A folder with a model that replies "stop" or "continue", with equal probability whatever it reads, and
+    a tokenizer without a chat template.
 
-    Its parts are set by hand but for the attention's queries and keys. Levels of evidence lie on an arc, so that neighbours are alike, as to a real
-    model; attention passes on what it sees, nothing of which bears on the choice between the two words yet.
+    Its parts are set by hand but for the attention's queries and keys. Levels of evidence lie on an arc, so
+    that neighbours are alike, as to a real model; attention passes on what it sees, nothing of which bears on
+    the choice between the two words yet.
     """
-    from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast  # takes seconds: not for every worker that collects
+    from transformers import (
+        LlamaConfig,
+        LlamaForCausalLM,
+        PreTrainedTokenizerFast,
+    )  # takes seconds: not for every worker that collects
     from transformers.utils import logging as transformers_logging
 
     transformers_logging.disable_progress_bar()
     tokenizer = Tokenizer(WordLevel({word: i for i, word in enumerate(_VOCABULARY)}, unk_token="<unknown>"))
     tokenizer.pre_tokenizer = WhitespaceSplit()
-    PreTrainedTokenizerFast(tokenizer_object=tokenizer, pad_token="<pad>", eos_token="<end>", unk_token="<unknown>").save_pretrained(folder)
+    PreTrainedTokenizerFast(
+        tokenizer_object=tokenizer, pad_token="<pad>", eos_token="<end>", unk_token="<unknown>"
+    ).save_pretrained(folder)
     config = LlamaConfig(
         vocab_size=len(_VOCABULARY),
         hidden_size=16,
@@ -118,7 +140,9 @@ def margins(model: Any, tokenizer: Any, prompts: list[str], chosen: str, rejecte
     """log p(chosen) - log p(rejected) as the first word of the reply, a prompt each."""
     ids = [tokenizer.convert_tokens_to_ids(word) for word in (chosen, rejected)]
     turns = [[{"role": "user", "content": prompt}] for prompt in prompts]
-    inputs = tokenizer.apply_chat_template(turns, tokenize=True, add_generation_prompt=True, return_tensors="pt", return_dict=True)
+    inputs = tokenizer.apply_chat_template(
+        turns, tokenize=True, add_generation_prompt=True, return_tensors="pt", return_dict=True
+    )
     with torch.inference_mode():
         scores = torch.log_softmax(model(**inputs).logits[:, -1].float(), -1)
     return [float(row[ids[0]] - row[ids[1]]) for row in scores]

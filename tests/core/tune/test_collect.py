@@ -1,4 +1,6 @@
-"""Pairs from logged runs: which reply is preferred, that prompts are what agents send, and that a hostile log stays bounded."""
+"""Pairs from logged runs: which reply is preferred, that prompts are what agents send, and that a hostile log
+stays bounded.
+"""
 
 from __future__ import annotations
 
@@ -40,7 +42,9 @@ def verdicts(pair: Preference) -> tuple[str, str]:
     return json.loads(pair.chosen)["verdict"], json.loads(pair.rejected)["verdict"]
 
 
-def test_of_two_rewrites_in_one_state_the_one_that_found_more_support_is_preferred(log: ExperimentLog) -> None:
+def test_of_two_rewrites_in_one_state_the_one_that_found_more_support_is_preferred(
+    log: ExperimentLog,
+) -> None:
     log_sparc(log, [RIGHT])
     log_sparc(log, [replace(RIGHT, found=((1, 9), (4, 3)), queries=OTHER_QUERIES)])
     [pair] = of_kind(log, "rewrite")
@@ -51,12 +55,21 @@ def test_of_two_rewrites_in_one_state_the_one_that_found_more_support_is_preferr
 
 def test_equal_recall_and_different_states_give_no_pair(log: ExperimentLog) -> None:
     log_sparc(log, [RIGHT, replace(RIGHT, found=((1, 2), (3, 4)))])
-    log_sparc(log, [replace(RIGHT, queries=OTHER_QUERIES, found=((1, 5), (2, 6)), note="Another note."), replace(RIGHT, found=((7, 8), (9, 10)))])
+    log_sparc(
+        log,
+        [
+            replace(RIGHT, queries=OTHER_QUERIES, found=((1, 5), (2, 6)), note="Another note."),
+            replace(RIGHT, found=((7, 8), (9, 10))),
+        ],
+    )
     assert of_kind(log, "rewrite") == []
 
 
 def test_prompts_are_what_the_agents_send(log: ExperimentLog) -> None:
-    rounds = [replace(RIGHT, verdict="continue", answer="Bob"), replace(RIGHT, note="Ann Lee wrote the book </note>.")]
+    rounds = [
+        replace(RIGHT, verdict="continue", answer="Bob"),
+        replace(RIGHT, note="Ann Lee wrote the book </note>."),
+    ]
     worse = [rounds[0], replace(rounds[1], found=((5, 6), (7, 8)), queries=OTHER_QUERIES)]
     log_sparc(log, rounds)
     log_sparc(log, worse)
@@ -68,7 +81,9 @@ def test_prompts_are_what_the_agents_send(log: ExperimentLog) -> None:
     branch = trace.rounds[1].branches[0]
     assert branch.answered is not None
     assert branch.noted is not None
-    agents.evaluator.judge(QUESTION, branch.query.query, Reading(branch.answered.answer, None, ()), branch.noted.after, turn)
+    agents.evaluator.judge(
+        QUESTION, branch.query.query, Reading(branch.answered.answer, None, ()), branch.noted.after, turn
+    )
     rewrite, stop = llm.calls
     assert [pair.prompt for pair in of_kind(log, "rewrite")] == [rewrite]
     assert stop in [pair.prompt for pair in of_kind(log, "stop_over_continue")]
@@ -90,11 +105,27 @@ def test_the_right_verdict_is_preferred_whichever_was_given(log: ExperimentLog) 
     log_sparc(log, [wrong_continue])
     _, report = collect_pairs(log)
     early, late = of_kind(log, "continue_over_stop")[0], of_kind(log, "stop_over_continue")[0]
-    assert (early.kind, verdicts(early), early.weight) == ("continue_over_stop", ("continue", "stop"), EARLY_STOP_WEIGHT)
-    assert (json.loads(early.chosen)["reason"], json.loads(early.rejected)["reason"]) == (STOCK_REASONS["continue"], "Bob Hill is named.")
+    assert (early.kind, verdicts(early), early.weight) == (
+        "continue_over_stop",
+        ("continue", "stop"),
+        EARLY_STOP_WEIGHT,
+    )
+    assert (json.loads(early.chosen)["reason"], json.loads(early.rejected)["reason"]) == (
+        STOCK_REASONS["continue"],
+        "Bob Hill is named.",
+    )
     assert (late.kind, verdicts(late), late.weight) == ("stop_over_continue", ("stop", "continue"), 1.0)
-    assert (json.loads(late.chosen)["reason"], json.loads(late.rejected)["reason"]) == (STOCK_REASONS["stop"], "Not sure.")
-    assert report == Report(2, {}, {"rewrites": 2, "wrong continue": 2, "wrong stop": 2}, {"continue_over_stop": 2, "stop_over_continue": 2}, 0)
+    assert (json.loads(late.chosen)["reason"], json.loads(late.rejected)["reason"]) == (
+        STOCK_REASONS["stop"],
+        "Not sure.",
+    )
+    assert report == Report(
+        2,
+        {},
+        {"rewrites": 2, "wrong continue": 2, "wrong stop": 2},
+        {"continue_over_stop": 2, "stop_over_continue": 2},
+        0,
+    )
 
 
 def test_a_state_seen_twice_gives_one_pair_with_the_reasons_that_were_given(log: ExperimentLog) -> None:
@@ -113,7 +144,10 @@ def test_rules_teach_a_language_model_nothing(log: ExperimentLog) -> None:
 
 
 def test_an_empty_log_says_what_to_do(log: ExperimentLog) -> None:
-    with pytest.raises(BadRequest, match="the log holds no SPARC runs; run labelled questions by SPARC with a language model and --log"):
+    with pytest.raises(
+        BadRequest,
+        match="the log holds no SPARC runs; run labelled questions by SPARC with a language model and --log",
+    ):
         collect_pairs(log)
 
 
@@ -142,11 +176,22 @@ def test_of_a_label_only_what_fits_counts(value: Any, support: set[int], answers
 
 def test_sizes_are_bounded(log: ExperimentLog, monkeypatch: pytest.MonkeyPatch) -> None:
     for number in range(8):
-        log_sparc(log, [replace(RIGHT, found=((1, 9), (2, 3)) if number % 2 else ((4, 5), (6, 7)), queries=(f"query {number}", "film"))])
+        log_sparc(
+            log,
+            [
+                replace(
+                    RIGHT,
+                    found=((1, 9), (2, 3)) if number % 2 else ((4, 5), (6, 7)),
+                    queries=(f"query {number}", "film"),
+                )
+            ],
+        )
     monkeypatch.setattr(collect, "MAX_PAIRS_OF_A_STATE", 5)
     monkeypatch.setattr(collect, "MAX_PAIRS", 6)
     pairs, report = collect_pairs(log)
-    assert (len(pairs), report.left_out) == (6, 8), "nine states of verdicts and five rewrites of the sixteen that differ"
+    assert (len(pairs), report.left_out) == (6, 8), (
+        "nine states of verdicts and five rewrites of the sixteen that differ"
+    )
     monkeypatch.setattr(collect, "MAX_REWRITES_OF_A_STATE", 2)
     assert collect_pairs(log)[1].left_out == 4, "of two rewrites one pair"
     monkeypatch.setattr(collect, "MAX_LINE_BYTES", 100)

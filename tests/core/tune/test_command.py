@@ -1,4 +1,6 @@
-"""`python -m core preferences` and `tune`: results on stdout, progress on stderr, one sentence for what can't be used."""
+"""`python -m core preferences` and `tune`: results on stdout, progress on stderr, one sentence for what can't
+be used.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +33,10 @@ def test_a_log_becomes_a_file_of_pairs(core: Output, tmp_path: Path) -> None:  #
     result = json.loads(core("preferences", "--log", path, "--to", to, "--json"))
     assert result["pairs"] == {"continue_over_stop": 2, "rewrite": 1, "stop_over_continue": 2}
     assert (result["runs"], result["left_out"], len(read_pairs(to))) == (2, 0, 5)
-    assert core("preferences", "--log", path, "--to", to) == f"{to}: 2 continue over stop, 1 rewrite, 2 stop over continue, from 2 runs\n"
+    assert (
+        core("preferences", "--log", path, "--to", to)
+        == f"{to}: 2 continue over stop, 1 rewrite, 2 stop over continue, from 2 runs\n"
+    )
 
 
 def test_preferences_refuses_in_one_sentence(refused: Output, tmp_path: Path) -> None:  # noqa: F811
@@ -39,13 +44,29 @@ def test_preferences_refuses_in_one_sentence(refused: Output, tmp_path: Path) ->
     assert "there is no log at" in refused("preferences", "--log", path, "--to", tmp_path / "pairs.jsonl")
     with ExperimentLog.open(path) as log:
         log_sparc(log, [RIGHT])
-    assert "can't be written (No such file or directory); name another file" in refused("preferences", "--log", path, "--to", tmp_path / "no" / "pairs.jsonl")
+    assert "can't be written (No such file or directory); name another file" in refused(
+        "preferences", "--log", path, "--to", tmp_path / "no" / "pairs.jsonl"
+    )
 
 
 def test_a_model_is_tuned(tiny_model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file, out = tmp_path / "pairs.jsonl", tmp_path / "tuned"
     file.write_text("".join(pair_lines(stop_pairs(stopping_runs(10, Random(0))))))
-    command = ["tune", "--pairs", file, "--model", tiny_model, "--out", out, "--epochs", 1, "--no-reference", "--device", "cpu", "--json"]
+    command = [
+        "tune",
+        "--pairs",
+        file,
+        "--model",
+        tiny_model,
+        "--out",
+        out,
+        "--epochs",
+        1,
+        "--no-reference",
+        "--device",
+        "cpu",
+        "--json",
+    ]
     assert main([str(part) for part in command]) == 0
     said, told = capsys.readouterr()
     result = json.loads(said)
@@ -67,7 +88,12 @@ def test_a_model_is_tuned(tiny_model: Path, tmp_path: Path, capsys: pytest.Captu
         (["--pairs", "nothing.jsonl"], "nothing.jsonl can't be read"),
     ],
 )
-def test_a_flag_that_can_not_be_used_is_one_sentence(refused: Output, tmp_path: Path, more: list[str], sentence: str) -> None:  # noqa: F811
+def test_a_flag_that_can_not_be_used_is_one_sentence(
+    refused: Output,  # noqa: F811
+    tmp_path: Path,
+    more: list[str],
+    sentence: str,
+) -> None:
     file = tmp_path / "pairs.jsonl"
     file.write_text("".join(pair_lines(stop_pairs(stopping_runs(1, Random(0))))))
     assert sentence in refused("tune", "--pairs", file, "--model", tmp_path, "--out", tmp_path / "out", *more)
@@ -75,7 +101,9 @@ def test_a_flag_that_can_not_be_used_is_one_sentence(refused: Output, tmp_path: 
 
 
 def test_the_first_interruption_asks_and_the_second_ends() -> None:
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background process ignores it
+    before = signal.signal(
+        signal.SIGINT, signal.default_int_handler
+    )  # a shell's background process ignores it
     try:
         with _interruption() as interrupted:
             signal.raise_signal(signal.SIGINT)

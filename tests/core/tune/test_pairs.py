@@ -20,7 +20,9 @@ PREFERENCES = st.builds(
     Preference,
     st.sampled_from(KINDS),
     TEXT,
-    st.lists(st.builds(Message, st.sampled_from(["system", "user", "assistant"]), TEXT), max_size=2).map(lambda turns: (*turns, Message("user", "Now."))),
+    st.lists(st.builds(Message, st.sampled_from(["system", "user", "assistant"]), TEXT), max_size=2).map(
+        lambda turns: (*turns, Message("user", "Now."))
+    ),
     TEXT.map("yes {}".format),
     TEXT.map("no {}".format),
     st.floats(0.5, 4),
@@ -29,7 +31,9 @@ PAIR = Preference("rewrite", "Who?", (Message("user", "Search."),), "good", "bad
 
 
 @given(st.lists(PREFERENCES, min_size=1, max_size=4))
-def test_a_file_brings_its_pairs_back(tmp_path_factory: pytest.TempPathFactory, preferences: list[Preference]) -> None:
+def test_a_file_brings_its_pairs_back(
+    tmp_path_factory: pytest.TempPathFactory, preferences: list[Preference]
+) -> None:
     path = tmp_path_factory.mktemp("pairs") / "pairs.jsonl"
     path.write_text("".join(pair_lines(preferences)), encoding="utf-8")
     assert read_pairs(path) == preferences
@@ -51,10 +55,19 @@ def test_a_line_is_in_the_form_that_preference_trainers_take() -> None:
     [
         ({"prompt": "Search."}, "prompt must be a list of messages"),
         ({"prompt": []}, "prompt must be a list of messages"),
-        ({"prompt": [{"role": "tool", "content": ""}]}, r"each message of prompt needs a role \(system, user, assistant\)"),
+        (
+            {"prompt": [{"role": "tool", "content": ""}]},
+            r"each message of prompt needs a role \(system, user, assistant\)",
+        ),
         ({"prompt": [{"role": ["user"], "content": ""}]}, "each message of prompt needs a role"),
-        ({"prompt": [{"role": "system", "content": "Search."}]}, "the last message of prompt must be the user's"),
-        ({"chosen": [{"role": "user", "content": "good"}]}, "chosen and rejected must each be one message of the assistant"),
+        (
+            {"prompt": [{"role": "system", "content": "Search."}]},
+            "the last message of prompt must be the user's",
+        ),
+        (
+            {"chosen": [{"role": "user", "content": "good"}]},
+            "chosen and rejected must each be one message of the assistant",
+        ),
         ({"rejected": [{"role": "assistant", "content": "good"}]}, "chosen and rejected are the same"),
         ({"weight": -1}, "its weight must be a number above 0, of 1000 at most"),
         ({"weight": True}, "its weight must be a number above 0"),
@@ -63,7 +76,9 @@ def test_a_line_is_in_the_form_that_preference_trainers_take() -> None:
         ({"question": 5}, "its question is no text"),
     ],
 )
-def test_a_line_that_can_not_be_used_is_one_sentence(tmp_path: Path, changes: dict[str, Any], sentence: str) -> None:
+def test_a_line_that_can_not_be_used_is_one_sentence(
+    tmp_path: Path, changes: dict[str, Any], sentence: str
+) -> None:
     path = tmp_path / "pairs.jsonl"
     path.write_text(next(pair_lines([PAIR])) + "\n" + json.dumps(PAIR.to_json() | changes), encoding="utf-8")
     with pytest.raises(BadRequest, match=f"pairs.jsonl, line 3: {sentence}"):
@@ -74,7 +89,11 @@ def test_what_is_no_file_of_pairs_is_refused(tmp_path: Path, monkeypatch: pytest
     path = tmp_path / "pairs.jsonl"
     with pytest.raises(BadRequest, match=r"can't be read \(No such file"):
         read_pairs(path)
-    for text, sentence in (("", "holds no pairs"), ("[" * 100_000, "line 1: it is no JSON;"), ("[]", "line 1: it is no JSON object")):
+    for text, sentence in (
+        ("", "holds no pairs"),
+        ("[" * 100_000, "line 1: it is no JSON;"),
+        ("[]", "line 1: it is no JSON object"),
+    ):
         path.write_text(text)
         with pytest.raises(BadRequest, match=sentence):
             read_pairs(path)
@@ -89,5 +108,7 @@ def test_what_is_no_file_of_pairs_is_refused(tmp_path: Path, monkeypatch: pytest
 
 def test_halves_of_characters_do_not_pass(tmp_path: Path) -> None:
     path = tmp_path / "pairs.jsonl"
-    path.write_text(json.dumps(PAIR.to_json() | {"chosen": [{"role": "assistant", "content": "\ud800 good\0"}]}))
+    path.write_text(
+        json.dumps(PAIR.to_json() | {"chosen": [{"role": "assistant", "content": "\ud800 good\0"}]})
+    )
     assert read_pairs(path)[0].chosen == "\ufffd good\ufffd"

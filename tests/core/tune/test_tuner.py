@@ -33,11 +33,16 @@ def clear_pairs(n: int) -> list[Preference]:
     for i in range(n):
         low = (Message("user", LEVELS[rng.randrange(3)]),)
         high = (Message("user", LEVELS[-1 - rng.randrange(3)]),)
-        pairs += [Preference("continue_over_stop", f"{i}", low, "continue", "stop"), Preference("stop_over_continue", f"{i}", high, "stop", "continue")]
+        pairs += [
+            Preference("continue_over_stop", f"{i}", low, "continue", "stop"),
+            Preference("stop_over_continue", f"{i}", high, "stop", "continue"),
+        ]
     return pairs
 
 
-def run(pairs: Sequence[Preference], model: Path, out: Path, config: TuneConfig, **more: Any) -> list[dict[str, Any]]:
+def run(
+    pairs: Sequence[Preference], model: Path, out: Path, config: TuneConfig, **more: Any
+) -> list[dict[str, Any]]:
     """All events of a tuning."""
     from core.tune.tuner import tune  # takes seconds: not for every worker that collects
 
@@ -56,7 +61,10 @@ def stop_margins(folder: Path) -> list[float]:
 
 def stops(at: Sequence[float], runs: Sequence[Stopping]) -> tuple[int, int]:
     """(wrong, right): how runs end when a model stops where its margin is above 0."""
-    first = [next((number for number, level in enumerate(one.evidence, start=1) if at[level] > 0), None) for one in runs]
+    first = [
+        next((number for number, level in enumerate(one.evidence, start=1) if at[level] > 0), None)
+        for one in runs
+    ]
     ended = [one.is_right(number) for one, number in zip(runs, first, strict=True) if number is not None]
     return ended.count(False), ended.count(True)
 
@@ -80,7 +88,9 @@ def test_the_preferred_reply_gains(tiny_model: Path, tmp_path: Path, reference: 
 
 
 def test_the_loss_is_the_formula(tiny_model: Path, tmp_path: Path) -> None:
-    """w * -log sigmoid(beta * margin), the margin relative to the untuned model or not; nothing has changed before the first step."""
+    """w * -log sigmoid(beta * margin), the margin relative to the untuned model or not; nothing has changed
+    before the first step.
+    """
     pair = Preference("continue_over_stop", "", (Message("user", LEVELS[3]),), "continue", "stop stop")
     config = replace(TOY, accumulate=1, weight_lambda=3.0, beta=0.5)
     first = run([pair], tiny_model, tmp_path / "reference", config)[1]
@@ -91,22 +101,35 @@ def test_the_loss_is_the_formula(tiny_model: Path, tmp_path: Path) -> None:
 
 
 @pytest.fixture(scope="module")
-def ended(tiny_model: Path, tmp_path_factory: pytest.TempPathFactory) -> Callable[[int, float], tuple[int, int]]:
+def ended(
+    tiny_model: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Callable[[int, float], tuple[int, int]]:
     """`ended(seed, weight_lambda)`: (wrong, right) stops of a model tuned on 60 runs of noisy evidence."""
 
     @cache
     def of(seed: int, weight: float) -> tuple[int, int]:
         out = tmp_path_factory.mktemp("noisy") / "tuned"
-        run(stop_pairs(stopping_runs(60, Random(seed))), tiny_model, out, replace(TOY, seed=seed, weight_lambda=weight))
+        run(
+            stop_pairs(stopping_runs(60, Random(seed))),
+            tiny_model,
+            out,
+            replace(TOY, seed=seed, weight_lambda=weight),
+        )
         return stops(stop_margins(out), UNSEEN)
 
     return of
 
 
-def test_lambda_2_gives_fewer_wrong_stops_without_fewer_right_ones(ended: Callable[[int, float], tuple[int, int]]) -> None:
-    """At a middle level of evidence an answer is as often right as wrong: who goes on there makes fewer wrong stops, and may find right ones or miss them."""
+def test_lambda_2_gives_fewer_wrong_stops_without_fewer_right_ones(
+    ended: Callable[[int, float], tuple[int, int]],
+) -> None:
+    """At a middle level of evidence an answer is as often right as wrong: who goes on there makes fewer wrong
+    stops, and may find right ones or miss them.
+    """
     counts = {weight: [ended(seed, weight) for seed in range(COUNTS.tunings)] for weight in (1.0, 2.0)}
-    wrong, right = ({weight: sum(one[place] for one in each) for weight, each in counts.items()} for place in (0, 1))
+    wrong, right = (
+        {weight: sum(one[place] for one in each) for weight, each in counts.items()} for place in (0, 1)
+    )
     assert wrong[2.0] < wrong[1.0], counts
     assert right[2.0] >= right[1.0], counts
 
@@ -121,11 +144,17 @@ def test_a_stopped_tuning_goes_on_to_the_same_adapters(tiny_model: Path, tmp_pat
     pairs, calls = clear_pairs(15), count(1)
     whole = run(pairs, tiny_model, tmp_path / "whole", TOY)
     with pytest.raises(Cancelled, match="was stopped after 3 steps; the same command goes on from there"):
-        tune(pairs, str(tiny_model), tmp_path / "parts", TOY, device="cpu", cancelled=lambda: next(calls) == 3)
+        tune(
+            pairs, str(tiny_model), tmp_path / "parts", TOY, device="cpu", cancelled=lambda: next(calls) == 3
+        )
     rest = run(pairs, tiny_model, tmp_path / "parts", TOY)
-    assert [event["step"] for event in rest if event["event"] == "step"] == list(range(4, whole[-1]["step"] + 1))
+    assert [event["step"] for event in rest if event["event"] == "step"] == list(
+        range(4, whole[-1]["step"] + 1)
+    )
     told = [json.loads(line) for line in (tmp_path / "parts" / "progress.jsonl").read_text().splitlines()]
-    assert [(event["event"], event["step"], event.get("margin")) for event in told] == [(event["event"], event["step"], event.get("margin")) for event in whole]
+    assert [(event["event"], event["step"], event.get("margin")) for event in told] == [
+        (event["event"], event["step"], event.get("margin")) for event in whole
+    ]
     adapters = [load_file(tmp_path / name / "adapter_model.safetensors") for name in ("whole", "parts")]
     assert adapters[0].keys() == adapters[1].keys()
     assert all(adapters[0][name].equal(adapters[1][name]) for name in adapters[0])
@@ -137,11 +166,16 @@ def test_the_folder_is_a_local_model_of_safetensors_with_a_card(tiny_model: Path
     out = tmp_path / "tuned"
     events = run(clear_pairs(30), tiny_model, out, TOY)
     llm = LocalLlm(str(out), "cpu")
-    assert [llm.chat([Message("user", level)], Sampling(max_tokens=1)).text for level in (LEVELS[0], LEVELS[-1])] == ["continue", "stop"]
+    assert [
+        llm.chat([Message("user", level)], Sampling(max_tokens=1)).text for level in (LEVELS[0], LEVELS[-1])
+    ] == ["continue", "stop"]
     assert {path.suffix for path in out.iterdir()} <= {".safetensors", ".json", ".jsonl", ".jinja", ".md"}
     card = (out / "README.md").read_text()
     kinds = events[0]["kinds"]
-    told = f"{kinds['continue_over_stop']} going on before stopping, {kinds['stop_over_continue']} stopping before going on"
+    told = (
+        f"{kinds['continue_over_stop']} going on before stopping, {kinds['stop_over_continue']} stopping"
+        " before going on"
+    )
     assert f"Trained on {events[0]['n_pairs']} pairs: {told}." in card
     assert f"{events[-1]['held_out']['after']['margin']:.3f} after" in card
     assert run(clear_pairs(30), tiny_model, out, TOY) == [], "finished long ago"
@@ -163,7 +197,9 @@ def test_what_can_not_be_tuned_is_refused(tiny_model: Path, tmp_path: Path) -> N
     with pytest.raises(BadRequest, match="is not empty and holds no tuning; name a new folder"):
         run(pairs, tiny_model, tmp_path, TOY)
     run(pairs, tiny_model, out, replace(TOY, accumulate=8))
-    with pytest.raises(BadRequest, match="holds a tuning of another model, on other pairs or with other settings"):
+    with pytest.raises(
+        BadRequest, match="holds a tuning of another model, on other pairs or with other settings"
+    ):
         run(pairs, tiny_model, out, replace(TOY, accumulate=8, beta=0.2))
 
 
@@ -183,8 +219,12 @@ def test_a_template_without_system_gets_its_words_in_the_first_turn(tiny_model: 
     from core.tune.tuner import PLAIN_TEMPLATE, _as_served
 
     tokenizer = AutoTokenizer.from_pretrained(tiny_model)
-    pair = Preference("rewrite", "", (Message("system", "Be brief."), Message("user", "Search.")), "good", "bad")
+    pair = Preference(
+        "rewrite", "", (Message("system", "Be brief."), Message("user", "Search.")), "good", "bad"
+    )
     tokenizer.chat_template = PLAIN_TEMPLATE
     assert _as_served([pair], tokenizer) == [pair]
     tokenizer.chat_template = NO_SYSTEM
-    assert [one.prompt for one in _as_served([pair], tokenizer)] == [(Message("user", "Be brief.\n\nSearch."),)]
+    assert [one.prompt for one in _as_served([pair], tokenizer)] == [
+        (Message("user", "Be brief.\n\nSearch."),)
+    ]

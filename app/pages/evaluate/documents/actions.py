@@ -1,7 +1,7 @@
 """Questions about whole documents, for the page: files as a person has them at hand, through several methods.
 
-Decides that the one file of JSON lines among them holds the questions, how much is taken at once, and that what was measured before a cancel is kept.
-Knows nothing of components.
+Decides that the one file of JSON lines among them holds the questions, how much is taken at once, and that
+what was measured before a cancel is kept. Knows nothing of components.
 """
 
 from __future__ import annotations
@@ -73,7 +73,10 @@ def evaluate_files(services: Services, order: DocumentOrder, report: Callable[[M
         asked, documents = _sorted(order.files) if order.files else _samples(Path(folder))
         questions = read_document_questions(asked)
         if len(questions) > MAX_QUESTIONS:
-            raise BadRequest(f"{asked.name} has {len(questions):,} questions, more than {MAX_QUESTIONS:,}; use the command evaluate-documents, or fewer")
+            raise BadRequest(
+                f"{asked.name} has {len(questions):,} questions, more than {MAX_QUESTIONS:,}; use the command"
+                " evaluate-documents, or fewer"
+            )
         by_id = {question.id: question for question in questions}
         for path in documents:
             (Path(folder) / path.name).symlink_to(path)
@@ -89,7 +92,15 @@ def evaluate_files(services: Services, order: DocumentOrder, report: Callable[[M
         encoders = Encoders(None, None)
         report(state)
         folder_of_names = DocumentFolder(Path(folder), asked)
-        for judged in evaluate_documents(questions, folder_of_names, setting, encoders, services.reader, lambda fault: faults.append(str(fault)), following):
+        for judged in evaluate_documents(
+            questions,
+            folder_of_names,
+            setting,
+            encoders,
+            services.reader,
+            lambda fault: faults.append(str(fault)),
+            following,
+        ):
             known = dict.fromkeys(row.id for row in judged.rows)
             state = replace(
                 state,
@@ -110,7 +121,11 @@ def _samples(folder: Path) -> tuple[Path, list[Path]]:
         finder = QuoteFinder(text, sample.key)
         for known in sample.questions:
             quotes = [_told_apart(text, find_quote(text, quote), finder) for quote in known.support]
-            record = {"id": f"{sample.key} {known.id}", "document": sample.key, "kind": "single" if len(quotes) == 1 else "bridge"}
+            record = {
+                "id": f"{sample.key} {known.id}",
+                "document": sample.key,
+                "kind": "single" if len(quotes) == 1 else "bridge",
+            }
             records.append(record | {"question": known.question, "answer": known.answer, "support": quotes})
     asked = folder / "questions.jsonl"
     asked.write_text("".join(json.dumps(record) + "\n" for record in records), encoding="utf-8")
@@ -131,11 +146,20 @@ def _sorted(files: Sequence[Path]) -> tuple[Path, list[Path]]:
     asked = [path for path in files if path.name.lower().endswith(QUESTION_FILES)]
     documents = [path for path in files if path not in asked]
     if len(asked) != 1:
-        raise BadRequest(f"{len(asked)} files end in .jsonl; drop one, with the questions, beside the documents that they are about")
+        raise BadRequest(
+            f"{len(asked)} files end in .jsonl; drop one, with the questions, beside the documents that they"
+            " are about"
+        )
     if not documents:
-        raise BadRequest("no document is chosen; drop the files that the questions are about, under the names that stand there")
+        raise BadRequest(
+            "no document is chosen; drop the files that the questions are about, under the names that stand"
+            " there"
+        )
     if len(documents) > MAX_FILES:
-        raise BadRequest(f"{len(documents)} documents are more than {MAX_FILES}; use the command evaluate-documents, or fewer")
+        raise BadRequest(
+            f"{len(documents)} documents are more than {MAX_FILES}; use the command evaluate-documents, or"
+            " fewer"
+        )
     names = [path.name for path in documents]
     if twice := next((name for name in names if names.count(name) > 1), None):
         raise BadRequest(f"two files are called {twice}; rename one of them, in the questions too")

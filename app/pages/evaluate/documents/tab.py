@@ -1,4 +1,6 @@
-"""The card of the Evaluate tab for questions about whole documents: its components, and which of them starts what."""
+"""The card of the Evaluate tab for questions about whole documents: its components, and which of them starts
+what.
+"""
 
 from __future__ import annotations
 
@@ -32,16 +34,36 @@ class WholeDocuments:
         self.services = services
         with gr.Column(elem_classes="qx-card", elem_id="qx-whole"):
             gr.Markdown(_WORDS)
-            self.files = gr.File(file_count="multiple", type="filepath", label="Documents, and their questions", height=140, elem_id="qx-whole-files")
+            self.files = gr.File(
+                file_count="multiple",
+                type="filepath",
+                label="Documents, and their questions",
+                height=140,
+                elem_id="qx-whole-files",
+            )
             self.methods = gr.CheckboxGroup(
-                [(view.method_label(name), name) for name in METHODS], value=list(DocumentOrder(()).methods), label="Methods", elem_id="qx-whole-methods"
+                [(view.method_label(name), name) for name in METHODS],
+                value=list(DocumentOrder(()).methods),
+                label="Methods",
+                elem_id="qx-whole-methods",
             )
             with gr.Row(elem_classes="qx-settings-grid"):
-                self.k = gr.Number(0, label="Most chunks", info="0: what suits each document", precision=0, elem_id="qx-whole-k", min_width=150)
+                self.k = gr.Number(
+                    0,
+                    label="Most chunks",
+                    info="0: what suits each document",
+                    precision=0,
+                    elem_id="qx-whole-k",
+                    min_width=150,
+                )
                 self.stops = gr.Checkbox(True, label="Agents stop by themselves", elem_id="qx-whole-stops")
             with gr.Row(elem_classes="qx-buttons"):
-                self.run = gr.Button("Ask all questions", variant="primary", elem_id="qx-whole-run", min_width=150)
-                self.cancel = gr.Button("Cancel", variant="stop", elem_id="qx-whole-cancel", interactive=False, min_width=80)
+                self.run = gr.Button(
+                    "Ask all questions", variant="primary", elem_id="qx-whole-run", min_width=150
+                )
+                self.cancel = gr.Button(
+                    "Cancel", variant="stop", elem_id="qx-whole-cancel", interactive=False, min_width=80
+                )
             self.progress = tree(elem_id="qx-whole-progress")
             self.notice = tree(elem_id="qx-whole-notice")
             self.scores = tree(elem_id="qx-whole-scores")
@@ -49,10 +71,20 @@ class WholeDocuments:
         self.measured: gr.State = gr.State(None)
         """Measured, once a document is through."""
         self._packed = {component for component in vars(self).values() if isinstance(component, gr.HTML)}
-        shown = [self.measured, self.progress, self.notice, self.scores, self.questions, self.run, self.cancel]
+        shown = [
+            self.measured,
+            self.progress,
+            self.notice,
+            self.scores,
+            self.questions,
+            self.run,
+            self.cancel,
+        ]
         quiet: dict[str, Any] = {"api_visibility": "private", "show_progress": "hidden"}
         order = [self.files, self.methods, self.k, self.stops]
-        running = self.run.click(self._sends(self._run), order, shown, concurrency_id="evaluate", concurrency_limit=1, **quiet)
+        running = self.run.click(
+            self._sends(self._run), order, shown, concurrency_id="evaluate", concurrency_limit=1, **quiet
+        )
         self.cancel.click(self._sends(self._cancelled), None, shown, cancels=[running], **quiet)
         self.questions.select(self._sends(self._turned), self.measured, self.questions, **quiet)
 
@@ -60,11 +92,22 @@ class WholeDocuments:
         """The handler with trees packed into strings on their way out (see components.tree)."""
         return packs(handler, self._packed)
 
-    def _run(self, files: list[str] | None, methods: list[str], k: float | None, stops: bool) -> Iterator[Update]:
-        free = {self.run: gr.Button(interactive=True), self.cancel: gr.Button(interactive=False), self.progress: []}
+    def _run(
+        self, files: list[str] | None, methods: list[str], k: float | None, stops: bool
+    ) -> Iterator[Update]:
+        free = {
+            self.run: gr.Button(interactive=True),
+            self.cancel: gr.Button(interactive=False),
+            self.progress: [],
+        }
         n_done = 0
         try:
-            order = DocumentOrder(tuple(map(Path, files or [])), tuple(name for name in METHODS if name in methods), int(k or 0) or None, stops)
+            order = DocumentOrder(
+                tuple(map(Path, files or [])),
+                tuple(name for name in METHODS if name in methods),
+                int(k or 0) or None,
+                stops,
+            )
             busy = {self.run: gr.Button(interactive=False), self.cancel: gr.Button(interactive=True)}
             yield {**busy, self.notice: [], self.scores: [], self.questions: [], self.measured: None}
 
@@ -83,14 +126,26 @@ class WholeDocuments:
             yield {**free, self.notice: notice(str(error))}
         except Exception:
             logging.getLogger(__name__).exception("an evaluation over documents failed")
-            yield {**free, self.notice: notice("something failed while evaluating; the server's log says why")}
+            yield {
+                **free,
+                self.notice: notice("something failed while evaluating; the server's log says why"),
+            }
 
     def _shown(self, state: Measured) -> Update:
-        return {self.measured: state, self.scores: view.methods(state), self.questions: view.questions(state, 0)}
+        return {
+            self.measured: state,
+            self.scores: view.methods(state),
+            self.questions: view.questions(state, 0),
+        }
 
     def _cancelled(self) -> Update:
         words = notice("Cancelled; what was measured so far is shown.", "info")
-        return {self.run: gr.Button(interactive=True), self.cancel: gr.Button(interactive=False), self.progress: [], self.notice: words}
+        return {
+            self.run: gr.Button(interactive=True),
+            self.cancel: gr.Button(interactive=False),
+            self.progress: [],
+            self.notice: words,
+        }
 
     def _turned(self, state: Measured | None, event: gr.EventData) -> Update:
         action, argument = clicked(event)

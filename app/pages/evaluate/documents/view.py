@@ -1,4 +1,6 @@
-"""An evaluation over whole documents as trees of plain data (see components.tree): progress, methods side by side, questions one by one."""
+"""An evaluation over whole documents as trees of plain data (see components.tree): progress, methods side by
+side, questions one by one.
+"""
 
 from __future__ import annotations
 
@@ -27,8 +29,16 @@ def following(state: Measured) -> list[Node]:
     """How far it is."""
     if state.ended:
         return []
-    words = f"Document {state.n_done + 1} of {state.n_documents}: {state.document}" if state.document else "Reading documents and questions…"
-    bar = progress(state.now) if state.now is not None else [h("div", {"class": "qx-progress", "role": "status"}, h("progress", {"aria-label": words}))]
+    words = (
+        f"Document {state.n_done + 1} of {state.n_documents}: {state.document}"
+        if state.document
+        else "Reading documents and questions…"
+    )
+    bar = (
+        progress(state.now)
+        if state.now is not None
+        else [h("div", {"class": "qx-progress", "role": "status"}, h("progress", {"aria-label": words}))]
+    )
     return [h("p", {"class": "qx-mut"}, words), *bar]
 
 
@@ -37,17 +47,33 @@ def methods(state: Measured) -> list[Node]:
     if not state.rows:
         return notice("No question could be asked.") + _left_out(state) if state.ended else []
     found, answered = documents(state.rows, kinds=()).tables
-    done = h("p", {"class": "qx-mut"}, f"{len(state.questions):,} questions about {state.n_done:,} of {state.n_documents:,} documents.")
+    done = h(
+        "p",
+        {"class": "qx-mut"},
+        f"{len(state.questions):,} questions about {state.n_done:,} of {state.n_documents:,} documents.",
+    )
     keep: list[Node] = []
     if state.ended:
         lines = "".join(map(document_line, state.rows))
-        keep = [h("p", None, h("button", {"class": "qx-btn", "data-act": "download", "data-name": ROWS_FILE, "data-arg": lines}, "Download all rows"))]
+        keep = [
+            h(
+                "p",
+                None,
+                h(
+                    "button",
+                    {"class": "qx-btn", "data-act": "download", "data-name": ROWS_FILE, "data-arg": lines},
+                    "Download all rows",
+                ),
+            )
+        ]
     return [done, *report_table(_of_all(found)), *report_table(_of_all(answered)), *keep, *_left_out(state)]
 
 
 def _of_all(told: Table) -> Table:
     """Without the kind of document: it is all of them."""
-    return Table(told.title, told.columns[1:], tuple((method_label(str(row[1])), *row[2:]) for row in told.rows))
+    return Table(
+        told.title, told.columns[1:], tuple((method_label(str(row[1])), *row[2:]) for row in told.rows)
+    )
 
 
 def questions(state: Measured, page: int) -> list[Node]:
@@ -61,7 +87,14 @@ def questions(state: Measured, page: int) -> list[Node]:
     shown = state.questions[page * PAGE : (page + 1) * PAGE]
     names = [row.method for row in by_question[shown[0].id]]
     lines = [
-        h("tr", None, h("td", None, one.question), h("td", None, one.document), *map(_found, by_question[one.id]), _answer(by_question[one.id][0]))
+        h(
+            "tr",
+            None,
+            h("td", None, one.question),
+            h("td", None, one.document),
+            *map(_found, by_question[one.id]),
+            _answer(by_question[one.id][0]),
+        )
         for one in shown
     ]
     found = [(method_label(name), "Of the needed passages, how many its chunks hold") for name in names]
@@ -84,5 +117,8 @@ def _answer(row: DocumentRow) -> Node:
 
 def _left_out(state: Measured) -> list[Node]:
     more = len(state.left_out) - _MOST_LEFT_OUT
-    sentences: Sequence[str] = [*state.left_out[:_MOST_LEFT_OUT], *([f"{more} more were left out."] if more > 0 else [])]
+    sentences: Sequence[str] = [
+        *state.left_out[:_MOST_LEFT_OUT],
+        *([f"{more} more were left out."] if more > 0 else []),
+    ]
     return [node for sentence in sentences for node in notice(sentence, "info")]
