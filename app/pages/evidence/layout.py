@@ -1,0 +1,68 @@
+"""What the Evidence sets tab consists of: components only, no events. Texts of labels and hints are here,
+those of results in app.pages.evidence.view.
+"""
+
+from __future__ import annotations
+
+import gradio as gr
+
+from app.components.tree import tree
+from app.pages.evidence import view
+from app.pages.evidence.actions import MAX_BUDGET, USUAL_BUDGET
+from app.pages.widgets.text import open_documents
+
+
+class EvidenceLayout:
+    """Builds the components inside the Blocks that is being made; each is an attribute."""
+
+    def __init__(self) -> None:
+        with gr.Column(elem_classes="qx-card", elem_id="qx-sets-form"):
+            self._build_form()
+        with gr.Row(elem_classes="qx-card", elem_id="qx-sets-story"):
+            with gr.Column(min_width=240, scale=5):
+                self.said = tree(view.said(None), elem_id="qx-sets-said")
+            with gr.Column(min_width=240, scale=4):
+                self.budget = gr.Slider(
+                    1,
+                    MAX_BUDGET,
+                    value=USUAL_BUDGET,
+                    step=1,
+                    label="Budget",
+                    elem_id="qx-sets-budget",
+                )
+                self.budget_words = tree(view.budget_words(None), elem_id="qx-sets-budget-words")
+            with gr.Column(min_width=240, scale=5, elem_classes="qx-only-filled"):
+                self.tokens = tree(elem_id="qx-sets-tokens")
+        with gr.Column(elem_classes="qx-card qx-only-filled"):
+            self.documents = tree(elem_id="qx-sets-documents")
+        with gr.Column(elem_classes="qx-card qx-drawer", elem_id="qx-sets-drawer"):
+            self.reading = tree(elem_id="qx-sets-reading")
+        with gr.Row(elem_id="qx-sets-below"):
+            with gr.Column(elem_classes="qx-card qx-only-filled", min_width=300, scale=5):
+                self.reward = tree(elem_id="qx-sets-reward")
+                self.action = tree(elem_id="qx-sets-action")
+            with gr.Column(elem_classes="qx-card qx-only-filled", min_width=300, scale=8):
+                self.frontier = tree(elem_id="qx-sets-frontier")
+                self.frontier_notice = tree(elem_id="qx-sets-frontier-notice")
+
+    def _build_form(self) -> None:
+        self.header = tree(open_documents(None), elem_id="qx-sets-header")
+        with gr.Row(elem_classes="qx-question-row"):
+            self.question = gr.Textbox(
+                label="Question",
+                lines=1,
+                max_lines=4,
+                placeholder="Ask something about the documents",
+                scale=6,
+                elem_id="qx-sets-question",
+            )
+            self.run = gr.Button("Run", variant="primary", elem_id="qx-sets-run", min_width=84)
+            self.cancel = gr.Button(
+                "Cancel", variant="stop", elem_id="qx-sets-cancel", interactive=False, min_width=80
+            )
+        self.known = gr.Dropdown(
+            [], label="Known questions (support is marked)", elem_id="qx-sets-known", visible=False
+        )
+        tree(view.policy_line(), elem_id="qx-sets-who")
+        self.progress, self.notice = tree(elem_id="qx-sets-progress"), tree(elem_id="qx-sets-notice")
+        self.standing = tree(elem_id="qx-sets-standing")
