@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from core.answer.evidence import EvidenceAnswer
-from core.answer.metadata import MAX_OF_DOCUMENT, metadata_json
+from core.answer.metadata import MAX_KEPT, MAX_OF_DOCUMENT, metadata_json
 from core.answer.protocol import Reader
 from core.config import ChunkConfig, EpisodeConfig
 from core.encode.encoder import DualEncoder
@@ -102,7 +102,7 @@ def set_detail(trace: Trace, workspace: Workspace) -> dict[str, Any]:
     """
     return {
         "action": action_json(action_of(trace.chosen, workspace.borders)),
-        "json_ld": metadata_json(workspace.documents),
+        "json_ld": metadata_json(workspace.documents, MAX_KEPT),
     }
 
 

@@ -111,7 +111,7 @@ def rivals(
     if n_found:
         name, k = "top-k, same support", 1 + int(np.flatnonzero(np.isin(ranked, [*gold]))[n_found - 1])
     else:
-        name, k = "top-k, as many chunks", len(taken)
+        name, k = "top-k, same size", len(taken)
     above = cosines >= threshold
     return [
         Rival(name, k, int(n_tokens[ranked[:k]].sum())),

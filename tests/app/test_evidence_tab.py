@@ -166,7 +166,7 @@ def test_an_unlabelled_question_has_an_answer_and_no_reward(
     view = sets.at(sets.run(documents, SetOrder("who went to the garden ?", 8), quiet), 8)
     assert view.answer is not None
     assert view.reward is None
-    assert view.rivals[0].name == "top-k, as many chunks"
+    assert view.rivals[0].name == "top-k, same size"
     assert view.tokens == sum(documents.workspace[chunk_id].n_tokens for chunk_id in view.taken)
 
 

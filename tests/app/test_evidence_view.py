@@ -73,7 +73,7 @@ def set_of(
         taken,
         tuple(document_sets(taken, workspace.borders, n_tokens)),
         n_tokens,
-        (Rival("top-k, as many chunks", 2, 20), Rival("everything", 13, 130)),
+        (Rival("top-k, same size", 2, 20), Rival("everything", 13, 130)),
         None if said is None else EvidenceAnswer(said, 0.9, "reader", taken[:1]),
         json_ld,
         ((),) * len(sizes),

@@ -20,7 +20,7 @@ import numpy as np
 from app.services import PLAIN, OpenDocuments, Recent, RunInView, Services
 from app.visitors import check_known
 from core.answer.evidence import EvidenceAnswer
-from core.answer.metadata import metadata_json
+from core.answer.metadata import MAX_KEPT, metadata_json
 from core.config import EpisodeConfig, check_query
 from core.errors import BadRequest
 from core.evaluate.frontier import read_frontier
@@ -49,6 +49,8 @@ MAX_BUDGET = 24
 USUAL_BUDGET = 8
 MAX_LOOKS_BYTES = 256 * 2**20
 """Memory for looks: 128 bytes a chunk each. One that is gone is taken again."""
+MAX_JSON_LD_CHARACTERS = 50_000_000
+"""Of all runs in view."""
 MAX_ANSWERS = 1_000
 """Answers to sets that stay in memory."""
 FRONTIER = Path(__file__).resolve().parents[3] / "results" / "frontier.jsonl.gz"
@@ -125,7 +127,9 @@ class EvidenceSets:
         self.services = services
         self._looks: Recent[Look] = Recent(MAX_LOOKS_BYTES, lambda seen: seen.features.nbytes)
         self._answers: Recent[EvidenceAnswer] = Recent(MAX_ANSWERS, lambda _: 1)
-        self._json_ld: Recent[tuple[str, ...]] = Recent(MAX_ANSWERS, lambda _: 1)
+        self._json_ld: Recent[tuple[str, ...]] = Recent(
+            MAX_JSON_LD_CHARACTERS, lambda texts: sum(map(len, texts))
+        )
         self._idle = threading.Event()
         self._idle.set()
         services.forgets.append(self._forget)
@@ -211,7 +215,7 @@ class EvidenceSets:
             taken=taken,
             documents=tuple(document_sets(taken, workspace.borders, view.n_tokens)),
             rivals=tuple(rivals(taken, run.gold, similarities, seen.cosines, threshold, view.n_tokens)),
-            json_ld=self._json_ld.get(run.token) or tuple(metadata_json(workspace.documents)),
+            json_ld=self._written(run),
             types=tuple(json_ld_types(document.json_ld) for document in workspace.documents),
         )
         known = run.answer if view.is_logged else self._answers.get(_key(view))
@@ -224,6 +228,14 @@ class EvidenceSets:
             assert view.answer is not None
             self._answers.put(_key(view), view.answer)
         return view
+
+    def _written(self, run: RunInView) -> tuple[str, ...]:
+        """JSON-LD of the documents: out of the log where the run came from there."""
+        written = self._json_ld.get(run.token)
+        if not written:
+            written = tuple(metadata_json(run.documents.workspace.documents, MAX_KEPT))
+            self._json_ld.put(run.token, written)
+        return written
 
     def _seen(self, run: RunInView) -> Look:
         seen = self._looks.get(run.token)

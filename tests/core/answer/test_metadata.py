@@ -32,9 +32,11 @@ def test_what_an_answer_model_reads_of_each_document() -> None:
     assert metadata_lines(pages)[:2] == ["name: Blue Anchor\ncook: Bo", ""]
     told = metadata_json(pages)
     assert (json.loads(told[0]), told[1], len(told[2])) == (PAGE, "", MAX_OF_DOCUMENT)
-    many = metadata_json([document({"a": "x" * 9_000})] * 50)
-    assert len(many) == 50
-    assert sum(map(len, many)) == MAX_OF_ALL
+    for n, each in ((10, 800), (50, 160)):
+        many = metadata_json([document({"a": "x" * 9_000})] * n)
+        assert list(map(len, many)) == [each] * n
+    very_many = metadata_json([document({"a": "x" * 9_000})] * 500)
+    assert (len(very_many), sum(map(len, very_many))) == (500, MAX_OF_ALL)
 
 
 def test_types_are_those_of_the_objects_themselves() -> None:

@@ -35,7 +35,7 @@ def test_top_k_needs_as_many_chunks_as_hold_the_same_support() -> None:
     assert (everything.n_chunks, everything.n_tokens) == (9, int(TOKENS.sum()))
     for gold in ((), {7}):
         without = rivals([4, 8], gold, likeness, likeness, 0.3, TOKENS)[0]
-        assert (without.name, without.n_chunks, without.n_tokens) == ("top-k, as many chunks", 2, 50)
+        assert (without.name, without.n_chunks, without.n_tokens) == ("top-k, same size", 2, 50)
 
 
 def test_the_reward_and_what_it_comes_from() -> None:
