@@ -50,7 +50,7 @@ def build_app(services: Services) -> gr.Blocks:
             services.settings.hub_sign_in and find_spec("authlib") is not None
         ):  # Spaces install gradio with it
             gr.LoginButton(size="sm", elem_id="qx-sign-in")
-        with gr.Tabs(selected="explore", elem_id="qx-tabs") as tabs:
+        with gr.Tabs(selected="explore", overflow_behavior="wrap", elem_id="qx-tabs") as tabs:
             with gr.Tab("Explore", id="explore") as explore_tab:
                 _heading("Explore")
                 explore = ExploreTab(services, evaluations)
