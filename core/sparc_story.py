@@ -212,9 +212,7 @@ def _why_dropped(one: SparcRound, chunk_id: int) -> str:
         return f"{ordinal(weighed.index(chunk_id) + 1)} of {len(weighed)} by worth, the note holds {size}"
     if notes:
         return f"in the note of {_names(one, notes)}, left out of the merged one"
-    whose = "its branch’s own note" if len(one.branches) > 1 else "the note"
-    n = next((len(b.noted.after.chunk_ids) for b in one.branches if b.noted is not None), size)
-    return f"left out of {whose}, which holds {n}"
+    return "left out of its branch’s own note" if len(one.branches) > 1 else "left out of the note"
 
 
 def _notes(one: SparcRound, chunk_id: int) -> list[int]:

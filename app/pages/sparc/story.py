@@ -51,7 +51,7 @@ def _round(part: RoundPart, n_gold: int) -> Node:
     excerpt = h("em", None, part.excerpt.mark) if part.excerpt.mark else None
     words: list[Node | None] = (
         [f"{lead(part)}: ", part.excerpt.before, excerpt, part.excerpt.after]
-        if part.number == 1
+        if part.number == 1 or not any(fresh for _, fresh in part.query)
         else ["Asked on: ", *(h("em", None, said) if fresh else said for said, fresh in part.query)]
     )
     button = h(

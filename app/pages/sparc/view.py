@@ -351,7 +351,7 @@ def _card(
         h("span", {"class": "qx-strategy", "title": sentence, "tabindex": "0"}, name),
         h("span", {"class": "qx-grow"}),
     ]
-    chosen = run.trace.chosen_branch is branch
+    chosen = run.trace.chosen_branch is branch and bool(run.trace.answer.strip())
     if best or chosen:
         title = (
             "The answer of the run is this branch's"
@@ -666,7 +666,7 @@ def _merge(merged: Merged, one: SparcRound, run: SparcRun, *, last: bool) -> Nod
     """Who leads and why, what the merged note kept, and what it dropped and why. `last`: no other round came
     after it.
     """
-    wins = last and run.trace.chosen_branch is one.best
+    wins = last and run.trace.chosen_branch is one.best and bool(run.trace.answer.strip())
     if len(one.branches) > 1:
         leads = f"Branch {branch_name(one.number, merged.best_branch)} {'wins' if wins else 'leads'}"
     else:
