@@ -85,7 +85,8 @@ class WholeDocuments:
         running = self.run.click(
             self._sends(self._run), order, shown, concurrency_id="evaluate", concurrency_limit=1, **quiet
         )
-        self.cancel.click(self._sends(self._cancelled), None, shown, cancels=[running], **quiet)
+        cancelled = self.cancel.click(self._sends(self._cancelled), None, shown, cancels=[running], **quiet)
+        cancelled.then(self._sends(self._settled), None, shown, **quiet)
         self.questions.select(self._sends(self._turned), self.measured, self.questions, **quiet)
 
     def _sends(self, handler: Callable[..., Any]) -> Callable[..., Any]:
@@ -139,12 +140,19 @@ class WholeDocuments:
         }
 
     def _cancelled(self) -> Update:
-        words = notice("Cancelled; what was measured so far is shown.", "info")
+        return {
+            **self._settled(),
+            self.notice: notice("Cancelled; what was measured so far is shown.", "info"),
+        }
+
+    def _settled(self) -> Update:
+        """Once more what Cancel has shown: the page may have shown it before something that the cancelled
+        event had sent earlier.
+        """
         return {
             self.run: gr.Button(interactive=True),
             self.cancel: gr.Button(interactive=False),
             self.progress: [],
-            self.notice: words,
         }
 
     def _turned(self, state: Measured | None, event: gr.EventData) -> Update:
