@@ -41,6 +41,7 @@ FLOW = (
         "row_answers",
         "trail",
         "story",
+        "sparc_story",
         "diagnosis",
         "variant",
         "tune",

@@ -16,17 +16,6 @@ function address() {
 watch("value", address);
 address();
 
-// A narrow screen begins with SPARC's settings folded, so that its rounds are near the buttons.
-const folded = new Set(); // who opens them again wants them open
-function fold(id, tries) {
-  if (innerWidth >= 640 || folded.has(id)) return;
-  const open = document.querySelector(`#${id} button.label-wrap.open`);
-  if (open) {
-    folded.add(id);
-    open.click();
-  } else if (tries) setTimeout(() => fold(id, tries - 1), 200);
-}
-
 // What opens over the page: panels with a button of their own, and menus. A click elsewhere or Escape closes them.
 const panelOf = (button) => document.getElementById(button.dataset.toggle);
 function toggle(button, open) {
@@ -111,6 +100,5 @@ document.addEventListener("keydown", key);
 document.addEventListener("click", (event) => {
   if (!event.target.closest("[role=tab]")) return;
   setTimeout(() => dispatchEvent(new Event("resize")), 100);
-  fold("qx-sparc-settings", 5);
 });
 element.querySelector("button").addEventListener("click", () => dialog.close());

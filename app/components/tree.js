@@ -53,6 +53,11 @@ function copy(button, text) {
   setTimeout(() => button.classList.remove("qx-copied"), 1200);
 }
 
+function go(id) {                // to a part of the page
+  const behavior = matchMedia("(prefers-reduced-motion: reduce)").matches ? "auto" : "smooth";
+  document.getElementById(id)?.scrollIntoView({ behavior, block: "start" });
+}
+
 function download(name, text) {
   const link = document.createElement("a");
   link.href = URL.createObjectURL(new Blob([text], { type: /\.csv$/.test(name) ? "text/csv" : "application/json" }));
@@ -68,6 +73,7 @@ root.addEventListener("click", (event) => {
   const argument = target.dataset.arg || "";
   if (target.dataset.act === "copy") copy(target, argument);
   else if (target.dataset.act === "copy-link") copy(target, new URL(argument, location.origin + location.pathname).href);
+  else if (target.dataset.act === "goto") go(argument);
   else if (target.dataset.act === "download") download(target.dataset.name, argument);
   else trigger("select", { act: target.dataset.act, arg: argument });
 });

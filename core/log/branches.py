@@ -58,8 +58,12 @@ def end_sentence(trace: SparcTrace) -> str:
             f" {branch_name(stopped.round, stopped.branch)}."
         ),
         "depth": (
-            f"Stopped: the depth of {config.depth} is used up; this is the best branch's answer, which no"
-            " evaluator accepted."
+            f"Stopped: the depth of {config.depth} is used up; "
+            + (
+                "this is the best branch's answer, which no evaluator accepted."
+                if stopped.answer.strip()
+                else "no branch had an answer."
+            )
         ),
         "tokens": f"Stopped: the budget of {config.max_tokens or 0:,} tokens is used up; {by_then}",
         "calls": f"Stopped: the budget of {config.max_calls or 0:,} calls is used up; {by_then}",

@@ -15,7 +15,7 @@ from typing import Protocol
 import numpy as np
 
 from core.sparc.budget import Budget
-from core.sparc.events import Cost, Found, Note, Strategy, Verdict
+from core.sparc.events import Cost, Found, Note, Strategy, Verdict, Weighed
 
 
 class Sources(Protocol):
@@ -129,8 +129,10 @@ class ContextManager(Protocol):
 
     def merge(
         self, question: str, best: Candidate, others: Sequence[Candidate], turn: Turn
-    ) -> tuple[Note, Cost]:
-        """m^(t) from the best branch's memory and the others'."""
+    ) -> tuple[Note, tuple[Weighed, ...], Cost]:
+        """m^(t) from the best branch's memory and the others', and what it chose among, where that is
+        known.
+        """
         ...
 
 

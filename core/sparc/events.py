@@ -48,6 +48,17 @@ class Note:
 
 
 @dataclass(frozen=True, slots=True)
+class Weighed:
+    """A chunk that a merge had to choose among. `worth`: log-odds that it decides the answer, but for a
+    constant; `needed`: the agent keeps it whatever it is worth.
+    """
+
+    chunk_id: int
+    worth: float
+    needed: bool
+
+
+@dataclass(frozen=True, slots=True)
 class BranchQuery:
     """What one branch looks for, and how."""
 
@@ -144,6 +155,7 @@ class Merged:
     """The context manager chose a branch k* and merged the memories into m^(t).
 
     `overlap`: mean pairwise Jaccard index of the branches' chunks (appendix B.2), None for one branch.
+    `weighed`: the chunks of all notes by falling worth; empty where no rules chose among them.
     """
 
     round: int
@@ -152,6 +164,7 @@ class Merged:
     overlap: float | None
     cost: Cost
     reason: str = ""
+    weighed: tuple[Weighed, ...] = ()
     event: Literal["merged"] = "merged"
 
 

@@ -23,7 +23,7 @@ from core.config import MAX_QUERY_CHARACTERS
 from core.llm.protocol import Llm, LlmError, Message, Sampling, UnfitReply
 from core.sparc.agents import Agents, Candidate, Reading, Rewrite, RewriteTask, Turn
 from core.sparc.budget import OutOfBudget, cost_of
-from core.sparc.events import Cost, Found, Note, Strategy, Verdict
+from core.sparc.events import Cost, Found, Note, Strategy, Verdict, Weighed
 from core.sparc.quoting import numbered, quoted
 
 MAX_REPLY_TOKENS = 600
@@ -231,8 +231,9 @@ class LlmManager:
 
     def merge(
         self, question: str, best: Candidate, others: Sequence[Candidate], turn: Turn
-    ) -> tuple[Note, Cost]:
-        """One note of all; its chunks are those of all notes, the best branch's first."""
+    ) -> tuple[Note, tuple[Weighed, ...], Cost]:
+        """One note of all; its chunks are those of all notes, the best branch's first. The model weighs no
+        chunks."""
         values = {
             "question": quoted("question", question),
             "best": quoted("note", best.note.text),
@@ -240,7 +241,7 @@ class LlmManager:
         }
         merged, cost = ask(self.llm, prompt("merge", values), MergedNote, turn, turn.temperature)
         chunk_ids = dict.fromkeys(chunk_id for one in (best, *others) for chunk_id in one.note.chunk_ids)
-        return Note(merged.note.strip()[:MAX_NOTE_CHARACTERS], tuple(chunk_ids)), cost
+        return Note(merged.note.strip()[:MAX_NOTE_CHARACTERS], tuple(chunk_ids)), (), cost
 
 
 class LlmGenerator:

@@ -24,7 +24,7 @@ import numpy as np
 from core.answer.protocol import Answer, Reader
 from core.metrics import plain_answer
 from core.sparc.agents import Agents, Candidate, Reading, Remaining, Rewrite, RewriteTask, Sources, Turn
-from core.sparc.events import Cost, Found, Note, Strategy, Verdict
+from core.sparc.events import Cost, Found, Note, Strategy, Verdict, Weighed
 from core.sparc.words import mentions, names, plain, repeats, sentences, title, words
 
 STRONG = 4
@@ -117,11 +117,11 @@ def coverage(question: str, text: str, sources: Sources) -> float:
     return sum(rarity for word, rarity in asked.items() if word in held) / total if total else 0.0
 
 
-def ranked(question: str, chunk_ids: Sequence[int], sources: Sources) -> list[int]:
-    """Chunks by falling worth, none twice, equals as they came."""
+def by_worth(question: str, chunk_ids: Sequence[int], sources: Sources) -> list[tuple[int, float]]:
+    """Chunks with what each is worth, the best first, none twice, equals as they came."""
     distinct = list(dict.fromkeys(chunk_ids))
-    values = worth(question, distinct, sources)
-    return [distinct[i] for i in sorted(range(len(distinct)), key=lambda i: -values[i])]
+    valued = zip(distinct, worth(question, distinct, sources), strict=True)
+    return sorted(valued, key=lambda one: -one[1])
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,7 +169,8 @@ class RuleManager:
         """The memory's chunks and the new ones, the best of both kept; an old one goes only where a better
         one came.
         """
-        return self._note(question, [*note.chunk_ids, *(one.chunk_id for one in found)], turn.sources), Cost()
+        chunk_ids = [*note.chunk_ids, *(one.chunk_id for one in found)]
+        return self._note(question, chunk_ids, turn.sources)[0], Cost()
 
     def select(self, question: str, candidates: Sequence[Candidate], turn: Turn) -> tuple[int, str, Cost]:
         """The branch that the evidence speaks for; the first of equals.
@@ -195,33 +196,33 @@ class RuleManager:
         held = f"its chunks hold {found[best].covered:.0%} of what is asked"
         reason = (
             f"rules: {complete}, {held}, {agreeing[best]:.0%} of the other branches agree, the reader is"
-            f" {candidates[best].confidence or 0.0:.2f} sure"
+            f" {100 * (candidates[best].confidence or 0.0):.0f} % sure"
         )
         return candidates[best].branch, reason, Cost()
 
     def merge(
         self, question: str, best: Candidate, others: Sequence[Candidate], turn: Turn
-    ) -> tuple[Note, Cost]:
+    ) -> tuple[Note, tuple[Weighed, ...], Cost]:
         """The chunks of all branches, the best of them kept."""
-        return (
-            self._note(
-                question,
-                [chunk_id for one in (best, *others) for chunk_id in one.note.chunk_ids],
-                turn.sources,
-            ),
-            Cost(),
-        )
+        chunk_ids = [chunk_id for one in (best, *others) for chunk_id in one.note.chunk_ids]
+        note, weighed = self._note(question, chunk_ids, turn.sources)
+        return note, weighed, Cost()
 
-    def _note(self, question: str, chunk_ids: Sequence[int], sources: Sources) -> Note:
-        by_worth = ranked(question, chunk_ids, sources)
-        kept = tuple(dict.fromkeys([*(sources.needed(question, by_worth) or ()), *by_worth]))[: self.size]
+    def _note(
+        self, question: str, chunk_ids: Sequence[int], sources: Sources
+    ) -> tuple[Note, tuple[Weighed, ...]]:
+        valued = by_worth(question, chunk_ids, sources)
+        falling = [chunk_id for chunk_id, _ in valued]
+        needed = sources.needed(question, falling) or ()
+        kept = tuple(dict.fromkeys([*needed, *falling]))[: self.size]
         lines = [
             line
             for chunk_id in kept
             for line in [_bearing(question, sources.text(chunk_id), sources)]
             if line
         ]
-        return Note("\n".join(lines), kept)
+        weighed = tuple(Weighed(chunk_id, value, chunk_id in needed) for chunk_id, value in valued)
+        return Note("\n".join(lines), kept), weighed
 
 
 def _agreement(one: Candidate, candidates: Sequence[Candidate]) -> float:
@@ -365,10 +366,10 @@ class RuleEvaluator:
             return "continue", f"rules: {_missing(held)}", Cost()
         bar = CONFIDENT if held.left is None else CONFIDENT_WHEN_COMPLETE
         verdict: Verdict = "stop" if confidence >= bar else "continue"
-        how = "reaches" if verdict == "stop" else "is below"
+        how = "at least" if verdict == "stop" else "less than"
         return (
             verdict,
-            f"rules: {_missing(held)}; the reader's confidence {confidence:.2f} {how} {bar:.2f}",
+            f"rules: {_missing(held)}; the reader is {100 * confidence:.0f} % sure, {how} {100 * bar:.0f} %",
             Cost(),
         )
 

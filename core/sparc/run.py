@@ -190,10 +190,11 @@ class _Run:
         try:
             best, reason, selecting = manager.select(self.question, candidates, turn)
             others = [candidate for candidate in candidates if candidate.branch != best]
-            note, merging = manager.merge(self.question, candidates[best - 1], others, turn)
+            note, weighed, merging = manager.merge(self.question, candidates[best - 1], others, turn)
         except (OutOfBudget, LlmError) as error:
             return _broken(error, number, 0, "context manager", began, selecting)
-        return Merged(number, best, note, mean_overlap(found), _timed(selecting + merging, began), reason)
+        cost = _timed(selecting + merging, began)
+        return Merged(number, best, note, mean_overlap(found), cost, reason, weighed)
 
     def _stop(self, reason: EndReason, message: str = "") -> SparcStopped:
         best = self.best

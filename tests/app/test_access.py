@@ -70,7 +70,7 @@ def page(tiny_app: RunningApp, browser: Browser) -> Iterator[Page]:
     page.locator("#qx-sparc-start").click()
     expect(page.locator("#qx-sparc-final h3")).to_be_visible(timeout=120_000)
     page.locator("#qx-sparc-rounds summary").first.click()
-    page.locator("#qx-sparc-rounds .qx-set-chip").first.click()
+    page.locator('#qx-sparc-rounds [data-act="open"]').first.click()
     expect(page.locator("#qx-sparc-reading .qx-crumb")).to_be_visible(timeout=30_000)
 
     show(page, "Experiments")

@@ -51,6 +51,7 @@ def test_a_language_model_cites_chunks_which_the_reader_checks(
         )
     ) as server:
         page.get_by_role("tab", name="SPARC", exact=True).click()
+        page.locator("#qx-sparc-set .qx-set-line").click()
         page.locator("#qx-sparc-llm button").first.click()
         address = page.locator("#qx-sparc-llm-address input")
         expect(address).to_be_visible()

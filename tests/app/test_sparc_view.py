@@ -11,21 +11,21 @@ from typing import Any
 import pytest
 
 from app.components.tree import Node
+from app.pages.sparc import story as story_view
 from app.pages.sparc import view
 from app.pages.sparc.actions import SparcRun
 from core.sparc.events import (
     Answered,
-    BranchQuery,
     BrokenOff,
     Cost,
     Merged,
-    Note,
-    Retrieved,
-    RoundStarted,
+    SparcConfig,
     SparcEvent,
     SparcStopped,
+    Weighed,
 )
 from core.sparc.trace import fold_sparc
+from core.sparc_story import fates
 from core.types import workspace_of_chunks
 from tests.app.sparc_story import N_CHUNKS, RULES, story, text
 
@@ -65,53 +65,67 @@ def classes(tree: Any, name: str) -> list[str]:
 def everything(run: SparcRun) -> list[Node]:
     """Every panel."""
     return [
-        *view.heading(run),
-        *view.where(run),
+        *view.settings_line(run.trace.started.config, ""),
+        *view.standing_at(run),
+        *story_view.story(run),
         *view.rounds(run, 17),
         *view.final(run),
+        *view.costs(run),
         *view.reading(run, 17, None, in_explore=True),
     ]
 
 
-def test_lanes_run_from_the_winner_of_a_round_into_the_next() -> None:
+def drawn(tree: Any, name: str) -> list[str]:
+    """Classes of the lines of one kind of wire."""
+    return [
+        attributes["class"]
+        for tag, attributes, _ in nodes(tree)
+        if tag == "path" and name in str(attributes.get("class", ""))
+    ]
+
+
+def test_branches_stand_side_by_side_and_lines_lead_from_the_best_into_the_next_round() -> None:
     shown = view.rounds(run_of(story()))
     assert len(having(shown, "qx-round")) == 2
     assert [attributes["aria-label"] for _, attributes, _ in having(shown, "qx-branch")] == [
         "Round 1, branch 1, BM25",
-        "Round 1, branch 2, Q-RAG, best",
-        "Round 2, branch 1, dense, best",
+        "Round 1, branch 2, Q-RAG, leads",
+        "Round 2, branch 1, dense, leads",
         "Round 2, branch 2, BM25",
     ]
-    assert classes(shown, "qx-join") == [
-        "qx-join qx-from-above",
-        "qx-join qx-straight qx-meet-above",
-        "qx-join qx-straight qx-meet-below",
-        "qx-join qx-from-below",
+    assert classes(shown, "qx-lanes") == ["qx-lanes qx-w2"] * 2
+    assert drawn(shown, "qx-wire") == [
+        *("qx-wire-on", "qx-wire-lead qx-c2"),
+        *("qx-wire-out", "qx-wire-out"),
+        *("qx-wire-lead qx-c1", "qx-wire-on"),
     ]
-    assert classes(shown, "qx-fan") == [
-        "qx-fan ",
-        "qx-fan ",
-        "qx-fan qx-from-above",
-        "qx-fan qx-straight qx-meet-above",
-    ]
-    assert "overlap 0.25" in words(shown)
-    assert "Branch 2 goes on" in words(shown)
+    told = " ".join(words(shown).split())
+    assert "overlap 0.25" in told
+    assert "Branch 1.2 leads" in told
+    assert "Branch 2.1 wins" in told
+    assert "asked on, from the note of 1.2" in told
 
 
-def test_with_four_lanes_the_outer_ones_pass_through_those_between() -> None:
-    queries = tuple(BranchQuery(i, f"query {i}", "bm25") for i in range(1, 5))
-    events = [
-        story()[0],
-        RoundStarted(1, queries, Cost()),
-        *(Retrieved(1, i, (), 1.0) for i in range(1, 5)),
-        Merged(1, 3, Note(), None, Cost()),
+def test_a_merge_tells_what_it_kept_and_dropped_and_why() -> None:
+    events = story()
+    [at] = [i for i, event in enumerate(events) if isinstance(event, Merged) and event.round == 1]
+    merged = events[at]
+    assert isinstance(merged, Merged)
+    weighed = (Weighed(3, 2.5, needed=True), Weighed(17, 0.5, needed=False))
+    events[at] = replace(merged, weighed=weighed)
+    bands = [
+        " ".join(words(children).split())
+        for _, _, children in having(view.rounds(run_of(events)), "qx-merge")
     ]
-    assert classes(view.rounds(run_of(events)), "qx-join") == [
-        "qx-join qx-from-above",
-        "qx-join qx-from-above qx-meet-above",
-        "qx-join qx-straight qx-meet-above qx-meet-below",
-        "qx-join qx-from-below",
-    ]
+    assert "Kept in the note: 1 Chunk 3 tells of Anna. 3 the answer rests on it" in bands[0]
+    assert "Dropped: 3 Chunk 17 tells of Anna. 17 support 2nd of 2 by worth, the note holds 1" in bands[0]
+    assert "Chunk 9 tells of Anna. 9 left out of its branch’s own note" in bands[0]
+    assert "Kept in the note: 3" in bands[1]
+    assert "in the note before" in bands[1]
+    for number, different in ((1, {3, 9, 12, 17}), (2, {3, 9, 17, 30, 31})):
+        told = fates(fold_sparc(events), number)
+        assert {fate.chunk_id for fate in told} == different
+        assert len(told) == len(different)
 
 
 def test_a_card_tells_chunks_note_answer_verdict_and_cost() -> None:
@@ -123,22 +137,26 @@ def test_a_card_tells_chunks_note_answer_verdict_and_cost() -> None:
         "where she went",
         "under the mill stone",
         "83 % sure",
-        "stop",
+        "accepted",
         "because of chunk 17",
+        "rests on chunk",
     ):
         assert part in told
     assert "added:  She went to the mill." in told
     assert "removed:  She feared Peter." in told
     assert "3 calls · 750 tokens · 912 ms" in told
-    chips = having(card, "qx-set-chip")
+    rows = having(card, "qx-chunk-row")
     assert [
         (attributes["data-arg"], "qx-again" in attributes["class"], attributes["aria-pressed"])
-        for _, attributes, _ in chips
+        for _, attributes, _ in rows
     ] == [
         ("17", True, "false"),
         ("30", False, "true"),
     ]
-    assert chips[0][1]["aria-label"] == "chunk 17, support, found before by 1.2"
+    assert rows[0][1]["aria-label"] == "chunk 17, support, new in its note, found before by 1.2"
+    assert rows[1][1]["aria-label"] == "chunk 30, not taken into its note"
+    [query] = having(card, "qx-sparc-query")
+    assert [words(children) for tag, _, children in nodes(query[2]) if tag == "em"] == ["mill hiding place"]
 
 
 def test_who_could_not_go_on_is_named_where_it_happened_with_what_it_took() -> None:
@@ -147,35 +165,29 @@ def test_who_could_not_go_on_is_named_where_it_happened_with_what_it_took() -> N
     failed = BrokenOff(1, 1, "answer evaluator", "failed", why, spent)
     run = run_of([*before, failed, SparcStopped("failed", "", 0, 0, (), spent, why)], status="failed")
     card = having(view.rounds(run), "qx-branch")[0][2]
-    assert f"ended answer evaluator {why}" in " ".join(words(card).split())
+    assert f"answer evaluator {why}" in " ".join(words(card).split())
     assert "answer evaluator 2 300 + 40 900 none" in " ".join(words(card).split())
     assert run.trace.rounds[0].branches[0].cost.calls == 2 + 2
     merging = BrokenOff(1, 0, "context manager", "calls", "", spent)
     merge = having(view.rounds(run_of([*before, merging])), "qx-merge")[0][2]
-    assert words(merge).split("  ")[0].strip() == "context manager the budget of calls is used up"
+    assert " ".join(words(merge).split()) == "context manager the budget of calls is used up"
 
 
 def test_totals_stand_against_their_budgets() -> None:
     run = run_of(story(max_calls=20))
-    told = [words([["div", {}, children]]) for _, _, children in having(view.heading(run), "qx-number")]
-    assert [one.split("  ")[0].strip() for one in told] == [
-        "2 of 3 rounds",
-        "15 of 20 calls",
-        "3,750 of 5,000 tokens",
-        "4,548 ms of work",
-    ]
-    bars = [
-        (attributes["value"], attributes["max"])
-        for tag, attributes, _ in nodes(view.heading(run))
-        if tag == "progress"
-    ]
-    assert bars == [("2", "3"), ("15", "20"), ("3750", "5000")]
+    [totals] = having(view.rounds(run), "qx-totals")
+    assert " ".join(words(totals[2]).split()) == (
+        "2 of 3 rounds 15 of 20 calls 3,750 of 5,000 tokens 6 different chunks read 3 in the note found support"
+    )
+    assert "4.5 s · 9 chunks read · 15 calls" in words(view.standing_at(run))
 
 
 def test_who_decides_is_said() -> None:
-    assert "scripted rewrites, answers and judges" in words(view.heading(run_of(story())))
-    assert f"No language model acts here: {RULES} rewrite" in words(view.heading(run_of(story(agents=RULES))))
-    assert "No language model is set: rules and the reader" in words(view.deciders(""))
+    assert "scripted rewrites, answers and judges" in words(view.costs(run_of(story())))
+    assert f"No language model acts here: {RULES} rewrite" in words(view.costs(run_of(story(agents=RULES))))
+    assert "rules and the reader decide" in words(view.settings_line(SparcConfig(), ""))
+    assert "some-llm decides" in words(view.settings_line(SparcConfig(), "some-llm"))
+    assert "a setting is empty" in words(view.settings_line(None, ""))
 
 
 @pytest.mark.parametrize(
@@ -194,7 +206,7 @@ def test_a_run_that_goes_on_says_what_it_is_doing(n_events: int, status: str, do
     run = run_of(story()[:n_events])
     [said] = [
         words(children)
-        for _, attributes, children in nodes(view.heading(run))
+        for _, attributes, children in nodes(story_view.story(run))
         if attributes.get("role") == "status"
     ]
     assert said == status
@@ -218,57 +230,78 @@ def test_every_end_has_its_sentence(reason: Any, told: str) -> None:
     assert isinstance(stopped, SparcStopped)
     end = replace(stopped, reason=reason, message="the endpoint did not answer" if reason == "failed" else "")
     run = run_of([*events, end], status="failed" if reason == "failed" else "complete")
-    assert told in words(view.final(run))
-    assert told in words(view.heading(run))
+    assert told[1:] in words(story_view.story(run))
 
 
 def test_states_before_and_after() -> None:
-    assert "Press Run" in words(view.rounds(None))
-    assert view.where(None) == view.final(None) == view.reading(None, 3, None) == []
+    assert "Press Run" in words(story_view.story(None))
+    assert view.standing_at(None) == view.final(None) == view.costs(None) == view.reading(None, 3, None) == []
     cancelled = run_of(story()[:7], status="cancelled")
-    assert "Cancelled; the rounds so far are kept." in words(view.heading(cancelled))
+    assert "Cancelled; the rounds so far are kept." in words(story_view.story(cancelled))
     assert "ended here" in words(view.rounds(cancelled))
     *events, stopped = story()
     assert isinstance(stopped, SparcStopped)
     none = run_of([*events[:2], replace(stopped, answer="", round=0, branch=0, evidence=(), reason="calls")])
-    assert "There is no answer in the evidence." in words(view.final(none))
-    assert "no branch had an answer by then" in words(view.final(none))
+    assert "No answer in the evidence" in words(story_view.story(none))
+    assert "no branch had an answer by then" in words(story_view.story(none))
 
 
-def test_the_strip_has_a_row_a_branch_and_one_of_the_evidence() -> None:
-    shown = view.where(run_of(story()))
-    drawn = [attributes["aria-label"] for tag, attributes, _ in nodes(shown) if tag == "svg"]
-    assert drawn == [
-        "1.1 BM25: chunks 3, 9, 12",
-        "1.2 Q-RAG: chunks 3, 17",
-        "2.1 dense: chunks 17, 30",
-        "2.2 BM25: chunks 9, 31",
-        "evidence: chunks 3, 17, 30",
+def test_each_card_shows_where_its_branch_looked() -> None:
+    shown = view.rounds(run_of(story()))
+    told = [
+        attributes["aria-label"] for tag, attributes, _ in nodes(shown) if attributes.get("role") == "img"
     ]
-    assert len(having(shown, "qx-gold-ring")) == 2
+    assert told == [
+        f"Found along the document: chunks {found}" for found in ("3, 9, 12", "3, 17", "17, 30", "9, 31")
+    ]
+    assert len(having(shown, "qx-look-gold")) == 2 * 4
 
 
 def test_the_answer_shows_its_evidence() -> None:
     shown = view.final(run_of(story()))
-    assert "under the mill stone" in words(shown)
     assert "1 of 2 support chunks found" in words(shown)
-    items = having(shown, "qx-evidence")[0][2]
-    assert [words([item]).split(" Chunk")[0].strip() for item in items] == [
-        "chunk 3",
-        "chunk 17 cited support",
-        "chunk 30",
+    items = [" ".join(words([item]).split()) for item in having(shown, "qx-rests-on")[0][2]]
+    assert items == [
+        "chunk 3 Chunk 3 tells of Anna. found by 1.1, 1.2",
+        "chunk 17 Chunk 17 tells of Anna. cited support found by 1.2, 2.1",
+        "chunk 30 Chunk 30 tells of Anna. found by 2.1",
     ]
 
 
 def test_answers_are_compared_with_the_known_one() -> None:
-    for known, told in (
-        ("under the mill stone", "✓ right"),
-        ("in the barn", "✗ wrong · known answer: in the barn"),
+    for known, line, card in (
+        ("under the mill stone", "83 % sure · right", "✓ right"),
+        ("in the barn", "83 % sure · wrong known: in the barn", "✗ wrong · known answer: in the barn"),
     ):
         run = run_of(story(), known_answer=known)
-        assert told in words(view.final(run))
-        assert any(told in words(children) for _, _, children in having(view.rounds(run), "qx-branch"))
-    assert "right" not in words(view.final(run_of(story())))
+        assert line in " ".join(words(story_view.story(run)).split())
+        assert any(card in words(children) for _, _, children in having(view.rounds(run), "qx-branch"))
+    assert "right" not in words(story_view.story(run_of(story())))
+
+
+def test_the_story_is_one_line_and_one_sentence() -> None:
+    run = run_of(story(), known_answer="under the mill stone")
+    shown = story_view.story(run)
+    parts = having(shown, "qx-story")[0][2]
+    assert [" ".join(words([part]).split()) for part in parts] == [
+        "Asked Where did Anna hide the letter?",
+        "1.2 round 1 · 2 branches Q-RAG’s branch led: Chunk 3 tells of Anna."
+        " found 1 of 2 support; one of two says the mill",
+        "⋏ merge Kept 1 chunk, dropped 3 of 4 different ones",
+        "2.1 round 2 · 2 branches Asked on: mill hiding place"
+        " found 2 of 2 support; one of two says under the mill stone",
+        "✓ Answer under the mill stone 83 % sure · right",
+        "Stopped The evaluator accepted the answer of branch 2.1. round 2 of 3",
+    ]
+    [aloud] = having(shown, "qx-unseen")
+    assert words(aloud[2]).startswith("Asked: Where did Anna hide the letter? Round 1, two branches: Q-RAG’s")
+    assert words(aloud[2]).endswith(
+        "Answer: under the mill stone, 83 % sure, right. Stopped: the evaluator accepted the answer of branch 2.1."
+    )
+    targets = [a["data-arg"] for _, a, _ in nodes(shown) if a.get("data-act") == "goto"]
+    there = {a["id"] for _, a, _ in nodes(view.rounds(run)) if "id" in a}
+    assert targets == ["qx-round-1", "qx-merge-1", "qx-round-2"]
+    assert {*targets} <= there
 
 
 def test_reading_without_the_documents_shows_what_the_trace_quotes() -> None:

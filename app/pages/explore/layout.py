@@ -134,9 +134,9 @@ class ExploreLayout:
 
     def _build_controls(self, services: Services) -> None:
         spec = services.spec(services.default_checkpoint)
-        with gr.Column(elem_classes="qx-card", elem_id="qx-controls"):
+        with gr.Column(elem_classes="qx-card qx-ask", elem_id="qx-controls"):
             with gr.Row(elem_classes="qx-question-row"):
-                with gr.Column(elem_id="qx-asking", scale=6, min_width=240):
+                with gr.Column(elem_id="qx-asking", elem_classes="qx-asking", scale=6, min_width=240):
                     query = gr.Textbox(
                         label="Question",
                         show_label=False,
@@ -145,9 +145,10 @@ class ExploreLayout:
                         max_lines=4,
                         placeholder="Ask something about the document",
                         elem_id="qx-question",
+                        elem_classes="qx-question",
                         submit_btn=False,
                     )
-                    self.known = tree(elem_id="qx-known")
+                    self.known = tree(elem_id="qx-known", elem_classes="qx-known")
                 self.run = gr.Button("Run", variant="primary", elem_id="qx-run", min_width=60)
                 self.step = gr.Button("Step", elem_id="qx-step", min_width=60)
                 self.back = gr.Button("Back", elem_id="qx-back", interactive=False, min_width=60)
@@ -155,12 +156,14 @@ class ExploreLayout:
                 self.cancel = gr.Button(
                     "Cancel", elem_id="qx-cancel", variant="stop", interactive=False, min_width=60
                 )
-            with gr.Row(elem_id="qx-line"):
-                self.line = tree(elem_id="qx-set")
-                with gr.Row(elem_id="qx-slot"):
+            with gr.Row(elem_id="qx-line", elem_classes="qx-line"):
+                self.line = tree(elem_id="qx-set", elem_classes="qx-set")
+                with gr.Row(elem_id="qx-slot", elem_classes="qx-slot"):
                     self.standing = tree(elem_id="qx-standing")
                     self.opening_progress = tree(elem_id="qx-opening")
-                    self.status = tree(present.standing_at(None, Session()), elem_id="qx-status")
+                    self.status = tree(
+                        present.standing_at(None, Session()), elem_id="qx-status", elem_classes="qx-status"
+                    )
             self.notice = tree(elem_id="qx-notice", elem_classes="qx-over")
             self.sharing = tree(elem_id="qx-sharing", elem_classes="qx-over")
             with gr.Column(elem_id="qx-settings", elem_classes="qx-pop"), gr.Row(elem_classes="qx-sliders"):
@@ -220,7 +223,7 @@ class ExploreLayout:
         )
 
     def _build_views(self, find_strip: Find) -> None:
-        with gr.Column(elem_classes="qx-card", elem_id="qx-story-card"):
+        with gr.Column(elem_classes="qx-card qx-story-card", elem_id="qx-story-card"):
             self.story = tree(story_view.story(None, Session()), elem_id="qx-story")
             self.diagnosis = tree(elem_id="qx-diagnosis")
         with gr.Column(elem_classes="qx-card"):

@@ -10,11 +10,11 @@ from collections.abc import Sequence
 
 from app.components.tree import Node, h
 from app.pages.explore.view import kept
-from app.pages.widgets.answers import CONFIDENCE, UNRELIABLE, shortened
+from app.pages.widgets.story_line import answer_part, asked, part_head, story_line
 from app.pages.widgets.words import step_class
 from app.services import RunInView
 from app.session import Session
-from core.story import Story, StoryAnswer, StoryPart, ordinal, story_of, sure
+from core.story import Story, StoryPart, ordinal, story_of
 
 INVITATION = (
     "Press Run: the agent chooses one chunk after another, and the way it went stands here as one line."
@@ -38,38 +38,14 @@ def story(run: RunInView | None, session: Session) -> list[Node]:
         told,
         run.known_answer,
     )
-    parts: list[Node] = [_asked(shown)]
+    parts: list[Node] = [asked(shown.query)]
     parts += [_choice(part, shown.n_chunks, session.look) for part in shown.steps]
     parts += [_missed(part) for part in shown.missed]
     if shown.answer is not None:
-        parts.append(_answer(shown.answer))
+        parts.append(answer_part(shown.answer))
     if shown.end:
         parts.append(_end(shown, run, session))
-    aloud = h("p", {"class": "qx-unseen"}, shown.sentence())
-    return [
-        aloud,
-        h(
-            "ol",
-            {
-                "class": "qx-story" + (" qx-story-long" if len(parts) > 8 else ""),
-                "aria-label": "Story of the run",
-            },
-            *parts,
-        ),
-    ]
-
-
-def _asked(shown: Story) -> Node:
-    return h(
-        "li",
-        {"class": "qx-asked"},
-        h(
-            "div",
-            {"class": "qx-part"},
-            _head("Asked"),
-            h("span", {"class": "qx-part-words", "dir": "auto"}, shown.query),
-        ),
-    )
+    return story_line(shown.sentence(), parts)
 
 
 def _choice(part: StoryPart, n_chunks: int, look: int) -> Node:
@@ -80,7 +56,7 @@ def _choice(part: StoryPart, n_chunks: int, look: int) -> Node:
     button = h(
         "button",
         {"class": "qx-part", "data-act": "look", "data-arg": str(part.step), **shown},
-        _head(f"chunk {part.chunk_id:,}{''.join(notes)}", badge),
+        part_head(f"chunk {part.chunk_id:,}{''.join(notes)}", badge),
         _words(part),
         h("span", {"class": "qx-part-foot", "title": RANKS}, *_rise(part.ranks, n_chunks)),
     )
@@ -92,45 +68,18 @@ def _missed(part: StoryPart) -> Node:
     button = h(
         "button",
         {"class": "qx-part", "data-act": "open", "data-arg": str(part.chunk_id)},
-        _head(f"missed: {part.chunk_id:,}", badge),
+        part_head(f"missed: {part.chunk_id:,}", badge),
         _words(part),
         h("span", {"class": "qx-part-foot", "title": RANKS}, _ranks(part.ranks)),
     )
     return h("li", {"class": "qx-told qx-miss"}, button)
 
 
-def _answer(told: StoryAnswer) -> Node:
-    kind = {"right": "qx-right", "wrong": "qx-wrong", "no answer": "qx-wrong", None: ""}[told.verdict]
-    sign = {"right": "✓", "wrong": "✗"}.get(told.verdict or "", "=" if told.text else "–")
-    foot: list[Node] = []
-    if told.text and told.confidence is not None:
-        foot.append(h("span", {"title": CONFIDENCE}, sure(told.confidence)))
-    if told.text and told.verdict is not None:
-        foot += [" · ", h("strong", None, told.verdict)]
-    if told.verdict not in (None, "right"):
-        foot.append(h("span", {"class": "qx-known-answer"}, f"known: {told.known}"))
-    words = h("span", {"class": "qx-part-words", "title": UNRELIABLE}, "No reliable answer")
-    if told.text:
-        words = h("span", {"class": "qx-part-answer", "dir": "auto"}, shortened(told.text))
-    inner = [
-        _head("Answer", h("span", {"class": "qx-badge", "aria-hidden": "true"}, sign)),
-        words,
-        h("span", {"class": "qx-part-foot"}, *foot),
-    ]
-    if told.chunk_id is None:
-        return h("li", {"class": f"qx-ends {kind}"}, h("div", {"class": "qx-part"}, *inner))
-    return h(
-        "li",
-        {"class": f"qx-ends {kind}"},
-        h("button", {"class": "qx-part", "data-act": "open", "data-arg": str(told.chunk_id)}, *inner),
-    )
-
-
 def _end(shown: Story, run: RunInView, session: Session) -> Node:
     n = len(shown.steps)
     tokens = sum(run.documents.workspace[part.chunk_id].n_tokens for part in shown.steps)
     inner = [
-        _head("Stopped", h("span", {"class": "qx-stop-mark", "aria-hidden": "true"})),
+        part_head("Stopped", h("span", {"class": "qx-stop-mark", "aria-hidden": "true"})),
         h("span", {"class": "qx-part-words"}, shown.end),
         h("span", {"class": "qx-part-foot"}, f"{n} chunk{'s' if n != 1 else ''}, {tokens:,} tokens"),
     ]
@@ -144,10 +93,6 @@ def _end(shown: Story, run: RunInView, session: Session) -> Node:
         *inner,
     )
     return h("li", {"class": "qx-ends" + (" qx-on" if on else "")}, button)
-
-
-def _head(words: str, sign: Node | None = None) -> Node:
-    return h("span", {"class": "qx-part-head"}, sign, h("span", None, words))
 
 
 def _words(part: StoryPart) -> Node:

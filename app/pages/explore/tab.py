@@ -28,6 +28,7 @@ from app.pages.explore.actions import RUNS_AT_ONCE, Explorer
 from app.pages.explore.layout import MAX_BUDGET, ExploreLayout
 from app.pages.explore.strip_source import RunStrip
 from app.pages.widgets import answers as answer_view
+from app.pages.widgets.asking import known_question, known_questions
 from app.pages.widgets.figures import drawn
 from app.pages.widgets.notices import notice, passing, preparing, progress
 from app.pages.widgets.trail import gold_trail
@@ -499,7 +500,7 @@ class ExploreTab(ExploreLayout):
             **self._control_values(spec, config),
             self.page: NO_RUN,
             self.controls.query: query,
-            self.known: present.known_questions(documents.questions),
+            self.known: known_questions(documents.questions),
             self.chunker: "",
             self.max_tokens: None,
             self.opening_progress: [],
@@ -957,11 +958,8 @@ class ExploreTab(ExploreLayout):
         return {self.line: present.settings_line(documents.agent.spec, config, documents.trained)}
 
     def _on_known(self, session: Session, event: gr.EventData) -> Any:
-        """A known question is filled in. Arguments come from a browser: out of bounds, nothing happens."""
-        documents, (_, argument) = self.services.corpora.get(session.corpus), clicked(event)
-        if documents is None or not argument.isdecimal() or int(argument) >= len(documents.questions):
-            return gr.skip()
-        return documents.questions[int(argument)].question
+        chosen = known_question(self.services.corpora.get(session.corpus), event)
+        return gr.skip() if chosen is None else chosen
 
     # Views
 

@@ -15,10 +15,11 @@ from typing import Any
 from app.components.tree import Node, act, h
 from app.pages.compare.actions import EPISODES
 from app.pages.widgets.answers import answer_place
+from app.pages.widgets.asking import settings_toggle
 from app.pages.widgets.notices import notice
 from app.pages.widgets.text import MAX_SHOWN, Page, crumb, document_page, drawn, page_around, turn_pages
-from app.pages.widgets.words import EXPLAIN, counted, number, question_label, shorten, step_class
-from app.services import Labelled, OpenDocuments, RunInView
+from app.pages.widgets.words import EXPLAIN, counted, number, shorten, step_class
+from app.services import OpenDocuments, RunInView
 from app.session import Session
 from core.answer.cited import CitedAnswer
 from core.answer.evidence import EvidenceAnswer
@@ -150,18 +151,7 @@ def settings_line(spec: CheckpointSpec, config: EpisodeConfig, trained: str = ""
         " ",
         h("span", {"class": None if spec.trained else "qx-untrained"}, agent_words(spec)),
     )
-    toggle = h(
-        "button",
-        {
-            "class": "qx-set-line",
-            "data-toggle": "qx-settings",
-            "aria-expanded": "false",
-            "aria-controls": "qx-settings",
-        },
-        agent,
-        *(h("span", None, word) for word in words),
-        h("span", {"class": "qx-set-more"}, "Settings ▾"),
-    )
+    toggle = settings_toggle("qx-settings", agent, words)
     return [toggle] + (
         [
             act(
@@ -174,40 +164,6 @@ def settings_line(spec: CheckpointSpec, config: EpisodeConfig, trained: str = ""
         if trained
         else []
     )
-
-
-def known_questions(questions: Sequence[Labelled]) -> list[Node]:
-    """The questions whose support is known, to be filled in; nothing where there are none."""
-    if not questions:
-        return []
-    rows = [
-        h(
-            "li",
-            None,
-            h(
-                "button",
-                {"class": "qx-menu-row", "data-act": "known", "data-arg": str(place)},
-                question_label(known),
-            ),
-        )
-        for place, known in enumerate(questions)
-    ]
-    summary = h(
-        "summary",
-        {
-            "class": "qx-menu-button",
-            "title": "Questions whose support is known: it is marked, and the answer compared",
-        },
-        "Known questions ▾",
-    )
-    return [
-        h(
-            "details",
-            {"class": "qx-menu"},
-            summary,
-            h("div", {"class": "qx-menu-panel"}, h("ul", None, *rows)),
-        )
-    ]
 
 
 def status(run: RunInView | None, session: Session) -> str:

@@ -10,6 +10,7 @@ from typing import Any
 import gradio as gr
 
 from app.components.tree import tree
+from app.pages.sparc import story as story_view
 from app.pages.sparc import view
 from app.pages.sparc.llm_panel import LlmPanel
 from app.pages.widgets.text import open_documents
@@ -46,104 +47,110 @@ class SparcLayout:
     """Builds the components inside the Blocks that is being made; each is an attribute."""
 
     def __init__(self, services: Services, session: gr.State) -> None:
-        with gr.Column(elem_classes="qx-card", elem_id="qx-sparc-form"):
-            self._build_form()
-            self.llm_panel = LlmPanel(services, session, "sparc-llm")
-            self.progress, self.notice = tree(elem_id="qx-sparc-progress"), tree(elem_id="qx-sparc-notice")
-            self.standing = tree(elem_id="qx-sparc-standing")
+        self.header = tree(open_documents(None), elem_id="qx-sparc-header", elem_classes="qx-open-here")
+        with gr.Column(elem_classes="qx-card qx-ask", elem_id="qx-sparc-form"):
+            self._build_form(services, session)
+        with gr.Column(elem_classes="qx-card qx-story-card"):
+            self.story = tree(story_view.story(None), elem_id="qx-sparc-story")
         with gr.Column(elem_classes="qx-card", elem_id="qx-sparc-run"):
-            self.heading = tree(view.heading(None), elem_id="qx-sparc-heading")
             self.result_notice = tree(elem_id="qx-sparc-result-notice")
-            self.where = tree(elem_id="qx-sparc-where")
             self.rounds = tree(view.rounds(None), elem_id="qx-sparc-rounds")
         with gr.Column(elem_classes="qx-card qx-drawer", elem_id="qx-sparc-drawer"):
             self.reading = tree(elem_id="qx-sparc-reading")
-        with gr.Column(elem_classes="qx-card qx-only-filled"):
-            self.final = tree(elem_id="qx-sparc-final")
+        with gr.Row(elem_classes="qx-split"):
+            with gr.Column(elem_classes="qx-card qx-only-filled", scale=1, min_width=320):
+                self.final = tree(elem_id="qx-sparc-final")
+            with gr.Column(elem_classes="qx-card qx-only-filled", scale=1, min_width=320):
+                self.costs = tree(elem_id="qx-sparc-costs")
 
-    def _build_form(self) -> None:
-        self.header = tree(open_documents(None), elem_id="qx-sparc-header")
-        self.deciders = tree(view.deciders(""), elem_id="qx-sparc-deciders")
+    def _build_form(self, services: Services, session: gr.State) -> None:
         with gr.Row(elem_classes="qx-question-row"):
-            question = gr.Textbox(
-                label="Question",
-                lines=1,
-                max_lines=4,
-                placeholder="Ask something about the document",
-                scale=6,
-                elem_id="qx-sparc-question",
-            )
-            self.run = gr.Button("Run", variant="primary", elem_id="qx-sparc-start", min_width=84)
+            with gr.Column(elem_classes="qx-asking", scale=6, min_width=240):
+                question = gr.Textbox(
+                    label="Question",
+                    show_label=False,
+                    container=False,
+                    lines=1,
+                    max_lines=4,
+                    placeholder="Ask something about the document",
+                    elem_id="qx-sparc-question",
+                    elem_classes="qx-question",
+                )
+                self.known = tree(elem_id="qx-sparc-known", elem_classes="qx-known")
+            self.run = gr.Button("Run", variant="primary", elem_id="qx-sparc-start", min_width=60)
             self.cancel = gr.Button(
-                "Cancel", variant="stop", elem_id="qx-sparc-cancel", interactive=False, min_width=80
+                "Cancel", variant="stop", elem_id="qx-sparc-cancel", interactive=False, min_width=60
             )
-        self.known = gr.Dropdown(
-            [], label="Known questions (support is marked)", elem_id="qx-sparc-known", visible=False
-        )
-        with gr.Accordion("Settings", open=True, elem_id="qx-sparc-settings"):
-            with gr.Row(elem_classes="qx-sliders"):
-                width = gr.Slider(
-                    1,
-                    MAX_WIDTH,
-                    value=USUAL.width,
-                    step=1,
-                    label="Width",
-                    info="Branches of a round",
-                    elem_id="qx-sparc-width",
-                    min_width=150,
-                )
-                depth = gr.Slider(
-                    1,
-                    MAX_DEPTH,
-                    value=USUAL.depth,
-                    step=1,
-                    label="Depth",
-                    info="Rounds at most",
-                    elem_id="qx-sparc-depth",
-                    min_width=150,
-                )
-                k = gr.Slider(
-                    1,
-                    MAX_K,
-                    value=USUAL.k,
-                    step=1,
-                    label="Chunks",
-                    info="Of a branch, each round",
-                    elem_id="qx-sparc-k",
-                    min_width=150,
-                )
-            with gr.Row(elem_classes="qx-sparc-controls"):
-                strategies = gr.CheckboxGroup(
-                    [(STRATEGY_NAMES[name], name) for name in STRATEGIES],
-                    value=list(USUAL.strategies),
-                    label="Ways to retrieve",
-                    info="Each query is given one of them",
-                    elem_id="qx-sparc-strategies",
-                    min_width=240,
-                )
-                first_round = gr.Radio(
-                    list(FIRST_ROUNDS.items()),
-                    value=USUAL.first_round,
-                    label="Round 1 retrieves",
-                    info="The paper's case study does the one, its algorithm the other",
-                    elem_id="qx-sparc-first-round",
-                    min_width=260,
-                )
-        with (
-            gr.Accordion("Budgets and sampling", open=False, elem_id="qx-sparc-more"),
-            gr.Row(elem_classes="qx-settings-grid"),
-        ):
+        with gr.Row(elem_classes="qx-line"):
+            self.line = tree(view.settings_line(USUAL, ""), elem_id="qx-sparc-set", elem_classes="qx-set")
+            with gr.Row(elem_classes="qx-slot"):
+                self.standing = tree(elem_id="qx-sparc-standing")
+                self.progress = tree(elem_id="qx-sparc-progress")
+                self.status = tree(elem_id="qx-sparc-heading", elem_classes="qx-status")
+        self.notice = tree(elem_id="qx-sparc-notice", elem_classes="qx-over")
+        with gr.Column(elem_id="qx-sparc-settings", elem_classes="qx-pop"):
+            self._build_settings(question)
+            self.llm_panel = LlmPanel(services, session, "sparc-llm")
+
+    def _build_settings(self, question: gr.Textbox) -> None:
+        with gr.Row(elem_classes="qx-sliders"):
+            width = gr.Slider(
+                1,
+                MAX_WIDTH,
+                value=USUAL.width,
+                step=1,
+                label="Width",
+                info="Branches of a round",
+                elem_id="qx-sparc-width",
+                min_width=150,
+            )
+            depth = gr.Slider(
+                1,
+                MAX_DEPTH,
+                value=USUAL.depth,
+                step=1,
+                label="Depth",
+                info="Rounds at most",
+                elem_id="qx-sparc-depth",
+                min_width=150,
+            )
+            k = gr.Slider(
+                1,
+                MAX_K,
+                value=USUAL.k,
+                step=1,
+                label="Chunks",
+                info="Of a branch, each round",
+                elem_id="qx-sparc-k",
+                min_width=150,
+            )
+            strategies = gr.CheckboxGroup(
+                [(STRATEGY_NAMES[name], name) for name in STRATEGIES],
+                value=list(USUAL.strategies),
+                label="Ways to retrieve",
+                info="Each query is given one of them",
+                elem_id="qx-sparc-strategies",
+                min_width=240,
+            )
+            first_round = gr.Radio(
+                list(FIRST_ROUNDS.items()),
+                value=USUAL.first_round,
+                label="Round 1 retrieves",
+                info="The paper's case study does the one, its algorithm the other",
+                elem_id="qx-sparc-first-round",
+                min_width=260,
+            )
             max_tokens = gr.Number(
-                None,
+                0,
                 label="Most tokens",
-                info="Of all calls together; empty: no bound",
+                info="Of all calls together; 0: no bound",
                 precision=0,
                 elem_id="qx-sparc-max-tokens",
             )
             max_calls = gr.Number(
-                None,
+                0,
                 label="Most calls",
-                info="Of a language model; empty: no bound",
+                info="Of a language model; 0: no bound",
                 precision=0,
                 elem_id="qx-sparc-max-calls",
             )

@@ -11,16 +11,16 @@ from typing import Any
 
 import gradio as gr
 
-from app.components.known import fills_in
 from app.components.tree import clicked, packs
 from app.jobs import Finished, stream
 from app.pages.explore.actions import open_in_explore
+from app.pages.sparc import story as story_view
 from app.pages.sparc import view
 from app.pages.sparc.actions import Report, SparcOrder, SparcRun, SparcRuns
 from app.pages.sparc.layout import SparcLayout
-from app.pages.widgets.notices import notice, preparing, progress
+from app.pages.widgets.asking import known_question, known_questions
+from app.pages.widgets.notices import notice, passing, preparing, progress
 from app.pages.widgets.text import open_documents
-from app.pages.widgets.words import question_label
 from app.services import Services
 from app.session import Session
 from core.errors import BadRequest, UserError
@@ -56,8 +56,8 @@ def read_order(values: Sequence[Any]) -> SparcOrder:
         k=int(k),
         strategies=tuple(strategies or ()),
         first_round=first_round,
-        max_tokens=None if max_tokens is None else int(max_tokens),
-        max_calls=None if max_calls is None else int(max_calls),
+        max_tokens=int(max_tokens) if max_tokens else None,
+        max_calls=int(max_calls) if max_calls else None,
         temperature=float(temperature),
         seed=int(seed),
     )
@@ -81,7 +81,6 @@ class SparcTab(SparcLayout):
         """(run id, number) of a logged run that is to be shown here; the number tells requests apart."""
         self.to_explore: gr.State = gr.State(None)
         """("chunk", chunk id, number) when a chunk is to be opened in Explore."""
-        self.known_taken: gr.State = gr.State(None)
         self._packed = {component for component in vars(self).values() if isinstance(component, gr.HTML)} - {
             page
         }
@@ -90,28 +89,9 @@ class SparcTab(SparcLayout):
     def _wire(self) -> None:
         controls = self.controls.list()
         self._outputs = [
-            *(
-                self.place,
-                self.to_explore,
-                self.page,
-                self.header,
-                self.deciders,
-                self.known,
-                self.known_taken,
-                self.run,
-                self.cancel,
-            ),
-            *(
-                self.progress,
-                self.notice,
-                self.standing,
-                self.heading,
-                self.result_notice,
-                self.where,
-                self.rounds,
-                self.reading,
-                self.final,
-            ),
+            *(self.place, self.to_explore, self.page, self.header, self.line, self.known),
+            *(self.run, self.cancel, self.progress, self.notice, self.standing, self.status, self.story),
+            *(self.result_notice, self.rounds, self.reading, self.final, self.costs),
             *controls,
         ]
         place = [self.session, self.place]
@@ -134,17 +114,17 @@ class SparcTab(SparcLayout):
         ]
         self.cancel.click(self._sends(self._cancelled), place, self._outputs, cancels=running, **quick)
         self.wanted.change(self._sends(self._on_wanted), [*place, self.wanted], self._outputs, **quick)
-        fills_in(self.known, self.controls.question, self.known_taken, **quick)
-        for panel in (self.where, self.rounds, self.reading, self.final):
+        self.known.select(self._on_known, self.session, self.controls.question, **quick)
+        for panel in (self.story, self.rounds, self.reading, self.final):
             panel.select(self._sends(self._on_click), place, self._outputs, **quick)
-        named = self._sends(lambda session: {self.deciders: view.deciders(self._named(session))})
-        self.llm_panel.changed.change(named, self.session, [self.deciders], **quick)
+        named = self._sends(lambda session, *controls: self._line(session, controls))
+        self.llm_panel.changed.change(named, [self.session, *controls], [self.line], **quick)
         changes = [control.change for control in controls]
         gr.on(
             changes,
             self._sends(self._on_controls),
             [*place, *controls],
-            [self.standing],
+            [self.standing, self.line],
             trigger_mode="always_last",
             **quick,
         )
@@ -170,9 +150,8 @@ class SparcTab(SparcLayout):
         who decides.
         """
         documents = self.services.corpora.get(session.corpus)
-        deciders = {self.deciders: view.deciders(self._named(session))}
         if documents is None:
-            return {**deciders, self.header: open_documents(None)}
+            return {**self._line(session, (question, *controls)), self.header: open_documents(None)}
         update: Update = {}
         if place.seen != (session.corpus, explored):
             question = explored or question
@@ -182,21 +161,18 @@ class SparcTab(SparcLayout):
             or before.workspace is not documents.workspace
             or before.agent is not documents.agent
         ):
-            known = [(question_label(known), known.question) for known in documents.questions]
-            asked = question if any(question == value for _, value in known) else None
             on_offer = self.runs.strategies(documents)
-            chosen = [name for name in controls[3] or () if name in on_offer]
+            chosen = [name for name in controls[3] or () if name in on_offer] or list(on_offer)
+            controls = (*controls[:3], chosen, *controls[4:])
             update |= {
-                self.known: gr.Dropdown(known, value=asked, visible=bool(known)),
-                self.known_taken: asked,
+                self.known: known_questions(documents.questions),
                 self.controls.strategies: gr.CheckboxGroup(
-                    [(STRATEGY_NAMES[name], name) for name in on_offer], value=chosen or list(on_offer)
+                    [(STRATEGY_NAMES[name], name) for name in on_offer], value=chosen
                 ),
             }
         place = replace(place, seen=(session.corpus, explored))
         return {
             **update,
-            **deciders,
             self.controls.question: question,
             self.place: place,
             self.header: open_documents(documents),
@@ -209,13 +185,25 @@ class SparcTab(SparcLayout):
         return "" if llm is None else llm.name
 
     def _on_controls(self, session: Session, place: SparcPlace, *controls: Any) -> Update:
+        line = self._line(session, controls)
         try:
             order, run = read_order(controls), self._in_view(session, place)
         except UserError as error:
-            return {self.standing: notice(str(error))}
-        return {
-            self.standing: view.changes(run, order.question, order.config, self._same_documents(session, run))
-        }
+            return {**line, self.standing: notice(str(error))}
+        changed = view.changes(run, order.question, order.config, self._same_documents(session, run))
+        return {**line, self.standing: changed}
+
+    def _line(self, session: Session, controls: Sequence[Any]) -> Update:
+        """What is set, in words."""
+        try:
+            config = read_order(controls).config
+        except UserError:
+            config = None
+        return {self.line: view.settings_line(config, self._named(session))}
+
+    def _on_known(self, session: Session, event: gr.EventData) -> Any:
+        chosen = known_question(self.services.corpora.get(session.corpus), event)
+        return gr.skip() if chosen is None else chosen
 
     def _same_documents(self, session: Session, run: SparcRun | None) -> bool:
         """Whether Explore has open what a run searched."""
@@ -238,7 +226,7 @@ class SparcTab(SparcLayout):
         try:
             documents, order = open_in_explore(self.services, session), read_order(controls)
         except UserError as error:
-            yield {self.notice: notice(str(error))}
+            yield {self.notice: passing(str(error))}
             return
         free = {
             self.run: gr.Button(interactive=True),
@@ -279,14 +267,14 @@ class SparcTab(SparcLayout):
                         yield {self.progress: progress(item)}
             self.services.log.flush()
         except UserError as error:
-            yield {**free, **self._settled(session, place), self.notice: notice(str(error))}
+            yield {**free, **self._settled(session, place), self.notice: passing(str(error))}
         except Exception:
             logging.getLogger(__name__).exception("a SPARC run failed")
             words = (
                 "something failed while running; what was there by then is kept, and the server's log"
                 " says why"
             )
-            yield {**free, **self._settled(session, place), self.notice: notice(words)}
+            yield {**free, **self._settled(session, place), self.notice: passing(words)}
         finally:
             gone.set()
 
@@ -302,7 +290,7 @@ class SparcTab(SparcLayout):
             self.cancel: gr.Button(interactive=False),
             self.progress: [],
         }
-        return {**free, **self._settled(session, place), self.notice: notice(words, "info")}
+        return {**free, **self._settled(session, place), self.notice: passing(words, "info")}
 
     def _settled(self, session: Session, place: SparcPlace) -> Update:
         """The run in view as it is now."""
@@ -352,12 +340,13 @@ class SparcTab(SparcLayout):
         """Everything below the form."""
         return {
             self.page: run.run_id,
-            self.heading: view.heading(run),
+            self.status: view.standing_at(run),
+            self.story: story_view.story(run),
             self.result_notice: notice(
                 f"Not all of this run is in the log: {run.log_error}" if run.log_error else ""
             ),
-            self.where: view.where(run),
             self.final: view.final(run),
+            self.costs: view.costs(run),
             **self._looked(session, place, run),
         }
 

@@ -1,31 +1,31 @@
 """SPARC runs as trees of plain data for the page: pure functions, one per panel (see components.tree).
 
-Decides wording; that rounds stand side by side with one lane a branch, the winning lane drawn on into the
-next round; that a branch keeps its colour through all rounds; and that a note's difference is told by
-sentences. Whatever documents, questions and language models wrote stays text. Knows nothing of Gradio events
-and of how runs come about.
+Decides wording; that a round's branches stand side by side and rounds go down, with lines to the one that
+leads and from it into the next; that a branch keeps its colour through all rounds. Whatever documents,
+questions and language models wrote stays text.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
 
 from app.components.tree import Node, act, h
 from app.pages.sparc.actions import SparcRun
 from app.pages.widgets.answers import judged
+from app.pages.widgets.asking import settings_toggle
 from app.pages.widgets.notices import notice
 from app.pages.widgets.tables import table
 from app.pages.widgets.text import crumb, document_page, page_around, turn_pages
 from app.pages.widgets.words import counted, duration, shorten, step_class
 from core.ingest.sentences import split_sentences
-from core.log.branches import STRATEGY_NAMES, branch_name, decided_by_rules, end_sentence
+from core.log.branches import STRATEGY_NAMES, branch_name, decided_by_rules
 from core.prose import plain
 from core.sparc.events import BrokenOff, Cost, Found, Merged, Note, SparcConfig, Strategy
 from core.sparc.trace import SparcBranch, SparcRound, SparcTrace
+from core.sparc_story import Fate, asked_anew, fates
+from core.story import excerpt, one_line, verdict_on
 from core.story import sure as sure_words
-from core.story import verdict_on
 
 STRATEGY_SENTENCES: dict[Strategy, str] = {
     "bm25": "Chunks that share the rarest words with the query",
@@ -41,17 +41,23 @@ CONFIDENCE = (
     " hundred are right"
 )
 EMPTY = (
-    "Press Run: branches look for different things at once, each with a note, an answer and a verdict of its"
-    " own; the best one is kept, the notes are merged, and the next round goes on from there."
+    "A round stands here as soon as it begins: its branches side by side, each with what it asked, where it"
+    " looked, what it found and what it answers; below them what the merge kept and dropped."
 )
+COSTS = "a row a branch: time at work, and what a language model took"
 MOST_SENTENCES = 8
 """Sentences of a note's difference that a card lists."""
+MOST_ROWS = 4
+"""Chunks of a card that are seen before more are asked for."""
+MOST_FATES = 3
 _LONGEST = 400
 """Characters of a query, an answer or a reason that a card shows; the whole is in the export."""
 _LONGEST_TEXT = 4_000
-"""Characters of the final answer and of a whole note."""
-_ROW = 18
-"""Height of a row of the strip, in pixels."""
+"""Characters of a whole note."""
+_ROW = 20
+"""Height of the picture of where a branch looked, in pixels."""
+_WIRE = 900
+"""Width in which the lines between rounds are drawn; they stretch over the page."""
 
 Finders = Mapping[int, Sequence[str]]
 """Branches that found a chunk, by its id."""
@@ -61,7 +67,7 @@ Finders = Mapping[int, Sequence[str]]
 
 
 def agents_words(trace: SparcTrace) -> str:
-    """Who decides, in a sentence."""
+    """Who decided, in a sentence."""
     agents = trace.started.agents
     return (
         f"No language model acts here: {agents} rewrite, answer and judge."
@@ -70,14 +76,23 @@ def agents_words(trace: SparcTrace) -> str:
     )
 
 
-def deciders(llm: str) -> list[Node]:
-    """Who will decide in the next run. `llm`: name of the language model that is set, empty without one."""
-    words = (
-        f"{llm} will rewrite, answer and judge."
-        if llm
-        else "No language model is set: rules and the reader that ships rewrite, answer and judge."
-    )
-    return [h("p", {"class": "qx-sm qx-mut qx-agents"}, words)]
+def settings_line(config: SparcConfig | None, llm: str) -> list[Node]:
+    """What is set, as one sentence that opens the settings. `config`: None while a setting is empty; `llm`:
+    name of the language model that will be asked, empty without one.
+    """
+    decides = f"{llm} decides" if llm else "no language model: rules and the reader decide"
+    if config is None:
+        return [settings_toggle("qx-sparc-settings", h("span", None, "a setting is empty"), [decides])]
+    words = [
+        f"up to {counted(config.depth, 'round')}",
+        f"{counted(config.k, 'chunk')} a branch",
+        ", ".join(STRATEGY_NAMES[name] for name in config.strategies),
+    ]
+    words += ["round 1 rewrites the question"] * (config.first_round == "rewrite")
+    words += [f"{config.max_tokens:,} tokens at most"] if config.max_tokens is not None else []
+    words += [f"{config.max_calls:,} calls at most"] if config.max_calls is not None else []
+    branches = h("span", None, h("strong", None, _branches(config.width)))
+    return [settings_toggle("qx-sparc-settings", branches, [*words, decides])]
 
 
 def changes(run: SparcRun | None, query: str, config: SparcConfig, same_documents: bool) -> list[Node]:
@@ -98,41 +113,50 @@ def changes(run: SparcRun | None, query: str, config: SparcConfig, same_document
     )
 
 
-def heading(run: SparcRun | None) -> list[Node]:
-    """What was asked, by whom it is answered, and the running totals against the budgets."""
+def standing_at(run: SparcRun | None) -> list[Node]:
+    """At the right end of the line of settings: how a run stands, what it took, and where it can be taken."""
     if run is None:
-        return [h("h3", None, "Rounds")]
-    trace = run.trace
-    buttons: list[Node] = []
-    if run.status != "running":
-        record = json.dumps({"run_id": run.run_id, **trace.to_json()}, ensure_ascii=False, indent=1)
-        name = f"sparc-{run.run_id[:8]}.json"
-        buttons.append(
-            h(
-                "button",
-                {"class": "qx-btn", "data-act": "download", "data-arg": record, "data-name": name},
-                "Download trace",
-            )
-        )
-    return [
+        return []
+    trace, cost = run.trace, run.trace.cost
+    read = sum(len(_chunks(branch)) for one in trace.rounds for branch in one.branches)
+    took = (
+        f"{cost.milliseconds / 1000:,.1f} s"
+        if cost.milliseconds < 90_000
+        else duration(cost.milliseconds / 1000)
+    )
+    facts = f"{took} · {counted(read, 'chunk')} read · {counted(cost.calls, 'call')}"
+    sentence = (
+        "Time of all agents and retrievals added up (branches work side by side, so the clock shows less),"
+        f" chunks that branches read, calls of a language model. Their tokens: {cost.prompt_tokens:,} read,"
+        f" {cost.completion_tokens:,} written"
+    )
+    return [_chip(run), h("span", {"title": sentence, "tabindex": "0"}, facts), _share(run)]
+
+
+def _share(run: SparcRun) -> Node:
+    rows = [
         h(
-            "div",
-            {"class": "qx-row"},
-            h("h3", {"dir": "auto"}, shorten(trace.started.question, _LONGEST)),
-            _chip(run),
-            h("span", {"class": "qx-grow"}),
-            act(
-                "copy-link",
-                f"?run={run.run_id}",
-                "Copy link",
-                title="The address of this run, which opens it as it is now, without asking any model again",
-            ),
-            *buttons,
-        ),
-        h("p", {"class": "qx-sm qx-mut qx-agents"}, agents_words(trace)),
-        h("div", {"class": "qx-numbers"}, *_totals(trace)),
-        h("p", {"class": "qx-sm qx-mut", "role": "status"}, _standing(run)),
+            "button",
+            {
+                "class": "qx-menu-row",
+                "data-act": "copy-link",
+                "data-arg": f"?run={run.run_id}",
+                "title": "The address of this run, which opens it as it is, without asking any model again",
+            },
+            "Copy link",
+        )
     ]
+    if run.status != "running":
+        record = json.dumps({"run_id": run.run_id, **run.trace.to_json()}, ensure_ascii=False, indent=1)
+        name = f"sparc-{run.run_id[:8]}.json"
+        attributes = {"class": "qx-menu-row", "data-act": "download", "data-arg": record, "data-name": name}
+        rows.append(h("button", attributes, "Download trace"))
+    return h(
+        "details",
+        {"class": "qx-menu"},
+        h("summary", {"class": "qx-btn"}, "Share ▾"),
+        h("div", {"class": "qx-menu-panel"}, *rows),
+    )
 
 
 def _chip(run: SparcRun) -> Node:
@@ -140,65 +164,30 @@ def _chip(run: SparcRun) -> Node:
     return h("span", {"class": f"qx-chip{kind}"}, run.status)
 
 
-def _totals(trace: SparcTrace) -> Iterator[Node]:
-    cost, config = trace.cost, trace.started.config
-    yield _total("rounds", len(trace.rounds), config.depth, "Rounds begun, of those that the depth allows")
-    yield _total(
-        "calls", cost.calls, config.max_calls, "Calls of a language model, of those that the budget allows"
+def _totals(run: SparcRun) -> Node:
+    """Running totals against the budgets."""
+    trace, cost, config = run.trace, run.trace.cost, run.trace.started.config
+    tokens = cost.prompt_tokens + cost.completion_tokens
+    told = [(f"{len(trace.rounds)}", f" of {counted(config.depth, 'round')}")]
+    if config.max_calls is not None:
+        told.append((f"{cost.calls:,}", f" of {config.max_calls:,} calls"))
+    if tokens or config.max_tokens is not None:
+        most = "" if config.max_tokens is None else f" of {config.max_tokens:,}"
+        told.append((f"{tokens:,}", f"{most} tokens"))
+    told.append((f"{len(trace.found):,}", " different chunks read"))
+    told.append((f"{len(trace.note.chunk_ids)}", " in the note"))
+    legend = h("span", {"class": "qx-legend"}, h("span", {"class": "qx-legend-chosen"}), "found")
+    gold = (
+        [h("span", {"class": "qx-legend"}, h("span", {"class": "qx-legend-gold"}), "support")]
+        if run.gold
+        else []
     )
-    told = f"Tokens in and out of all calls: {cost.prompt_tokens:,} read, {cost.completion_tokens:,} written"
-    yield _total("tokens", cost.prompt_tokens + cost.completion_tokens, config.max_tokens, told)
-    sentence = (
-        "Time of all agents and retrievals added up; branches work side by side, so the clock on the wall"
-        " shows less"
-    )
-    yield _total(
-        "of work",
-        f"{cost.milliseconds:,.0f} ms" if cost.milliseconds < 10_000 else duration(cost.milliseconds / 1000),
-        None,
-        sentence,
-    )
-
-
-def _total(name: str, value: int | str, most: int | None, sentence: str) -> Node:
-    """A running total; against its budget, where it has one."""
-    words = value if isinstance(value, str) else f"{value:,}" if most is None else f"{value:,} of {most:,}"
-    bar = None
-    if isinstance(value, int) and most is not None:
-        bar = h(
-            "progress",
-            {"value": str(min(value, most)), "max": str(max(most, 1)), "aria-label": f"{name} used"},
-        )
     return h(
         "span",
-        {"class": "qx-number", "title": sentence, "tabindex": "0"},
-        h("strong", None, words),
-        h("span", {"class": "qx-mut qx-sm"}, name),
-        bar,
-    )
-
-
-def _standing(run: SparcRun) -> str:
-    """What is going on, or how it ended."""
-    trace = run.trace
-    if run.status == "running":
-        if not trace.rounds:
-            return "Looking for what to ask first."
-        now = trace.rounds[-1]
-        judged = sum(branch.judged is not None for branch in now.branches)
-        if judged == len(now.branches) and judged:
-            return (
-                f"Round {now.number}: choosing the best branch and merging the notes."
-                if now.merged is None
-                else f"Round {now.number} is merged."
-            )
-        return f"Round {now.number}: {judged} of {_branches(len(now.branches))} judged."
-    if run.status == "cancelled":
-        return "Cancelled; the rounds so far are kept."
-    return (
-        end_sentence(trace)
-        if trace.stopped is not None
-        else run.message or "It ended before it had an answer; what was done by then is kept."
+        {"class": "qx-totals qx-sm qx-mut"},
+        *(h("span", None, h("strong", None, value), words) for value, words in told),
+        legend,
+        *gold,
     )
 
 
@@ -206,109 +195,13 @@ def _branches(n: int) -> str:
     return f"{n} branch" if n == 1 else f"{n} branches"
 
 
-# Where the branches looked
-
-
-def where(run: SparcRun | None) -> list[Node]:
-    """The documents from left to right, a row a branch, a mark where each chunk that it found lies; the
-    longer the mark the better its place.
-    """
-    if run is None or not run.trace.found:
-        return []
-    n = run.trace.started.n_chunks
-    rows = [
-        _looked(one, branch, n, run)
-        for one in run.trace.rounds
-        for branch in one.branches
-        if branch.retrieved is not None
-    ]
-    evidence = run.evidence
-    if evidence:
-        rows.append(
-            _row("evidence", "qx-looked-evidence", [(chunk_id, 1.0) for chunk_id in evidence], n, run)
-        )
-    gold = [
-        h(
-            "span",
-            {"class": "qx-gold-ring", "--x": f"{_across(i, n):.2f}%", "title": f"chunk {i:,} is support"},
-        )
-        for i in run.gold
-        if i < n
-    ]
-    return [
-        h("h4", None, "Where each branch looked"),
-        h("ol", {"class": "qx-looked"}, *rows),
-        *([h("div", {"class": "qx-looked-golds"}, h("div", {"class": "qx-golds"}, *gold))] if gold else []),
-        h(
-            "p",
-            {"class": "qx-sm qx-mut"},
-            f"{n:,} chunks along the document, a row a branch; the longer a mark, the higher the chunk stood"
-            " there.",
-        ),
-    ]
-
-
-def _looked(one: SparcRound, branch: SparcBranch, n: int, run: SparcRun) -> Node:
-    found = _chunks(branch)
-    label = f"{branch_name(one.number, branch.number)} {STRATEGY_NAMES[branch.query.strategy]}"
-    best = " qx-won" if one.merged is not None and one.merged.best_branch == branch.number else ""
-    return _row(
-        label,
-        step_class(branch.number) + best,
-        [(chunk.chunk_id, 1 - place / max(len(found), 1) / 1.5) for place, chunk in enumerate(found)],
-        n,
-        run,
-    )
-
-
-def _row(label: str, kind: str, marks: Sequence[tuple[int, float]], n: int, run: SparcRun) -> Node:
-    """marks: (chunk, height from 0 to 1)."""
-    borders = (
-        []
-        if run.workspace is None
-        else [_stroke(100 * int(first) / n, 0, "qx-border") for first in run.workspace.borders[1:-1]]
-    )
-    strokes = [
-        h(
-            "path",
-            {
-                "class": "qx-stem",
-                "data-same": str(i),
-                "d": f"M{10 * _across(i, n):.1f} {_ROW}V{_ROW * (1 - share):.1f}",
-            },
-        )
-        for i, share in marks
-        if i < n
-    ]
-    told = f"{label}: chunks {', '.join(f'{i:,}' for i, _ in marks) or 'none'}"
-    attributes = {
-        "viewBox": f"0 0 1000 {_ROW}",
-        "preserveAspectRatio": "none",
-        "height": str(_ROW),
-        "role": "img",
-        "aria-label": told,
-    }
-    return h(
-        "li",
-        {"class": f"qx-looked-row {kind}"},
-        h("span", {"class": "qx-looked-name qx-sm"}, label),
-        h("svg", attributes, *borders, *strokes),
-    )
-
-
-def _stroke(percent: float, top: int, kind: str) -> Node:
-    return h("path", {"class": kind, "d": f"M{10 * percent:.1f} {top}V{_ROW}"})
-
-
-def _across(chunk_id: int, n: int) -> float:
-    return 100 * (chunk_id + 0.5) / max(n, 1)
-
-
 # The rounds
 
 
 def rounds(run: SparcRun | None, opened: int | None = None) -> list[Node]:
-    """Rounds left to right, one lane a branch. `opened`: chunk that is open in the reading place."""
+    """Rounds from above down, their branches side by side. `opened`: chunk that is open in the reading
+    place.
+    """
     if run is None:
         return [h("p", {"class": "qx-empty"}, EMPTY)]
     trace = run.trace
@@ -319,146 +212,162 @@ def rounds(run: SparcRun | None, opened: int | None = None) -> list[Node]:
             else "It ended before its first round."
         )
         return [h("p", {"class": "qx-empty"}, words)]
-    width = max(len(one.branches) for one in trace.rounds)
     seen: dict[int, list[str]] = {}
-    columns = []
-    winner: int | None = None
+    shown = []
+    leader = ""
     for one in trace.rounds:
-        columns.append(_round(one, run, winner, seen, opened))
+        shown.append(_round(one, run, leader, seen, opened))
         for branch in one.branches:
             for chunk in _chunks(branch):
                 seen.setdefault(chunk.chunk_id, []).append(branch_name(one.number, branch.number))
-        winner = None if one.merged is None else one.merged.best_branch
-    lanes = h("div", {"class": f"qx-rounds qx-w{min(max(width, 1), 8)}"}, *columns)
-    return [
-        h(
-            "div",
-            {
-                "class": "qx-scroll qx-rounds-scroll",
-                "role": "region",
-                "aria-label": "Rounds",
-                "tabindex": "0",
-            },
-            lanes,
-        )
-    ]
+        leader = "" if one.merged is None else branch_name(one.number, one.merged.best_branch)
+    return shown
 
 
 def _chunks(branch: SparcBranch) -> tuple[Found, ...]:
     return branch.retrieved.found if branch.retrieved is not None else ()
 
 
-def _round(one: SparcRound, run: SparcRun, came_from: int | None, seen: Finders, opened: int | None) -> Node:
-    """`came_from`: the branch whose lane won the round before."""
+def _round(one: SparcRound, run: SparcRun, leader: str, seen: Finders, opened: int | None) -> Node:
+    """`leader`: the branch whose note it goes on from; empty in round 1."""
     best = None if one.merged is None else one.merged.best_branch
-    lanes = [_lane(one, branch, run, came_from, best, seen, opened) for branch in one.branches]
-    name = f"qx-round-{one.number}"
+    n, name = len(one.branches), f"qx-round-{one.number}"
+    last = one is run.trace.rounds[-1]
+    lanes = [
+        h(
+            "li",
+            {"class": f"qx-lane {step_class(branch.number)}"},
+            _card(one, branch, run, branch.number == best, seen, opened),
+        )
+        for branch in one.branches
+    ]
+    below: list[Node] = []
+    if one.merged is not None and best is not None:
+        below = [
+            _wire(n, best, into=True),
+            _merge(one.merged, one, run, last=run.trace.stopped is not None and last),
+        ]
+        below += [] if last else [_wire(len(run.trace.rounds[one.number].branches), best, into=False)]
+    elif one.broken is not None:
+        below = [h("div", {"class": "qx-merge qx-merge-broken"}, h("div", None, *_broken(one.broken)))]
     return h(
         "section",
         {"class": "qx-round", "aria-labelledby": name},
         h(
             "header",
             {"class": "qx-round-head"},
-            h("h4", {"id": name}, f"Round {one.number}"),
-            *_round_facts(one),
+            h("h3", {"id": name}, f"Round {one.number}"),
+            *_round_facts(one, leader),
+            _totals(run) if one.number == 1 else None,
         ),
-        h("ol", {"class": "qx-lanes", "aria-label": f"Branches of round {one.number}"}, *lanes),
-        (
-            _merge(
-                one.merged,
-                len(one.branches),
-                run,
-                last=run.trace.stopped is not None and one is run.trace.rounds[-1],
-            )
-            if one.merged is not None
-            else h("div", {"class": "qx-merge"}, *(_broken(one.broken) if one.broken is not None else []))
+        h(
+            "ol",
+            {"class": f"qx-lanes qx-w{min(max(n, 1), 8)}", "aria-label": f"Branches of round {one.number}"},
+            *lanes,
         ),
+        *below,
     )
 
 
-def _round_facts(one: SparcRound) -> list[Node]:
-    facts: list[Node] = []
+def _round_facts(one: SparcRound, leader: str) -> list[Node]:
+    plain_question = one.number == 1 and not one.started.cost.milliseconds and not one.started.cost.calls
+    facts: list[Node] = [
+        h(
+            "span",
+            None,
+            f"asked on, from the note of {leader}"
+            if leader
+            else "the question as it is"
+            if plain_question
+            else "the question rewritten",
+        )
+    ]
+    found = [chunk.chunk_id for branch in one.branches for chunk in _chunks(branch)]
+    if found:
+        facts.append(h("span", None, f"{len(found)} found, {len(set(found))} different"))
     if one.merged is not None and one.merged.overlap is not None:
-        facts.append(
-            h(
-                "span",
-                {"class": "qx-kv", "title": OVERLAP, "tabindex": "0"},
-                f"overlap {one.merged.overlap:.2f}",
-            )
+        overlap = {"class": "qx-kv", "title": OVERLAP, "tabindex": "0"}
+        facts.append(h("span", overlap, f"overlap {one.merged.overlap:.2f}"))
+    if one.started.cost.calls:
+        took = {"class": "qx-kv", "title": "What the query rewriter took", "tabindex": "0"}
+        facts.append(h("span", took, f"rewriter {cost_words(one.started.cost)}"))
+    return [h("span", {"class": "qx-facts qx-sm qx-mut"}, *facts)]
+
+
+def _wire(n: int, lead: int, *, into: bool) -> Node:
+    """Lines from the branches of a round to the one that leads, or from there into the next."""
+    middle = [_WIRE * (2 * i + 1) / (2 * n) for i in range(n)]
+    hub = middle[min(lead, n) - 1]
+    lines = []
+    for i, x in enumerate(middle, start=1):
+        course = (
+            f"M{x:.0f} 0C{x:.0f} 18 {hub:.0f} 8 {hub:.0f} 26"
+            if into
+            else f"M{hub:.0f} 0C{hub:.0f} 18 {x:.0f} 8 {x:.0f} 26"
         )
-    if one.started.cost.calls or one.started.cost.milliseconds:
-        facts.append(
-            h(
-                "span",
-                {"class": "qx-kv", "title": "What the query rewriter took", "tabindex": "0"},
-                f"rewriter {cost_words(one.started.cost)}",
-            )
+        kind = (
+            f"qx-wire-lead {step_class(lead)}"
+            if into and i == lead
+            else "qx-wire-on"
+            if into
+            else "qx-wire-out"
         )
-    return [h("div", {"class": "qx-kvs qx-sm qx-mut"}, *facts)] if facts else []
+        lines.append(h("path", {"class": kind, "d": course}))
+    view = {"viewBox": f"0 0 {_WIRE} 26", "preserveAspectRatio": "none", "aria-hidden": "true"}
+    return h("div", {"class": "qx-wire"}, h("svg", view, *lines))
 
 
-def _lane(
-    one: SparcRound,
-    branch: SparcBranch,
-    run: SparcRun,
-    came_from: int | None,
-    best: int | None,
-    seen: Finders,
-    opened: int | None,
-) -> Node:
-    won = " qx-won" if branch.number == best else ""
-    return h(
-        "li",
-        {"class": f"qx-lane {step_class(branch.number)}{won}"},
-        h("span", {"class": f"qx-fan {_joins(branch.number, came_from, one)}", "aria-hidden": "true"}),
-        _card(one, branch, run, branch.number == best, seen, opened),
-        h("span", {"class": f"qx-join {_joins(branch.number, best, one)}", "aria-hidden": "true"}),
-    )
-
-
-def _joins(branch: int, winner: int | None, one: SparcRound) -> str:
-    """Classes of the line between a lane and the one that won: straight on, or a bend, and where other lanes'
-    lines meet it.
+def _look(branch: SparcBranch, run: SparcRun) -> Node | None:
+    """Where along the documents a branch looked: the longer a mark, the higher the chunk stood; support is
+    dotted.
     """
-    if winner is None:
-        return ""
-    course = "qx-straight" if branch == winner else "qx-from-above" if branch < winner else "qx-from-below"
-    above, below = 1 < branch <= winner, winner <= branch < len(one.branches)
-    return course + " qx-meet-above" * above + " qx-meet-below" * below
+    found, n = _chunks(branch), run.trace.started.n_chunks
+    if branch.retrieved is None:
+        return None
+    borders = [] if run.workspace is None else [int(first) for first in run.workspace.borders[1:-1]]
+    strokes = [_stroke(i, n, 1.0, "qx-border") for i in borders]
+    strokes += [_stroke(i, n, 1.0, "qx-look-gold") for i in run.gold if i < n]
+    strokes += [
+        _stroke(chunk.chunk_id, n, 1 - place / max(len(found), 1) / 1.5, "qx-stem", str(chunk.chunk_id))
+        for place, chunk in enumerate(found)
+        if chunk.chunk_id < n
+    ]
+    told = f"Found along the document: chunks {', '.join(f'{chunk.chunk_id:,}' for chunk in found) or 'none'}"
+    view = {"viewBox": f"0 0 1000 {_ROW}", "preserveAspectRatio": "none", "height": str(_ROW)}
+    return h("div", {"class": "qx-look"}, h("svg", {**view, "role": "img", "aria-label": told}, *strokes))
+
+
+def _stroke(chunk_id: int, n: int, height: float, kind: str, same: str = "") -> Node:
+    x = 1000 * (chunk_id + 0.5) / max(n, 1)
+    lit = {"data-same": same} if same else {}
+    return h("path", {"class": kind, "d": f"M{x:.1f} {_ROW}V{_ROW * (1 - height):.1f}", **lit})
 
 
 def _card(
     one: SparcRound, branch: SparcBranch, run: SparcRun, best: bool, seen: Finders, opened: int | None
 ) -> Node:
     name, sentence = STRATEGY_NAMES[branch.query.strategy], STRATEGY_SENTENCES[branch.query.strategy]
-    marks = [
-        h("span", {"class": "qx-mark qx-strategy", "title": sentence, "tabindex": "0"}, name),
+    marks: list[Node] = [
+        h("span", {"class": "qx-strategy", "title": sentence, "tabindex": "0"}, name),
         h("span", {"class": "qx-grow"}),
     ]
-    if best:
-        marks.append(
-            h(
-                "span",
-                {
-                    "class": "qx-mark qx-best",
-                    "title": "The context manager chose this branch: the next round goes on from its note",
-                },
-                "best",
-            )
+    chosen = run.trace.chosen_branch is branch and bool(run.trace.answer.strip())
+    if best or chosen:
+        title = (
+            "The answer of the run is this branch's"
+            if chosen
+            else "The context manager chose this branch: the next round goes on from its note"
         )
-    parts = [
-        *_found(branch, run, seen, opened),
-        *_note(branch),
-        *_answer(branch, run),
-        *_verdict(branch),
-        *_waiting(branch, run),
-    ]
+        marks.append(h("span", {"class": "qx-mark qx-best", "title": title}, "wins" if chosen else "leads"))
+    asked = asked_anew(run.trace.started.question, shorten(branch.query.query, _LONGEST))
+    words = [h("em", None, said) if fresh else said for said, fresh in asked]
+    reason = branch.query.reason.removeprefix("rules: ")
     return h(
         "div",
         {
-            "class": "qx-branch",
+            "class": "qx-branch" + " qx-won" * (best or chosen),
             "role": "group",
-            "aria-label": f"Round {one.number}, branch {branch.number}, {name}" + ", best" * best,
+            "aria-label": f"Round {one.number}, branch {branch.number}, {name}" + ", leads" * best,
         },
         h(
             "div",
@@ -466,78 +375,97 @@ def _card(
             h("span", {"class": "qx-pin"}, branch_name(one.number, branch.number)),
             *marks,
         ),
-        h("p", {"class": "qx-sparc-query", "dir": "auto"}, shorten(branch.query.query, _LONGEST)),
+        h("p", {"class": "qx-sparc-query", "dir": "auto"}, *words),
         (
-            h("p", {"class": "qx-sm qx-mut", "dir": "auto"}, shorten(branch.query.reason, _LONGEST))
-            if branch.query.reason
+            h("p", {"class": "qx-sm qx-mut", "dir": "auto"}, shorten(reason, _LONGEST))
+            if reason and reason != "the plain question"
             else None
         ),
-        h(
-            "dl",
-            {"class": "qx-parts"},
-            *(part for name, *nodes in parts for part in (h("dt", None, name), h("dd", None, *nodes))),
-        ),
+        _look(branch, run),
+        _found(branch, run, seen, opened),
+        _answer(branch, run),
+        *_verdict(branch, run),
+        *_waiting(branch, run),
+        _note(branch),
         _costs(branch),
     )
 
 
-Part = tuple[Any, ...]
-"""A term of a card, and the nodes that say it."""
-
-
-def _found(branch: SparcBranch, run: SparcRun, seen: Finders, opened: int | None) -> list[Part]:
+def _found(branch: SparcBranch, run: SparcRun, seen: Finders, opened: int | None) -> Node | None:
     if branch.retrieved is None:
-        return []
+        return None
     if not branch.retrieved.found:
-        return [("found", h("span", {"class": "qx-mut"}, "nothing"))]
-    chips = [
-        _chunk(chunk.chunk_id, chunk.text, run, seen.get(chunk.chunk_id, ()), chunk.chunk_id == opened)
+        return h("p", {"class": "qx-mut qx-sm"}, "found nothing")
+    rows = [
+        _chunk(chunk, branch, run, seen.get(chunk.chunk_id, ()), chunk.chunk_id == opened)
         for chunk in branch.retrieved.found
     ]
-    return [
-        (
-            "found",
-            h(
-                "ol",
-                {"class": "qx-chips qx-found-chips", "aria-label": "Chunks found, best first"},
-                *(h("li", None, chip) for chip in chips),
-            ),
-        )
-    ]
+    return _some(rows, "Chunks found, best first", "qx-chunks", MOST_ROWS)
 
 
-def _chunk(chunk_id: int, text: str, run: SparcRun, before: Sequence[str], opened: bool) -> Node:
-    gold = " qx-gold-chip" if chunk_id in run.gold else ""
+def _some(rows: Sequence[Node], label: str, kind: str, most: int) -> Node:
+    """A list of which the first are seen, the others on demand."""
+    more = rows[most:]
+    shown = h("ol", {"class": kind, "aria-label": label}, *rows[:most])
+    if not more:
+        return shown
+    rest = h("ol", {"class": kind, "aria-label": f"{label}, the others"}, *more)
+    summary = h("summary", {"class": "qx-more"}, f"{len(more)} more")
+    return h("div", None, shown, h("details", {"class": "qx-sm"}, summary, rest))
+
+
+def _chunk(chunk: Found, branch: SparcBranch, run: SparcRun, before: Sequence[str], opened: bool) -> Node:
+    is_gold = chunk.chunk_id in run.gold
+    sign, taken = _taken(chunk.chunk_id, branch)
     told = (
-        f"chunk {chunk_id:,}"
-        + (", support" if gold else "")
+        f"chunk {chunk.chunk_id:,}"
+        + ", support" * is_gold
+        + (f", {taken}" if taken else "")
         + (f", found before by {', '.join(before)}" if before else "")
     )
     attributes = {
-        "class": "qx-set-chip" + " qx-again" * bool(before) + gold + " qx-on" * opened,
+        "class": "qx-chunk-row" + " qx-again" * bool(before) + " qx-gold-row" * is_gold + " qx-on" * opened,
         "data-act": "open",
-        "data-arg": str(chunk_id),
-        "data-same": str(chunk_id),
+        "data-arg": str(chunk.chunk_id),
+        "data-same": str(chunk.chunk_id),
         "aria-label": told,
         "aria-pressed": str(opened).lower(),
-        "title": f"{told}: {shorten(plain(text), 240)}",
+        "title": f"{told}: {shorten(plain(chunk.text), 240)}",
     }
-    return h("button", attributes, f"{chunk_id:,}")
+    words = h("span", {"class": "qx-chunk-text", "dir": "auto"}, shorten(one_line(chunk.text), 160))
+    tick = h("span", {"class": "qx-found-at"}, "✓ ") if is_gold else None
+    number = h("span", {"class": "qx-chunk-id"}, tick, f"{chunk.chunk_id:,}")
+    mark = h("span", {"class": "qx-sign", "aria-hidden": "true"}, sign)
+    return h("li", None, h("button", attributes, mark, words, number))
 
 
-def _note(branch: SparcBranch) -> list[Part]:
+def _taken(chunk_id: int, branch: SparcBranch) -> tuple[str, str]:
+    """Whether a found chunk went into the branch's note: a sign, and the same in words."""
     if branch.noted is None:
-        return []
+        return " ", ""
+    if chunk_id not in branch.noted.after.chunk_ids:
+        return "·", "not taken into its note"
+    return (
+        ("=", "in its note before") if chunk_id in branch.noted.before.chunk_ids else ("+", "new in its note")
+    )
+
+
+def _note(branch: SparcBranch) -> Node | None:
+    """What a branch's note gained and lost, folded: free text where a language model writes it."""
+    if branch.noted is None:
+        return None
     added, removed = note_difference(branch.noted.before, branch.noted.after)
     if not added and not removed:
-        return [
-            (
-                "note",
-                h("span", {"class": "qx-mut"}, "unchanged" if branch.noted.after.text.strip() else "empty"),
-            )
-        ]
+        words = "note unchanged" if branch.noted.after.text.strip() else "note empty"
+        return h("p", {"class": "qx-sm qx-mut"}, words)
     lines = [*_sentences(added, "+", "added", "qx-added"), *_sentences(removed, "−", "removed", "qx-removed")]
-    return [("note", h("ul", {"class": "qx-difference"}, *lines))]
+    told = f"note: {counted(len(added), 'sentence')} added" + (f", {len(removed)} removed" if removed else "")
+    return h(
+        "details",
+        {"class": "qx-sm qx-cost"},
+        h("summary", None, told),
+        h("ul", {"class": "qx-difference"}, *lines),
+    )
 
 
 def _sentences(sentences: Sequence[str], sign: str, word: str, kind: str) -> Iterator[Node]:
@@ -570,18 +498,25 @@ def _said(text: str) -> list[str]:
     return list(dict.fromkeys(" ".join(text[start:end].split()) for start, end in split_sentences(text)))
 
 
-def _answer(branch: SparcBranch, run: SparcRun) -> list[Part]:
+def _answer(branch: SparcBranch, run: SparcRun) -> Node | None:
     answered = branch.answered
     if answered is None:
-        return []
+        return None
     words: Node = (
         h("strong", {"dir": "auto"}, shorten(answered.answer, _LONGEST))
         if answered.answer.strip()
         else h("span", {"class": "qx-mut"}, NO_ANSWER)
     )
-    sure = None if answered.confidence is None else _sure(answered.confidence)
+    has_confidence = answered.confidence is not None and bool(answered.answer.strip())
+    sure = _sure(answered.confidence or 0.0) if has_confidence else None
     verdict = judged(verdict_on(answered.answer, run.known_answer), run.known_answer, "span")
-    return [("answer", words, sure, verdict, _cited(answered.citations, run))]
+    pill = None
+    if branch.judged is not None:
+        accepted = branch.judged.verdict == "stop"
+        sentence = "The evaluator accepts the answer" if accepted else "The evaluator wants to know more"
+        attributes = {"class": "qx-mark" + " qx-hit" * accepted, "title": sentence, "tabindex": "0"}
+        pill = h("span", attributes, "accepted" if accepted else "go on")
+    return h("div", {"class": "qx-said"}, words, sure, verdict, h("span", {"class": "qx-grow"}), pill)
 
 
 NO_ANSWER = "no answer in the evidence"
@@ -620,26 +555,15 @@ def _cited(citations: Sequence[int], run: SparcRun) -> Node | None:
     )
 
 
-def _verdict(branch: SparcBranch) -> list[Part]:
-    judged = branch.judged
-    if judged is None:
-        return []
-    kind = " qx-hit" if judged.verdict == "stop" else ""
-    sentence = (
-        "The evaluator accepts the answer" if judged.verdict == "stop" else "The evaluator wants to know more"
-    )
-    reason = (
-        h("span", {"class": "qx-why-so", "dir": "auto"}, shorten(judged.reason, _LONGEST))
-        if judged.reason
-        else None
-    )
-    return [
-        (
-            "verdict",
-            h("span", {"class": f"qx-mark{kind}", "title": sentence, "tabindex": "0"}, judged.verdict),
-            reason,
-        )
-    ]
+def _verdict(branch: SparcBranch, run: SparcRun) -> list[Node]:
+    """Why the evaluator decided so, and what the answer rests on."""
+    nodes = []
+    reason = "" if branch.judged is None else branch.judged.reason.removeprefix("rules: ")
+    if reason:
+        nodes.append(h("p", {"class": "qx-sm qx-mut", "dir": "auto"}, shorten(reason, _LONGEST)))
+    answered = branch.answered
+    cited = None if answered is None or not answered.answer.strip() else _cited(answered.citations, run)
+    return [*nodes, *([cited] if cited is not None else [])]
 
 
 def _broken(broken: BrokenOff) -> list[Node]:
@@ -647,13 +571,13 @@ def _broken(broken: BrokenOff) -> list[Node]:
     why = broken.message or f"the budget of {broken.reason} is used up"
     sentence = "Whose turn it was when the run ended"
     mark = h("span", {"class": "qx-mark qx-warn", "title": sentence, "tabindex": "0"}, broken.agent)
-    return [mark, h("span", {"class": "qx-why-so", "dir": "auto"}, shorten(why, _LONGEST))]
+    return [mark, " ", h("span", {"class": "qx-sm", "dir": "auto"}, shorten(why, _LONGEST))]
 
 
-def _waiting(branch: SparcBranch, run: SparcRun) -> list[Part]:
+def _waiting(branch: SparcBranch, run: SparcRun) -> list[Node]:
     """What a branch is about to do, or never came to."""
     if branch.broken is not None:
-        return [("ended", *_broken(branch.broken))]
+        return [h("p", None, *_broken(branch.broken))]
     steps = (
         (branch.retrieved, "retrieving"),
         (branch.noted, "updating its note"),
@@ -664,9 +588,9 @@ def _waiting(branch: SparcBranch, run: SparcRun) -> list[Part]:
     if doing is None:
         return []
     return (
-        [("now", h("span", {"class": "qx-live"}, f"{doing}…"))]
+        [h("p", {"class": "qx-live"}, f"{doing}…")]
         if run.status == "running"
-        else [("then", h("span", {"class": "qx-mut"}, "ended here"))]
+        else [h("p", {"class": "qx-mut"}, "ended here")]
     )
 
 
@@ -738,46 +662,71 @@ def _costs(branch: SparcBranch) -> Node | None:
     )
 
 
-def _merge(merged: Merged, n_branches: int, run: SparcRun, *, last: bool) -> Node:
-    """How the round's lanes become one. `last`: no other round came after it."""
-    name = (
-        f"Branch {merged.best_branch} {'is the best' if last else 'goes on'}"
-        if n_branches > 1
-        else f"Its note {'is the last' if last else 'goes on'}"
-    )
-    others = (
-        f"; {'the other note is' if n_branches == 2 else 'the other notes are'} merged into its own"
-        if n_branches > 1
-        else ""
-    )
+def _merge(merged: Merged, one: SparcRound, run: SparcRun, *, last: bool) -> Node:
+    """Who leads and why, what the merged note kept, and what it dropped and why. `last`: no other round came
+    after it.
+    """
+    wins = last and run.trace.chosen_branch is one.best and bool(run.trace.answer.strip())
+    if len(one.branches) > 1:
+        leads = f"Branch {branch_name(one.number, merged.best_branch)} {'wins' if wins else 'leads'}"
+    else:
+        leads = f"Its note {'is the last' if last else 'goes on'}"
+    reason = merged.reason.removeprefix("rules: ")
     sentences = _said(merged.note.text)
-    text = (
-        h("p", {"class": "qx-quote qx-sm", "dir": "auto"}, shorten(merged.note.text, _LONGEST_TEXT))
-        if sentences
-        else None
-    )
-    note = h(
-        "details",
-        {"class": "qx-sm"},
-        h("summary", None, f"the note: {counted(len(sentences), 'sentence')}"),
-        text,
-        _cited(merged.note.chunk_ids, run),
-    )
+    note = None
+    if sentences:
+        text = h("p", {"class": "qx-quote", "dir": "auto"}, shorten(merged.note.text, _LONGEST_TEXT))
+        summary = h("summary", None, f"the note: {counted(len(sentences), 'sentence')}")
+        note = h("details", {"class": "qx-sm qx-cost"}, summary, text)
+    cost = None
+    if merged.cost.calls:
+        cost = h("p", {"class": "qx-sm qx-mut"}, f"context manager {cost_words(merged.cost)}")
+    told = fates(run.trace, one.number)
+    kept, dropped = [fate for fate in told if fate.kept], [fate for fate in told if not fate.kept]
     return h(
         "div",
-        {"class": f"qx-merge {step_class(merged.best_branch)}"},
-        h("p", None, h("strong", None, name), f"{others}."),
-        (
-            h("p", {"class": "qx-sm qx-mut", "dir": "auto"}, shorten(merged.reason, _LONGEST))
-            if merged.reason
-            else None
+        {"class": f"qx-merge {step_class(merged.best_branch)}", "id": f"qx-merge-{one.number}"},
+        h(
+            "div",
+            None,
+            h("strong", None, leads),
+            h("p", {"class": "qx-sm qx-mut", "dir": "auto"}, shorten(reason, _LONGEST)) if reason else None,
+            note,
+            cost,
         ),
-        note,
-        (
-            h("p", {"class": "qx-sm qx-mut"}, f"context manager {cost_words(merged.cost)}")
-            if merged.cost.calls or merged.cost.milliseconds
-            else None
+        _fates(f"Kept in the note: {len(kept)}", kept, run, "qx-kept"),
+        _fates(f"Dropped: {len(dropped)}", dropped, run, "qx-dropped"),
+    )
+
+
+def _fates(heading: str, told: Sequence[Fate], run: SparcRun, kind: str) -> Node:
+    rows = [_fate(fate, run) for fate in told]
+    listed = _some(rows, heading, "qx-fates", MOST_FATES) if rows else None
+    return h("div", {"class": kind}, h("h4", None, heading), listed)
+
+
+def _fate(fate: Fate, run: SparcRun) -> Node:
+    is_gold = fate.chunk_id in run.gold
+    text = run.texts.get(fate.chunk_id, "")
+    paint = step_class(fate.branches[0]) if fate.branches else "qx-solo"
+    attributes = {"class": "qx-link", "data-act": "open", "data-arg": str(fate.chunk_id)}
+    link = h("button", {**attributes, "data-same": str(fate.chunk_id)}, f"{fate.chunk_id:,}")
+    support = None
+    if is_gold:
+        mark = "qx-found-at" if fate.kept else "qx-lost"
+        support = h("span", {"class": mark}, "✓ support" if fate.kept else "support")
+    return h(
+        "li",
+        {"class": paint},
+        h("span", {"class": "qx-dot", "aria-hidden": "true"}),
+        h(
+            "span",
+            {"class": "qx-fate-text", "dir": "auto", "title": shorten(text, 400)},
+            shorten(one_line(text), 160),
         ),
+        link,
+        support,
+        h("span", {"class": "qx-fate-why", "title": fate.why}, fate.why),
     )
 
 
@@ -785,62 +734,75 @@ def _merge(merged: Merged, n_branches: int, run: SparcRun, *, last: bool) -> Nod
 
 
 def final(run: SparcRun | None) -> list[Node]:
-    """The answer with what it rests on, why the run ended, and its evidence."""
-    if run is None or run.status == "running" or run.trace.stopped is None:
+    """What the answer rests on: the final evidence in document order, the answer marked where it stands."""
+    if run is None or run.status == "running" or run.trace.stopped is None or not run.evidence:
         return []
-    stopped = run.trace.stopped
     winner = run.trace.chosen_branch
-    answered = None if winner is None else winner.answered
-    answer: Node = h("p", {"class": "qx-empty"}, f"There is {NO_ANSWER}.")
-    if stopped.answer.strip():
-        answer = h("p", {"class": "qx-final-answer", "dir": "auto"}, shorten(stopped.answer, _LONGEST_TEXT))
-    sure = None if answered is None or answered.confidence is None else _sure(answered.confidence)
-    cited = () if answered is None else answered.citations
-    accepted = stopped.reason == "accepted"
-    return [
-        h("h3", None, "Answer"),
-        h(
-            "div",
-            {"class": "qx-row"},
-            answer,
-            sure,
-            judged(verdict_on(stopped.answer, run.known_answer), run.known_answer, "span"),
-            _cited(cited, run),
-        ),
-        h("p", {"class": "qx-stop" if accepted else "qx-stop qx-unsure"}, end_sentence(run.trace)),
-        *_evidence(run, cited),
-    ]
-
-
-def _evidence(run: SparcRun, cited: Collection[int]) -> list[Node]:
-    if not run.evidence:
-        return []
-    texts = run.texts
-    hits = (
-        f" · {len({*run.gold} & {*run.evidence})} of {len(run.gold)} support chunks found" if run.gold else ""
-    )
-    items = [
-        h(
-            "li",
-            {"class": "qx-cited-item" if chunk_id in cited else None},
+    cited = () if winner is None or winner.answered is None else winner.answered.citations
+    answer, finders = run.trace.stopped.answer.strip(), _finders(run.trace)
+    hits = len({*run.gold} & {*run.evidence})
+    support = f" · {hits} of {len(run.gold)} support chunks found" if run.gold else ""
+    items = []
+    for chunk_id in sorted(run.evidence):
+        words = run.texts.get(chunk_id, "")
+        shown = excerpt(words, answer if chunk_id in cited else "", 160)
+        link = {"class": "qx-link", "data-act": "open", "data-arg": str(chunk_id), "data-same": str(chunk_id)}
+        items.append(
             h(
-                "button",
-                {
-                    "class": "qx-link",
-                    "data-act": "open",
-                    "data-arg": str(chunk_id),
-                    "data-same": str(chunk_id),
-                },
-                f"chunk {chunk_id:,}",
-            ),
-            h("span", {"class": "qx-mark"}, "cited") if chunk_id in cited else None,
-            h("span", {"class": "qx-mark qx-hit"}, "support") if chunk_id in run.gold else None,
-            h("p", {"class": "qx-quote qx-sm", "dir": "auto"}, shorten(plain(texts.get(chunk_id, "")), 400)),
+                "li",
+                {"class": "qx-cited-item" if chunk_id in cited else None},
+                h("button", link, f"chunk {chunk_id:,}"),
+                h(
+                    "span",
+                    {"class": "qx-rests", "dir": "auto", "title": shorten(plain(words), 600)},
+                    shown.before,
+                    h("mark", {"class": "qx-answer-mark"}, shown.mark) if shown.mark else None,
+                    shown.after,
+                ),
+                h("span", {"class": "qx-mark"}, "cited") if chunk_id in cited else None,
+                h("span", {"class": "qx-mark qx-hit"}, "support") if chunk_id in run.gold else None,
+                h(
+                    "span",
+                    {"class": "qx-sm qx-mut"},
+                    f"found by {', '.join(finders.get(chunk_id, ())) or 'none'}",
+                ),
+            )
         )
-        for chunk_id in sorted(run.evidence)
+    head = h("h3", None, "What the answer rests on" if answer else "What was found")
+    told = f"{counted(len(items), 'chunk')} in document order{support}"
+    facts = h("span", {"class": "qx-sm qx-mut"}, told)
+    return [h("div", {"class": "qx-row"}, head, facts), h("ol", {"class": "qx-rests-on"}, *items)]
+
+
+def costs(run: SparcRun | None) -> list[Node]:
+    """A bar a branch: how long it worked, and the tokens of its calls."""
+    if run is None or run.status == "running":
+        return []
+    told = [
+        (branch_name(one.number, branch.number), branch, one.best is branch)
+        for one in run.trace.rounds
+        for branch in one.branches
+        if branch.retrieved is not None
     ]
-    head = h("h4", None, f"Evidence in document order: {counted(len(items), 'chunk')}{hits}")
-    return [head, h("ol", {"class": "qx-evidence"}, *items)]
+    longest = max((branch.cost.milliseconds for _, branch, _ in told), default=0.0)
+    rows: list[Node] = []
+    for name, branch, best in told:
+        cost = branch.cost
+        share = 100 * cost.milliseconds / longest if longest else 0.0
+        label = f"{name} {STRATEGY_NAMES[branch.query.strategy]}"
+        paint = step_class(branch.number)
+        rows += [
+            h("span", {"class": "qx-best" if best else None}, label),
+            h("span", {"class": f"qx-bar-of {paint}" + " qx-best" * best, "--x": f"{share:.1f}%"}),
+            h("span", {"class": "qx-mut"}, cost_words(cost)),
+        ]
+    if not rows:
+        return []
+    head = h(
+        "div", {"class": "qx-row"}, h("h3", None, "What it cost"), h("span", {"class": "qx-sm qx-mut"}, COSTS)
+    )
+    who = h("p", {"class": "qx-sm qx-mut qx-agents"}, agents_words(run.trace))
+    return [head, h("div", {"class": "qx-bars"}, *rows), who]
 
 
 def reading(

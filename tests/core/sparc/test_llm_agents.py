@@ -84,10 +84,10 @@ def test_a_branch_that_doesn_t_exist_is_taken_for_the_first(turn: Turn) -> None:
     best, reason, _ = LlmManager(RoleLlm(select={"best": 12})).select(QUESTION, candidates, turn)
     assert best == 1
     assert "branch 12, which does not exist" in reason
-    merged, _ = LlmManager(RoleLlm(merge={"note": "both"})).merge(
+    merged, weighed, _ = LlmManager(RoleLlm(merge={"note": "both"})).merge(
         QUESTION, candidates[1], candidates[:1], turn
     )
-    assert merged == Note("both", (2, 1))
+    assert (merged, weighed) == (Note("both", (2, 1)), ())
 
 
 def test_the_evaluator_is_asked_without_chance_and_the_others_as_configured(turn: Turn) -> None:

@@ -18,9 +18,9 @@ from core.sparc.rules import (
     RuleEvaluator,
     RuleManager,
     RuleRewriter,
+    by_worth,
     coverage,
     evidence,
-    ranked,
 )
 from core.sparc.words import mentions, names, plain, repeats, title, without_wh, words
 from tests.core.sparc.conftest import FIRST_HOP, QUESTION, SECOND_HOP, STORY, KnowingReader
@@ -57,7 +57,8 @@ def test_without_evidence_each_name_of_the_question_is_a_query(retrievals: Retri
 
 
 def test_linked_chunks_are_worth_more_than_those_that_share_a_word(retrievals: Retrievals) -> None:
-    order = ranked(QUESTION, [7, 5, 4, SECOND_HOP, FIRST_HOP, FIRST_HOP], retrievals)
+    found = [7, 5, 4, SECOND_HOP, FIRST_HOP, FIRST_HOP]
+    order = [chunk_id for chunk_id, _ in by_worth(QUESTION, found, retrievals)]
     assert order[0] == FIRST_HOP
     assert order.index(SECOND_HOP) < order.index(5)
     assert sorted(order) == [2, 4, 5, 6, 7]
@@ -83,8 +84,10 @@ def test_merged_notes_hold_each_chunk_once_within_the_bound(retrievals: Retrieva
         Candidate(i, "", Note("", ids), "", None, (), "continue")
         for i, ids in enumerate([(FIRST_HOP, 7), (SECOND_HOP, FIRST_HOP)], start=1)
     ]
-    note, _ = RuleManager(2).merge(QUESTION, branches[0], branches[1:], Turn(retrievals))
+    note, weighed, _ = RuleManager(2).merge(QUESTION, branches[0], branches[1:], Turn(retrievals))
     assert note.chunk_ids == (FIRST_HOP, SECOND_HOP)
+    assert [one.chunk_id for one in weighed] == [FIRST_HOP, SECOND_HOP, 7]
+    assert sorted((one.worth for one in weighed), reverse=True) == [one.worth for one in weighed]
 
 
 def test_the_surest_answer_on_the_fuller_note_is_the_best_branch(retrievals: Retrievals) -> None:
@@ -129,7 +132,7 @@ NOTHING_LEFT, SOMETHING_LEFT = Remaining(3, 0.1, 0.3), Remaining(3, 0.4, 0.3)
             "stop",
             "would take nothing more (Q 0.10, threshold 0.30)",
         ),
-        ("Quillmarsh", CONFIDENT_WHEN_COMPLETE - 0.01, NOTHING_LEFT, "continue", "is below"),
+        ("Quillmarsh", CONFIDENT_WHEN_COMPLETE - 0.01, NOTHING_LEFT, "continue", "less than"),
         ("Quillmarsh", 0.99, SOMETHING_LEFT, "continue", "would still take chunk 3"),
         ("", 0.99, NOTHING_LEFT, "continue", "no answer"),
     ],

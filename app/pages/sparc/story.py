@@ -1,0 +1,135 @@
+"""The story line of a SPARC run as a tree of plain data: pure functions. All text stays text (see
+components.tree).
+
+Decides how a part is drawn, and that merges stand between up to three rounds only. What it says is in
+core.sparc_story.
+"""
+
+from __future__ import annotations
+
+from app.components.tree import Node, h
+from app.pages.sparc.actions import SparcRun
+from app.pages.widgets.notices import notice
+from app.pages.widgets.story_line import answer_part, asked, part_head, story_line
+from app.pages.widgets.words import shorten, step_class
+from core.log.branches import branch_name, end_sentence
+from core.sparc.trace import SparcTrace
+from core.sparc_story import RoundPart, lead, sparc_story
+
+INVITATION = (
+    "Press Run: branches look for different things at once, the best leads on, their notes are merged, and"
+    " the way it went stands here as one line."
+)
+_MOST_WITH_MERGES = 3
+"""Rounds whose merges are parts of their own: more would not stand side by side."""
+_LONGEST = 400
+
+
+def story(run: SparcRun | None) -> list[Node]:
+    """The rounds that were merged, what goes on now, and the end."""
+    if run is None:
+        return [h("p", {"class": "qx-empty"}, INVITATION)]
+    shown = sparc_story(run.trace, run.gold, run.known_answer)
+    parts: list[Node] = [asked(shorten(shown.question, _LONGEST))]
+    for i, part in enumerate(shown.rounds):
+        parts.append(_round(part, shown.n_gold))
+        if i + 1 < len(shown.rounds) <= _MOST_WITH_MERGES:
+            parts.append(_merge(part))
+    if run.status == "running":
+        parts.append(_live(run.trace))
+    elif shown.answer is not None:
+        parts += [answer_part(shown.answer, "No answer in the evidence", ""), _stopped(run.trace)]
+    else:
+        parts.append(_ended_early(run))
+    return [*story_line(shorten(shown.sentence(), 4_000), parts), *_failure(run)]
+
+
+def _round(part: RoundPart, n_gold: int) -> Node:
+    told = f"found {part.n_support} of {n_gold} support; {part.said}" if n_gold else part.said
+    badge = h("span", {"class": "qx-badge"}, branch_name(part.number, part.branch))
+    n = part.n_branches
+    excerpt = h("em", None, part.excerpt.mark) if part.excerpt.mark else None
+    words: list[Node | None] = (
+        [f"{lead(part)}: ", part.excerpt.before, excerpt, part.excerpt.after]
+        if part.number == 1 or not any(fresh for _, fresh in part.query)
+        else ["Asked on: ", *(h("em", None, said) if fresh else said for said, fresh in part.query)]
+    )
+    button = h(
+        "button",
+        {"class": "qx-part", "data-act": "goto", "data-arg": f"qx-round-{part.number}"},
+        part_head(f"round {part.number} · {n} branch{'es' if n != 1 else ''}", badge),
+        h("span", {"class": "qx-part-words qx-part-chunk", "dir": "auto"}, *words),
+        h("span", {"class": "qx-part-foot"}, shorten(told, 160)),
+    )
+    return h("li", {"class": f"qx-told {step_class(part.branch)}"}, button)
+
+
+def _merge(part: RoundPart) -> Node:
+    badge = h("span", {"class": "qx-badge qx-merge-sign", "aria-hidden": "true"}, "⋏")
+    chunks = "chunk" if part.n_kept == 1 else "chunks"
+    button = h(
+        "button",
+        {"class": "qx-part", "data-act": "goto", "data-arg": f"qx-merge-{part.number}"},
+        part_head("merge", badge),
+        h("span", {"class": "qx-part-words"}, f"Kept {part.n_kept} {chunks}, dropped {part.n_dropped}"),
+        h("span", {"class": "qx-part-foot"}, f"of {part.n_kept + part.n_dropped} different ones"),
+    )
+    return h("li", {"class": "qx-told qx-merged"}, button)
+
+
+def _stopped(trace: SparcTrace) -> Node:
+    inner = [
+        part_head("Stopped", h("span", {"class": "qx-stop-mark", "aria-hidden": "true"})),
+        h("span", {"class": "qx-part-words"}, shorten(_end_words(trace), _LONGEST)),
+        h("span", {"class": "qx-part-foot"}, f"round {len(trace.rounds)} of {trace.started.config.depth}"),
+    ]
+    return h("li", {"class": "qx-ends"}, h("div", {"class": "qx-part"}, *inner))
+
+
+def _end_words(trace: SparcTrace) -> str:
+    """Why it stopped, below a heading that says that it did."""
+    words = end_sentence(trace).removeprefix("Stopped: ")
+    return words[:1].upper() + words[1:]
+
+
+def _live(trace: SparcTrace) -> Node:
+    inner = [
+        part_head("Now", h("span", {"class": "qx-stop-mark qx-live-mark", "aria-hidden": "true"})),
+        h("span", {"class": "qx-part-words", "role": "status"}, doing(trace)),
+    ]
+    return h("li", {"class": "qx-ends"}, h("div", {"class": "qx-part"}, *inner))
+
+
+def doing(trace: SparcTrace) -> str:
+    """What is going on in a run that has not ended."""
+    if not trace.rounds:
+        return "Looking for what to ask first."
+    now = trace.rounds[-1]
+    judged, n = sum(branch.judged is not None for branch in now.branches), len(now.branches)
+    if judged < n or not n:
+        return f"Round {now.number}: {judged} of {n} branch{'es' if n != 1 else ''} judged."
+    return (
+        f"Round {now.number}: choosing the best branch and merging the notes."
+        if now.merged is None
+        else f"Round {now.number} is merged."
+    )
+
+
+def _ended_early(run: SparcRun) -> Node:
+    words = (
+        "Cancelled; the rounds so far are kept."
+        if run.status == "cancelled"
+        else run.message or "It ended before it had an answer; what was done by then is kept."
+    )
+    inner = [
+        part_head("Stopped", h("span", {"class": "qx-stop-mark", "aria-hidden": "true"})),
+        h("span", {"class": "qx-part-words"}, shorten(words, _LONGEST)),
+    ]
+    return h("li", {"class": "qx-ends"}, h("div", {"class": "qx-part"}, *inner))
+
+
+def _failure(run: SparcRun) -> list[Node]:
+    """Why an agent could not go on, whole: a part of the line has room for three lines."""
+    if run.status != "failed" or run.trace.stopped is None:
+        return []
+    return notice(shorten(end_sentence(run.trace), 1_000))

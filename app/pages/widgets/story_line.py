@@ -1,0 +1,60 @@
+"""The story line that Explore and SPARC begin with: its frame, and the parts that both have."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from app.components.tree import Node, h
+from app.pages.widgets.answers import CONFIDENCE, UNRELIABLE, shortened
+from core.story import StoryAnswer, sure
+
+LONG = 8
+"""Parts that still stand side by side; more of them scroll."""
+
+
+def story_line(aloud: str, parts: Sequence[Node]) -> list[Node]:
+    """The parts as one list, and the same as a sentence to be read aloud."""
+    kind = "qx-story" + (" qx-story-long" if len(parts) > LONG else "")
+    return [
+        h("p", {"class": "qx-unseen"}, aloud),
+        h("ol", {"class": kind, "aria-label": "Story of the run"}, *parts),
+    ]
+
+
+def asked(query: str) -> Node:
+    """The first part: the question."""
+    words = h("span", {"class": "qx-part-words", "dir": "auto"}, query)
+    return h("li", {"class": "qx-asked"}, h("div", {"class": "qx-part"}, part_head("Asked"), words))
+
+
+def answer_part(told: StoryAnswer, none: str = "No reliable answer", why: str = UNRELIABLE) -> Node:
+    """What the run ends in. `none`: what is said where there is no answer; `why`: on hover."""
+    kind = {"right": "qx-right", "wrong": "qx-wrong", "no answer": "qx-wrong", None: ""}[told.verdict]
+    sign = {"right": "✓", "wrong": "✗"}.get(told.verdict or "", "=" if told.text else "–")
+    foot: list[Node] = []
+    if told.text and told.confidence is not None:
+        foot.append(h("span", {"title": CONFIDENCE}, sure(told.confidence)))
+    if told.text and told.verdict is not None:
+        foot += [" · ", h("strong", None, told.verdict)]
+    if told.verdict not in (None, "right"):
+        foot.append(h("span", {"class": "qx-known-answer"}, f"known: {told.known}"))
+    words = h("span", {"class": "qx-part-words", "title": why}, none)
+    if told.text:
+        words = h("span", {"class": "qx-part-answer", "dir": "auto"}, shortened(told.text))
+    inner = [
+        part_head("Answer", h("span", {"class": "qx-badge", "aria-hidden": "true"}, sign)),
+        words,
+        h("span", {"class": "qx-part-foot"}, *foot),
+    ]
+    if told.chunk_id is None:
+        return h("li", {"class": f"qx-ends {kind}"}, h("div", {"class": "qx-part"}, *inner))
+    return h(
+        "li",
+        {"class": f"qx-ends {kind}"},
+        h("button", {"class": "qx-part", "data-act": "open", "data-arg": str(told.chunk_id)}, *inner),
+    )
+
+
+def part_head(words: str, sign: Node | None = None) -> Node:
+    """The small line on top of a part."""
+    return h("span", {"class": "qx-part-head"}, sign, h("span", None, words))
