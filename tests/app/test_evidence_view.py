@@ -13,9 +13,12 @@ import numpy as np
 import pytest
 
 from app.components.tree import Node
+from app.pages.evidence import documents as documents_view
+from app.pages.evidence import frontier as frontier_view
+from app.pages.evidence import reward as reward_view
 from app.pages.evidence import view
 from app.pages.evidence.actions import SetInView
-from app.pages.evidence.view import COLUMNS, Shown
+from app.pages.evidence.documents import COLUMNS, Shown
 from app.services import RunInView
 from core.answer.evidence import EvidenceAnswer
 from core.config import EpisodeConfig
@@ -148,7 +151,7 @@ def test_tokens_stand_on_a_log_scale() -> None:
 
 def test_more_than_the_root_is_marked() -> None:
     """Four of nine are beyond the root of three; two of four are not."""
-    told = view.documents(set_of((0, 1, 2, 3, 9, 10)), Shown())
+    told = documents_view.documents(set_of((0, 1, 2, 3, 9, 10)), Shown())
     rows = [at for tag, at in elements(told) if tag == "section"]
     assert [("qx-beyond" in at["class"]) for at in rows] == [True, False, False]
     first, *others = [one for one in told if one[0] == "section"]
@@ -161,7 +164,7 @@ def test_more_than_the_root_is_marked() -> None:
 
 def test_an_opened_row_lists_what_is_taken_and_what_would_come_next() -> None:
     view_of = set_of((3, 10), gold=(3,), json_ld=('{"name": "Inn"}', "", ""))
-    told = view.documents(view_of, Shown(opened=(0,)))
+    told = documents_view.documents(view_of, Shown(opened=(0,)))
     lines = list(json_nodes(told, "li"))
     assert [re.findall(r"chunk \d+", words(line)) for line in lines] == [
         ["chunk 3"],
@@ -173,7 +176,7 @@ def test_an_opened_row_lists_what_is_taken_and_what_would_come_next() -> None:
     assert "not taken" in words(lines[1])
     assert '{"name": "Inn"}' in words(told)
     assert HOSTILE.split(" $")[0] in words(lines[0])
-    closed = words(view.documents(view_of, Shown()))
+    closed = words(documents_view.documents(view_of, Shown()))
     assert '{"name": "Inn"}' not in closed
     assert "JSON-LD" in closed
 
@@ -189,18 +192,19 @@ def json_nodes(nodes: Any, tag: str) -> Iterator[Node]:
 
 def test_only_documents_that_something_is_taken_of() -> None:
     names = [
-        words(node) for node in json_nodes(view.documents(set_of((10,)), Shown(only_taken=True)), "section")
+        words(node)
+        for node in json_nodes(documents_view.documents(set_of((10,)), Shown(only_taken=True)), "section")
     ]
     assert len(names) == 1
     assert "page 2" in names[0]
-    assert "Nothing is taken" in words(view.documents(set_of(()), Shown(only_taken=True)))
+    assert "Nothing is taken" in words(documents_view.documents(set_of(()), Shown(only_taken=True)))
 
 
 def test_a_long_document_is_as_many_bytes_as_a_short_one() -> None:
     n = 40_000
     long = set_of(tuple(range(0, n, n // 12))[:12], sizes=(n,), json_ld=("",))
     long = replace(long, chances=np.maximum(long.chances, np.linspace(0.01, 0.4, n, dtype=np.float32)))
-    told = view.documents(long, Shown(opened=(0,)))
+    told = documents_view.documents(long, Shown(opened=(0,)))
     assert len(json.dumps(told)) < 20_000
     assert sum(path.count("Z") for path in paths(told, "qx-bar-taken")) <= COLUMNS
     taken = [float(x) for x in re.findall(r"M([\d.]+) ", paths(told, "qx-bar-taken")[0])]
@@ -210,7 +214,7 @@ def test_a_long_document_is_as_many_bytes_as_a_short_one() -> None:
 
 def test_many_documents_are_turned_page_by_page() -> None:
     many = set_of((7,), sizes=(2,) * 45, json_ld=("",) * 45)
-    first, last = (view.documents(many, Shown(page=page)) for page in (0, 99))
+    first, last = (documents_view.documents(many, Shown(page=page)) for page in (0, 99))
     assert len(list(json_nodes(first, "section"))) == 20
     assert len(list(json_nodes(last, "section"))) == 5
     assert "41 to 45 of 45" in words(last)
@@ -218,7 +222,7 @@ def test_many_documents_are_turned_page_by_page() -> None:
 
 def test_the_reward_adds_up() -> None:
     """2 * 1 for the answer; F1 of 2/3, 1, 1 for the support; no document beyond."""
-    told = view.reward(set_of((3, 10), gold=(3, 5, 10), known="Bo", said="Bo"))
+    told = reward_view.reward(set_of((3, 10), gold=(3, 5, 10), known="Bo", said="Bo"))
     rows = [[words(cell) for cell in row[2]] for row in json_nodes(told, "tr")]
     assert [row[-1] for row in rows] == ["+2.00", "+0.89", "−0.00", "2.89"]
     assert rows[0][:2] == ["Answer, F1 1.00", "2 × F1 with the known answer"]
@@ -230,23 +234,23 @@ def test_the_reward_adds_up() -> None:
 
 
 def test_a_penalty_and_a_bad_answer_go_down() -> None:
-    told = view.reward(set_of((0, 1, 2, 3), gold=(5,), known="Bo", said=""))
+    told = reward_view.reward(set_of((0, 1, 2, 3), gold=(5,), known="Bo", said=""))
     values = [words(row[2][-1]) for row in json_nodes(told, "tr")]
     assert values == ["−0.50", "+0.67", "−0.33", "−0.17"]
     assert "1 document above √N, mean 0.17" in words(told)
     assert paths(told, "qx-step-penalty")
-    unlabelled = words(view.reward(set_of((3,), said="Bo")))
+    unlabelled = words(reward_view.reward(set_of((3,), said="Bo")))
     assert "choose one of the known questions" in unlabelled
 
 
 def test_the_action_is_that_of_the_paper() -> None:
-    told = view.action(set_of((3, 10, 0)))
+    told = reward_view.action(set_of((3, 10, 0)))
     assert json.loads(words(next(json_nodes(told, "pre")))) == {
         "Document_1": [4, 1],
         "Document_2": [],
         "Document_3": [2],
     }
-    many = view.action(set_of((7,), sizes=(1,) * 2_000, json_ld=("",) * 2_000))
+    many = reward_view.action(set_of((7,), sizes=(1,) * 2_000, json_ld=("",) * 2_000))
     assert len(json.dumps(many)) < 10_000
 
 
@@ -270,7 +274,7 @@ CURVES = [
     ("budget", "setting"), [(1, "budget 1"), (3, "budget 1"), (7, "budget 4"), (24, "budget 8")]
 )
 def test_the_ring_is_the_budget_that_is_set(budget: int, setting: str) -> None:
-    told = view.frontier(CURVES, "", "f1", budget)
+    told = frontier_view.frontier(CURVES, "", "f1", budget)
     dots = [at for tag, at in elements(told) if tag == "button" and at["data-act"] == "runs"]
     assert len(dots) == 5
     (ring,) = [at for at in dots if "qx-ring" in at["class"]]
@@ -280,11 +284,11 @@ def test_the_ring_is_the_budget_that_is_set(budget: int, setting: str) -> None:
 
 
 def test_the_frontier_of_other_questions_and_of_none() -> None:
-    told = words(view.frontier(CURVES, "nq", "recall", 8))
+    told = words(frontier_view.frontier(CURVES, "nq", "recall", 8))
     assert "mean of 90 test questions" in told
     assert "top-k" not in told
-    assert view.frontier([], "", "f1", 8) == []
-    assert "hotpotqa" in words(view.frontier(CURVES, "<b>", "no such", 8))
+    assert frontier_view.frontier([], "", "f1", 8) == []
+    assert "hotpotqa" in words(frontier_view.frontier(CURVES, "<b>", "no such", 8))
 
 
 def test_the_reading_pane_marks_what_is_taken() -> None:

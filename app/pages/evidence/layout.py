@@ -16,7 +16,8 @@ class EvidenceLayout:
     """Builds the components inside the Blocks that is being made; each is an attribute."""
 
     def __init__(self) -> None:
-        with gr.Column(elem_classes="qx-card", elem_id="qx-sets-form"):
+        self.header = tree(open_documents(None), elem_id="qx-sets-header", elem_classes="qx-open-here")
+        with gr.Column(elem_classes="qx-card qx-ask", elem_id="qx-sets-form"):
             self._build_form()
         with gr.Row(elem_classes="qx-card", elem_id="qx-sets-story"):
             with gr.Column(min_width=240, scale=5):
@@ -46,23 +47,27 @@ class EvidenceLayout:
                 self.frontier_notice = tree(elem_id="qx-sets-frontier-notice")
 
     def _build_form(self) -> None:
-        self.header = tree(open_documents(None), elem_id="qx-sets-header")
         with gr.Row(elem_classes="qx-question-row"):
-            self.question = gr.Textbox(
-                label="Question",
-                lines=1,
-                max_lines=4,
-                placeholder="Ask something about the documents",
-                scale=6,
-                elem_id="qx-sets-question",
-            )
-            self.run = gr.Button("Run", variant="primary", elem_id="qx-sets-run", min_width=84)
+            with gr.Column(elem_classes="qx-asking", scale=6, min_width=240):
+                self.question = gr.Textbox(
+                    label="Question",
+                    show_label=False,
+                    container=False,
+                    lines=1,
+                    max_lines=4,
+                    placeholder="Ask something about the documents",
+                    elem_id="qx-sets-question",
+                    elem_classes="qx-question",
+                )
+                self.known = tree(elem_id="qx-sets-known", elem_classes="qx-known")
+            self.run = gr.Button("Run", variant="primary", elem_id="qx-sets-run", min_width=60)
             self.cancel = gr.Button(
-                "Cancel", variant="stop", elem_id="qx-sets-cancel", interactive=False, min_width=80
+                "Cancel", variant="stop", elem_id="qx-sets-cancel", interactive=False, min_width=60
             )
-        self.known = gr.Dropdown(
-            [], label="Known questions (support is marked)", elem_id="qx-sets-known", visible=False
-        )
-        tree(view.policy_line(), elem_id="qx-sets-who")
-        self.progress, self.notice = tree(elem_id="qx-sets-progress"), tree(elem_id="qx-sets-notice")
-        self.standing = tree(elem_id="qx-sets-standing")
+        with gr.Row(elem_classes="qx-line"):
+            tree(view.policy_line(), elem_id="qx-sets-who", elem_classes="qx-set")
+            with gr.Row(elem_classes="qx-slot"):
+                self.standing = tree(elem_id="qx-sets-standing")
+                self.progress = tree(elem_id="qx-sets-progress")
+                self.took = tree(elem_id="qx-sets-took", elem_classes="qx-status")
+        self.notice = tree(elem_id="qx-sets-notice", elem_classes="qx-over")

@@ -10,9 +10,11 @@ from typing import Any
 
 import gradio as gr
 
-from app.components.known import fills_in
 from app.components.tree import clicked, packs
 from app.jobs import Finished, stream
+from app.pages.evidence import documents as documents_view
+from app.pages.evidence import frontier as frontier_view
+from app.pages.evidence import reward as reward_view
 from app.pages.evidence import view
 from app.pages.evidence.actions import (
     MAX_BUDGET,
@@ -23,12 +25,12 @@ from app.pages.evidence.actions import (
     SetOrder,
     measured,
 )
+from app.pages.evidence.documents import Shown
 from app.pages.evidence.layout import EvidenceLayout
-from app.pages.evidence.view import Shown
 from app.pages.explore.actions import open_in_explore
-from app.pages.widgets.notices import notice, preparing, progress
+from app.pages.widgets.asking import known_question, known_questions
+from app.pages.widgets.notices import notice, passing, preparing, progress
 from app.pages.widgets.text import open_documents
-from app.pages.widgets.words import question_label
 from app.services import RunInView, Services
 from app.session import Session
 from core.errors import BadRequest, UserError
@@ -86,7 +88,6 @@ class EvidenceTab(EvidenceLayout):
         """("chunk", chunk id, number) when a chunk is to be opened in Explore."""
         self.to_experiments: gr.State = gr.State(None)
         """(method, number) when its runs are to be listed."""
-        self.known_taken: gr.State = gr.State(None)
         self._packed = {component for component in vars(self).values() if isinstance(component, gr.HTML)} - {
             page
         }
@@ -94,12 +95,12 @@ class EvidenceTab(EvidenceLayout):
 
     def _wire(self) -> None:
         self._drawing = [
-            *(self.said, self.budget_words, self.tokens, self.documents, self.reading),
+            *(self.took, self.said, self.budget_words, self.tokens, self.documents, self.reading),
             *(self.reward, self.action, self.frontier, self.frontier_notice),
         ]
         self._outputs = [
             *(self.place, self.to_explore, self.to_experiments, self.page, self.header, self.known),
-            *(self.known_taken, self.question, self.budget, self.run, self.cancel, self.progress),
+            *(self.question, self.budget, self.run, self.cancel, self.progress),
             *(self.notice, self.standing, *self._drawing),
         ]
         place = [self.session, self.place]
@@ -131,7 +132,7 @@ class EvidenceTab(EvidenceLayout):
             trigger_mode="always_last",
             **quick,
         )
-        fills_in(self.known, self.question, self.known_taken, **quick)
+        self.known.select(self._on_known, self.session, self.question, **quick)
         for panel in (self.documents, self.reading, self.action, self.frontier):
             panel.select(self._sends(self._on_click), place, self._outputs, **quick)
         self.question.change(
@@ -162,7 +163,7 @@ class EvidenceTab(EvidenceLayout):
         """What is open in Explore now, its question too, unless it is the one that was taken over before."""
         documents = self.services.corpora.get(session.corpus)
         frontier = {
-            self.frontier: view.frontier(measured(), place.task, place.measure, place.budget),
+            self.frontier: frontier_view.frontier(measured(), place.task, place.measure, place.budget),
             self.frontier_notice: [],
         }
         if documents is None:
@@ -172,12 +173,7 @@ class EvidenceTab(EvidenceLayout):
             question = explored or question
         before = self.services.corpora.get(place.seen[0])
         if before is None or before.workspace is not documents.workspace:
-            known = [(question_label(known), known.question) for known in documents.questions]
-            asked = question if any(question == value for _, value in known) else None
-            update |= {
-                self.known: gr.Dropdown(known, value=asked, visible=bool(known)),
-                self.known_taken: asked,
-            }
+            update[self.known] = known_questions(documents.questions)
         place = replace(place, seen=(session.corpus, explored))
         return {
             **frontier,
@@ -195,6 +191,10 @@ class EvidenceTab(EvidenceLayout):
             return {self.standing: notice(str(error))}
         same = shown is not None and self._same_documents(session, shown.run)
         return {self.standing: view.changes(shown, question or "", same)}
+
+    def _on_known(self, session: Session, event: gr.EventData) -> Any:
+        chosen = known_question(self.services.corpora.get(session.corpus), event)
+        return gr.skip() if chosen is None else chosen
 
     def _same_documents(self, session: Session, run: RunInView) -> bool:
         """Whether Explore has open what a run searched."""
@@ -217,7 +217,7 @@ class EvidenceTab(EvidenceLayout):
         try:
             documents, order = open_in_explore(self.services, session), read_order(question, budget)
         except UserError as error:
-            yield {self.notice: notice(str(error))}
+            yield {self.notice: passing(str(error))}
             return
         yield from self._working(
             session,
@@ -267,7 +267,7 @@ class EvidenceTab(EvidenceLayout):
                         place = replace(place, budget=min(run.config.step_budget, MAX_BUDGET))
                     place = replace(place, run=run.token, chunk_id=None, anchor=None)
                     shown = self.sets.at(run, place.budget)
-                    place = replace(place, shown=view.at_first(shown, place.shown.only_taken))
+                    place = replace(place, shown=documents_view.at_first(shown, place.shown.only_taken))
                     brought = (
                         {self.question: run.trace.started.query, self.budget: place.budget} if opens else {}
                     )
@@ -276,11 +276,11 @@ class EvidenceTab(EvidenceLayout):
                         yield self._drawn(session, place, self.sets.answered(shown))
             self.services.log.flush()
         except UserError as error:
-            yield {**free, self.notice: notice(str(error))}
+            yield {**free, self.notice: passing(str(error))}
         except Exception:
             logging.getLogger(__name__).exception("an evidence set failed")
             words = "something failed while choosing; what is shown is kept, and the server's log says why"
-            yield {**free, self.notice: notice(words)}
+            yield {**free, self.notice: passing(words)}
 
     def _cancelled(self) -> Update:
         words = (
@@ -292,7 +292,7 @@ class EvidenceTab(EvidenceLayout):
             self.run: gr.Button(interactive=True),
             self.cancel: gr.Button(interactive=False),
             self.progress: [],
-            self.notice: notice(words, "info"),
+            self.notice: passing(words, "info"),
         }
 
     def _on_budget(self, session: Session, place: EvidencePlace, budget: float | None) -> Iterator[Update]:
@@ -311,7 +311,7 @@ class EvidenceTab(EvidenceLayout):
             if shown.answer is None:
                 yield self._drawn(session, place, self.sets.answered(shown))
         except UserError as error:
-            yield {self.notice: notice(str(error))}
+            yield {self.notice: passing(str(error))}
 
     def _on_click(self, session: Session, place: EvidencePlace, event: gr.EventData) -> Update:
         """Clicks in any of the trees; arguments come from a browser: out of bounds, nothing happens."""
@@ -328,7 +328,7 @@ class EvidenceTab(EvidenceLayout):
             shown = self._in_view(session, place)
             return {} if shown is None else self._on_set(session, place, shown, act, argument)
         except UserError as error:
-            return {self.notice: notice(str(error))}
+            return {self.notice: passing(str(error))}
 
     def _on_set(
         self, session: Session, place: EvidencePlace, shown: SetInView, act: str, argument: str
@@ -364,28 +364,29 @@ class EvidenceTab(EvidenceLayout):
             return {}
         if self.services.own_log.search(owner=session.owner, method=method, limit=1).total:
             return {self.to_experiments: (method, new_run_id()), self.frontier_notice: []}
-        return {self.frontier_notice: view.no_runs(method)}
+        return {self.frontier_notice: frontier_view.no_runs(method)}
 
     # Views
 
     def _drawn(self, session: Session, place: EvidencePlace, shown: SetInView) -> Update:
         """Everything that changes with the set."""
         return {
+            self.took: view.took(shown),
             self.said: view.said(shown),
             self.budget_words: view.budget_words(shown),
             self.tokens: view.tokens(shown),
-            self.reward: view.reward(shown),
-            self.action: view.action(shown),
+            self.reward: reward_view.reward(shown),
+            self.action: reward_view.action(shown),
             **self._measured(place),
             **self._listed(place, shown),
             **self._read(session, place, shown),
         }
 
     def _measured(self, place: EvidencePlace) -> Update:
-        return {self.frontier: view.frontier(measured(), place.task, place.measure, place.budget)}
+        return {self.frontier: frontier_view.frontier(measured(), place.task, place.measure, place.budget)}
 
     def _listed(self, place: EvidencePlace, shown: SetInView) -> Update:
-        return {self.place: place, self.documents: view.documents(shown, place.shown)}
+        return {self.place: place, self.documents: documents_view.documents(shown, place.shown)}
 
     def _read(self, session: Session, place: EvidencePlace, shown: SetInView) -> Update:
         in_explore = self._same_documents(session, shown.run)
