@@ -51,6 +51,8 @@ MAX_LOOKS_BYTES = 256 * 2**20
 """Memory for looks: 128 bytes a chunk each. One that is gone is taken again."""
 MAX_JSON_LD_CHARACTERS = 50_000_000
 """Of all runs in view."""
+MAX_TYPES = 8
+"""Types of a document's JSON-LD that are named."""
 MAX_ANSWERS = 1_000
 """Answers to sets that stay in memory."""
 FRONTIER = Path(__file__).resolve().parents[3] / "results" / "frontier.jsonl.gz"
@@ -216,7 +218,7 @@ class EvidenceSets:
             documents=tuple(document_sets(taken, workspace.borders, view.n_tokens)),
             rivals=tuple(rivals(taken, run.gold, similarities, seen.cosines, threshold, view.n_tokens)),
             json_ld=self._written(run),
-            types=tuple(json_ld_types(document.json_ld) for document in workspace.documents),
+            types=tuple(json_ld_types(document.json_ld, MAX_TYPES) for document in workspace.documents),
         )
         known = run.answer if view.is_logged else self._answers.get(_key(view))
         return replace(view, answer=known)

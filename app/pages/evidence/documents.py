@@ -34,6 +34,8 @@ _HITS = 12
 """Bars of a document that can be clicked."""
 _OPEN = 3
 """Documents whose chunks are listed at first."""
+_AROUND = {"BreadcrumbList", "ImageObject", "Organization", "SearchAction", "WebPage", "WebSite"}
+"""Types of JSON-LD that nearly every page has: they say little of what it is about."""
 _TEXT = 240
 """Characters of a chunk in a list."""
 
@@ -111,7 +113,11 @@ def _document(view: SetInView, one: DocumentSet, shown: Shown) -> Node:
     about = h(
         "span",
         {"class": "qx-sm qx-mut qx-set-about"},
-        f"Document_{one.document + 1} · {document.kind} · {counted(one.n_chunks, 'chunk')}",
+        h(
+            "span",
+            {"title": document.kind},
+            f"Document_{one.document + 1} · {counted(one.n_chunks, 'chunk')}",
+        ),
         *_types(view, one.document),
     )
     told = (
@@ -130,7 +136,7 @@ def _document(view: SetInView, one: DocumentSet, shown: Shown) -> Node:
         h("div", {"class": "qx-set-took qx-sm"}, *told),
     ]
     texts = _texts(view, one, chances, first) if is_open else None
-    kinds = "qx-set-row" + " qx-set-open" * is_open + " qx-beyond" * one.is_beyond
+    kinds = "qx-set-row" + " qx-set-open" * is_open + " qx-beyond" * one.is_beyond + " qx-set-none" * (not n)
     return h("section", {"class": kinds, "aria-label": name}, *cells, texts)
 
 
@@ -138,14 +144,11 @@ def _types(view: SetInView, document: int) -> list[Node]:
     """A small mark for a document with JSON-LD."""
     if not view.json_ld[document]:
         return []
-    words = ", ".join(view.types[document]) or "JSON-LD"
-    return [
-        h(
-            "span",
-            {"class": "qx-mark", "title": "JSON-LD of the page; open the row to read it", "tabindex": "0"},
-            words,
-        )
-    ]
+    types = sorted(view.types[document], key=lambda name: name in _AROUND)
+    words = f"{types[0]} +{len(types) - 1}" if len(types) > 1 else types[0] if types else "JSON-LD"
+    about = f" about {', '.join(types)}" if types else ""
+    title = f"JSON-LD of the page{about}; open the row to read it"
+    return [h("span", {"class": "qx-mark", "title": title, "tabindex": "0"}, words)]
 
 
 def _strip(view: SetInView, one: DocumentSet, chances: np.ndarray, first: int) -> list[Node]:
