@@ -10,6 +10,7 @@ from app.components.tree import tree
 from app.pages.evidence import view
 from app.pages.evidence.actions import MAX_BUDGET, USUAL_BUDGET
 from app.pages.widgets.text import open_documents
+from app.pages.widgets.work import Work
 
 
 class EvidenceLayout:
@@ -71,3 +72,4 @@ class EvidenceLayout:
                 self.progress = tree(elem_id="qx-sets-progress")
                 self.took = tree(elem_id="qx-sets-took", elem_classes="qx-status")
         self.notice = tree(elem_id="qx-sets-notice", elem_classes="qx-over")
+        self.work = Work(self.run, self.cancel, self.progress, self.notice)

@@ -124,7 +124,7 @@ class EvidenceTab(EvidenceLayout):
         running.append(
             self.wanted.change(self._sends(self._on_wanted), [*place, self.wanted], self._outputs, **slow)
         )
-        self.cancel.click(self._sends(self._cancelled), None, self._outputs, cancels=running, **quick)
+        self.work.wire_cancel(running, self._sends(self._cancelled), None, self._outputs, **quick)
         self.budget.change(
             self._sends(self._on_budget),
             [*place, self.budget],
@@ -242,18 +242,7 @@ class EvidenceTab(EvidenceLayout):
         opens: bool = False,
     ) -> Iterator[Update]:
         """Progress while `work` makes a run, then the run. opens: it brings question and budget along."""
-        free = {
-            self.run: gr.Button(interactive=True),
-            self.cancel: gr.Button(interactive=False),
-            self.progress: [],
-        }
-        yield {
-            self.run: gr.Button(interactive=False),
-            self.cancel: gr.Button(interactive=True),
-            self.progress: preparing(),
-            self.notice: [],
-            self.standing: [],
-        }
+        yield {**self.work.busy(), self.progress: preparing(), self.notice: [], self.standing: []}
         try:
             with closing(stream(work)) as items:
                 for item in items:
@@ -271,16 +260,17 @@ class EvidenceTab(EvidenceLayout):
                     brought = (
                         {self.question: run.trace.started.query, self.budget: place.budget} if opens else {}
                     )
-                    yield {**free, **brought, self.page: run.run_id, **self._drawn(session, place, shown)}
+                    shows = self._drawn(session, place, shown)
+                    yield {**self.work.free(), **brought, self.page: run.run_id, **shows}
                     if shown.answer is None:
                         yield self._drawn(session, place, self.sets.answered(shown))
             self.services.log.flush()
         except UserError as error:
-            yield {**free, self.notice: passing(str(error))}
+            yield {**self.work.free(), self.notice: passing(str(error))}
         except Exception:
             logging.getLogger(__name__).exception("an evidence set failed")
             words = "something failed while choosing; what is shown is kept, and the server's log says why"
-            yield {**free, self.notice: passing(words)}
+            yield {**self.work.free(), self.notice: passing(words)}
 
     def _cancelled(self) -> Update:
         words = (
@@ -288,12 +278,7 @@ class EvidenceTab(EvidenceLayout):
             if self.sets.wait_idle(10)
             else "Cancelling: the batch at work ends first."
         )
-        return {
-            self.run: gr.Button(interactive=True),
-            self.cancel: gr.Button(interactive=False),
-            self.progress: [],
-            self.notice: passing(words, "info"),
-        }
+        return {**self.work.free(), self.notice: passing(words, "info")}
 
     def _on_budget(self, session: Session, place: EvidencePlace, budget: float | None) -> Iterator[Update]:
         """The set at another budget at once, then with its answer."""
