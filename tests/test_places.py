@@ -29,7 +29,7 @@ PLACES = {
     "`runs list`": ("core/cli/runs.py", "list_command"),
     "what Explore draws": ("app/pages/explore/view.py", "steps"),
     "what Compare draws": ("app/pages/compare/view.py", "results"),
-    "what Evidence sets draws": ("app/pages/evidence/view.py", "documents"),
+    "what Evidence sets draws": ("app/pages/evidence/documents.py", "documents"),
     "what the reward makes of a set": ("core/resrag/sets.py", "reward_terms"),
     "JSON-LD as an answer model reads it": ("core/answer/metadata.py", "metadata_json"),
     "the strip": ("app/components/strip.py", "strip"),
