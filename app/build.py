@@ -10,8 +10,9 @@ import gradio as gr
 
 from app.calls import endpoints
 from app.calls import operations as api
+from app.components.tree import TREE_SCRIPT
 from app.gradio_internals.blocks import LeanBlocks
-from app.gradio_internals.clocks import slow_clocks
+from app.gradio_internals.head import begin_pages_with
 from app.gradio_internals.queue import queue_up
 from app.gradio_internals.sessions import MAX_SESSIONS, closed_by, keep_lean
 from app.pages.compare.tab import CompareTab
@@ -151,7 +152,7 @@ def _heading(tab: str) -> None:
 def serve(blocks: gr.Blocks, services: Services) -> None:
     """Serves the pages until stopped. Raises UserError for a port that is taken."""
     settings = services.settings
-    slow_clocks()
+    begin_pages_with(TREE_SCRIPT)
     try:
         queue_up(blocks, settings, QUEUE_SIZE).launch(
             auth=sign_in(settings.users, Guesses()) if settings.users else None,

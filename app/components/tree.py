@@ -34,7 +34,8 @@ _HELD_SECONDS = 3.0
 as Cancel, has said since.
 """
 
-_SCRIPT = Path(__file__).with_name("tree.js").read_text(encoding="utf-8")
+TREE_SCRIPT = Path(__file__).with_name("tree.js").read_text(encoding="utf-8")
+"""What `qx.tree` is: once in the head of the page, for its hundred panels."""
 
 
 def h(tag: str, attributes: dict[str, Any] | None = None, *children: Node | None) -> Node:
@@ -63,7 +64,7 @@ def tree(value: list[Node] | None = None, **kwargs: Any) -> gr.HTML:
     return gr.HTML(
         packed(value or []),
         html_template='<div class="qx-tree"></div>',
-        js_on_load=_SCRIPT,
+        js_on_load="qx.tree(element, props, trigger, watch);",
         apply_default_css=False,
         **kwargs,
     )
