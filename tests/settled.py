@@ -13,6 +13,7 @@ from playwright.sync_api import Browser, BrowserContext, Page
 _COUNT = r"""() => {
   const due = window.qxDue = new Map();
   const { fetch, setTimeout, clearTimeout, requestAnimationFrame } = window;
+  window.qxLater = setTimeout;
   const answered = new Set();
   const joined = async (reply) => {
     const { event_id } = await reply.clone().json();
@@ -56,8 +57,8 @@ _REST = """async (milliseconds) => {
   const fades = (one) => one.playState === "running" && Number.isFinite(one.effect?.getComputedTiming().endTime);
   const until = performance.now() + milliseconds;
   let moving = [];
-  for (let still = 0; still < 3;) {
-    await new Promise(requestAnimationFrame);
+  for (let still = 0; still < 3;) { // frames are dear where nothing is drawn by hardware: none is asked for while something goes on
+    await new Promise((next) => (moving.length ? qxLater(next, 50) : requestAnimationFrame(next)));
     moving = [...qxDue.values(), ...document.getAnimations().filter(fades).map((one) => one.animationName ?? one.transitionProperty)];
     still = moving.length ? 0 : still + 1;
     if (performance.now() > until) return moving.map((one) => String(one).slice(0, 200));

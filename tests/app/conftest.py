@@ -262,4 +262,4 @@ def upload(page: Page, *paths: Path, seconds: float = 60) -> None:
         "([before]) => document.querySelector('#qx-notice .qx-error') || document.querySelector('#qx-header"
         " .qx-doc-title').innerText !== before"
     )
-    page.wait_for_function(opened, arg=[before], timeout=1000 * seconds)
+    page.wait_for_function(opened, arg=[before], timeout=1000 * seconds, polling=100)
