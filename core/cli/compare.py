@@ -17,7 +17,8 @@ from core.comparison import Column, Contestant, columns_json, compare, contestan
 from core.encode.encoder import load_encoder
 from core.errors import BadRequest
 from core.index import Corpus
-from core.retrievers import METHODS, cut_short
+from core.methods.threshold import cut_short
+from core.retrievers import METHODS
 from core.runs import log_sparc
 from core.sparc.retriever import SPARC, SparcRetriever
 

@@ -19,6 +19,7 @@ from core.errors import LogError
 from core.events import StepTaken, Trace
 from core.log.branches import STRATEGY_NAMES, branch_name, end_sentence, sparc_settings, sparc_trace_of
 from core.log.records import LoggedDocument, LoggedRun, support_of
+from core.retrievers import facts_of
 from core.sparc.trace import SparcBranch, SparcTrace
 from core.studies.report import Chart, Line
 from core.svg import svg
@@ -193,7 +194,7 @@ def _branches(run: LoggedRun) -> SparcTrace | None:
 
 def score_name(run: LoggedRun) -> str:
     """What the numbers of the run's steps are."""
-    return "score" if run.record.method == "sparc" else "Q"
+    return facts_of(run.record.method).score_name
 
 
 def _borders(run: LoggedRun, documents: Sequence[LoggedDocument]) -> list[int]:

@@ -13,10 +13,10 @@ from itertools import pairwise
 
 from core.errors import BadRequest
 from core.evaluate.frontier import FrontierRow, group_frontier
+from core.resrag.retriever import RESRAG
 from core.statistics import interval, mean, paired_test
 from core.studies.report import Cell, Chart, Line, Report, Table, with_interval
 
-RESRAG = "resrag"
 Group = tuple[FrontierRow, ...]
 _SIZED = (
     "questions",
@@ -52,7 +52,7 @@ def frontier(rows: Sequence[FrontierRow]) -> Report:
     tests = [
         line
         for group in groups
-        if group[0].method == RESRAG
+        if group[0].method == RESRAG.name
         for other in _others(group, groups)
         for line in _against(group, other)
     ]
@@ -64,7 +64,7 @@ def frontier(rows: Sequence[FrontierRow]) -> Report:
 
 
 def _name(group: Group) -> str:
-    return f"RES-RAG {group[0].policy}" if group[0].method == RESRAG else group[0].method
+    return f"RES-RAG {group[0].policy}" if group[0].method == RESRAG.name else group[0].method
 
 
 def _conditions(group: Group) -> str:
@@ -101,7 +101,7 @@ def _setting(value: float) -> str:
 
 
 def _others(group: Group, groups: Sequence[Group]) -> list[Group]:
-    return [other for other in groups if other[0].task == group[0].task and other[0].method != RESRAG]
+    return [other for other in groups if other[0].task == group[0].task and other[0].method != RESRAG.name]
 
 
 def _against(group: Group, other: Group) -> list[tuple[Cell, ...]]:
