@@ -23,6 +23,7 @@ PLACES = {
     "a sentence that says why a run stopped": ("core/story.py", "end_sentence"),
     "replay of a run": ("core/log/replay.py", "compare_traces"),
     "export of runs": ("core/log/export.py", "export_runs"),
+    "traces for other tools": ("core/log/spans.py", "spans_of"),
     "log migrations": ("core/log/migrations.py", "migrate"),
     "the SQL sandbox": ("core/log/sql.py", "query_log"),
     "the `trace` command": ("core/cli/trace.py", "run_trace"),

@@ -10,7 +10,6 @@ chunks. Knows nothing of who may see the run.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from html import escape
 
 import numpy as np
@@ -18,6 +17,7 @@ import numpy as np
 from core.errors import LogError
 from core.events import StepTaken, Trace
 from core.log.branches import STRATEGY_NAMES, branch_name, end_sentence, sparc_settings, sparc_trace_of
+from core.log.places import borders_of, place_of
 from core.log.records import LoggedDocument, LoggedRun, support_of
 from core.sparc.trace import SparcBranch, SparcTrace
 from core.studies.report import Chart, Line
@@ -79,22 +79,12 @@ def el(tag: str, *children: str, **attributes: object) -> Html:
     )
 
 
-@dataclass(frozen=True)
-class Place:
-    """Where a chunk lies."""
-
-    document: int
-    start: int
-    end: int
-    heading_path: tuple[str, ...]
-
-
 def run_page(run: LoggedRun, documents: Sequence[LoggedDocument], *, with_text: bool = False) -> str:
     """The page. `documents`: those of the run, in order. `with_text`: the chosen chunks' texts, and the
     documents with the chunks marked in them.
     """
     trace, support = run.trace, support_of(run)
-    borders = _borders(run, documents)
+    borders = borders_of(documents, run.record.n_chunks)
     sections = [
         _head(run, documents, support),
         *_map(trace, support, borders),
@@ -194,27 +184,6 @@ def _branches(run: LoggedRun) -> SparcTrace | None:
 def score_name(run: LoggedRun) -> str:
     """What the numbers of the run's steps are."""
     return "score" if run.record.method == "sparc" else "Q"
-
-
-def _borders(run: LoggedRun, documents: Sequence[LoggedDocument]) -> list[int]:
-    """(documents + 1) first chunk ids; empty where the tables don't say."""
-    sizes = [len(document.table) for document in documents if document.table is not None]
-    whole = len(sizes) == len(documents) and sum(sizes) == run.record.n_chunks
-    return [sum(sizes[:i]) for i in range(len(sizes) + 1)] if whole else []
-
-
-def _place(chunk_id: int, documents: Sequence[LoggedDocument], borders: Sequence[int]) -> Place | None:
-    for document, first in enumerate(borders[:-1]):
-        table = documents[document].table
-        if table is not None and first <= chunk_id < borders[document + 1]:
-            row = chunk_id - first
-            return Place(
-                document,
-                int(table.start[row]),
-                int(table.end[row]),
-                table.heading_paths[table.heading_code[row]],
-            )
-    return None
 
 
 def _head(run: LoggedRun, documents: Sequence[LoggedDocument], support: Sequence[int]) -> Html:
@@ -459,7 +428,7 @@ def _evidence(
     texts = {step.chunk_id: step.text for step in trace.steps}
     items = []
     for chunk_id in sorted({*trace.evidence}):  # an imported run may name one twice
-        place = _place(chunk_id, documents, borders)
+        place = place_of(chunk_id, documents, borders)
         path = (
             ""
             if place is None
@@ -482,7 +451,7 @@ def _documents(trace: Trace, documents: Sequence[LoggedDocument], borders: Seque
     places = [
         place
         for chunk_id in sorted({*trace.evidence})
-        if (place := _place(chunk_id, documents, borders)) is not None
+        if (place := place_of(chunk_id, documents, borders)) is not None
     ]
     yield el("h2", "Documents")
     for i, document in enumerate(documents):
