@@ -150,7 +150,7 @@ def _heading(tab: str) -> None:
 
 
 def serve(blocks: gr.Blocks, services: Services) -> None:
-    """Serves the pages until stopped. Raises UserError for a port that is taken."""
+    """Serves the pages from now on. Raises UserError for a port that is taken."""
     settings = services.settings
     begin_pages_with(TREE_SCRIPT)
     try:
@@ -175,7 +175,6 @@ def serve(blocks: gr.Blocks, services: Services) -> None:
         )
         keep_lean(blocks, services)
         endpoints.answer_in_json(blocks)
-        blocks.block_thread()
     except OSError as error:
         if settings.port is None or "port" not in str(error):
             raise

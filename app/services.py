@@ -41,7 +41,6 @@ from core.answer.cited import CitedAnswer, cited_answer
 from core.answer.evidence import EvidenceAnswer, answer_evidence
 from core.answer.metadata import metadata_json, metadata_lines
 from core.answer.protocol import Reader
-from core.answer.reader import load_reader
 from core.choice import Choice, choose, method_of
 from core.config import ChunkConfig, EpisodeConfig
 from core.cuts import TextSpan
@@ -633,6 +632,8 @@ class Services:
     @cached_property
     def reader(self) -> Reader:
         """Who answers from evidence. Raises BadCheckpoint."""
+        from core.answer.reader import load_reader  # with torch, see core.later
+
         return load_reader()
 
     def answer(self, run: RunInView) -> RunInView:

@@ -1,5 +1,5 @@
-"""Brings the app up, on both of two cores: the first agent is loaded and opens the sample while Gradio is
-imported and the page is built.
+"""Brings the app up: its pages first, then the first agent, which opens the sample while a browser loads
+them. torch is imported with the agent and not before, see `core.later`.
 """
 
 from __future__ import annotations
@@ -32,19 +32,20 @@ def start(settings: Settings) -> None:
     services = Services(settings)
     beside = ThreadPoolExecutor(max_workers=1, thread_name_prefix="start")
     try:
-        agent = beside.submit(services.agent, services.default_checkpoint)
-        beside.submit(_open_sample, services)
-        import_gradio()  # half of what there is to import
+        import_gradio()
         from app.build import build_app, serve
 
         blocks = build_app(services)
+        serve(blocks, services)
+        agent = beside.submit(services.agent, services.default_checkpoint)
+        beside.submit(_open_sample, services)
         encoder = agent.result().encoder  # a checkpoint that can't be used ends the start
         print(f"Chunks are embedded by {encoder.engine}.", flush=True)
         beside.submit(
             encoder.encode_states, [encoder.state_tokens("", [])]
         )  # the first state waits a second for its pass to be traced
         beside.submit(_freeze)
-        serve(blocks, services)
+        blocks.block_thread()
     finally:
         beside.shutdown(wait=False, cancel_futures=True)
         services.close()

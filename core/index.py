@@ -16,10 +16,10 @@ from functools import cached_property
 from typing import Protocol
 
 import numpy as np
-import torch
 
 from core.bm25 import WordIndex, word_index
 from core.encode.rope import on_grid, turn
+from core.later import torch
 from core.types import Workspace
 
 _TURN_BLOCK = 8_192
@@ -80,9 +80,12 @@ class ChunkIndex:
         lengths: np.ndarray = torch.linalg.vector_norm(self.vectors, dim=1).cpu().numpy()
         return lengths if self.rows is None else lengths[self.rows]
 
-    @torch.inference_mode()
     def q_values(self, state_vector: np.ndarray, positions: np.ndarray) -> np.ndarray:
         """<s, R_p c> for every chunk: state (D,), positions (N,) before rounding -> (N,) float32."""
+        with torch.inference_mode():
+            return self._q_values(state_vector, positions)
+
+    def _q_values(self, state_vector: np.ndarray, positions: np.ndarray) -> np.ndarray:
         grid = on_grid(positions, self.resolution)
         breaks = grid[1:] != grid[:-1]
         if self.rows is not None:

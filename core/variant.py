@@ -16,7 +16,6 @@ from dataclasses import dataclass
 from itertools import zip_longest
 
 import numpy as np
-import torch
 
 from core.bm25 import WordIndex, word_index
 from core.config import EpisodeConfig
@@ -25,6 +24,7 @@ from core.encode.encoder import DualEncoder
 from core.errors import BadRequest
 from core.events import StepTaken, Trace, fold
 from core.index import ChunkIndex, Corpus
+from core.later import torch
 from core.qrag.agent import Agent
 from core.qrag.retriever import AgentRetriever
 

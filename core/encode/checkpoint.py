@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-import torch
 from pydantic import (
     AfterValidator,
     BaseModel,
@@ -23,13 +22,11 @@ from pydantic import (
     field_validator,
     model_validator,
 )
-from safetensors.torch import load_file
 
 from core.config import CHUNKERS, ChunkConfig, Chunker, EpisodeConfig
-from core.encode.adapter import adapter_file, merge_adapter
-from core.encode.bert import Bert, BertSettings
 from core.encode.hub import fetch
 from core.errors import BadCheckpoint
+from core.later import torch
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
@@ -284,6 +281,8 @@ def served_architecture(base: Path) -> Encoder:
 
     Raises BadCheckpoint where it needs code of its own.
     """
+    from core.encode.bert import Bert, BertSettings  # with torch
+
     settings = BertSettings.of(_base_config(base))
     return architecture(base) if settings is None else Bert(settings)
 
@@ -332,6 +331,8 @@ def load_weights(model: Encoder, weights: dict[str, torch.Tensor], origin: str) 
     """Fills a tower in place. Raises BadCheckpoint on missing, unknown or misshapen weights: never a silent
     random layer.
     """
+    from core.encode.bert import Bert
+
     own = {
         name: tensor
         for name, tensor in weights.items()
@@ -362,6 +363,10 @@ def max_positions_of(model: Encoder) -> int:
 
 def load_towers(folder: Path, spec: CheckpointSpec) -> Towers:
     """Both towers in float32, in evaluation mode. Raises BadCheckpoint."""
+    from safetensors.torch import load_file  # with torch
+
+    from core.encode.adapter import adapter_file, merge_adapter
+
     base = find_base(spec.base, folder)
     files = (
         {tower: folder / name for tower, name in WEIGHTS.items()}

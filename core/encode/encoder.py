@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
-import torch
 
 from core.encode.checkpoint import (
     SPEC_FILE,
@@ -28,12 +27,13 @@ from core.encode.engine import Batch, Engine, TorchEngine, openvino_engine
 from core.encode.familiarity import load_familiarity
 from core.encode.forward import StateTokens, batches_by_length, chunk_row, join_state
 from core.encode.in_use import InUse
-from core.encode.reranker import Reranker, hash_of
 from core.encode.tokens import FastTokenizer
 from core.errors import BadCheckpoint, BadRequest
+from core.later import torch
 
 if TYPE_CHECKING:
     from core.encode.bert import Encoder
+    from core.encode.reranker import Reranker
 
 _TOKENIZE_BLOCK = 4_096
 """Texts tokenized at once: how long the first batch waits, and the horizon of the sort by length."""
@@ -84,7 +84,11 @@ class DualEncoder:
             self._states if towers.action is towers.state else self._torch_engine(towers.action)
         )
         self.familiarity = load_familiarity(folder, self.tokenizer)
-        self._folder, reranker = folder, hash_of(folder, self.spec)
+        self._folder, reranker = folder, ""
+        if self.spec.rerank_weight:
+            from core.encode.reranker import hash_of
+
+            reranker = hash_of(folder, self.spec)
         self.fingerprint = (
             hashlib.sha256((towers.fingerprint + reranker).encode()).hexdigest()[:32]
             if reranker
@@ -119,11 +123,11 @@ class DualEncoder:
         """What reads the best chunks of a first look, loaded when it is first asked for; None for an agent
         without one. Raises BadCheckpoint.
         """
-        return (
-            Reranker(self._folder, self.spec, self.tokenizer, self.device, self.dtype)
-            if self.spec.rerank_weight
-            else None
-        )
+        if not self.spec.rerank_weight:
+            return None
+        from core.encode.reranker import Reranker  # what ships does without
+
+        return Reranker(self._folder, self.spec, self.tokenizer, self.device, self.dtype)
 
     def state_tokens(self, query: str, chunks: Sequence[str]) -> StateTokens:
         """The state's token row, see `join_state`; at most `max_state_chunks` chunks."""

@@ -28,17 +28,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
-import torch
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from core.encode.checkpoint import CheckpointSpec, max_positions_of
 from core.encode.forward import padded, padded_rows, pooled_vectors, rounded_width
-from core.encode.traced import Pass, trace, traced
 from core.errors import BadRequest
 from core.home import home
+from core.later import torch
 
 if TYPE_CHECKING:
     from core.encode.bert import Encoder
+    from core.encode.traced import Pass
 
 ENGINE_VARIABLE = "QRAG_ENGINE"
 """torch or openvino: nothing is measured."""
@@ -94,6 +94,8 @@ class TorchEngine:
 
     @cached_property
     def _pass(self) -> Pass:
+        from core.encode.traced import traced  # with torch
+
         return traced(partial(pooled_vectors, self._tower, self._spec), self._tower)
 
     def vectors(self, rows: Sequence[list[int]]) -> np.ndarray:
@@ -294,6 +296,8 @@ def _batches(rows: list[list[int]], size: int) -> Iterator[Batch]:
 def _compile(plain: Pass, tower: Encoder, dtype: torch.dtype) -> Any:
     """One stream a thread. Threads are not bound to cores: other processes may be on them."""
     openvino = _quiet_openvino()
+    from core.encode.traced import trace
+
     module, example = trace(plain, tower)
     with torch.no_grad():
         graph = openvino.convert_model(

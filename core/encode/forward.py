@@ -12,11 +12,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-import torch
-from torch import nn
 
 from core.encode.checkpoint import CheckpointSpec, max_positions_of
 from core.encode.tokens import FastTokenizer
+from core.later import torch
 
 if TYPE_CHECKING:
     from core.encode.bert import Encoder
@@ -117,7 +116,7 @@ def pooled_vectors(
     hidden = tower(input_ids=tokens, attention_mask=mask).last_hidden_state
     weights = mask.unsqueeze(-1).to(torch.float32)
     pooled: torch.Tensor = (hidden.to(torch.float32) * weights).sum(1) / weights.sum(1) * spec.scale
-    return nn.functional.normalize(pooled, dim=-1) if spec.normalize else pooled
+    return torch.nn.functional.normalize(pooled, dim=-1) if spec.normalize else pooled
 
 
 def _common_cap(lengths: np.ndarray, room: int) -> int:

@@ -11,13 +11,14 @@ import threading
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from typing import Generic, TypeVar
+from typing import TYPE_CHECKING, Generic, TypeVar
 from weakref import WeakValueDictionary
 
-import torch
+if TYPE_CHECKING:
+    import torch
 
 Model = TypeVar("Model")
-_Key = tuple[Path, torch.device, frozenset[tuple[Path, int, int]]]
+_Key = tuple[Path, "torch.device", frozenset[tuple[Path, int, int]]]
 
 
 class InUse(Generic[Model]):

@@ -10,7 +10,8 @@ nothing of where positions come from.
 from __future__ import annotations
 
 import numpy as np
-import torch
+
+from core.later import torch
 
 
 def frequencies(dim: int, halves: int, theta: float) -> np.ndarray:

@@ -9,7 +9,6 @@ Knows nothing of training and of who asks.
 from __future__ import annotations
 
 import json
-from collections.abc import Collection
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -27,8 +26,6 @@ from core.resrag.features import NAMES
 SHIPPED = Path(__file__).resolve().parents[2] / "assets" / "resrag"
 """The policy that ships."""
 CARD_FILE, WEIGHTS_FILE = "resrag.json", "head.safetensors"
-LEAST_CHANCE = 0.5
-"""From which a chunk belongs to the most probable set."""
 _BLOCK = 65_536
 """Chunks whose chances are computed at once."""
 
@@ -84,21 +81,6 @@ class EvidencePolicy(nn.Module):
         ]
         chances: np.ndarray = torch.cat(parts).numpy() if parts else np.zeros(0, np.float32)
         return chances
-
-
-def most_probable_set(
-    chances: np.ndarray, budget: int, least: float = LEAST_CHANCE, forbidden: Collection[int] = ()
-) -> list[int]:
-    """Chunk ids, the likeliest first, equals in document order: those with a chance above `least`, at most
-    `budget`. chances: (N,).
-
-    >>> most_probable_set(np.array([0.2, 0.9, 0.6, 0.7]), budget=2)
-    [1, 3]
-    """
-    ids = np.flatnonzero(chances > least)
-    ranked = ids[np.argsort(-chances[ids], kind="stable")].tolist()
-    barred = set(forbidden)
-    return [chunk_id for chunk_id in ranked if chunk_id not in barred][:budget]
 
 
 def save_policy(folder: Path, policy: EvidencePolicy, card: PolicyCard) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from core.config import EpisodeConfig
 from core.encode.encoder import DualEncoder
@@ -12,7 +13,10 @@ from core.index import Searchable
 from core.methods.protocol import Method, check, one_look_events
 from core.resrag.action import RESRAG
 from core.resrag.features import Look, look
-from core.resrag.policy import LEAST_CHANCE, EvidencePolicy, load_policy, most_probable_set
+from core.resrag.sets import LEAST_CHANCE, most_probable_set
+
+if TYPE_CHECKING:
+    from core.resrag.policy import EvidencePolicy
 
 RESRAG_METHOD = Method(
     name=RESRAG,
@@ -37,6 +41,8 @@ class EvidenceSet:
 
     def __init__(self, encoder: DualEncoder, policy: EvidencePolicy | None = None) -> None:
         """policy: the one that ships by default. Raises BadCheckpoint."""
+        from core.resrag.policy import load_policy  # with torch
+
         self.encoder, self.policy = encoder, policy or load_policy()
 
     def retrieve(self, query: str, corpus: Searchable, config: EpisodeConfig) -> Iterator[Event]:

@@ -24,6 +24,24 @@ from core.resrag.reward import (
 )
 from core.types import Workspace
 
+LEAST_CHANCE = 0.5
+"""From which a chunk belongs to the most probable set."""
+
+
+def most_probable_set(
+    chances: np.ndarray, budget: int, least: float = LEAST_CHANCE, forbidden: Collection[int] = ()
+) -> list[int]:
+    """Chunk ids, the likeliest first, equals in document order: those with a chance above `least`, at most
+    `budget`. chances: (N,).
+
+    >>> most_probable_set(np.array([0.2, 0.9, 0.6, 0.7]), budget=2)
+    [1, 3]
+    """
+    ids = np.flatnonzero(chances > least)
+    ranked = ids[np.argsort(-chances[ids], kind="stable")].tolist()
+    barred = set(forbidden)
+    return [chunk_id for chunk_id in ranked if chunk_id not in barred][:budget]
+
 
 @dataclass(frozen=True)
 class DocumentSet:

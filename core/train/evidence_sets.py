@@ -38,8 +38,9 @@ from core.resrag.objective import (
     group_advantages,
     set_log_probability,
 )
-from core.resrag.policy import CARD_FILE, EvidencePolicy, PolicyCard, most_probable_set, save_policy
+from core.resrag.policy import CARD_FILE, EvidencePolicy, PolicyCard, save_policy
 from core.resrag.reward import Reward, RewardConfig, joint_reward
+from core.resrag.sets import most_probable_set
 from core.statistics import mean
 from core.train.set_questions import SetQuestion, indexed
 from core.train.sitting import Sitting, TrainEvent

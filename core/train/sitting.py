@@ -19,13 +19,14 @@ import time
 from collections.abc import Callable, Generator
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
-import torch
 from safetensors import SafetensorError, safe_open
-from safetensors.torch import load_file, save_file
 
 from core.errors import BadRequest
+
+if TYPE_CHECKING:
+    import torch
 
 SAVE_EVERY = 50
 """Updates between saves, beside those after each validation; a killed run repeats at most these."""
@@ -85,6 +86,8 @@ class Sitting:
 
         Raises BadRequest when it can't be read.
         """
+        from safetensors.torch import load_file  # with torch; who only reads of trainings does without
+
         path = self.folder / RESUME_FILE
         if path.exists():
             try:
@@ -163,6 +166,8 @@ class Sitting:
 
     def _save(self, tensors: dict[str, torch.Tensor]) -> None:
         """Writes the resume file; a killed save leaves the one before."""
+        from safetensors.torch import save_file
+
         metadata = {
             "update": str(self.update),
             "best": "" if self.best is None else repr(self.best),

@@ -148,14 +148,14 @@ def serve(*flags: str) -> None:
 
 
 def start_without_serving() -> None:
-    """All that `python app.py` does before it serves: prints the libraries that this imported."""
+    """All that `python app.py` does but to serve: prints the libraries that this imported."""
     from app.build import build_app
     from app.services import Services
     from app.settings import Settings
 
     services = Services(Settings())
-    services.agent(services.default_checkpoint)
     build_app(services)
+    services.agent(services.default_checkpoint)
     print(*sorted({module.partition(".")[0] for module in sys.modules}), sep="\n", flush=True)
     services.close()
     os._exit(0)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 from importlib.machinery import ModuleSpec, PathFinder
 from importlib.util import module_from_spec
 from pathlib import Path
@@ -10,7 +12,7 @@ from types import ModuleType
 
 from app.gradio_internals.imports import WithoutStubs
 from tests.app import forked
-from tests.app.forked import Forked
+from tests.app.forked import ROOT, Forked
 
 LATER = {
     "accelerate",
@@ -41,6 +43,14 @@ def test_a_start_imports_no_library_that_only_some_actions_need(tmp_path: Path) 
     libraries = set(output.read_text().split())
     assert {"gradio", "torch"} <= libraries
     assert libraries & LATER == set()
+
+
+def test_pages_are_up_before_torch_is_imported() -> None:
+    script = "import sys, app.start, app.build; print('gradio' in sys.modules, 'torch' in sys.modules)"
+    said = subprocess.run(
+        [sys.executable, "-c", script], cwd=ROOT, check=True, capture_output=True, text=True
+    )
+    assert said.stdout.split() == ["True", "False"]
 
 
 def loaded(spec: ModuleSpec | None) -> ModuleType:

@@ -31,13 +31,14 @@ from core.metrics import answer_f1
 from core.opening import OpenProgress
 from core.resrag.action import RESRAG
 from core.resrag.features import Look, look
-from core.resrag.policy import LEAST_CHANCE, most_probable_set
 from core.resrag.retriever import EvidenceSet
 from core.resrag.sets import (
+    LEAST_CHANCE,
     DocumentSet,
     RewardTerms,
     Rival,
     document_sets,
+    most_probable_set,
     reward_terms,
     rivals,
     token_counts,

@@ -19,10 +19,10 @@ from core.resrag.policy import (
     EvidencePolicy,
     PolicyCard,
     load_policy,
-    most_probable_set,
     read_card,
     save_policy,
 )
+from core.resrag.sets import most_probable_set
 
 
 @given(st.lists(st.floats(0, 1, width=32), max_size=30), st.integers(1, 40), st.sets(st.integers(0, 29)))
