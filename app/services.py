@@ -59,7 +59,7 @@ from core.opening import Opened, Progress, index_workspace, open_corpus
 from core.qrag.agent import Agent
 from core.qrag.positions import Interval, chunk_positions, intervals
 from core.report import trace_json
-from core.retrievers import EvidenceSet
+from core.resrag.action import SETS
 from core.runs import log_trace, run_record, set_detail, workspace_of_run
 from core.sparc.retriever import SPARC
 from core.types import Document, Workspace
@@ -612,7 +612,7 @@ class Services:
         self._unread.set()
         if not isinstance(event, Stopped):
             return run
-        if run.trace.started.method == EvidenceSet.name:
+        if run.trace.started.method in SETS:
             detail = set_detail(run.trace, run.documents.workspace)
             self.log.attach(run.run_id, "set", detail, run.owner)
         return self.end_run(run, "complete")
@@ -656,9 +656,7 @@ class Services:
         """
         workspace = run.documents.workspace
         texts = {chunk_id: workspace[chunk_id].text for chunk_id in chunk_ids}
-        metadata = (
-            [metadata_lines(workspace.documents)] if run.trace.started.method == EvidenceSet.name else []
-        )
+        metadata = [metadata_lines(workspace.documents)] if run.trace.started.method in SETS else []
         return answer_evidence(self.reader, [run.trace.started.query], [texts], metadata)[0]
 
     def diagnose(self, run: RunInView) -> RunInView:

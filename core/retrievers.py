@@ -23,7 +23,7 @@ from core.events import Event, RunStarted, StepScores, StepTaken, Stopped, Trace
 from core.index import Searchable
 from core.qrag.agent import Agent, Episode
 from core.qrag.planner import plan
-from core.resrag.action import RESRAG
+from core.resrag.action import RESRAG, RESRAG_LLM, UNREAD
 from core.resrag.features import WORD_WEIGHT, Look, cosines_of, look
 from core.resrag.policy import LEAST_CHANCE, EvidencePolicy, load_policy, most_probable_set
 
@@ -126,8 +126,19 @@ class Threshold:
 
 
 def cut_short(trace: Trace) -> str:
-    """That the threshold method found more than it may keep, in a sentence; empty for every other run."""
+    """That the threshold method found more than it may keep, or that a language model read only a part, in a
+    sentence; empty for every other run.
+    """
     seen, config = trace.scores_at(1), trace.started.config
+    if trace.started.method == RESRAG_LLM and seen is not None:
+        n_unread = int(np.count_nonzero(seen.q_values == UNREAD)) - len({*config.forbidden})
+        n = trace.started.n_chunks
+        return (
+            f"the language model read {n - n_unread:,} of {n:,} chunks, those nearest to the question, since"
+            " no more fit its context; give it a longer one for more"
+            if n_unread > 0
+            else ""
+        )
     if trace.started.method != Threshold.name or seen is None or config.stop_threshold is None:
         return ""
     reaching = np.flatnonzero(seen.q_values >= config.stop_threshold)

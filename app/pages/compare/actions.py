@@ -32,6 +32,8 @@ from core.llm.protocol import Llm
 from core.opening import Opened, OpenProgress, Progress
 from core.qrag.agent import Agent
 from core.qrag.influence import Influence, leave_one_out
+from core.resrag.action import RESRAG_LLM
+from core.resrag_llm.policy import LlmEvidenceSet
 from core.retrievers import AgentRetriever, build_retriever
 from core.runs import sparc_answer, sparc_detail
 from core.sparc.retriever import SPARC, SparcRetriever
@@ -48,6 +50,7 @@ METHOD_NAMES = {
     "threshold": "threshold",
     "multistep": "multi-step",
     "resrag": "RES-RAG",
+    RESRAG_LLM: "RES-RAG, language model",
     SPARC: "SPARC-RAG",
 }
 """Methods besides the agents, as they are called on the page."""
@@ -221,8 +224,8 @@ class Comparisons:
         report: Callable[[Comparing[ColumnRef]], None],
         llm: Llm | None = None,
     ) -> tuple[ColumnRef, ...]:
-        """A column a method, agents first, that of the open documents leading. `llm`: decides in SPARC's;
-        None: rules do. Raises BadRequest, BadCheckpoint.
+        """A column a method, agents first, that of the open documents leading. `llm`: decides in SPARC's,
+        where rules do without one, and chooses in RES-RAG's. Raises BadRequest, BadCheckpoint.
 
         `report` may raise Cancelled: columns that are there stay, the run in progress is logged as cancelled.
         """
@@ -335,6 +338,8 @@ class Comparisons:
             (
                 self._branches(documents, order, llm)
                 if key == SPARC
+                else self._asked(order, llm)
+                if key == RESRAG_LLM
                 else self._contestant(key, order, own=key == own_key(name))
             )
             for key in keys
@@ -355,6 +360,14 @@ class Comparisons:
             ),
             agent,
         )
+
+    def _asked(self, order: ComparisonOrder, llm: Llm | None) -> tuple[Contestant, Agent]:
+        """The column of the language model that writes an evidence set; refused where none is connected."""
+        plain = self.services.agent(PLAIN)
+        chooser, config = LlmEvidenceSet(llm, plain.encoder), EpisodeConfig(step_budget=order.k)
+        return Contestant(
+            METHOD_NAMES[RESRAG_LLM], chooser, plain.encoder, config, follows=order.own_stop
+        ), plain
 
     def _contestant(self, key: str, order: ComparisonOrder, *, own: bool) -> tuple[Contestant, Agent]:
         """own: the method is the agent that the documents are open under."""

@@ -34,13 +34,16 @@ from core.config import EpisodeConfig
 from core.log.page import review_words
 from core.prose import plain
 from core.qrag.influence import Influence
+from core.resrag.action import RESRAG_LLM
+from core.resrag_llm.policy import LlmEvidenceSet
 from core.retrievers import Bm25, EvidenceSet, Hybrid, Threshold, TopK
 from core.sparc.retriever import SPARC, SparcRetriever
 from core.tiles import tile
 from core.types import Workspace
 
 SCORE_NAMES = {
-    method.name: method.score_name for method in (TopK, Threshold, Bm25, Hybrid, EvidenceSet, SparcRetriever)
+    method.name: method.score_name
+    for method in (TopK, Threshold, Bm25, Hybrid, EvidenceSet, LlmEvidenceSet, SparcRetriever)
 }
 """What the scores of a method are; agents have Q."""
 SENTENCES = {
@@ -63,6 +66,10 @@ SENTENCES = {
     "resrag": (
         "The smallest set over all documents that should answer, chosen at once by a small policy trained for"
         " answer and cost; it may take fewer"
+    ),
+    RESRAG_LLM: (
+        "The connected language model reads question and chunks and writes the smallest set that should"
+        " answer (RES-RAG section 3); connect one in SPARC's settings"
     ),
     SPARC: (
         "Branches look for different things at once, round after round, and share a note (SPARC-RAG section"

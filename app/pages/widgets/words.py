@@ -5,6 +5,7 @@ from __future__ import annotations
 from app.components.tree import Node, h
 from app.services import Labelled
 from core.events import Trace
+from core.resrag.action import RESRAG_LLM
 from core.retrievers import cut_short
 from core.sparc.retriever import SPARC
 
@@ -14,6 +15,7 @@ EXPLAIN = {
         " similarity"
     ),
     "chance": "How likely the policy takes this chunk, given question, document, neighbours and budget",
+    "taken": "1: the language model took this chunk, 0: it read and left it, -1: the chunk did not fit",
     "p": "p: probability of this choice under the Boltzmann policy (Q-RAG eq. 3)",
     "rho": (
         "Place of the chunk among those already chosen: 10 more with each of them that lies before it, and up"
@@ -91,6 +93,10 @@ def stop_words(trace: Trace, name: str) -> str:
             else "Its depth or budget is used up."
         )
     match stopped.reason:
+        case _ if cut := cut_short(trace):
+            return f"{cut[0].upper()}{cut[1:]}."
+        case "threshold" if trace.started.method == RESRAG_LLM:
+            return "The language model took no other."
         case "threshold":
             return (
                 f"Stopped: best {name} {stopped.q_value:.2f} is below"
@@ -102,8 +108,6 @@ def stop_words(trace: Trace, name: str) -> str:
                 if trace.started.method == "bm25"
                 else "No other chunk is left."
             )
-        case "budget" if cut := cut_short(trace):
-            return f"{cut}."
         case "budget":
             return (
                 f"Took all {trace.started.config.step_budget}."
