@@ -20,7 +20,7 @@ from core.errors import BadRequest
 from core.index import Corpus
 from core.resrag.action import RESRAG_LLM, SETS
 from core.resrag_llm.policy import CONTEXT_TOKENS, LlmEvidenceSet
-from core.retrievers import METHODS, cut_short
+from core.retrievers import ALL_METHODS, notice_of
 from core.runs import log_sparc
 from core.sparc.retriever import SPARC, SparcRetriever
 
@@ -29,7 +29,7 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
     """The flags of `compare`."""
     add_inputs(parser)
     add_episode_flags(parser)
-    parser.add_argument("--methods", required=True, metavar="NAME,...", help=f"of {', '.join(COMPARED)}")
+    parser.add_argument("--methods", required=True, metavar="NAME,...", help=f"of {', '.join(ALL_METHODS)}")
     parser.add_argument(
         "--k",
         type=int,
@@ -48,16 +48,12 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
     parser.set_defaults(func=run_compare)
 
 
-COMPARED = (*METHODS, RESRAG_LLM, SPARC)
-"""What `compare` knows."""
-
-
 def run_compare(args: argparse.Namespace) -> int:
     """The same questions through several methods, at equal size of evidence."""
     names = list(dict.fromkeys(name.strip() for name in args.methods.split(",")))
-    unknown = [name for name in names if name not in COMPARED]
+    unknown = [name for name in names if name not in ALL_METHODS]
     if unknown:
-        raise BadRequest(f"method {unknown[0]!r} does not exist (yet); choose among {', '.join(COMPARED)}")
+        raise BadRequest(f"method {unknown[0]!r} does not exist (yet); choose among {', '.join(ALL_METHODS)}")
     llm = llm_of(args)
     if RESRAG_LLM in names and llm is None:
         raise BadRequest(
@@ -84,7 +80,7 @@ def run_compare(args: argparse.Namespace) -> int:
             )
             methods = columns_json(columns, question.workspace)
             for one, column in zip(contestants, columns, strict=True):
-                if column.trace is not None and (notice := cut_short(column.trace)):
+                if column.trace is not None and (notice := notice_of(column.trace)):
                     say(notice)
                 if isinstance(one.retriever, SparcRetriever) and one.retriever.trace is not None:
                     methods[one.name]["answer"] = one.retriever.trace.answer or None

@@ -21,6 +21,7 @@ from core.log.branches import STRATEGY_NAMES, branch_name, end_sentence, sparc_s
 from core.log.places import borders_of, place_of
 from core.log.records import LoggedDocument, LoggedRun, support_of
 from core.resrag.action import RESRAG, RESRAG_LLM, SETS
+from core.retrievers import facts_of
 from core.sparc.trace import SparcBranch, SparcTrace
 from core.studies.report import Chart, Line
 from core.svg import svg
@@ -160,11 +161,8 @@ def settings_of(run: LoggedRun) -> dict[str, str]:
         return sparc_settings(branches.started.config)
     config = run.trace.started.config
     if run.record.method in SETS:
-        least = (
-            ""
-            if config.stop_threshold is None or run.record.method == RESRAG_LLM
-            else f"a chance of {config.stop_threshold:g}"
-        )
+        is_chance = run.record.method == RESRAG and config.stop_threshold is not None
+        least = f"a chance of {config.stop_threshold:g}" if is_chance else ""
         told = {"Budget": f"{config.step_budget}", "Taken above": least, "Action": _action(run)}
         return {name: words for name, words in told.items() if words}
     told = {
@@ -206,7 +204,7 @@ def _action(run: LoggedRun) -> str:
 
 def score_name(run: LoggedRun) -> str:
     """What the numbers of the run's steps are."""
-    return {"sparc": "score", RESRAG: "chance", RESRAG_LLM: "taken"}.get(run.record.method, "Q")
+    return facts_of(run.record.method).score_name
 
 
 def _head(run: LoggedRun, documents: Sequence[LoggedDocument], support: Sequence[int]) -> Html:

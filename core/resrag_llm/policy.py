@@ -29,13 +29,15 @@ from pydantic import (
 )
 
 from core.bm25 import words_of
-from core.config import EpisodeConfig, check_query
+from core.config import EpisodeConfig
 from core.encode.encoder import DualEncoder
 from core.errors import BadRequest
-from core.events import Event
+from core.events import Event, Trace
 from core.index import Searchable
 from core.llm.client import estimated_tokens
 from core.llm.protocol import Llm, LlmError, Message, Reply, Sampling, never
+from core.methods.hybrid import WORD_WEIGHT
+from core.methods.protocol import Method, check, one_look_events, query_cosines
 from core.resrag.action import (
     RESRAG_LLM,
     UNREAD,
@@ -45,9 +47,7 @@ from core.resrag.action import (
     document_key,
     parse_action,
 )
-from core.resrag.features import WORD_WEIGHT, cosines_of
 from core.resrag.policy import LEAST_CHANCE
-from core.retrievers import one_look_events
 
 CONTEXT_TOKENS = 8_192
 """Of prompt and reply together, unless somebody knows better."""
@@ -61,13 +61,24 @@ Shown = Mapping[int, Sequence[int]]
 """By document the numbers of the chunks that are read, both ascending; documents without any left out."""
 
 
+RESRAG_LLM_METHOD = Method(
+    name=RESRAG_LLM,
+    label="RES-RAG, language model",
+    sentence=(
+        "A language model reads question and chunks and writes the smallest set that should answer (RES-RAG"
+        " section 3); connect one first"
+    ),
+    score_name="taken",
+)
+
+
 class LlmEvidenceSet:
-    """A `core.retrievers.Retriever` that asks a language model once.
+    """A `Retriever` that asks a language model once.
 
     A chunk's score is 1 where it was taken, 0 where it was read and left, UNREAD where it didn't fit.
     """
 
-    name, score_name = RESRAG_LLM, "taken"
+    name = RESRAG_LLM
 
     def __init__(
         self,
@@ -86,19 +97,19 @@ class LlmEvidenceSet:
         """What the model said last."""
 
     def retrieve(self, query: str, corpus: Searchable, config: EpisodeConfig) -> Iterator[Event]:
-        """See `core.retrievers.Retriever`. Raises BadRequest where the model can't be asked or writes no
+        """See `Retriever`. Raises BadRequest where the model can't be asked or writes no
         action, LlmCancelled.
         """
-        check_query(query)
-        config.check_against(len(corpus))
+        check(query, corpus, config)
         if self.llm is None:
             raise BadRequest(
                 "no language model is connected; connect one, or choose resrag, which needs none"
             )
         config = config.with_(stop_threshold=LEAST_CHANCE)
         started = time.perf_counter()
-        scores = cosines_of(self.encoder.encode_states([self.encoder.state_tokens(query, [])])[0], corpus)
-        scores = scores + np.float32(WORD_WEIGHT) * corpus.words.shares(words_of(query))
+        scores = query_cosines(self.encoder, query, corpus) + np.float32(WORD_WEIGHT) * corpus.words.shares(
+            words_of(query)
+        )
         forbidden = {*config.forbidden}
         ranked = [i for i in np.argsort(-scores, kind="stable").tolist() if i not in forbidden]
         read = fitting(ranked, corpus.text, self.context_tokens - self._fixed(query, config))
@@ -150,6 +161,21 @@ class LlmEvidenceSet:
         """Tokens of everything but the chunks, room for the reply included."""
         prompt = messages(query, {}, None, config.step_budget, True)
         return self.context_tokens // _REPLY_SHARE + estimated_tokens(sum(len(one.content) for one in prompt))
+
+
+def unread(trace: Trace) -> str:
+    """That the model read only a part, in a sentence; empty for every other run."""
+    seen = trace.scores_at(1)
+    if trace.started.method != RESRAG_LLM or seen is None:
+        return ""
+    n = trace.started.n_chunks
+    n_unread = int(np.count_nonzero(seen.q_values == UNREAD)) - len({*trace.started.config.forbidden})
+    return (
+        f"the language model read {n - n_unread:,} of {n:,} chunks, those nearest to the question, since no"
+        " more fit its context; give it a longer one for more"
+        if n_unread > 0
+        else ""
+    )
 
 
 def fitting(ranked: Sequence[int], text_of: Callable[[int], str], room: int) -> list[int]:

@@ -6,7 +6,7 @@ from app.components.tree import Node, h
 from app.services import Labelled
 from core.events import Trace
 from core.resrag.action import RESRAG_LLM
-from core.retrievers import cut_short
+from core.retrievers import facts_of, notice_of
 from core.sparc.retriever import SPARC
 
 EXPLAIN = {
@@ -93,7 +93,7 @@ def stop_words(trace: Trace, name: str) -> str:
             else "Its depth or budget is used up."
         )
     match stopped.reason:
-        case _ if cut := cut_short(trace):
+        case _ if cut := notice_of(trace):
             return f"{cut[0].upper()}{cut[1:]}."
         case "threshold" if trace.started.method == RESRAG_LLM:
             return "The language model took no other."
@@ -105,7 +105,7 @@ def stop_words(trace: Trace, name: str) -> str:
         case "exhausted":
             return (
                 "No other chunk shares a word with the question."
-                if trace.started.method == "bm25"
+                if facts_of(trace.started.method).zero_is_none
                 else "No other chunk is left."
             )
         case "budget":

@@ -26,7 +26,7 @@ from core.opening import index_workspace
 from core.qrag.agent import Agent
 from core.resrag.action import RESRAG_LLM, UNREAD, action_of, parse_action
 from core.resrag_llm.policy import LlmEvidenceSet, action_schema, first_of, messages
-from core.retrievers import cut_short
+from core.retrievers import notice_of
 from core.types import ChunkTable, Document, Workspace, join_workspaces, workspace_of_chunks
 from tests.llm_server import Answers, LlmServer, refuses, serve_llm
 
@@ -80,7 +80,7 @@ def test_the_reply_becomes_a_run(encoder: DualEncoder, corpus: Corpus) -> None:
     seen = trace.scores_at(1)
     assert seen is not None
     assert seen.q_values.tolist() == [0, 1, 0, 1, 0]
-    assert (trace.stopped.reason, cut_short(trace)) == ("threshold", "")  # type: ignore[union-attr]
+    assert (trace.stopped.reason, notice_of(trace)) == ("threshold", "")  # type: ignore[union-attr]
     events = [trace.started, *trace.steps, trace.stopped]
     assert [event_from_json(json.loads(json.dumps(event_to_json(event)))) for event in events] == events  # type: ignore[arg-type]
 
@@ -116,7 +116,7 @@ def test_forbidden_chunks_are_not_shown(encoder: DualEncoder, corpus: Corpus) ->
         trace = ask(server, encoder, corpus, budget=2, forbidden=(1,))
     assert FIRST[1] not in server.requests[0].messages[-1]["content"]
     assert trace.chosen == (0, 3)
-    assert cut_short(trace) == ""
+    assert notice_of(trace) == ""
 
 
 def test_a_cut_is_told_to_the_model_and_in_the_run(encoder: DualEncoder) -> None:
@@ -140,7 +140,7 @@ def test_a_cut_is_told_to_the_model_and_in_the_run(encoder: DualEncoder) -> None
     assert 0 < len(numbers) < 60
     assert trace.chosen == (numbers[0] - 1, numbers[1] - 1)
     assert int((trace.scores_at(1).q_values == UNREAD).sum()) == 60 - len(numbers)  # type: ignore[union-attr]
-    assert cut_short(trace).startswith(f"the language model read {len(numbers)} of 60 chunks")
+    assert notice_of(trace).startswith(f"the language model read {len(numbers)} of 60 chunks")
 
 
 def test_a_context_without_room_is_refused(encoder: DualEncoder, corpus: Corpus) -> None:
