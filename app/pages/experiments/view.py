@@ -277,7 +277,7 @@ def opens_in(run: LoggedRun) -> str:
     """Name of the tab where a run shows best."""
     if has_branches(run):
         return "SPARC"
-    return "Evidence sets" if run.record.method == RESRAG else "Explore"
+    return "Evidence sets" if run.record.method in SETS else "Explore"
 
 
 def run_steps(run: LoggedRun) -> list[Node]:
