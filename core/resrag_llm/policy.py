@@ -171,8 +171,8 @@ def unread(trace: Trace) -> str:
     n = trace.started.n_chunks
     n_unread = int(np.count_nonzero(seen.q_values == UNREAD)) - len({*trace.started.config.forbidden})
     return (
-        f"the language model read {n - n_unread:,} of {n:,} chunks, those nearest to the question, since no"
-        " more fit its context; give it a longer one for more"
+        f"the language model read {n - n_unread:,} of {n:,} chunks, those nearest to the question: no more"
+        " fit its context; open fewer documents, or raise --llm-context by command"
         if n_unread > 0
         else ""
     )
