@@ -125,9 +125,6 @@ def test_a_language_model_writes_the_set(
         server.answer(*["no idea"] * 2)
         assert "tiny twice gave no usable JSON object" in refused(*asked, "resrag-llm", *named)
     assert "asks a language model; name one" in refused(*asked, "resrag-llm")
-    run_id = next(
-        row["run_id"]
-        for row in map(json.loads, core("runs", "list", "--log", log, "--json").splitlines())
-        if row["method"] == "resrag-llm"
-    )
+    kept = json.loads(core("runs", "list", "--log", log, "--method", "resrag-llm", "--json"))
+    run_id = kept["runs"][0]["run_id"]
     assert "which may choose otherwise" in refused("runs", "replay", run_id, "--log", log)
