@@ -47,7 +47,7 @@ from core.resrag.action import (
     document_key,
     parse_action,
 )
-from core.resrag.policy import LEAST_CHANCE
+from core.resrag.sets import LEAST_CHANCE
 
 CONTEXT_TOKENS = 8_192
 """Of prompt and reply together, unless somebody knows better."""
