@@ -52,7 +52,7 @@ from core.events import RunStarted, StepScores, StepTaken, Stopped, Trace
 from core.home import cache_bytes, trim_caches
 from core.index import Corpus
 from core.llm.protocol import Llm
-from core.log import Evaluation, ExperimentLog, InboxLog, default_log_path, expire, log_evaluation, open_log
+from core.log import Evaluation, ExperimentLog, InboxLog, LogOwned, RunLog, default_log_path, expire
 from core.log.records import FinalStatus, known_answer_of, label_of, now, support_of
 from core.methods.protocol import Method
 from core.opening import Opened, Progress, index_workspace, open_corpus
@@ -298,19 +298,19 @@ class Services:
         copy = None if settings.export_repository is None else copy_named(settings.export_repository)
         self._cache_bytes = cache_bytes()
         self.log_path = Path(settings.log or default_log_path())
-        self.log: ExperimentLog | InboxLog
         self.log_notice = ""
         """Why runs only reach the log's inbox, in a sentence; empty when this process owns the log."""
+        self._own_log: ExperimentLog | None = None
         try:
-            self.log = open_log(self.log_path)
-            if isinstance(self.log, InboxLog):
-                self.log_notice = (
-                    "another program owns the log, so runs wait in its inbox and can't be opened here; close"
-                    " it, or start with another --log"
-                )
+            self._own_log = ExperimentLog.open(self.log_path)
+        except LogOwned:
+            self.log_notice = (
+                "another program owns the log, so runs wait in its inbox and can't be opened here; close it,"
+                " or start with another --log"
+            )
         except LogError as error:  # damaged, say: it is left as it is, and the app goes on
-            self.log = InboxLog(self.log_path)
             self.log_notice = f"{error}; until then runs wait in its inbox"
+        self.log: RunLog = self._own_log or InboxLog(self.log_path)
         self.corpora: Recent[OpenDocuments] = Recent(MAX_CORPORA_BYTES, lambda documents: documents.n_bytes)
         self.runs: Recent[RunInView] = Recent(MAX_RUNS_BYTES, lambda run: run.n_bytes)
         self._left: set[str] = set()
@@ -328,10 +328,10 @@ class Services:
         self._unread.set()  # the first snapshot serves readers from the start
         self._server = threading.Thread(target=self._serve_readers, daemon=True)
         self._export: ExportUpkeep | None = None
-        if isinstance(self.log, ExperimentLog):
+        if self._own_log is not None:
             self._server.start()
             if copy is not None:
-                self._export = ExportUpkeep.begin(self.log, copy)
+                self._export = ExportUpkeep.begin(self._own_log, copy)
 
     @cached_property
     def _given_checkpoints(self) -> dict[str, Path]:
@@ -385,7 +385,7 @@ class Services:
     def keep_evaluation(self, evaluation: Evaluation) -> None:
         """Logs it, and lets readers of the log know. Raises LogError."""
         check_known(evaluation.owner)
-        log_evaluation(self.log, evaluation)
+        self.log.keep(evaluation)
         self._unread.set()
 
     def keep_run(
@@ -572,7 +572,7 @@ class Services:
         )
         self.log.start(record, documents.workspace.documents, documents.workspace.tables)
         kept = parent.trace.steps[:fork_step] if parent is not None else ()
-        if isinstance(self.log, InboxLog):  # the log itself copies them from the parent
+        if self._own_log is None:  # the log itself copies them from the parent
             for step in kept:
                 self.log.record(record.run_id, step)
         run = RunInView(
@@ -642,10 +642,8 @@ class Services:
         told = answer_evidence(self.reader, [run.trace.started.query], [run.evidence_texts()])[0]
         run = replace(run, answer=told)
         self.runs.put(run.token, run)
-        if isinstance(
-            self.log, ExperimentLog
-        ):  # a finished run has left for the inbox and takes nothing any more
-            self.log.attach(run.run_id, "answer", told.to_json(), run.owner)
+        if self._own_log is not None:  # a finished run has left for the inbox and takes nothing any more
+            self._own_log.attach(run.run_id, "answer", told.to_json(), run.owner)
             self._unread.set()
         return run
 
@@ -706,8 +704,8 @@ class Services:
         )
         run = replace(self.runs.get(run.token) or run, cited=told)
         self.runs.put(run.token, run)
-        if isinstance(self.log, ExperimentLog) and not run.others:
-            self.log.attach(run.run_id, "cited", told.to_json(), run.owner)
+        if self._own_log is not None and not run.others:
+            self._own_log.attach(run.run_id, "cited", told.to_json(), run.owner)
             self._unread.set()
         return run
 
@@ -809,9 +807,9 @@ class Services:
     @property
     def own_log(self) -> ExperimentLog:
         """The log itself, not its inbox. Raises LogError when another process owns it."""
-        if isinstance(self.log, InboxLog):
+        if self._own_log is None:
             raise LogError(self.log_notice)
-        return self.log
+        return self._own_log
 
     def method_of(self, run_id: str, owner: str | None) -> str:
         """The method of a logged run. Raises RunNotFound unless it is the visitor's own
@@ -837,18 +835,18 @@ class Services:
         """Takes in runs that command lines left in the inbox, deletes what visitors left behind, keeps the
         caches within bounds, and when something is new, refreshes the snapshot and gives freed memory back.
         """
-        assert isinstance(self.log, ExperimentLog)
+        log = self.own_log
         pause, expired_at = _SNAPSHOT_PAUSE, -_EXPIRY_PAUSE
         while not self._closing.wait(pause):
             began = time.monotonic()
             try:
                 if began - expired_at > _EXPIRY_PAUSE:
-                    self._forget_runs(expire(self.log, now() - RETENTION))
+                    self._forget_runs(expire(log, now() - RETENTION))
                     trim_caches(self._cache_bytes, time.time() - RETENTION.total_seconds())
                     expired_at = began
-                if self.log.import_inbox() or self._unread.is_set():
+                if log.import_inbox() or self._unread.is_set():
                     self._unread.clear()
-                    self.log.snapshot()
+                    log.snapshot()
                     freed.give_back()
             except LogError as error:
                 _logger.warning("the log could not be copied for other programs: %s", error)

@@ -24,8 +24,9 @@ from core.log.database import Connection, Database, explain
 from core.log.export import import_file
 from core.log.inbox import InboxLog, inbox_of
 from core.log.lock import LogOwned, lock_as_owner, unlock
-from core.log.measurements import PATTERNS, take_in
+from core.log.measurements import PATTERNS, Evaluation, Training, insert, take_in
 from core.log.migrations import migrate
+from core.log.protocol import RunLog
 from core.log.queries import RunReader
 from core.log.records import DetailName, FinalStatus, RunRecord, detail_json, logged_documents, now
 from core.log.wire import FinishedRun, MalformedRuns
@@ -42,7 +43,7 @@ def snapshot_of(path: Path) -> Path:
     return Path(f"{path}.snapshot")
 
 
-def open_log(path: Path) -> ExperimentLog | InboxLog:
+def open_log(path: Path) -> RunLog:
     """The log itself if nobody owns it, else its inbox."""
     try:
         return ExperimentLog.open(path)
@@ -147,6 +148,12 @@ class ExperimentLog(RunReader):
                     statements.finish_run(con, run_id, "failed", broken, finished_at)
 
         self._writer.submit(Work(apply, run_id, last=True))
+
+    def keep(self, measurement: Evaluation | Training) -> None:
+        """Keep an evaluation or a training, and wait for the commit; nothing happens when all of it is there.
+        Raises RunNotFound for another's training, LogError.
+        """
+        self.write(lambda con: insert(con, measurement))
 
     def flush(self) -> None:
         """Wait until everything queued is committed. Raises the first LogError since the last flush; the log
