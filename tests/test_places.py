@@ -32,6 +32,8 @@ PLACES = {
     "what Explore draws": ("app/pages/explore/view.py", "steps"),
     "what Compare draws": ("app/pages/compare/view.py", "results"),
     "the strip": ("app/components/strip.py", "strip"),
+    "the agents on offer": ("app/agents.py", "Agents"),
+    "what is open in memory": ("app/library.py", "Library"),
     "quotas of visitors": ("app/visitors.py", "Allowance"),
 }
 

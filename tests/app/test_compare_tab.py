@@ -17,6 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from playwright.sync_api import Browser, Page, expect
 
+from app.in_view import Labelled, OpenDocuments
 from app.pages.compare import difference as difference_view
 from app.pages.compare import view
 from app.pages.compare.actions import (
@@ -34,7 +35,7 @@ from app.pages.compare.actions import (
 from app.pages.compare.tab import CompareTab
 from app.pages.explore.actions import Explorer
 from app.pages.explore.opening import open_pasted
-from app.services import Labelled, OpenDocuments, Services
+from app.services import Services
 from app.session import Session
 from app.settings import Settings
 from core.comparison import comparison_json

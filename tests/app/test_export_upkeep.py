@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from huggingface_hub import constants
 
-from app.pages.experiments.export_upkeep import ExportUpkeep
+from app.export_upkeep import ExportUpkeep
 from app.services import Services
 from app.settings import Settings
 from core.hub.client import HubError, connect

@@ -15,13 +15,14 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from app.calls.operations import Operations
+from app.in_view import Labelled, OpenDocuments
 from app.pages.compare import view as compare_view
 from app.pages.compare.actions import ColumnRef, Compared, Comparing, ComparisonOrder, Comparisons
 from app.pages.explore.actions import Explorer
 from app.pages.explore.opening import open_pasted
 from app.pages.sparc.actions import SparcOrder, SparcRun, SparcRuns
 from app.pages.sparc.tab import read_order
-from app.services import Labelled, OpenDocuments, Services
+from app.services import Services
 from app.session import Session
 from core.errors import BadRequest, Cancelled, LogError, RunNotFound
 from core.llm.endpoint import connect

@@ -19,6 +19,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Page, expect
 
+from app.agents import own_agents
 from app.pages.train import view
 from app.pages.train.actions import (
     Order,
@@ -28,7 +29,6 @@ from app.pages.train.actions import (
     checked_base,
     command,
     example_questions,
-    own_agents,
     recipe_config,
     startable_agents,
 )

@@ -12,13 +12,15 @@ from pathlib import Path
 import pytest
 
 from app import visitors
+from app.agents import PLAIN
 from app.gradio_internals.queue import FairLine, place
+from app.in_view import RunInView
 from app.pages.compare.actions import ComparisonOrder, Comparisons, CutRow
 from app.pages.evaluate.actions import OWN, EvaluationOrder, Evaluations, available_tasks
 from app.pages.experiments.actions import Experiments
 from app.pages.explore.actions import Explorer
 from app.pages.explore.opening import open_content, open_pasted, open_sample
-from app.services import PLAIN, RunInView, Services
+from app.services import Services
 from app.session import Session
 from app.settings import Settings
 from app.visitors import (

@@ -20,8 +20,10 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
+from app.in_view import Labelled
 from app.pages.explore.actions import Explorer
-from app.services import Labelled, Recent, Services
+from app.recent import Recent
+from app.services import Services
 from app.session import Session
 from app.settings import Settings
 from app.visitors import check_known, check_steps
