@@ -27,6 +27,7 @@ from app.visitors import (
 )
 from core.answer.cited import CitedAnswer, cited_answer
 from core.answer.evidence import EvidenceAnswer, answer_evidence
+from core.answer.metadata import metadata_json, metadata_lines
 from core.answer.protocol import Reader
 from core.answer.reader import load_reader
 from core.diagnosis import Diagnosis, Remedy, diagnose, n_found_by
@@ -34,11 +35,12 @@ from core.errors import BadRequest, Cancelled, LogError
 from core.events import RunStarted, StepScores, StepTaken, Stopped, Trace
 from core.home import cache_bytes, trim_caches
 from core.llm.protocol import Llm
-from core.log import Evaluation, ExperimentLog, InboxLog, LogOwned, RunLog, default_log_path, expire
+from core.log import Evaluation, ExperimentLog, InboxLog, RunLog, default_log_path, expire, open_log
 from core.log.records import FinalStatus, known_answer_of, label_of, now, support_of
 from core.opening import Progress
 from core.qrag.agent import Agent
-from core.runs import log_trace, run_record, workspace_of_run
+from core.resrag.action import RESRAG
+from core.runs import log_trace, run_record, set_detail, workspace_of_run
 from core.sparc.retriever import SPARC
 from core.types import Workspace
 
@@ -67,17 +69,16 @@ class Services(Library):
         self.log_path = Path(settings.log or default_log_path())
         self.log_notice = ""
         """Why runs only reach the log's inbox, in a sentence; empty when this process owns the log."""
-        self._own_log: ExperimentLog | None = None
         try:
-            self._own_log = ExperimentLog.open(self.log_path)
-        except LogOwned:
-            self.log_notice = (
-                "another program owns the log, so runs wait in its inbox and can't be opened here; close it,"
-                " or start with another --log"
-            )
+            self.log: RunLog = open_log(self.log_path)
+            if self.log.whole is None:
+                self.log_notice = (
+                    "another program owns the log, so runs wait in its inbox and can't be opened here; close"
+                    " it, or start with another --log"
+                )
         except LogError as error:  # damaged, say: it is left as it is, and the app goes on
+            self.log = InboxLog(self.log_path)
             self.log_notice = f"{error}; until then runs wait in its inbox"
-        self.log: RunLog = self._own_log or InboxLog(self.log_path)
         self._left: set[str] = set()
         self._driven: set[str] = set()
         self._leaving = threading.Lock()
@@ -88,10 +89,10 @@ class Services(Library):
         self._unread.set()  # the first snapshot serves readers from the start
         self._server = threading.Thread(target=self._serve_readers, daemon=True)
         self._export: ExportUpkeep | None = None
-        if self._own_log is not None:
+        if self.log.whole is not None:
             self._server.start()
             if copy is not None:
-                self._export = ExportUpkeep.begin(self._own_log, copy)
+                self._export = ExportUpkeep.begin(self.log.whole, copy)
 
     def keep_evaluation(self, evaluation: Evaluation) -> None:
         """Logs it, and lets readers of the log know. Raises LogError."""
@@ -135,7 +136,7 @@ class Services(Library):
         )
         self.log.start(record, documents.workspace.documents, documents.workspace.tables)
         kept = parent.trace.steps[:fork_step] if parent is not None else ()
-        if self._own_log is None:  # the log itself copies them from the parent
+        if self.log.whole is None:  # the log itself copies them from the parent
             for step in kept:
                 self.log.record(record.run_id, step)
         run = RunInView(
@@ -177,7 +178,12 @@ class Services(Library):
         run = replace(run, trace=run.trace.with_event(event))
         self.runs.put(run.token, run)
         self._unread.set()
-        return self.end_run(run, "complete") if isinstance(event, Stopped) else run
+        if not isinstance(event, Stopped):
+            return run
+        if run.trace.started.method == RESRAG:
+            detail = set_detail(run.trace, run.documents.workspace)
+            self.log.attach(run.run_id, "set", detail, run.owner)
+        return self.end_run(run, "complete")
 
     def end_run(self, run: RunInView, status: FinalStatus, message: str | None = None) -> RunInView:
         """Closes a run in the log: it never changes again, going on from it makes a child run."""
@@ -202,13 +208,22 @@ class Services(Library):
             or run.trace.started.method == SPARC
         ):  # SPARC answers by itself
             return run
-        told = answer_evidence(self.reader, [run.trace.started.query], [run.evidence_texts()])[0]
+        told = self.read(run, run.trace.evidence)
         run = replace(run, answer=told)
         self.runs.put(run.token, run)
-        if self._own_log is not None:  # a finished run has left for the inbox and takes nothing any more
-            self._own_log.attach(run.run_id, "answer", told.to_json(), run.owner)
+        if self.log.whole is not None:  # a finished run has left for the inbox and takes nothing any more
+            self.log.attach(run.run_id, "answer", told.to_json(), run.owner)
             self._unread.set()
         return run
+
+    def read(self, run: RunInView, chunk_ids: Collection[int]) -> EvidenceAnswer:
+        """What the reader says to a run's question from some chunks; of a set of RES-RAG, from the pages'
+        JSON-LD, too. Raises BadCheckpoint.
+        """
+        workspace = run.documents.workspace
+        texts = {chunk_id: workspace[chunk_id].text for chunk_id in chunk_ids}
+        metadata = [metadata_lines(workspace.documents)] if run.trace.started.method == RESRAG else []
+        return answer_evidence(self.reader, [run.trace.started.query], [texts], metadata)[0]
 
     def diagnose(self, run: RunInView) -> RunInView:
         """The run with why it lacks support that is known, where it does."""
@@ -263,12 +278,18 @@ class Services(Library):
 
         chunks = sorted(run.evidence_texts().items())
         told = cited_answer(
-            run.trace.started.query, chunks, llm, self.reader, on_text=pieces.append, cancelled=is_over
+            run.trace.started.query,
+            chunks,
+            llm,
+            self.reader,
+            metadata=metadata_json(run.documents.workspace.documents),
+            on_text=pieces.append,
+            cancelled=is_over,
         )
         run = replace(self.runs.get(run.token) or run, cited=told)
         self.runs.put(run.token, run)
-        if self._own_log is not None and not run.others:
-            self._own_log.attach(run.run_id, "cited", told.to_json(), run.owner)
+        if self.log.whole is not None and not run.others:
+            self.log.attach(run.run_id, "cited", told.to_json(), run.owner)
             self._unread.set()
         return run
 
@@ -370,9 +391,9 @@ class Services(Library):
     @property
     def own_log(self) -> ExperimentLog:
         """The log itself, not its inbox. Raises LogError when another process owns it."""
-        if self._own_log is None:
+        if self.log.whole is None:
             raise LogError(self.log_notice)
-        return self._own_log
+        return self.log.whole
 
     def method_of(self, run_id: str, owner: str | None) -> str:
         """The method of a logged run. Raises RunNotFound unless it is the visitor's own

@@ -14,7 +14,7 @@ from core.methods.threshold import THRESHOLD, Threshold
 from core.methods.topk import TOPK, TopK
 from core.qrag.agent import Agent, Episode
 from core.qrag.retriever import MULTISTEP, QRAG, AgentRetriever
-from core.resrag.retriever import RESRAG, EvidenceSet
+from core.resrag.retriever import RESRAG_METHOD, EvidenceSet
 from core.sparc.retriever import SPARC_METHOD
 
 _BUILT_BY: dict[Method, Callable[[DualEncoder], Retriever]] = {
@@ -24,7 +24,7 @@ _BUILT_BY: dict[Method, Callable[[DualEncoder], Retriever]] = {
     BM25: lambda _: Bm25(),
     THRESHOLD: Threshold,
     MULTISTEP: lambda encoder: AgentRetriever(Agent(encoder, MULTISTEP.name)),
-    RESRAG: EvidenceSet,
+    RESRAG_METHOD: EvidenceSet,
 }
 """Each made from the encoder whose vectors it searches."""
 

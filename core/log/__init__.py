@@ -5,7 +5,7 @@ to move them; evaluations and trainings come and go whole (`keep`). Callers pass
 owner and nothing else: who may see what is decided here, in SQL.
 """
 
-from core.log.export import FORMATS, ExportFormat, export_runs, import_runs
+from core.log.export import FORMATS, ExportFormat, export_runs, import_runs, send_runs
 from core.log.inbox import InboxLog
 from core.log.lock import LogOwned
 from core.log.measurements import (
@@ -20,6 +20,7 @@ from core.log.measurements import (
     read_evaluation,
     read_training,
 )
+from core.log.otlp import Receiver
 from core.log.protocol import RunLog
 from core.log.queries import RunReader
 from core.log.reader import LogReader, open_reader
@@ -53,6 +54,7 @@ __all__ = [
     "LoggedDocument",
     "LoggedRun",
     "MalformedRuns",
+    "Receiver",
     "ReplayReport",
     "RunLog",
     "RunPage",
@@ -76,4 +78,5 @@ __all__ = [
     "open_reader",
     "read_evaluation",
     "read_training",
+    "send_runs",
 ]

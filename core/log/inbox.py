@@ -17,6 +17,7 @@ from core.errors import LogError, RunNotFound
 from core.events import Event, RunStarted
 from core.log.atomic import write_whole
 from core.log.measurements import Evaluation, Training, inbox_file
+from core.log.otlp import Sender
 from core.log.records import DetailName, FinalStatus, RunRecord, detail_json, logged_documents, now
 from core.log.wire import FinishedRun, run_lines
 from core.types import ChunkTable, Document
@@ -32,8 +33,14 @@ class InboxLog:
 
     def __init__(self, path: Path) -> None:
         self.path = Path(path).absolute()
+        self.sender: Sender | None = None
+        """What sends finished runs on as traces, if anything does."""
         self._runs: dict[str, FinishedRun] = {}
         self._lock = threading.Lock()
+
+    @property
+    def whole(self) -> None:
+        """Another process has it."""
 
     def start(
         self, record: RunRecord, documents: Sequence[Document], tables: Sequence[ChunkTable] | None = None
@@ -69,6 +76,8 @@ class InboxLog:
         with self._lock:
             run = replace(self._run(run_id), status=status, message=message, finished_at=now())
             del self._runs[run_id]
+        if self.sender is not None and run.record.owner is None:
+            self.sender.offer(lambda: run)
         self._leave(f"{run_id}.jsonl", run_lines(run, set(), with_owner=True))
 
     def keep(self, measurement: Evaluation | Training) -> None:
@@ -81,6 +90,8 @@ class InboxLog:
 
     def close(self) -> None:
         """Runs that did not finish are forgotten."""
+        if self.sender is not None:
+            self.sender.close()
         self._runs.clear()
 
     def _leave(self, name: str, text: Iterable[str]) -> None:

@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from core.events import Event
 from core.log.measurements import Evaluation, Training
 from core.log.records import DetailName, FinalStatus, RunRecord
 from core.types import ChunkTable, Document
 
+if TYPE_CHECKING:
+    from core.log.store import ExperimentLog
+
 
 class RunLog(Protocol):
     """What both can do. Every method may be called from any thread."""
+
+    @property
+    def whole(self) -> ExperimentLog | None:
+        """The log itself, with what is in it; None where another process owns it."""
 
     def start(
         self, record: RunRecord, documents: Sequence[Document], tables: Sequence[ChunkTable] | None = None

@@ -28,17 +28,19 @@ from app.pages.compare.actions import (
     FromExplore,
     own_key,
 )
-from app.pages.compare.layout import OWN_STOP, SAME, CompareLayout, Work
+from app.pages.compare.layout import OWN_STOP, SAME, CompareLayout
 from app.pages.explore.actions import open_in_explore
 from app.pages.sparc.actions import SparcRuns
 from app.pages.widgets.notices import notice
 from app.pages.widgets.text import open_documents
 from app.pages.widgets.words import question_label
+from app.pages.widgets.work import Work
 from app.services import Services
 from app.session import Session
 from core.config import EpisodeConfig
 from core.errors import BadRequest, UserError
 from core.log import new_run_id
+from core.resrag.action import RESRAG
 from core.sparc.retriever import SPARC
 from core.variant import MAX_TEXT, Change
 
@@ -77,6 +79,8 @@ class CompareTab(CompareLayout):
         """("run", run id, number) when a column is to be opened in Explore."""
         self.to_sparc: gr.State = gr.State(None)
         """(run id, number) when SPARC's column is to be opened there."""
+        self.to_sets: gr.State = gr.State(None)
+        """The same for RES-RAG's in Evidence sets."""
         self.wanted: gr.State = gr.State(None)
         """The run of Explore that is to be compared, a FromExplore; None before the first."""
         self.cut_rows: gr.State = gr.State(())
@@ -89,7 +93,7 @@ class CompareTab(CompareLayout):
 
     def _wire(self) -> None:
         self._outputs = [
-            *(self.compared, self.to_explore, self.to_sparc),
+            *(self.compared, self.to_explore, self.to_sparc, self.to_sets),
             *(
                 self.header,
                 self.question,
@@ -133,15 +137,13 @@ class CompareTab(CompareLayout):
             event(run, place, self._outputs, **slow)
             for event in (self.run.click, self.question.submit, self.standing.select)
         ]
-        self.cancel.click(
-            self._sends(self._cancelled), self.compared, self._outputs, cancels=running, **quick
+        self.comparing.wire_cancel(
+            running, self._sends(self._cancelled), self.compared, self._outputs, **quick
         )
         cutting = self.cutting.run.click(
             self._sends(self._run_cuts), place, self._outputs, **{**slow, "concurrency_id": "compare-cuts"}
         )
-        self.cutting.cancel.click(
-            self._sends(self._cuts_cancelled), None, self._outputs, cancels=[cutting], **quick
-        )
+        self.cutting.wire_cancel([cutting], self._sends(self._cuts_cancelled), None, self._outputs, **quick)
         self.cuts.select(self._sends(self._on_cut), self.cut_rows, self._outputs, **quick)
         for button, handler in ((self.try_text, self._try_text), (self.try_without, self._try_without)):
             button.click(self._sends(handler), [self.compared, self.changed], self._outputs, **quick).success(
@@ -350,32 +352,25 @@ class CompareTab(CompareLayout):
         """Progress while `do` works, and what there is by then whenever there is more of it. An error becomes
         a sentence, what was there stays.
         """
-        free = {
-            work.run: gr.Button(interactive=True),
-            work.cancel: gr.Button(interactive=False),
-            work.progress: [],
-        }
-        yield {
-            work.run: gr.Button(interactive=False),
-            work.cancel: gr.Button(interactive=True),
-            work.notice: [],
-        }
+        yield {**work.busy(), work.notice: []}
         n_shown = 0
         try:
             with closing(stream(do)) as items:
                 for item in items:
                     found = item.result if isinstance(item, Finished) else item.columns
-                    update = free if isinstance(item, Finished) else {work.progress: view.comparing(item)}
+                    update = (
+                        work.free() if isinstance(item, Finished) else {work.progress: view.comparing(item)}
+                    )
                     if len(found) > n_shown:
                         n_shown, update = len(found), {**update, **show(found)}
                     yield update
             self.services.log.flush()
         except UserError as error:
-            yield {**free, work.notice: notice(str(error))}
+            yield {**work.free(), work.notice: notice(str(error))}
         except Exception:
             logging.getLogger(__name__).exception("a comparison failed")
             yield {
-                **free,
+                **work.free(),
                 work.notice: notice(
                     "something failed while comparing; what is there is kept, and the server's log says why"
                 ),
@@ -395,12 +390,7 @@ class CompareTab(CompareLayout):
             if self.comparisons.wait_idle(name, 10)
             else "Cancelling: what is at work ends first."
         )
-        free = {
-            work.run: gr.Button(interactive=True),
-            work.cancel: gr.Button(interactive=False),
-            work.progress: [],
-        }
-        return {**free, work.notice: notice(words, "info")}
+        return {**work.free(), work.notice: notice(words, "info")}
 
     def _try_text(self, compared: Compared, text: str | None) -> Update:
         return self._try(compared, text or "")
@@ -447,6 +437,8 @@ class CompareTab(CompareLayout):
                     return {}
                 if run.trace.started.method == SPARC:
                     return {self.to_sparc: (run.run_id, new_run_id())}
+                if run.trace.started.method == RESRAG:
+                    return {self.to_sets: (run.run_id, new_run_id())}
                 return {self.to_explore: ("run", run.run_id, new_run_id())}
             if action == "why" and value < len(compared.columns):
                 shown = {*compared.explained} ^ {value}

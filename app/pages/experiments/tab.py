@@ -95,6 +95,8 @@ class ExperimentsTab(ExperimentsLayout):
         """
         self.to_sparc: gr.State = gr.State(None)
         """(run id, number) when one is to be opened in SPARC."""
+        self.to_sets: gr.State = gr.State(None)
+        """The same for Evidence sets."""
         self._packed = {component for component in vars(self).values() if isinstance(component, gr.HTML)}
         self._wire()
 
@@ -133,6 +135,7 @@ class ExperimentsTab(ExperimentsLayout):
             self.looking,
             self.to_explore,
             self.to_sparc,
+            self.to_sets,
             self.method,
             self.agent,
             self.list,
@@ -173,7 +176,7 @@ class ExperimentsTab(ExperimentsLayout):
             panel.select(self._sends(self._on_click), place, self._outputs, **quick)
         self.explore.click(self._sends(self._explore), place, self._outputs, **quick)
         replaying = self.replay.click(self._sends(self._replay), place, self._outputs, **slow)
-        self.cancel.click(self._sends(self._cancelled), None, self._outputs, cancels=[replaying], **quick)
+        self.work.wire_cancel([replaying], self._sends(self._cancelled), None, self._outputs, **quick)
         gr.on(
             [control.change for control in (self.scope, self.form, self.with_text)],
             None,
@@ -215,6 +218,11 @@ class ExperimentsTab(ExperimentsLayout):
     def _sends(self, handler: Callable[..., Any]) -> Callable[..., Any]:
         """The handler with trees packed into strings on their way out (see components.tree)."""
         return packs(handler, self._packed)
+
+    def filtered(self, session: Session, method: str) -> gr.Dropdown:
+        """The filter set to a method; its change lists the runs. Raises LogError."""
+        methods = self.experiments.facets(session.owner).methods
+        return gr.Dropdown([("any", ANY), *methods], value=method)
 
     # Handlers; each returns or yields updates by component
 
@@ -286,26 +294,23 @@ class ExperimentsTab(ExperimentsLayout):
         return {}
 
     def _explore(self, session: Session, looking: Looking) -> Update:
-        """The open run where it shows best: branches in SPARC, steps in Explore."""
+        """The open run where it shows best: branches in SPARC, sets in Evidence sets, steps in Explore."""
         if not looking.opened:
             return {}
         try:
             run = self.experiments.run(looking.opened, session.owner)
         except UserError as error:
             return {self.run_notice: notice(str(error))}
-        if view.has_branches(run):
-            return {self.to_sparc: (looking.opened, new_run_id())}
+        match view.opens_in(run):
+            case "SPARC":
+                return {self.to_sparc: (looking.opened, new_run_id())}
+            case "Evidence sets":
+                return {self.to_sets: (looking.opened, new_run_id())}
         return {self.to_explore: ("run", looking.opened, new_run_id())}
 
     def _replay(self, session: Session, looking: Looking) -> Iterator[Update]:
         """The open run made again, and how it compares."""
-        free = {self.replay: gr.Button(interactive=True), self.cancel: gr.Button(interactive=False)}
-        yield {
-            self.replay: gr.Button(interactive=False),
-            self.cancel: gr.Button(interactive=True),
-            self.replayed: preparing(),
-            self.run_notice: [],
-        }
+        yield {**self.work.busy(), self.replayed: preparing(), self.run_notice: []}
 
         def work(report: Progress) -> Replay:
             return self.experiments.replay(looking.opened, session.owner, report)
@@ -314,27 +319,23 @@ class ExperimentsTab(ExperimentsLayout):
             with closing(stream(work)) as items:
                 for item in items:
                     if isinstance(item, Finished):
-                        yield {**free, self.replayed: view.replayed(item.result)}
+                        yield {**self.work.free(), self.replayed: view.replayed(item.result)}
                     else:
                         yield {self.replayed: progress(item)}
         except UserError as error:
-            yield {**free, self.replayed: notice(str(error))}
+            yield {**self.work.free(), self.run_notice: notice(str(error))}
         except Exception:
             logging.getLogger(__name__).exception("a replay failed")
             yield {
-                **free,
-                self.replayed: notice(
+                **self.work.free(),
+                self.run_notice: notice(
                     "something failed while the run was made again; the server's log says why"
                 ),
             }
 
     def _cancelled(self) -> Update:
         words = notice("Cancelled; what was embedded so far is kept.", "info")
-        return {
-            self.replay: gr.Button(interactive=True),
-            self.cancel: gr.Button(interactive=False),
-            self.replayed: words,
-        }
+        return {**self.work.free(), self.run_notice: words}
 
     def _export(
         self, session: Session, looking: Looking, scope: str, form: str, with_text: bool
@@ -487,7 +488,7 @@ class ExperimentsTab(ExperimentsLayout):
             **listed,
             self.detail: gr.Column(visible=True),
             self.head: view.run_head(run, looking.asking),
-            self.explore: gr.Button("Open in SPARC" if view.has_branches(run) else "Open in Explore"),
+            self.explore: gr.Button(f"Open in {view.opens_in(run)}"),
             **{button: gr.Button(visible=view.can_replay(run)) for button in (self.replay, self.cancel)},
             self.replayed: [],
             self.run_notice: [],
