@@ -39,7 +39,7 @@ from core.log import Evaluation, ExperimentLog, InboxLog, RunLog, default_log_pa
 from core.log.records import FinalStatus, known_answer_of, label_of, now, support_of
 from core.opening import Progress
 from core.qrag.agent import Agent
-from core.resrag.action import RESRAG
+from core.resrag.action import SETS
 from core.runs import log_trace, run_record, set_detail, workspace_of_run
 from core.sparc.retriever import SPARC
 from core.types import Workspace
@@ -180,7 +180,7 @@ class Services(Library):
         self._unread.set()
         if not isinstance(event, Stopped):
             return run
-        if run.trace.started.method == RESRAG:
+        if run.trace.started.method in SETS:
             detail = set_detail(run.trace, run.documents.workspace)
             self.log.attach(run.run_id, "set", detail, run.owner)
         return self.end_run(run, "complete")
@@ -222,7 +222,7 @@ class Services(Library):
         """
         workspace = run.documents.workspace
         texts = {chunk_id: workspace[chunk_id].text for chunk_id in chunk_ids}
-        metadata = [metadata_lines(workspace.documents)] if run.trace.started.method == RESRAG else []
+        metadata = [metadata_lines(workspace.documents)] if run.trace.started.method in SETS else []
         return answer_evidence(self.reader, [run.trace.started.query], [texts], metadata)[0]
 
     def diagnose(self, run: RunInView) -> RunInView:
