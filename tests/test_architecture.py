@@ -25,7 +25,7 @@ FLOW = (
     {"qrag", "resrag", "retrievers"},
     {"tasks"},
     {"metrics", "statistics", "evaluate"},
-    {"train", "answer", "llm", "sparc"},
+    {"train", "answer", "llm", "sparc", "completeness"},
     {"studies"},
     {"figures", "svg", "tiles"},
     {"log"},
