@@ -1,4 +1,4 @@
-"""How likely the evidence of one search holds all that a question needs, read off Q before any label is known.
+"""How likely the evidence of one search holds all that a question needs, read off Q without a label.
 
 The lead is Q of the best chunk at the first look minus Q of the fourth. Where one chunk stands out, its
 passage is mostly the one that is needed; where four are worth about the same, none of them mostly is. Which
@@ -30,8 +30,8 @@ PLACE = 4
 """The chunk whose Q the best one's is compared with."""
 SIZES = (4, 8, 12)
 """Numbers of chunks that a curve is made for, where the rows tell."""
-LOW = 0.4
-"""Completeness below which a run without labels is said to be probably incomplete (docs/training.md)."""
+LOW = 0.5
+"""Below this, evidence is more likely incomplete than not, and the page says so (docs/training.md)."""
 _METHOD = "qrag"
 _FOLDS = 5
 _FEWEST_ROWS = 5 * FEWEST_IN_BLOCK
@@ -106,7 +106,7 @@ class Judged:
 
     @property
     def auc(self) -> float | None:
-        """Chance that more is said of a question with complete evidence than of another; None without both."""
+        """Chance that more is said of complete evidence than of other evidence; None without both."""
         if self.complete.all() or not self.complete.any():
             return None
         from scipy.stats import mannwhitneyu  # it takes seconds, and only calibration needs it
@@ -136,18 +136,18 @@ def judged(rows: Iterable[DocumentRow], agent: str) -> dict[int, Judged]:
     found: dict[int, Judged] = {}
     for size in SIZES:
         known = [
-            (row, lead(row.scores), complete)
+            (row, row_lead, is_complete)
             for row in own.values()
-            if (complete := _complete_with(row, size)) is not None
+            if (row_lead := lead(row.scores)) is not None
+            and (is_complete := _complete_with(row, size)) is not None
         ]
-        usable = [(row, value, complete) for row, value, complete in known if value is not None]
-        if len(usable) < _FEWEST_ROWS:
+        if len(known) < _FEWEST_ROWS:
             continue
-        leads = np.array([value for _, value, _ in usable]).clip(0, 1)
-        complete = np.array([complete for _, _, complete in usable])
-        names = sorted({row.document for row, _, _ in usable})
-        fold = np.array([names.index(row.document) % _FOLDS for row, _, _ in usable])
-        said = np.zeros(len(usable))
+        leads = np.array([row_lead for _, row_lead, _ in known]).clip(0, 1)
+        complete = np.array([is_complete for _, _, is_complete in known])
+        names = sorted({row.document for row, _, _ in known})
+        fold = np.array([names.index(row.document) % _FOLDS for row, _, _ in known])
+        said = np.zeros(len(known))
         for number in np.unique(fold):
             others = fold != number
             curve = fit_confidence(leads[others].tolist(), complete[others].tolist())
