@@ -42,6 +42,7 @@ from core.answer.evidence import EvidenceAnswer, answer_evidence
 from core.answer.protocol import Reader
 from core.answer.reader import load_reader
 from core.choice import Choice, choose, method_of
+from core.completeness import completeness
 from core.config import ChunkConfig, EpisodeConfig
 from core.cuts import TextSpan
 from core.diagnosis import Diagnosis, Remedy, diagnose, n_found_by
@@ -232,7 +233,13 @@ class RunInView:
         took and, as `steps`, the run.
         """
         timings = {**self.documents.milliseconds, "steps": self.trace.milliseconds}
-        return {"run_id": self.run_id, **trace_json(self.trace, timings=timings, answer=self.answer)}
+        told = trace_json(self.trace, timings=timings, answer=self.answer, completeness=self.completeness)
+        return {"run_id": self.run_id, **told}
+
+    @cached_property
+    def completeness(self) -> float | None:
+        """How likely its evidence holds all that its question needs; None where nothing is known of it."""
+        return completeness(self.spec, self.trace)
 
     def evidence_texts(self) -> dict[int, str]:
         """What was chosen, by chunk id."""

@@ -1,15 +1,18 @@
 """Why a run failed, in one sentence with buttons that do something about it, as a tree of plain data: pure
 functions.
 
-Decides the words. What would have helped was tried in core.diagnosis.
+Decides the words. What would have helped was tried in core.diagnosis; where nothing is known of the question,
+core.completeness says how likely it was enough.
 """
 
 from __future__ import annotations
 
 from app.components.tree import Node, h
 from app.pages.explore.view import told
+from app.pages.widgets.words import tenths
 from app.services import RunInView
 from app.session import Session
+from core.completeness import LOW, completeness_by_size
 from core.diagnosis import Diagnosis, Remedy
 from core.story import verdict_on
 
@@ -31,6 +34,8 @@ def diagnosis(run: RunInView | None, session: Session) -> list[Node]:
         )
     if run.gold and {*run.gold} <= {*run.trace.kept}:
         return _reading_failed(run, session)
+    if not run.gold and run.completeness is not None:
+        return _incomplete(run, run.completeness) if run.completeness < LOW else []
     if not run.gold and run.documents.foreign and run.trace.stopped.reason == "threshold":
         words = f"this document reads unlike what {run.spec.name} was trained on, so its Q says little here."
         other = (
@@ -40,6 +45,21 @@ def diagnosis(run: RunInView | None, session: Session) -> list[Node]:
         )
         return _said("It found nothing more: ", words, other)
     return []
+
+
+def _incomplete(run: RunInView, share: float) -> list[Node]:
+    n_chunks = len(run.trace.kept)
+    words = (
+        f"of questions with such values of Q, {tenths(share)} had all their passages among {n_chunks} chunks."
+        " The rest may stand further down, or nowhere."
+    )
+    more = [
+        _do("longer", size, f"Take {size} chunks", f"complete in {tenths(larger)}")
+        for size, larger in completeness_by_size(run.spec, run.trace).items()
+        if n_chunks < size <= run.n_chunks and larger > share
+    ]
+    beside = _do("compare", "", "Compare", "with BM25, hybrid and others")
+    return _said("The evidence is probably incomplete: ", words, [*more[: MOST_BUTTONS - 1], beside])
 
 
 def _reading_failed(run: RunInView, session: Session) -> list[Node]:

@@ -18,11 +18,12 @@ from app.pages.widgets.answers import answer_place
 from app.pages.widgets.asking import settings_toggle
 from app.pages.widgets.notices import notice
 from app.pages.widgets.text import MAX_SHOWN, Page, crumb, document_page, drawn, page_around, turn_pages
-from app.pages.widgets.words import EXPLAIN, counted, number, shorten, step_class
+from app.pages.widgets.words import EXPLAIN, counted, number, shorten, step_class, tenths
 from app.services import OpenDocuments, RunInView
 from app.session import Session
 from core.answer.cited import CitedAnswer
 from core.answer.evidence import EvidenceAnswer
+from core.completeness import LOW
 from core.config import ChunkConfig, EpisodeConfig
 from core.encode.checkpoint import CheckpointSpec
 from core.events import StepTaken, Trace
@@ -453,6 +454,7 @@ def evidence(run: RunInView | None, session: Session) -> list[Node]:
             {"class": "qx-mut"},
             f"{len(chunks)} chunk{'s' if len(chunks) > 1 else ''} · {tokens:,} tokens{found}",
         ),
+        _likely(run, shown),
         h("span", {"class": "qx-grow"}),
         act("copy", body, "Copy"),
         act(
@@ -496,6 +498,24 @@ def evidence(run: RunInView | None, session: Session) -> list[Node]:
         "aria-label": "Evidence in document order",
     }
     return [head, h("ol", keep, *rows)]
+
+
+COMPLETE = (
+    "Of validation questions whose best chunk stood out as much as here, so many had all that they need among"
+    " as many chunks"
+)
+
+
+def _likely(run: RunInView, shown: Trace) -> Node | None:
+    """How likely evidence is complete, where nobody knows its support and nothing warns of it."""
+    share = run.completeness
+    if shown.stopped is None or run.gold or share is None or share < LOW:
+        return None
+    return h(
+        "span",
+        {"class": "qx-mut", "title": COMPLETE, "tabindex": "0"},
+        f"complete in {tenths(share)} such cases",
+    )
 
 
 CONTEXT = 240
