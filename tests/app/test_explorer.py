@@ -12,11 +12,13 @@ import pytest
 
 from app.pages.explore import view as present
 from app.pages.explore.actions import Explorer
+from app.pages.explore.diagnosis import diagnosis
 from app.pages.explore.opening import find_chunk, open_pasted, open_sample
-from app.services import Services
+from app.services import RunInView, Services
 from app.session import Session
 from app.settings import Settings
 from core.choice import Choice
+from core.completeness import LOW, completeness_by_size
 from core.config import EpisodeConfig
 from core.errors import BadDocument, BadRequest, RunNotFound
 from core.tasks.narrative import generate_narrative
@@ -386,3 +388,50 @@ def test_forgotten_documents_say_so(explorer: Explorer) -> None:
     gc.collect()
     with pytest.raises(BadRequest, match="not open any more"):
         list(explorer.advance(Session(corpus="gone"), QUERY, CONFIG, None))
+
+
+MANUAL = (
+    "# Lamps\n\nThe oil lamps of the lighthouse are filled at noon.\n\n# Ferry\n\nThe ferry leaves from the eastern"
+    " pier at six.\n\n# Fog\n\nThe bell is rung every two minutes in fog.\n\n# Kitchen\n\nBread is baked on Mondays"
+    " and Thursdays.\n\n# Garden\n\nCabbages are planted in April.\n\n# Stores\n\nRope and tar lie in the shed.\n\n"
+    "# Boats\n\nTwo boats are painted each spring.\n\n# Mail\n\nLetters come with the supply ship.\n\n# Stairs\n\n"
+    "There are ninety steps.\n\n# Water\n\nRain fills the cistern.\n"
+)
+
+
+def test_evidence_that_is_probably_incomplete_is_said_to_be_with_what_to_do(tmp_path: Path) -> None:
+    """Under the agent that ships, since it is its curve; a question that one chunk answers, and a vague one."""
+    services = Services(Settings(log=tmp_path / "log.duckdb"))
+    try:
+        explorer = Explorer(services)
+        session = open_pasted(explorer, Session(), MANUAL, "general", lambda _: None, "structure", 24)
+        spec = explorer.documents(session).agent.spec
+        config = spec.episode_config()
+
+        def told(question: str, budget: int = 4) -> tuple[RunInView, str, str]:
+            end = last(explorer.advance(session, question, config.with_(step_budget=budget), None))
+            run = explorer.run_of(end)
+            assert run is not None
+            return run, json.dumps(diagnosis(run, end)), json.dumps(present.evidence(run, end))
+
+        clear, doubt, summary = told("When are the oil lamps of the lighthouse filled?")
+        assert clear.completeness is not None
+        assert clear.completeness >= LOW
+        assert doubt == "[]"
+        assert f"complete in {10 * clear.completeness:.0f} of 10 such cases" in summary
+        assert clear.to_json()["completeness"] == round(clear.completeness, 4)
+
+        vague, doubt, summary = told("What happened to them in the end?")
+        assert vague.completeness is not None
+        assert vague.completeness < LOW
+        assert f"{10 * vague.completeness:.0f} of 10 had all their passages among 4 chunks" in doubt
+        assert '"data-act": "compare"' in doubt
+        assert "such cases" not in summary
+        for size, share in completeness_by_size(spec, vague.trace).items():
+            offered = size > 4 and size <= vague.n_chunks
+            assert (f'"data-act": "longer", "data-arg": "{size}"' in doubt) == offered
+            assert not offered or f"complete in {10 * share:.0f} of 10" in doubt
+        _, doubt, _ = told("What happened to them in the end?", 3)
+        assert doubt == "[]", "nothing was measured of three chunks"
+    finally:
+        services.close()
