@@ -50,8 +50,8 @@ def diagnosis(run: RunInView | None, session: Session) -> list[Node]:
 def _incomplete(run: RunInView, share: float) -> list[Node]:
     n_chunks = len(run.trace.kept)
     words = (
-        f"of questions with such values of Q, {tenths(share)} had all their passages among {n_chunks} chunks."
-        " The rest may stand further down, or nowhere."
+        f"of questions with Q like here, {tenths(share)} had all their passages among {n_chunks} chunks. The"
+        " rest may stand further down, or nowhere."
     )
     more = [
         _do("longer", size, f"Take {size} chunks", f"complete in {tenths(larger)}")

@@ -445,7 +445,6 @@ def evidence(run: RunInView | None, session: Session) -> list[Node]:
     found += f" · {counted(len(shown.taken_back), 'chunk')} taken back" if shown.taken_back else ""
     tokens = sum(chunk.n_tokens for chunk in chunks)
     body = "\n\n".join(chunk.text for chunk in chunks)
-    record = json.dumps(run.to_json(), ensure_ascii=False, indent=1)
     head = h(
         "div",
         {"class": "qx-row qx-sm qx-evidence-head"},
@@ -456,6 +455,33 @@ def evidence(run: RunInView | None, session: Session) -> list[Node]:
         ),
         _likely(run, shown),
         h("span", {"class": "qx-grow"}),
+        h("div", {"class": "qx-evidence-acts"}, *_acts(run, body)),
+    )
+    missed = (
+        [chunk_id for chunk_id in run.gold if chunk_id not in shown.chosen]
+        if shown.stopped is not None
+        else []
+    )
+    places = _passages(workspace, sorted([*chosen, *missed]))
+    rows: list[Node] = []
+    for i, passage in enumerate(places):
+        if i:
+            rows.append(h("li", {"class": "qx-gap"}, _distance(workspace, places[i - 1], passage)))
+        rows.append(_passage(run, session, passage, chosen))
+    key = f"{run.token} {session.cursor} {session.look}"
+    keep = {
+        "class": "qx-evidence",
+        "data-keep-scroll": key,
+        "tabindex": "0",
+        "aria-label": "Evidence in document order",
+    }
+    return [head, h("ol", keep, *rows)]
+
+
+def _acts(run: RunInView, body: str) -> list[Node]:
+    """What can be done with evidence, whose texts are `body`."""
+    record = json.dumps(run.to_json(), ensure_ascii=False, indent=1)
+    return [
         act("copy", body, "Copy"),
         act(
             "compare",
@@ -478,26 +504,7 @@ def evidence(run: RunInView | None, session: Session) -> list[Node]:
             title="The run as JSON",
             **{"aria-label": "Download run", "data-name": f"run-{run.run_id[:8]}.json"},
         ),
-    )
-    missed = (
-        [chunk_id for chunk_id in run.gold if chunk_id not in shown.chosen]
-        if shown.stopped is not None
-        else []
-    )
-    places = _passages(workspace, sorted([*chosen, *missed]))
-    rows: list[Node] = []
-    for i, passage in enumerate(places):
-        if i:
-            rows.append(h("li", {"class": "qx-gap"}, _distance(workspace, places[i - 1], passage)))
-        rows.append(_passage(run, session, passage, chosen))
-    key = f"{run.token} {session.cursor} {session.look}"
-    keep = {
-        "class": "qx-evidence",
-        "data-keep-scroll": key,
-        "tabindex": "0",
-        "aria-label": "Evidence in document order",
-    }
-    return [head, h("ol", keep, *rows)]
+    ]
 
 
 COMPLETE = (
