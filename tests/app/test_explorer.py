@@ -390,13 +390,23 @@ def test_forgotten_documents_say_so(explorer: Explorer) -> None:
         list(explorer.advance(Session(corpus="gone"), QUERY, CONFIG, None))
 
 
-MANUAL = (
-    "# Lamps\n\nThe oil lamps of the lighthouse are filled at noon.\n\n# Ferry\n\nThe ferry leaves from the eastern"
-    " pier at six.\n\n# Fog\n\nThe bell is rung every two minutes in fog.\n\n# Kitchen\n\nBread is baked on Mondays"
-    " and Thursdays.\n\n# Garden\n\nCabbages are planted in April.\n\n# Stores\n\nRope and tar lie in the shed.\n\n"
-    "# Boats\n\nTwo boats are painted each spring.\n\n# Mail\n\nLetters come with the supply ship.\n\n# Stairs\n\n"
-    "There are ninety steps.\n\n# Water\n\nRain fills the cistern.\n"
-)
+FACTS = {
+    "Lamps": "The oil lamps of the lighthouse are filled at noon.",
+    "Ferry": "The ferry leaves from the eastern pier at six.",
+    "Fog": "The bell is rung every two minutes in fog.",
+    "Kitchen": "Bread is baked on Mondays and Thursdays.",
+    "Garden": "Cabbages are planted in April.",
+    "Stores": "Rope and tar lie in the shed.",
+    "Boats": "Two boats are painted each spring.",
+    "Mail": "Letters come with the supply ship.",
+    "Stairs": "There are ninety steps.",
+    "Water": "Rain fills the cistern.",
+    "Clock": "The clock is wound on Sundays.",
+    "Flags": "A red flag means that the doctor is wanted.",
+    "Tools": "The long saw hangs behind the door.",
+    "Paint": "The tower is painted white.",
+}
+MANUAL = "\n\n".join(f"# {title}\n\n{fact}" for title, fact in FACTS.items())
 
 
 def test_evidence_that_is_probably_incomplete_is_said_to_be_with_what_to_do(tmp_path: Path) -> None:
@@ -427,10 +437,15 @@ def test_evidence_that_is_probably_incomplete_is_said_to_be_with_what_to_do(tmp_
         assert f"{10 * vague.completeness:.0f} of 10 had all their passages among 4 chunks" in doubt
         assert '"data-act": "compare"' in doubt
         assert "such cases" not in summary
-        for size, share in completeness_by_size(spec, vague.trace).items():
-            offered = size > 4 and size <= vague.n_chunks
-            assert (f'"data-act": "longer", "data-arg": "{size}"' in doubt) == offered
-            assert not offered or f"complete in {10 * share:.0f} of 10" in doubt
+        measured = completeness_by_size(spec, vague.trace)
+        larger = [size for size in measured if 4 < size <= vague.n_chunks]
+        for size in larger or [min(8, vague.n_chunks)]:
+            assert f'"data-act": "longer", "data-arg": "{size}"' in doubt
+        assert all(f"complete in {10 * measured[size]:.0f} of 10" in doubt for size in larger)
+        rest, doubt, _ = told("What happened to them in the end?", 12)
+        assert '"longer"' not in doubt, "the most that Explore takes"
+        among = "12 chunks" if 12 in measured else f"the first {max(measured)} chunks"
+        assert (f"among {among}" in doubt) == (rest.completeness is not None and rest.completeness < LOW)
         _, doubt, _ = told("What happened to them in the end?", 3)
         assert doubt == "[]", "nothing was measured of three chunks"
     finally:

@@ -13,7 +13,7 @@ from app.pages.widgets.words import tenths
 from app.services import RunInView
 from app.session import Session
 from core.completeness import LOW, completeness_by_size
-from core.diagnosis import Diagnosis, Remedy
+from core.diagnosis import MOST_STEPS, Diagnosis, Remedy
 from core.story import verdict_on
 
 MOST_BUTTONS = 3
@@ -48,16 +48,21 @@ def diagnosis(run: RunInView | None, session: Session) -> list[Node]:
 
 
 def _incomplete(run: RunInView, share: float) -> list[Node]:
-    n_chunks = len(run.trace.kept)
+    n_chunks, by_size = len(run.trace.kept), completeness_by_size(run.spec, run.trace)
+    measured = max(size for size in by_size if size <= n_chunks)
+    among = f"{n_chunks} chunks" if measured == n_chunks else f"the first {measured} chunks"
     words = (
-        f"of questions with Q like here, {tenths(share)} had all their passages among {n_chunks} chunks. The"
-        " rest may stand further down, or nowhere."
+        f"of questions with Q like here, {tenths(share)} had all their passages among {among}. The rest may"
+        " stand further down, or nowhere."
     )
     more = [
         _do("longer", size, f"Take {size} chunks", f"complete in {tenths(larger)}")
-        for size, larger in completeness_by_size(run.spec, run.trace).items()
+        for size, larger in by_size.items()
         if n_chunks < size <= run.n_chunks and larger > share
     ]
+    twice = min(2 * n_chunks, MOST_STEPS, run.n_chunks)
+    if not more and twice > n_chunks:
+        more = [_do("longer", twice, f"Take {twice} chunks", "those that come next")]
     beside = _do("compare", "", "Compare", "with BM25, hybrid and others")
     return _said("The evidence is probably incomplete: ", words, [*more[: MOST_BUTTONS - 1], beside])
 
