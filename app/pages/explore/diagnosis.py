@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from app.components.tree import Node, h
 from app.pages.explore.view import told
-from app.pages.widgets.words import tenths
+from app.pages.widgets.words import counted, tenths
 from app.services import RunInView
 from app.session import Session
 from core.completeness import LOW, completeness_by_size
@@ -34,8 +34,8 @@ def diagnosis(run: RunInView | None, session: Session) -> list[Node]:
         )
     if run.gold and {*run.gold} <= {*run.trace.kept}:
         return _reading_failed(run, session)
-    if not run.gold and run.completeness is not None:
-        return _incomplete(run, run.completeness) if run.completeness < LOW else []
+    if not run.gold and run.completeness is not None and run.completeness < LOW:
+        return _incomplete(run, run.completeness)
     if not run.gold and run.documents.foreign and run.trace.stopped.reason == "threshold":
         words = f"this document reads unlike what {run.spec.name} was trained on, so its Q says little here."
         other = (
@@ -44,6 +44,8 @@ def diagnosis(run: RunInView | None, session: Session) -> list[Node]:
             else [_do("agent", GENERAL, f"Use {GENERAL}", "trained over real documents")]
         )
         return _said("It found nothing more: ", words, other)
+    if not run.gold:
+        return _no_answer(run, session)
     return []
 
 
@@ -65,6 +67,23 @@ def _incomplete(run: RunInView, share: float) -> list[Node]:
         more = [_do("longer", twice, f"Take {twice} chunks", "those that come next")]
     beside = _do("compare", "", "Compare", "with BM25, hybrid and others")
     return _said("The evidence is probably incomplete: ", words, [*more[: MOST_BUTTONS - 1], beside])
+
+
+def _no_answer(run: RunInView, session: Session) -> list[Node]:
+    """Of a question whose support nobody knows."""
+    answer = told(run, session)
+    if answer is None or answer.said:
+        return []
+    best = max((step.q_value for step in run.trace.steps), default=None)
+    worth = "" if best is None else f" The best choice was worth Q {best:.2f}."
+    buttons = [_do("compare", "", "Compare", "with BM25 and the other methods")]
+    if run.trace.stopped is not None and run.trace.stopped.reason == "threshold":
+        buttons.insert(0, _do("longer", MOST_STEPS, f"Allow {MOST_STEPS} steps", "without an early stop"))
+    return _said(
+        "No reliable answer: ",
+        f"the reader is not sure enough of anything in {counted(len(run.trace.kept), 'chunk')}.{worth}",
+        buttons,
+    )
 
 
 def _reading_failed(run: RunInView, session: Session) -> list[Node]:

@@ -13,7 +13,6 @@ from dataclasses import replace
 from typing import Any
 
 from app.components.tree import Node, act, h
-from app.pages.compare.actions import EPISODES
 from app.pages.widgets.answers import answer_place
 from app.pages.widgets.asking import settings_toggle
 from app.pages.widgets.notices import notice
@@ -232,14 +231,9 @@ def steps(run: RunInView | None, session: Session, without: Sequence[float] = ()
     cards: list[Node] = [h("h3", None, counted(session.cursor, "choice"))] if session.cursor else []
     cards += [_step_card(run, step, session, without) for step in run.trace.steps[: session.cursor]]
     words = decision(run.trace, session.cursor)
-    tokens = sum(
-        run.documents.workspace[chunk_id].n_tokens for chunk_id in run.trace.chosen[: session.cursor]
-    )
-    total = (
-        f" {session.cursor} chunk{'s' if session.cursor != 1 else ''}, {tokens:,} tokens."
-        if session.cursor
-        else ""
-    )
+    evidence = kept(run.trace, session.cursor).kept
+    tokens = sum(run.documents.workspace[chunk_id].n_tokens for chunk_id in evidence)
+    total = f" {counted(len(evidence), 'chunk')}, {tokens:,} tokens." if session.cursor else ""
     if words:
         said = review_words(kept(run.trace, session.cursor))
         cards.append(
@@ -276,7 +270,7 @@ def _step_card(run: RunInView, step: StepTaken, session: Session, without: Seque
         marks.append(h("span", {"class": "qx-mark qx-warn", "title": cut}, "state cut"))
     explained = bool(without) and session.look == step.step
     acts = []
-    if run.trace.started.method in EPISODES:
+    if run.method.looks_again:
         pressed: dict[str, Any] = {
             "aria-pressed": str(explained).lower(),
             "title": "What this choice owes to those before it: its Q without each of them",
