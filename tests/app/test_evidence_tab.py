@@ -16,6 +16,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from app.pages.evidence.actions import MAX_BUDGET, EvidenceSets, SetOrder, measured
+from app.pages.evidence.layout import MODEL
 from app.pages.evidence.tab import EvidencePlace, EvidenceTab, read_order
 from app.services import Labelled, OpenDocuments, Services
 from app.session import Session
@@ -340,6 +341,11 @@ def test_without_documents_and_with_another_s_run(tab: EvidenceTab, documents: O
     told = last(tab._run(Session(), EvidencePlace(), QUESTION, 8))
     assert "no document is open" in text(told[tab.notice])
     place = last(tab._run(Session(corpus=documents.token), EvidencePlace(), QUESTION, 8))[tab.place]
+    unasked = last(tab._run(Session(corpus=documents.token), place, QUESTION, 8, MODEL))
+    assert "no language model is connected" in text(unasked[tab.notice])
+    changed = tab._on_question(Session(corpus=documents.token), place, QUESTION, MODEL)
+    assert "no language model is connected" in text(changed[tab.line])
+    assert "another policy" in text(changed[tab.standing])
     stranger = tab._on_click(Session(owner="f" * 64), place, click("open", 3))
     assert "not in memory any more" in text(stranger[tab.notice])
 
