@@ -17,12 +17,13 @@ from typing import Any, Literal, TypedDict, cast
 
 import gradio as gr
 
+from app.in_view import OpenDocuments
 from app.language_models import NO_MODEL
 from app.pages.compare.actions import Compared, ComparisonOrder, Comparisons, own_key
 from app.pages.explore import opening
 from app.pages.explore.actions import Explorer
 from app.pages.sparc.actions import SparcOrder, SparcRuns
-from app.services import OpenDocuments, Services
+from app.services import Services
 from app.session import Session
 from app.visitors import owner_of, owner_of_user
 from core.comparison import comparison_json

@@ -10,13 +10,14 @@ from pathlib import Path
 
 import pytest
 
+from app.in_view import RunInView
 from app.pages.explore import diagnosis as diagnosis_view
 from app.pages.explore import story as story_view
 from app.pages.explore import view as present
 from app.pages.explore.actions import Explorer
 from app.pages.explore.opening import find_chunk, open_pasted, open_sample
 from app.pages.explore.strip_source import RunStrip
-from app.services import RunInView, Services
+from app.services import Services
 from app.session import Session
 from app.settings import Settings
 from core.answer.evidence import EvidenceAnswer

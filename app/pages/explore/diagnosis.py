@@ -8,9 +8,9 @@ core.completeness says how likely it was enough.
 from __future__ import annotations
 
 from app.components.tree import Node, h
+from app.in_view import RunInView
 from app.pages.explore.view import told
 from app.pages.widgets.words import counted, tenths
-from app.services import RunInView
 from app.session import Session
 from core.completeness import LOW, completeness_by_size
 from core.diagnosis import MOST_STEPS, Diagnosis, Remedy
