@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from app.components.tree import Node, h
-from app.services import Labelled
+from app.in_view import Labelled
 from core.events import Trace
 from core.resrag.action import RESRAG_LLM
 from core.retrievers import facts_of, notice_of
@@ -34,6 +34,15 @@ EXPLAIN = {
 def counted(n: int, noun: str) -> str:
     """ "1 chunk", "1,203 chunks"."""
     return f"{n:,} {noun}" if n == 1 else f"{n:,} {noun}s"
+
+
+def tenths(share: float) -> str:
+    """A share as people count.
+
+    >>> tenths(0.17)
+    '2 of 10'
+    """
+    return f"{10 * share:.0f} of 10"
 
 
 def step_class(step: int) -> str:
