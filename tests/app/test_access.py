@@ -90,7 +90,7 @@ def page(tiny_app: RunningApp, browser: Browser) -> Iterator[Page]:
     n.fill("4")
     n.press("Tab")
     page.locator("#qx-evaluate-run").click()
-    expect(page.locator("#qx-evaluate-scores .qx-table")).to_be_visible(timeout=120_000)
+    expect(page.locator("#qx-evaluate-scores .qx-number").first).to_be_visible(timeout=120_000)
     expect(page.locator("#qx-evaluate-reliability .js-plotly-plot")).to_be_visible(timeout=60_000)
     yield page
     context.close()

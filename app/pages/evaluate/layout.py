@@ -12,7 +12,7 @@ from app.components.tree import tree
 from app.pages.evaluate import view
 from app.pages.evaluate.actions import MAX_N, OWN, available_tasks
 from app.pages.evaluate.documents.tab import WholeDocuments
-from app.pages.widgets.work import Work
+from app.pages.widgets.work import Work, cancel_button
 from app.services import Services
 from core.tasks.catalog import PARTS, TASKS
 
@@ -145,9 +145,7 @@ class EvaluateLayout:
                 self.run = gr.Button(
                     "Run evaluation", variant="primary", elem_id="qx-evaluate-run", min_width=150
                 )
-                self.cancel = gr.Button(
-                    "Cancel", variant="stop", elem_id="qx-evaluate-cancel", interactive=False, min_width=80
-                )
+                self.cancel = cancel_button("qx-evaluate-cancel")
             self.progress = tree(elem_id="qx-evaluate-progress")
             self.notice = tree(elem_id="qx-evaluate-notice")
         self.work = Work(self.run, self.cancel, self.progress, self.notice)
