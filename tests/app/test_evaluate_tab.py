@@ -284,7 +284,8 @@ def test_three_figures_come_first_and_rows_go_along() -> None:
     assert numbers.count('qx-number"') == 3
     assert all(words in numbers for words in ("Fact F1", "Fact EM", "Evidence tokens"))
     assert '"open": false' in every
-    assert f"All {every.count('"scope": "row"')} figures" in every
+    n_figures = every.count('"scope": "row"')
+    assert f"All {n_figures} figures" in every
     answered = view.score_table(
         summarise([replace(row, answer_em=1.0, answer_f1=1.0) for row in ROWS]), None, None
     )
