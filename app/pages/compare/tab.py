@@ -11,6 +11,7 @@ from typing import Any, Literal, TypeVar
 import gradio as gr
 
 from app.components.tree import clicked, packs
+from app.in_view import OpenDocuments
 from app.jobs import Finished, stream
 from app.pages.compare import difference as difference_view
 from app.pages.compare import view
@@ -33,12 +34,12 @@ from app.pages.widgets.asking import known_question, known_questions
 from app.pages.widgets.notices import notice
 from app.pages.widgets.text import open_documents
 from app.pages.widgets.work import Work
-from app.services import OpenDocuments, Services
+from app.services import Services
 from app.session import Session
 from core.config import EpisodeConfig
 from core.errors import BadRequest, UserError
 from core.log import new_run_id
-from core.resrag.action import RESRAG
+from core.resrag.action import SETS
 from core.sparc.retriever import SPARC
 from core.variant import MAX_TEXT, Change
 
@@ -435,7 +436,7 @@ class CompareTab(CompareLayout):
                     return {}
                 if run.trace.started.method == SPARC:
                     return {self.to_sparc: (run.run_id, new_run_id())}
-                if run.trace.started.method == RESRAG:
+                if run.trace.started.method in SETS:
                     return {self.to_sets: (run.run_id, new_run_id())}
                 return {self.to_explore: ("run", run.run_id, new_run_id())}
             if action == "why" and value < len(compared.columns):

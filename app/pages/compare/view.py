@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from app.components.tree import Node, act, h
+from app.in_view import RunInView
 from app.pages.compare.actions import (
     AGENT,
     OFFERED,
@@ -28,13 +29,12 @@ from app.pages.widgets.tables import table
 from app.pages.widgets.text import crumb, document_page, page_around, turn_pages
 from app.pages.widgets.trail import trail_table
 from app.pages.widgets.words import EXPLAIN, counted, duration, shorten, step_class, stop_words
-from app.services import RunInView
 from core.comparison import comparison_csv, comparison_json, first_look_rank, found_by, looks, overlap, sets
 from core.config import EpisodeConfig
 from core.log.page import review_words
 from core.prose import plain
 from core.qrag.influence import Influence
-from core.resrag.action import RESRAG
+from core.resrag.action import SETS
 from core.sparc.retriever import SPARC
 from core.tiles import tile
 from core.types import Workspace
@@ -400,7 +400,7 @@ def _head(at: int, column: ShownColumn, run: RunInView, *, explained: bool) -> N
         )
     if method == SPARC:
         opens.append(act("explore", at, "Open in SPARC", title="This run with all its branches"))
-    if method == RESRAG:
+    if method in SETS:
         title = "This set with the chance of every chunk, at any budget"
         opens.append(act("explore", at, "Open in Evidence sets", title=title))
     return h(

@@ -14,6 +14,7 @@ import gradio as gr
 from app.components.page import NO_RUN
 from app.components.strip import strip_loading, strip_value
 from app.components.tree import Node, clicked, packs
+from app.in_view import OpenDocuments, RunInView
 from app.jobs import Finished, stream
 from app.language_models import new_token
 from app.pages.compare.actions import FromExplore
@@ -34,7 +35,7 @@ from app.pages.widgets.notices import notice, passing, preparing, progress
 from app.pages.widgets.trail import gold_trail
 from app.pages.widgets.words import figure_title
 from app.pages.widgets.work import wire_cancel
-from app.services import OpenDocuments, RunInView, Services
+from app.services import Services
 from app.session import Session
 from app.visitors import KEY_SCRIPT, newcomer, owner_of, owner_of_user
 from core.config import EpisodeConfig
@@ -325,7 +326,7 @@ class ExploreTab(ExploreLayout):
             match self._method_of(run_id, owner):
                 case "sparc":
                     yield {self.to_sparc: (run_id, new_run_id())}
-                case "resrag":
+                case "resrag" | "resrag-llm":
                     yield {self.to_sets: (run_id, new_run_id())}
             for update in self._attaching(session, run_id):
                 yield update
