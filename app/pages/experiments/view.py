@@ -487,9 +487,7 @@ def charts_heading(charted: Charted, n_selected: int) -> list[Node]:
         {facts_of(row.method).label for row, _ in charted.curves}
         - {facts_of(name).label for name, _ in scales}
     )
-    left_out = (
-        f" {', '.join(others)} have scores that are no Q: they are counted, not drawn." if others else ""
-    )
+    left_out = f" Scores of {', '.join(others)} are no Q: counted, not drawn." if others else ""
     more = f" The chart of Q has the first {MAX_CURVES}." if n_selected > MAX_CURVES else ""
     apart = (
         " Their Q are on scales of their own: agents differ in what they measure." if len(scales) > 1 else ""
