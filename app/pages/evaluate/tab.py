@@ -277,7 +277,7 @@ class EvaluateTab(EvaluateLayout):
             self.part: gr.Dropdown(
                 value="test",
                 interactive=parted,
-                info="Thresholds are chosen on train" if parted else "There is only this one",
+                info="Thresholds: use train" if parted else "There is only this one",
             ),
             self.questions: gr.File(visible=task == OWN),
         }

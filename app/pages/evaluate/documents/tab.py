@@ -52,12 +52,12 @@ class WholeDocuments:
                 self.k = gr.Number(
                     0,
                     label="Most chunks",
-                    info="0: what suits each document",
+                    info="0: what suits",
                     precision=0,
                     elem_id="qx-whole-k",
                     min_width=150,
                 )
-                self.stops = gr.Checkbox(True, label="Agents stop by themselves", elem_id="qx-whole-stops")
+                self.stops = gr.Checkbox(True, label="Agents may stop", elem_id="qx-whole-stops")
             with gr.Row(elem_classes="qx-buttons"):
                 self.run = gr.Button(
                     "Ask all questions", variant="primary", elem_id="qx-whole-run", min_width=150
