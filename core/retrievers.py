@@ -234,6 +234,8 @@ def _cosines(encoder: DualEncoder, query: str, corpus: Searchable) -> np.ndarray
 def _check(query: str, corpus: Searchable, config: EpisodeConfig) -> None:
     check_query(query)
     config.check_against(len(corpus))
+    if config.searched:
+        raise BadRequest("only an agent can be asked while chunks are being embedded; wait until all are")
 
 
 def _ranked(scores: np.ndarray, config: EpisodeConfig) -> list[int]:
