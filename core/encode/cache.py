@@ -224,14 +224,13 @@ def embed_chunks(
     n_cached, started, done = int(found.sum()), time.monotonic(), 0
     last = n_even = 0
     pending: list[tuple[np.ndarray, np.ndarray]] = []
-    weights = np.cumsum(
-        [0] + [len(texts[rows[0]]) for rows in places]
-    )  # time goes with characters, not with chunks
+    weights = np.array([len(texts[rows[0]]) for rows in places])  # time goes with characters, not with chunks
+    all_characters = float(weights.sum())
 
     def report(done: int, characters: float) -> None:
         if on_progress is not None:
             rate = characters / max(time.monotonic() - started, 1e-9)
-            left = (float(weights[-1]) - characters) / rate if characters else None
+            left = (all_characters - characters) / rate if characters else None
             on_progress(EmbedProgress(n_cached + done, n_cached + len(places), n_cached, left))
 
     def keep() -> None:
@@ -252,7 +251,7 @@ def embed_chunks(
             pending.append((keys[[places[index][0] for index in indices.tolist()]], stored))
             done += len(indices)
             last = max(last, int(indices.max()))
-            characters += float(np.diff(weights)[indices].sum())
+            characters += float(weights[indices].sum())
             if time.monotonic() - flushed > _FLUSH_SECONDS:
                 keep()
                 flushed = time.monotonic()
