@@ -4,8 +4,6 @@ results in app.pages.compare.view.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import gradio as gr
 
 from app.components.tree import h, tree
@@ -13,20 +11,11 @@ from app.pages.compare import view
 from app.pages.compare.actions import MAX_K, Compared, Comparisons
 from app.pages.compare.difference import CUTS
 from app.pages.widgets.text import open_documents
+from app.pages.widgets.work import Work
 from core.variant import MAX_TEXT
 
 SAME, OWN_STOP = "same", "own stop"
 """Values of the size control."""
-
-
-@dataclass
-class Work:
-    """What starts, stops and tells of something that takes long."""
-
-    run: gr.Button
-    cancel: gr.Button
-    progress: gr.HTML
-    notice: gr.HTML
 
 
 class CompareLayout:

@@ -27,12 +27,13 @@ from app.pages.compare.actions import (
     FromExplore,
     own_key,
 )
-from app.pages.compare.layout import OWN_STOP, SAME, CompareLayout, Work
+from app.pages.compare.layout import OWN_STOP, SAME, CompareLayout
 from app.pages.explore.actions import open_in_explore
 from app.pages.sparc.actions import SparcRuns
 from app.pages.widgets.notices import notice
 from app.pages.widgets.text import open_documents
 from app.pages.widgets.words import question_label
+from app.pages.widgets.work import Work
 from app.services import OpenDocuments, Services
 from app.session import Session
 from core.config import EpisodeConfig
@@ -132,15 +133,13 @@ class CompareTab(CompareLayout):
             event(run, place, self._outputs, **slow)
             for event in (self.run.click, self.question.submit, self.standing.select)
         ]
-        self.cancel.click(
-            self._sends(self._cancelled), self.compared, self._outputs, cancels=running, **quick
+        self.comparing.wire_cancel(
+            running, self._sends(self._cancelled), self.compared, self._outputs, **quick
         )
         cutting = self.cutting.run.click(
             self._sends(self._run_cuts), place, self._outputs, **{**slow, "concurrency_id": "compare-cuts"}
         )
-        self.cutting.cancel.click(
-            self._sends(self._cuts_cancelled), None, self._outputs, cancels=[cutting], **quick
-        )
+        self.cutting.wire_cancel([cutting], self._sends(self._cuts_cancelled), None, self._outputs, **quick)
         self.cuts.select(self._sends(self._on_cut), self.cut_rows, self._outputs, **quick)
         for button, handler in ((self.try_text, self._try_text), (self.try_without, self._try_without)):
             button.click(self._sends(handler), [self.compared, self.changed], self._outputs, **quick).success(
@@ -349,32 +348,25 @@ class CompareTab(CompareLayout):
         """Progress while `do` works, and what there is by then whenever there is more of it. An error becomes
         a sentence, what was there stays.
         """
-        free = {
-            work.run: gr.Button(interactive=True),
-            work.cancel: gr.Button(interactive=False),
-            work.progress: [],
-        }
-        yield {
-            work.run: gr.Button(interactive=False),
-            work.cancel: gr.Button(interactive=True),
-            work.notice: [],
-        }
+        yield {**work.busy(), work.notice: []}
         n_shown = 0
         try:
             with closing(stream(do)) as items:
                 for item in items:
                     found = item.result if isinstance(item, Finished) else item.columns
-                    update = free if isinstance(item, Finished) else {work.progress: view.comparing(item)}
+                    update = (
+                        work.free() if isinstance(item, Finished) else {work.progress: view.comparing(item)}
+                    )
                     if len(found) > n_shown:
                         n_shown, update = len(found), {**update, **show(found)}
                     yield update
             self.services.log.flush()
         except UserError as error:
-            yield {**free, work.notice: notice(str(error))}
+            yield {**work.free(), work.notice: notice(str(error))}
         except Exception:
             logging.getLogger(__name__).exception("a comparison failed")
             yield {
-                **free,
+                **work.free(),
                 work.notice: notice(
                     "something failed while comparing; what is there is kept, and the server's log says why"
                 ),
@@ -394,12 +386,7 @@ class CompareTab(CompareLayout):
             if self.comparisons.wait_idle(name, 10)
             else "Cancelling: what is at work ends first."
         )
-        free = {
-            work.run: gr.Button(interactive=True),
-            work.cancel: gr.Button(interactive=False),
-            work.progress: [],
-        }
-        return {**free, work.notice: notice(words, "info")}
+        return {**work.free(), work.notice: notice(words, "info")}
 
     def _try_text(self, compared: Compared, text: str | None) -> Update:
         return self._try(compared, text or "")

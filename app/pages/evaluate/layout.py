@@ -12,6 +12,7 @@ from app.components.tree import tree
 from app.pages.evaluate import view
 from app.pages.evaluate.actions import MAX_N, OWN, available_tasks
 from app.pages.evaluate.documents.tab import WholeDocuments
+from app.pages.widgets.work import Work
 from app.services import Services
 from core.tasks.catalog import PARTS, TASKS
 
@@ -149,6 +150,7 @@ class EvaluateLayout:
                 )
             self.progress = tree(elem_id="qx-evaluate-progress")
             self.notice = tree(elem_id="qx-evaluate-notice")
+        self.work = Work(self.run, self.cancel, self.progress, self.notice)
 
     def _build_calibrator(self, services: Services) -> None:
         with gr.Row(elem_classes="qx-split"):

@@ -138,7 +138,7 @@ class EvaluateTab(EvaluateLayout):
             concurrency_id="evaluate",
             concurrency_limit=1,
         )
-        self.cancel.click(self._sends(self._cancelled), looking, results, cancels=[running], **quick)
+        self.work.wire_cancel([running], self._sends(self._cancelled), looking, results, **quick)
         self.task.change(self._on_task, self.task, [self.length, self.part, self.questions], **quick)
         for panel in (self.list, self.filter, self.failures, self.episode, self.episode_notice):
             panel.select(self._sends(self._on_click), looking, results, **quick)
@@ -219,12 +219,6 @@ class EvaluateTab(EvaluateLayout):
         agent: str,
         second: str,
     ) -> Iterator[Update]:
-        busy = {self.run: gr.Button(interactive=False), self.cancel: gr.Button(interactive=True)}
-        free = {
-            self.run: gr.Button(interactive=True),
-            self.cancel: gr.Button(interactive=False),
-            self.progress: [],
-        }
         try:
             order = EvaluationOrder(
                 task=task,
@@ -237,7 +231,7 @@ class EvaluateTab(EvaluateLayout):
                 questions=Path(questions) if task == OWN and questions else None,
                 owner=looking.owner,
             )
-            yield {**busy, self.notice: []}
+            yield {**self.work.busy(), self.notice: []}
 
             def work(report: Callable[[Measuring], None]) -> list[str]:
                 return self.evaluations.run(order, report)
@@ -249,16 +243,16 @@ class EvaluateTab(EvaluateLayout):
                         looking = Looking(
                             owner=looking.owner, first=first, second=others[0] if others else ""
                         )
-                        yield {**free, **self._listed(looking)}
+                        yield {**self.work.free(), **self._listed(looking)}
                         yield from self._results_of(looking)
                     else:
                         yield {self.progress: view.measuring(item)}
         except UserError as error:
-            yield {**free, self.notice: notice(str(error))}
+            yield {**self.work.free(), self.notice: notice(str(error))}
         except Exception:
             logging.getLogger(__name__).exception("an evaluation failed")
             yield {
-                **free,
+                **self.work.free(),
                 self.notice: notice("something failed while evaluating; the server's log says why"),
             }
 
@@ -269,12 +263,7 @@ class EvaluateTab(EvaluateLayout):
             if settled
             else "Cancelling: what is measured by then is kept, and listed when this tab is opened again."
         )
-        free = {
-            self.run: gr.Button(interactive=True),
-            self.cancel: gr.Button(interactive=False),
-            self.progress: [],
-        }
-        return {**free, **self._listed(looking), self.notice: notice(words, "info")}
+        return {**self.work.free(), **self._listed(looking), self.notice: notice(words, "info")}
 
     def _on_task(self, task: str) -> Update:
         known = TASKS.get(task)

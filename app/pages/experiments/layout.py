@@ -11,6 +11,7 @@ import gradio as gr
 from app.components.tree import tree
 from app.pages.experiments import view
 from app.pages.experiments.actions import MAX_IMPORT_BYTES
+from app.pages.widgets.work import Work
 from app.services import Services
 from core.log import ExportFormat
 from core.log.records import Status
@@ -101,6 +102,7 @@ class ExperimentsLayout:
                 )
             self.replayed = tree(elem_id="qx-run-replayed")
             self.run_notice = tree(elem_id="qx-run-notice")
+            self.work = Work(self.replay, self.cancel, self.replayed, self.run_notice)
             self.steps = tree(elem_id="qx-run-steps")
             with gr.Accordion("Reproduce", open=False, elem_id="qx-run-reproduce-toggle"):
                 self.reproduce = tree(elem_id="qx-run-reproduce")

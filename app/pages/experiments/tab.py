@@ -173,7 +173,7 @@ class ExperimentsTab(ExperimentsLayout):
             panel.select(self._sends(self._on_click), place, self._outputs, **quick)
         self.explore.click(self._sends(self._explore), place, self._outputs, **quick)
         replaying = self.replay.click(self._sends(self._replay), place, self._outputs, **slow)
-        self.cancel.click(self._sends(self._cancelled), None, self._outputs, cancels=[replaying], **quick)
+        self.work.wire_cancel([replaying], self._sends(self._cancelled), None, self._outputs, **quick)
         gr.on(
             [control.change for control in (self.scope, self.form, self.with_text)],
             None,
@@ -299,13 +299,7 @@ class ExperimentsTab(ExperimentsLayout):
 
     def _replay(self, session: Session, looking: Looking) -> Iterator[Update]:
         """The open run made again, and how it compares."""
-        free = {self.replay: gr.Button(interactive=True), self.cancel: gr.Button(interactive=False)}
-        yield {
-            self.replay: gr.Button(interactive=False),
-            self.cancel: gr.Button(interactive=True),
-            self.replayed: preparing(),
-            self.run_notice: [],
-        }
+        yield {**self.work.busy(), self.replayed: preparing(), self.run_notice: []}
 
         def work(report: Progress) -> Replay:
             return self.experiments.replay(looking.opened, session.owner, report)
@@ -314,27 +308,23 @@ class ExperimentsTab(ExperimentsLayout):
             with closing(stream(work)) as items:
                 for item in items:
                     if isinstance(item, Finished):
-                        yield {**free, self.replayed: view.replayed(item.result)}
+                        yield {**self.work.free(), self.replayed: view.replayed(item.result)}
                     else:
                         yield {self.replayed: progress(item)}
         except UserError as error:
-            yield {**free, self.replayed: notice(str(error))}
+            yield {**self.work.free(), self.run_notice: notice(str(error))}
         except Exception:
             logging.getLogger(__name__).exception("a replay failed")
             yield {
-                **free,
-                self.replayed: notice(
+                **self.work.free(),
+                self.run_notice: notice(
                     "something failed while the run was made again; the server's log says why"
                 ),
             }
 
     def _cancelled(self) -> Update:
         words = notice("Cancelled; what was embedded so far is kept.", "info")
-        return {
-            self.replay: gr.Button(interactive=True),
-            self.cancel: gr.Button(interactive=False),
-            self.replayed: words,
-        }
+        return {**self.work.free(), self.run_notice: words}
 
     def _export(
         self, session: Session, looking: Looking, scope: str, form: str, with_text: bool

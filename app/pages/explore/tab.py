@@ -33,6 +33,7 @@ from app.pages.widgets.figures import drawn
 from app.pages.widgets.notices import notice, passing, preparing, progress
 from app.pages.widgets.trail import gold_trail
 from app.pages.widgets.words import figure_title
+from app.pages.widgets.work import wire_cancel
 from app.services import OpenDocuments, RunInView, Services
 from app.session import Session
 from app.visitors import KEY_SCRIPT, newcomer, owner_of, owner_of_user
@@ -219,11 +220,13 @@ class ExploreTab(ExploreLayout):
         slow[-1].success(
             self._sends(self._show_diagnosis), [session, self.looked], **{**runs, "outputs": self.diagnosis}
         )
-        cancelled = self.cancel.click(
-            self._sends(self._cancelled), [session, *controls], cancels=slow, **private
-        )
-        cancelled.then(
-            self._sends(self._settled), session, panels, api_visibility="private", show_progress="hidden"
+        wire_cancel(
+            self.cancel,
+            slow,
+            self._sends(self._cancelled),
+            [session, *controls],
+            settled=(self._sends(self._settled), session),
+            **private,
         )
         self.back.click(self._sends(self._back), [session, *controls], **runs)
         self.reset.click(self._sends(self._reset), [session, *controls], **runs)
@@ -827,9 +830,7 @@ class ExploreTab(ExploreLayout):
         )
 
     def _settled(self, session: Session) -> Update:
-        """Once more what Cancel has shown: the page may have shown it before something that the cancelled
-        event had sent earlier.
-        """
+        """Nothing is opened, unless something else is by now."""
         return {} if session.opening else {self.opening_progress: [], **self._busy(False)}
 
     def _on_tree(self, session: Session, event: gr.EventData, *controls: Any) -> Update:

@@ -14,6 +14,7 @@ from app.pages.sparc import story as story_view
 from app.pages.sparc import view
 from app.pages.sparc.llm_panel import LlmPanel
 from app.pages.widgets.text import open_documents
+from app.pages.widgets.work import Work
 from app.services import Services
 from core.log.branches import STRATEGY_NAMES
 from core.sparc.config import MAX_DEPTH, MAX_K, MAX_TEMPERATURE, MAX_WIDTH, STRATEGIES
@@ -88,6 +89,7 @@ class SparcLayout:
                 self.progress = tree(elem_id="qx-sparc-progress")
                 self.status = tree(elem_id="qx-sparc-heading", elem_classes="qx-status")
         self.notice = tree(elem_id="qx-sparc-notice", elem_classes="qx-over")
+        self.work = Work(self.run, self.cancel, self.progress, self.notice)
         with gr.Column(elem_id="qx-sparc-settings", elem_classes="qx-pop"):
             self._build_settings(question)
             self.llm_panel = LlmPanel(services, session, "sparc-llm")

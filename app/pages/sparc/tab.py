@@ -112,7 +112,7 @@ class SparcTab(SparcLayout):
             event(run, [*place, *controls], self._outputs, **slow)
             for event in (self.run.click, self.controls.question.submit, self.standing.select)
         ]
-        self.cancel.click(self._sends(self._cancelled), place, self._outputs, cancels=running, **quick)
+        self.work.wire_cancel(running, self._sends(self._cancelled), place, self._outputs, **quick)
         self.wanted.change(self._sends(self._on_wanted), [*place, self.wanted], self._outputs, **quick)
         self.known.select(self._on_known, self.session, self.controls.question, **quick)
         for panel in (self.story, self.rounds, self.reading, self.final):
@@ -228,17 +228,7 @@ class SparcTab(SparcLayout):
         except UserError as error:
             yield {self.notice: passing(str(error))}
             return
-        free = {
-            self.run: gr.Button(interactive=True),
-            self.cancel: gr.Button(interactive=False),
-            self.progress: [],
-        }
-        busy = {
-            self.run: gr.Button(interactive=False),
-            self.cancel: gr.Button(interactive=True),
-            self.progress: preparing(),
-        }
-        yield {**busy, self.notice: [], self.standing: []}
+        yield {**self.work.busy(), self.progress: preparing(), self.notice: [], self.standing: []}
         gone = Event()
         shown: SparcRun | None = None
 
@@ -252,7 +242,7 @@ class SparcTab(SparcLayout):
                 for item in items:
                     if isinstance(item, Finished):
                         place = replace(place, run_id=item.result.run_id)
-                        yield {**free, **self._drawn(session, place, item.result)}
+                        yield {**self.work.free(), **self._drawn(session, place, item.result)}
                     elif isinstance(item, SparcRun) and item is shown:
                         yield {self.progress: []}  # a cancel gets through only where something is yielded
                     elif isinstance(item, SparcRun):
@@ -267,14 +257,14 @@ class SparcTab(SparcLayout):
                         yield {self.progress: progress(item)}
             self.services.log.flush()
         except UserError as error:
-            yield {**free, **self._settled(session, place), self.notice: passing(str(error))}
+            yield {**self._settled(session, place), self.notice: passing(str(error))}
         except Exception:
             logging.getLogger(__name__).exception("a SPARC run failed")
             words = (
                 "something failed while running; what was there by then is kept, and the server's log"
                 " says why"
             )
-            yield {**free, **self._settled(session, place), self.notice: passing(words)}
+            yield {**self._settled(session, place), self.notice: passing(words)}
         finally:
             gone.set()
 
@@ -285,20 +275,15 @@ class SparcTab(SparcLayout):
             if self.runs.wait_ended(place.run_id, 10)
             else "Cancelling: the turn at work ends first."
         )
-        free = {
-            self.run: gr.Button(interactive=True),
-            self.cancel: gr.Button(interactive=False),
-            self.progress: [],
-        }
-        return {**free, **self._settled(session, place), self.notice: passing(words, "info")}
+        return {**self._settled(session, place), self.notice: passing(words, "info")}
 
     def _settled(self, session: Session, place: SparcPlace) -> Update:
-        """The run in view as it is now."""
+        """The run in view as it is now, and nothing at work."""
         try:
             run = self._in_view(session, place)
         except UserError:
-            return {}
-        return {} if run is None else self._drawn(session, place, run)
+            run = None
+        return {**self.work.free(), **({} if run is None else self._drawn(session, place, run))}
 
     def _on_wanted(self, session: Session, place: SparcPlace, wanted: object) -> Update:
         """A logged run, drawn from the log alone."""

@@ -17,6 +17,7 @@ from app.jobs import Finished, stream
 from app.pages.evaluate.documents import view
 from app.pages.evaluate.documents.actions import METHODS, DocumentOrder, Measured, evaluate_files
 from app.pages.widgets.notices import notice
+from app.pages.widgets.work import Work
 from app.services import Services
 from core.errors import UserError
 
@@ -66,6 +67,7 @@ class WholeDocuments:
                 )
             self.progress = tree(elem_id="qx-whole-progress")
             self.notice = tree(elem_id="qx-whole-notice")
+            self.work = Work(self.run, self.cancel, self.progress, self.notice)
             self.scores = tree(elem_id="qx-whole-scores")
             self.questions = tree(elem_id="qx-whole-questions")
         self.measured: gr.State = gr.State(None)
@@ -85,8 +87,7 @@ class WholeDocuments:
         running = self.run.click(
             self._sends(self._run), order, shown, concurrency_id="evaluate", concurrency_limit=1, **quiet
         )
-        cancelled = self.cancel.click(self._sends(self._cancelled), None, shown, cancels=[running], **quiet)
-        cancelled.then(self._sends(self._settled), None, shown, **quiet)
+        self.work.wire_cancel([running], self._sends(self._cancelled), None, shown, **quiet)
         self.questions.select(self._sends(self._turned), self.measured, self.questions, **quiet)
 
     def _sends(self, handler: Callable[..., Any]) -> Callable[..., Any]:
@@ -96,11 +97,6 @@ class WholeDocuments:
     def _run(
         self, files: list[str] | None, methods: list[str], k: float | None, stops: bool
     ) -> Iterator[Update]:
-        free = {
-            self.run: gr.Button(interactive=True),
-            self.cancel: gr.Button(interactive=False),
-            self.progress: [],
-        }
         n_done = 0
         try:
             order = DocumentOrder(
@@ -109,8 +105,13 @@ class WholeDocuments:
                 int(k or 0) or None,
                 stops,
             )
-            busy = {self.run: gr.Button(interactive=False), self.cancel: gr.Button(interactive=True)}
-            yield {**busy, self.notice: [], self.scores: [], self.questions: [], self.measured: None}
+            yield {
+                **self.work.busy(),
+                self.notice: [],
+                self.scores: [],
+                self.questions: [],
+                self.measured: None,
+            }
 
             def work(report: Callable[[Measured], None]) -> Measured:
                 return evaluate_files(self.services, order, report)
@@ -118,17 +119,17 @@ class WholeDocuments:
             with closing(stream(work)) as items:
                 for item in items:
                     if isinstance(item, Finished):
-                        yield {**free, **self._shown(item.result)}
+                        yield {**self.work.free(), **self._shown(item.result)}
                     else:
                         fresh = self._shown(item) if item.n_done > n_done else {}
                         n_done = item.n_done
                         yield {**fresh, self.progress: view.following(item)}
         except UserError as error:
-            yield {**free, self.notice: notice(str(error))}
+            yield {**self.work.free(), self.notice: notice(str(error))}
         except Exception:
             logging.getLogger(__name__).exception("an evaluation over documents failed")
             yield {
-                **free,
+                **self.work.free(),
                 self.notice: notice("something failed while evaluating; the server's log says why"),
             }
 
@@ -141,18 +142,8 @@ class WholeDocuments:
 
     def _cancelled(self) -> Update:
         return {
-            **self._settled(),
+            **self.work.free(),
             self.notice: notice("Cancelled; what was measured so far is shown.", "info"),
-        }
-
-    def _settled(self) -> Update:
-        """Once more what Cancel has shown: the page may have shown it before something that the cancelled
-        event had sent earlier.
-        """
-        return {
-            self.run: gr.Button(interactive=True),
-            self.cancel: gr.Button(interactive=False),
-            self.progress: [],
         }
 
     def _turned(self, state: Measured | None, event: gr.EventData) -> Update:

@@ -1,0 +1,65 @@
+"""What takes long on a page: its button, Cancel beside its progress, and how both stand while it works.
+
+Cancel's end is shown twice. The browser draws what two events sent side by side, so that something the
+cancelled one had sent may be drawn after it, and leave the page locked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import gradio as gr
+
+from app.components.tree import packs
+
+Update = dict[Any, Any]
+
+
+def wire_cancel(
+    button: gr.Button,
+    running: Sequence[gr.events.Dependency],
+    cancelled: Callable[..., Any],
+    inputs: Any,
+    outputs: Sequence[Any],
+    *,
+    settled: tuple[Callable[..., Any], Any],
+    **listener: Any,
+) -> None:
+    """Has `button` cancel what runs. `settled`: how the page stands without it, and that handler's inputs."""
+    first = button.click(cancelled, inputs, outputs, cancels=list(running), **listener)
+    again, its_inputs = settled
+    first.then(again, its_inputs, outputs, api_visibility="private", show_progress="hidden")
+
+
+@dataclass(frozen=True)
+class Work:
+    """What starts, stops and tells of something that takes long."""
+
+    run: gr.Button
+    cancel: gr.Button
+    progress: gr.HTML
+    notice: gr.HTML
+
+    def busy(self) -> Update:
+        return {self.run: gr.Button(interactive=False), self.cancel: gr.Button(interactive=True)}
+
+    def free(self) -> Update:
+        return {
+            self.run: gr.Button(interactive=True),
+            self.cancel: gr.Button(interactive=False),
+            self.progress: [],
+        }
+
+    def wire_cancel(
+        self,
+        running: Sequence[gr.events.Dependency],
+        cancelled: Callable[..., Any],
+        inputs: Any,
+        outputs: Sequence[Any],
+        **listener: Any,
+    ) -> None:
+        """Has Cancel end `running`. `cancelled` packs its trees itself, see `packs`."""
+        settled = packs(self.free, {self.progress})
+        wire_cancel(self.cancel, running, cancelled, inputs, outputs, settled=(settled, None), **listener)

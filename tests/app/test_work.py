@@ -1,0 +1,39 @@
+"""Cancel on every page: what it shows is shown once more, since the browser may draw late what was cancelled."""
+
+from __future__ import annotations
+
+from app.build import build_app
+from app.services import Services
+
+CANCELS = {
+    "qx-cancel",
+    "qx-compare-cancel",
+    "qx-compare-cuts-cancel",
+    "qx-sparc-cancel",
+    "qx-run-cancel",
+    "qx-evaluate-cancel",
+    "qx-whole-cancel",
+}
+
+
+def test_every_cancel_frees_its_button_again_after_its_own_answer(services: Services) -> None:
+    blocks = build_app(services)
+    names = {key: getattr(block, "elem_id", None) for key, block in blocks.blocks.items()}
+    listeners = list(blocks.fns.values())
+    cancelling = {
+        names[target]
+        for listener in listeners
+        if listener.cancels
+        for target, _ in listener.targets
+        if target is not None
+    }
+    assert cancelling == CANCELS
+    for cancel in CANCELS:
+        [answer] = [
+            listener
+            for listener in listeners
+            if not listener.cancels and any(names.get(target) == cancel for target, _ in listener.targets)
+        ]
+        [again] = [listener for listener in listeners if listener.trigger_after == answer._id]
+        assert cancel in {names[block._id] for block in again.outputs}
+        assert not again.trigger_only_on_success
