@@ -54,7 +54,7 @@ from core.index import Corpus
 from core.llm.protocol import Llm
 from core.log import Evaluation, ExperimentLog, InboxLog, default_log_path, expire, log_evaluation, open_log
 from core.log.records import FinalStatus, known_answer_of, label_of, now, support_of
-from core.opening import Opened, Progress, index_workspace, open_corpus
+from core.opening import Embedded, OnPart, Opened, Progress, index_workspace, open_corpus
 from core.qrag.agent import Agent
 from core.qrag.positions import Interval, chunk_positions, intervals
 from core.report import trace_json
@@ -158,6 +158,18 @@ class OpenDocuments:
     """Known questions about a sample or a generated document."""
     owner: str | None = None
     """The visitor who opened them, and to whom runs over them belong; None in local mode."""
+    searched: tuple[tuple[int, int], ...] = ()
+    """The chunks that can be asked while the rest is embedded, as `EpisodeConfig.searched`; empty: all."""
+
+    @property
+    def share(self) -> float:
+        """Of the chunks, how many can be asked."""
+        return self.n_searched / len(self.corpus)
+
+    @property
+    def n_searched(self) -> int:
+        """How many chunks can be asked."""
+        return sum(last - first for first, last in self.searched) or len(self.corpus)
 
     @property
     def workspace(self) -> Workspace:
@@ -260,8 +272,9 @@ class RunInView:
         what the first look saw.
         """
         first = self.q_values(1)
-        lo, hi = self.spec.q_range or (0.0, 1.2 * float(first.max()))
-        return min(lo, float(first.min())), max(hi, float(first.max()), lo + 1e-6)
+        least, most = float(np.nanmin(first)), float(np.nanmax(first))
+        lo, hi = self.spec.q_range or (0.0, 1.2 * most)
+        return min(lo, least), max(hi, most, lo + 1e-6)
 
     def unavailable(self, look: int) -> tuple[int, ...]:
         """Chunks that could not be chosen at a look: chosen before, or forbidden."""
@@ -462,13 +475,16 @@ class Services:
         label: Callable[[Workspace], tuple[Labelled, ...]] = lambda _: (),
         owner: str | None = None,
         spent: Mapping[str, float] = MappingProxyType({}),
+        on_part: Callable[[OpenDocuments], None] | None = None,
     ) -> OpenDocuments:
         """Chunks, embeds and registers a visitor's documents; `label` finds the chunks that support known
         questions.
 
-        `spent`: milliseconds of the stages before. Raises BadRequest when the visitor has read too much
-        today.
+        `spent`: milliseconds of the stages before. `on_part`: told of what can be asked meanwhile, each time
+        that it is a tenth more; it lies under the token of the whole. Raises BadRequest when the visitor has
+        read too much today.
         """
+        token = secrets.token_hex(16)
         report = self.allowance.metered(owner, sum(len(document.text) for document in documents), on_progress)
         opened = open_corpus(
             documents,
@@ -476,9 +492,10 @@ class Services:
             configs,
             report,
             self.cache_part((document.sha256 for document in documents), owner),
+            self._partly(token, agent, label, owner, on_part),
         )
         opened = replace(opened, milliseconds={**spent, **opened.milliseconds})
-        return self._register(opened, agent, label(opened.corpus.workspace), owner)
+        return self._register(opened, agent, label(opened.corpus.workspace), owner, token)
 
     def reopen(
         self,
@@ -487,8 +504,10 @@ class Services:
         on_progress: Progress | None = None,
         questions: tuple[Labelled, ...] = (),
         owner: str | None = None,
+        on_part: Callable[[OpenDocuments], None] | None = None,
     ) -> OpenDocuments:
         """The same chunks under another agent, or out of the log. Raises BadRequest as `open`."""
+        token = secrets.token_hex(16)
         n_characters = sum(
             int((table.end - table.start).sum()) for table in workspace.tables
         )  # out of a file they may be any part of the text
@@ -498,8 +517,9 @@ class Services:
             agent.encoder,
             report,
             self.cache_part((document.sha256 for document in workspace.documents), owner),
+            self._partly(token, agent, lambda _: questions, owner, on_part),
         )
-        return self._register(opened, agent, questions, owner)
+        return self._register(opened, agent, questions, owner, token)
 
     def under(
         self, documents: OpenDocuments, agent: Agent, on_progress: Progress | None = None
@@ -509,18 +529,50 @@ class Services:
         """
         for known in (documents, *self.corpora.all()):
             if (
-                known.workspace is documents.workspace
+                not known.searched
+                and known.workspace is documents.workspace
                 and known.agent is agent
                 and known.owner == documents.owner
             ):
                 return known
         return self.reopen(documents.workspace, agent, on_progress, documents.questions, documents.owner)
 
+    def _partly(
+        self,
+        token: str,
+        agent: Agent,
+        label: Callable[[Workspace], tuple[Labelled, ...]],
+        owner: str | None,
+        on_part: Callable[[OpenDocuments], None] | None,
+    ) -> OnPart | None:
+        """Registers what is embedded, for others to ask: each time that it is a tenth more, since the vectors
+        are copied.
+        """
+        if on_part is None:
+            return None
+        told = 0.0
+
+        def register(part: Embedded) -> None:
+            nonlocal told
+            if told and part.share < told + 0.1:
+                return
+            told, questions = part.share, label(part.workspace)
+            opened = Opened(part.corpus())
+            on_part(self._register(opened, agent, questions, owner, token, part.ranges))
+
+        return register
+
     def _register(
-        self, opened: Opened, agent: Agent, questions: tuple[Labelled, ...], owner: str | None
+        self,
+        opened: Opened,
+        agent: Agent,
+        questions: tuple[Labelled, ...],
+        owner: str | None,
+        token: str,
+        searched: tuple[tuple[int, int], ...] = (),
     ) -> OpenDocuments:
         documents = OpenDocuments(
-            token=secrets.token_hex(16),
+            token=token,
             corpus=opened.corpus,
             agent=agent,
             milliseconds=opened.milliseconds,
@@ -530,9 +582,10 @@ class Services:
             trained=self._trained_for(opened.corpus.workspace.documents, agent.spec),
             questions=questions,
             owner=owner,
+            searched=searched,
         )
         if owner is not None:
-            theirs = [known for known in self.corpora.all() if known.owner == owner]
+            theirs = [known for known in self.corpora.all() if known.owner == owner and known.token != token]
             for known in theirs[: max(0, len(theirs) - DOCUMENTS_OPEN + 1)]:
                 self._close(known)
         self.corpora.put(documents.token, documents)
@@ -542,7 +595,7 @@ class Services:
         """Forgets documents and the finished runs over them, which hold their vectors; the log has both."""
         self.corpora.drop(documents.token)
         for run in self.runs.all():
-            if run.documents is documents and run.ended:
+            if run.documents.token == documents.token and run.ended:
                 self.runs.drop(run.token)
 
     def begin_run(
