@@ -17,12 +17,13 @@ from typing import Any, get_args
 
 from core.cli.common import progress_printer, say
 from core.cli.flags import add_log_option
-from core.errors import LogError
+from core.errors import BadRequest, LogError
 from core.hub.client import check_repository, connect
 from core.hub.export import LogCopy
-from core.log.export import FORMATS, export_runs, import_runs
+from core.log.export import FORMATS, export_runs, import_runs, send_runs
 from core.log.inbox import inbox_of
 from core.log.lock import LogOwned
+from core.log.otlp import HEADERS_VARIABLE, Receiver
 from core.log.reader import LogReader, open_reader
 from core.log.records import RunRow, Status, moment, new_run_id
 from core.log.store import ExperimentLog, default_log_path
@@ -36,15 +37,21 @@ def add_flags(runs: argparse.ArgumentParser) -> None:
     show = commands.add_parser("show", help="print one run")
     show.add_argument("run_id", metavar="RUN_ID")
     show.set_defaults(func=show_command)
-    export = commands.add_parser("export", help="write runs to files")
+    export = commands.add_parser("export", help="write runs to files, or send them on as traces")
     export.add_argument("run_ids", nargs="*", metavar="RUN_ID", help="default: all runs that have ended")
     export.add_argument("--format", choices=FORMATS, default="json")
-    export.add_argument(
+    where = export.add_mutually_exclusive_group(required=True)
+    where.add_argument(
         "--to",
         type=Path,
-        required=True,
         metavar="PATH",
-        help="a folder, or for json and the page of one run also a file",
+        help="a folder, or for json, openinference and the page or graph of one run also a file",
+    )
+    where.add_argument(
+        "--send-to",
+        metavar="URL",
+        help="with --format openinference: a receiver of traces (OTLP over HTTP), for example Phoenix at"
+        " http://127.0.0.1:6006",
     )
     texts = export.add_mutually_exclusive_group()
     texts.add_argument(
@@ -163,8 +170,18 @@ def show_command(arguments: argparse.Namespace) -> int:
 
 
 def export_command(arguments: argparse.Namespace) -> int:
-    """Prints the path written."""
+    """Prints the path written, or how many runs were sent."""
     include_text = arguments.format != "html" if arguments.text is None else arguments.text
+    if arguments.send_to is not None:
+        if arguments.format != "openinference":
+            raise BadRequest(
+                f"--send-to sends traces, not --format {arguments.format}; pass --format openinference"
+            )
+        receiver = Receiver.at(arguments.send_to, os.environ.get(HEADERS_VARIABLE, ""))
+        with _reader(arguments) as reader:
+            n = send_runs(reader, arguments.run_ids or None, receiver, include_text=include_text)
+        _print_json({"sent": n}) if arguments.json else print(n)
+        return 0
     with _reader(arguments) as reader:
         path = export_runs(
             reader, arguments.run_ids or None, arguments.format, arguments.to, include_text=include_text

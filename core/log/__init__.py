@@ -5,7 +5,7 @@ to move them; evaluations and trainings come and go whole (`log_evaluation`, `lo
 owner and nothing else: who may see what is decided here, in SQL.
 """
 
-from core.log.export import FORMATS, ExportFormat, export_runs, import_runs
+from core.log.export import FORMATS, ExportFormat, export_runs, import_runs, send_runs
 from core.log.inbox import InboxLog
 from core.log.lock import LogOwned
 from core.log.measurements import (
@@ -22,6 +22,7 @@ from core.log.measurements import (
     read_evaluation,
     read_training,
 )
+from core.log.otlp import Receiver
 from core.log.queries import RunReader
 from core.log.reader import LogReader, open_reader
 from core.log.records import (
@@ -55,6 +56,7 @@ __all__ = [
     "LoggedDocument",
     "LoggedRun",
     "MalformedRuns",
+    "Receiver",
     "ReplayReport",
     "RunLog",
     "RunPage",
@@ -80,4 +82,5 @@ __all__ = [
     "open_reader",
     "read_evaluation",
     "read_training",
+    "send_runs",
 ]

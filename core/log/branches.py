@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from core.errors import BadRequest, LogError
 from core.log.records import LoggedRun
+from core.log.wire import FinishedRun
 from core.sparc.events import EndReason, SparcConfig
 from core.sparc.trace import SparcTrace
 
 STRATEGY_NAMES = {"bm25": "BM25", "dense": "dense", "qrag": "Q-RAG"}
 
 
-def sparc_trace_of(run: LoggedRun) -> SparcTrace | None:
+def sparc_trace_of(run: LoggedRun | FinishedRun) -> SparcTrace | None:
     """The branches of a run; None where it has none, as a run of another method and one that came without
     texts. Raises LogError when they are damaged.
     """

@@ -1,5 +1,6 @@
 """Runs out of the log and into another: JSON (lines, lossless), CSV and Parquet (a table of runs and a table
-of steps), HTML (a page a run).
+of steps), HTML (a page a run), OpenInference (a line a run, for tools that show traces), GraphML (a graph a
+SPARC run).
 
 Only JSON carries the Q-values of all chunks and comes back in. Who may export what is decided by the queries,
 as for every reader. CSV cells that a spreadsheet would run as formulas are disarmed with an apostrophe.
@@ -13,18 +14,25 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, Protocol, get_args
 
 from core.errors import LogError, RunNotFound
 from core.log.atomic import write_whole
 from core.log.database import Connection, literal, storable
+from core.log.graph import graphml_of
+from core.log.otlp import Receiver, json_line
 from core.log.page import run_page
 from core.log.queries import MINE, VISIBLE, RunReader
 from core.log.records import now
+from core.log.spans import spans_of
 from core.log.wire import FinishedRun, read_runs, run_lines
 
-ExportFormat = Literal["json", "csv", "parquet", "html"]
-FORMATS: tuple[ExportFormat, ...] = ("json", "csv", "parquet", "html")
+ExportFormat = Literal["json", "csv", "parquet", "html", "openinference", "graphml"]
+FORMATS: tuple[ExportFormat, ...] = get_args(ExportFormat)
+LINES: dict[str, str] = {"json": ".jsonl", "openinference": ".otlp.jsonl"}
+"""Formats that are one file for all runs, and how its name ends."""
+FILES: dict[str, str] = {"html": ".html", "graphml": ".graphml"}
+"""Formats that are a file a run, and how its name ends."""
 
 TABLES = {
     "runs": (
@@ -65,25 +73,27 @@ def export_runs(
     include_text: bool = True,
     owner: str | None = None,
 ) -> Path:
-    """Write runs that have ended, all of `owner`'s if `run_ids` is None, to `target`; returns the file (json)
-    or the folder (csv, parquet, html) written.
+    """Write runs that have ended, all of `owner`'s if `run_ids` is None, to `target`; returns the file (json,
+    openinference) or the folder (csv, parquet, html, graphml) written.
 
-    `target` is a folder, which is made, or for json and the page of one run also a file. Without text, texts
-    of documents and chunks stay behind, and headings. Raises RunNotFound for an id that `owner` may not open,
-    LogError for a run that goes on or a disk that is full.
+    `target` is a folder, which is made, or for lines and for the page or graph of one run also a file. Without
+    text, texts of documents and chunks stay behind, and headings; a graph is of nothing else, so it needs them.
+    Raises RunNotFound for an id that `owner` may not open, LogError for a run that goes on or a disk that is
+    full.
     """
     if format not in FORMATS:
         raise LogError(f"format={format!r} is unknown; choose one of {', '.join(FORMATS)}")
     ids = _ended(log, run_ids, owner)
     target = Path(target)
     try:
-        if format == "json":
-            file = target if target.suffix and not target.is_dir() else target / "runs.jsonl"
+        if format in LINES:
+            file = target if target.suffix and not target.is_dir() else target / f"runs{LINES[format]}"
             file.parent.mkdir(parents=True, exist_ok=True)
-            write_whole(file, _json_lines(log, ids, include_text, owner))
+            runs = _runs(log, ids, include_text, owner)
+            write_whole(file, _json_lines(runs) if format == "json" else map(json_line, map(spans_of, runs)))
             return file
-        if format == "html":
-            return _write_pages(log, ids, target, include_text, owner)
+        if format in FILES:
+            return _write_files(log, ids, target, format, include_text, owner)
         target.mkdir(parents=True, exist_ok=True)
         for name in TABLES:
             file = target / f"{name}.{format}"
@@ -163,11 +173,33 @@ def _ids(con: Connection, where: str, values: dict[str, Any]) -> list[str]:
     ]
 
 
-def _json_lines(log: RunReader, ids: Sequence[str], include_text: bool, owner: str | None) -> Iterator[str]:
-    texts_written: set[str] = set()
+def send_runs(
+    log: RunReader,
+    run_ids: Sequence[str] | None,
+    receiver: Receiver,
+    *,
+    include_text: bool = True,
+    owner: str | None = None,
+) -> int:
+    """Send runs that have ended to a receiver of traces, see `export_runs`; returns how many. Raises LogError
+    at the first that it doesn't take.
+    """
+    ids = _ended(log, run_ids, owner)
+    for run in _runs(log, ids, include_text, owner):
+        receiver.send(spans_of(run))
+    return len(ids)
+
+
+def _runs(log: RunReader, ids: Sequence[str], include_text: bool, owner: str | None) -> Iterator[FinishedRun]:
     for run_id in reversed(ids):  # oldest first: parents come before their children
         run = finished_run(log, run_id, owner)
-        yield from run_lines(run if include_text else run.without_text(), texts_written)
+        yield run if include_text else run.without_text()
+
+
+def _json_lines(runs: Iterator[FinishedRun]) -> Iterator[str]:
+    texts_written: set[str] = set()
+    for run in runs:
+        yield from run_lines(run, texts_written)
 
 
 def finished_run(log: RunReader, run_id: str, owner: str | None) -> FinishedRun:
@@ -187,18 +219,28 @@ def finished_run(log: RunReader, run_id: str, owner: str | None) -> FinishedRun:
     )
 
 
-def _write_pages(
-    log: RunReader, ids: Sequence[str], target: Path, include_text: bool, owner: str | None
+def _write_files(
+    log: RunReader,
+    ids: Sequence[str],
+    target: Path,
+    format: ExportFormat,
+    include_text: bool,
+    owner: str | None,
 ) -> Path:
-    one_file = target.suffix == ".html" and not target.is_dir()
+    one_file = target.suffix == FILES[format] and not target.is_dir()
     if one_file and len(ids) != 1:
         raise LogError(
-            f"{len(ids)} runs are as many pages, and {target} is one file; name a folder, or one run"
+            f"{len(ids)} runs are as many files, and {target} is one file; name a folder, or one run"
         )
     (target.parent if one_file else target).mkdir(parents=True, exist_ok=True)
     for run_id in ids:
-        page = run_page(log.get(run_id, owner), log.documents(run_id, owner), with_text=include_text)
-        write_whole(target if one_file else target / f"run-{run_id}.html", page.encode())
+        if format == "html":
+            run, documents = log.get(run_id, owner), log.documents(run_id, owner)
+            written = run_page(run, documents, with_text=include_text).encode()
+        else:
+            [whole] = _runs(log, [run_id], include_text, owner)
+            written = graphml_of(whole)
+        write_whole(target if one_file else target / f"run-{run_id}{FILES[format]}", written)
     return target
 
 

@@ -16,6 +16,7 @@ from typing import Any
 from core.errors import LogError, RunNotFound
 from core.events import Event, RunStarted
 from core.log.atomic import write_whole
+from core.log.otlp import Sender
 from core.log.records import DetailName, FinalStatus, RunRecord, detail_json, logged_documents, now
 from core.log.wire import FinishedRun, run_lines
 from core.types import ChunkTable, Document
@@ -31,6 +32,8 @@ class InboxLog:
 
     def __init__(self, path: Path) -> None:
         self.path = Path(path).absolute()
+        self.sender: Sender | None = None
+        """What sends finished runs on as traces, if anything does."""
         self._runs: dict[str, FinishedRun] = {}
         self._lock = threading.Lock()
 
@@ -68,6 +71,8 @@ class InboxLog:
         with self._lock:
             run = replace(self._run(run_id), status=status, message=message, finished_at=now())
             del self._runs[run_id]
+        if self.sender is not None and run.record.owner is None:
+            self.sender.offer(lambda: run)
         target = inbox_of(self.path) / f"{run_id}.jsonl"
         try:
             target.parent.mkdir(parents=True, exist_ok=True)
@@ -83,6 +88,8 @@ class InboxLog:
 
     def close(self) -> None:
         """Runs that did not finish are forgotten."""
+        if self.sender is not None:
+            self.sender.close()
         self._runs.clear()
 
     def _run(self, run_id: str) -> FinishedRun:

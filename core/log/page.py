@@ -9,8 +9,8 @@ chunks. Knows nothing of who may see the run.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from html import escape
 
 import numpy as np
@@ -18,7 +18,9 @@ import numpy as np
 from core.errors import LogError
 from core.events import StepTaken, Trace, share_searched
 from core.log.branches import STRATEGY_NAMES, branch_name, end_sentence, sparc_settings, sparc_trace_of
+from core.log.places import borders_of, place_of
 from core.log.records import LoggedDocument, LoggedRun, support_of
+from core.resrag.action import RESRAG
 from core.sparc.trace import SparcBranch, SparcTrace
 from core.studies.report import Chart, Line
 from core.svg import svg
@@ -34,6 +36,8 @@ AROUND = 4_000
 """Characters before and behind a chosen chunk that a long document keeps."""
 _BEGINNING = 240
 """Characters of a chunk at its step; the evidence has all of it."""
+_LONGEST_ACTION = 2_000
+"""Characters."""
 _WIDTH = 240
 """Columns of a picture at most."""
 _ROW, _STRIP = 14, 48
@@ -79,22 +83,12 @@ def el(tag: str, *children: str, **attributes: object) -> Html:
     )
 
 
-@dataclass(frozen=True)
-class Place:
-    """Where a chunk lies."""
-
-    document: int
-    start: int
-    end: int
-    heading_path: tuple[str, ...]
-
-
 def run_page(run: LoggedRun, documents: Sequence[LoggedDocument], *, with_text: bool = False) -> str:
     """The page. `documents`: those of the run, in order. `with_text`: the chosen chunks' texts, and the
     documents with the chunks marked in them.
     """
     trace, support = run.trace, support_of(run)
-    borders = _borders(run, documents)
+    borders = borders_of(documents, run.record.n_chunks)
     sections = [
         _head(run, documents, support),
         *_map(trace, support, borders),
@@ -143,6 +137,8 @@ def _end_sentence(run: LoggedRun) -> str:
     if stopped is None:
         return f"Ended as {run.status}" + (f": {run.message}." if run.message else ".")
     match stopped.reason:
+        case "threshold" if run.record.method == RESRAG and stopped.q_value is not None:
+            return f"No other chunk is likelier: the best of the rest has a chance of {stopped.q_value:.3f}."
         case "threshold" if stopped.q_value is not None and threshold is not None:
             return (
                 f"Stopped: the best Q, {stopped.q_value:.3f} of chunk {stopped.chunk_id:,}, is below"
@@ -161,6 +157,10 @@ def settings_of(run: LoggedRun) -> dict[str, str]:
     if branches is not None:
         return sparc_settings(branches.started.config)
     config = run.trace.started.config
+    if run.record.method == RESRAG:
+        least = "" if config.stop_threshold is None else f"a chance of {config.stop_threshold:g}"
+        told = {"Budget": f"{config.step_budget}", "Taken above": least, "Action": _action(run)}
+        return {name: words for name, words in told.items() if words}
     told = {
         "Budget": f"{config.step_budget}",
         "Temperature": f"{config.temperature:g}",
@@ -196,30 +196,16 @@ def _branches(run: LoggedRun) -> SparcTrace | None:
         return None
 
 
+def _action(run: LoggedRun) -> str:
+    """The action of an evidence set as JSON; empty where it did not come with the run."""
+    action = run.details.get("set", {}).get("action")
+    words = json.dumps(action, ensure_ascii=False) if isinstance(action, dict) else ""
+    return words if len(words) <= _LONGEST_ACTION else words[:_LONGEST_ACTION] + "…"
+
+
 def score_name(run: LoggedRun) -> str:
     """What the numbers of the run's steps are."""
-    return "score" if run.record.method == "sparc" else "Q"
-
-
-def _borders(run: LoggedRun, documents: Sequence[LoggedDocument]) -> list[int]:
-    """(documents + 1) first chunk ids; empty where the tables don't say."""
-    sizes = [len(document.table) for document in documents if document.table is not None]
-    whole = len(sizes) == len(documents) and sum(sizes) == run.record.n_chunks
-    return [sum(sizes[:i]) for i in range(len(sizes) + 1)] if whole else []
-
-
-def _place(chunk_id: int, documents: Sequence[LoggedDocument], borders: Sequence[int]) -> Place | None:
-    for document, first in enumerate(borders[:-1]):
-        table = documents[document].table
-        if table is not None and first <= chunk_id < borders[document + 1]:
-            row = chunk_id - first
-            return Place(
-                document,
-                int(table.start[row]),
-                int(table.end[row]),
-                table.heading_paths[table.heading_code[row]],
-            )
-    return None
+    return {"sparc": "score", RESRAG: "chance"}.get(run.record.method, "Q")
 
 
 def _head(run: LoggedRun, documents: Sequence[LoggedDocument], support: Sequence[int]) -> Html:
@@ -464,7 +450,7 @@ def _evidence(
     texts = {step.chunk_id: step.text for step in trace.steps}
     items = []
     for chunk_id in sorted({*trace.evidence}):  # an imported run may name one twice
-        place = _place(chunk_id, documents, borders)
+        place = place_of(chunk_id, documents, borders)
         path = (
             ""
             if place is None
@@ -487,7 +473,7 @@ def _documents(trace: Trace, documents: Sequence[LoggedDocument], borders: Seque
     places = [
         place
         for chunk_id in sorted({*trace.evidence})
-        if (place := _place(chunk_id, documents, borders)) is not None
+        if (place := place_of(chunk_id, documents, borders)) is not None
     ]
     yield el("h2", "Documents")
     for i, document in enumerate(documents):

@@ -21,11 +21,12 @@ from core.events import Event, RunStarted
 from core.home import home
 from core.log import statements
 from core.log.database import Connection, Database, explain
-from core.log.export import import_file
+from core.log.export import finished_run, import_file
 from core.log.inbox import InboxLog, inbox_of
 from core.log.lock import LogOwned, lock_as_owner, unlock
 from core.log.measurements import PATTERNS, take_in
 from core.log.migrations import migrate
+from core.log.otlp import Receiver, Sender
 from core.log.queries import RunReader
 from core.log.records import DetailName, FinalStatus, RunRecord, detail_json, logged_documents, now
 from core.log.wire import FinishedRun, MalformedRuns
@@ -43,11 +44,16 @@ def snapshot_of(path: Path) -> Path:
 
 
 def open_log(path: Path) -> ExperimentLog | InboxLog:
-    """The log itself if nobody owns it, else its inbox."""
+    """The log itself if nobody owns it, else its inbox; either sends finished runs on as traces where the
+    environment names a receiver. Raises BadRequest where it names none that could be one.
+    """
+    receiver = Receiver.of_environment()
     try:
-        return ExperimentLog.open(path)
+        log: ExperimentLog | InboxLog = ExperimentLog.open(path)
     except LogOwned:
-        return InboxLog(path)
+        log = InboxLog(path)
+    log.sender = None if receiver is None else Sender(receiver)
+    return log
 
 
 def default_log_path() -> Path:
@@ -63,6 +69,8 @@ class ExperimentLog(RunReader):
         self._database = database
         self._lock = lock
         self._writer = Writer(database)
+        self.sender: Sender | None = None
+        """What sends finished runs on as traces, if anything does."""
         self._snapshot = threading.Lock()
         """Held while a snapshot is made or dropped, so that none brings back what was deleted."""
 
@@ -91,6 +99,8 @@ class ExperimentLog(RunReader):
 
     def close(self) -> None:
         """Commit what is queued and give the file up. Further calls do nothing."""
+        if self.sender is not None:
+            self.sender.close()
         self._writer.close()
         if self._lock >= 0:
             self._database.close()
@@ -147,6 +157,8 @@ class ExperimentLog(RunReader):
                     statements.finish_run(con, run_id, "failed", broken, finished_at)
 
         self._writer.submit(Work(apply, run_id, last=True))
+        if self.sender is not None:
+            self.sender.offer(lambda: finished_run(self, run_id, None))  # None: a visitor's is not found
 
     def flush(self) -> None:
         """Wait until everything queued is committed. Raises the first LogError since the last flush; the log

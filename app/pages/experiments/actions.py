@@ -32,6 +32,7 @@ from core.log import (
     import_runs,
 )
 from core.log.branches import decided_by_rules, sparc_trace_of
+from core.log.export import FILES, LINES
 from core.log.records import MAX_PAGE, RunCurve, RunFacets
 from core.log.sql import SqlResult, query_log
 from core.opening import Progress
@@ -173,28 +174,10 @@ class Experiments:
     ) -> Path:
         """The file to download, written into an empty folder. Raises LogError, RunNotFound."""
         name = f"run-{run_ids[0][:8]}" if len(run_ids) == 1 else f"runs-{len(run_ids)}"
-        if form == "json":
-            return export_runs(
-                self.services.own_log,
-                run_ids,
-                form,
-                folder / f"{name}.jsonl",
-                include_text=with_text,
-                owner=owner,
-            )
-        if form == "html" and len(run_ids) == 1:
-            return export_runs(
-                self.services.own_log,
-                run_ids,
-                form,
-                folder / f"{name}.html",
-                include_text=with_text,
-                owner=owner,
-            )
-        files = export_runs(
-            self.services.own_log, run_ids, form, folder / name, include_text=with_text, owner=owner
-        )
-        return Path(shutil.make_archive(str(folder / f"{name}-{form}"), "zip", files))
+        one_file = form in LINES or (form in FILES and len(run_ids) == 1)
+        target = folder / (f"{name}{(LINES | FILES)[form]}" if one_file else name)
+        files = export_runs(self.services.own_log, run_ids, form, target, include_text=with_text, owner=owner)
+        return files if one_file else Path(shutil.make_archive(f"{target}-{form}", "zip", files))
 
     def take_in(self, path: Path, owner: str | None) -> int:
         """How many new runs an exported JSON file brought. Raises MalformedRuns, BadRequest for a file that

@@ -25,6 +25,8 @@ FORMATS: dict[str, ExportFormat] = {
     "CSV": "csv",
     "Parquet": "parquet",
     "HTML page, to read offline": "html",
+    "OpenInference, for Phoenix and its like": "openinference",
+    "GraphML, of SPARC runs": "graphml",
 }
 
 

@@ -44,7 +44,6 @@ from core.errors import BadRequest, UserError
 from core.figures import Drawing, best_q_figure, distribution_figure, parts_figure
 from core.log import new_run_id
 from core.opening import OpenProgress, Progress
-from core.sparc.retriever import SPARC
 from core.tasks.samples import list_samples
 from core.tiles import MODES
 
@@ -95,6 +94,8 @@ class ExploreTab(ExploreLayout):
         """A FromExplore when the run in view is to be compared."""
         self.to_sparc: gr.State = gr.State(None)
         """(run id, number) when the run of the page's address is one of SPARC."""
+        self.to_sets: gr.State = gr.State(None)
+        """The same for an evidence set."""
         self.ended: gr.State = gr.State(None)
         """(token, number) of a run that has ended and whose evidence is still to be read."""
         self.read: gr.State = gr.State(("", ""))
@@ -115,6 +116,8 @@ class ExploreTab(ExploreLayout):
                 self.session,
                 self.page,
                 self.header,
+                self.change_panel,
+                self.change_notice,
                 self.opening_progress,
                 self.known,
                 self.status,
@@ -154,6 +157,7 @@ class ExploreTab(ExploreLayout):
                 self.trail,
                 self.to_compare,
                 self.to_sparc,
+                self.to_sets,
                 self.ended,
             ),
             *(self.wanted, self.sharing, self.read, self.filled),
@@ -257,9 +261,9 @@ class ExploreTab(ExploreLayout):
         for event in (self.find.submit, self.find_next.click):
             event(self._sends(self._find), [session, self.find], **private)
         self.change.click(
-            lambda: gr.Column(visible=True),
+            self._sends(lambda: {self.change_panel: gr.Column(visible=True), self.change_notice: []}),
             None,
-            self.change_panel,
+            [self.change_panel, self.change_notice],
             api_visibility="private",
             show_progress="hidden",
         )
@@ -325,8 +329,11 @@ class ExploreTab(ExploreLayout):
         refused: list[Node] = []
         yield {self.session: session, self.strip: strip_loading("A document is being opened…")}
         if run_id:
-            if self._method_of(run_id, owner) == SPARC:
-                yield {self.to_sparc: (run_id, new_run_id())}
+            match self._method_of(run_id, owner):
+                case "sparc":
+                    yield {self.to_sparc: (run_id, new_run_id())}
+                case "resrag":
+                    yield {self.to_sets: (run_id, new_run_id())}
             for update in self._attaching(session, run_id):
                 yield update
                 if self.header in update:  # open
@@ -381,6 +388,7 @@ class ExploreTab(ExploreLayout):
         yield from self._opening(
             session,
             lambda report: opening.open_sample(self.explorer, own, key, agent, report, chunker, max_tokens),
+            from_panel=True,
         )
 
     def _open_files(
@@ -398,6 +406,7 @@ class ExploreTab(ExploreLayout):
             lambda report: opening.open_files(
                 self.explorer, session, files, agent, report, chunker, max_tokens, beside
             ),
+            from_panel=True,
         )
 
     def _open_pasted(
@@ -414,6 +423,7 @@ class ExploreTab(ExploreLayout):
             lambda report: opening.open_pasted(
                 self.explorer, session, text, agent, report, chunker, max_tokens, beside
             ),
+            from_panel=True,
         )
 
     def _add_files(
@@ -438,12 +448,21 @@ class ExploreTab(ExploreLayout):
             lambda report: opening.open_generated(
                 self.explorer, session, length, agent, report, chunker, max_tokens
             ),
+            from_panel=True,
         )
 
-    def _opening(self, session: Session, work: Callable[[Progress], Session]) -> Iterator[Update]:
+    def _opening(
+        self, session: Session, work: Callable[[Progress], Session], *, from_panel: bool = False
+    ) -> Iterator[Update]:
         """Progress while `work` opens documents, then the fresh page. What was open stays when it fails or is
-        cancelled.
+        cancelled. `from_panel`: the panel that changes the document shows the error, too.
         """
+
+        def failed(words: str) -> Update:
+            if from_panel:
+                return {self.change_panel: gr.Column(visible=True), self.change_notice: notice(words)}
+            return {self.notice: passing(words)}
+
         settled = {self.session: replace(session, opening=""), self.opening_progress: [], **self._busy(False)}
         token, asked = new_run_id(), False
         self._wanted_openings.discard(session.filling)  # the page is to show something else
@@ -453,6 +472,7 @@ class ExploreTab(ExploreLayout):
                 self.session: replace(session, opening=token),
                 self.opening_progress: preparing(),
                 self.notice: [],
+                self.change_notice: [],
                 **self._busy(True),
             }
             with closing(stream(opening_of(work))) as items:
@@ -475,16 +495,13 @@ class ExploreTab(ExploreLayout):
                     else:
                         yield {self.opening_progress: progress(item)}
         except UserError as error:
-            yield {**settled, self.notice: passing(str(error))}
+            yield {**settled, **failed(str(error))}
         except Exception:
             logging.getLogger(__name__).exception("documents could not be opened")
-            yield {
-                **settled,
-                self.notice: passing(
-                    "something failed while opening; what was open is still there, and the server's log"
-                    " says why"
-                ),
-            }
+            words = (
+                "something failed while opening; what was open is still there, and the server's log says why"
+            )
+            yield {**settled, **failed(words)}
         finally:
             self._wanted_openings.discard(token)
             self._again.discard(token)

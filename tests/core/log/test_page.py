@@ -228,7 +228,7 @@ def test_pages_are_exported_one_a_run(log: ExperimentLog, tmp_path: Path) -> Non
     }
     one = export_runs(log, [third.run_id], "html", tmp_path / "one.html")
     assert "Who?" in one.read_text()
-    with pytest.raises(LogError, match="as many pages"):
+    with pytest.raises(LogError, match="as many files"):
         export_runs(log, None, "html", tmp_path / "two.html")
     with pytest.raises(RunNotFound):
         export_runs(log, [second.run_id], "html", tmp_path / "no.html")
