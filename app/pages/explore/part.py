@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from app.components.tree import Node, act, h
-from app.pages.widgets.notices import notice, progress
+from app.components.tree import Node, act
+from app.pages.widgets.notices import bar, notice, time_left
 from app.services import OpenDocuments, RunInView
 from app.session import Session
 from core.events import share_searched
@@ -69,7 +69,7 @@ def percent(share: float) -> str:
 
 def part_progress(item: OpenProgress, documents: OpenDocuments, again: bool) -> list[Node]:
     """The bar, how much can be asked meanwhile, and whether a run over it is made again at the end."""
-    words = f"{percent(documents.share)} can be asked"
+    words = f"{percent(documents.share)} of {item.total:,} chunks can be asked{time_left(item)}"
     toggle = act(
         "at-end",
         "",
@@ -77,7 +77,7 @@ def part_progress(item: OpenProgress, documents: OpenDocuments, again: bool) -> 
         title="Once all chunks are embedded, the run in view is made again over all of them by itself",
         **{"aria-pressed": str(again).lower()},
     )
-    return [*progress(item), h("span", {"class": "qx-mut"}, words), toggle]
+    return [*bar(item, words), toggle]
 
 
 def part_standing(run: RunInView | None, documents: OpenDocuments | None, session: Session) -> list[Node]:
@@ -87,8 +87,8 @@ def part_standing(run: RunInView | None, documents: OpenDocuments | None, sessio
     rest = act("rest", "", "Embed the rest") if documents.searched and not session.filling else None
     if run is not None and run.config.searched:
         words = f"Searched {percent(share_searched(run.trace))}"
-        if run.config.searched == documents.searched:
-            return notice(f"{words} of the chunks", "partly", *([rest] if rest else []))
+        if run.config.searched == documents.searched:  # the bar says so, too, while there is one
+            return [] if rest is None else notice(f"{words} of the chunks", "partly", rest)
         now = "all" if not documents.searched else percent(documents.share)
         buttons = [act("again", "", "Run again"), *([rest] if rest else [])]
         return notice(f"{words} of the chunks; {now} can be now", "partly", *buttons)
