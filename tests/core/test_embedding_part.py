@@ -20,10 +20,10 @@ from core.errors import BadRequest, Cancelled
 from core.events import Trace, fold
 from core.log import ExperimentLog
 from core.log.page import settings_of
+from core.methods.bm25 import Bm25
 from core.opening import Embedded, Opened, OpenProgress, index_workspace
 from core.qrag.agent import Agent
 from core.report import trace_json
-from core.retrievers import Bm25
 from core.runs import log_trace, replay_run
 from core.trail import gold_trails
 from core.types import Workspace, workspace_of_chunks

@@ -16,6 +16,7 @@ from typing import Any
 
 from app.pages.explore.opening import MAX_FILES
 from app.services import Services
+from core import retrievers
 from core.document_evaluation import AUTO, DocumentSetting, Encoders, evaluate_documents
 from core.errors import BadRequest
 from core.evaluate.documents import DocumentRow
@@ -25,7 +26,7 @@ from core.tasks.documents import DocumentFolder, DocumentQuestion, QuoteFinder, 
 from core.tasks.narrative import Span
 from core.tasks.samples import find_quote, list_samples
 
-METHODS = (AUTO, "hybrid", "bm25", "topk", "threshold", "multistep")
+METHODS = (AUTO, *(name for name, method in retrievers.METHODS.items() if not method.trained))
 """On offer, what the app would choose first."""
 QUESTION_FILES = (".jsonl", ".jsonl.gz")
 MAX_QUESTIONS = 1_000
