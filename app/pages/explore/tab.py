@@ -895,7 +895,11 @@ class ExploreTab(ExploreLayout):
 
     def _settled(self, session: Session) -> Update:
         """Nothing is opened, unless something else is by now."""
-        return {} if session.opening or session.filling else {self.opening_progress: [], **self._busy(False)}
+        return (
+            {}
+            if session.opening or session.filling in self._wanted_openings
+            else {self.opening_progress: [], **self._busy(False)}
+        )
 
     def _on_tree(self, session: Session, event: gr.EventData, *controls: Any) -> Update:
         run, (action, argument) = self.explorer.run_of(session), clicked(event)
