@@ -26,8 +26,8 @@ from core.types import workspace_of_chunks
 
 SIZES = (160_000, 400_000)
 """Chunks of some 10 and 25 million tokens."""
-DISTINCT = 2_000
-COMPARED = 64
+DISTINCT = 500
+COMPARED = 16
 BEST = 200
 REPEATS = 7
 

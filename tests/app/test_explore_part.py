@@ -7,13 +7,14 @@ import json
 import numpy as np
 import pytest
 
+from app.in_view import OpenDocuments, RunInView
 from app.pages.explore import part
 from app.pages.explore import view as present
 from app.pages.explore.actions import Explorer, open_in_explore
 from app.pages.explore.opening import open_pasted
 from app.pages.explore.part import Opening, Underway, part_standing, percent
 from app.pages.explore.strip_source import RunStrip
-from app.services import OpenDocuments, RunInView, Services
+from app.services import Services
 from app.session import Session
 from core.config import EpisodeConfig
 from core.errors import BadRequest, Cancelled

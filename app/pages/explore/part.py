@@ -11,8 +11,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from app.components.tree import Node, act
+from app.in_view import OpenDocuments, RunInView
 from app.pages.widgets.notices import bar, notice, time_left
-from app.services import OpenDocuments, RunInView
 from app.session import Session
 from core.events import share_searched
 from core.opening import OpenProgress, Progress
