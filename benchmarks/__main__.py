@@ -1,8 +1,8 @@
 """`python -m benchmarks NAME [--json]`: runs one benchmark and prints its rows, as a table or as one JSON
 object. With `--rows FILE` it runs nothing, and prints such an object as Markdown.
 
-Exit status 2, with one line on stderr, where the data, a device or a package that the benchmark compares
-with is missing.
+Exit status 2, with one line on stderr, where the data or a package that the benchmark compares with is
+missing.
 """
 
 from __future__ import annotations
@@ -18,7 +18,6 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks import Row, machine
-from core.errors import UserError
 
 BENCHMARKS = {
     "scoring": "one step over 160,000 and 400,000 chunks: turned query, turned chunks, FAISS",
@@ -26,7 +25,6 @@ BENCHMARKS = {
     "intake": (
         "opening a novel against encoding its chunks with sentence-transformers in its defaults (--n tokens)"
     ),
-    "gpu": "embedding, scoring and stepping on a CUDA device (--n tokens)",
     "cosine_threshold": "the cosine from which a chunk counts as support, on three QA training sets",
     "first_step": "seconds from opening a 1 MB book to the first step, cold and cached",
     "babi_rules": "whether the generator's rules of support are bAbI's",
@@ -72,9 +70,6 @@ def main(argv: Sequence[str]) -> int:
                 " above names --n"
             )
         rows: list[Row] = measure() if args.n is None else measure(args.n)
-    except UserError as error:
-        print(error, file=sys.stderr)
-        return 2
     except FileNotFoundError as error:
         print(
             f"{error.filename} is missing; point QRAG_DATA to the folder that holds the data sets",
