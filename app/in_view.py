@@ -58,6 +58,18 @@ class OpenDocuments:
     """Known questions about a sample or a generated document."""
     owner: str | None = None
     """The visitor who opened them, and to whom runs over them belong; None in local mode."""
+    searched: tuple[tuple[int, int], ...] = ()
+    """The chunks that can be asked while the rest is embedded, as `EpisodeConfig.searched`; empty: all."""
+
+    @property
+    def share(self) -> float:
+        """Of the chunks, how many can be asked."""
+        return self.n_searched / len(self.corpus)
+
+    @property
+    def n_searched(self) -> int:
+        """How many chunks can be asked."""
+        return sum(last - first for first, last in self.searched) or len(self.corpus)
 
     @property
     def workspace(self) -> Workspace:
@@ -170,8 +182,9 @@ class RunInView:
         what the first look saw.
         """
         first = self.q_values(1)
-        lo, hi = self.spec.q_range or (0.0, 1.2 * float(first.max()))
-        return min(lo, float(first.min())), max(hi, float(first.max()), lo + 1e-6)
+        least, most = float(np.nanmin(first)), float(np.nanmax(first))
+        lo, hi = self.spec.q_range or (0.0, 1.2 * most)
+        return min(lo, least), max(hi, most, lo + 1e-6)
 
     def unavailable(self, look: int) -> tuple[int, ...]:
         """Chunks that could not be chosen at a look: chosen before, or forbidden."""

@@ -17,7 +17,7 @@ from app.recent import Recent
 from app.settings import Settings
 from app.visitors import DOCUMENTS_OPEN, Allowance
 from core.config import ChunkConfig
-from core.opening import Opened, Progress, index_workspace, open_corpus
+from core.opening import Embedded, OnPart, Opened, Progress, index_workspace, open_corpus
 from core.qrag.agent import Agent
 from core.types import Document, Workspace
 
@@ -59,13 +59,16 @@ class Library(Agents):
         label: Callable[[Workspace], tuple[Labelled, ...]] = lambda _: (),
         owner: str | None = None,
         spent: Mapping[str, float] = MappingProxyType({}),
+        on_part: Callable[[OpenDocuments], None] | None = None,
     ) -> OpenDocuments:
         """Chunks, embeds and registers a visitor's documents; `label` finds the chunks that support known
         questions.
 
-        `spent`: milliseconds of the stages before. Raises BadRequest when the visitor has read too much
-        today.
+        `spent`: milliseconds of the stages before. `on_part`: told of what can be asked meanwhile, each time
+        that it is a tenth more; it lies under the token of the whole. Raises BadRequest when the visitor has
+        read too much today.
         """
+        token = secrets.token_hex(16)
         report = self.allowance.metered(owner, sum(len(document.text) for document in documents), on_progress)
         opened = open_corpus(
             documents,
@@ -73,9 +76,10 @@ class Library(Agents):
             configs,
             report,
             self.cache_part((document.sha256 for document in documents), owner),
+            self._partly(token, agent, label, owner, on_part),
         )
         opened = replace(opened, milliseconds={**spent, **opened.milliseconds})
-        return self._register(opened, agent, label(opened.corpus.workspace), owner)
+        return self._register(opened, agent, label(opened.corpus.workspace), owner, token)
 
     def reopen(
         self,
@@ -84,8 +88,10 @@ class Library(Agents):
         on_progress: Progress | None = None,
         questions: tuple[Labelled, ...] = (),
         owner: str | None = None,
+        on_part: Callable[[OpenDocuments], None] | None = None,
     ) -> OpenDocuments:
         """The same chunks under another agent, or out of the log. Raises BadRequest as `open`."""
+        token = secrets.token_hex(16)
         n_characters = sum(
             int((table.end - table.start).sum()) for table in workspace.tables
         )  # out of a file they may be any part of the text
@@ -95,8 +101,9 @@ class Library(Agents):
             agent.encoder,
             report,
             self.cache_part((document.sha256 for document in workspace.documents), owner),
+            self._partly(token, agent, lambda _: questions, owner, on_part),
         )
-        return self._register(opened, agent, questions, owner)
+        return self._register(opened, agent, questions, owner, token)
 
     def under(
         self, documents: OpenDocuments, agent: Agent, on_progress: Progress | None = None
@@ -106,18 +113,50 @@ class Library(Agents):
         """
         for known in (documents, *self.corpora.all()):
             if (
-                known.workspace is documents.workspace
+                not known.searched
+                and known.workspace is documents.workspace
                 and known.agent is agent
                 and known.owner == documents.owner
             ):
                 return known
         return self.reopen(documents.workspace, agent, on_progress, documents.questions, documents.owner)
 
+    def _partly(
+        self,
+        token: str,
+        agent: Agent,
+        label: Callable[[Workspace], tuple[Labelled, ...]],
+        owner: str | None,
+        on_part: Callable[[OpenDocuments], None] | None,
+    ) -> OnPart | None:
+        """Registers what is embedded, for others to ask: each time that it is a tenth more, since the vectors
+        are copied.
+        """
+        if on_part is None:
+            return None
+        told = 0.0
+
+        def register(part: Embedded) -> None:
+            nonlocal told
+            if told and part.share < told + 0.1:
+                return
+            told, questions = part.share, label(part.workspace)
+            opened = Opened(part.corpus())
+            on_part(self._register(opened, agent, questions, owner, token, part.ranges))
+
+        return register
+
     def _register(
-        self, opened: Opened, agent: Agent, questions: tuple[Labelled, ...], owner: str | None
+        self,
+        opened: Opened,
+        agent: Agent,
+        questions: tuple[Labelled, ...],
+        owner: str | None,
+        token: str,
+        searched: tuple[tuple[int, int], ...] = (),
     ) -> OpenDocuments:
         documents = OpenDocuments(
-            token=secrets.token_hex(16),
+            token=token,
             corpus=opened.corpus,
             agent=agent,
             milliseconds=opened.milliseconds,
@@ -127,9 +166,10 @@ class Library(Agents):
             trained=self._trained_for(opened.corpus.workspace.documents, agent.spec),
             questions=questions,
             owner=owner,
+            searched=searched,
         )
         if owner is not None:
-            theirs = [known for known in self.corpora.all() if known.owner == owner]
+            theirs = [known for known in self.corpora.all() if known.owner == owner and known.token != token]
             for known in theirs[: max(0, len(theirs) - DOCUMENTS_OPEN + 1)]:
                 self._close(known)
         self.corpora.put(documents.token, documents)
@@ -139,5 +179,5 @@ class Library(Agents):
         """Forgets documents and the finished runs over them, which hold their vectors; the log has both."""
         self.corpora.drop(documents.token)
         for run in self.runs.all():
-            if run.documents is documents and run.ended:
+            if run.documents.token == documents.token and run.ended:
                 self.runs.drop(run.token)

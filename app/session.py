@@ -34,6 +34,8 @@ class Session:
     """Names the opening of other documents that are on their way, if any: a run started now would be over
     those that are about to go.
     """
+    filling: str = ""
+    """Names the opening that still embeds what is open, if any: what is there by now can be asked."""
     agent_chosen: bool = False
     """The person chose the agent themselves: opening a document of another kind keeps it."""
     draws: bool = False

@@ -55,7 +55,7 @@ def completeness_by_size(spec: CheckpointSpec, trace: Trace) -> dict[int, float]
     """By number of chunks, the share of validation questions with such a lead whose evidence was complete.
 
     Empty where the agent has no curves, the first look was not kept, or the choices are not its best ones: a
-    person took part, or chance did.
+    person took part, or chance did, or not all chunks were there.
     """
     config, first = trace.started.config, trace.scores_at(1)
     is_own_search = (
@@ -63,6 +63,7 @@ def completeness_by_size(spec: CheckpointSpec, trace: Trace) -> dict[int, float]
         and not config.temperature
         and not config.forced
         and not config.forbidden
+        and not config.searched
         and not trace.taken_back
     )
     found = lead(first.q_values) if is_own_search and first is not None else None

@@ -16,6 +16,8 @@ from itertools import pairwise
 from textwrap import dedent
 from typing import Any, Literal
 
+import numpy as np
+
 from core.errors import BadRequest
 
 Chunker = Literal["structure", "sentences"]
@@ -132,6 +134,10 @@ class EpisodeConfig:
     """(step, chunk_id) pairs: at that 1-based step the person chose the chunk, not the agent."""
     forbidden: tuple[int, ...] = ()
     """Chunk ids that may never be chosen."""
+    searched: tuple[tuple[int, int], ...] = ()
+    """Ranges [first, last) of the chunks that were embedded when the question was asked: the others have no Q
+    and can't be chosen. Empty: all.
+    """
 
     def __post_init__(self) -> None:
         if self.step_budget < 1:
@@ -163,10 +169,12 @@ class EpisodeConfig:
         """Raises BadRequest when the run can't be made over `n_chunks` chunks."""
         if n_chunks == 0:
             raise BadRequest("there are no chunks to search; open a document that has text")
-        if self.step_budget > n_chunks:
+        self.check_searched(n_chunks)
+        n_searched = self.n_searched(n_chunks)
+        if self.step_budget > n_searched:
             raise BadRequest(
-                f"step budget {self.step_budget} is above {n_chunks}, the number of chunks; lower the budget"
-                " or open a longer document"
+                f"step budget {self.step_budget} is above {n_searched}, the number of chunks; lower the"
+                " budget or open a longer document"
             )
         named = [*self.forbidden, *(chunk_id for _, chunk_id in self.forced)]
         if len(named) > MAX_NAMED:
@@ -183,12 +191,40 @@ class EpisodeConfig:
         both = set(self.forbidden) & {chunk_id for _, chunk_id in self.forced}
         if both:
             raise BadRequest(f"chunk {min(both)} is both forced and forbidden; take one of the two back")
+        if self.searched:
+            there = self.searched_chunks(n_chunks)
+            missing = [chunk_id for _, chunk_id in self.forced if not there[chunk_id]]
+            if missing:
+                raise BadRequest(
+                    f"chunk {missing[0]} is not embedded yet; choose another one, or wait until all are"
+                )
+
+    def check_searched(self, n_chunks: int) -> None:
+        """Raises BadRequest for ranges that aren't those of `n_chunks` chunks."""
+        edges = [0, *(edge for part in self.searched for edge in part), n_chunks]
+        if edges != sorted(edges) or any(first == last for first, last in self.searched):
+            raise BadRequest(
+                f"the ranges of searched chunks must ascend between 0 and {n_chunks} and hold a chunk each;"
+                " leave them out to search all"
+            )
+
+    def n_searched(self, n_chunks: int) -> int:
+        """How many of `n_chunks` chunks the run looks at."""
+        return sum(last - first for first, last in self.searched) if self.searched else n_chunks
+
+    def searched_chunks(self, n_chunks: int) -> np.ndarray:
+        """(N,) bool: which of `n_chunks` chunks the run looks at."""
+        there = np.full(n_chunks, not self.searched)
+        for first, last in self.searched:
+            there[first:last] = True
+        return there
 
     def to_json(self) -> dict[str, Any]:
         """A dictionary of plain JSON values."""
         return asdict(self) | {
             "forced": [list(pair) for pair in self.forced],
             "forbidden": list(self.forbidden),
+            "searched": [list(part) for part in self.searched],
         }
 
     @classmethod
@@ -199,6 +235,7 @@ class EpisodeConfig:
                 **values,
                 "forced": tuple((int(s), int(c)) for s, c in values.get("forced", ())),
                 "forbidden": tuple(values.get("forbidden", ())),
+                "searched": tuple((int(first), int(last)) for first, last in values.get("searched", ())),
             }
         )
 

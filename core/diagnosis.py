@@ -58,10 +58,12 @@ class Diagnosis:
 
 
 def diagnose(agent: Agent, corpus: Corpus, trace: Trace, gold: Sequence[int]) -> Diagnosis | None:
-    """Why a stopped run of an agent lacks support; None where it lacks none, or none is known."""
+    """Why a stopped run of an agent lacks support; None where it lacks none, where none is known, and where
+    it was asked before all chunks were embedded, which is why.
+    """
     evidence = trace.kept
     lacking = [chunk_id for chunk_id in gold if chunk_id not in evidence]
-    if trace.stopped is None or not lacking:
+    if trace.stopped is None or not lacking or trace.started.config.searched:
         return None
     trails = {trail.chunk_id: trail for trail in gold_trails(trace, lacking)}
     ranks = {

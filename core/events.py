@@ -192,6 +192,12 @@ class Trace:
                 raise ValueError("a trace starts once")
 
 
+def share_searched(trace: Trace) -> float:
+    """Of all chunks, how many the run looked at: below 1 for one that was asked while they were embedded."""
+    n_chunks = trace.started.n_chunks
+    return trace.started.config.n_searched(n_chunks) / n_chunks if n_chunks else 1.0
+
+
 def fold(events: Iterable[Event]) -> Trace:
     """The trace of a stream of events. Raises ValueError unless the first is RunStarted."""
     trace: Trace | None = None

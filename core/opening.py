@@ -23,6 +23,7 @@ import numpy as np
 from core.config import ChunkConfig
 from core.encode.cache import EmbedProgress, VectorStore, embed_chunks
 from core.encode.encoder import DualEncoder
+from core.encode.spread import ranges_of
 from core.errors import BadDocument
 from core.home import cache_folder
 from core.index import ChunkIndex, Corpus
@@ -63,7 +64,39 @@ class Opened:
     """Whether any of the documents is unlike the agent's training."""
 
 
+@dataclass(frozen=True, eq=False)
+class Embedded:
+    """The chunks of a workspace that are embedded so far: they can be asked while the rest is on its way."""
+
+    workspace: Workspace
+    encoder: DualEncoder
+    vectors: np.ndarray
+    """(N, D), the rows of the others not yet theirs."""
+    known: np.ndarray
+    """(N,) bool."""
+
+    @property
+    def share(self) -> float:
+        """Of the chunks, how many there are."""
+        return float(self.known.mean())
+
+    @property
+    def ranges(self) -> tuple[tuple[int, int], ...]:
+        """What a run over `corpus` must be bound to, as `EpisodeConfig.searched`."""
+        return ranges_of(self.known, _MOST_RANGES)
+
+    def corpus(self) -> Corpus:
+        """All chunks, with a copy of the vectors as they are now."""
+        return Corpus(self.workspace, index_of(self.encoder, self.vectors))
+
+
+_MOST_RANGES = 2_000
+"""That a run names. More there are only where half of a text lay scattered in the cache; those left out are
+the shortest.
+"""
+
 Progress = Callable[[OpenProgress], None]
+OnPart = Callable[[Embedded], None]
 
 
 def open_corpus(
@@ -72,12 +105,13 @@ def open_corpus(
     chunk_configs: Sequence[ChunkConfig] | None = None,
     on_progress: Progress | None = None,
     part: str = "",
+    on_part: OnPart | None = None,
 ) -> Opened:
     """Chunks, embeds and indexes documents, in their order. Raises BadDocument when they hold no text."""
     started = time.perf_counter()
     workspace = chunk_documents(documents, encoder, chunk_configs, on_progress, part)
     chunking = 1000 * (time.perf_counter() - started)
-    opened = index_workspace(workspace, encoder, on_progress, part)
+    opened = index_workspace(workspace, encoder, on_progress, part, on_part)
     return replace(opened, milliseconds={"chunking": chunking, **opened.milliseconds})
 
 
@@ -108,9 +142,15 @@ def default_chunk_configs(documents: Sequence[Document], encoder: DualEncoder) -
 
 
 def index_workspace(
-    workspace: Workspace, encoder: DualEncoder, on_progress: Progress | None = None, part: str = ""
+    workspace: Workspace,
+    encoder: DualEncoder,
+    on_progress: Progress | None = None,
+    part: str = "",
+    on_part: OnPart | None = None,
 ) -> Opened:
-    """Embeds and indexes chunks that are already cut."""
+    """Embeds and indexes chunks that are already cut. `on_part` is called with what can be asked meanwhile,
+    each time that there is more of it.
+    """
     n_missing = 0
 
     def report(progress: EmbedProgress) -> None:
@@ -125,7 +165,12 @@ def index_workspace(
 
     started = time.perf_counter()
     store = vector_store(encoder, part)
-    vectors = embed_chunks(encoder, workspace.texts(), store, report)
+    partly = (
+        None
+        if on_part is None
+        else lambda vectors, known: on_part(Embedded(workspace, encoder, vectors, known))
+    )
+    vectors = embed_chunks(encoder, workspace.texts(), store, report, partly)
     embedded = time.perf_counter()
     if on_progress is not None:
         on_progress(OpenProgress("indexing", 0, len(workspace)))

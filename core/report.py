@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from core.answer.evidence import EvidenceAnswer
-from core.events import StepTaken, Trace
+from core.events import StepTaken, Trace, share_searched
 from core.resrag.action import SETS, action_json, action_of
 from core.types import Workspace
 
@@ -22,8 +22,9 @@ def trace_json(
     answer: EvidenceAnswer | None = None,
     completeness: float | None = None,
 ) -> dict[str, Any]:
-    """The object that `trace --json` prints. `full` adds Q and position of all chunks to each step; `answer`
-    is null where nobody read the evidence, `completeness` where nothing is known of it.
+    """The object that `trace --json` prints. `full` adds Q and position of all chunks to each step, null for
+    a chunk that was not searched; `answer` is null where nobody read the evidence, `completeness` where
+    nothing is known of it.
     """
     stopped = trace.stopped
     rejected = (
@@ -36,6 +37,7 @@ def trace_json(
         "checkpoint": trace.started.checkpoint,
         "config": trace.started.config.to_json(),
         "n_chunks": trace.started.n_chunks,
+        "searched": round(share_searched(trace), 6),
         "stop_reason": None if stopped is None else stopped.reason,
         "steps": [_step_json(step, full) for step in trace.steps],
         "stop": rejected,
@@ -58,7 +60,7 @@ def _step_json(step: StepTaken, full: bool) -> dict[str, Any]:
         "milliseconds": round(step.milliseconds, 3),
     }
     if full and step.scores is not None:
-        values["q_values"] = step.scores.q_values.tolist()
+        values["q_values"] = [None if q != q else q for q in step.scores.q_values.tolist()]
         values["positions"] = None if step.scores.positions is None else step.scores.positions.tolist()
     return values
 

@@ -143,7 +143,7 @@ def story_of(
     answer = None if told is None else _answer(told, known)
     return Story(
         query,
-        trace.started.n_chunks,
+        trace.started.config.n_searched(trace.started.n_chunks),
         steps,
         tuple(part(chunk_id, None) for chunk_id in missed),
         answer,

@@ -77,7 +77,7 @@ def gold_trails(trace: Trace, gold: Sequence[int]) -> tuple[Trail, ...]:
     for look in range(1, trace.n_looks + 1):
         scores = trace.scores_at(look)
         masked = [*chosen[: look - 1], *trace.started.config.forbidden]
-        available = np.full(trace.started.n_chunks, scores is not None)
+        available = trace.started.config.searched_chunks(trace.started.n_chunks) & (scores is not None)
         available[masked] = False
         for row, chunk_id in zip(standings, gold, strict=True):
             row.append(

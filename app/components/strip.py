@@ -84,6 +84,7 @@ def strip_value(
     chosen: Sequence[Pin] = (),
     gold: Sequence[int] = (),
     forbidden: Sequence[int] = (),
+    searched: Sequence[tuple[int, int]] = (),
     documents: Sequence[Part] = (),
     intervals: Sequence[Slope] = (),
     stopped: bool = False,
@@ -94,7 +95,7 @@ def strip_value(
     zero: float = 0.0,
 ) -> dict[str, Any]:
     """What the strip shows. `look` is 1-based; `intervals` are those of that look; `scale` holds for the
-    whole run.
+    whole run. searched: ranges of the chunks that have values, empty for all; the others are hatched.
 
     stopped: the last look is the one after which the agent stopped, so no chunk was chosen at it. zero: where
     bars begin, in units of the score.
@@ -111,6 +112,7 @@ def strip_value(
         "chosen": list(chosen),
         "gold": list(gold),
         "forbidden": list(forbidden),
+        "searched": [list(part) for part in searched],
         "documents": list(documents),
         "intervals": list(intervals),
         "stopped": stopped,

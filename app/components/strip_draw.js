@@ -97,12 +97,30 @@ function drawBars(s, tile, at, scale, top, height, colours, masked) {
   }
 }
 
+// What was not searched has no bars, and hatching, so that nobody takes it for little Q.
+function drawUnsearched(s, view, at, top, height, colours) {
+  const { searched, n_chunks } = view.value;
+  if (!searched.length) return;
+  const tile = document.createElement("canvas");
+  tile.width = tile.height = 6;
+  const ink = tile.getContext("2d");
+  ink.globalAlpha = 0.55;
+  for (const x of [-6, 0, 6]) line({ ctx: ink }, x, 6, x + 6, 0, colours.mut);
+  s.ctx.fillStyle = s.ctx.createPattern(tile, "repeat");
+  const edges = [0, ...searched.flat(), n_chunks];
+  for (let i = 0; i < edges.length; i += 2) {
+    const [x, end] = [Math.max(s.left, at(edges[i])), Math.min(s.right, at(edges[i + 1]))];
+    if (end > x) s.ctx.fillRect(x, top, end - x, height);
+  }
+}
+
 function drawOverview(canvas, view, colours) {
   const s = surface(canvas, OVERVIEW_HEIGHT);
   const { value, shown: seen } = view;
   const at = placer(s, 0, value.n_chunks);
   s.ctx.fillStyle = colours.q0;
   s.ctx.fillRect(s.left, 0, s.right - s.left, s.height);
+  drawUnsearched(s, view, at, 0, s.height, colours);
   drawOverviewStems(s, view, at, colours); // below the bars: a line must not hide the height it points to
   if (seen) clipped(s, s.left, 0, s.right - s.left, s.height, () => drawBars(s, seen.overview, at, seen.scale, 4, s.height - 5, colours, seen.masked));
   for (const chunk of value.gold) ring(s, at(chunk + 0.5), s.height - 7, 3, colours.good);
@@ -147,6 +165,7 @@ function drawLens(canvas, view, colours) {
   }
   const base = crisp(s, top + height * (1 - scale.base)) + 0.5 / s.ratio;
   clipped(s, s.left, 0, s.right - s.left, s.height, () => {
+    drawUnsearched(s, view, at, top, height, colours);
     drawDocuments(s, view, at, top, height, colours);
     drawStems(s, view, top, base, colours);
     drawBarsOfView(s, view, at, top, height, colours);

@@ -77,6 +77,7 @@ function fillLegends(part, view) {
 function fillKey(key, { value }) {
   const items = [];
   if (value.gold.length) items.push(["○", "good", "support"]);
+  if (value.searched.length) items.push(["▨", "mut", "not searched"]);
   if (value.forbidden.length) items.push(["×", "warn", "forbidden"]);
   if (value.chosen.some((pin) => pin.by === "person")) items.push(["■", "ink", "chosen by you"]);
   if (value.chosen.some((pin) => pin.step < value.look)) items.push(["▮", "mut", "already chosen"]);
@@ -91,7 +92,7 @@ function fillKey(key, { value }) {
 
 // ["Q 0.91", "rank 1", ...] and what has happened to the chunk.
 function factsOf(view, facts) {
-  const numbers = [`${view.value.score_name} ${shown(facts.q)}`];
+  const numbers = [facts.q === null ? "not searched" : `${view.value.score_name} ${shown(facts.q)}`];
   if (facts.rank !== null) numbers.push("rank " + whole(facts.rank));
   if (facts.p !== null && view.value.modes.includes("p")) numbers.push(`${view.value.probability_name}${view.value.probability_name.includes(" ") ? ":" : ""} ${shown(facts.p)}`);
   if (facts.rho !== null) numbers.push("place ρ " + facts.rho.toFixed(2));
@@ -161,7 +162,7 @@ function fillTable(part, view, page, actions) {
     first.append(open);
     const { notes } = factsOf(view, facts);
     const words = (notes.length ? `(${notes.join(", ")}) ` : "") + facts.text;
-    row.append(first, ...[shown(facts.q), facts.rank === null ? "–" : whole(facts.rank), ...(chances ? [shown(facts.p)] : []), words].map((cell) => made("td", cell)));
+    row.append(first, ...[facts.q === null ? "–" : shown(facts.q), facts.rank === null ? "–" : whole(facts.rank), ...(chances ? [shown(facts.p)] : []), words].map((cell) => made("td", cell)));
     return row;
   }));
   part("table-range").textContent = `${whole(page.offset + 1)} – ${whole(page.offset + page.rows.length)} of ${whole(page.total)}`;

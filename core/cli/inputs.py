@@ -24,12 +24,12 @@ from core.config import SEEDS_OF_MODELS, EpisodeConfig, check_query
 from core.encode.cache import embed_chunks
 from core.encode.checkpoint import CheckpointSpec
 from core.encode.encoder import DualEncoder
-from core.errors import BadDocument, BadRequest
+from core.errors import BadDocument, BadRequest, Cancelled
 from core.events import Trace
 from core.index import Corpus
 from core.ingest import MAX_FILE_BYTES, Converter, OnPart, read_documents
 from core.log import RunLog
-from core.opening import OpenProgress, chunk_documents, index_of, index_workspace
+from core.opening import Embedded, OpenProgress, chunk_documents, index_of, index_workspace
 from core.runs import log_trace
 from core.types import Document, Workspace, workspace_of_chunks
 
@@ -48,6 +48,8 @@ class Question:
     """Milliseconds of the stages before the run."""
     label: dict[str, Any] | None = None
     """What a file of episodes knows of it: `support` (chunk ids) and `answers`, as logs take it."""
+    within: float | None = None
+    """Seconds that embedding may take before what is there is asked; None: as long as it takes."""
     _corpora: dict[str, Corpus] = field(default_factory=dict)
 
     def corpus(self, encoder: DualEncoder) -> Corpus:
@@ -61,13 +63,42 @@ class Question:
                 self._corpora[encoder.fingerprint] = Corpus(self.workspace, index_of(encoder, vectors))
                 self._spend("embedding", 1000 * (time.perf_counter() - began))
             else:
-                opened = index_workspace(self.workspace, encoder, progress_printer())
-                self._corpora[encoder.fingerprint] = opened.corpus
-                for notice in opened.notices:
-                    print(notice, file=sys.stderr)
-                for stage, milliseconds in opened.milliseconds.items():
-                    self._spend(stage, milliseconds)
+                self._corpora[encoder.fingerprint] = self._indexed(encoder)
         return self._corpora[encoder.fingerprint]
+
+    def _indexed(self, encoder: DualEncoder) -> Corpus:
+        """All chunks, or once the time is over those that are there by then, to which the run is bound: at
+        least a part that lies evenly.
+        """
+        began, show = time.perf_counter(), progress_printer()
+        parts: list[Embedded] = []
+
+        def report(progress: OpenProgress) -> None:
+            show(progress)
+            if parts and self.within is not None and time.perf_counter() - began > self.within:
+                raise Cancelled
+
+        def keep(part: Embedded) -> None:
+            parts[:] = [part]
+
+        try:
+            opened = index_workspace(
+                self.workspace, encoder, report, on_part=None if self.within is None else keep
+            )
+        except Cancelled:
+            self._spend("embedding", 1000 * (time.perf_counter() - began))
+            self.config = self.config.with_(searched=parts[0].ranges)
+            self.config.check_against(len(self.workspace))
+            say(
+                f"searched {100 * parts[0].share:.0f} % of the chunks; ask again for more, what was embedded"
+                " is kept"
+            )
+            return parts[0].corpus()
+        for notice in opened.notices:
+            say(notice)
+        for stage, milliseconds in opened.milliseconds.items():
+            self._spend(stage, milliseconds)
+        return opened.corpus
 
     def evidence(self, trace: Trace) -> dict[int, str]:
         """Texts of what was chosen, by chunk id."""
@@ -91,7 +122,12 @@ def keep_run(
 
 def questions(args: argparse.Namespace, encoder: DualEncoder) -> Iterator[Question]:
     """The work that the flags name, cut as `encoder` reads. Raises BadRequest, BadDocument."""
+    within = getattr(args, "within", None)
     if args.episodes is not None:
+        if within is not None:
+            raise BadRequest(
+                "--within and --episodes exclude each other; a file of episodes is embedded whole"
+            )
         if args.query is not None:
             raise BadRequest(
                 "--query and --episodes exclude each other; each line of the file has its own query"
@@ -124,7 +160,8 @@ def questions(args: argparse.Namespace, encoder: DualEncoder) -> Iterator[Questi
         read = time.perf_counter()
         workspace = chunk_documents(documents, encoder, on_progress=progress_printer())
         timings |= {"reading": 1000 * (read - began), "chunking": 1000 * (time.perf_counter() - read)}
-    yield Question(None, args.query, workspace, _config(args, encoder.spec, len(workspace)), timings)
+    config = _config(args, encoder.spec, len(workspace))
+    yield Question(None, args.query, workspace, config, timings, within=within)
 
 
 def _episode_seed(seed: int, episode_id: str | int) -> int:

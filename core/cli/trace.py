@@ -23,6 +23,13 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
     """The flags of `trace`."""
     add_inputs(parser)
     add_episode_flags(parser)
+    parser.add_argument(
+        "--within",
+        type=float,
+        metavar="SECONDS",
+        help="embed no longer than this before asking what is there by then; the JSON says which share was"
+        " searched, and the next command goes on from there",
+    )
     parser.add_argument("--full", action="store_true", help="Q and position of all chunks at every step")
     parser.add_argument("--json", action="store_true", required=True, help="the only output format so far")
     parser.set_defaults(func=run_trace)
@@ -37,8 +44,10 @@ def run_trace(args: argparse.Namespace) -> int:
     reader = load_reader(device=args.device)
     with named_log(args.log) as log:
         for batch in _batches(questions(args, encoder)):
+            corpora = [question.corpus(encoder) for question in batch]
             episodes = [
-                Episode(question.query, question.corpus(encoder), question.config) for question in batch
+                Episode(question.query, corpus, question.config)
+                for question, corpus in zip(batch, corpora, strict=True)
             ]
             ran = list(zip(batch, retrieve_all(retriever, episodes), strict=True))
             began = time.perf_counter()

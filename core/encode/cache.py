@@ -25,6 +25,7 @@ from typing import IO, TYPE_CHECKING
 
 import numpy as np
 
+from core.encode.spread import LEAST_STRETCH, PART_CHARACTERS, spread
 from core.errors import UserError
 
 if TYPE_CHECKING:  # it brings torch and transformers, seconds that the store alone doesn't need
@@ -198,34 +199,38 @@ def embed_chunks(
     texts: Sequence[str],
     store: VectorStore | None,
     on_progress: Callable[[EmbedProgress], None] | None = None,
+    on_part: Callable[[np.ndarray, np.ndarray], None] | None = None,
 ) -> np.ndarray:
     """(N, D) vectors of the checkpoint's storage dtype, row i for texts[i]; distinct texts are embedded once,
     known ones not at all.
 
     `on_progress` is called between batches and may raise `Cancelled`: what is embedded by then is kept in the
-    store.
+    store. `on_part` is called with (the vectors, (N,) bool which rows have theirs for good) whenever there
+    are more of them that lie evenly over the texts, the last ones aside.
     """
     dtype = np.dtype(encoder.spec.vectors)
     keys = text_keys(texts)
     found, vectors = (
         store.read(keys)
         if store is not None
-        else (np.zeros(len(texts), bool), np.empty((len(texts), encoder.dim), dtype))
+        else (np.zeros(len(texts), bool), np.zeros((len(texts), encoder.dim), dtype))
     )
     missing: dict[bytes, list[int]] = {}
     for i in np.flatnonzero(~found).tolist():
         missing.setdefault(keys[i].tobytes(), []).append(i)
     places = list(missing.values())
+    if sum(len(texts[rows[0]]) for rows in places) > PART_CHARACTERS:
+        places = [places[i] for i in spread(len(places)).tolist()]
     n_cached, started, done = int(found.sum()), time.monotonic(), 0
+    last = n_even = 0
     pending: list[tuple[np.ndarray, np.ndarray]] = []
-    weights = np.cumsum(
-        [0] + [len(texts[rows[0]]) for rows in places]
-    )  # time goes with characters, not with chunks
+    weights = np.array([len(texts[rows[0]]) for rows in places])  # time goes with characters, not with chunks
+    all_characters = float(weights.sum())
 
     def report(done: int, characters: float) -> None:
         if on_progress is not None:
             rate = characters / max(time.monotonic() - started, 1e-9)
-            left = (float(weights[-1]) - characters) / rate if characters else None
+            left = (all_characters - characters) / rate if characters else None
             on_progress(EmbedProgress(n_cached + done, n_cached + len(places), n_cached, left))
 
     def keep() -> None:
@@ -245,11 +250,17 @@ def embed_chunks(
                 vectors[places[index]] = vector
             pending.append((keys[[places[index][0] for index in indices.tolist()]], stored))
             done += len(indices)
-            characters += float(np.diff(weights)[indices].sum())
+            last = max(last, int(indices.max()))
+            characters += float(weights[indices].sum())
             if time.monotonic() - flushed > _FLUSH_SECONDS:
                 keep()
                 flushed = time.monotonic()
             report(done, characters)
+            is_even = last + 1 == done  # else longer ones are done and shorter ones between them not
+            if on_part is not None and is_even and LEAST_STRETCH <= done - n_even < len(places) - n_even:
+                found[[row for rows in places[n_even:done] for row in rows]] = True
+                n_even = done
+                on_part(vectors, found.copy())
     finally:
         keep()
     return vectors

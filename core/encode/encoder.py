@@ -27,6 +27,7 @@ from core.encode.engine import Batch, Engine, TorchEngine, openvino_engine
 from core.encode.familiarity import load_familiarity
 from core.encode.forward import StateTokens, batches_by_length, chunk_row, join_state
 from core.encode.in_use import InUse
+from core.encode.spread import PART_CHARACTERS
 from core.encode.tokens import FastTokenizer
 from core.errors import BadCheckpoint, BadRequest
 from core.later import torch
@@ -35,8 +36,6 @@ if TYPE_CHECKING:
     from core.encode.bert import Encoder
     from core.encode.reranker import Reranker
 
-_TOKENIZE_BLOCK = 4_096
-"""Texts tokenized at once: how long the first batch waits, and the horizon of the sort by length."""
 _DEVICES = ("cpu", "cuda")
 
 
@@ -139,15 +138,15 @@ class DualEncoder:
 
     def iter_encode_chunks(self, texts: Sequence[str]) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         """Yields (indices (b,), vectors (b, D) float32) batch by batch until every text has its vector once;
-        not in order.
+        in order but for some PART_CHARACTERS that are sorted by length.
         """
         for places, vectors in self._chunks.run(self._batches(texts)):
             yield np.array(places), vectors
 
     def _batches(self, texts: Sequence[str]) -> Iterator[Batch]:
         """Token rows of one length together, and the places of their texts."""
-        for block in range(0, len(texts), _TOKENIZE_BLOCK):
-            parts = self.tokenizer.ids(texts[block : block + _TOKENIZE_BLOCK])
+        for block, end in _blocks(texts):
+            parts = self.tokenizer.ids(texts[block:end])
             rows = [chunk_row(part, self.spec, self.tokenizer, self.max_positions) for part in parts]
             for batch in batches_by_length([len(row) for row in rows], self._chunks.batch_tokens):
                 yield [block + i for i in batch], [rows[i] for i in batch]
@@ -161,6 +160,18 @@ class DualEncoder:
 
     def _torch_engine(self, tower: Encoder) -> TorchEngine:
         return TorchEngine(tower.to(self.device, self.dtype), self.spec, self.tokenizer.pad_id)
+
+
+def _blocks(texts: Sequence[str]) -> Iterator[tuple[int, int]]:
+    """Ranges [first, last) of texts that reach PART_CHARACTERS each, the last one as many as are left."""
+    first = characters = 0
+    for last, text in enumerate(texts, start=1):
+        characters += len(text)
+        if characters >= PART_CHARACTERS:
+            yield first, last
+            first, characters = last, 0
+    if first < len(texts):
+        yield first, len(texts)
 
 
 def find_device(name: str | None) -> torch.device:

@@ -16,7 +16,7 @@ from html import escape
 import numpy as np
 
 from core.errors import LogError
-from core.events import StepTaken, Trace
+from core.events import StepTaken, Trace, share_searched
 from core.log.branches import STRATEGY_NAMES, branch_name, end_sentence, sparc_settings, sparc_trace_of
 from core.log.places import borders_of, place_of
 from core.log.records import LoggedDocument, LoggedRun, support_of
@@ -178,6 +178,11 @@ def settings_of(run: LoggedRun) -> dict[str, str]:
             f"chunk {chunk_id:,} at step {step}" for step, chunk_id in config.forced
         ),
         "Forbidden": ", ".join(f"chunk {chunk_id:,}" for chunk_id in config.forbidden),
+        "Searched": (
+            f"{100 * share_searched(run.trace):.0f} % of the chunks, those that were embedded when it was asked"
+            if config.searched
+            else ""
+        ),
         "Child of": (
             f"{run.record.parent_run_id}, {run.record.fork_step} steps kept"
             if run.record.parent_run_id

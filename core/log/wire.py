@@ -301,6 +301,7 @@ def _check_record(record: RunRecord) -> None:
     for chunk_id in (*support, *config.forbidden, *(chunk_id for _, chunk_id in config.forced)):
         if not 0 <= chunk_id < record.n_chunks:
             raise MalformedRuns(f"chunk {chunk_id} must be between 0 and {record.n_chunks - 1}")
+    config.check_searched(record.n_chunks)
     for values in record.chunking:
         if values != {"chunker": "given"}:
             ChunkConfig(**values)

@@ -17,6 +17,7 @@ import numpy as np
 
 from core.config import EpisodeConfig, check_query
 from core.encode.encoder import DualEncoder
+from core.errors import BadRequest
 from core.events import Event, RunStarted, StepScores, StepTaken, Stopped
 from core.index import Searchable
 
@@ -57,6 +58,8 @@ def check(query: str, corpus: Searchable, config: EpisodeConfig) -> None:
     """Raises BadRequest for a query or settings that this corpus can't be searched with."""
     check_query(query)
     config.check_against(len(corpus))
+    if config.searched:
+        raise BadRequest("only an agent can be asked while chunks are being embedded; wait until all are")
 
 
 def cosines_of(vector: np.ndarray, corpus: Searchable) -> np.ndarray:

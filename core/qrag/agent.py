@@ -186,10 +186,12 @@ class Agent:
             q_values, words = corpus.index.q_values(vector, positions), self._words_part(episode)
             if words is not None:
                 q_values += words
+            available = config.searched_chunks(len(corpus))
+            if config.searched:
+                q_values[~available] = np.nan
             reranked = self._reranked(episode, q_values)
             if reranked is not None:
                 q_values[reranked.chunk_ids] += reranked.parts
-            available = np.ones(len(corpus), dtype=bool)
             available[list(chosen)] = False
             available[list(config.forbidden)] = False
             turned = self.spec.position_kind != "none" and config.use_positions
@@ -242,7 +244,7 @@ class Agent:
         )
         words = self._words_part(episode)
         q_value = episode.corpus.index.q_value(state_vector, chunk_id, float(positions[chunk_id]))
-        reranked = self._reranks.known(episode.corpus, episode.query)
+        reranked = self._reranks.known(episode)
         return (
             q_value
             + (0.0 if words is None else float(words[chunk_id]))
@@ -267,15 +269,14 @@ class Agent:
         reranker = self.encoder.reranker
         if reranker is None:
             return None
-        known = self._reranks.known(episode.corpus, episode.query)
+        known = self._reranks.known(episode)
         if known is None:
-            best = np.argsort(-q_values, kind="stable")[: self.spec.rerank_pool]
+            n_searched = episode.config.n_searched(len(episode.corpus))  # those without Q come last
+            best = np.argsort(-q_values, kind="stable")[: min(self.spec.rerank_pool, n_searched)]
             odds = reranker.log_odds(
                 episode.query, [episode.corpus.text(chunk_id) for chunk_id in best.tolist()]
             )
-            known = self._reranks.keep(
-                episode.corpus, episode.query, Reranked(best, rerank_parts(odds, self.spec.rerank_weight))
-            )
+            known = self._reranks.keep(episode, Reranked(best, rerank_parts(odds, self.spec.rerank_weight)))
         return known
 
     def _state_parts(self, episode: Episode, chosen: Sequence[int]) -> tuple[str, list[str]]:

@@ -5,11 +5,15 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
 import numpy as np
 
 from core.index import Searchable
+
+if TYPE_CHECKING:
+    from core.qrag.agent import Episode
 
 _MOST_KEPT = 64
 """Questions of a corpus whose parts are kept: some hundred bytes each."""
@@ -38,22 +42,28 @@ def rerank_parts(log_odds: np.ndarray, weight: float) -> np.ndarray:
 
 
 class Reranks:
-    """Parts by corpus and question: every step of an episode asks for the same. Thread-safe."""
+    """Parts by corpus, question and what of it was searched: every step of an episode asks for the same.
+    Thread-safe.
+    """
 
     def __init__(self) -> None:
-        self._by_corpus: WeakKeyDictionary[Searchable, OrderedDict[str, Reranked]] = WeakKeyDictionary()
+        self._by_corpus: WeakKeyDictionary[Searchable, OrderedDict[object, Reranked]] = WeakKeyDictionary()
         self._changing = threading.Lock()
 
-    def known(self, corpus: Searchable, question: str) -> Reranked | None:
+    def known(self, episode: Episode) -> Reranked | None:
         """What was kept."""
         with self._changing:
-            return self._by_corpus.get(corpus, OrderedDict()).get(question)
+            return self._by_corpus.get(episode.corpus, OrderedDict()).get(_asked(episode))
 
-    def keep(self, corpus: Searchable, question: str, reranked: Reranked) -> Reranked:
+    def keep(self, episode: Episode, reranked: Reranked) -> Reranked:
         """Keeps it for the next steps, and gives it back."""
         with self._changing:
-            of_corpus = self._by_corpus.setdefault(corpus, OrderedDict())
-            of_corpus[question] = reranked
+            of_corpus = self._by_corpus.setdefault(episode.corpus, OrderedDict())
+            of_corpus[_asked(episode)] = reranked
             while len(of_corpus) > _MOST_KEPT:
                 of_corpus.popitem(last=False)
         return reranked
+
+
+def _asked(episode: Episode) -> object:
+    return episode.query, episode.config.searched

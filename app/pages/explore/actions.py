@@ -17,12 +17,14 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 
 from app.in_view import Labelled, OpenDocuments, RunInView
+from app.pages.explore.part import Opening
 from app.services import Services
 from app.session import Session
 from core.config import ChunkConfig, EpisodeConfig, check_query
 from core.errors import BadRequest
 from core.events import RunStarted, Stopped
 from core.opening import Progress
+from core.qrag.agent import Agent
 from core.qrag.influence import without_each
 from core.qrag.planner import plan
 from core.types import Document, Workspace
@@ -40,6 +42,8 @@ def open_in_explore(services: Services, session: Session) -> OpenDocuments:
     documents = services.corpora.get(session.corpus)
     if documents is None or documents.owner != session.owner:
         raise BadRequest("no document is open; open one in Explore")
+    if documents.searched:
+        raise BadRequest("a document is being embedded in Explore; wait until all of it is there")
     return documents
 
 
@@ -61,7 +65,7 @@ class Explorer:
         chunks.
         """
         spec = self.services.served(documents.agent.spec)
-        return spec.episode_config(step_budget=min(spec.step_budget, len(documents.corpus)))
+        return spec.episode_config(step_budget=min(spec.step_budget, documents.n_searched))
 
     def run_of(self, session: Session) -> RunInView | None:
         """The run that this visitor has in view."""
@@ -89,28 +93,44 @@ class Explorer:
         spent: Mapping[str, float] = MappingProxyType({}),
     ) -> Session:
         """A fresh session over other documents. `spent`: milliseconds of the stages before."""
-        opened = self.services.open(
-            documents, self.services.agent(agent_name), configs, on_progress, label, session.owner, spent
-        )
-        self.leave(session)
-        return Session(
-            corpus=opened.token, agent_chosen=session.agent_chosen, owner=session.owner, llm=session.llm
-        )
+        agent, session = self.services.agent(agent_name), replace(session, forbidden=())
+        told = self._tells(session, on_progress)
+        opened = self.services.open(documents, agent, configs, on_progress, label, session.owner, spent, told)
+        return self._fresh(session, opened)
 
     def change_agent(self, session: Session, agent_name: str, on_progress: Progress | None = None) -> Session:
         """The same chunks under another agent; the run in view belongs to the old one and leaves."""
-        now = self.documents(session)
-        opened = self.services.reopen(
-            now.workspace, self.services.agent(agent_name), on_progress, now.questions, session.owner
+        return self._reopened(
+            replace(session, agent_chosen=True), self.services.agent(agent_name), on_progress
         )
+
+    def embed_the_rest(self, session: Session, on_progress: Progress | None = None) -> Session:
+        """The same chunks under the same agent, all of them."""
+        return self._reopened(session, self.documents(session).agent, on_progress)
+
+    def _reopened(self, session: Session, agent: Agent, on_progress: Progress | None) -> Session:
+        now, told = self.documents(session), self._tells(session, on_progress)
+        opened = self.services.reopen(now.workspace, agent, on_progress, now.questions, session.owner, told)
+        return self._fresh(session, opened)
+
+    def _fresh(self, session: Session, opened: OpenDocuments) -> Session:
+        """A session over documents without a run; the one in view leaves."""
         self.leave(session)
         return Session(
             corpus=opened.token,
             forbidden=session.forbidden,
-            agent_chosen=True,
+            agent_chosen=session.agent_chosen,
             owner=session.owner,
             llm=session.llm,
         )
+
+    def _tells(
+        self, session: Session, on_progress: Progress | None
+    ) -> Callable[[OpenDocuments], None] | None:
+        """Tells an opening that can be asked of each part."""
+        if not isinstance(on_progress, Opening):
+            return None
+        return lambda part: on_progress.can_ask(self._fresh(session, part))
 
     def attach(self, run_id: str, on_progress: Progress | None = None, owner: str | None = None) -> Session:
         """A visitor's session at the end of a logged run. Raises RunNotFound unless it is
@@ -137,9 +157,10 @@ class Explorer:
         """
         query = check_query(query)
         documents = self.documents(session)
-        config = config.with_(forbidden=session.forbidden)
-        config.check_against(len(documents.corpus))
         run = self._in_progress(session, query)
+        searched = documents.searched if run is None else run.config.searched
+        config = config.with_(forbidden=session.forbidden, searched=searched)
+        config.check_against(len(documents.corpus))
         if run is not None and same_settings(run.config, config):
             while session.cursor < len(run.trace.steps):  # what Back took away
                 session = self._at(session, run, session.cursor + 1)
@@ -246,6 +267,8 @@ class Explorer:
         steps: int | None,
     ) -> Generator[Session]:
         documents = self.documents(session)
+        config = config.with_(searched=documents.searched)
+        config.check_against(len(documents.corpus))
         self.leave(session)
         started = RunStarted(
             query, documents.agent.name, documents.agent.spec.name, len(documents.corpus), config

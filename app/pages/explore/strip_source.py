@@ -57,7 +57,7 @@ class RunStrip:
             text=chunk.text[:_SNIPPET],
             title=workspace.documents[chunk.document].title,
             heading=" › ".join(chunk.heading_path),
-            q=float(self.run.q_values(look)[chunk_id]),
+            q=_number(self.run.q_values(look)[chunk_id], float),
             rank=_number(self.values(look, "rank")[chunk_id], int),
             p=_number(self.values(look, "p")[chunk_id], float),
             rho=None if positions is None else float(positions[chunk_id]),
@@ -75,13 +75,14 @@ def shown_temperature(run: RunInView) -> float:
 @lru_cache(maxsize=24)
 def _ranks(scores: StepScores, unavailable: tuple[int, ...]) -> np.ndarray:
     """(N,) place among the available chunks, 1 is best, equals in document order; NaN for chosen and
-    forbidden ones.
+    forbidden ones, and those without Q.
     """
     q_values = scores.q_values.copy()
     q_values[list(unavailable)] = -np.inf
     ranks = np.empty(len(q_values), np.float32)
     ranks[np.argsort(-q_values, kind="stable")] = np.arange(1, len(q_values) + 1)
     ranks[list(unavailable)] = np.nan
+    ranks[np.isnan(scores.q_values)] = np.nan
     return ranks
 
 
@@ -89,8 +90,8 @@ def _ranks(scores: StepScores, unavailable: tuple[int, ...]) -> np.ndarray:
 def _probabilities(
     scores: StepScores, unavailable: tuple[int, ...], temperature: float, top_k: int | None
 ) -> np.ndarray:
-    """(N,) Boltzmann probabilities; NaN for chosen and forbidden chunks."""
-    available = np.ones(len(scores.q_values), dtype=bool)
+    """(N,) Boltzmann probabilities; NaN for chosen and forbidden chunks, and those without Q."""
+    available = ~np.isnan(scores.q_values)
     available[list(unavailable)] = False
     shown = (
         probabilities(scores.q_values, available, temperature, top_k)

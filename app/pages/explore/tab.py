@@ -27,6 +27,7 @@ from app.pages.explore import story as story_view
 from app.pages.explore import view as present
 from app.pages.explore.actions import RUNS_AT_ONCE, Explorer
 from app.pages.explore.layout import MAX_BUDGET, ExploreLayout
+from app.pages.explore.part import Underway, opening_of, part_progress, part_standing
 from app.pages.explore.strip_source import RunStrip
 from app.pages.widgets import answers as answer_view
 from app.pages.widgets.asking import known_question, known_questions
@@ -78,6 +79,8 @@ class ExploreTab(ExploreLayout):
         self.explorer, self.experiments = Explorer(services), Experiments(services)
         self._wanted_openings: set[str] = set()
         """Documents that are being opened for pages that still wait for them."""
+        self._again: set[str] = set()
+        """Those of them at whose end the run in view is to be made again, over all of them."""
         self.session = gr.State(
             Session(owner=newcomer(services.settings)), delete_callback=self.explorer.leave
         )
@@ -100,6 +103,8 @@ class ExploreTab(ExploreLayout):
         """(token, why there is no answer or nothing) of the run that was read."""
         self.looked: gr.State = gr.State("")
         """Token of the run that was looked into."""
+        self.filled: gr.State = gr.State(None)
+        """(name of the opening, whether to run again) when all is there of what could be asked in part."""
         self._packed = {component for component in vars(self).values() if isinstance(component, gr.HTML)} - {
             self.page,
             self.near,
@@ -156,7 +161,7 @@ class ExploreTab(ExploreLayout):
                 self.to_sets,
                 self.ended,
             ),
-            *(self.wanted, self.sharing, self.read),
+            *(self.wanted, self.sharing, self.read, self.filled),
         ]
         controls, session = self.controls.list(), self.session
         private = {"outputs": panels, "api_visibility": "private", "show_progress": "hidden"}
@@ -200,7 +205,9 @@ class ExploreTab(ExploreLayout):
             self.standing.select(self._sends(self._on_standing), [session, *controls], **runs),
             self.reading.select(self._sends(self._on_reading), [session, *controls], **runs),
             self.wanted.change(self._sends(self._on_wanted), [session, self.wanted, *controls], **runs),
+            self.filled.change(self._sends(self._on_filled), [session, self.filled, *controls], **runs),
         ]
+        self.opening_progress.select(self._on_progress, session, None, api_visibility="private")
         asks = {**private, "concurrency_id": "cite", "concurrency_limit": 4}
         slow.append(self.cite.click(self._sends(self._cite), [session, *controls], **asks))
         reads = {**private, "outputs": self.read, "concurrency_id": "answer", "concurrency_limit": 1}
@@ -458,7 +465,8 @@ class ExploreTab(ExploreLayout):
             return {self.notice: passing(words)}
 
         settled = {self.session: replace(session, opening=""), self.opening_progress: [], **self._busy(False)}
-        token = new_run_id()
+        token, asked = new_run_id(), False
+        self._wanted_openings.discard(session.filling)  # the page is to show something else
         self._wanted_openings.add(token)
         try:
             yield {
@@ -468,7 +476,7 @@ class ExploreTab(ExploreLayout):
                 self.change_notice: [],
                 **self._busy(True),
             }
-            with closing(stream(work)) as items:
+            with closing(stream(opening_of(work))) as items:
                 for item in items:
                     if token not in self._wanted_openings:
                         yield {
@@ -476,7 +484,15 @@ class ExploreTab(ExploreLayout):
                             **self._busy(False),
                         }  # what comes late must not undo what Cancel has shown
                     elif isinstance(item, Finished):
-                        yield {**self._opened(item.result), **self._busy(False)}
+                        shown = (
+                            {self.opening_progress: [], self.filled: (token, token in self._again)}
+                            if asked
+                            else self._opened(item.result)
+                        )
+                        yield {**shown, **self._busy(False)}
+                    elif isinstance(item, Underway):
+                        yield self._underway(item, token, first=not asked)
+                        asked, settled = True, {self.opening_progress: [], **self._busy(False)}
                     else:
                         yield {self.opening_progress: progress(item)}
         except UserError as error:
@@ -489,6 +505,37 @@ class ExploreTab(ExploreLayout):
             yield {**settled, **failed(words)}
         finally:
             self._wanted_openings.discard(token)
+            self._again.discard(token)
+
+    def _underway(self, item: Underway, token: str, *, first: bool) -> Update:
+        """What can be asked of documents that are embedded, and how far they are; the page of them where it
+        is the first time.
+        """
+        session = replace(item.session, filling=token)
+        bar = part_progress(item.progress, self.explorer.documents(session), token in self._again)
+        shown = {self.opening_progress: bar, self.cancel: gr.update(interactive=True)}
+        ready = gr.update(interactive=True)
+        opened = {**self._opened(session), self.run: ready, self.step: ready} if first else {}
+        return {**opened, **shown}
+
+    def _on_progress(self, session: Session, event: gr.EventData) -> None:
+        """Whether the run in view is made again at the end, which the next progress shows."""
+        if clicked(event)[0] == "at-end" and session.filling in self._wanted_openings:
+            self._again ^= {session.filling}
+
+    def _on_filled(
+        self, session: Session, filled: tuple[str, bool] | None, *controls: Any
+    ) -> Iterator[Update]:
+        """All is there of what could be asked in part: the run in view says so, and is made again where that
+        was wanted.
+        """
+        if filled is None or session.filling != filled[0]:
+            return
+        session = replace(session, filling="")
+        documents, run = self.explorer.documents(session), self.explorer.run_of(session)
+        yield {**self._shown(session, controls), self.header: present.document_header(documents)}
+        if filled[1] and run is not None and run.ended and run.config.searched:
+            yield from self._again_from_the_start(session, controls)
 
     def _busy(self, opening_documents: bool) -> Update:
         """Nothing runs over documents that are about to be replaced."""
@@ -839,8 +886,8 @@ class ExploreTab(ExploreLayout):
     def _cancelled(self, session: Session, *controls: Any) -> Update:
         words = passing("Cancelled; what was done so far is kept.", "info")
         update = {self.opening_progress: [], self.notice: words, **self._busy(False)}
-        self._wanted_openings.discard(session.opening)
-        session = replace(session, opening="")
+        self._wanted_openings -= {session.opening, session.filling}
+        session = replace(session, opening="", filling="")
         return (
             {**self._shown(session, controls), **update}
             if session.corpus
@@ -849,7 +896,11 @@ class ExploreTab(ExploreLayout):
 
     def _settled(self, session: Session) -> Update:
         """Nothing is opened, unless something else is by now."""
-        return {} if session.opening else {self.opening_progress: [], **self._busy(False)}
+        return (
+            {}
+            if session.opening or session.filling in self._wanted_openings
+            else {self.opening_progress: [], **self._busy(False)}
+        )
 
     def _on_tree(self, session: Session, event: gr.EventData, *controls: Any) -> Update:
         run, (action, argument) = self.explorer.run_of(session), clicked(event)
@@ -904,12 +955,17 @@ class ExploreTab(ExploreLayout):
     def _on_standing(self, session: Session, event: gr.EventData, *controls: Any) -> Iterator[Update]:
         action, argument = clicked(event)
         if action == "again":
-            fresh = self.explorer.reset(session)
-            yield from self._acting(
-                fresh, controls, lambda query, config: self.explorer.advance(fresh, query, config, None)
-            )
+            yield from self._again_from_the_start(session, controls)
+        elif action == "rest":
+            yield from self._opening(session, lambda report: self.explorer.embed_the_rest(session, report))
         else:
             yield self._navigated(session, controls, action, argument)
+
+    def _again_from_the_start(self, session: Session, controls: tuple[Any, ...]) -> Iterator[Update]:
+        fresh = self.explorer.reset(session)
+        yield from self._acting(
+            fresh, controls, lambda query, config: self.explorer.advance(fresh, query, config, None)
+        )
 
     def _on_strip(self, session: Session, event: gr.EventData, *controls: Any) -> Update:
         data = event._data if isinstance(event._data, dict) else {}
@@ -960,7 +1016,12 @@ class ExploreTab(ExploreLayout):
         except UserError as error:
             return {self.standing: notice(str(error))}
         return {
-            self.standing: present.standing(self.explorer.run_of(session), session, config, query),
+            self.standing: [
+                *present.standing(self.explorer.run_of(session), session, config, query),
+                *part_standing(
+                    self.explorer.run_of(session), self.services.corpora.get(session.corpus), session
+                ),
+            ],
             **self._line(session, config),
         }
 
@@ -1003,7 +1064,10 @@ class ExploreTab(ExploreLayout):
             self.sharing: [],
             self.notice: [],
             self.reading_notice: [],
-            self.standing: present.standing(run, session, config, query),
+            self.standing: [
+                *present.standing(run, session, config, query),
+                *part_standing(run, documents, session),
+            ],
             self.strip: _strip(run, session),
             self.story: story_view.story(run, session),
             self.diagnosis: diagnosis_view.diagnosis(run, session),
@@ -1081,6 +1145,7 @@ def _strip(run: RunInView | None, session: Session) -> dict[str, Any] | None:
         ],
         gold=run.gold,
         forbidden=session.forbidden,
+        searched=run.config.searched,
         documents=[
             {"title": document.title, "first_chunk": int(first)}
             for document, first in zip(workspace.documents, workspace.borders[:-1], strict=True)

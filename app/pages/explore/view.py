@@ -14,6 +14,7 @@ from typing import Any
 
 from app.components.tree import Node, act, h
 from app.in_view import OpenDocuments, RunInView
+from app.pages.explore.part import percent
 from app.pages.widgets.answers import answer_place
 from app.pages.widgets.asking import settings_toggle
 from app.pages.widgets.notices import notice
@@ -25,7 +26,7 @@ from core.answer.evidence import EvidenceAnswer
 from core.completeness import LOW
 from core.config import ChunkConfig, EpisodeConfig
 from core.encode.checkpoint import CheckpointSpec
-from core.events import StepTaken, Trace
+from core.events import StepTaken, Trace, share_searched
 from core.log.page import review_words
 from core.prose import Prose, plain
 from core.sparc.retriever import SPARC
@@ -65,7 +66,11 @@ def document_header(documents: OpenDocuments | None) -> list[Node]:
     chip = f"{counted(len(workspace), 'chunk')}" + (f" · {counted(len(facts), 'note')}" if facts else "")
     about = [
         h("p", None, size),
-        h("p", {"title": shares}, f"Ready after {seconds:.1f} s, {came}."),
+        (
+            h("p", None, f"{percent(documents.share)} of the chunks were embedded when this was shown.")
+            if documents.searched
+            else h("p", {"title": shares}, f"Ready after {seconds:.1f} s, {came}.")
+        ),
         *(h("p", None, fact) for fact in facts),
     ]
     if n_json_ld:
@@ -175,7 +180,8 @@ def status(run: RunInView | None, session: Session) -> str:
     took = f" · {last.milliseconds:,.0f} ms" if last else ""
     child = f" · child run from step {run.fork_step}" if run.parent_run_id else ""
     method = f"{run.trace.started.method} · " if run.trace.started.method != "qrag" else ""
-    return f"{method}step {session.cursor} of {budget}{took}{child}"
+    searched = f" · searched {percent(share_searched(run.trace))}" if run.config.searched else ""
+    return f"{method}step {session.cursor} of {budget}{took}{searched}{child}"
 
 
 def standing_at(run: RunInView | None, session: Session) -> list[Node]:

@@ -36,10 +36,19 @@ _UNITS = {"reading": "parts", "chunking": "characters"}
 
 def progress(report: OpenProgress) -> list[Node]:
     """A stage's bar, with the time left where it is known."""
-    left = "" if report.seconds_left is None else f" · about {_seconds(report.seconds_left)} left"
     cached = f" · {report.n_cached:,} known already" if report.n_cached else ""
     unit = _UNITS.get(report.stage, "chunks")
-    words = f"{_STAGES[report.stage]}: {report.done:,} of {report.total:,} {unit}{cached}{left}"
+    words = f"{_STAGES[report.stage]}: {report.done:,} of {report.total:,} {unit}{cached}{time_left(report)}"
+    return bar(report, words)
+
+
+def time_left(report: OpenProgress) -> str:
+    """The end of a line; empty where it is not known."""
+    return "" if report.seconds_left is None else f" · about {_seconds(report.seconds_left)} left"
+
+
+def bar(report: OpenProgress, words: str) -> list[Node]:
+    """How far a stage is, beside words of it."""
     return [
         h(
             "div",

@@ -1,0 +1,95 @@
+"""Asking while documents are embedded: how an opening says that it can be asked, and what the page shows of
+it.
+
+Documents that are embedded in part lie under the token that the whole of them will have, so that a page only
+has to be told once. Decides from when on a part is worth offering. Knows nothing of how chunks are embedded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from app.components.tree import Node, act
+from app.in_view import OpenDocuments, RunInView
+from app.pages.widgets.notices import bar, notice, time_left
+from app.session import Session
+from core.events import share_searched
+from core.opening import OpenProgress, Progress
+
+LEAST_WAIT = 5.0
+"""Seconds of embedding left for which a part is offered: a page that changes twice within them is no help."""
+
+
+@dataclass(frozen=True)
+class Underway:
+    """Progress of documents that can be asked already."""
+
+    progress: OpenProgress
+    session: Session
+    """Over the part."""
+
+
+class Opening:
+    """How an opening reports, once it can be asked along with the session to ask it with."""
+
+    def __init__(self, report: Callable[[OpenProgress | Underway], None]) -> None:
+        self._report = report
+        self._session: Session | None = None
+        self._offered = False
+
+    def __call__(self, progress: OpenProgress) -> None:
+        """A `core.opening.Progress`."""
+        self._offered |= self._session is not None and (progress.seconds_left or 0.0) > LEAST_WAIT
+        if self._offered and self._session is not None:
+            self._report(Underway(progress, self._session))
+        else:
+            self._report(progress)
+
+    def can_ask(self, session: Session) -> None:
+        """There is a part, which `session` is over."""
+        self._session = session
+
+
+def opening_of(
+    work: Callable[[Progress], Session],
+) -> Callable[[Callable[[OpenProgress | Underway], None]], Session]:
+    """The work of an opening, which says when it can be asked."""
+    return lambda report: work(Opening(report))
+
+
+def percent(share: float) -> str:
+    """A share in whole per cent, never all of it while something is missing.
+
+    >>> percent(0.997), percent(0.004)
+    ('99 %', 'below 1 %')
+    """
+    return "below 1 %" if 0 < share < 0.01 else f"{int(100 * share)} %"
+
+
+def part_progress(item: OpenProgress, documents: OpenDocuments, again: bool) -> list[Node]:
+    """The bar, how much can be asked meanwhile, and whether a run over it is made again at the end."""
+    words = f"{percent(documents.share)} of {item.total:,} chunks can be asked{time_left(item)}"
+    toggle = act(
+        "at-end",
+        "",
+        "Run again at the end",
+        title="Once all chunks are embedded, the run in view is made again over all of them by itself",
+        **{"aria-pressed": str(again).lower()},
+    )
+    return [*bar(item, words), toggle]
+
+
+def part_standing(run: RunInView | None, documents: OpenDocuments | None, session: Session) -> list[Node]:
+    """That the run in view was over a part, with the way to more; that the rest was left out."""
+    if documents is None:
+        return []
+    rest = act("rest", "", "Embed the rest") if documents.searched and not session.filling else None
+    if run is not None and run.config.searched:
+        words = f"Searched {percent(share_searched(run.trace))}"
+        if run.config.searched == documents.searched:  # the bar says so, too, while there is one
+            return [] if rest is None else notice(f"{words} of the chunks", "partly", rest)
+        now = "all" if not documents.searched else percent(documents.share)
+        buttons = [act("again", "", "Run again"), *([rest] if rest else [])]
+        return notice(f"{words} of the chunks; {now} can be now", "partly", *buttons)
+    return notice(f"{percent(documents.share)} of the chunks can be asked", "partly", rest) if rest else []

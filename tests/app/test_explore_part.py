@@ -1,0 +1,121 @@
+"""Asking in Explore while a document is embedded: real agent, real log, no browser."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+from app.in_view import OpenDocuments, RunInView
+from app.pages.explore import part
+from app.pages.explore import view as present
+from app.pages.explore.actions import Explorer, open_in_explore
+from app.pages.explore.opening import open_pasted
+from app.pages.explore.part import Opening, Underway, part_standing, percent
+from app.pages.explore.strip_source import RunStrip
+from app.services import Services
+from app.session import Session
+from core.config import EpisodeConfig
+from core.errors import BadRequest, Cancelled
+from core.opening import OpenProgress
+
+QUERY = "where was john ?"
+CONFIG = EpisodeConfig(step_budget=3)
+PLACES = ("garden", "office")
+
+
+@pytest.fixture
+def explorer(services: Services, monkeypatch: pytest.MonkeyPatch) -> Explorer:
+    monkeypatch.setattr(part, "LEAST_WAIT", 0.0)  # a tiny encoder is done before a page would change
+    return Explorer(services)
+
+
+def opened(explorer: Explorer, place: str, report: Opening) -> Session:
+    """Few tokens, much text, in three parts; a text that was opened before would come from the cache."""
+    text = "\n\n".join(f"john was in the {place} on day {i} {'x' * 1_400} ." for i in range(360))
+    agent = explorer.services.default_checkpoint
+    return open_pasted(explorer, Session(), text, agent, report, "sentences", 16)
+
+
+def asked(explorer: Explorer, session: Session) -> tuple[Session, RunInView]:
+    *_, session = explorer.advance(session, QUERY, CONFIG, None)
+    run = explorer.run_of(session)
+    assert run is not None
+    return session, run
+
+
+def test_a_part_is_asked_and_then_all_of_it(explorer: Explorer) -> None:
+    partly: list[tuple[Session, RunInView, OpenDocuments]] = []
+
+    def report(item: OpenProgress | Underway) -> None:
+        if isinstance(item, Underway) and not partly:
+            *_, paused = explorer.advance(item.session, QUERY, CONFIG, 1)
+            session, run = asked(explorer, paused)
+            assert len(explorer.services.own_log.search(owner=None).rows) == 1, "it went on as one run"
+            partly.append((session, run, explorer.documents(session)))
+            with pytest.raises(BadRequest, match="being embedded in Explore"):
+                open_in_explore(explorer.services, session)
+            missing = int(np.argmin(run.config.searched_chunks(run.n_chunks)))
+            with pytest.raises(BadRequest, match="not embedded yet"):
+                list(explorer.force(session, QUERY, CONFIG.with_(step_budget=4), missing))
+
+    session = opened(explorer, PLACES[0], Opening(report))
+    seen, run, documents = partly[0]
+    there = run.config.searched_chunks(run.n_chunks)
+    assert session.corpus == seen.corpus, "the page need not be told of another document"
+    assert 0 < documents.share < 1
+    assert there[list(run.trace.chosen)].all()
+    for mode in ("q", "rank", "p"):
+        values = RunStrip(run).values(1, mode)
+        np.testing.assert_array_equal(np.isnan(values), ~there, err_msg=mode)
+    assert all(np.isfinite(run.scale()))
+    assert f"searched {percent(documents.share)}" in present.status(run, seen)
+    assert explorer.services.own_log.get(run.run_id).record.config["searched"]
+
+    whole = explorer.documents(session)
+    assert (whole.searched, whole.share) == ((), 1)
+    offer = json.dumps(part_standing(run, whole, seen))
+    assert f"Searched {percent(documents.share)} of the chunks; all can be now" in offer
+    assert "Run again" in offer
+    *_, further = explorer.advance(seen, QUERY, CONFIG.with_(step_budget=4), 1)
+    child = explorer.run_of(further)
+    assert child is not None
+    assert (child.parent_run_id, child.config.searched) == (run.run_id, ())
+    again, complete = asked(explorer, explorer.reset(seen))
+    assert complete.config.searched == ()
+    assert part_standing(complete, whole, again) == []
+    assert "searched" not in present.status(complete, again)
+
+
+def test_cancel_leaves_a_part_and_the_rest_can_be_embedded(explorer: Explorer) -> None:
+    there: list[Session] = []
+
+    def cancel(item: OpenProgress | Underway) -> None:
+        if isinstance(item, Underway):
+            there.append(item.session)
+            raise Cancelled
+
+    with pytest.raises(Cancelled):
+        opened(explorer, PLACES[1], Opening(cancel))
+    documents = explorer.documents(there[0])
+    assert "Embed the rest" in json.dumps(part_standing(None, documents, there[0]))
+    session = explorer.embed_the_rest(there[0])
+    whole = explorer.documents(session)
+    assert whole.searched == ()
+    assert whole.n_embedded <= len(whole.corpus) - documents.n_searched
+
+
+@pytest.mark.parametrize(("share", "words"), [(0.004, "below 1 %"), (0.41, "41 %"), (0.999, "99 %")])
+def test_a_share_in_words(share: float, words: str) -> None:
+    assert percent(share) == words
+
+
+def test_a_part_is_offered_only_where_that_helps() -> None:
+    told: list[OpenProgress | Underway] = []
+    opening = Opening(told.append)
+    for seconds_left in (9.0, None, 2.0, 8.0, 1.0):
+        opening(OpenProgress("embedding", 1, 2, 0, seconds_left))
+        if seconds_left == 9.0:
+            opening.can_ask(Session(corpus="part"))
+    assert [isinstance(item, Underway) for item in told] == [False, False, False, True, True]

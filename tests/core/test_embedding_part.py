@@ -1,0 +1,190 @@
+"""Asking while chunks are embedded: a part is an even sample, a run over it sees nothing else, and the log
+makes it again.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from core.cli import main
+from core.config import EpisodeConfig
+from core.encode.encoder import DualEncoder
+from core.encode.spread import LEAST_STRETCH, MOST_STRETCHES, PART_CHARACTERS, ranges_of, spread
+from core.errors import BadRequest, Cancelled
+from core.events import Trace, fold
+from core.log import ExperimentLog
+from core.log.page import settings_of
+from core.methods.bm25 import Bm25
+from core.opening import Embedded, Opened, OpenProgress, index_workspace
+from core.qrag.agent import Agent
+from core.report import trace_json
+from core.runs import log_trace, replay_run
+from core.trail import gold_trails
+from core.types import Workspace, workspace_of_chunks
+
+QUERY = "where did john go ?"
+FILLER = "x" * 500  # one token, however long: quick to embed, and much text
+TEXTS = [f"john went {i} {FILLER} ." for i in range(960)]
+
+
+@pytest.fixture(scope="module")
+def agent(agents: dict[str, Agent]) -> Agent:
+    return agents["relative10"]
+
+
+@pytest.fixture(scope="module")
+def opened(
+    agent: Agent, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[tuple[Opened, list[tuple[Embedded, Trace]]]]:
+    """A text of three parts, asked each time that there was more of it."""
+    runs = []
+
+    def ask(part: Embedded) -> None:
+        config = EpisodeConfig(step_budget=3, searched=part.ranges)
+        runs.append((part, fold(agent.run(QUERY, part.corpus(), config))))
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("QRAG_HOME", str(tmp_path_factory.mktemp("home")))
+        yield index_workspace(_workspace(agent.encoder), agent.encoder, on_part=ask), runs
+
+
+@pytest.mark.parametrize("n", [0, 1, LEAST_STRETCH, 1_000, 3 * LEAST_STRETCH * MOST_STRETCHES + 7])
+def test_every_beginning_of_the_order_lies_evenly(n: int) -> None:
+    order = spread(n)
+    assert sorted(order.tolist()) == list(range(n))
+    for share in (4, 2):
+        counts = np.histogram(order[: n // share], bins=4, range=(0, max(n, 1)))[0]
+        if n > 100:
+            assert counts.min() > 0.8 * n / share / 4, "each quarter has its share"
+    assert len(ranges_of(np.isin(np.arange(n), order[: n // 2]), n + 1)) <= MOST_STRETCHES
+
+
+def test_ranges_keep_the_longest() -> None:
+    known = np.array([1, 0, 1, 1, 1, 0, 1, 1], dtype=bool)
+    assert ranges_of(known, 3) == ((0, 1), (2, 5), (6, 8))
+    assert ranges_of(known, 2) == ((2, 5), (6, 8))
+
+
+def test_parts_grow_and_are_even(opened: tuple[Opened, list[tuple[Embedded, Trace]]]) -> None:
+    parts = [part for part, _ in opened[1]]
+    assert len(parts) >= 2
+    assert 0 < parts[0].share < 0.5 < parts[-1].share < 1
+    for part in parts:
+        eighths = part.known.reshape(8, -1).mean(axis=1)
+        assert abs(eighths - part.share).max() < 0.35
+    for before, after in pairwise(parts):
+        assert (before.known < after.known).any()
+        assert (before.known <= after.known).all()
+
+
+def test_a_run_sees_what_is_there_and_nothing_else(
+    agent: Agent, opened: tuple[Opened, list[tuple[Embedded, Trace]]]
+) -> None:
+    corpus = opened[0].corpus
+    for part, trace in opened[1]:
+        assert part.known[list(trace.chosen)].all()
+        for step in trace.steps:
+            assert step.scores is not None
+            np.testing.assert_array_equal(np.isnan(step.scores.q_values), ~part.known)
+        again = fold(agent.run(QUERY, corpus, trace.started.config))
+        assert again.chosen == trace.chosen, "the vectors that come later change nothing"
+    whole = fold(agent.run(QUERY, corpus, EpisodeConfig(step_budget=3)))
+    first, known = opened[1][0][1].steps[0].scores, opened[1][0][0].known
+    assert first is not None
+    assert whole.steps[0].scores is not None
+    np.testing.assert_allclose(
+        first.q_values[known],
+        whole.steps[0].scores.q_values[known],
+        atol=1e-4,
+        err_msg="a chunk is worth the same, whatever else is there",
+    )
+
+
+def test_the_log_and_json_say_that_it_was_a_part(
+    agent: Agent, opened: tuple[Opened, list[tuple[Embedded, Trace]]], tmp_path: Path
+) -> None:
+    part, trace = opened[1][0]
+    values = json.loads(json.dumps(trace_json(trace, timings={}, full=True), allow_nan=False))
+    assert values["searched"] == pytest.approx(part.share, abs=1e-6)
+    assert [q is None for q in values["steps"][0]["q_values"]] == (~part.known).tolist()
+    assert EpisodeConfig.from_json(values["config"]) == trace.started.config
+    with ExperimentLog.open(tmp_path / "log.duckdb") as log:
+        run_id = log_trace(log, trace, part.workspace, agent.encoder)
+        logged = log.get(run_id)
+        assert settings_of(logged)["Searched"].startswith(f"{100 * part.share:.0f} %")
+        assert replay_run(logged, log.documents(run_id), agent.encoder).report.holds
+
+
+def test_what_was_not_searched_has_no_rank(opened: tuple[Opened, list[tuple[Embedded, Trace]]]) -> None:
+    part, trace = opened[1][0]
+    missing, there = int(np.argmin(part.known)), trace.chosen[1]
+    lost, found = gold_trails(trace, [missing, there])
+    assert set(lost.standings) == {None}
+    assert found.standings[1] is not None
+    assert found.standings[1].rank == 1
+
+
+def test_bounds(agent: Agent, opened: tuple[Opened, list[tuple[Embedded, Trace]]]) -> None:
+    corpus, part = opened[0].corpus, opened[1][0][0]
+    missing = int(np.argmin(part.known))
+    refused = {
+        "not embedded yet": EpisodeConfig(searched=part.ranges, forced=((1, missing),)),
+        "must ascend": EpisodeConfig(searched=((5, 9), (2, 4))),
+        "hold a chunk each": EpisodeConfig(searched=((5, 5),)),
+        "between 0 and 960": EpisodeConfig(searched=((0, 961),)),
+        "above 3, the number": EpisodeConfig(searched=((0, 3),)),
+    }
+    for words, config in refused.items():
+        with pytest.raises(BadRequest, match=words):
+            fold(agent.run(QUERY, corpus, config))
+    with pytest.raises(BadRequest, match="only an agent"):
+        fold(Bm25().retrieve(QUERY, corpus, EpisodeConfig(searched=part.ranges)))
+
+
+def test_cancel_keeps_the_part_and_the_next_opening_goes_on(
+    agent: Agent, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("QRAG_HOME", str(tmp_path))
+    encoder, workspace = agent.encoder, _workspace(agent.encoder)
+    parts: list[Embedded] = []
+
+    def cancel_with_a_part(_: OpenProgress) -> None:
+        if parts:
+            raise Cancelled
+
+    with pytest.raises(Cancelled):
+        index_workspace(workspace, encoder, cancel_with_a_part, on_part=parts.append)
+    n_done = int(parts[-1].known.sum())
+    opened = index_workspace(workspace, encoder)
+    assert opened.n_embedded <= len(TEXTS) - n_done
+    assert sum(map(len, TEXTS)) > 2 * PART_CHARACTERS
+
+
+def test_trace_within_seconds(
+    tiny_checkpoints: dict[str, Path],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """What is there is asked, and its share is told."""
+    monkeypatch.setenv("QRAG_HOME", str(tmp_path / "home"))
+    chunks = tmp_path / "chunks.json"
+    chunks.write_text(json.dumps(TEXTS))
+    command = ["trace", "--chunks", str(chunks), "--query", QUERY, "--json"]
+    command += ["--checkpoint", str(tiny_checkpoints["relative10"]), "--device", "cpu"]
+    assert main([*command, "--within", "0"]) == 0
+    shown = capsys.readouterr()
+    partly = json.loads(shown.out)
+    assert 0 < partly["searched"] < 1
+    assert f"searched {100 * partly['searched']:.0f} % of the chunks; ask again" in shown.err
+    assert main([*command[:1], "--episodes", "none.jsonl", "--json", "--within", "1"]) == 2
+
+
+def _workspace(encoder: DualEncoder) -> Workspace:
+    return workspace_of_chunks(TEXTS, encoder.tokenizer.count(TEXTS))
