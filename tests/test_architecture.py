@@ -34,7 +34,7 @@ FLOW = (
     {"trail", "report", "frontier", "row_answers", "variant", "tune", "hub", "runs"},
     {"story", "diagnosis", "comparison", "reproduce"},
     {"sparc_story", "cuts", "document_evaluation"},
-    {"cli", "__main__"},
+    {"cli", "__main__", "adapters"},
 )
 """Parts of core from left to right. A part may import everything to the left of it, and its neighbours in one
 set where `IMPORT_NEIGHBOURS` says so.
@@ -162,7 +162,11 @@ def test_requirements_differ_in_faiss_only() -> None:
 @pytest.mark.parametrize("folder", ["core", "app"])
 def test_every_imported_library_is_listed(folder: str) -> None:
     distributions = packages_distributions()
-    optional = listed("requirements-tune.txt") if folder == "core" else []
+    optional = [
+        line
+        for name in ("tune", "adapters") * (folder == "core")
+        for line in listed(f"requirements-{name}.txt")
+    ]
     names = {
         Requirement(line).name.replace("faiss-gpu", "faiss-cpu")
         for line in [*listed("requirements.txt"), *optional]
