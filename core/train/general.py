@@ -2,9 +2,9 @@
 that look most like the answer.
 
 A question's support are the chunks that hold its quotes. Its distractors are the chunks of the same document
-that BM25 ranks highest, a few of them drawn anew each time; the chunks of the other questions of an update
-join in, for they are embedded anyway. Documents that validate are never trained on. Decides nothing about how
-the agent is served.
+that the untrained encoder and BM25 in one sum rank highest, a few of them drawn anew each time; the chunks of
+the other questions of an update join in, for they are embedded anyway. Documents that validate are never
+trained on. Decides nothing about how the agent is served.
 """
 
 from __future__ import annotations
@@ -19,9 +19,12 @@ import numpy as np
 
 from core.bm25 import WordIndex, words_of
 from core.config import ChunkConfig
+from core.encode.cache import embed_chunks
+from core.encode.encoder import DualEncoder, load_encoder
 from core.encode.tokens import FastTokenizer
 from core.errors import BadRequest
 from core.ingest import Converter, chunk_document, default_chunker
+from core.opening import vector_store
 from core.tasks.data import data_folder
 from core.tasks.documents import (
     DocumentFolder,
@@ -38,6 +41,8 @@ CHUNK_TOKENS = 220
 """Of the chunks, as they are served."""
 DISTRACTORS = 2
 """Of a question at each draw."""
+WORD_WEIGHT = 0.3
+"""Of BM25 beside the cosine, where distractors are ranked: what an untrained encoder finds most with."""
 HARDEST = 24
 """Chunks of its document that a question's distractors are drawn from, and all of those of a validation
 question.
@@ -78,8 +83,9 @@ class GeneralMixture:
                 " one of the two"
             )
         documents = DocumentFolder(folder, natural / "train.jsonl.gz")
-        self._train = list(_asked(questions, documents, tokenizer))
-        self._held = list(_asked(self._validation_questions, documents, tokenizer))
+        plain = load_encoder("base")
+        self._train = list(_asked(questions, documents, tokenizer, plain))
+        self._held = list(_asked(self._validation_questions, documents, tokenizer, plain))
         Random("order of validation").shuffle(self._held)
 
     def draw(self, rng: Random, n: int) -> list[Example]:
@@ -124,10 +130,13 @@ def _example(one: _Asked, texts: Iterable[str], rng: Random) -> Example:
 
 
 def _asked(
-    questions: Iterable[DocumentQuestion], documents: DocumentFolder, tokenizer: FastTokenizer
+    questions: Iterable[DocumentQuestion],
+    documents: DocumentFolder,
+    tokenizer: FastTokenizer,
+    plain: DualEncoder,
 ) -> Iterator[_Asked]:
     """Every question that has an answer; one whose quotes are not found is left out. Documents are read one
-    after the other.
+    after the other, and embedded unless they were before.
     """
     by_document: dict[str, list[DocumentQuestion]] = {}
     for question in questions:
@@ -136,11 +145,15 @@ def _asked(
     with Converter() as converter:
         for name, asked in by_document.items():
             document = documents.read(name, converter)
-            yield from _asked_of(document, name, asked, tokenizer)
+            yield from _asked_of(document, name, asked, tokenizer, plain)
 
 
 def _asked_of(
-    document: Document, name: str, questions: Iterable[DocumentQuestion], tokenizer: FastTokenizer
+    document: Document,
+    name: str,
+    questions: Iterable[DocumentQuestion],
+    tokenizer: FastTokenizer,
+    plain: DualEncoder,
 ) -> Iterator[_Asked]:
     table = chunk_document(
         document, ChunkConfig(chunker=default_chunker(document.kind), max_tokens=CHUNK_TOKENS), tokenizer
@@ -149,6 +162,7 @@ def _asked_of(
         document.text[start:end] for start, end in zip(table.start.tolist(), table.end.tolist(), strict=True)
     ]
     words, finder = WordIndex(texts), QuoteFinder(document.text, name)
+    vectors = embed_chunks(plain, texts, vector_store(plain)).astype(np.float32)
     for question in questions:
         try:
             places = places_of(question, finder)
@@ -160,7 +174,9 @@ def _asked_of(
         ]
         near = {chunk_id for row in support for chunk_id in (row - 1, row, row + 1)}
         shares = words.shares(words_of(question.question))
-        ranked = np.argsort(-shares, kind="stable")[: HARDEST + len(near)].tolist()
+        state = plain.encode_states([plain.state_tokens(question.question, [])])[0]
+        likeness = vectors @ state + WORD_WEIGHT * shares
+        ranked = np.argsort(-likeness, kind="stable")[: HARDEST + len(near)].tolist()
         distractors = [chunk_id for chunk_id in ranked if chunk_id not in near][:HARDEST]
         of_texts = {texts[row]: float(shares[row]) for row in (*support, *distractors)}
         yield _Asked(
