@@ -46,7 +46,7 @@ FLOW = (
         "variant",
         "tune",
     },
-    {"cli", "__main__"},
+    {"cli", "__main__", "adapters"},
 )
 """Parts of core from left to right. A part may import its neighbours in one set and everything to the left of
 it.
@@ -160,7 +160,11 @@ def test_requirements_differ_in_faiss_only() -> None:
 @pytest.mark.parametrize("folder", ["core", "app"])
 def test_every_imported_library_is_listed(folder: str) -> None:
     distributions = packages_distributions()
-    optional = listed("requirements-tune.txt") if folder == "core" else []
+    optional = [
+        line
+        for name in ("tune", "adapters") * (folder == "core")
+        for line in listed(f"requirements-{name}.txt")
+    ]
     names = {
         Requirement(line).name.replace("faiss-gpu", "faiss-cpu")
         for line in [*listed("requirements.txt"), *optional]
