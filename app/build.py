@@ -17,6 +17,7 @@ from app.gradio_internals.sessions import MAX_SESSIONS, closed_by, keep_lean
 from app.pages.compare.tab import CompareTab
 from app.pages.evaluate.actions import Evaluations
 from app.pages.evaluate.tab import EvaluateTab
+from app.pages.evidence.tab import EvidenceTab
 from app.pages.experiments.tab import ExperimentsTab
 from app.pages.explore.tab import ExploreTab
 from app.pages.sparc.actions import SparcRuns
@@ -33,7 +34,7 @@ from core.log import new_run_id
 QUEUE_SIZE = 64
 """Events that may wait in all."""
 ASSETS = Path(__file__).resolve().parents[1] / "assets"
-STYLES = [ASSETS / name for name in ("theme.css", "app.css", "strip.css", "sparc.css")]
+STYLES = [ASSETS / name for name in ("theme.css", "app.css", "strip.css", "sparc.css", "evidence.css")]
 
 _QUIET: dict[str, Any] = {"api_visibility": "private", "show_progress": "hidden"}
 
@@ -49,7 +50,7 @@ def build_app(services: Services) -> gr.Blocks:
             services.settings.hub_sign_in and find_spec("authlib") is not None
         ):  # Spaces install gradio with it
             gr.LoginButton(size="sm", elem_id="qx-sign-in")
-        with gr.Tabs(selected="explore", elem_id="qx-tabs") as tabs:
+        with gr.Tabs(selected="explore", overflow_behavior="wrap", elem_id="qx-tabs") as tabs:
             with gr.Tab("Explore", id="explore") as explore_tab:
                 _heading("Explore")
                 explore = ExploreTab(services, evaluations)
@@ -59,6 +60,9 @@ def build_app(services: Services) -> gr.Blocks:
             with gr.Tab("SPARC", id="sparc") as sparc_tab:
                 _heading("SPARC")
                 sparc = SparcTab(services, sparc_runs, explore.session, explore.controls.query, explore.page)
+            with gr.Tab("Evidence sets", id="evidence") as evidence_tab:
+                _heading("Evidence sets")
+                evidence = EvidenceTab(services, explore.session, explore.controls.query, explore.page)
             with gr.Tab("Experiments", id="experiments") as experiments_tab:
                 _heading("Experiments")
                 experiments = ExperimentsTab(services, explore.session)
@@ -70,7 +74,14 @@ def build_app(services: Services) -> gr.Blocks:
                     _heading("Train")
                     train = TrainTab(services)
                 train.on_show(train_tab.select)
-                for other in (explore_tab, compare_tab, sparc_tab, experiments_tab, evaluate_tab):
+                for other in (
+                    explore_tab,
+                    compare_tab,
+                    sparc_tab,
+                    evidence_tab,
+                    experiments_tab,
+                    evaluate_tab,
+                ):
                     train.on_hide(other.select)
                 train.explore.click(
                     lambda name: (gr.Tabs(selected="explore"), ("agent", name, new_run_id())),
@@ -105,8 +116,24 @@ def build_app(services: Services) -> gr.Blocks:
                 [tabs, sparc.wanted],
                 **_QUIET,
             )
+            source.to_sets.change(
+                lambda wanted: (gr.Tabs(selected="evidence"), wanted),
+                source.to_sets,
+                [tabs, evidence.wanted],
+                **_QUIET,
+            )
+        evidence.on_show(evidence_tab.select)
+        evidence.to_experiments.change(
+            lambda wanted, session: (
+                gr.Tabs(selected="experiments"),
+                experiments.filtered(session, wanted[0]),
+            ),
+            [evidence.to_experiments, explore.session],
+            [tabs, experiments.method],
+            **_QUIET,
+        )
         experiments.on_show(experiments_tab.select)
-        for tab in (compare, sparc, experiments, evaluate):
+        for tab in (compare, sparc, evidence, experiments, evaluate):
             tab.to_explore.change(
                 lambda wanted: (gr.Tabs(selected="explore"), wanted),
                 tab.to_explore,

@@ -39,6 +39,7 @@ from app.visitors import (
 )
 from core.answer.cited import CitedAnswer, cited_answer
 from core.answer.evidence import EvidenceAnswer, answer_evidence
+from core.answer.metadata import metadata_json, metadata_lines
 from core.answer.protocol import Reader
 from core.answer.reader import load_reader
 from core.choice import Choice, choose, method_of
@@ -58,7 +59,8 @@ from core.opening import Opened, Progress, index_workspace, open_corpus
 from core.qrag.agent import Agent
 from core.qrag.positions import Interval, chunk_positions, intervals
 from core.report import trace_json
-from core.runs import log_trace, run_record, workspace_of_run
+from core.retrievers import EvidenceSet
+from core.runs import log_trace, run_record, set_detail, workspace_of_run
 from core.sparc.retriever import SPARC
 from core.types import Document, Workspace
 
@@ -608,7 +610,12 @@ class Services:
         run = replace(run, trace=run.trace.with_event(event))
         self.runs.put(run.token, run)
         self._unread.set()
-        return self.end_run(run, "complete") if isinstance(event, Stopped) else run
+        if not isinstance(event, Stopped):
+            return run
+        if run.trace.started.method == EvidenceSet.name:
+            detail = set_detail(run.trace, run.documents.workspace)
+            self.log.attach(run.run_id, "set", detail, run.owner)
+        return self.end_run(run, "complete")
 
     def end_run(self, run: RunInView, status: FinalStatus, message: str | None = None) -> RunInView:
         """Closes a run in the log: it never changes again, going on from it makes a child run."""
@@ -633,7 +640,7 @@ class Services:
             or run.trace.started.method == SPARC
         ):  # SPARC answers by itself
             return run
-        told = answer_evidence(self.reader, [run.trace.started.query], [run.evidence_texts()])[0]
+        told = self.read(run, run.trace.evidence)
         run = replace(run, answer=told)
         self.runs.put(run.token, run)
         if isinstance(
@@ -642,6 +649,17 @@ class Services:
             self.log.attach(run.run_id, "answer", told.to_json(), run.owner)
             self._unread.set()
         return run
+
+    def read(self, run: RunInView, chunk_ids: Collection[int]) -> EvidenceAnswer:
+        """What the reader says to a run's question from some chunks; of a set of RES-RAG, from the pages'
+        JSON-LD, too. Raises BadCheckpoint.
+        """
+        workspace = run.documents.workspace
+        texts = {chunk_id: workspace[chunk_id].text for chunk_id in chunk_ids}
+        metadata = (
+            [metadata_lines(workspace.documents)] if run.trace.started.method == EvidenceSet.name else []
+        )
+        return answer_evidence(self.reader, [run.trace.started.query], [texts], metadata)[0]
 
     def diagnose(self, run: RunInView) -> RunInView:
         """The run with why it lacks support that is known, where it does."""
@@ -696,7 +714,13 @@ class Services:
 
         chunks = sorted(run.evidence_texts().items())
         told = cited_answer(
-            run.trace.started.query, chunks, llm, self.reader, on_text=pieces.append, cancelled=is_over
+            run.trace.started.query,
+            chunks,
+            llm,
+            self.reader,
+            metadata=metadata_json(run.documents.workspace.documents),
+            on_text=pieces.append,
+            cancelled=is_over,
         )
         run = replace(self.runs.get(run.token) or run, cited=told)
         self.runs.put(run.token, run)

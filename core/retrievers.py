@@ -23,7 +23,8 @@ from core.events import Event, RunStarted, StepScores, StepTaken, Stopped, Trace
 from core.index import Searchable
 from core.qrag.agent import Agent, Episode
 from core.qrag.planner import plan
-from core.resrag.features import WORD_WEIGHT, cosines_of, look
+from core.resrag.action import RESRAG
+from core.resrag.features import WORD_WEIGHT, Look, cosines_of, look
 from core.resrag.policy import LEAST_CHANCE, EvidencePolicy, load_policy, most_probable_set
 
 
@@ -193,7 +194,7 @@ class EvidenceSet:
     taken than not; the run's own configuration says so. A set may be empty.
     """
 
-    name, score_name = "resrag", "chance"
+    name, score_name = RESRAG, "chance"
 
     def __init__(self, encoder: DualEncoder, policy: EvidencePolicy | None = None) -> None:
         """policy: the one that ships by default. Raises BadCheckpoint."""
@@ -202,11 +203,19 @@ class EvidenceSet:
     def retrieve(self, query: str, corpus: Searchable, config: EpisodeConfig) -> Iterator[Event]:
         """See `Retriever`."""
         _check(query, corpus, config)
-        least = LEAST_CHANCE if config.stop_threshold is None else config.stop_threshold
-        config = config.with_(stop_threshold=least)
         _ = corpus.words  # counting them is no part of a search's time
         started = time.perf_counter()
-        chances = self.policy.chances(look(query, corpus, self.encoder).with_budget(config.step_budget))
+        yield from self.events(query, corpus, config, look(query, corpus, self.encoder), started)
+
+    def events(
+        self, query: str, corpus: Searchable, config: EpisodeConfig, seen: Look, started: float
+    ) -> Iterator[Event]:
+        """Those of `retrieve`, from a look at the question that was taken already; `started`: its beginning
+        by `time.perf_counter`.
+        """
+        least = LEAST_CHANCE if config.stop_threshold is None else config.stop_threshold
+        config = config.with_(stop_threshold=least)
+        chances = self.policy.chances(seen.with_budget(config.step_budget))
         taken = most_probable_set(chances, config.step_budget, least, config.forbidden)
         left = (
             most_probable_set(chances, len(taken) + 1, -1.0, config.forbidden)[len(taken) :]

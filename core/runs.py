@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from core.answer.evidence import EvidenceAnswer
+from core.answer.metadata import MAX_KEPT, MAX_OF_DOCUMENT, metadata_json
 from core.answer.protocol import Reader
 from core.config import ChunkConfig, EpisodeConfig
 from core.encode.encoder import DualEncoder
@@ -37,7 +38,8 @@ from core.log import (
 from core.log.branches import decided_by_rules, sparc_trace_of
 from core.log.records import detail_json
 from core.opening import Progress, index_workspace
-from core.retrievers import build_retriever
+from core.resrag.action import action_json, action_of
+from core.retrievers import EvidenceSet, build_retriever
 from core.sparc.build import build_agents, build_retrievals
 from core.sparc.events import Retrieved, SparcEvent, SparcStarted
 from core.sparc.retrievals import Retrievals
@@ -88,8 +90,33 @@ def log_trace(
         log.record(record.run_id, trace.stopped)
     if answer is not None:
         log.attach(record.run_id, "answer", answer.to_json(), record.owner)
+    if trace.started.method == EvidenceSet.name and trace.stopped is not None:
+        log.attach(record.run_id, "set", set_detail(trace, workspace), record.owner)
     log.finish(record.run_id, "complete" if trace.stopped else "cancelled")
     return record.run_id
+
+
+def set_detail(trace: Trace, workspace: Workspace) -> dict[str, Any]:
+    """What the log takes beside a set of RES-RAG: its action, and the JSON-LD that an answer model may read,
+    by document, since a logged document is its text alone.
+    """
+    return {
+        "action": action_json(action_of(trace.chosen, workspace.borders)),
+        "json_ld": metadata_json(workspace.documents, MAX_KEPT),
+    }
+
+
+def logged_json_ld(run: LoggedRun) -> tuple[str, ...]:
+    """The JSON-LD that `set_detail` kept, by document; nothing where it is not of that shape: strangers bring
+    logs.
+    """
+    told = run.details.get("set", {}).get("json_ld")
+    n = len(run.record.document_hashes)
+    return (
+        tuple(text[:MAX_OF_DOCUMENT] for text in told)
+        if isinstance(told, list) and len(told) == n and all(isinstance(text, str) for text in told)
+        else ()
+    )
 
 
 _TEXT_LENGTHS = (2_000, 800, 300, 100, 0)

@@ -87,7 +87,7 @@ def tile(values: np.ndarray, lo: float, hi: float, width: int, *, salience: np.n
     (True, [1, 3])
     """
     first, last = math.floor(lo), math.ceil(hi)
-    starts = _starts(last - first, width)
+    starts = column_starts(last - first, width)
     part = np.asarray(values[first:last], dtype=np.float32)
     telling = part if salience is None else np.asarray(salience[first:last], dtype=np.float32)
     return Tile(
@@ -103,7 +103,7 @@ def run_map(rows: Sequence[np.ndarray], width: int) -> np.ndarray:
     """(R, W) float32: the greatest value per column for each row (N,); columns as in `tile` over the whole
     range, W = min(width, N).
     """
-    starts = _starts(len(rows[0]), width)
+    starts = column_starts(len(rows[0]), width)
     return np.stack([np.fmax.reduceat(np.asarray(row, dtype=np.float32), starts) for row in rows])
 
 
@@ -130,7 +130,7 @@ def best_chunks(telling: np.ndarray, offset: int, count: int) -> np.ndarray:
     return ids[np.argsort(cost[ids], kind="stable")][offset:end]
 
 
-def _starts(n_chunks: int, width: int) -> np.ndarray:
+def column_starts(n_chunks: int, width: int) -> np.ndarray:
     """(n,) first chunk of each of n = min(width, n_chunks) columns, counted from the first; in whole numbers,
     so that none is ever empty.
     """

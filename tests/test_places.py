@@ -30,6 +30,9 @@ PLACES = {
     "`runs list`": ("core/cli/runs.py", "list_command"),
     "what Explore draws": ("app/pages/explore/view.py", "steps"),
     "what Compare draws": ("app/pages/compare/view.py", "results"),
+    "what Evidence sets draws": ("app/pages/evidence/documents.py", "documents"),
+    "what the reward makes of a set": ("core/resrag/sets.py", "reward_terms"),
+    "JSON-LD as an answer model reads it": ("core/answer/metadata.py", "metadata_json"),
     "the strip": ("app/components/strip.py", "strip"),
     "quotas of visitors": ("app/visitors.py", "Allowance"),
 }
@@ -60,7 +63,7 @@ def test_a_view_takes_nothing_from_another_page_s_view() -> None:
 
 
 def test_every_page_has_the_same_four_files() -> None:
-    for page in ("explore", "compare", "sparc", "experiments", "evaluate", "train"):
+    for page in ("explore", "compare", "sparc", "evidence", "experiments", "evaluate", "train"):
         assert {"tab.py", "layout.py", "actions.py", "view.py"} <= {
             path.name for path in (ROOT / "app" / "pages" / page).iterdir()
         }

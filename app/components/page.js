@@ -82,9 +82,9 @@ function look(by) {              // through the story, the stop at its end inclu
   if (next) next.click();
 }
 const KEYS = {
-  r: () => press("qx-run", "qx-compare-run", "qx-sparc-start"), s: () => press("qx-step"), b: () => press("qx-back"), c: () => press("qx-cancel", "qx-compare-cancel", "qx-sparc-cancel"),
+  r: () => press("qx-run", "qx-compare-run", "qx-sparc-start", "qx-sets-run"), s: () => press("qx-step"), b: () => press("qx-back"), c: () => press("qx-cancel", "qx-compare-cancel", "qx-sparc-cancel", "qx-sets-cancel"),
   "[": () => look(-1), "]": () => look(1),
-  "/": () => [...document.querySelectorAll("#qx-question textarea, #qx-compare-question textarea, #qx-sparc-question textarea")].find(isShown)?.focus(),
+  "/": () => [...document.querySelectorAll("#qx-question textarea, #qx-compare-question textarea, #qx-sparc-question textarea, #qx-sets-question textarea")].find(isShown)?.focus(),
   "?": () => (dialog.open ? dialog.close() : dialog.showModal()),
 };
 function key(event) {

@@ -14,7 +14,7 @@ function build(node) {
   const made = SHAPES.has(tag) ? document.createElementNS("http://www.w3.org/2000/svg", tag) : document.createElement(TAGS.has(tag) ? tag : "span");
   for (const [name, value] of Object.entries(attributes || {})) {
     if (name === "--c") made.style.setProperty("--c", /^var\(--qx-[a-z0-9]+\)$/.test(value) ? value : "");
-    else if (name === "--x") made.style.setProperty("--x", /^\d{1,3}(\.\d+)?%$/.test(value) ? value : ""); // how far across
+    else if (name === "--x" || name === "--y") made.style.setProperty(name, /^\d{1,3}(\.\d+)?%$/.test(value) ? value : ""); // how far across, how far down
     else if (name === "href") { if (/^(#|\?run=)[\w=-]*$/.test(value)) made.setAttribute("href", value); }
     else if (value === false || value === null) continue;
     else if (ATTRIBUTES.has(name) || /^(aria|data)-[a-z-]+$/.test(name)) made.setAttribute(name, value === true ? "" : String(value));

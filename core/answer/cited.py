@@ -35,7 +35,7 @@ long.
 """
 _SAMPLING = Sampling(max_tokens=400)
 _NO_ANSWER = re.compile(r"\W*no answer\W*", re.IGNORECASE)
-_MARKS = re.compile(r"<(?=\s*/?\s*(?:passage|question)\b)", re.IGNORECASE)
+_MARKS = re.compile(r"<(?=\s*/?\s*(?:passage|question|metadata)\b)", re.IGNORECASE)
 _NUMBERS = r"\d{1,4}(?:\s*[-–]\s*\d{1,4})?"
 _CITATION = re.compile(rf"\[\s*{_NUMBERS}(?:\s*[,;]\s*{_NUMBERS})*\s*\]")
 _WIDEST_RANGE = 50
@@ -115,19 +115,23 @@ def cited_answer(
     llm: Llm,
     reader: Reader,
     *,
+    metadata: Sequence[str] = (),
     sampling: Sampling = _SAMPLING,
     on_text: Callable[[str], None] | None = None,
     cancelled: Callable[[], bool] = never,
 ) -> CitedAnswer:
     """Asks `llm` over chunks, (chunk id, text) in the order in which they are numbered. No chunks: no answer,
-    and nobody is asked.
+    and nobody is asked. `metadata`: JSON-LD of the documents as text, which it may read and not cite.
 
     Raises LlmError, LlmCancelled.
     """
     if not chunks:
         return CitedAnswer("", (), (), llm.name, Cost())
     reply = llm.chat(
-        cited_messages(question, [text for _, text in chunks]), sampling, on_text=on_text, cancelled=cancelled
+        cited_messages(question, [text for _, text in chunks], metadata),
+        sampling,
+        on_text=on_text,
+        cancelled=cancelled,
     )
     cost = Cost(reply.n_attempts, reply.prompt_tokens, reply.completion_tokens, reply.milliseconds)
     text = reply.text.strip()
@@ -142,9 +146,13 @@ def cited_answer(
     return CitedAnswer(text, sentences, refused, llm.name, cost, reply.cut)
 
 
-def cited_messages(question: str, passages: Sequence[str]) -> list[Message]:
-    """The conversation that asks for an answer with citations."""
-    values = {"passages": quoted_passages(passages), "question": _unmarked(question)}
+def cited_messages(question: str, passages: Sequence[str], metadata: Sequence[str] = ()) -> list[Message]:
+    """The conversation that asks for an answer with citations. metadata: see `cited_answer`."""
+    pages = [f"<metadata>\n{_unmarked(text)}\n</metadata>" for text in metadata if text]
+    values = {
+        "passages": "\n".join([quoted_passages(passages), *pages]),
+        "question": _unmarked(question),
+    }
     return [
         Message("system", _prompt("cited-system").template.strip()),
         Message("user", _prompt("cited-user").substitute(values).strip()),

@@ -1,7 +1,9 @@
 """An answer from chunks: what a reader says of the evidence of a run, with the place in its chunk, as log,
 page and command line hold it.
 
-Decides that evidence is read in document order. Knows nothing of how the chunks were found.
+Decides that evidence is read in document order, and that the JSON-LD of the pages (RES-RAG eq. 7) is read
+where the chunks alone hold no reliable answer: an answer from it cites no chunk. Knows nothing of how the
+chunks were found.
 """
 
 from __future__ import annotations
@@ -31,6 +33,8 @@ class EvidenceAnswer:
     """Whether its confidence reaches what the reader asks for."""
     passage: int | None = None
     """Chunk in which an answer is likeliest: what is worth reading where the answer isn't reliable."""
+    document: int | None = None
+    """Document whose JSON-LD the answer stands in; None for an answer from chunks."""
 
     @property
     def said(self) -> str:
@@ -52,6 +56,7 @@ class EvidenceAnswer:
             "citations": list(self.citations),
             "span": span,
             "passage": self.passage,
+            "document": self.document,
         }
 
     @classmethod
@@ -70,11 +75,17 @@ class EvidenceAnswer:
             type(chunk_id) is int and chunk_id in texts for chunk_id in cited
         ):
             return None
-        reliable, passage = values.get("reliable", True), values.get("passage")
+        reliable, passage, document = (
+            values.get("reliable", True),
+            values.get("passage"),
+            values.get("document"),
+        )
         if type(reliable) is not bool or not (passage is None or (type(passage) is int and passage in texts)):
             return None
+        if not (document is None or (type(document) is int and document >= 0 and not cited)):
+            return None
         if span is None:
-            return cls(text, sure, by, tuple(cited), reliable=reliable, passage=passage)
+            return cls(text, sure, by, tuple(cited), reliable=reliable, passage=passage, document=document)
         if not isinstance(span, dict) or span.get("chunk_id") not in cited[:1]:
             return None
         start, end = span.get("start"), span.get("end")
@@ -84,9 +95,29 @@ class EvidenceAnswer:
 
 
 def answer_evidence(
+    reader: Reader,
+    questions: Sequence[str],
+    evidence: Sequence[Mapping[int, str]],
+    metadata: Sequence[Sequence[str]] = (),
+) -> list[EvidenceAnswer]:
+    """An answer to each question from its chunks, texts by chunk id. `metadata`: by question the JSON-LD of
+    each document as text, empty where a document has none; nothing where it isn't to be read.
+    """
+    told = _from_chunks(reader, questions, evidence)
+    unsure = [at for at, answer in enumerate(told) if not answer.said and at < len(metadata)]
+    asked = [at for at in unsure if any(metadata[at])]
+    read = reader.read_many([questions[at] for at in asked], [metadata[at] for at in asked]) if asked else []
+    for at, answer in zip(asked, read, strict=True):
+        if answer.text and answer.reliable and answer.span is not None:
+            told[at] = EvidenceAnswer(
+                answer.text, round(answer.confidence, 4), reader.name, document=answer.span.passage
+            )
+    return told
+
+
+def _from_chunks(
     reader: Reader, questions: Sequence[str], evidence: Sequence[Mapping[int, str]]
 ) -> list[EvidenceAnswer]:
-    """An answer to each question from its chunks, texts by chunk id."""
     chunk_ids = [sorted(texts) for texts in evidence]
     passages = [[texts[chunk_id] for chunk_id in ids] for ids, texts in zip(chunk_ids, evidence, strict=True)]
     told = []

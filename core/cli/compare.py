@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from core.answer.evidence import answer_evidence
+from core.answer.metadata import metadata_lines
 from core.answer.protocol import Reader
 from core.answer.reader import load_reader
 from core.cli.common import named_log, print_json, say
@@ -17,7 +18,7 @@ from core.comparison import Column, Contestant, columns_json, compare, contestan
 from core.encode.encoder import load_encoder
 from core.errors import BadRequest
 from core.index import Corpus
-from core.retrievers import METHODS, cut_short
+from core.retrievers import METHODS, EvidenceSet, cut_short
 from core.runs import log_sparc
 from core.sparc.retriever import SPARC, SparcRetriever
 
@@ -82,9 +83,16 @@ def run_compare(args: argparse.Namespace) -> int:
 
 
 def _answered(reader: Reader, question: Question, columns: Sequence[Column]) -> list[Column]:
-    """The columns that found something, or refused, with what the reader says of their evidence."""
+    """The columns that found something, or refused, with what the reader says of their evidence; of a set of
+    RES-RAG, of the pages' JSON-LD, too.
+    """
     evidence = [{} if column.trace is None else question.evidence(column.trace) for column in columns]
-    answers = answer_evidence(reader, [question.query] * len(columns), evidence)
+    pages = metadata_lines(question.workspace.documents)
+    metadata = [
+        pages if column.trace is not None and column.trace.started.method == EvidenceSet.name else []
+        for column in columns
+    ]
+    answers = answer_evidence(reader, [question.query] * len(columns), evidence, metadata)
     return [
         column if column.trace is None else replace(column, answer=answer)
         for column, answer in zip(columns, answers, strict=True)

@@ -1,5 +1,6 @@
-"""`python -m core ingest`: documents cut into chunks, as JSON lines, or the text that their
-offsets refer to.
+"""`python -m core ingest`: documents cut into chunks, as JSON lines, or the text that their offsets refer to.
+
+A page with JSON-LD has it in the line of its first chunk.
 """
 
 from __future__ import annotations
@@ -55,7 +56,10 @@ def run_ingest(args: argparse.Namespace) -> int:
         chunk_document(document, config, tokenizer)
         for document, config in zip(documents, configs, strict=True)
     ]
-    for chunk in Workspace(tuple(documents), tuple(tables)):
+    workspace = Workspace(tuple(documents), tuple(tables))
+    firsts = set(workspace.borders[:-1].tolist())
+    for chunk in workspace:
+        json_ld = documents[chunk.document].json_ld if chunk.chunk_id in firsts else ()
         print_json(
             {
                 "document": names[chunk.document],
@@ -66,6 +70,7 @@ def run_ingest(args: argparse.Namespace) -> int:
                 "start": chunk.start,
                 "end": chunk.end,
                 "n_tokens": chunk.n_tokens,
+                **({"json_ld": list(json_ld)} if json_ld else {}),
             }
         )
     return 0

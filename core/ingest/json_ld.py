@@ -1,21 +1,23 @@
-"""The JSON-LD blocks of a page, as plain values. Forgives what pages get wrong around the JSON, never inside
-it.
+"""The JSON-LD blocks of a page, as plain values, as text for an answer model, and what they are about.
+Forgives what pages get wrong around the JSON, never inside it.
 
-Keeps blocks in page order, and only those that parse. Bounded in number, size and depth. Knows nothing of
-schema.org.
+Keeps blocks in page order, and only those that parse. Bounded in number, size and depth. Of schema.org it
+knows the names `@type` and `@graph` alone.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from core.ingest.limits import MAX_JSON_LD_BLOCKS, MAX_JSON_LD_CHARACTERS, MAX_JSON_LD_DEPTH
 
 _OPENINGS = ("//<![CDATA[", "// <![CDATA[", "/*<![CDATA[*/", "/* <![CDATA[ */", "<![CDATA[", "<!--")
 _CLOSINGS = ("//]]>", "// ]]>", "/*]]>*/", "/* ]]> */", "]]>", "-->", "//")
+_LONGEST_TYPE = 40
+"""Characters of a name that are kept."""
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
@@ -38,6 +40,85 @@ def parse_json_ld(sources: Iterable[str]) -> tuple[tuple[Any, ...], tuple[str, .
             f" {MAX_JSON_LD_CHARACTERS:,} characters each."
         )
     return tuple(values), tuple(notices)
+
+
+def json_ld_text(values: Sequence[Any], most: int) -> str:
+    """The blocks as JSON, one a line, cut after `most` characters.
+
+    >>> json_ld_text([{"@type": "Recipe"}, {"name": "soup"}], 30)
+    '{"@type": "Recipe"}\\n{"name": …'
+    """
+    text = ""
+    for value in values:
+        text += ("\n" if text else "") + json.dumps(value, ensure_ascii=False)
+        if len(text) > most:
+            return text[: most - 1] + "…"
+    return text
+
+
+def json_ld_lines(values: Sequence[Any], most: int) -> str:
+    """What the blocks say as "name: value" lines, for a reader of prose, cut after `most` characters. Names
+    that begin with @ and addresses are left out.
+
+    >>> json_ld_lines([{"@type": "Inn", "name": "Blue Anchor", "address": {"street": "Quay 3"}}], 100)
+    'name: Blue Anchor\\naddress street: Quay 3'
+    """
+    text = ""
+    for value in values:
+        for names, leaf in _leaves(value, ()):
+            line = " ".join(str(leaf).split())
+            if line and not line.startswith(("http://", "https://")):
+                text += ("\n" if text else "") + (f"{' '.join(names)}: {line}" if names else line)
+            if len(text) > most:
+                return text[: most - 1] + "…"
+    return text
+
+
+def json_ld_types(values: Sequence[Any], most: int = 3) -> tuple[str, ...]:
+    """The first different types of the blocks' own objects, not of what lies inside them.
+
+    >>> json_ld_types([{"@graph": [{"@type": ["Article", "NewsArticle"]}]}, {"@type": "FAQPage"}])
+    ('Article', 'NewsArticle', 'FAQPage')
+    """
+    found: dict[str, None] = {}
+    for item in _objects(values):
+        named = item.get("@type")
+        for name in named if isinstance(named, list) else [named]:
+            if isinstance(name, str) and name.strip():
+                found[" ".join(name.split())[:_LONGEST_TYPE]] = None
+        if len(found) >= most:
+            break
+    return tuple(found)[:most]
+
+
+def _objects(values: Sequence[Any]) -> Iterator[dict[str, Any]]:
+    """Top-level objects, those of lists and graphs included."""
+    for value in values:
+        if isinstance(value, list):
+            yield from _objects(value)
+        elif isinstance(value, dict):
+            graph = value.get("@graph")
+            yield value
+            if isinstance(graph, list):
+                yield from _objects(graph)
+
+
+def _leaves(value: Any, names: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], Any]]:
+    """(names on the way, value) of everything that is no list and no object."""
+    match value:
+        case dict():
+            for name, inner in value.items():
+                if not name.startswith("@"):
+                    yield from _leaves(inner, (*names, name[:_LONGEST_TYPE]))
+                elif name == "@graph":
+                    yield from _leaves(inner, names)
+        case list():
+            for inner in value:
+                yield from _leaves(inner, names)
+        case None | bool():
+            return
+        case _:
+            yield names, value
 
 
 def _unwrap(source: str) -> str:

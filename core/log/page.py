@@ -9,6 +9,7 @@ chunks. Knows nothing of who may see the run.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Sequence
 from html import escape
 
@@ -19,6 +20,7 @@ from core.events import StepTaken, Trace
 from core.log.branches import STRATEGY_NAMES, branch_name, end_sentence, sparc_settings, sparc_trace_of
 from core.log.places import borders_of, place_of
 from core.log.records import LoggedDocument, LoggedRun, support_of
+from core.resrag.action import RESRAG
 from core.sparc.trace import SparcBranch, SparcTrace
 from core.studies.report import Chart, Line
 from core.svg import svg
@@ -34,6 +36,8 @@ AROUND = 4_000
 """Characters before and behind a chosen chunk that a long document keeps."""
 _BEGINNING = 240
 """Characters of a chunk at its step; the evidence has all of it."""
+_LONGEST_ACTION = 2_000
+"""Characters."""
 _WIDTH = 240
 """Columns of a picture at most."""
 _ROW, _STRIP = 14, 48
@@ -133,6 +137,8 @@ def _end_sentence(run: LoggedRun) -> str:
     if stopped is None:
         return f"Ended as {run.status}" + (f": {run.message}." if run.message else ".")
     match stopped.reason:
+        case "threshold" if run.record.method == RESRAG and stopped.q_value is not None:
+            return f"No other chunk is likelier: the best of the rest has a chance of {stopped.q_value:.3f}."
         case "threshold" if stopped.q_value is not None and threshold is not None:
             return (
                 f"Stopped: the best Q, {stopped.q_value:.3f} of chunk {stopped.chunk_id:,}, is below"
@@ -151,6 +157,10 @@ def settings_of(run: LoggedRun) -> dict[str, str]:
     if branches is not None:
         return sparc_settings(branches.started.config)
     config = run.trace.started.config
+    if run.record.method == RESRAG:
+        least = "" if config.stop_threshold is None else f"a chance of {config.stop_threshold:g}"
+        told = {"Budget": f"{config.step_budget}", "Taken above": least, "Action": _action(run)}
+        return {name: words for name, words in told.items() if words}
     told = {
         "Budget": f"{config.step_budget}",
         "Temperature": f"{config.temperature:g}",
@@ -181,9 +191,16 @@ def _branches(run: LoggedRun) -> SparcTrace | None:
         return None
 
 
+def _action(run: LoggedRun) -> str:
+    """The action of an evidence set as JSON; empty where it did not come with the run."""
+    action = run.details.get("set", {}).get("action")
+    words = json.dumps(action, ensure_ascii=False) if isinstance(action, dict) else ""
+    return words if len(words) <= _LONGEST_ACTION else words[:_LONGEST_ACTION] + "…"
+
+
 def score_name(run: LoggedRun) -> str:
     """What the numbers of the run's steps are."""
-    return "score" if run.record.method == "sparc" else "Q"
+    return {"sparc": "score", RESRAG: "chance"}.get(run.record.method, "Q")
 
 
 def _head(run: LoggedRun, documents: Sequence[LoggedDocument], support: Sequence[int]) -> Html:

@@ -20,8 +20,9 @@ from core.types import ChunkTable, Document, DocumentKind
 
 FinalStatus = Literal["complete", "cancelled", "failed"]
 Status = Literal["running", "complete", "cancelled", "failed"]
-DetailName = Literal["answer", "cited", "sparc"]
-"""What may lie beside a run's steps: what was answered from them, and the trace of a SPARC run."""
+DetailName = Literal["answer", "cited", "sparc", "set"]
+"""What may lie beside a run's steps: what was answered from them, the trace of a SPARC run, and the action of a
+set of RES-RAG with the JSON-LD of its documents."""
 
 MAX_PAGE = 1000
 """Most runs one search returns."""

@@ -17,6 +17,8 @@ import numpy as np
 from core.errors import BadRequest
 from core.types import Workspace
 
+RESRAG = "resrag"
+"""Name of the method."""
 Action = tuple[tuple[int, ...], ...]
 """By document, in the order of the workspace."""
 _SHOWN = 60

@@ -9,14 +9,15 @@ the means are equal; the same mixture for all questions. Pure functions of rows.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 
 from core.errors import BadRequest
 from core.evaluate.frontier import FrontierRow, group_frontier
+from core.resrag.action import RESRAG
 from core.statistics import interval, mean, paired_test
 from core.studies.report import Cell, Chart, Line, Report, Table, with_interval
 
-RESRAG = "resrag"
 Group = tuple[FrontierRow, ...]
 _SIZED = (
     "questions",
@@ -43,6 +44,39 @@ _AGAINST = (
 )
 
 
+@dataclass(frozen=True)
+class Curve:
+    """Means of one method over the questions of one task, a value a setting in each tuple."""
+
+    task: str
+    method: str
+    name: str
+    n: int
+    """Questions."""
+    settings: tuple[float, ...]
+    tokens: tuple[float, ...]
+    f1: tuple[float, ...]
+    recall: tuple[float, ...]
+
+
+def curves(rows: Sequence[FrontierRow]) -> list[Curve]:
+    """A curve a task and method, in order of their first rows."""
+    return [
+        Curve(
+            group[0].task,
+            group[0].method,
+            _name(group),
+            len(group),
+            group[0].settings,
+            *(
+                tuple(_mean(group, what, place) for place in range(len(group[0].settings)))
+                for what in ("tokens", "f1", "recall")
+            ),
+        )
+        for group in group_frontier(rows)
+    ]
+
+
 def frontier(rows: Sequence[FrontierRow]) -> Report:
     """All tables and charts. Raises BadRequest for no rows."""
     groups = group_frontier(rows)
@@ -60,7 +94,7 @@ def frontier(rows: Sequence[FrontierRow]) -> Report:
         Table("Evidence and what it brings", _SIZED, tuple(sized)),
         Table("At equal evidence tokens", _AGAINST, tuple(tests)),
     )
-    return Report("frontier", tables, tuple(_charts(groups)), tuple(dict.fromkeys(map(_conditions, groups))))
+    return Report("frontier", tables, tuple(_charts(rows)), tuple(dict.fromkeys(map(_conditions, groups))))
 
 
 def _name(group: Group) -> str:
@@ -165,17 +199,15 @@ def mixture(costs: Sequence[float], wanted: float) -> tuple[int, int, float] | N
     return None
 
 
-def _charts(groups: Sequence[Group]) -> list[Chart]:
+def _charts(rows: Sequence[FrontierRow]) -> list[Chart]:
+    drawn = curves(rows)
     charts = []
-    for task in dict.fromkeys(group[0].task for group in groups):
-        own = [group for group in groups if group[0].task == task]
+    for task in dict.fromkeys(curve.task for curve in drawn):
         for title, what in (("answer F1", "f1"), ("support recall", "recall")):
             lines = []
-            for group in own:
-                points = sorted(
-                    (_mean(group, "tokens", at), _mean(group, what, at))
-                    for at in range(len(group[0].settings))
-                )
-                lines.append(Line(_name(group), tuple(x for x, _ in points), tuple(y for _, y in points)))
+            for curve in drawn:
+                if curve.task == task:
+                    points = sorted(zip(curve.tokens, getattr(curve, what), strict=True))
+                    lines.append(Line(curve.name, tuple(x for x, _ in points), tuple(y for _, y in points)))
             charts.append(Chart(f"{task}: {title}", "evidence tokens", title, tuple(lines), log_x=True))
     return charts

@@ -139,6 +139,17 @@ def test_ingest_chunks_are_slices(
     assert [chunk["start"] for chunk in chunks] == sorted(chunk["start"] for chunk in chunks)
 
 
+def test_ingest_says_the_json_ld_of_a_page_once(core: Command, tmp_path: Path) -> None:
+    block = '<script type="application/ld+json">{"@type": "Recipe", "name": "</scr\\u0069pt>"}</script>'
+    pages = [tmp_path / "soup.html", tmp_path / "plain.html"]
+    for page, head in zip(pages, (block, ""), strict=True):
+        page.write_text(f"{head}<h1>Soup</h1><p>Boil it.</p><h2>Salt</h2><p>Add it.</p>", encoding="utf-8")
+    first, *others = core("ingest", *pages, "--json")
+    assert first["json_ld"] == [{"@type": "Recipe", "name": "</script>"}]
+    assert {chunk["document"] for chunk in others} == {"soup.html", "plain.html"}
+    assert not any("json_ld" in chunk for chunk in others)
+
+
 def test_ingest_picks_the_chunker_by_kind_and_numbers_on(core: Command, files: dict[str, Path]) -> None:
     chunks = core("ingest", files["page.html"], files["story.txt"], files["road.md"], "--json")
     assert [chunk["chunk_id"] for chunk in chunks] == list(range(len(chunks)))

@@ -39,6 +39,7 @@ from app.session import Session
 from core.config import EpisodeConfig
 from core.errors import BadRequest, UserError
 from core.log import new_run_id
+from core.resrag.action import RESRAG
 from core.sparc.retriever import SPARC
 from core.variant import MAX_TEXT, Change
 
@@ -77,6 +78,8 @@ class CompareTab(CompareLayout):
         """("run", run id, number) when a column is to be opened in Explore."""
         self.to_sparc: gr.State = gr.State(None)
         """(run id, number) when SPARC's column is to be opened there."""
+        self.to_sets: gr.State = gr.State(None)
+        """The same for RES-RAG's in Evidence sets."""
         self.wanted: gr.State = gr.State(None)
         """The run of Explore that is to be compared, a FromExplore; None before the first."""
         self.cut_rows: gr.State = gr.State(())
@@ -89,7 +92,7 @@ class CompareTab(CompareLayout):
 
     def _wire(self) -> None:
         self._outputs = [
-            *(self.compared, self.to_explore, self.to_sparc),
+            *(self.compared, self.to_explore, self.to_sparc, self.to_sets),
             *(
                 self.header,
                 self.question,
@@ -433,6 +436,8 @@ class CompareTab(CompareLayout):
                     return {}
                 if run.trace.started.method == SPARC:
                     return {self.to_sparc: (run.run_id, new_run_id())}
+                if run.trace.started.method == RESRAG:
+                    return {self.to_sets: (run.run_id, new_run_id())}
                 return {self.to_explore: ("run", run.run_id, new_run_id())}
             if action == "why" and value < len(compared.columns):
                 shown = {*compared.explained} ^ {value}

@@ -430,6 +430,9 @@ def _head(at: int, column: ShownColumn, run: RunInView, *, explained: bool) -> N
         )
     if method == SPARC:
         opens.append(act("explore", at, "Open in SPARC", title="This run with all its branches"))
+    if method == EvidenceSet.name:
+        title = "This set with the chance of every chunk, at any budget"
+        opens.append(act("explore", at, "Open in Evidence sets", title=title))
     return h(
         "div",
         {"class": "qx-column-head"},

@@ -95,6 +95,8 @@ class ExperimentsTab(ExperimentsLayout):
         """
         self.to_sparc: gr.State = gr.State(None)
         """(run id, number) when one is to be opened in SPARC."""
+        self.to_sets: gr.State = gr.State(None)
+        """The same for Evidence sets."""
         self._packed = {component for component in vars(self).values() if isinstance(component, gr.HTML)}
         self._wire()
 
@@ -133,6 +135,7 @@ class ExperimentsTab(ExperimentsLayout):
             self.looking,
             self.to_explore,
             self.to_sparc,
+            self.to_sets,
             self.method,
             self.agent,
             self.list,
@@ -216,6 +219,11 @@ class ExperimentsTab(ExperimentsLayout):
         """The handler with trees packed into strings on their way out (see components.tree)."""
         return packs(handler, self._packed)
 
+    def filtered(self, session: Session, method: str) -> gr.Dropdown:
+        """The filter set to a method; its change lists the runs. Raises LogError."""
+        methods = self.experiments.facets(session.owner).methods
+        return gr.Dropdown([("any", ANY), *methods], value=method)
+
     # Handlers; each returns or yields updates by component
 
     def _shown(self, session: Session, looking: Looking) -> Update:
@@ -286,15 +294,18 @@ class ExperimentsTab(ExperimentsLayout):
         return {}
 
     def _explore(self, session: Session, looking: Looking) -> Update:
-        """The open run where it shows best: branches in SPARC, steps in Explore."""
+        """The open run where it shows best: branches in SPARC, sets in Evidence sets, steps in Explore."""
         if not looking.opened:
             return {}
         try:
             run = self.experiments.run(looking.opened, session.owner)
         except UserError as error:
             return {self.run_notice: notice(str(error))}
-        if view.has_branches(run):
-            return {self.to_sparc: (looking.opened, new_run_id())}
+        match view.opens_in(run):
+            case "SPARC":
+                return {self.to_sparc: (looking.opened, new_run_id())}
+            case "Evidence sets":
+                return {self.to_sets: (looking.opened, new_run_id())}
         return {self.to_explore: ("run", looking.opened, new_run_id())}
 
     def _replay(self, session: Session, looking: Looking) -> Iterator[Update]:
@@ -477,7 +488,7 @@ class ExperimentsTab(ExperimentsLayout):
             **listed,
             self.detail: gr.Column(visible=True),
             self.head: view.run_head(run, looking.asking),
-            self.explore: gr.Button("Open in SPARC" if view.has_branches(run) else "Open in Explore"),
+            self.explore: gr.Button(f"Open in {view.opens_in(run)}"),
             **{button: gr.Button(visible=view.can_replay(run)) for button in (self.replay, self.cancel)},
             self.replayed: [],
             self.run_notice: [],

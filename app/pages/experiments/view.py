@@ -21,6 +21,7 @@ from core.log.page import score_name, settings_of, stop_sentence
 from core.log.records import support_of
 from core.log.sql import MAX_ROWS, SqlResult
 from core.prose import plain
+from core.resrag.action import RESRAG
 from core.runs import Replay
 from core.sparc.retriever import SPARC
 
@@ -272,6 +273,13 @@ def has_branches(run: LoggedRun) -> bool:
     return "sparc" in run.details
 
 
+def opens_in(run: LoggedRun) -> str:
+    """Name of the tab where a run shows best."""
+    if has_branches(run):
+        return "SPARC"
+    return "Evidence sets" if run.record.method == RESRAG else "Explore"
+
+
 def run_steps(run: LoggedRun) -> list[Node]:
     """Settings, every choice, and why the run stopped."""
     support = support_of(run)
@@ -313,7 +321,8 @@ def _step(step: StepTaken, support: Sequence[int], run: LoggedRun) -> Node:
         marks.append(
             h("span", {"class": "qx-mark qx-hit", "title": "The answer needs this chunk"}, "support")
         )
-    is_sparc = run.record.method == SPARC
+    method = run.record.method
+    sentence = {SPARC: SCORE, RESRAG: EXPLAIN["chance"]}.get(method, EXPLAIN["q"])
     title = (
         "Opens the run in Explore after this step: change a setting or choose a chunk there, and a child run"
         " goes on from here"
@@ -323,12 +332,16 @@ def _step(step: StepTaken, support: Sequence[int], run: LoggedRun) -> Node:
         h("strong", None, f"chunk {step.chunk_id:,}"),
         h(
             "span",
-            {"class": "qx-kv qx-mut qx-sm", "title": SCORE if is_sparc else EXPLAIN["q"], "tabindex": "0"},
+            {"class": "qx-kv qx-mut qx-sm", "title": sentence, "tabindex": "0"},
             f"{score_name(run)} {step.q_value:.3f}",
         ),
         *marks,
         h("span", {"class": "qx-grow"}),
-        None if is_sparc else act("continue", step.step, "Continue from here", title=title),
+        (
+            None
+            if method in (SPARC, RESRAG)
+            else act("continue", step.step, "Continue from here", title=title)
+        ),
     ]
     text = h("p", {"class": "qx-quote qx-sm"}, shorten(plain(step.text), 200)) if step.text else None
     return h(

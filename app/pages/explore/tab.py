@@ -43,7 +43,6 @@ from core.errors import BadRequest, UserError
 from core.figures import Drawing, best_q_figure, distribution_figure, parts_figure
 from core.log import new_run_id
 from core.opening import OpenProgress, Progress
-from core.sparc.retriever import SPARC
 from core.tasks.samples import list_samples
 from core.tiles import MODES
 
@@ -92,6 +91,8 @@ class ExploreTab(ExploreLayout):
         """A FromExplore when the run in view is to be compared."""
         self.to_sparc: gr.State = gr.State(None)
         """(run id, number) when the run of the page's address is one of SPARC."""
+        self.to_sets: gr.State = gr.State(None)
+        """The same for an evidence set."""
         self.ended: gr.State = gr.State(None)
         """(token, number) of a run that has ended and whose evidence is still to be read."""
         self.read: gr.State = gr.State(("", ""))
@@ -149,6 +150,7 @@ class ExploreTab(ExploreLayout):
                 self.trail,
                 self.to_compare,
                 self.to_sparc,
+                self.to_sets,
                 self.ended,
             ),
             *(self.wanted, self.sharing, self.read),
@@ -318,8 +320,11 @@ class ExploreTab(ExploreLayout):
         refused: list[Node] = []
         yield {self.session: session, self.strip: strip_loading("A document is being opened…")}
         if run_id:
-            if self._method_of(run_id, owner) == SPARC:
-                yield {self.to_sparc: (run_id, new_run_id())}
+            match self._method_of(run_id, owner):
+                case "sparc":
+                    yield {self.to_sparc: (run_id, new_run_id())}
+                case "resrag":
+                    yield {self.to_sets: (run_id, new_run_id())}
             for update in self._attaching(session, run_id):
                 yield update
                 if self.header in update:  # open

@@ -129,13 +129,14 @@ def open_documents(documents: OpenDocuments | None) -> list[Node]:
             h("p", {"class": "qx-empty"}, "No document is open. Open one in Explore: it is compared here.")
         ]
     workspace = documents.workspace
-    more = f" and {len(workspace.documents) - 1} more" if len(workspace.documents) > 1 else ""
-    size = f"{workspace.n_tokens:,} tokens · {counted(len(workspace), 'chunk')} · open in Explore"
+    more = f"and {len(workspace.documents) - 1} more" if len(workspace.documents) > 1 else ""
+    size = f"{workspace.n_tokens:,} tokens · {counted(len(workspace), 'chunk')}"
     return [
         h(
             "div",
             {"class": "qx-row"},
-            h("strong", {"class": "qx-doc-title"}, f"{workspace.documents[0].title}{more}"),
-            h("span", {"class": "qx-mut qx-sm"}, size),
+            h("strong", {"class": "qx-doc-title"}, workspace.documents[0].title),
+            h("strong", None, more) if more else None,
+            h("span", {"class": "qx-mut qx-sm", "title": "What is open in Explore"}, size),
         )
     ]

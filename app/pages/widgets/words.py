@@ -13,6 +13,7 @@ EXPLAIN = {
         "Q: the value the agent expects from adding this chunk now (Q-RAG eq. 1); for a trained agent not a"
         " similarity"
     ),
+    "chance": "How likely the policy takes this chunk, given question, document, neighbours and budget",
     "p": "p: probability of this choice under the Boltzmann policy (Q-RAG eq. 3)",
     "rho": (
         "Place of the chunk among those already chosen: 10 more with each of them that lies before it, and up"

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from core.errors import BadRequest
 from core.evaluate.frontier import FrontierRow
-from core.studies.frontier import frontier, mixture
+from core.studies.frontier import curves, frontier, mixture
 from core.studies.report import markdown
 
 
@@ -96,3 +96,12 @@ def test_a_mixture_costs_what_is_wanted(costs: list[float], wanted: float) -> No
         low, high, share = found
         assert 0 <= share <= 1
         assert (1 - share) * costs[low] + share * costs[high] == pytest.approx(wanted, rel=1e-6, abs=1e-6)
+
+
+def test_curves_are_means_by_setting() -> None:
+    rows = [row("topk", 0, (10, 30), (0.0, 1.0)), row("topk", 1, (20, 50), (0.5, 0.5))]
+    (curve,) = curves(rows)
+    assert (curve.task, curve.method, curve.name, curve.n) == ("made", "topk", "topk", 2)
+    assert (curve.settings, curve.tokens) == ((1.0, 2.0), (15.0, 40.0))
+    assert (curve.f1, curve.recall) == ((0.25, 0.75), (0.25, 0.75))
+    assert curves([]) == []

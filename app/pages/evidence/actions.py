@@ -1,0 +1,270 @@
+"""Evidence sets for the page: one run from question to log, the set at any other budget from the same look,
+and the frontier that the project measured.
+
+Decides that a run is logged at the budget that was set when it was started; that moving the budget afterwards
+shows the set that a run at that budget would take, from the features that were computed once, and logs
+nothing; and that what the page compares with comes from the same look. Knows nothing of components.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from pathlib import Path
+
+import numpy as np
+
+from app.services import PLAIN, OpenDocuments, Recent, RunInView, Services
+from app.visitors import check_known
+from core.answer.evidence import EvidenceAnswer
+from core.answer.metadata import MAX_KEPT, metadata_json
+from core.config import EpisodeConfig, check_query
+from core.errors import BadRequest
+from core.evaluate.frontier import read_frontier
+from core.events import RunStarted
+from core.ingest.json_ld import json_ld_types
+from core.metrics import answer_f1
+from core.opening import OpenProgress
+from core.resrag.action import RESRAG
+from core.resrag.features import Look, look
+from core.resrag.policy import LEAST_CHANCE, most_probable_set
+from core.resrag.sets import (
+    DocumentSet,
+    RewardTerms,
+    Rival,
+    document_sets,
+    reward_terms,
+    rivals,
+    token_counts,
+)
+from core.retrievers import EvidenceSet, Threshold
+from core.runs import logged_json_ld
+from core.studies.frontier import Curve, curves
+
+MAX_BUDGET = 24
+"""Right end of the slider."""
+USUAL_BUDGET = 8
+MAX_LOOKS_BYTES = 256 * 2**20
+"""Memory for looks: 128 bytes a chunk each. One that is gone is taken again."""
+MAX_JSON_LD_CHARACTERS = 50_000_000
+"""Of all runs in view."""
+MAX_TYPES = 8
+"""Types of a document's JSON-LD that are named."""
+MAX_ANSWERS = 1_000
+"""Answers to sets that stay in memory."""
+FRONTIER = Path(__file__).resolve().parents[3] / "results" / "frontier.jsonl.gz"
+"""Rows of the project's own measurement; installed copies may lack them."""
+
+
+@dataclass(frozen=True)
+class SetOrder:
+    """What a person asks for."""
+
+    question: str
+    budget: int
+
+
+@dataclass(frozen=True, eq=False)
+class SetInView:
+    """A run's set at one budget, with all that is said about it."""
+
+    run: RunInView
+    budget: int
+    """As it was asked for; the documents may have fewer chunks."""
+    chances: np.ndarray
+    """(N,) of every chunk at this budget."""
+    taken: tuple[int, ...]
+    """The likeliest first."""
+    documents: tuple[DocumentSet, ...]
+    n_tokens: np.ndarray
+    """(N,) of every chunk."""
+    rivals: tuple[Rival, ...]
+    answer: EvidenceAnswer | None = None
+    """None until somebody read the set."""
+    json_ld: tuple[str, ...] = ()
+    """By document, empty where it has none."""
+    types: tuple[tuple[str, ...], ...] = ()
+    """What each document's JSON-LD is about; nothing for a run out of the log, which keeps the text alone."""
+
+    @property
+    def least(self) -> float:
+        """Chance above which a chunk is taken."""
+        threshold = self.run.config.stop_threshold
+        return LEAST_CHANCE if threshold is None else threshold
+
+    @property
+    def tokens(self) -> int:
+        """Of the set."""
+        return sum(one.n_tokens for one in self.documents)
+
+    @property
+    def is_logged(self) -> bool:
+        """Whether this is the set that the log has."""
+        return self.taken == self.run.trace.kept
+
+    @property
+    def found(self) -> int:
+        """Support chunks in the set."""
+        return len({*self.taken} & {*self.run.gold})
+
+    @property
+    def reward(self) -> RewardTerms | None:
+        """None where support or answer aren't known, or the set isn't read yet."""
+        if self.answer is None or not self.run.gold or not self.run.known_answer:
+            return None
+        f1 = answer_f1(self.answer.text, [self.run.known_answer]) if self.answer.text else None
+        return reward_terms(self.taken, self.run.gold, self.run.documents.workspace.borders, f1)
+
+
+Report = Callable[[OpenProgress], None]
+
+
+class EvidenceSets:
+    """One per process."""
+
+    def __init__(self, services: Services) -> None:
+        self.services = services
+        self._looks: Recent[Look] = Recent(MAX_LOOKS_BYTES, lambda seen: seen.features.nbytes)
+        self._answers: Recent[EvidenceAnswer] = Recent(MAX_ANSWERS, lambda _: 1)
+        self._json_ld: Recent[tuple[str, ...]] = Recent(
+            MAX_JSON_LD_CHARACTERS, lambda texts: sum(map(len, texts))
+        )
+        self._idle = threading.Event()
+        self._idle.set()
+        services.forgets.append(self._forget)
+
+    def wait_idle(self, seconds: float) -> bool:
+        """Whether the run that was at work has ended by then."""
+        return self._idle.wait(seconds)
+
+    def run(self, documents: OpenDocuments, order: SetOrder, report: Report) -> RunInView:
+        """A whole run, logged. `report` hears of the documents being embedded for the policy and may raise
+        Cancelled. Raises BadRequest before it begins, BadCheckpoint.
+        """
+        check_known(documents.owner)
+        question = check_query(order.question)
+        check_budget(order.budget)
+        if not len(documents.corpus):
+            raise BadRequest("there are no chunks to choose from; open a document that has text")
+        self._idle.clear()
+        try:
+            return self._run(documents, question, order.budget, report)
+        finally:
+            self._idle.set()
+
+    def _run(self, documents: OpenDocuments, question: str, budget: int, report: Report) -> RunInView:
+        plain = self.services.under(documents, self.services.agent(PLAIN), report)
+        method, corpus = EvidenceSet(plain.agent.encoder), plain.corpus
+        config = EpisodeConfig(step_budget=min(budget, len(corpus)))
+        gold = next((known.support for known in documents.questions if known.question == question), ())
+        _ = corpus.words  # counting them is no part of a search's time
+        started = time.perf_counter()
+        seen = look(question, corpus, plain.agent.encoder)
+        run: RunInView | None = None
+        try:
+            for event in method.events(question, corpus, config, seen, started):
+                run = (
+                    self.services.begin_run(event, plain, gold)
+                    if isinstance(event, RunStarted)
+                    else self.services.add_event(run, event)
+                    if run is not None
+                    else None
+                )
+        except Exception as error:
+            if run is not None and not run.ended:
+                self.services.end_run(run, "failed", str(error))
+            raise
+        assert run is not None  # a run says at least that it started
+        self._looks.put(run.token, seen)
+        return self.services.answer(run)
+
+    def open(self, run_id: str, owner: str | None, report: Report) -> RunInView:
+        """A logged run with its documents open again. Raises BadRequest for one of another method,
+        RunNotFound, LogError, BadCheckpoint.
+        """
+        logged = self.services.own_log.get(run_id, owner)
+        if logged.record.method != RESRAG:
+            raise BadRequest(f"run {run_id[:8]} is one of {logged.record.method}, no evidence set")
+        run = self.services.attach(run_id, report, owner)
+        if run.trace.scores_at(1) is None:
+            raise BadRequest(f"run {run_id[:8]} came without its chances; run its question again")
+        self._json_ld.put(run.token, logged_json_ld(logged))
+        return run
+
+    def at(self, run: RunInView, budget: int) -> SetInView:
+        """The run's set at a budget, not read yet unless it was read before. Raises BadRequest."""
+        check_budget(budget)
+        corpus, workspace = run.documents.corpus, run.documents.workspace
+        size, seen, policy = (
+            min(budget, len(corpus)),
+            self._seen(run),
+            EvidenceSet(run.documents.agent.encoder),
+        )
+        chances = (
+            run.q_values(1)
+            if size == run.config.step_budget
+            else policy.policy.chances(seen.with_budget(size))
+        )
+        view = SetInView(run, budget, chances, (), (), token_counts(workspace), ())
+        taken = tuple(most_probable_set(chances, size, view.least, run.config.forbidden))
+        similarities = seen.cosines * corpus.index.norms
+        threshold = Threshold(run.documents.agent.encoder).threshold
+        view = replace(
+            view,
+            taken=taken,
+            documents=tuple(document_sets(taken, workspace.borders, view.n_tokens)),
+            rivals=tuple(rivals(taken, run.gold, similarities, seen.cosines, threshold, view.n_tokens)),
+            json_ld=self._written(run),
+            types=tuple(json_ld_types(document.json_ld, MAX_TYPES) for document in workspace.documents),
+        )
+        known = run.answer if view.is_logged else self._answers.get(_key(view))
+        return replace(view, answer=known)
+
+    def answered(self, view: SetInView) -> SetInView:
+        """The set with what the reader says of it. Raises BadCheckpoint."""
+        if view.answer is None:
+            view = replace(view, answer=self.services.read(view.run, view.taken))
+            assert view.answer is not None
+            self._answers.put(_key(view), view.answer)
+        return view
+
+    def _written(self, run: RunInView) -> tuple[str, ...]:
+        """JSON-LD of the documents: out of the log where the run came from there."""
+        written = self._json_ld.get(run.token)
+        if not written:
+            written = tuple(metadata_json(run.documents.workspace.documents, MAX_KEPT))
+            self._json_ld.put(run.token, written)
+        return written
+
+    def _seen(self, run: RunInView) -> Look:
+        seen = self._looks.get(run.token)
+        if seen is None:
+            seen = look(run.trace.started.query, run.documents.corpus, run.documents.agent.encoder)
+            self._looks.put(run.token, seen)
+        return seen
+
+    def _forget(self, run_ids: Collection[str]) -> None:
+        """Takes runs that were deleted out of memory."""
+        for run in self.services.runs.all():
+            if run.run_id in run_ids:
+                self._looks.drop(run.token)
+                self._json_ld.drop(run.token)
+
+
+def _key(view: SetInView) -> str:
+    return f"{view.run.token} {sorted(view.taken)}"
+
+
+def check_budget(budget: int) -> None:
+    """Raises BadRequest for a budget that is not on offer."""
+    if not 1 <= budget <= MAX_BUDGET:
+        raise BadRequest(f"budget {budget} must be between 1 and {MAX_BUDGET} chunks; choose one in between")
+
+
+@lru_cache(maxsize=1)
+def measured() -> tuple[Curve, ...]:
+    """The frontier of the project's own rows; nothing where the copy came without them."""
+    return tuple(curves(read_frontier(FRONTIER))) if FRONTIER.exists() else ()

@@ -1,0 +1,289 @@
+"""The documents of a set, a row each: chances as bars along the document and sorted against the square root
+of its size, and the texts of what is taken. A row has at most COLUMNS bars, however long the document is.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from app.components.tree import Node, h
+from app.pages.evidence.actions import SetInView
+from app.pages.evidence.view import percent, pressed
+from app.pages.widgets.tables import PAGE, pager
+from app.pages.widgets.words import counted, shorten
+from core.prose import plain
+from core.resrag.sets import DocumentSet
+from core.tiles import column_starts, tile
+
+COLUMNS = 200
+"""Bars along a document at most: each is the likeliest of its chunks."""
+RANKS = 40
+"""Bars of the sorted chances at most."""
+HEIGHT = 38
+"""Of both pictures of a document, in pixels."""
+_LEAST_DRAWN = 0.005
+"""Chance below which no bar would be seen."""
+_SHOWN = 8
+"""Chunks of an opened document that are listed of those taken."""
+_NEXT = 2
+"""Likeliest chunks listed of those that aren't."""
+_HITS = 12
+"""Bars of a document that can be clicked."""
+_OPEN = 3
+"""Documents whose chunks are listed at first."""
+_AROUND = {"BreadcrumbList", "ImageObject", "Organization", "SearchAction", "WebPage", "WebSite"}
+"""Types of JSON-LD that nearly every page has: they say little of what it is about."""
+_TEXT = 240
+"""Characters of a chunk in a list."""
+
+
+@dataclass(frozen=True)
+class Shown:
+    """What of a set is on the page."""
+
+    opened: tuple[int, ...] = ()
+    """Documents whose chunks are listed."""
+    only_taken: bool = False
+    """Documents of which nothing is taken are left out."""
+    page: int = 0
+
+
+def at_first(view: SetInView, only_taken: bool) -> Shown:
+    """What is opened of a new set: the documents with most of it."""
+    most = sorted((one for one in view.documents if one.taken), key=lambda one: -len(one.taken))
+    return Shown(tuple(sorted(one.document for one in most[:_OPEN])), only_taken)
+
+
+def documents(view: SetInView | None, shown: Shown) -> list[Node]:
+    """A row a document: chances along it and sorted, and the texts of what is opened."""
+    if view is None:
+        return []
+    taken_from = [one for one in view.documents if one.taken]
+    rows = taken_from if shown.only_taken else list(view.documents)
+    page = min(shown.page, max(0, (len(rows) - 1) // PAGE))
+    choice = h(
+        "span",
+        {"class": "qx-seg", "role": "group", "aria-label": "Documents shown"},
+        pressed("rows", "all", f"All {len(view.documents):,}", not shown.only_taken),
+        pressed("rows", "taken", f"Only taken from ({len(taken_from):,})", shown.only_taken),
+    )
+    legend = h(
+        "span",
+        {"class": "qx-sm qx-mut qx-set-legend"},
+        h("span", {"class": "qx-key qx-key-taken"}, "taken"),
+        h("span", {"class": "qx-key qx-key-beyond"}, "beyond √N"),
+        h("span", {"class": "qx-key qx-key-gold"}, "support") if view.run.gold else None,
+        h("span", {"class": "qx-key qx-key-root"}, "√N: more than this costs"),
+    )
+    head = h(
+        "div",
+        {"class": "qx-row qx-set-head"},
+        h("h3", None, "Chance of every chunk"),
+        h("span", {"class": "qx-sm qx-mut"}, "a row a document, in document order, 0 to 1"),
+        h("span", {"class": "qx-grow"}),
+        legend,
+        choice,
+    )
+    lines = [_document(view, one, shown) for one in rows[page * PAGE : (page + 1) * PAGE]]
+    nothing = h("p", {"class": "qx-empty"}, "Nothing is taken of any document.")
+    return [head, *(lines or [nothing]), *pager("docs-page", page, len(rows))]
+
+
+def _document(view: SetInView, one: DocumentSet, shown: Shown) -> Node:
+    workspace = view.run.documents.workspace
+    document = workspace.documents[one.document]
+    is_open = one.document in shown.opened
+    first = int(workspace.borders[one.document])
+    chances = view.chances[first : first + one.n_chunks]
+    n, name = len(one.taken), shorten(document.title, 120)
+    title = h(
+        "button",
+        {
+            "class": "qx-set-name",
+            "data-act": "row",
+            "data-arg": str(one.document),
+            "aria-expanded": str(is_open).lower(),
+            "title": document.title,
+        },
+        name,
+    )
+    about = h(
+        "span",
+        {"class": "qx-sm qx-mut qx-set-about"},
+        h(
+            "span",
+            {"title": document.kind},
+            f"Document_{one.document + 1} · {counted(one.n_chunks, 'chunk')}",
+        ),
+        *_types(view, one.document),
+    )
+    told = (
+        [
+            h("strong", None, f"{n}"),
+            f" chunk{'s' * (n > 1)}",
+            h("span", {"class": "qx-set-cost"}, counted(one.n_tokens, "token")),
+        ]
+        if n
+        else ["none"]
+    )
+    cells = [
+        h("div", {"class": "qx-set-title"}, title, about),
+        h("div", {"class": "qx-set-strip"}, *_strip(view, one, chances, first)),
+        h("div", {"class": "qx-set-sorted"}, *_sorted(one, chances)),
+        h("div", {"class": "qx-set-took qx-sm"}, *told),
+    ]
+    texts = _texts(view, one, chances, first) if is_open else None
+    kinds = "qx-set-row" + " qx-set-open" * is_open + " qx-beyond" * one.is_beyond + " qx-set-none" * (not n)
+    return h("section", {"class": kinds, "aria-label": name}, *cells, texts)
+
+
+def _types(view: SetInView, document: int) -> list[Node]:
+    """A small mark for a document with JSON-LD."""
+    if not view.json_ld[document]:
+        return []
+    types = sorted(view.types[document], key=lambda name: name in _AROUND)
+    words = f"{types[0]} +{len(types) - 1}" if len(types) > 1 else types[0] if types else "JSON-LD"
+    about = f" about {', '.join(types)}" if types else ""
+    title = f"JSON-LD of the page{about}; open the row to read it"
+    return [h("span", {"class": "qx-mark", "title": title, "tabindex": "0"}, words)]
+
+
+def _strip(view: SetInView, one: DocumentSet, chances: np.ndarray, first: int) -> list[Node]:
+    if not one.n_chunks:
+        return [
+            h("p", {"class": "qx-sm qx-mut"}, "This document has no chunks, so nothing can be taken of it.")
+        ]
+    columns = tile(chances, 0, one.n_chunks, COLUMNS)
+    n, width = len(columns.maxima), 1000 / len(columns.maxima)
+    starts = column_starts(one.n_chunks, n)
+    taken = {int(np.searchsorted(starts, chunk_id - first, side="right")) - 1 for chunk_id in one.taken}
+    bars: dict[str, list[str]] = {"qx-bar-left": [], "qx-bar-taken": []}
+    for column in np.flatnonzero((columns.maxima >= _LEAST_DRAWN) | np.isin(np.arange(n), [*taken])).tolist():
+        kind = "qx-bar-taken" if column in taken else "qx-bar-left"
+        bars[kind].append(_bar((column + 0.5) * width, min(0.8 * width, 12), float(columns.maxima[column])))
+    words = (
+        f"Chances of {counted(one.n_chunks, 'chunk')} along the document; taken:"
+        f" {', '.join(str(chunk_id) for chunk_id in sorted(one.taken)) or 'none'}"
+    )
+    likeliest = np.argsort(-chances, kind="stable")[:_HITS]
+    hits = [
+        h(
+            "span",
+            {
+                "class": "qx-set-hit",
+                "--x": _across(int(row), one.n_chunks),
+                "data-act": "open",
+                "data-arg": str(first + int(row)),
+                "title": f"chunk {first + int(row):,}, chance {percent(float(chances[row]))}",
+                "aria-hidden": "true",
+            },
+        )
+        for row in likeliest.tolist()
+        if chances[row] >= _LEAST_DRAWN
+    ]
+    rings = [
+        h(
+            "span",
+            {
+                "class": "qx-gold-ring",
+                "--x": _across(chunk_id - first, one.n_chunks),
+                "title": f"chunk {chunk_id:,} is support",
+            },
+        )
+        for chunk_id in view.run.gold
+        if 0 <= chunk_id - first < one.n_chunks
+    ]
+    return [_picture(bars, words), *rings, *hits]
+
+
+def _sorted(one: DocumentSet, chances: np.ndarray) -> list[Node]:
+    if not one.n_chunks:
+        return []
+    n_ranks = min(one.n_chunks, max(2 * math.ceil(one.root) + 2, 8, len(one.taken)))
+    best = np.sort(chances)[::-1][:n_ranks]
+    starts = column_starts(n_ranks, RANKS)
+    width = 1000 / n_ranks
+    ends = [*starts[1:].tolist(), n_ranks]
+    bars: dict[str, list[str]] = {"qx-bar-left": [], "qx-bar-taken": [], "qx-bar-beyond": []}
+    for start, end in zip(starts.tolist(), ends, strict=True):
+        kind = (
+            "qx-bar-left"
+            if start >= len(one.taken)
+            else "qx-bar-beyond"
+            if one.is_beyond and start + 1 > one.root
+            else "qx-bar-taken"
+        )
+        if best[start] >= _LEAST_DRAWN:
+            span = width * (end - start)
+            bars[kind].append(_bar(width * start + span / 2, min(0.8 * span, 60), float(best[start])))
+    at = 100 * min(1.0, one.root / n_ranks)
+    label = f"√{one.n_chunks:,} = {one.root:.1f}"
+    side = " qx-left" * (at > 50)
+    words = f"The same sorted; {label} may be taken without cost, {len(one.taken)} are"
+    return [
+        _picture(bars, words),
+        h("span", {"class": f"qx-set-root{side}", "--x": f"{at:.2f}%"}, h("span", None, label)),
+    ]
+
+
+def _bar(centre: float, width: float, chance: float) -> str:
+    top = HEIGHT - max(1.5, chance * (HEIGHT - 2))
+    return f"M{centre - width / 2:.1f} {HEIGHT}V{top:.1f}h{width:.1f}V{HEIGHT}Z"
+
+
+def _picture(bars: dict[str, list[str]], words: str) -> Node:
+    half = HEIGHT - (HEIGHT - 2) / 2
+    paths = [h("path", {"class": "qx-half", "d": f"M0 {half:.1f}H1000"})]
+    paths += [h("path", {"class": kind, "d": "".join(shapes)}) for kind, shapes in bars.items() if shapes]
+    attributes = {"viewBox": f"0 0 1000 {HEIGHT}", "preserveAspectRatio": "none", "height": str(HEIGHT)}
+    return h("svg", {**attributes, "role": "img", "aria-label": words}, *paths)
+
+
+def _across(row: int, n: int) -> str:
+    return f"{100 * (row + 0.5) / n:.2f}%"
+
+
+def _texts(view: SetInView, one: DocumentSet, chances: np.ndarray, first: int) -> Node:
+    """What is taken of a document, the likeliest first, and what would come next."""
+    ranked = first + np.argsort(-chances, kind="stable")[: len(one.taken) + _NEXT]
+    following = [chunk_id for chunk_id in ranked.tolist() if chunk_id not in one.taken][:_NEXT]
+    lines = [_text(view, chunk_id, first, True) for chunk_id in one.taken[:_SHOWN]]
+    if len(one.taken) > _SHOWN:
+        lines.append(h("li", {"class": "qx-mut"}, f"and {len(one.taken) - _SHOWN} more, see the action"))
+    lines += [_text(view, chunk_id, first, False) for chunk_id in following]
+    told = view.json_ld[one.document]
+    beside = (
+        h(
+            "details",
+            {"class": "qx-sm qx-set-ld"},
+            h("summary", None, "JSON-LD of the page, read with the set"),
+            h("pre", {"class": "qx-pre", "tabindex": "0"}, told),
+        )
+        if told
+        else None
+    )
+    return h("div", {"class": "qx-set-texts"}, h("ul", {"class": "qx-set-list"}, *lines), beside)
+
+
+def _text(view: SetInView, chunk_id: int, first: int, is_taken: bool) -> Node:
+    text = view.run.documents.workspace[chunk_id].text
+    is_gold = chunk_id in view.run.gold
+    link = h(
+        "button",
+        {
+            "class": "qx-link",
+            "data-act": "open",
+            "data-arg": str(chunk_id),
+            "title": f"Number {chunk_id - first + 1} of its document in the action",
+        },
+        f"chunk {chunk_id:,}",
+    )
+    marks = [h("span", {"class": "qx-mark qx-hit"}, "support")] if is_gold else []
+    chance = h("span", {"class": "qx-mut"}, percent(float(view.chances[chunk_id])))
+    kind = "qx-set-text" if is_taken else "qx-set-text qx-next"
+    words = h("span", {"class": "qx-set-words"}, shorten(" ".join(plain(text[: 4 * _TEXT]).split()), _TEXT))
+    left = None if is_taken else h("span", {"class": "qx-mut"}, "not taken")
+    return h("li", {"class": kind}, link, words, h("span", {"class": "qx-set-side"}, *marks, left, chance))

@@ -1,0 +1,156 @@
+"""Quality against cost: a line a method over the tokens of its evidence, a dot a setting."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from app.components.tree import Node, h
+from app.pages.evidence.view import pressed
+from app.pages.widgets.notices import notice
+from app.pages.widgets.words import shorten
+from core.studies.frontier import Curve
+
+MEASURES = {"f1": "Answer F1", "recall": "Support recall"}
+_COLOURS = (
+    "var(--qx-acc)",
+    "var(--qx-s2)",
+    "var(--qx-s3)",
+    "var(--qx-s4)",
+    "var(--qx-s1)",
+    "var(--qx-s5)",
+    "var(--qx-s6)",
+)
+_TICKS = tuple(digit * 10**power for power in range(8) for digit in (1, 2, 5))
+_SETTING = {"threshold": "cosine", "resrag": "budget", "qrag": "stop at Q", "sparc": "W × D"}
+
+
+def frontier(curves: Sequence[Curve], task: str, measure: str, budget: int) -> list[Node]:
+    """A line a method over the mean tokens of its evidence; the ring is RES-RAG at the budget that is set.
+    Nothing without curves.
+    """
+    tasks = list(dict.fromkeys(curve.task for curve in curves))
+    if not tasks:
+        return []
+    task = task if task in tasks else tasks[0]
+    measure = measure if measure in MEASURES else next(iter(MEASURES))
+    own = sorted(
+        (curve for curve in curves if curve.task == task), key=lambda curve: curve.method != "resrag"
+    )
+    head = h(
+        "div",
+        {"class": "qx-row"},
+        h("h3", None, "Quality against cost"),
+        h(
+            "span",
+            {"class": "qx-sm qx-mut"},
+            f"mean of {own[0].n} test questions; measured by the project, not on your documents",
+        ),
+        h("span", {"class": "qx-grow"}),
+        h(
+            "span",
+            {"class": "qx-seg", "role": "group", "aria-label": "Questions"},
+            *(pressed("task", one, one, one == task) for one in tasks),
+        ),
+        h(
+            "span",
+            {"class": "qx-seg", "role": "group", "aria-label": "Measure"},
+            *(pressed("measure", name, words, name == measure) for name, words in MEASURES.items()),
+        ),
+    )
+    return [
+        head,
+        _plot(own, measure, budget),
+        h(
+            "p",
+            {"class": "qx-sm qx-mut"},
+            "A dot is a setting; it opens your own runs of that method. Evidence tokens on a log scale.",
+        ),
+    ]
+
+
+def _plot(curves: Sequence[Curve], measure: str, budget: int) -> Node:
+    spent = [max(one, 1.0) for curve in curves for one in curve.tokens]
+    values = [one for curve in curves for one in getattr(curve, measure)]
+    x0, x1 = math.log(min(spent) * 0.9), math.log(max(spent) * 1.1)
+    y1 = 0.1 * math.ceil(10 * max(values) + 0.5)
+
+    def across(n_tokens: float) -> float:
+        return 100 * (math.log(max(n_tokens, 1.0)) - x0) / (x1 - x0)
+
+    def down(value: float) -> float:
+        return float(100 * (1 - value / y1))
+
+    lines, marks, names = [], [], []
+    for tick in (one for one in _TICKS if x0 <= math.log(one) <= x1):
+        marks.append(h("span", {"class": "qx-front-x", "--x": f"{across(tick):.1f}%"}, f"{tick:,}"))
+    for tick in np.arange(0, y1 + 1e-9, 0.1 if y1 <= 0.6 else 0.2).tolist():
+        lines.append(h("path", {"class": "qx-half", "d": f"M0 {3 * down(tick):.1f}H1000"}))
+        marks.append(h("span", {"class": "qx-front-y", "--y": f"{down(tick):.1f}%"}, f"{tick:.1f}"))
+    for place, curve in enumerate(curves):
+        colour = _COLOURS[place % len(_COLOURS)]
+        points = sorted(zip(curve.tokens, getattr(curve, measure), curve.settings, strict=True))
+        path = "L".join(f"{10 * across(x):.1f} {3 * down(y):.1f}" for x, y, _ in points)
+        lines.append(h("path", {"class": "qx-front-line", "--c": colour, "d": f"M{path}"}))
+        ring = max((one for one in curve.settings if one <= budget), default=min(curve.settings))
+        for x, y, setting in points:
+            kind = "qx-front-dot" + " qx-ring" * (curve.method == "resrag" and setting == ring)
+            words = (
+                f"{_name(curve)}, {_SETTING.get(curve.method, 'k')} {setting:g}: {x:,.0f} tokens,"
+                f" {MEASURES[measure]} {y:.3f}"
+            )
+            at = {"--x": f"{min(max(across(x), 0), 100):.1f}%", "--y": f"{min(max(down(y), 0), 100):.1f}%"}
+            marks.append(
+                h(
+                    "button",
+                    {
+                        "class": kind,
+                        "--c": colour,
+                        **at,
+                        "data-act": "runs",
+                        "data-arg": curve.method,
+                        "title": words,
+                        "aria-label": words,
+                    },
+                )
+            )
+        x, y, _ = points[-1]
+        names.append((min(max(across(x), 0), 100), min(max(down(y), 0), 100), _name(curve), colour))
+    labels = [
+        h("span", {"class": "qx-front-name", "--c": colour, "--x": f"{x:.1f}%", "--y": f"{y:.1f}%"}, name)
+        for x, y, name, colour in _apart(names)
+    ]
+    svg = h(
+        "svg",
+        {"viewBox": "0 0 1000 300", "preserveAspectRatio": "none", "height": "240", "aria-hidden": "true"},
+        *lines,
+    )
+    return h(
+        "div",
+        {"class": "qx-front", "role": "group", "aria-label": "Quality against cost, a dot a setting"},
+        svg,
+        *marks,
+        *labels,
+    )
+
+
+def _name(curve: Curve) -> str:
+    return "top-k" if curve.method == "topk" else curve.name
+
+
+def _apart(
+    names: list[tuple[float, float, str, str]], gap: float = 8.0
+) -> list[tuple[float, float, str, str]]:
+    """Names whose lines end near each other, one below the other."""
+    placed: list[tuple[float, float, str, str]] = []
+    for x, y, name, colour in sorted(names, key=lambda one: one[1]):
+        near = [other[1] for other in placed if abs(other[0] - x) < 25]
+        placed.append((x, max(y, max(near, default=-gap) + gap), name, colour))
+    return placed
+
+
+def no_runs(method: str) -> list[Node]:
+    """Where a dot leads nowhere."""
+    return notice(f"No run of {shorten(method, 40)} is in your log yet; Compare makes some.", "info")

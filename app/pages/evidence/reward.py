@@ -1,0 +1,155 @@
+"""The reward of a set as steps that add up, and the set as the JSON object of the paper."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+
+from app.components.tree import Node, h
+from app.pages.evidence.actions import SetInView
+from app.pages.widgets.words import counted
+from core.resrag.action import action_json, action_of
+from core.resrag.reward import RewardConfig
+from core.resrag.sets import RewardTerms
+
+_LONGEST_ACTION = 4_000
+"""Characters of an action that are shown; the export has all of it."""
+
+
+def reward(view: SetInView | None) -> list[Node]:
+    """The reward of the set as a bar that adds up, for a question whose answer and support are known."""
+    if view is None:
+        return []
+    told = view.reward
+    head = h("h3", None, "Reward of this set")
+    if told is None:
+        words = (
+            "The set is being read…"
+            if view.answer is None and view.run.gold
+            else "It takes a question whose answer and support are known: choose one of the known questions."
+        )
+        return [head, h("p", {"class": "qx-sm qx-mut"}, words)]
+    return [
+        h(
+            "div",
+            {"class": "qx-row"},
+            head,
+            h("span", {"class": "qx-sm qx-mut"}, "what training would give it (RES-RAG eq. 14)"),
+        ),
+        _waterfall(told),
+        h("table", {"class": "qx-terms"}, h("tbody", None, *_terms(told))),
+    ]
+
+
+def _terms(told: RewardTerms) -> list[Node]:
+    reward, config = told.reward, told.config
+    beyond = (
+        "No document above √N"
+        if not told.n_beyond
+        else f"{counted(told.n_beyond, 'document')} above √N, mean {told.mean_penalty:.2f}"
+    )
+    answer = (
+        ("No answer", "fixed")
+        if told.f1 is None
+        else (f"Answer, F1 {told.f1:.2f}", f"{config.answer_weight:g} × F1 with the known answer")
+    )
+    rows = [
+        ("answer", *answer, signed(reward.answer)),
+        (
+            "consistency",
+            f"Agreement with the support, F1 {told.consistency:.2f}",
+            f"{config.consistency_weight:g} × F1, mean of the documents",
+            signed(reward.consistency),
+        ),
+        ("penalty", beyond, f"{config.penalty_weight:g} × mean of 0, ½ or 1", signed(-reward.penalty)),
+        (
+            "total",
+            "Reward",
+            f"clipped to {config.least:g} … {config.most:g}".replace("-", "−"),
+            f"{reward.total:.2f}".replace("-", "−"),
+        ),
+    ]
+    return [
+        h(
+            "tr",
+            {"class": f"qx-term-{kind}"},
+            h("th", {"scope": "row"}, label),
+            h("td", {"class": "qx-mut qx-sm"}, formula),
+            h("td", {"class": "qx-term-value"}, value),
+        )
+        for kind, label, formula, value in rows
+    ]
+
+
+def signed(value: float) -> str:
+    """Two places, with a sign.
+
+    >>> signed(2.0), signed(-0.5), signed(-0.0)
+    ('+2.00', '−0.50', '−0.00')
+    """
+    return f"{value:+.2f}".replace("-", "−")
+
+
+def _waterfall(told: RewardTerms) -> Node:
+    """Three steps, each beginning where the one before ends; the line is where they end."""
+    steps = [
+        ("answer", told.reward.answer),
+        ("consistency", told.reward.consistency),
+        ("penalty", -told.reward.penalty),
+    ]
+    ends = np.cumsum([0.0, *(value for _, value in steps)])
+    usual = RewardConfig()
+    hi = max(usual.answer_weight + usual.consistency_weight, float(ends.max()))
+    lo = min(0.0, float(ends.min()))
+
+    def at(value: float) -> float:
+        return 1000 * (value - lo) / (hi - lo)
+
+    row, gap = 14, 4
+    height = len(steps) * (row + gap)
+    drawing = [h("path", {"class": "qx-half", "d": f"M{at(0.0):.1f} 0V{height}"})]
+    for place, (kind, _) in enumerate(steps):
+        left, right = sorted((at(float(ends[place])), at(float(ends[place + 1]))))
+        top = place * (row + gap)
+        if right > left:
+            drawing.append(
+                h(
+                    "path",
+                    {"class": f"qx-step-{kind}", "d": f"M{left:.1f} {top}H{right:.1f}v{row}H{left:.1f}Z"},
+                )
+            )
+    total = at(float(ends[-1]))
+    drawing.append(h("path", {"class": "qx-total", "d": f"M{total:.1f} 0V{height}"}))
+    words = ", ".join(f"{kind} {signed(value)}" for kind, value in steps)
+    attributes = {"viewBox": f"0 0 1000 {height}", "preserveAspectRatio": "none", "height": str(height)}
+    return h(
+        "div",
+        {"class": "qx-waterfall"},
+        h("svg", {**attributes, "role": "img", "aria-label": f"{words}: {told.reward.total:.2f}"}, *drawing),
+    )
+
+
+def action(view: SetInView | None) -> list[Node]:
+    """The set as the JSON object of the paper."""
+    if view is None:
+        return []
+    words = json.dumps(action_json(action_of(view.taken, view.run.documents.workspace.borders)))
+    shown = words if len(words) <= _LONGEST_ACTION else words[:_LONGEST_ACTION] + "…"
+    copy = (
+        h("button", {"class": "qx-btn", "data-act": "copy", "data-arg": words}, "Copy")
+        if shown == words
+        else None
+    )
+    about = "numbers from 1, likeliest first"
+    return [
+        h(
+            "div",
+            {"class": "qx-row"},
+            h("h3", None, "The action"),
+            h("span", {"class": "qx-sm qx-mut"}, about),
+            h("span", {"class": "qx-grow"}),
+            copy,
+        ),
+        h("pre", {"class": "qx-pre", "tabindex": "0"}, shown),
+    ]

@@ -1,0 +1,381 @@
+"""The Evidence sets tab: which component starts which action, and what is shown then."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import gradio as gr
+
+from app.components.tree import clicked, packs
+from app.jobs import Finished, stream
+from app.pages.evidence import documents as documents_view
+from app.pages.evidence import frontier as frontier_view
+from app.pages.evidence import reward as reward_view
+from app.pages.evidence import view
+from app.pages.evidence.actions import (
+    MAX_BUDGET,
+    USUAL_BUDGET,
+    EvidenceSets,
+    Report,
+    SetInView,
+    SetOrder,
+    measured,
+)
+from app.pages.evidence.documents import Shown
+from app.pages.evidence.layout import EvidenceLayout
+from app.pages.explore.actions import open_in_explore
+from app.pages.widgets.asking import known_question, known_questions
+from app.pages.widgets.notices import notice, passing, preparing, progress
+from app.pages.widgets.text import open_documents
+from app.services import RunInView, Services
+from app.session import Session
+from core.errors import BadRequest, UserError
+from core.log import new_run_id
+
+Update = dict[Any, Any]
+_MOST_PAGES = 1_000_000
+
+
+@dataclass(frozen=True)
+class EvidencePlace:
+    """A visitor's place in the tab."""
+
+    run: str = ""
+    """Token of the run in view; empty before the first."""
+    budget: int = USUAL_BUDGET
+    shown: Shown = field(default_factory=Shown)
+    chunk_id: int | None = None
+    """Chunk that is open in the reading place."""
+    anchor: int | None = None
+    """Chunk around which its page lies, where that is not the open one."""
+    task: str = ""
+    """Questions of the frontier; empty for the first."""
+    measure: str = "f1"
+    seen: tuple[str, str] = ("", "")
+    """(token of documents, question) last taken over from Explore."""
+
+    @property
+    def tokens(self) -> tuple[str, ...]:
+        """Of the run that must stay in memory for it."""
+        return (self.run,)
+
+
+def read_order(question: str | None, budget: float | None) -> SetOrder:
+    """What is asked for, out of the controls' values. Raises BadRequest."""
+    if budget is None or not float(budget).is_integer():
+        raise BadRequest(f"budget {budget} is no whole number; give the number of chunks that may be taken")
+    return SetOrder((question or "").strip(), int(budget))
+
+
+class EvidenceTab(EvidenceLayout):
+    """Built once; handlers are methods."""
+
+    def __init__(self, services: Services, session: gr.State, explored: gr.Textbox, page: gr.HTML) -> None:
+        """session, explored, page: the visitor's place in Explore, the question there, and the component that
+        keeps the run's id in the address.
+        """
+        super().__init__()
+        self.services, self.sets = services, EvidenceSets(services)
+        self.session, self.explored, self.page = session, explored, page
+        self.place = gr.State(EvidencePlace())
+        self.wanted: gr.State = gr.State(None)
+        """(run id, number) of a logged run that is to be shown here; the number tells requests apart."""
+        self.to_explore: gr.State = gr.State(None)
+        """("chunk", chunk id, number) when a chunk is to be opened in Explore."""
+        self.to_experiments: gr.State = gr.State(None)
+        """(method, number) when its runs are to be listed."""
+        self._packed = {component for component in vars(self).values() if isinstance(component, gr.HTML)} - {
+            page
+        }
+        self._wire()
+
+    def _wire(self) -> None:
+        self._drawing = [
+            *(self.took, self.said, self.budget_words, self.tokens, self.documents, self.reading),
+            *(self.reward, self.action, self.frontier, self.frontier_notice),
+        ]
+        self._outputs = [
+            *(self.place, self.to_explore, self.to_experiments, self.page, self.header, self.known),
+            *(self.question, self.budget, self.run, self.cancel, self.progress),
+            *(self.notice, self.standing, *self._drawing),
+        ]
+        place = [self.session, self.place]
+        quick: dict[str, Any] = {
+            "api_visibility": "private",
+            "show_progress": "hidden",
+            "concurrency_id": "sets-look",
+            "concurrency_limit": 4,
+        }
+        slow: dict[str, Any] = {
+            "api_visibility": "private",
+            "show_progress": "hidden",
+            "concurrency_id": "sets",
+            "concurrency_limit": 2,
+        }
+        run = self._sends(self._run)
+        running = [
+            event(run, [*place, self.question, self.budget], self._outputs, **slow)
+            for event in (self.run.click, self.question.submit, self.standing.select)
+        ]
+        running.append(
+            self.wanted.change(self._sends(self._on_wanted), [*place, self.wanted], self._outputs, **slow)
+        )
+        self.work.wire_cancel(running, self._sends(self._cancelled), None, self._outputs, **quick)
+        self.budget.change(
+            self._sends(self._on_budget),
+            [*place, self.budget],
+            [self.place, self.notice, *self._drawing],
+            trigger_mode="always_last",
+            **quick,
+        )
+        self.known.select(self._on_known, self.session, self.question, **quick)
+        for panel in (self.documents, self.reading, self.action, self.frontier):
+            panel.select(self._sends(self._on_click), place, self._outputs, **quick)
+        self.question.change(
+            self._sends(self._on_question),
+            [*place, self.question],
+            [self.standing],
+            trigger_mode="always_last",
+            **quick,
+        )
+
+    def on_show(self, show: Callable[..., Any]) -> None:
+        """`show`: the listener of the tab's being opened."""
+        show(
+            self._sends(self._shown),
+            [self.session, self.explored, self.place, self.question],
+            self._outputs,
+            api_visibility="private",
+            show_progress="hidden",
+        )
+
+    def _sends(self, handler: Callable[..., Any]) -> Callable[..., Any]:
+        """The handler with trees packed into strings on their way out (see components.tree)."""
+        return packs(handler, self._packed)
+
+    # Handlers; each returns or yields updates by component
+
+    def _shown(self, session: Session, explored: str, place: EvidencePlace, question: str) -> Update:
+        """What is open in Explore now, its question too, unless it is the one that was taken over before."""
+        documents = self.services.corpora.get(session.corpus)
+        frontier = {
+            self.frontier: frontier_view.frontier(measured(), place.task, place.measure, place.budget),
+            self.frontier_notice: [],
+        }
+        if documents is None:
+            return {**frontier, self.header: open_documents(None)}
+        update: Update = {}
+        if place.seen != (session.corpus, explored):
+            question = explored or question
+        before = self.services.corpora.get(place.seen[0])
+        if before is None or before.workspace is not documents.workspace:
+            update[self.known] = known_questions(documents.questions)
+        place = replace(place, seen=(session.corpus, explored))
+        return {
+            **frontier,
+            **update,
+            self.place: place,
+            self.question: question,
+            self.header: open_documents(documents),
+            **self._on_question(session, place, question),
+        }
+
+    def _on_question(self, session: Session, place: EvidencePlace, question: str) -> Update:
+        try:
+            shown = self._in_view(session, place)
+        except UserError as error:
+            return {self.standing: notice(str(error))}
+        same = shown is not None and self._same_documents(session, shown.run)
+        return {self.standing: view.changes(shown, question or "", same)}
+
+    def _on_known(self, session: Session, event: gr.EventData) -> Any:
+        chosen = known_question(self.services.corpora.get(session.corpus), event)
+        return gr.skip() if chosen is None else chosen
+
+    def _same_documents(self, session: Session, run: RunInView) -> bool:
+        """Whether Explore has open what a run searched."""
+        documents = self.services.corpora.get(session.corpus)
+        return documents is not None and documents.workspace.sha256 == run.documents.workspace.sha256
+
+    def _in_view(self, session: Session, place: EvidencePlace) -> SetInView | None:
+        """The run's set at the budget that is set. Raises BadRequest when the run is gone."""
+        if not place.run:
+            return None
+        run = self.services.runs.get(place.run)
+        if run is None or run.owner != session.owner:
+            raise BadRequest("this run is not in memory any more; run it again, the vectors are kept")
+        return self.sets.at(run, place.budget)
+
+    def _run(
+        self, session: Session, place: EvidencePlace, question: str, budget: float | None
+    ) -> Iterator[Update]:
+        """A new run. An error becomes a sentence beside the buttons; what was there by then stays."""
+        try:
+            documents, order = open_in_explore(self.services, session), read_order(question, budget)
+        except UserError as error:
+            yield {self.notice: passing(str(error))}
+            return
+        yield from self._working(
+            session,
+            replace(place, budget=order.budget),
+            lambda report: self.sets.run(documents, order, report),
+        )
+
+    def _on_wanted(self, session: Session, place: EvidencePlace, wanted: object) -> Iterator[Update]:
+        """A logged run, its documents opened again."""
+        match wanted:
+            case (str(run_id), str()):
+                yield from self._working(
+                    session, place, lambda report: self.sets.open(run_id, session.owner, report), opens=True
+                )
+
+    def _working(
+        self,
+        session: Session,
+        place: EvidencePlace,
+        work: Callable[[Report], RunInView],
+        *,
+        opens: bool = False,
+    ) -> Iterator[Update]:
+        """Progress while `work` makes a run, then the run. opens: it brings question and budget along."""
+        yield {**self.work.busy(), self.progress: preparing(), self.notice: [], self.standing: []}
+        try:
+            with closing(stream(work)) as items:
+                for item in items:
+                    if not isinstance(item, Finished):
+                        yield {self.progress: progress(item)}
+                        continue
+                    run = item.result
+                    if place.run not in ("", run.token):
+                        self.services.leave_run(place.run)
+                    if opens:
+                        place = replace(place, budget=min(run.config.step_budget, MAX_BUDGET))
+                    place = replace(place, run=run.token, chunk_id=None, anchor=None)
+                    shown = self.sets.at(run, place.budget)
+                    place = replace(place, shown=documents_view.at_first(shown, place.shown.only_taken))
+                    brought = (
+                        {self.question: run.trace.started.query, self.budget: place.budget} if opens else {}
+                    )
+                    shows = self._drawn(session, place, shown)
+                    yield {**self.work.free(), **brought, self.page: run.run_id, **shows}
+                    if shown.answer is None:
+                        yield self._drawn(session, place, self.sets.answered(shown))
+            self.services.log.flush()
+        except UserError as error:
+            yield {**self.work.free(), self.notice: passing(str(error))}
+        except Exception:
+            logging.getLogger(__name__).exception("an evidence set failed")
+            words = "something failed while choosing; what is shown is kept, and the server's log says why"
+            yield {**self.work.free(), self.notice: passing(words)}
+
+    def _cancelled(self) -> Update:
+        words = (
+            "Cancelled; what was embedded so far is kept."
+            if self.sets.wait_idle(10)
+            else "Cancelling: the batch at work ends first."
+        )
+        return {**self.work.free(), self.notice: passing(words, "info")}
+
+    def _on_budget(self, session: Session, place: EvidencePlace, budget: float | None) -> Iterator[Update]:
+        """The set at another budget at once, then with its answer."""
+        try:
+            order = read_order("", budget)
+            if order.budget == place.budget:
+                yield {}
+                return
+            place = replace(place, budget=order.budget)
+            shown = self._in_view(session, place)
+            if shown is None:
+                yield {self.place: place, **self._measured(place)}
+                return
+            yield {self.notice: [], **self._drawn(session, place, shown)}
+            if shown.answer is None:
+                yield self._drawn(session, place, self.sets.answered(shown))
+        except UserError as error:
+            yield {self.notice: passing(str(error))}
+
+    def _on_click(self, session: Session, place: EvidencePlace, event: gr.EventData) -> Update:
+        """Clicks in any of the trees; arguments come from a browser: out of bounds, nothing happens."""
+        act, argument = clicked(event)
+        try:
+            match act:
+                case "task" | "measure":
+                    place = (
+                        replace(place, task=argument) if act == "task" else replace(place, measure=argument)
+                    )
+                    return {self.place: place, **self._measured(place)}
+                case "runs":
+                    return self._runs_of(session, argument)
+            shown = self._in_view(session, place)
+            return {} if shown is None else self._on_set(session, place, shown, act, argument)
+        except UserError as error:
+            return {self.notice: passing(str(error))}
+
+    def _on_set(
+        self, session: Session, place: EvidencePlace, shown: SetInView, act: str, argument: str
+    ) -> Update:
+        if act == "close":
+            return self._read(session, replace(place, chunk_id=None, anchor=None), shown)
+        if act == "rows":
+            return self._listed(
+                replace(place, shown=replace(place.shown, only_taken=argument == "taken", page=0)), shown
+            )
+        if not argument.isdecimal() or int(argument) >= _MOST_PAGES:
+            return {}
+        number = int(argument)
+        if act == "docs-page":
+            return self._listed(replace(place, shown=replace(place.shown, page=number)), shown)
+        if act == "row" and number < len(shown.documents):
+            opened = tuple(sorted({*place.shown.opened} ^ {number}))
+            return self._listed(replace(place, shown=replace(place.shown, opened=opened)), shown)
+        if number >= shown.run.n_chunks:
+            return {}
+        match act:
+            case "open":
+                return self._read(session, replace(place, chunk_id=number, anchor=None), shown)
+            case "page":
+                return self._read(session, replace(place, anchor=number), shown)
+            case "explore" if self._same_documents(session, shown.run):
+                return {self.to_explore: ("chunk", number, new_run_id())}
+        return {}
+
+    def _runs_of(self, session: Session, method: str) -> Update:
+        """The visitor's runs of a method, where there are any. Raises LogError."""
+        if method not in {curve.method for curve in measured()}:
+            return {}
+        if self.services.own_log.search(owner=session.owner, method=method, limit=1).total:
+            return {self.to_experiments: (method, new_run_id()), self.frontier_notice: []}
+        return {self.frontier_notice: frontier_view.no_runs(method)}
+
+    # Views
+
+    def _drawn(self, session: Session, place: EvidencePlace, shown: SetInView) -> Update:
+        """Everything that changes with the set."""
+        return {
+            self.took: view.took(shown),
+            self.said: view.said(shown),
+            self.budget_words: view.budget_words(shown),
+            self.tokens: view.tokens(shown),
+            self.reward: reward_view.reward(shown),
+            self.action: reward_view.action(shown),
+            **self._measured(place),
+            **self._listed(place, shown),
+            **self._read(session, place, shown),
+        }
+
+    def _measured(self, place: EvidencePlace) -> Update:
+        return {self.frontier: frontier_view.frontier(measured(), place.task, place.measure, place.budget)}
+
+    def _listed(self, place: EvidencePlace, shown: SetInView) -> Update:
+        return {self.place: place, self.documents: documents_view.documents(shown, place.shown)}
+
+    def _read(self, session: Session, place: EvidencePlace, shown: SetInView) -> Update:
+        in_explore = self._same_documents(session, shown.run)
+        return {
+            self.place: place,
+            self.reading: view.reading(shown, place.chunk_id, place.anchor, in_explore),
+        }

@@ -1,0 +1,202 @@
+"""A set of evidence as trees of plain data for the page: what is set, the set as a sentence, what it costs,
+and the text around a chunk. `documents`, `reward` and `frontier` draw the rest.
+"""
+
+from __future__ import annotations
+
+import math
+
+from app.components.tree import Node, act, h
+from app.pages.evidence.actions import SetInView
+from app.pages.widgets.answers import BY_READER, CONFIDENCE, shortened
+from app.pages.widgets.notices import notice
+from app.pages.widgets.text import crumb, document_page, page_around, turn_pages
+from app.pages.widgets.words import counted
+from core.story import sure, verdict_on
+
+EMPTY = (
+    "Press Run: a small policy gives every chunk a chance and takes the smallest set that should answer, over"
+    " all documents at once."
+)
+WHO = ("needs no language model", "the most probable set", "the reader answers")
+
+
+def policy_line() -> list[Node]:
+    """Who chooses and who answers."""
+    words = (h("span", None, word) for word in WHO)
+    return [h("p", {"class": "qx-set-line"}, h("span", None, h("strong", None, "light policy")), *words)]
+
+
+def took(view: SetInView | None) -> list[Node]:
+    """How long the choice took, at the end of the line of settings."""
+    stopped = None if view is None else view.run.trace.stopped
+    if view is None or stopped is None:
+        return []
+    seconds = (stopped.milliseconds + sum(step.milliseconds for step in view.run.trace.steps)) / 1000
+    return [h("span", None, f"{seconds:,.2f} s · the whole set at once")]
+
+
+def said(view: SetInView | None) -> list[Node]:
+    """The set as one sentence, with the answer from it."""
+    if view is None:
+        return [h("p", {"class": "qx-empty"}, EMPTY)]
+    run = view.run
+    n_from = sum(bool(one.taken) for one in view.documents)
+    places = f" from {n_from} of {len(view.documents):,} documents" if len(view.documents) > 1 else ""
+    parts: list[Node] = [
+        h("strong", None, f"{len(view.taken)} of {counted(run.n_chunks, 'chunk')}"),
+        f"{places}, ",
+        h("strong", None, counted(view.tokens, "token")),
+    ]
+    if not view.taken:
+        parts = [h("strong", None, "No chunk"), f" of {run.n_chunks:,} is likelier taken than not"]
+    elif run.gold:
+        kind = "qx-good" if view.found == len(run.gold) else "qx-warn"
+        parts += [
+            f", hold{'s' if len(view.taken) == 1 else ''} ",
+            h("strong", {"class": kind}, f"{view.found} of {len(run.gold)} support"),
+        ]
+    return [
+        h("p", {"class": "qx-set-label"}, "The set"),
+        h("p", {"class": "qx-set-say"}, *parts, ". ", *_answer(view)),
+    ]
+
+
+def _answer(view: SetInView) -> list[Node]:
+    told = view.answer
+    if told is None:
+        return [h("span", {"class": "qx-mut"}, "Reading it…")]
+    if not told.said:
+        words = "No reliable answer" if not told.reliable else "No answer in it"
+        return [h("span", {"title": BY_READER, "tabindex": "0"}, f"{words}."), *_judged(view)]
+    parts: list[Node] = ["Answer: ", h("strong", {"title": BY_READER, "tabindex": "0"}, shortened(told.said))]
+    if told.document is not None:
+        parts.append(h("span", {"class": "qx-mut"}, f" (JSON-LD of document {told.document + 1})"))
+    if told.confidence is not None:
+        parts += [", ", h("span", {"title": CONFIDENCE, "tabindex": "0"}, sure(told.confidence))]
+    return [*parts, *_judged(view), "."]
+
+
+def _judged(view: SetInView) -> list[Node]:
+    known = view.run.known_answer
+    match verdict_on(view.answer.said if view.answer else "", known):
+        case "right":
+            return [", ", h("strong", {"class": "qx-good"}, "right")]
+        case "wrong":
+            return [", ", h("strong", {"class": "qx-warn"}, "wrong"), f": the known answer is {known}"]
+        case "no answer":
+            return [f" The known answer is {known}."]
+    return []
+
+
+def budget_words(view: SetInView | None) -> list[Node]:
+    """What the budget did to the set."""
+    if view is None:
+        return [h("p", {"class": "qx-sm qx-mut"}, "Chunks at most, over all documents together")]
+    n, budget = len(view.taken), min(view.budget, view.run.n_chunks)
+    least = "one half" if view.least == 0.5 else f"{view.least:.2f}"
+    words = (
+        f"takes {n}: no other is above {least}"
+        if n < budget
+        else f"takes {n}, as many as there are chunks"
+        if budget == view.run.n_chunks
+        else f"takes {n}, all that the budget allows"
+    )
+    logged = (
+        ""
+        if view.is_logged
+        else f" The log has the set at a budget of {view.run.config.step_budget}; Run logs this one."
+    )
+    return [h("p", {"class": "qx-sm qx-mut", "role": "status"}, f"{words}.{logged}")]
+
+
+def tokens(view: SetInView | None) -> list[Node]:
+    """What the answer has to read, beside other ways to take evidence."""
+    if view is None:
+        return []
+    rows = [("this set", len(view.taken), view.tokens)]
+    rows += [(one.name, one.n_chunks, one.n_tokens) for one in view.rivals]
+    longest = math.log1p(max(n_tokens for _, _, n_tokens in rows)) or 1.0
+    bars = []
+    for place, (name, n_chunks, n_tokens) in enumerate(rows):
+        share = 100 * math.log1p(n_tokens) / longest
+        bars.append(
+            h(
+                "li",
+                {"class": f"qx-token-bar qx-token-{place}", "title": counted(n_chunks, "chunk")},
+                h("span", None, name),
+                h(
+                    "span",
+                    {"class": "qx-token-track", "aria-hidden": "true"},
+                    h("span", {"--x": f"{share:.1f}%"}),
+                ),
+                h("span", {"class": "qx-token-count"}, f"{n_tokens:,}"),
+            )
+        )
+    return [
+        h("p", {"class": "qx-set-label"}, "Tokens given to the answer (log scale)"),
+        h("ul", {"class": "qx-token-bars"}, *bars),
+    ]
+
+
+def reading(view: SetInView, chunk_id: int | None, anchor: int | None, in_explore: bool) -> list[Node]:
+    """The text around the open chunk, what is taken marked with its chance."""
+    if chunk_id is None:
+        return []
+    workspace = view.run.documents.workspace
+    centre = chunk_id if anchor is None else anchor
+    page = page_around(workspace, centre)
+
+    def mark(other: int) -> tuple[list[str], Node | None]:
+        classes = ["qx-gold"] * (other in view.run.gold)
+        if other not in view.taken:
+            return classes, None
+        badge = h("span", {"class": "qx-pin qx-c8"}, percent(float(view.chances[other])))
+        return ["qx-chosen", "qx-c8", *classes], badge
+
+    state = "taken" if chunk_id in view.taken else "not taken"
+    words = f"Chance {percent(float(view.chances[chunk_id]))}, {state} at a budget of {view.budget}."
+    explore = act("explore", chunk_id, "Open in Explore", title="This chunk in the reading pane of Explore")
+    return [
+        h(
+            "div",
+            {"class": "qx-read-head"},
+            h("div", None, crumb(workspace, centre, chunk_id), h("div", {"class": "qx-sm"}, words)),
+            h(
+                "div",
+                {"class": "qx-read-actions"},
+                *turn_pages(workspace, page),
+                explore if in_explore else None,
+                act("close", "", "Close"),
+            ),
+        ),
+        document_page(workspace, page, chunk_id, mark),
+    ]
+
+
+def changes(view: SetInView | None, question: str, same_documents: bool) -> list[Node]:
+    """Whether what is shown still fits what is asked for. The budget is no change: the set moves with it."""
+    if view is None:
+        return []
+    differs = {
+        "document": not same_documents,
+        "question": view.run.trace.started.query != question.strip(),
+    }
+    words = ", ".join(name for name, changed in differs.items() if changed)
+    sentence = f"The set below was chosen with another {words}." if words else ""
+    return notice(sentence, "outdated", act("again", "", "Run again"))
+
+
+def percent(chance: float) -> str:
+    """A chance as people say it.
+
+    >>> percent(0.583), percent(0.002), percent(0.998)
+    ('58 %', 'below 1 %', 'above 99 %')
+    """
+    shown = round(100 * chance)
+    return "below 1 %" if chance < 0.01 else "above 99 %" if chance > 0.99 else f"{shown} %"
+
+
+def pressed(action: str, argument: str, label: str, on: bool) -> Node:
+    """One of several buttons, of which one is chosen."""
+    return act(action, argument, label, **{"aria-pressed": str(on).lower()})

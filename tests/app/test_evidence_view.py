@@ -1,0 +1,309 @@
+"""What Evidence sets draws, without a page: every panel is a pure function of a set."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any, cast
+
+import numpy as np
+import pytest
+
+from app.components.tree import Node
+from app.pages.evidence import documents as documents_view
+from app.pages.evidence import frontier as frontier_view
+from app.pages.evidence import reward as reward_view
+from app.pages.evidence import view
+from app.pages.evidence.actions import SetInView
+from app.pages.evidence.documents import COLUMNS, Shown
+from app.services import RunInView
+from core.answer.evidence import EvidenceAnswer
+from core.config import EpisodeConfig
+from core.events import RunStarted, Trace
+from core.resrag.sets import Rival, document_sets, token_counts
+from core.studies.frontier import Curve
+from core.types import ChunkTable, Document, Workspace, join_workspaces, workspace_of_chunks
+
+HOSTILE = "<script>alert(1)</script> ${1} {{2}}"
+SIZES = (9, 0, 4)
+QUERY = "who cooks ?"
+
+
+def workspace_of(sizes: tuple[int, ...]) -> Workspace:
+    empty = ChunkTable(*(np.zeros(0, np.int64) for _ in range(5)), heading_paths=((),))
+    parts = [
+        workspace_of_chunks([f"{HOSTILE} {i}" for i in range(size)], np.full(size, 10), f"page {number}")
+        if size
+        else Workspace((Document(f"page {number}", "", "html"),), (empty,))
+        for number, size in enumerate(sizes)
+    ]
+    return join_workspaces(parts)
+
+
+def set_of(
+    taken: tuple[int, ...],
+    *,
+    sizes: tuple[int, ...] = SIZES,
+    gold: tuple[int, ...] = (),
+    known: str = "",
+    said: str | None = None,
+    budget: int = 8,
+    json_ld: tuple[str, ...] = ("", "", ""),
+) -> SetInView:
+    """A set that a policy might have taken: the chances fall in the order of `taken`."""
+    workspace = workspace_of(sizes)
+    n_tokens = token_counts(workspace)
+    chances = np.full(len(workspace), 0.001, np.float32)
+    chances[list(taken)] = np.linspace(0.95, 0.6, len(taken)) if taken else []
+    config = EpisodeConfig(step_budget=min(8, len(workspace)), stop_threshold=0.5)
+    documents = SimpleNamespace(
+        workspace=workspace, corpus=range(len(workspace)), known_answer=lambda _: known
+    )
+    run = RunInView(
+        "token",
+        "a" * 32,
+        cast(Any, documents),
+        Trace(RunStarted(QUERY, "resrag", "base", len(workspace), config), ()),
+        gold,
+    )
+    return SetInView(
+        run,
+        budget,
+        chances,
+        taken,
+        tuple(document_sets(taken, workspace.borders, n_tokens)),
+        n_tokens,
+        (Rival("top-k, same size", 2, 20), Rival("everything", 13, 130)),
+        None if said is None else EvidenceAnswer(said, 0.9, "reader", taken[:1]),
+        json_ld,
+        ((),) * len(sizes),
+    )
+
+
+def words(nodes: Node | list[Node]) -> str:
+    """All text of a tree."""
+    if isinstance(nodes, str):
+        return nodes
+    if nodes and isinstance(nodes[0], str) and len(nodes) == 3 and isinstance(nodes[1], dict):
+        return "".join(map(words, nodes[2]))
+    return " ".join(map(words, nodes))
+
+
+def elements(nodes: Any) -> Iterator[tuple[str, dict[str, Any]]]:
+    """(tag, attributes) of everything in a tree."""
+    if (
+        isinstance(nodes, list)
+        and len(nodes) == 3
+        and isinstance(nodes[0], str)
+        and isinstance(nodes[1], dict)
+    ):
+        yield nodes[0], nodes[1]
+        yield from elements(nodes[2])
+    elif isinstance(nodes, list):
+        for node in nodes:
+            yield from elements(node)
+
+
+def paths(nodes: list[Node], kind: str) -> list[str]:
+    return [at["d"] for tag, at in elements(nodes) if tag == "path" and kind in at["class"].split()]
+
+
+def test_the_sentence_says_what_was_taken_and_what_it_answers() -> None:
+    told = words(view.said(set_of((3, 10), gold=(3, 5), known="Bo", said="Bo")))
+    assert (
+        "2 of 13 chunks from 2 of 3 documents, 20 tokens, hold 1 of 2 support. Answer: Bo, 90 % sure, right."
+        in told
+    )
+    assert "wrong: the known answer is Bo." in words(
+        view.said(set_of((3,), gold=(3,), known="Bo", said="Ada"))
+    )
+    assert "Reading it…" in words(view.said(set_of((3,))))
+    assert "from" not in words(view.said(set_of((1,), sizes=(4,), json_ld=("",), said="Bo")))
+    nothing = words(view.said(set_of((), said="")))
+    assert "No chunk of 13 is likelier taken than not." in nothing
+    assert view.EMPTY in words(view.said(None))
+
+
+@pytest.mark.parametrize(
+    ("taken", "budget", "sentence"),
+    [
+        ((3, 4), 8, "takes 2: no other is above one half."),
+        ((3, 4), 2, "takes 2, all that the budget allows."),
+        (tuple(range(13)), 24, "takes 13, as many as there are chunks."),
+    ],
+)
+def test_what_the_budget_did(taken: tuple[int, ...], budget: int, sentence: str) -> None:
+    told = words(view.budget_words(set_of(taken, budget=budget)))
+    assert sentence in told
+    assert "The log has the set at a budget of 8" in told
+
+
+def test_tokens_stand_on_a_log_scale() -> None:
+    told = view.tokens(set_of((3, 10)))
+    widths = [float(at["--x"][:-1]) for _, at in elements(told) if "--x" in at]
+    assert widths[2] == 100
+    assert widths[0] == widths[1] == pytest.approx(100 * np.log1p(20) / np.log1p(130), abs=0.1)
+    assert "log scale" in words(told)
+
+
+def test_more_than_the_root_is_marked() -> None:
+    """Four of nine are beyond the root of three; two of four are not."""
+    told = documents_view.documents(set_of((0, 1, 2, 3, 9, 10)), Shown())
+    rows = [at for tag, at in elements(told) if tag == "section"]
+    assert [("qx-beyond" in at["class"]) for at in rows] == [True, False, False]
+    first, *others = [one for one in told if one[0] == "section"]
+    assert len(paths([first], "qx-bar-beyond")) == 1
+    assert paths([first], "qx-bar-beyond")[0].count("Z") == 1
+    assert not paths(others, "qx-bar-beyond")
+    assert "√9 = 3.0" in words(first)
+    assert "no chunks" in words(others[0])
+
+
+def test_an_opened_row_lists_what_is_taken_and_what_would_come_next() -> None:
+    view_of = set_of((3, 10), gold=(3,), json_ld=('{"name": "Inn"}', "", ""))
+    told = documents_view.documents(view_of, Shown(opened=(0,)))
+    lines = list(json_nodes(told, "li"))
+    assert [re.findall(r"chunk \d+", words(line)) for line in lines] == [
+        ["chunk 3"],
+        ["chunk 0"],
+        ["chunk 1"],
+    ]
+    assert "support" in words(lines[0])
+    assert "95 %" in words(lines[0])
+    assert "not taken" in words(lines[1])
+    assert '{"name": "Inn"}' in words(told)
+    assert HOSTILE.split(" $")[0] in words(lines[0])
+    closed = words(documents_view.documents(view_of, Shown()))
+    assert '{"name": "Inn"}' not in closed
+    assert "JSON-LD" in closed
+
+
+def json_nodes(nodes: Any, tag: str) -> Iterator[Node]:
+    """All elements of a tag."""
+    if isinstance(nodes, list) and len(nodes) == 3 and nodes[0] == tag and isinstance(nodes[1], dict):
+        yield nodes
+    elif isinstance(nodes, list):
+        for node in nodes:
+            yield from json_nodes(node, tag)
+
+
+def test_only_documents_that_something_is_taken_of() -> None:
+    names = [
+        words(node)
+        for node in json_nodes(documents_view.documents(set_of((10,)), Shown(only_taken=True)), "section")
+    ]
+    assert len(names) == 1
+    assert "page 2" in names[0]
+    assert "Nothing is taken" in words(documents_view.documents(set_of(()), Shown(only_taken=True)))
+
+
+def test_a_long_document_is_as_many_bytes_as_a_short_one() -> None:
+    n = 40_000
+    long = set_of(tuple(range(0, n, n // 12))[:12], sizes=(n,), json_ld=("",))
+    long = replace(long, chances=np.maximum(long.chances, np.linspace(0.01, 0.4, n, dtype=np.float32)))
+    told = documents_view.documents(long, Shown(opened=(0,)))
+    assert len(json.dumps(told)) < 20_000
+    assert sum(path.count("Z") for path in paths(told, "qx-bar-taken")) <= COLUMNS
+    taken = [float(x) for x in re.findall(r"M([\d.]+) ", paths(told, "qx-bar-taken")[0])]
+    assert len(taken) == 12
+    assert taken[6] == pytest.approx(1000 * 6 * (n // 12) / n, abs=1000 / COLUMNS)
+
+
+def test_many_documents_are_turned_page_by_page() -> None:
+    many = set_of((7,), sizes=(2,) * 45, json_ld=("",) * 45)
+    first, last = (documents_view.documents(many, Shown(page=page)) for page in (0, 99))
+    assert len(list(json_nodes(first, "section"))) == 20
+    assert len(list(json_nodes(last, "section"))) == 5
+    assert "41 to 45 of 45" in words(last)
+
+
+def test_the_reward_adds_up() -> None:
+    """2 * 1 for the answer; F1 of 2/3, 1, 1 for the support; no document beyond."""
+    told = reward_view.reward(set_of((3, 10), gold=(3, 5, 10), known="Bo", said="Bo"))
+    rows = [[words(cell) for cell in row[2]] for row in json_nodes(told, "tr")]
+    assert [row[-1] for row in rows] == ["+2.00", "+0.89", "−0.00", "2.89"]
+    assert rows[0][:2] == ["Answer, F1 1.00", "2 × F1 with the known answer"]
+    ends = [paths(told, f"qx-step-{kind}")[0] for kind in ("answer", "consistency")]
+    assert ends[0].startswith("M0.0 0H666.7")
+    assert ends[1].startswith("M666.7 18H963.0")
+    assert not paths(told, "qx-step-penalty")
+    assert paths(told, "qx-total")[0].startswith("M963.0")
+
+
+def test_a_penalty_and_a_bad_answer_go_down() -> None:
+    told = reward_view.reward(set_of((0, 1, 2, 3), gold=(5,), known="Bo", said=""))
+    values = [words(row[2][-1]) for row in json_nodes(told, "tr")]
+    assert values == ["−0.50", "+0.67", "−0.33", "−0.17"]
+    assert "1 document above √N, mean 0.17" in words(told)
+    assert paths(told, "qx-step-penalty")
+    unlabelled = words(reward_view.reward(set_of((3,), said="Bo")))
+    assert "choose one of the known questions" in unlabelled
+
+
+def test_the_action_is_that_of_the_paper() -> None:
+    told = reward_view.action(set_of((3, 10, 0)))
+    assert json.loads(words(next(json_nodes(told, "pre")))) == {
+        "Document_1": [4, 1],
+        "Document_2": [],
+        "Document_3": [2],
+    }
+    many = reward_view.action(set_of((7,), sizes=(1,) * 2_000, json_ld=("",) * 2_000))
+    assert len(json.dumps(many)) < 10_000
+
+
+CURVES = [
+    Curve("hotpotqa", "topk", "topk", 96, (1.0, 2.0), (30.0, 60.0), (0.1, 0.2), (0.2, 0.3)),
+    Curve(
+        "hotpotqa",
+        "resrag",
+        "RES-RAG light",
+        96,
+        (1.0, 4.0, 8.0),
+        (30.0, 50.0, 40.0),
+        (0.2, 0.3, 0.3),
+        (0.2, 0.4, 0.4),
+    ),
+    Curve("nq", "resrag", "RES-RAG light", 90, (1.0,), (30.0,), (0.2,), (0.5,)),
+]
+
+
+@pytest.mark.parametrize(
+    ("budget", "setting"), [(1, "budget 1"), (3, "budget 1"), (7, "budget 4"), (24, "budget 8")]
+)
+def test_the_ring_is_the_budget_that_is_set(budget: int, setting: str) -> None:
+    told = frontier_view.frontier(CURVES, "", "f1", budget)
+    dots = [at for tag, at in elements(told) if tag == "button" and at["data-act"] == "runs"]
+    assert len(dots) == 5
+    (ring,) = [at for at in dots if "qx-ring" in at["class"]]
+    assert setting in ring["title"]
+    lefts = {at["title"]: float(at["--x"][:-1]) for at in dots}
+    assert lefts["top-k, k 1: 30 tokens, Answer F1 0.100"] < lefts["top-k, k 2: 60 tokens, Answer F1 0.200"]
+
+
+def test_the_frontier_of_other_questions_and_of_none() -> None:
+    told = words(frontier_view.frontier(CURVES, "nq", "recall", 8))
+    assert "mean of 90 test questions" in told
+    assert "top-k" not in told
+    assert frontier_view.frontier([], "", "f1", 8) == []
+    assert "hotpotqa" in words(frontier_view.frontier(CURVES, "<b>", "no such", 8))
+
+
+def test_the_reading_pane_marks_what_is_taken() -> None:
+    told = view.reading(set_of((3, 10), gold=(3,)), 3, None, True)
+    assert "Chance 95 %, taken at a budget of 8." in words(told)
+    acts = {at.get("data-act") for _, at in elements(told)}
+    assert {"explore", "close", "open", "page"} <= acts
+    assert "explore" not in {
+        at.get("data-act") for _, at in elements(view.reading(set_of((3,)), 4, None, False))
+    }
+    assert view.reading(set_of((3,)), None, None, True) == []
+
+
+def test_what_is_asked_now_and_what_is_shown() -> None:
+    shown = set_of((3,))
+    assert view.changes(shown, f" {QUERY} ", True) == []
+    assert "another document, question" in words(view.changes(shown, "else", False))
+    assert view.changes(None, "else", False) == []
