@@ -24,6 +24,7 @@ PLACES = {
     "replay of a run": ("core/log/replay.py", "compare_traces"),
     "export of runs": ("core/log/export.py", "export_runs"),
     "traces for other tools": ("core/log/spans.py", "spans_of"),
+    "the LangChain retriever": ("core/adapters/langchain.py", "QragRetriever"),
     "log migrations": ("core/log/migrations.py", "migrate"),
     "the SQL sandbox": ("core/log/sql.py", "query_log"),
     "the `trace` command": ("core/cli/trace.py", "run_trace"),
