@@ -192,11 +192,38 @@ const actions = {
   },
 };
 
+// ---- the steps one after another
+
+const STEP_SHOWN = 900; // milliseconds
+let player = null;
+const lastChoice = () => view.value.n_looks - Number(view.value.stopped);
+function stopPlaying() {
+  clearInterval(player);
+  player = null;
+  part("play").setAttribute("aria-pressed", "false");
+}
+part("play").onclick = () => {
+  if (player !== null) return stopPlaying();
+  const { token } = view.value;
+  let [before, step] = [view.value.look, 1];
+  part("play").setAttribute("aria-pressed", "true");
+  player = setInterval(() => {
+    const { look } = view.value;
+    if (view.value.token !== token || (look !== step && look !== before)) return stopPlaying(); // somebody looks elsewhere
+    if (look !== step) return undefined; // it is on its way
+    if (step >= lastChoice()) return stopPlaying();
+    [before, step] = [step, step + 1];
+    return actions.look(step);
+  }, STEP_SHOWN);
+  return actions.look(step);
+};
+
 // ---- new values, sizes and themes
 
 function refresh() {
   const { value } = view;
   fillHeader(part, view, actions);
+  part("play").hidden = lastChoice() < 2 || reducedMotion.matches;
   fillKey(part("key"), view);
   part("overview").setAttribute("aria-label", `Overview of all ${whole(value.n_chunks)} chunks`);
   part("lens").setAttribute("aria-label", `${value.score_name} of ${whole(value.n_chunks)} chunks at ${lookName(value, value.look)}. ` +

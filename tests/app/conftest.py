@@ -259,7 +259,7 @@ def upload(page: Page, *paths: Path, seconds: float = 60) -> None:
     before = page.locator("#qx-header .qx-doc-title").inner_text()
     page.locator("#qx-open-files").click()
     opened = (
-        "([before]) => document.querySelector('#qx-notice .qx-error') || document.querySelector('#qx-header"
+        "([before]) => document.querySelector('#qx-change-notice .qx-error') || document.querySelector('#qx-header"
         " .qx-doc-title').innerText !== before"
     )
     page.wait_for_function(opened, arg=[before], timeout=1000 * seconds)

@@ -15,6 +15,7 @@ from tests.core.ingest.made import encrypted_pdf, make_docx, make_pdf, make_pdf_
 from tests.settled import settle
 
 CARDS = "#qx-steps .qx-step"
+IN_PANEL = "#qx-change-notice"
 PAYLOADS = (
     "<img src=x onerror=\"window.hacked('img')\">",
     "${window.hacked('template')}",
@@ -180,21 +181,22 @@ def test_a_bad_file_is_one_sentence_and_what_was_open_stays(
     path.write_bytes(content)
     if content:
         upload(page, path)
-        _expect_sentence(page, sentence)
+        _expect_sentence(page, sentence, IN_PANEL)
     else:  # Gradio's own upload may refuse an empty file before we see it
         page.get_by_text("Change document").click()
         page.get_by_role("tab", name="Upload").click()
         page.locator("#qx-files input[type=file]").set_input_files(str(path))
         settle(page)
         page.locator("#qx-open-files").click()
-        expect(page.locator("#qx-notice .qx-error")).to_be_visible(timeout=30_000)
+        expect(page.locator(f"{IN_PANEL} .qx-error")).to_be_visible(timeout=30_000)
+    page.locator("#qx-keep").click()
     assert page.locator("#qx-header .qx-doc-title").inner_text() == title
     page.locator("#qx-run").click()
     expect(page.locator(CARDS)).to_have_count(3, timeout=60_000)
 
 
-def _expect_sentence(page: Page, words: str) -> None:
-    notice = page.locator("#qx-notice .qx-error")
+def _expect_sentence(page: Page, words: str, place: str = "#qx-notice") -> None:
+    notice = page.locator(f"{place} .qx-error")
     expect(notice).to_be_visible(timeout=30_000)
     expect(notice).to_contain_text(words)
     assert "Traceback" not in notice.inner_text()
@@ -332,5 +334,5 @@ def test_a_conversion_is_cancelled_and_an_encrypted_file_is_one_sentence(
     page.locator("#qx-files input[type=file]").set_input_files(str(secret))
     expect(page.locator("#qx-files")).to_contain_text("secret", timeout=30_000)
     page.locator("#qx-open-files").click()
-    _expect_sentence(page, "secret.pdf is encrypted; save it without a password and open that")
+    _expect_sentence(page, "secret.pdf is encrypted; save it without a password and open that", IN_PANEL)
     assert page.locator("#qx-header .qx-doc-title").inner_text() == title

@@ -10,15 +10,20 @@ from pathlib import Path
 
 import pytest
 
+from app.pages.explore import diagnosis as diagnosis_view
+from app.pages.explore import story as story_view
 from app.pages.explore import view as present
 from app.pages.explore.actions import Explorer
 from app.pages.explore.opening import find_chunk, open_pasted, open_sample
+from app.pages.explore.strip_source import RunStrip
 from app.services import Services
 from app.session import Session
 from app.settings import Settings
+from core.answer.evidence import EvidenceAnswer
 from core.choice import Choice
 from core.config import EpisodeConfig
 from core.errors import BadDocument, BadRequest, RunNotFound
+from core.events import Stopped
 from core.tasks.narrative import generate_narrative
 from core.tasks.samples import list_samples
 from core.types import Document
@@ -386,3 +391,43 @@ def test_forgotten_documents_say_so(explorer: Explorer) -> None:
     gc.collect()
     with pytest.raises(BadRequest, match="not open any more"):
         list(explorer.advance(Session(corpus="gone"), QUERY, CONFIG, None))
+
+
+def test_a_chosen_chunk_has_the_place_of_its_card_wherever_the_strip_names_it(
+    explorer: Explorer, session: Session
+) -> None:
+    run = explorer.run_of(last(explorer.advance(session, QUERY, CONFIG, None)))
+    assert run is not None
+    strip = RunStrip(run)
+    for step in run.trace.steps:
+        assert step.position is not None
+        for look in range(step.step, run.trace.n_looks + 1):
+            assert strip.describe(step.chunk_id, look)["rho"] == pytest.approx(step.position)
+
+
+def test_what_the_review_took_back_counts_in_no_sum(explorer: Explorer, session: Session) -> None:
+    ended = last(explorer.advance(session, QUERY, CONFIG, None))
+    run = explorer.run_of(ended)
+    assert run is not None
+    reviewed = Stopped("budget", 4, review=(0.1, 0.9, 0.9, 0.9), taken_back=run.trace.chosen[:1])
+    run = replace(run, trace=replace(run.trace, stopped=reviewed))
+    tokens = sum(run.documents.workspace[chunk_id].n_tokens for chunk_id in run.trace.chosen[1:])
+    assert f"3 chunks, {tokens:,} tokens" in json.dumps(present.steps(run, ended))
+    assert f"3 chunks, {tokens:,} tokens" in json.dumps(story_view.story(run, ended))
+    assert "3 chunks" in json.dumps(present.evidence(run, ended))
+
+
+def test_a_run_without_a_reliable_answer_and_labels_offers_other_ways(
+    explorer: Explorer, session: Session
+) -> None:
+    ended = last(explorer.advance(session, QUERY, CONFIG, None))
+    run = explorer.run_of(ended)
+    assert run is not None
+    assert diagnosis_view.diagnosis(run, ended) == [], "nothing was read yet"
+    answered = EvidenceAnswer("the office", 0.9, "reader")
+    assert diagnosis_view.diagnosis(replace(run, answer=answered), ended) == []
+    unsure = replace(run, answer=replace(answered, reliable=False))
+    assert '"data-act": "compare"' in json.dumps(diagnosis_view.diagnosis(unsure, ended))
+    assert '"data-act": "longer"' not in json.dumps(diagnosis_view.diagnosis(unsure, ended))
+    early = replace(unsure, trace=replace(run.trace, stopped=Stopped("threshold", 4, 0.1)))
+    assert '"data-act": "longer"' in json.dumps(diagnosis_view.diagnosis(early, ended))

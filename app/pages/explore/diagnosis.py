@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from app.components.tree import Node, h
 from app.pages.explore.view import told
+from app.pages.widgets.words import counted
 from app.services import RunInView
 from app.session import Session
-from core.diagnosis import Diagnosis, Remedy
+from core.diagnosis import MOST_STEPS, Diagnosis, Remedy
 from core.story import verdict_on
 
 MOST_BUTTONS = 3
@@ -39,7 +40,26 @@ def diagnosis(run: RunInView | None, session: Session) -> list[Node]:
             else [_do("agent", GENERAL, f"Use {GENERAL}", "trained over real documents")]
         )
         return _said("It found nothing more: ", words, other)
+    if not run.gold:
+        return _no_answer(run, session)
     return []
+
+
+def _no_answer(run: RunInView, session: Session) -> list[Node]:
+    """Of a question whose support nobody knows."""
+    answer = told(run, session)
+    if answer is None or answer.said:
+        return []
+    best = max((step.q_value for step in run.trace.steps), default=None)
+    worth = "" if best is None else f" The best choice was worth Q {best:.2f}."
+    buttons = [_do("compare", "", "Compare", "with BM25 and the other methods")]
+    if run.trace.stopped is not None and run.trace.stopped.reason == "threshold":
+        buttons.insert(0, _do("longer", MOST_STEPS, f"Allow {MOST_STEPS} steps", "without an early stop"))
+    return _said(
+        "No reliable answer: ",
+        f"the reader is not sure enough of anything in {counted(len(run.trace.kept), 'chunk')}.{worth}",
+        buttons,
+    )
 
 
 def _reading_failed(run: RunInView, session: Session) -> list[Node]:

@@ -16,13 +16,15 @@ from app.components.tree import tree
 from app.pages.explore import opening
 from app.pages.explore import story as story_view
 from app.pages.explore import view as present
+from app.pages.widgets.work import cancel_button
 from app.services import Services
 from app.session import Session
 from core.config import CHUNKERS, MAX_BEAM_WIDTH
 from core.ingest.limits import MAX_FILE_BYTES
 from core.tasks.samples import list_samples
 
-ADD = "Add to what is open"
+ADD, REPLACE = "Add to what is open", "Replace what is open"
+"""What is asked of a person who brings documents."""
 MAX_BUDGET = 12
 """Right end of the budget slider: more chunks than encoders of this size can hold in a state."""
 
@@ -88,14 +90,14 @@ class ExploreLayout:
                         elem_id="qx-files",
                     )
                     with gr.Row():
-                        self.open_files = gr.Button("Open files", variant="primary", elem_id="qx-open-files")
+                        self.open_files = gr.Button(REPLACE, variant="primary", elem_id="qx-open-files")
                         self.add_files = gr.Button(ADD, elem_id="qx-add-files")
                 with gr.Tab("Paste"):
                     self.pasted = gr.Textbox(
                         lines=6, max_lines=12, label="Text, Markdown or HTML", elem_id="qx-pasted"
                     )
                     with gr.Row():
-                        self.open_pasted = gr.Button("Open text", variant="primary", elem_id="qx-open-pasted")
+                        self.open_pasted = gr.Button(REPLACE, variant="primary", elem_id="qx-open-pasted")
                         self.add_pasted = gr.Button(ADD, elem_id="qx-add-pasted")
                 with gr.Tab("Generate"):
                     lengths = [(f"{n:,} tokens", n) for n in opening.GENERATED_LENGTHS]
@@ -108,6 +110,7 @@ class ExploreLayout:
                     self.open_generated = gr.Button(
                         "Generate and open", variant="primary", elem_id="qx-open-generated"
                     )
+            self.change_notice = tree(elem_id="qx-change-notice")
             with gr.Accordion("Chunking", open=False), gr.Row():
                 choices = [("by kind of document", ""), *((name, name) for name in CHUNKERS)]
                 self.chunker = gr.Dropdown(
@@ -153,14 +156,12 @@ class ExploreLayout:
                 self.step = gr.Button("Step", elem_id="qx-step", min_width=60)
                 self.back = gr.Button("Back", elem_id="qx-back", interactive=False, min_width=60)
                 self.reset = gr.Button("Reset", elem_id="qx-reset", interactive=False, min_width=60)
-                self.cancel = gr.Button(
-                    "Cancel", elem_id="qx-cancel", variant="stop", interactive=False, min_width=60
-                )
             with gr.Row(elem_id="qx-line", elem_classes="qx-line"):
                 self.line = tree(elem_id="qx-set", elem_classes="qx-set")
                 with gr.Row(elem_id="qx-slot", elem_classes="qx-slot"):
                     self.standing = tree(elem_id="qx-standing")
                     self.opening_progress = tree(elem_id="qx-opening")
+                    self.cancel = cancel_button("qx-cancel")
                     self.status = tree(
                         present.standing_at(None, Session()), elem_id="qx-status", elem_classes="qx-status"
                     )

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from app.components.tree import Node, h
 from app.pages.explore.view import kept
 from app.pages.widgets.story_line import answer_part, asked, part_head, story_line
-from app.pages.widgets.words import step_class
+from app.pages.widgets.words import counted, step_class
 from app.services import RunInView
 from app.session import Session
 from core.story import Story, StoryPart, ordinal, story_of
@@ -76,14 +76,14 @@ def _missed(part: StoryPart) -> Node:
 
 
 def _end(shown: Story, run: RunInView, session: Session) -> Node:
-    n = len(shown.steps)
-    tokens = sum(run.documents.workspace[part.chunk_id].n_tokens for part in shown.steps)
+    evidence = [part.chunk_id for part in shown.steps if not part.taken_back]
+    tokens = sum(run.documents.workspace[chunk_id].n_tokens for chunk_id in evidence)
     inner = [
         part_head("Stopped", h("span", {"class": "qx-stop-mark", "aria-hidden": "true"})),
         h("span", {"class": "qx-part-words"}, shown.end),
-        h("span", {"class": "qx-part-foot"}, f"{n} chunk{'s' if n != 1 else ''}, {tokens:,} tokens"),
+        h("span", {"class": "qx-part-foot"}, f"{counted(len(evidence), 'chunk')}, {tokens:,} tokens"),
     ]
-    if run.trace.n_looks == n:
+    if run.trace.n_looks == len(shown.steps):
         return h("li", {"class": "qx-ends"}, h("div", {"class": "qx-part"}, *inner))
     on = session.look == run.trace.n_looks
     current = {"aria-current": "step"} if on else {}

@@ -50,8 +50,9 @@ class RunStrip:
         """What there is to say about one chunk at a look."""
         workspace = self.run.documents.workspace
         chunk = workspace[chunk_id]
-        positions = self.run.positions(look)
         chosen = self.run.chosen_before(look)
+        chosen_at = chosen.index(chunk_id) + 1 if chunk_id in chosen else None
+        positions = self.run.positions(chosen_at or look)  # of a chosen one as its card has it
         return ChunkFacts(
             text=chunk.text[:_SNIPPET],
             title=workspace.documents[chunk.document].title,
@@ -60,7 +61,7 @@ class RunStrip:
             rank=_number(self.values(look, "rank")[chunk_id], int),
             p=_number(self.values(look, "p")[chunk_id], float),
             rho=None if positions is None else float(positions[chunk_id]),
-            chosen_at=chosen.index(chunk_id) + 1 if chunk_id in chosen else None,
+            chosen_at=chosen_at,
         )
 
 

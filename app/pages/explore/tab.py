@@ -111,6 +111,8 @@ class ExploreTab(ExploreLayout):
                 self.session,
                 self.page,
                 self.header,
+                self.change_panel,
+                self.change_notice,
                 self.opening_progress,
                 self.known,
                 self.status,
@@ -252,9 +254,9 @@ class ExploreTab(ExploreLayout):
         for event in (self.find.submit, self.find_next.click):
             event(self._sends(self._find), [session, self.find], **private)
         self.change.click(
-            lambda: gr.Column(visible=True),
+            self._sends(lambda: {self.change_panel: gr.Column(visible=True), self.change_notice: []}),
             None,
-            self.change_panel,
+            [self.change_panel, self.change_notice],
             api_visibility="private",
             show_progress="hidden",
         )
@@ -379,6 +381,7 @@ class ExploreTab(ExploreLayout):
         yield from self._opening(
             session,
             lambda report: opening.open_sample(self.explorer, own, key, agent, report, chunker, max_tokens),
+            from_panel=True,
         )
 
     def _open_files(
@@ -396,6 +399,7 @@ class ExploreTab(ExploreLayout):
             lambda report: opening.open_files(
                 self.explorer, session, files, agent, report, chunker, max_tokens, beside
             ),
+            from_panel=True,
         )
 
     def _open_pasted(
@@ -412,6 +416,7 @@ class ExploreTab(ExploreLayout):
             lambda report: opening.open_pasted(
                 self.explorer, session, text, agent, report, chunker, max_tokens, beside
             ),
+            from_panel=True,
         )
 
     def _add_files(
@@ -436,12 +441,21 @@ class ExploreTab(ExploreLayout):
             lambda report: opening.open_generated(
                 self.explorer, session, length, agent, report, chunker, max_tokens
             ),
+            from_panel=True,
         )
 
-    def _opening(self, session: Session, work: Callable[[Progress], Session]) -> Iterator[Update]:
+    def _opening(
+        self, session: Session, work: Callable[[Progress], Session], *, from_panel: bool = False
+    ) -> Iterator[Update]:
         """Progress while `work` opens documents, then the fresh page. What was open stays when it fails or is
-        cancelled.
+        cancelled. `from_panel`: the panel that changes the document shows the error, too.
         """
+
+        def failed(words: str) -> Update:
+            if from_panel:
+                return {self.change_panel: gr.Column(visible=True), self.change_notice: notice(words)}
+            return {self.notice: passing(words)}
+
         settled = {self.session: replace(session, opening=""), self.opening_progress: [], **self._busy(False)}
         token = new_run_id()
         self._wanted_openings.add(token)
@@ -450,6 +464,7 @@ class ExploreTab(ExploreLayout):
                 self.session: replace(session, opening=token),
                 self.opening_progress: preparing(),
                 self.notice: [],
+                self.change_notice: [],
                 **self._busy(True),
             }
             with closing(stream(work)) as items:
@@ -464,16 +479,13 @@ class ExploreTab(ExploreLayout):
                     else:
                         yield {self.opening_progress: progress(item)}
         except UserError as error:
-            yield {**settled, self.notice: passing(str(error))}
+            yield {**settled, **failed(str(error))}
         except Exception:
             logging.getLogger(__name__).exception("documents could not be opened")
-            yield {
-                **settled,
-                self.notice: passing(
-                    "something failed while opening; what was open is still there, and the server's log"
-                    " says why"
-                ),
-            }
+            words = (
+                "something failed while opening; what was open is still there, and the server's log says why"
+            )
+            yield {**settled, **failed(words)}
         finally:
             self._wanted_openings.discard(token)
 

@@ -231,14 +231,9 @@ def steps(run: RunInView | None, session: Session, without: Sequence[float] = ()
     cards: list[Node] = [h("h3", None, counted(session.cursor, "choice"))] if session.cursor else []
     cards += [_step_card(run, step, session, without) for step in run.trace.steps[: session.cursor]]
     words = decision(run.trace, session.cursor)
-    tokens = sum(
-        run.documents.workspace[chunk_id].n_tokens for chunk_id in run.trace.chosen[: session.cursor]
-    )
-    total = (
-        f" {session.cursor} chunk{'s' if session.cursor != 1 else ''}, {tokens:,} tokens."
-        if session.cursor
-        else ""
-    )
+    evidence = kept(run.trace, session.cursor).kept
+    tokens = sum(run.documents.workspace[chunk_id].n_tokens for chunk_id in evidence)
+    total = f" {counted(len(evidence), 'chunk')}, {tokens:,} tokens." if session.cursor else ""
     if words:
         said = review_words(kept(run.trace, session.cursor))
         cards.append(

@@ -17,6 +17,19 @@ from app.components.tree import packs
 Update = dict[Any, Any]
 
 
+def cancel_button(elem_id: str) -> gr.Button:
+    """Stands beside the progress, and only while there is something to cancel."""
+    return gr.Button(
+        "Cancel",
+        variant="stop",
+        size="sm",
+        elem_id=elem_id,
+        elem_classes="qx-cancel",
+        interactive=False,
+        min_width=60,
+    )
+
+
 def wire_cancel(
     button: gr.Button,
     running: Sequence[gr.events.Dependency],
