@@ -83,6 +83,13 @@ def build_app(services: Services) -> gr.Blocks:
                     evaluate_tab,
                 ):
                     train.on_hide(other.select)
+                explore.own.to_evaluate.change(
+                    lambda wanted: (gr.Tabs(selected="evaluate"), wanted),
+                    explore.own.to_evaluate,
+                    [tabs, evaluate.whole.wanted],
+                    **_QUIET,
+                )
+                explore.own.to_train(tabs, explore.session, train.data, train.questions)
                 train.explore.click(
                     lambda name: (gr.Tabs(selected="explore"), ("agent", name, new_run_id())),
                     train.chosen,

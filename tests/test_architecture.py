@@ -38,6 +38,7 @@ FLOW = (
         "cuts",
         "frontier",
         "document_evaluation",
+        "marked",
         "row_answers",
         "trail",
         "story",
