@@ -55,11 +55,13 @@ from core.index import Corpus
 from core.llm.protocol import Llm
 from core.log import Evaluation, ExperimentLog, InboxLog, default_log_path, expire, log_evaluation, open_log
 from core.log.records import FinalStatus, known_answer_of, label_of, now, support_of
+from core.methods.protocol import Method
 from core.opening import Opened, Progress, index_workspace, open_corpus
 from core.qrag.agent import Agent
 from core.qrag.positions import Interval, chunk_positions, intervals
 from core.report import trace_json
-from core.retrievers import EvidenceSet
+from core.resrag.action import RESRAG
+from core.retrievers import facts_of
 from core.runs import log_trace, run_record, set_detail, workspace_of_run
 from core.sparc.retriever import SPARC
 from core.types import Document, Workspace
@@ -83,7 +85,7 @@ _EXPIRY_PAUSE = 600.0
 
 PLAIN = "base"
 """The untrained checkpoint that the methods without an agent of their own search with; as an agent it is
-`multistep`.
+that of multi-step retrieval.
 """
 
 V = TypeVar("V")
@@ -211,6 +213,10 @@ class RunInView:
     def known_answer(self) -> str:
         """The answer that is known to its question, empty where nobody knows one."""
         return self.documents.known_answer(self.trace.started.query)
+
+    @property
+    def method(self) -> Method:
+        return facts_of(self.trace.started.method)
 
     @property
     def spec(self) -> CheckpointSpec:
@@ -612,7 +618,7 @@ class Services:
         self._unread.set()
         if not isinstance(event, Stopped):
             return run
-        if run.trace.started.method == EvidenceSet.name:
+        if run.trace.started.method == RESRAG:
             detail = set_detail(run.trace, run.documents.workspace)
             self.log.attach(run.run_id, "set", detail, run.owner)
         return self.end_run(run, "complete")
@@ -656,9 +662,7 @@ class Services:
         """
         workspace = run.documents.workspace
         texts = {chunk_id: workspace[chunk_id].text for chunk_id in chunk_ids}
-        metadata = (
-            [metadata_lines(workspace.documents)] if run.trace.started.method == EvidenceSet.name else []
-        )
+        metadata = [metadata_lines(workspace.documents)] if run.trace.started.method == RESRAG else []
         return answer_evidence(self.reader, [run.trace.started.query], [texts], metadata)[0]
 
     def diagnose(self, run: RunInView) -> RunInView:

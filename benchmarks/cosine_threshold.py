@@ -18,8 +18,8 @@ import numpy as np
 from benchmarks import DATA, Row
 from core.encode.cache import embed_chunks
 from core.encode.encoder import DualEncoder, load_encoder
+from core.methods.threshold import Threshold
 from core.opening import vector_store
-from core.retrievers import Threshold
 
 SETS = ("hotpotqa", "musique", "2wikimultihopqa")
 N_QUESTIONS = 200

@@ -23,9 +23,10 @@ from core.encode.encoder import DualEncoder
 from core.errors import BadCheckpoint, BadRequest
 from core.events import Event, StepTaken, Stopped, Trace, fold
 from core.index import Corpus
+from core.methods.protocol import Retriever
 from core.metrics import jaccard
 from core.report import method_json
-from core.retrievers import Retriever, build_retriever
+from core.retrievers import build_retriever, facts_of
 from core.types import Workspace
 
 
@@ -179,15 +180,15 @@ def first_look_rank(trace: Trace, chunk_id: int) -> int | None:
     """Place of a chunk among all when the method had seen the question only, 1 is best, equals in document
     order.
 
-    None where the method looked at nothing, and for a chunk that BM25 can't find because it shares no word
-    with the question.
+    None where the method looked at nothing, and for a chunk that it can't find: one that shares no word with
+    the question, for BM25.
     """
     seen = trace.scores_at(1)
     if seen is None:
         return None
     scores = seen.q_values
     own = scores[chunk_id]
-    if trace.started.method == "bm25" and own <= 0:
+    if facts_of(trace.started.method).zero_is_none and own <= 0:
         return None
     return 1 + int(np.count_nonzero(scores > own)) + int(np.count_nonzero(scores[:chunk_id] == own))
 

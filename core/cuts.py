@@ -16,8 +16,8 @@ from core.encode.checkpoint import CheckpointSpec
 from core.encode.encoder import DualEncoder
 from core.errors import BadRequest
 from core.index import Corpus
+from core.methods.protocol import Retriever
 from core.opening import Opened, OpenProgress, open_corpus
-from core.retrievers import Retriever
 from core.types import Document, Workspace
 
 SIZES = (32, 64, 96, 128, 256)

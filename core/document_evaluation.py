@@ -28,10 +28,11 @@ from core.evaluate.documents import DocumentRow
 from core.events import Trace
 from core.index import Corpus
 from core.ingest import Converter
+from core.methods.threshold import cut_short
 from core.metrics import is_covered
 from core.opening import Progress, chunk_documents, index_workspace
 from core.qrag.agent import Episode
-from core.retrievers import METHODS, cut_short, retrieve_all
+from core.retrievers import METHODS, retrieve_all
 from core.tasks.documents import DocumentQuestion, Documents, QuoteFinder, TextPlace, places_of
 from core.types import Document, Workspace
 

@@ -20,9 +20,13 @@ from core.evaluate.frontier import FrontierRow
 from core.events import fold
 from core.index import Corpus
 from core.ingest.tokenizer import Tokenizer
+from core.methods.hybrid import Hybrid
+from core.methods.protocol import Retriever
+from core.methods.threshold import Threshold
+from core.methods.topk import TopK
 from core.metrics import answer_em, answer_f1, fact_f1, fact_recall
 from core.resrag.policy import SHIPPED, load_policy, read_card
-from core.retrievers import EvidenceSet, Hybrid, Retriever, Threshold, TopK
+from core.resrag.retriever import EvidenceSet
 from core.tasks.data import data_folder
 from core.tasks.documents import read_document_questions
 from core.train.set_questions import SetQuestion, document_questions, indexed, set_questions

@@ -38,8 +38,8 @@ from core.log import (
 from core.log.branches import decided_by_rules, sparc_trace_of
 from core.log.records import detail_json
 from core.opening import Progress, index_workspace
-from core.resrag.action import action_json, action_of
-from core.retrievers import EvidenceSet, build_retriever
+from core.resrag.action import RESRAG, action_json, action_of
+from core.retrievers import build_retriever
 from core.sparc.build import build_agents, build_retrievals
 from core.sparc.events import Retrieved, SparcEvent, SparcStarted
 from core.sparc.retrievals import Retrievals
@@ -90,7 +90,7 @@ def log_trace(
         log.record(record.run_id, trace.stopped)
     if answer is not None:
         log.attach(record.run_id, "answer", answer.to_json(), record.owner)
-    if trace.started.method == EvidenceSet.name and trace.stopped is not None:
+    if trace.started.method == RESRAG and trace.stopped is not None:
         log.attach(record.run_id, "set", set_detail(trace, workspace), record.owner)
     log.finish(record.run_id, "complete" if trace.stopped else "cancelled")
     return record.run_id

@@ -26,7 +26,7 @@ from core.errors import BadRequest
 from core.events import StepTaken, Trace, fold
 from core.index import ChunkIndex, Corpus
 from core.qrag.agent import Agent
-from core.retrievers import AgentRetriever
+from core.qrag.retriever import AgentRetriever
 
 MAX_TEXT = 10_000
 """Characters of a changed chunk: several times what an encoder reads of one."""

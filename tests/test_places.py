@@ -18,6 +18,8 @@ PLACES = {
     "HTML cleaning": ("core/ingest/clean.py", "clean"),
     "BM25": ("core/bm25.py", "WordIndex"),
     "the vector cache": ("core/encode/cache.py", "embed_chunks"),
+    "the list of methods": ("core/retrievers.py", "build_retriever"),
+    "top-k": ("core/methods/topk.py", "TopK"),
     "confidence intervals": ("core/statistics.py", "interval"),
     "plotly figures": ("core/figures.py", "best_q_figure"),
     "a sentence that says why a run stopped": ("core/story.py", "end_sentence"),
@@ -61,6 +63,13 @@ def test_a_view_takes_nothing_from_another_page_s_view() -> None:
                 assert other in (page, "widgets") or not names & {"view", "tab", "layout"}, (
                     f"{path.relative_to(ROOT)} takes from {node.module}"
                 )
+
+
+def test_a_method_is_named_where_it_is_defined() -> None:
+    """Its facts stand there, and whoever lists methods takes them from `core.retrievers`."""
+    files = [path for folder in ("core", "app") for path in (ROOT / folder).rglob("*.py")]
+    naming = {path for path in files if "multistep" in path.read_text(encoding="utf-8")}
+    assert naming == {ROOT / "core" / "qrag" / "retriever.py"}
 
 
 def test_every_page_has_the_same_four_files() -> None:

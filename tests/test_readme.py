@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from core.cli import main
+from core.retrievers import ALL_METHODS
 
 ROOT = Path(__file__).resolve().parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -30,6 +31,11 @@ def test_commands_exist(command: str, capsys: pytest.CaptureFixture[str]) -> Non
         main([command, "--help"])
     assert ended.value.code == 0
     assert f"python -m core {command}" in capsys.readouterr().out
+
+
+def test_the_command_that_compares_names_every_method() -> None:
+    (names,) = re.findall(r"core compare .* --methods (\S+)", README)
+    assert names.split(",") == list(ALL_METHODS)
 
 
 @pytest.mark.parametrize("path", sorted(set(re.findall(r"\]\(([\w./-]+)\)|\((assets/[\w.]+)\)", README))))

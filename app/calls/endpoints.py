@@ -25,6 +25,7 @@ from app.pages.explore.actions import RUNS_AT_ONCE
 from app.settings import Settings
 from core.errors import Cancelled, UserError
 from core.ingest.limits import MAX_FILE_BYTES
+from core.retrievers import ALL_METHODS
 
 _logger = logging.getLogger(__name__)
 
@@ -67,7 +68,7 @@ def call_at_hand() -> Callable[[], bool]:
 
 
 def _answering(operation: Callable[..., Any]) -> Callable[..., Any]:
-    """The operation with its arguments checked and its errors in one sentence each."""
+    """The operation with its arguments checked, its errors in a sentence each and the methods in its help."""
     checked = validate_call(config=ConfigDict(arbitrary_types_allowed=True))(operation)
 
     @wraps(operation)
@@ -85,6 +86,7 @@ def _answering(operation: Callable[..., Any]) -> Callable[..., Any]:
             sentence = "something failed on the server; its log says why"
         raise gr.Error(sentence, print_exception=False)
 
+    answer.__doc__ = (operation.__doc__ or "").replace("{methods}", ", ".join(ALL_METHODS))
     return answer
 
 

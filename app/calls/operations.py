@@ -33,6 +33,7 @@ from core.log.branches import sparc_trace_of
 from core.log.export import finished_run
 from core.log.records import Status, moment
 from core.log.wire import run_lines
+from core.retrievers import facts_of
 from core.runs import config_again, sparc_answer
 from core.sparc.config import config_from_json
 from core.sparc.retriever import SPARC
@@ -423,8 +424,7 @@ class Operations:
         Args:
             document_id: Of an open document, see open_document.
             query: The question.
-            methods: Any of qrag (the document's own agent), qrag:NAME (another agent), hybrid, topk, bm25, threshold, multistep, resrag, sparc; null for
-                the usual ones.
+            methods: Any of {methods}, where qrag is the document's own agent and qrag:NAME another; null for the usual ones.
             k: Chunks of every method; null for the agent's budget.
             own_stop: true lets agents stop by their own threshold, at k at the latest; the others take as many as the first agent.
             visitor: Your key of 32 hex digits where the app is public; else empty.
@@ -484,7 +484,7 @@ class Operations:
 
         Args:
             text: Part of the question.
-            method: qrag, hybrid, topk, bm25, threshold, multistep, resrag or sparc.
+            method: One of {methods}.
             checkpoint: Name of the agent.
             document: The document's SHA-256, or part of its title.
             status: running, complete, cancelled or failed.
@@ -605,7 +605,7 @@ def http_of(run: LoggedRun, url: str, *, public: bool = False) -> str:
                 **{key: value for key, value in config_then.items() if value is not None},
             },
         )
-    elif run.record.method in ("qrag", "multistep"):
+    elif facts_of(run.record.method).looks_again:
         unset = ("stop_threshold", "review_threshold", "top_k_actions")
         settings = config.to_json() | {name: _or_none(getattr(config, name)) for name in unset}
         name, again = "run_agent", {"query": query, **settings}

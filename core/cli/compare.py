@@ -18,7 +18,9 @@ from core.comparison import Column, Contestant, columns_json, compare, contestan
 from core.encode.encoder import load_encoder
 from core.errors import BadRequest
 from core.index import Corpus
-from core.retrievers import METHODS, EvidenceSet, cut_short
+from core.methods.threshold import cut_short
+from core.resrag.action import RESRAG
+from core.retrievers import METHODS
 from core.runs import log_sparc
 from core.sparc.retriever import SPARC, SparcRetriever
 
@@ -89,7 +91,7 @@ def _answered(reader: Reader, question: Question, columns: Sequence[Column]) -> 
     evidence = [{} if column.trace is None else question.evidence(column.trace) for column in columns]
     pages = metadata_lines(question.workspace.documents)
     metadata = [
-        pages if column.trace is not None and column.trace.started.method == EvidenceSet.name else []
+        pages if column.trace is not None and column.trace.started.method == RESRAG else []
         for column in columns
     ]
     answers = answer_evidence(reader, [question.query] * len(columns), evidence, metadata)

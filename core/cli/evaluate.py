@@ -28,7 +28,8 @@ from core.evaluate.rows import EpisodeRow, read_rows, row_line
 from core.evaluate.run import Setting, evaluate, training_set
 from core.evaluate.summary import Comparison, compare, summarise
 from core.log import log_evaluation, new_evaluation
-from core.retrievers import METHODS, Retriever, build_retriever
+from core.methods.protocol import Retriever
+from core.retrievers import METHODS, build_retriever
 from core.row_answers import with_answers
 from core.tasks.babilong import parse_length
 from core.tasks.catalog import PARTS, TASKS, TaskSet, load_task

@@ -13,8 +13,9 @@ from core.cli.flags import add_episode_flags, add_inputs
 from core.cli.inputs import Question, keep_run, questions
 from core.encode.encoder import load_encoder
 from core.qrag.agent import Agent, Episode
+from core.qrag.retriever import AgentRetriever
 from core.report import trace_json
-from core.retrievers import AgentRetriever, retrieve_all
+from core.retrievers import retrieve_all
 
 
 def add_flags(parser: argparse.ArgumentParser) -> None:

@@ -22,9 +22,10 @@ from core.evaluate.corpora import ExampleCorpus, index_examples
 from core.evaluate.review import reviewed
 from core.evaluate.rows import EpisodeRow
 from core.events import StepTaken, fold
+from core.methods.protocol import Retriever
 from core.qrag.agent import Agent, Episode
 from core.qrag.policy import greedy
-from core.retrievers import AgentRetriever, Retriever
+from core.qrag.retriever import AgentRetriever
 from core.tasks.example import Example
 
 BATCH = 32

@@ -1,17 +1,14 @@
 """One POST over a connection to an address that was checked, its answer read piece by piece.
 
-Decides that nothing is followed: no redirect, no proxy of the environment, no cookie, no compression; that
-TLS is verified against the name of the host whatever address it resolved to; and that a key goes from its
-SecretStr straight into the request. The standard library's client is used because the ready-made ones look
-names up by themselves, and huggingface_hub's also shares one session that follows redirects. What fails comes
-out as words without any exception behind it, whose frames would hold the request. Knows nothing of language
-models.
+Decides that nothing is followed: no redirect, no proxy of the environment, no cookie, no compression; and
+that TLS is verified against the name of the host whatever address it resolved to: the URL holds the address,
+the Host field and TLS the name. What fails comes out as words without any exception behind it, whose frames
+would hold the request with its key.
 """
 
 from __future__ import annotations
 
 import email.utils
-import http.client
 import socket
 import ssl
 import threading
@@ -20,7 +17,9 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
+from typing import Any
 
+import httpx
 from pydantic import SecretStr
 
 from core.errors import UserError
@@ -29,7 +28,6 @@ from core.llm.background import from_thread
 
 MAX_ANSWER_BYTES = 8 * 2**20
 """Of one answer as it travels; a token takes some 250 bytes in a stream."""
-_PIECE = 2**16
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -117,7 +115,6 @@ class _Request:
             patience,
         )
         self._socket: socket.socket | None = None
-        self._connected = False
         self._over = threading.Event()
 
     def end(self) -> None:
@@ -141,76 +138,70 @@ class _Request:
             self._exchange(put)
         except UserError as refusal:
             return refusal
-        except ssl.SSLCertVerificationError as error:
-            return Failed(f"has no certificate to trust ({error.verify_message})", again=False)
         except socket.gaierror:
             return Failed("has a host name that nobody knows", again=True)
-        except ConnectionRefusedError:
-            return Failed("does not listen", again=True)
-        except TimeoutError:
-            if self._connected:
-                return Failed(f"said nothing for {self._patience.silence:g} s", again=False)
+        except httpx.ConnectTimeout:
             return Failed(f"can't be reached within {self._patience.connect:g} s", again=True)
-        except (OSError, http.client.HTTPException, ValueError) as error:
-            return Failed(f"broke the connection off ({type(error).__name__})", again=True)
-        finally:
-            if self._socket is not None:
-                self._socket.close()
+        except httpx.TimeoutException:
+            return Failed(f"said nothing for {self._patience.silence:g} s", again=False)
+        except (httpx.HTTPError, httpx.InvalidURL, OSError) as error:
+            cause = _root(error)
+            if isinstance(cause, ssl.SSLCertVerificationError):
+                return Failed(f"has no certificate to trust ({cause.verify_message})", again=False)
+            if isinstance(cause, ConnectionRefusedError):
+                return Failed("does not listen", again=True)
+            return Failed(f"broke the connection off ({type(cause).__name__})", again=True)
         return None
 
     def _exchange(self, put: Callable[[Head | bytes], None]) -> None:
-        connection = http.client.HTTPConnection("unused")
-        connection.auto_open = 0  # it writes and reads, and never connects by itself
-        connection.sock = self._connect()
-        connection.putrequest(
-            "POST", f"{self._address.path}/chat/completions", skip_host=True, skip_accept_encoding=True
-        )
+        """Asks at the first place that can be reached. Raises the error of the last."""
+        timeout = httpx.Timeout(self._patience.silence, connect=self._patience.connect)
+        failure: Exception = socket.gaierror()
+        with httpx.Client(verify=_tls(), trust_env=False, timeout=timeout) as client:
+            for _, (ip, port, *_) in self._places():
+                if self._over.is_set():
+                    return
+                try:
+                    self._ask(client, ip, port, put)
+                    return
+                except (httpx.ConnectError, httpx.ConnectTimeout, httpx.InvalidURL) as error:
+                    failure = error
+        raise failure
+
+    def _ask(self, client: httpx.Client, ip: str, port: int, put: Callable[[Head | bytes], None]) -> None:
         fields = {
             "Host": self._address.netloc,
             "Content-Type": "application/json",
-            "Content-Length": str(len(self._body)),
+            "Accept": "text/event-stream, application/json",
+            "Accept-Encoding": "identity",
+            "Connection": "close",
+            "User-Agent": "qrag-explorer",
         }
-        for name, value in (
-            fields
-            | {
-                "Accept": "text/event-stream, application/json",
-                "Connection": "close",
-                "User-Agent": "qrag-explorer",
-            }
-        ).items():
-            connection.putheader(name, value)
         if self._key is not None:
-            connection.putheader("Authorization", f"Bearer {self._key.get_secret_value()}")
-        connection.endheaders(self._body)
-        answer = connection.getresponse()
-        put(
-            Head(
-                answer.status, answer.getheader("Content-Type", ""), _seconds(answer.getheader("Retry-After"))
-            )
+            fields["Authorization"] = f"Bearer {self._key.get_secret_value()}"
+        url = httpx.URL(
+            scheme=self._address.scheme, host=ip, port=port, path=f"{self._address.path}/chat/completions"
         )
-        while piece := answer.read1(_PIECE):
-            put(piece)
+        named = {"sni_hostname": self._address.host, "trace": self._keep_socket}
+        with client.stream("POST", url, headers=fields, content=self._body, extensions=named) as answer:
+            head = answer.headers
+            put(Head(answer.status_code, head.get("content-type", ""), _seconds(head.get("retry-after"))))
+            for piece in answer.iter_raw():
+                put(piece)
 
-    def _connect(self) -> socket.socket:
-        """Raises OSError of the last place that was tried."""
-        failure: OSError = socket.gaierror()
-        for family, place in self._places():
+    def _keep_socket(self, event: str, info: dict[str, Any]) -> None:
+        """Hears of every step of the request; the socket is what `end` needs."""
+        if event in ("connection.connect_tcp.complete", "connection.start_tls.complete"):
+            self._socket = info["return_value"].get_extra_info("socket")
             if self._over.is_set():
-                break
-            self._socket = socket.socket(family, socket.SOCK_STREAM)
-            try:
-                self._socket.settimeout(self._patience.connect)
-                self._socket.connect(place)
-                self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-                if self._address.scheme == "https":
-                    self._socket = _tls().wrap_socket(self._socket, server_hostname=self._address.host)
-                self._socket.settimeout(self._patience.silence)
-                self._connected = True
-                return self._socket
-            except OSError as error:
-                self._socket.close()
-                failure = error
-        raise failure
+                self.end()
+
+
+def _root(error: BaseException) -> BaseException:
+    """What an error came from first."""
+    while (cause := error.__cause__ or error.__context__) is not None:
+        error = cause
+    return error
 
 
 def _seconds(retry_after: str | None) -> float | None:

@@ -21,6 +21,7 @@ from core.log.branches import STRATEGY_NAMES, branch_name, end_sentence, sparc_s
 from core.log.places import borders_of, place_of
 from core.log.records import LoggedDocument, LoggedRun, support_of
 from core.resrag.action import RESRAG
+from core.retrievers import facts_of
 from core.sparc.trace import SparcBranch, SparcTrace
 from core.studies.report import Chart, Line
 from core.svg import svg
@@ -200,7 +201,7 @@ def _action(run: LoggedRun) -> str:
 
 def score_name(run: LoggedRun) -> str:
     """What the numbers of the run's steps are."""
-    return {"sparc": "score", RESRAG: "chance"}.get(run.record.method, "Q")
+    return facts_of(run.record.method).score_name
 
 
 def _head(run: LoggedRun, documents: Sequence[LoggedDocument], support: Sequence[int]) -> Html:

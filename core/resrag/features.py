@@ -16,9 +16,9 @@ import numpy as np
 from core.bm25 import words_of
 from core.encode.encoder import DualEncoder
 from core.index import Searchable
+from core.methods.hybrid import WORD_WEIGHT
+from core.methods.protocol import cosines_of
 
-WORD_WEIGHT = 0.3
-"""Of BM25's share beside the cosine, as in the method `hybrid`."""
 NAMES = (
     "cosine",
     "cosine below the best",
@@ -143,13 +143,6 @@ def columns(
         np.zeros(n),
     )
     return np.stack(table, axis=1).astype(np.float32)
-
-
-def cosines_of(vector: np.ndarray, corpus: Searchable) -> np.ndarray:
-    """(N,) float32 cosine of a vector (D,) with every chunk."""
-    norms = np.maximum(corpus.index.norms * float(np.linalg.norm(vector)), 1e-12)
-    cosines: np.ndarray = (corpus.index.q_values(vector, np.zeros(len(corpus))) / norms).astype(np.float32)
-    return cosines
 
 
 def _likeness(best: int, corpus: Searchable) -> np.ndarray:

@@ -20,9 +20,10 @@ from core.encode.encoder import DualEncoder
 from core.errors import BadRequest
 from core.events import StepTaken, Stopped
 from core.index import Searchable
+from core.methods.bm25 import Bm25
+from core.methods.topk import TopK
 from core.qrag.agent import Agent, Episode
 from core.qrag.policy import candidates, greedy
-from core.retrievers import Bm25, TopK
 from core.sparc.agents import Remaining
 from core.sparc.config import STRATEGIES
 from core.sparc.events import Found, Strategy

@@ -16,6 +16,7 @@ from core.config import EpisodeConfig
 from core.errors import BadRequest
 from core.events import Event, RunStarted, StepTaken, Stopped, StopReason
 from core.index import Searchable
+from core.methods.protocol import Method
 from core.sparc.agents import Agents
 from core.sparc.config import MAX_K
 from core.sparc.events import Retrieved, SparcConfig
@@ -23,16 +24,24 @@ from core.sparc.retrievals import Retrievals
 from core.sparc.run import run_sparc
 from core.sparc.trace import SparcTrace, extended
 
-SPARC = "sparc"
-"""Name of the method."""
+SPARC_METHOD = Method(
+    name="sparc",
+    label="SPARC-RAG",
+    sentence=(
+        "Branches look for different things at once, round after round, and share a note (SPARC-RAG section"
+        " 3); these are the chunks of its final note"
+    ),
+    score_name="score",
+)
+SPARC = SPARC_METHOD.name
 
 
 class SparcRetriever:
-    """A `core.retrievers.Retriever` for one corpus, the one that `retrievals` searches; forbidden and forced
-    chunks are not its business.
+    """A `Retriever` for one corpus, the one that `retrievals` searches; forbidden and forced chunks are not
+    its business.
     """
 
-    name, score_name = SPARC, "score"
+    name = SPARC
 
     def __init__(
         self, agents: Agents, retrievals: Callable[[], Retrievals], checkpoint: str, config: SparcConfig
@@ -56,8 +65,8 @@ class SparcRetriever:
         self._retrievals().prepare()
 
     def retrieve(self, query: str, corpus: Searchable, config: EpisodeConfig) -> Iterator[Event]:
-        """See `core.retrievers.Retriever`. Raises BadRequest at the end of a run that failed, with why; its
-        evidence by then has come out before.
+        """See `Retriever`. Raises BadRequest at the end of a run that failed, with why; its evidence by then
+        has come out before.
         """
         settings = replace(
             self._config, k=min(config.step_budget, MAX_K), seed=config.seed or self._config.seed

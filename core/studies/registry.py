@@ -14,6 +14,9 @@ from core.answer.rows import AnswerRow
 from core.evaluate.documents import DocumentRow
 from core.evaluate.frontier import FrontierRow
 from core.evaluate.rows import EpisodeRow
+from core.methods.bm25 import BM25
+from core.methods.topk import TOPK
+from core.qrag.retriever import MULTISTEP, QRAG
 from core.sparc.evaluation import SparcVariation
 from core.sparc.events import SparcConfig, Strategy
 from core.sparc.rows import SparcRow
@@ -135,7 +138,7 @@ STUDIES: dict[str, RowStudy | TrainingStudy | AnswerStudy | DocumentStudy | Spar
         ),
         report=scores,
         tasks=("hotpotqa", "musique"),
-        variations=tuple(Variation(method=method) for method in ("qrag", "topk", "bm25", "multistep")),
+        variations=tuple(Variation(method=method.name) for method in (QRAG, TOPK, BM25, MULTISTEP)),
         stops=False,
     ),
     "early-stopping": RowStudy(
@@ -172,8 +175,8 @@ STUDIES: dict[str, RowStudy | TrainingStudy | AnswerStudy | DocumentStudy | Spar
         report=sweeps.timing,
         tasks=("qa3",),
         variations=tuple(
-            Variation(length=length, method=method, one_by_one=True)
-            for method in ("qrag", "multistep", "topk")
+            Variation(length=length, method=method.name, one_by_one=True)
+            for method in (QRAG, MULTISTEP, TOPK)
             for length in LENGTHS
         ),
         stops=False,

@@ -37,7 +37,7 @@ from core.evaluate.run import Setting, evaluate
 from core.evaluate.summary import summarise
 from core.metrics import fact_f1
 from core.qrag.agent import Agent
-from core.retrievers import AgentRetriever
+from core.qrag.retriever import AgentRetriever
 from core.tasks.example import Example
 from core.train.episodes import Played, play
 from core.train.mixtures import Mixture

@@ -24,8 +24,10 @@ from core.errors import BadRequest, Cancelled, RunNotFound
 from core.events import fold
 from core.log import ExperimentLog, LoggedRun, export_runs, import_runs
 from core.log.page import run_page
+from core.methods.threshold import Threshold
+from core.methods.topk import TopK
 from core.resrag.action import action_json, action_of
-from core.retrievers import EvidenceSet, Threshold, TopK
+from core.resrag.retriever import EvidenceSet
 from core.runs import logged_json_ld, replay_run
 from core.types import Document
 from tests.app.axe import grave_faults

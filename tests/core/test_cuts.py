@@ -24,7 +24,7 @@ from core.errors import BadRequest, Cancelled
 from core.events import fold
 from core.opening import OpenProgress, open_corpus
 from core.qrag.agent import Agent
-from core.retrievers import AgentRetriever
+from core.qrag.retriever import AgentRetriever
 from core.types import Document, Workspace
 
 STORY = Document(

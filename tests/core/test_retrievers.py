@@ -17,8 +17,12 @@ from core.encode.encoder import DualEncoder
 from core.errors import BadRequest
 from core.events import Event, RunStarted, Stopped, Trace, event_from_json, event_to_json, fold
 from core.index import ChunkIndex, Corpus
+from core.methods.bm25 import Bm25
+from core.methods.hybrid import Hybrid
+from core.methods.threshold import Threshold, cut_short
+from core.methods.topk import TopK
 from core.qrag.agent import Agent
-from core.retrievers import METHODS, Bm25, Hybrid, Threshold, TopK, build_retriever, cut_short
+from core.retrievers import METHODS, build_retriever
 from core.types import workspace_of_chunks
 
 CorpusOf = Callable[[DualEncoder, Sequence[str]], Corpus]
@@ -95,7 +99,7 @@ def test_every_method_refuses_what_it_can_not_run(
 
 
 def test_unknown_method(agents: dict[str, Agent]) -> None:
-    with pytest.raises(BadRequest, match="'dense' does not exist; choose among qrag, topk"):
+    with pytest.raises(BadRequest, match="'dense' does not exist; choose among qrag, hybrid"):
         build_retriever("dense", agents["none"].encoder, agents["none"].encoder)
 
 

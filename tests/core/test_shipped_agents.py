@@ -20,7 +20,7 @@ from core.index import Corpus
 from core.ingest import read_document
 from core.opening import chunk_documents, index_workspace, open_corpus
 from core.qrag.agent import Agent
-from core.retrievers import AgentRetriever
+from core.qrag.retriever import AgentRetriever
 from core.sparc.build import build_agents, build_retrievals
 from core.sparc.events import SparcConfig
 from core.sparc.run import run_sparc

@@ -32,7 +32,8 @@ from core.llm.protocol import Llm
 from core.opening import Opened, OpenProgress, Progress
 from core.qrag.agent import Agent
 from core.qrag.influence import Influence, leave_one_out
-from core.retrievers import AgentRetriever, build_retriever
+from core.qrag.retriever import MULTISTEP, AgentRetriever
+from core.retrievers import ALL_METHODS, build_retriever
 from core.runs import sparc_answer, sparc_detail
 from core.sparc.retriever import SPARC, SparcRetriever
 from core.sparc.trace import SparcTrace
@@ -41,18 +42,8 @@ from core.variant import Change, TryOut, try_out
 
 AGENT = "qrag:"
 """Begins the key of an agent's method; the checkpoint's name follows."""
-METHOD_NAMES = {
-    "hybrid": "hybrid",
-    "topk": "top-k",
-    "bm25": "BM25",
-    "threshold": "threshold",
-    "multistep": "multi-step",
-    "resrag": "RES-RAG",
-    SPARC: "SPARC-RAG",
-}
-"""Methods besides the agents, as they are called on the page."""
-EPISODES = ("qrag", "multistep")
-"""Methods that look again after each choice, as runs call them."""
+OFFERED = {name: method for name, method in ALL_METHODS.items() if not method.trained}
+"""Methods besides the trained agents."""
 MAX_K = 12
 """Right end of the slider: as many as Explore offers."""
 AS_OPEN = "as it is open"
@@ -83,7 +74,7 @@ class ComparisonOrder:
 
     query: str = ""
     methods: tuple[str, ...] = ()
-    """Keys: see `AGENT` and `METHOD_NAMES`."""
+    """Keys: see `AGENT` and `OFFERED`."""
     k: int = 4
     """Chunks of every column."""
     own_stop: bool = False
@@ -202,7 +193,7 @@ class Comparisons:
 
     def methods(self) -> list[str]:
         """Keys of the methods on offer, agents first."""
-        return [*(AGENT + name for name in self.services.checkpoints if name != PLAIN), *METHOD_NAMES]
+        return [*(AGENT + name for name in self.services.checkpoints if name != PLAIN), *OFFERED]
 
     def usual(self, agent: str) -> list[str]:
         """Keys of the methods that are chosen to begin with, for documents that are open under an agent."""
@@ -259,7 +250,7 @@ class Comparisons:
         columns = [
             column
             for column in self.shown(compared)
-            if column.run is not None and column.run.trace.started.method in EPISODES
+            if column.run is not None and column.run.method.looks_again
         ]
         if not columns:
             raise BadRequest("no column chose step by step; add an agent to the methods and compare again")
@@ -347,7 +338,7 @@ class Comparisons:
         retriever, agent = self._sparc.retriever(documents, llm), documents.agent
         return (
             Contestant(
-                METHOD_NAMES[SPARC],
+                OFFERED[SPARC].label,
                 retriever,
                 agent.encoder,
                 EpisodeConfig(step_budget=order.k),
@@ -369,7 +360,7 @@ class Comparisons:
             if own
             else EpisodeConfig(step_budget=order.k)
         )
-        return Contestant(METHOD_NAMES[key], retriever, plain.encoder, config, follows=order.own_stop), plain
+        return Contestant(OFFERED[key].label, retriever, plain.encoder, config, follows=order.own_stop), plain
 
     def _config(
         self, spec: CheckpointSpec, order: ComparisonOrder, *, own: bool, stops: bool
@@ -391,7 +382,7 @@ class Comparisons:
 
 def own_key(agent: str) -> str:
     """Key of the method that an agent is."""
-    return "multistep" if agent == PLAIN else AGENT + agent
+    return MULTISTEP.name if agent == PLAIN else AGENT + agent
 
 
 class _Comparison:

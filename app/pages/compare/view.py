@@ -15,8 +15,7 @@ import numpy as np
 from app.components.tree import Node, act, h
 from app.pages.compare.actions import (
     AGENT,
-    EPISODES,
-    METHOD_NAMES,
+    OFFERED,
     Compared,
     Comparing,
     ComparisonOrder,
@@ -34,45 +33,11 @@ from core.config import EpisodeConfig
 from core.log.page import review_words
 from core.prose import plain
 from core.qrag.influence import Influence
-from core.retrievers import Bm25, EvidenceSet, Hybrid, Threshold, TopK
-from core.sparc.retriever import SPARC, SparcRetriever
+from core.resrag.action import RESRAG
+from core.sparc.retriever import SPARC
 from core.tiles import tile
 from core.types import Workspace
 
-SCORE_NAMES = {
-    method.name: method.score_name for method in (TopK, Threshold, Bm25, Hybrid, EvidenceSet, SparcRetriever)
-}
-"""What the scores of a method are; agents have Q."""
-SENTENCES = {
-    "qrag": (
-        "A trained agent: after each choice it reads question and chosen chunks again and values every chunk"
-        " anew (Q-RAG section 3)"
-    ),
-    "topk": (
-        "The chunks nearest to the question by the untrained encoder, all at once: what a usual RAG system"
-        " retrieves"
-    ),
-    "hybrid": (
-        "Top-k and BM25 in one sum, all at once: the cosine with the question, and a bonus for sharing its"
-        " rare words"
-    ),
-    "bm25": "The chunks that share the rarest words with the question, all at once; no encoder",
-    "threshold": (
-        "Every chunk whose cosine with the question reaches the encoder's threshold, best first, however many"
-    ),
-    "resrag": (
-        "The smallest set over all documents that should answer, chosen at once by a small policy trained for"
-        " answer and cost; it may take fewer"
-    ),
-    SPARC: (
-        "Branches look for different things at once, round after round, and share a note (SPARC-RAG section"
-        " 3); these are the chunks of its final note"
-    ),
-    "multistep": (
-        "The untrained encoder step by step, as the agent goes: shows what steps alone bring, without"
-        " training"
-    ),
-}
 BARS = 160
 """Bars of a picture at most: each is the best of its chunks."""
 PICTURE_HEIGHT = 80
@@ -101,11 +66,6 @@ def colours(found: Mapping[int, Sequence[str]], taken_back: Iterable[int] = ()) 
         chunk_id: step_class(shared.index(chunk_id) + 1) if chunk_id in shared else HOLLOW
         for chunk_id in (*found, *taken_back)
     }
-
-
-def score_name(run: RunInView) -> str:
-    """What the run's numbers are."""
-    return SCORE_NAMES.get(run.trace.started.method, "Q")
 
 
 def kept_by(columns: Sequence[ShownColumn]) -> dict[str, tuple[int, ...]]:
@@ -144,7 +104,7 @@ def as_in_explore(
             )
         )
     if order.forbidden:
-        agents = "Q-RAG's columns" if key.startswith(AGENT) else f"Q-RAG's columns and {METHOD_NAMES[key]}"
+        agents = "Q-RAG's columns" if key.startswith(AGENT) else f"Q-RAG's columns and {OFFERED[key].label}"
         sentence = (
             f"{_chunks(order.forbidden)} forbidden here, as in Explore. {agents} keep to that, the other"
             " methods don't."
@@ -198,7 +158,7 @@ def method_label(key: str) -> str:
     return (
         f"Q-RAG {key.removeprefix(AGENT)}"
         if key.startswith(AGENT)
-        else {**METHOD_NAMES, "multistep": "multi-step, not trained"}[key]
+        else OFFERED[key].long_label or OFFERED[key].label
     )
 
 
@@ -345,7 +305,7 @@ def _column(
     stops = h(
         "p",
         {"class": "qx-sm qx-mut qx-column-stop"},
-        f"{stop_words(run.trace, score_name(run))} {review_words(run.trace)}".rstrip(),
+        f"{stop_words(run.trace, run.method.score_name)} {review_words(run.trace)}".rstrip(),
     )
     return h(
         "section",
@@ -397,7 +357,7 @@ def _head(at: int, column: ShownColumn, run: RunInView, *, explained: bool) -> N
                 f"{counted(len(run.config.forbidden), 'chunk')} forbidden",
             )
         )
-    if method == "qrag" and run.documents.notices:
+    if run.method.trained and run.documents.notices:
         about = ". ".join(run.documents.notices)
         facts.append(
             h(
@@ -407,7 +367,7 @@ def _head(at: int, column: ShownColumn, run: RunInView, *, explained: bool) -> N
             )
         )
     opens: list[Node] = []
-    if method in EPISODES:
+    if run.method.looks_again:
         pressed = {
             "aria-pressed": str(explained).lower(),
             "title": "What each choice owes to those before it: Q without each of them",
@@ -430,7 +390,7 @@ def _head(at: int, column: ShownColumn, run: RunInView, *, explained: bool) -> N
         )
     if method == SPARC:
         opens.append(act("explore", at, "Open in SPARC", title="This run with all its branches"))
-    if method == EvidenceSet.name:
+    if method == RESRAG:
         title = "This set with the chance of every chunk, at any budget"
         opens.append(act("explore", at, "Open in Evidence sets", title=title))
     return h(
@@ -439,7 +399,7 @@ def _head(at: int, column: ShownColumn, run: RunInView, *, explained: bool) -> N
         h(
             "div",
             {"class": "qx-row"},
-            h("h4", {"title": SENTENCES[method], "tabindex": "0", "class": "qx-help"}, column.name),
+            h("h4", {"title": run.method.sentence, "tabindex": "0", "class": "qx-help"}, column.name),
             h("span", {"class": "qx-grow"}),
             *opens,
         ),
@@ -509,7 +469,7 @@ def _card(
             h("button", link, f"chunk {chunk_id:,}"),
             *marks,
         ),
-        h("div", {"class": "qx-sm qx-mut"}, f"{score_name(run)} {step.q_value:.3f}"),
+        h("div", {"class": "qx-sm qx-mut"}, f"{run.method.score_name} {step.q_value:.3f}"),
         owed,
         h("p", {"class": "qx-quote qx-sm"}, shorten(plain(step.text), 200)),
     )
@@ -563,7 +523,7 @@ def _picture(at: int, run: RunInView, paint: Colours) -> Node:
         for i in chosen
     ]
     words = (
-        f"{score_name(run)} of {n:,} chunks along the document, {counted(len(seen), 'look')}; chosen:"
+        f"{run.method.score_name} of {n:,} chunks along the document, {counted(len(seen), 'look')}; chosen:"
         f" {', '.join(map(str, chosen)) or 'none'}"
     )
     attributes = {
@@ -575,7 +535,7 @@ def _picture(at: int, run: RunInView, paint: Colours) -> Node:
     }
     told = f"{counted(len(seen), 'look')}, a row each" if len(seen) > 1 else "one look"
     scale = (
-        f"{told} · {score_name(run)} {lo:.2f} to {hi:.2f}"
+        f"{told} · {run.method.score_name} {lo:.2f} to {hi:.2f}"
         if seen
         else "its branches score only what they retrieve"
     )
@@ -777,7 +737,7 @@ def support(columns: Sequence[ShownColumn]) -> list[Node]:
         h(
             "div",
             {"class": "qx-beside"},
-            *(_trail(name, run) for name, run in answered if run.trace.started.method in EPISODES),
+            *(_trail(name, run) for name, run in answered if run.method.looks_again),
         ),
     ]
 
@@ -792,7 +752,7 @@ def _standing(run: RunInView, chunk_id: int) -> list[Node]:
     rank = first_look_rank(run.trace, chunk_id)
     shown = (
         "no shared word"
-        if rank is None and run.trace.started.method == "bm25"
+        if rank is None and run.method.zero_is_none
         else "not ranked"
         if rank is None
         else f"rank {rank:,}"

@@ -47,7 +47,7 @@ from core.log import (
 from core.metrics import fact_em, fact_f1
 from core.opening import OpenProgress, Progress
 from core.qrag.agent import Agent
-from core.retrievers import AgentRetriever
+from core.qrag.retriever import AgentRetriever
 from core.statistics import mean
 from core.studies.report import Report
 from core.studies.stopping import reliability

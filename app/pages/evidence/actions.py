@@ -26,11 +26,13 @@ from core.errors import BadRequest
 from core.evaluate.frontier import read_frontier
 from core.events import RunStarted
 from core.ingest.json_ld import json_ld_types
+from core.methods.threshold import Threshold
 from core.metrics import answer_f1
 from core.opening import OpenProgress
 from core.resrag.action import RESRAG
 from core.resrag.features import Look, look
 from core.resrag.policy import LEAST_CHANCE, most_probable_set
+from core.resrag.retriever import EvidenceSet
 from core.resrag.sets import (
     DocumentSet,
     RewardTerms,
@@ -40,7 +42,6 @@ from core.resrag.sets import (
     rivals,
     token_counts,
 )
-from core.retrievers import EvidenceSet, Threshold
 from core.runs import logged_json_ld
 from core.studies.frontier import Curve, curves
 

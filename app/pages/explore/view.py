@@ -13,7 +13,6 @@ from dataclasses import replace
 from typing import Any
 
 from app.components.tree import Node, act, h
-from app.pages.compare.actions import EPISODES
 from app.pages.explore.mark_view import mark_buttons
 from app.pages.widgets.answers import answer_place
 from app.pages.widgets.asking import settings_toggle
@@ -271,7 +270,7 @@ def _step_card(run: RunInView, step: StepTaken, session: Session, without: Seque
         marks.append(h("span", {"class": "qx-mark qx-warn", "title": cut}, "state cut"))
     explained = bool(without) and session.look == step.step
     acts = []
-    if run.trace.started.method in EPISODES:
+    if run.method.looks_again:
         pressed: dict[str, Any] = {
             "aria-pressed": str(explained).lower(),
             "title": "What this choice owes to those before it: its Q without each of them",

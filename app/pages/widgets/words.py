@@ -5,7 +5,8 @@ from __future__ import annotations
 from app.components.tree import Node, h
 from app.services import Labelled
 from core.events import Trace
-from core.retrievers import cut_short
+from core.methods.threshold import cut_short
+from core.retrievers import facts_of
 from core.sparc.retriever import SPARC
 
 EXPLAIN = {
@@ -99,7 +100,7 @@ def stop_words(trace: Trace, name: str) -> str:
         case "exhausted":
             return (
                 "No other chunk shares a word with the question."
-                if trace.started.method == "bm25"
+                if facts_of(trace.started.method).zero_is_none
                 else "No other chunk is left."
             )
         case "budget" if cut := cut_short(trace):

@@ -29,7 +29,7 @@ from core.evaluate.run import Setting, evaluate
 from core.evaluate.summary import summarise
 from core.events import fold
 from core.qrag.agent import Agent
-from core.retrievers import AgentRetriever
+from core.qrag.retriever import AgentRetriever
 from core.train.recipes import plan_training
 from core.train.sitting import CONFIG_FILE, PROGRESS_FILE, RESUME_FILE, TrainEvent, read_progress
 from core.train.trainer import Trainer

@@ -15,6 +15,7 @@ from typing import Any
 
 from app.pages.explore.opening import MAX_FILES
 from app.services import Services
+from core import retrievers
 from core.document_evaluation import AUTO, DocumentSetting, Encoders, evaluate_documents
 from core.errors import BadRequest
 from core.evaluate.documents import DocumentRow
@@ -32,7 +33,7 @@ from core.tasks.documents import (
 from core.tasks.samples import find_quote, list_samples
 from core.types import Document
 
-METHODS = (AUTO, "hybrid", "bm25", "topk", "threshold", "multistep")
+METHODS = (AUTO, *(name for name, method in retrievers.METHODS.items() if not method.trained))
 """On offer, what the app would choose first."""
 QUESTION_FILES = (".jsonl", ".jsonl.gz")
 MAX_QUESTIONS = 1_000

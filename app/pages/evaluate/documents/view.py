@@ -7,11 +7,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from app.components.tree import Node, h
-from app.pages.compare.actions import METHOD_NAMES
 from app.pages.evaluate.documents.actions import Measured
 from app.pages.widgets.notices import notice, progress
 from app.pages.widgets.tables import PAGE, pager, report_table, table
 from core.evaluate.documents import DocumentRow, document_line
+from core.retrievers import METHODS
 from core.studies.documents import documents
 from core.studies.report import Table
 
@@ -22,7 +22,7 @@ _MOST_LEFT_OUT = 5
 
 def method_label(name: str) -> str:
     """What a method is called on the page."""
-    return METHOD_NAMES.get(name, name)
+    return METHODS[name].label if name in METHODS else name
 
 
 def following(state: Measured) -> list[Node]:

@@ -1,0 +1,39 @@
+"""BM25 over the words of the chunks, see `core.bm25`."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+
+from core.bm25 import words_of
+from core.config import EpisodeConfig
+from core.errors import BadRequest
+from core.events import Event
+from core.index import Searchable
+from core.methods.protocol import Method, check, one_look_events, ranked
+
+BM25 = Method(
+    name="bm25",
+    label="BM25",
+    sentence="The chunks that share the rarest words with the question, all at once; no encoder",
+    score_name="BM25",
+    zero_is_none=True,
+)
+
+
+class Bm25:
+    """Lexical BM25 over the chunks' texts, see `core.bm25`."""
+
+    name = BM25.name
+
+    def retrieve(self, query: str, corpus: Searchable, config: EpisodeConfig) -> Iterator[Event]:
+        """See `Retriever`. Chunks that share no word with the query are never retrieved."""
+        check(query, corpus, config)
+        if corpus.words.is_empty:
+            raise BadRequest(
+                "no chunk of the document holds a word that BM25 could count; choose another method"
+            )
+        started = time.perf_counter()
+        scores = corpus.words.scores(words_of(query))
+        sharing = [i for i in ranked(scores, config) if scores[i] > 0]
+        yield from one_look_events(self.name, "", query, corpus, config, scores, sharing, started)

@@ -1,0 +1,52 @@
+"""Cosine and words in one sum."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+
+import numpy as np
+
+from core.bm25 import words_of
+from core.config import EpisodeConfig
+from core.encode.encoder import DualEncoder
+from core.events import Event
+from core.index import Searchable
+from core.methods.protocol import Method, check, one_look_events, query_cosines, ranked
+
+HYBRID = Method(
+    name="hybrid",
+    label="hybrid",
+    sentence=(
+        "Top-k and BM25 in one sum, all at once: the cosine with the question, and a bonus for sharing its"
+        " rare words"
+    ),
+    score_name="cosine + words",
+)
+WORD_WEIGHT = 0.3
+"""Of BM25's share beside the cosine."""
+
+
+class Hybrid:
+    """Cosine and words in one sum: cosine + WORD_WEIGHT * BM25 / (largest BM25 of the query over the corpus),
+    one weight for all documents.
+
+    The words' part is 0 for all chunks where none shares a word with the query.
+    """
+
+    name = HYBRID.name
+
+    def __init__(self, encoder: DualEncoder) -> None:
+        self.encoder = encoder
+
+    def retrieve(self, query: str, corpus: Searchable, config: EpisodeConfig) -> Iterator[Event]:
+        """See `Retriever`."""
+        check(query, corpus, config)
+        words = corpus.words  # counting them is no part of a search's time
+        started = time.perf_counter()
+        scores = query_cosines(self.encoder, query, corpus) + np.float32(WORD_WEIGHT) * words.shares(
+            words_of(query)
+        )
+        yield from one_look_events(
+            self.name, self.encoder.spec.name, query, corpus, config, scores, ranked(scores, config), started
+        )

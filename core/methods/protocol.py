@@ -1,0 +1,117 @@
+"""What every retrieval method keeps to: the protocol, the facts to be told of it, and the events of one look.
+
+Every method turns (query, corpus, config) into the same events, scores of all chunks included, so that one
+view, one log and one comparison serve them all. A method that looks once shows the same scores at each of its
+steps. `config.step_budget` bounds the evidence of every method but threshold, whose evidence is as large as
+its rule makes it; randomness comes from `config.seed`. `core.retrievers` lists the methods.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from core.config import EpisodeConfig, check_query
+from core.encode.encoder import DualEncoder
+from core.events import Event, RunStarted, StepScores, StepTaken, Stopped
+from core.index import Searchable
+
+
+@dataclass(frozen=True, kw_only=True)
+class Method:
+    """What there is to be told of a method, wherever methods are listed."""
+
+    name: str
+    """In flags, calls, files and the log."""
+    label: str
+    """On the page, among other methods."""
+    sentence: str
+    """What it does, without a full stop."""
+    score_name: str = "Q"
+    """What its scores are, for axes and tables."""
+    long_label: str = ""
+    """On the page, where there is room to say more; empty: the label."""
+    trained: bool = False
+    """It searches with a trained agent of its own, not with the untrained encoder."""
+    looks_again: bool = False
+    """Every choice changes what it sees of the other chunks."""
+    zero_is_none: bool = False
+    """A chunk whose score is 0 has no rank."""
+
+
+class Retriever(Protocol):
+    """A method of choosing chunks."""
+
+    name: str
+
+    def retrieve(self, query: str, corpus: Searchable, config: EpisodeConfig) -> Iterator[Event]:
+        """Events of one run. Raises BadRequest before the first."""
+        ...
+
+
+def check(query: str, corpus: Searchable, config: EpisodeConfig) -> None:
+    """Raises BadRequest for a query or settings that this corpus can't be searched with."""
+    check_query(query)
+    config.check_against(len(corpus))
+
+
+def cosines_of(vector: np.ndarray, corpus: Searchable) -> np.ndarray:
+    """(N,) float32 cosine of a vector (D,) with every chunk."""
+    norms = np.maximum(corpus.index.norms * float(np.linalg.norm(vector)), 1e-12)
+    cosines: np.ndarray = (corpus.index.q_values(vector, np.zeros(len(corpus))) / norms).astype(np.float32)
+    return cosines
+
+
+def query_cosines(encoder: DualEncoder, query: str, corpus: Searchable) -> np.ndarray:
+    """(N,) float32 cosine of the query with every chunk."""
+    return cosines_of(encoder.encode_states([encoder.state_tokens(query, [])])[0], corpus)
+
+
+def ranked(scores: np.ndarray, config: EpisodeConfig) -> list[int]:
+    """Ids of the best `step_budget` chunks that aren't forbidden, equals in document order."""
+    wanted = min(len(scores), config.step_budget + len(config.forbidden))
+    if wanted < len(scores):
+        kth = np.partition(scores, len(scores) - wanted)[len(scores) - wanted]
+        ids = np.flatnonzero(scores >= kth)
+    else:
+        ids = np.arange(len(scores))
+    return allowed(ids[np.argsort(-scores[ids], kind="stable")], config)
+
+
+def allowed(ids: np.ndarray, config: EpisodeConfig) -> list[int]:
+    """The first `step_budget` of ranked ids that aren't forbidden."""
+    forbidden = set(config.forbidden)
+    return [i for i in ids.tolist() if i not in forbidden][: config.step_budget]
+
+
+def one_look_events(
+    method: str,
+    checkpoint: str,
+    query: str,
+    corpus: Searchable,
+    config: EpisodeConfig,
+    scores: np.ndarray,
+    ranked: Sequence[int],
+    started: float,
+    stop_at: int | None = None,
+) -> Iterator[Event]:
+    """The events of a method that scored once: `ranked` in order; `stop_at` is the best chunk it rejected by
+    its threshold.
+    """
+    yield RunStarted(query, method, checkpoint, len(corpus), config)
+    looked = StepScores(scores, None)
+    milliseconds = 1000 * (time.perf_counter() - started)
+    for step, chunk_id in enumerate(ranked, start=1):
+        score = float(scores[chunk_id])
+        text = corpus.text(chunk_id)
+        yield StepTaken(
+            step, chunk_id, score, 1.0, score, None, text, milliseconds if step == 1 else 0.0, scores=looked
+        )
+    if stop_at is not None:
+        yield Stopped("threshold", len(ranked), stop_at, float(scores[stop_at]), scores=looked)
+    else:
+        yield Stopped("budget" if len(ranked) == config.step_budget else "exhausted", len(ranked))

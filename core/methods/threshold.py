@@ -1,0 +1,82 @@
+"""Every chunk that is like enough to the query, however many these are."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+
+import numpy as np
+
+from core.config import EpisodeConfig
+from core.encode.encoder import DualEncoder
+from core.events import Event, Trace
+from core.index import Searchable
+from core.methods.protocol import Method, check, one_look_events, query_cosines, ranked
+
+THRESHOLD = Method(
+    name="threshold",
+    label="threshold",
+    sentence=(
+        "Every chunk whose cosine with the question reaches the encoder's threshold, best first, however many"
+    ),
+    score_name="cosine",
+)
+
+
+class Threshold:
+    """Every chunk whose cosine with the query reaches a threshold, best first (the label heuristic of RES-RAG
+    section 3.4.1), however many these are.
+
+    The run's own configuration says so: its step budget is the smaller of MAX_CHUNKS and the number of
+    chunks, whatever was asked for.
+    """
+
+    name = THRESHOLD.name
+    PAPER_THRESHOLD = 0.4
+    MAX_CHUNKS = 500
+    """Most chunks kept: a page, a log and a reader have room for them. `cut_short` tells when it cuts."""
+
+    def __init__(self, encoder: DualEncoder) -> None:
+        """The default threshold is the encoder's calibrated one; RES-RAG's 0.4 holds for another encoder and
+        is the fall-back.
+        """
+        self.encoder = encoder
+        self.threshold = (
+            encoder.spec.cosine_threshold
+            if encoder.spec.cosine_threshold is not None
+            else self.PAPER_THRESHOLD
+        )
+
+    def retrieve(self, query: str, corpus: Searchable, config: EpisodeConfig) -> Iterator[Event]:
+        """See `Retriever`."""
+        started = time.perf_counter()
+        threshold = self.threshold if config.stop_threshold is None else config.stop_threshold
+        check(query, corpus, config)
+        config = config.with_(
+            stop_threshold=threshold, step_budget=min(self.MAX_CHUNKS, len(corpus))
+        )  # so that the run says what it used
+        scores = query_cosines(self.encoder, query, corpus)
+        best = ranked(scores, config)
+        reaching = [i for i in best if scores[i] >= threshold]
+        stop_at = best[len(reaching)] if len(reaching) < len(best) else None
+        yield from one_look_events(
+            self.name, self.encoder.spec.name, query, corpus, config, scores, reaching, started, stop_at
+        )
+
+
+def cut_short(trace: Trace) -> str:
+    """That the threshold method found more than it may keep, in a sentence; empty for every other run."""
+    seen, config = trace.scores_at(1), trace.started.config
+    if trace.started.method != THRESHOLD.name or seen is None or config.stop_threshold is None:
+        return ""
+    reaching = np.flatnonzero(seen.q_values >= config.stop_threshold)
+    n = len({*reaching.tolist()} - {*config.forbidden})
+    kept = len(trace.steps)
+    return (
+        ""
+        if n <= kept
+        else (
+            f"{n:,} chunks reach the threshold of {config.stop_threshold:.2f} and the best {kept:,} are kept;"
+            " raise the threshold for fewer"
+        )
+    )
