@@ -15,8 +15,9 @@ from core.document_evaluation import PLAIN, Encoders
 from core.errors import BadDocument
 from core.events import fold
 from core.index import Corpus
+from core.methods.protocol import Retriever
 from core.opening import Progress, open_corpus
-from core.retrievers import Retriever, build_retriever
+from core.retrievers import build_retriever, facts_of
 from core.types import Document
 
 
@@ -63,7 +64,7 @@ class Search:
                 "chunk_id": chunk.chunk_id,
                 "step": step.step,
                 "method": self.retriever.name,
-                "score_name": self.retriever.score_name,
+                "score_name": facts_of(self.retriever.name).score_name,
             }
             name = f"{document.sha256[:16]}-{chunk.start}-{chunk.end}"
             made.append(Passage(name, chunk.text, step.q_value, metadata))
