@@ -15,12 +15,14 @@ BELONGS, DOES_NOT = "belongs", "belongs-not"
 _SHOWN_LEFT_OUT = 5
 
 
-def mark_buttons(chunk_id: int, session: Session) -> list[Node]:
-    """Whether a chunk belongs to the answer, for a person to say; pressed again, it is taken back."""
+def mark_buttons(chunk_id: int, session: Session, *, short: bool = False) -> list[Node]:
+    """Whether a chunk belongs to the answer, for a person to say; pressed again, it is taken back. `short`:
+    without words, where there is no room.
+    """
     marked = dict(session.marks).get(chunk_id)
     told = (
-        (BELONGS, "Belongs", True, "This chunk belongs to the answer"),
-        (DOES_NOT, "Doesn't", False, "This chunk doesn't belong to the answer"),
+        (BELONGS, "✓" if short else "Belongs", True, "This chunk belongs to the answer"),
+        (DOES_NOT, "✗" if short else "Doesn't", False, "This chunk doesn't belong to the answer"),
     )
     return [
         act(

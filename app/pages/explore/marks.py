@@ -64,7 +64,8 @@ class OwnQuestions:
                     max_lines=2,
                     elem_id="qx-own-answer",
                 )
-                self.save = gr.Button("Save", variant="primary", elem_id="qx-own-save", min_width=90)
+                with gr.Row(elem_classes="qx-buttons"):
+                    self.save = gr.Button("Save", elem_id="qx-own-save", min_width=90)
             with gr.Row(elem_classes="qx-buttons"):
                 trains = not services.settings.public  # as the tabs that do it
                 self.evaluate = gr.Button(

@@ -277,7 +277,7 @@ def _step_card(run: RunInView, step: StepTaken, session: Session, without: Seque
         }
         acts = [act("fold" if explained else "why", step.step, "Why", **pressed)] if step.step > 1 else []
         acts.append(_forbidding(step.chunk_id, session, short=True))
-    acts = [*mark_buttons(step.chunk_id, session), *acts]
+    acts = [*mark_buttons(step.chunk_id, session, short=True), *acts]
     lo, hi = run.scale()
     share = min(1.0, max(0.0, (step.q_value - min(lo, 0.0)) / (hi - min(lo, 0.0))))
     return h(
