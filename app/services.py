@@ -60,7 +60,7 @@ from core.opening import Opened, Progress, index_workspace, open_corpus
 from core.qrag.agent import Agent
 from core.qrag.positions import Interval, chunk_positions, intervals
 from core.report import trace_json
-from core.resrag.action import RESRAG
+from core.resrag.action import SETS
 from core.retrievers import facts_of
 from core.runs import log_trace, run_record, set_detail, workspace_of_run
 from core.sparc.retriever import SPARC
@@ -618,7 +618,7 @@ class Services:
         self._unread.set()
         if not isinstance(event, Stopped):
             return run
-        if run.trace.started.method == RESRAG:
+        if run.trace.started.method in SETS:
             detail = set_detail(run.trace, run.documents.workspace)
             self.log.attach(run.run_id, "set", detail, run.owner)
         return self.end_run(run, "complete")
@@ -662,7 +662,7 @@ class Services:
         """
         workspace = run.documents.workspace
         texts = {chunk_id: workspace[chunk_id].text for chunk_id in chunk_ids}
-        metadata = [metadata_lines(workspace.documents)] if run.trace.started.method == RESRAG else []
+        metadata = [metadata_lines(workspace.documents)] if run.trace.started.method in SETS else []
         return answer_evidence(self.reader, [run.trace.started.query], [texts], metadata)[0]
 
     def diagnose(self, run: RunInView) -> RunInView:

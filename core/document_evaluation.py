@@ -28,11 +28,10 @@ from core.evaluate.documents import DocumentRow
 from core.events import Trace
 from core.index import Corpus
 from core.ingest import Converter
-from core.methods.threshold import cut_short
 from core.metrics import is_covered
 from core.opening import Progress, chunk_documents, index_workspace
 from core.qrag.agent import Episode
-from core.retrievers import METHODS, retrieve_all
+from core.retrievers import METHODS, notice_of, retrieve_all
 from core.tasks.documents import DocumentQuestion, Documents, QuoteFinder, TextPlace, places_of
 from core.types import Document, Workspace
 
@@ -198,7 +197,7 @@ class _Evaluation:
         self.notices += [
             f"{question.id}: {notice}"
             for question, trace in zip(questions, traces, strict=True)
-            if (notice := cut_short(trace))
+            if (notice := notice_of(trace))
         ]
         evidence = [{chunk_id: corpus.text(chunk_id) for chunk_id in trace.kept} for trace in traces]
         return list(

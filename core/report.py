@@ -10,7 +10,7 @@ from typing import Any
 
 from core.answer.evidence import EvidenceAnswer
 from core.events import StepTaken, Trace
-from core.resrag.action import RESRAG, action_json, action_of
+from core.resrag.action import SETS, action_json, action_of
 from core.types import Workspace
 
 
@@ -65,7 +65,7 @@ def method_json(
     """
     action = (
         {"action": action_json(action_of(trace.chosen, workspace.borders))}
-        if trace.started.method == RESRAG
+        if trace.started.method in SETS
         else {}
     )
     return {

@@ -10,11 +10,12 @@ from core.events import Event, Trace, fold
 from core.methods.bm25 import BM25, Bm25
 from core.methods.hybrid import HYBRID, Hybrid
 from core.methods.protocol import Method, Retriever
-from core.methods.threshold import THRESHOLD, Threshold
+from core.methods.threshold import THRESHOLD, Threshold, cut_short
 from core.methods.topk import TOPK, TopK
 from core.qrag.agent import Agent, Episode
 from core.qrag.retriever import MULTISTEP, QRAG, AgentRetriever
 from core.resrag.retriever import RESRAG_METHOD, EvidenceSet
+from core.resrag_llm.policy import RESRAG_LLM_METHOD, unread
 from core.sparc.retriever import SPARC_METHOD
 
 _BUILT_BY: dict[Method, Callable[[DualEncoder], Retriever]] = {
@@ -30,13 +31,18 @@ _BUILT_BY: dict[Method, Callable[[DualEncoder], Retriever]] = {
 
 METHODS = {method.name: method for method in _BUILT_BY}
 """Those that an encoder is enough for."""
-ALL_METHODS = {**METHODS, SPARC_METHOD.name: SPARC_METHOD}
-"""With SPARC, which needs agents and settings of its own."""
+ALL_METHODS = {**METHODS, RESRAG_LLM_METHOD.name: RESRAG_LLM_METHOD, SPARC_METHOD.name: SPARC_METHOD}
+"""With those that need a language model, or agents and settings of their own."""
 
 
 def facts_of(name: str) -> Method:
     """What there is to be told of a run's method, also of one that another version logged."""
     return ALL_METHODS.get(name) or Method(name=name, label=name, sentence=f"A method called {name}")
+
+
+def notice_of(trace: Trace) -> str:
+    """What a method left out for want of room, in a sentence; mostly empty."""
+    return cut_short(trace) or unread(trace)
 
 
 def build_retriever(name: str, agent: DualEncoder, plain: DualEncoder) -> tuple[Retriever, DualEncoder]:

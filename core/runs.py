@@ -38,7 +38,7 @@ from core.log import (
 from core.log.branches import decided_by_rules, sparc_trace_of
 from core.log.records import detail_json
 from core.opening import Progress, index_workspace
-from core.resrag.action import RESRAG, action_json, action_of
+from core.resrag.action import RESRAG_LLM, SETS, action_json, action_of
 from core.retrievers import build_retriever
 from core.sparc.build import build_agents, build_retrievals
 from core.sparc.events import Retrieved, SparcEvent, SparcStarted
@@ -90,7 +90,7 @@ def log_trace(
         log.record(record.run_id, trace.stopped)
     if answer is not None:
         log.attach(record.run_id, "answer", answer.to_json(), record.owner)
-    if trace.started.method == RESRAG and trace.stopped is not None:
+    if trace.started.method in SETS and trace.stopped is not None:
         log.attach(record.run_id, "set", set_detail(trace, workspace), record.owner)
     log.finish(record.run_id, "complete" if trace.stopped else "cancelled")
     return record.run_id
@@ -276,6 +276,11 @@ def replay_run(
 
     `part`: of the caches, see `core.opening`. Raises BadRequest for a SPARC run, which takes `replay_sparc`.
     """
+    if run.record.method == RESRAG_LLM:
+        raise BadRequest(
+            f"run {run.record.run_id[:8]} was chosen by a language model, which may choose otherwise; ask it"
+            " again"
+        )
     if run.record.method == SPARC:
         raise BadRequest(
             f"run {run.record.run_id[:8]} is one of SPARC, which needs a reader to be made again; replay it"

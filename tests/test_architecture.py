@@ -26,7 +26,7 @@ FLOW = (
     {"qrag", "resrag"},
     {"tasks"},
     {"metrics", "statistics", "evaluate"},
-    {"train", "answer", "llm", "sparc"},
+    {"train", "answer", "llm", "sparc", "resrag_llm"},
     {"retrievers"},
     {"studies"},
     {"figures", "svg", "tiles"},

@@ -34,6 +34,7 @@ PLACES = {
     "what Explore draws": ("app/pages/explore/view.py", "steps"),
     "what Compare draws": ("app/pages/compare/view.py", "results"),
     "what Evidence sets draws": ("app/pages/evidence/documents.py", "documents"),
+    "the language model that writes a set": ("core/resrag_llm/policy.py", "LlmEvidenceSet"),
     "what the reward makes of a set": ("core/resrag/sets.py", "reward_terms"),
     "JSON-LD as an answer model reads it": ("core/answer/metadata.py", "metadata_json"),
     "the strip": ("app/components/strip.py", "strip"),

@@ -11,16 +11,16 @@ from core.answer.metadata import metadata_lines
 from core.answer.protocol import Reader
 from core.answer.reader import load_reader
 from core.cli.common import named_log, print_json, say
-from core.cli.flags import add_episode_flags, add_inputs
+from core.cli.flags import add_episode_flags, add_inputs, add_llm_flags, llm_of
 from core.cli.inputs import Question, keep_run, questions
 from core.cli.sparc import sparc_contestant
 from core.comparison import Column, Contestant, columns_json, compare, contestant
 from core.encode.encoder import load_encoder
 from core.errors import BadRequest
 from core.index import Corpus
-from core.methods.threshold import cut_short
-from core.resrag.action import RESRAG
-from core.retrievers import METHODS
+from core.resrag.action import RESRAG_LLM, SETS
+from core.resrag_llm.policy import CONTEXT_TOKENS, LlmEvidenceSet
+from core.retrievers import ALL_METHODS, notice_of
 from core.runs import log_sparc
 from core.sparc.retriever import SPARC, SparcRetriever
 
@@ -29,46 +29,58 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
     """The flags of `compare`."""
     add_inputs(parser)
     add_episode_flags(parser)
-    parser.add_argument("--methods", required=True, metavar="NAME,...", help=f"of {', '.join(COMPARED)}")
+    parser.add_argument("--methods", required=True, metavar="NAME,...", help=f"of {', '.join(ALL_METHODS)}")
     parser.add_argument(
         "--k",
         type=int,
         metavar="N",
         help="most chunks of every method but threshold (default: the step budget)",
     )
+    add_llm_flags(parser)
+    parser.add_argument(
+        "--llm-context",
+        type=int,
+        default=CONTEXT_TOKENS,
+        metavar="N",
+        help=f"tokens that the language model of {RESRAG_LLM} may read and write (default: %(default)s)",
+    )
     parser.add_argument("--json", action="store_true", required=True, help="the only output format so far")
     parser.set_defaults(func=run_compare)
-
-
-COMPARED = (*METHODS, SPARC)
-"""What `compare` knows."""
 
 
 def run_compare(args: argparse.Namespace) -> int:
     """The same questions through several methods, at equal size of evidence."""
     names = list(dict.fromkeys(name.strip() for name in args.methods.split(",")))
-    unknown = [name for name in names if name not in COMPARED]
+    unknown = [name for name in names if name not in ALL_METHODS]
     if unknown:
-        raise BadRequest(f"method {unknown[0]!r} does not exist (yet); choose among {', '.join(COMPARED)}")
+        raise BadRequest(f"method {unknown[0]!r} does not exist (yet); choose among {', '.join(ALL_METHODS)}")
+    llm = llm_of(args)
+    if RESRAG_LLM in names and llm is None:
+        raise BadRequest(
+            f"method {RESRAG_LLM} asks a language model; name one with --llm-url and --llm-model, or"
+            " --llm-local"
+        )
     encoder = load_encoder(args.checkpoint, args.device)
     plain = load_encoder("base", args.device) if encoder.spec.trained else encoder
     reader = load_reader(device=args.device)
     with named_log(args.log) as log:
         for question in questions(args, encoder):
-            contestants = [
-                (
-                    sparc_contestant(question, encoder, plain, reader)
-                    if name == SPARC
-                    else contestant(name, encoder, plain, question.config)
-                )
-                for name in names
-            ]
+
+            def one_of(name: str, question: Question = question) -> Contestant:
+                if name == SPARC:
+                    return sparc_contestant(question, encoder, plain, reader, llm)
+                if name == RESRAG_LLM:
+                    chooser = LlmEvidenceSet(llm, plain, context_tokens=args.llm_context)
+                    return Contestant(name, chooser, plain, question.config.with_(stop_threshold=None))
+                return contestant(name, encoder, plain, question.config)
+
+            contestants = [one_of(name) for name in names]
             columns = _answered(
                 reader, question, list(compare(question.query, contestants, _corpora(question)))
             )
             methods = columns_json(columns, question.workspace)
             for one, column in zip(contestants, columns, strict=True):
-                if column.trace is not None and (notice := cut_short(column.trace)):
+                if column.trace is not None and (notice := notice_of(column.trace)):
                     say(notice)
                 if isinstance(one.retriever, SparcRetriever) and one.retriever.trace is not None:
                     methods[one.name]["answer"] = one.retriever.trace.answer or None
@@ -91,7 +103,7 @@ def _answered(reader: Reader, question: Question, columns: Sequence[Column]) -> 
     evidence = [{} if column.trace is None else question.evidence(column.trace) for column in columns]
     pages = metadata_lines(question.workspace.documents)
     metadata = [
-        pages if column.trace is not None and column.trace.started.method == RESRAG else []
+        pages if column.trace is not None and column.trace.started.method in SETS else []
         for column in columns
     ]
     answers = answer_evidence(reader, [question.query] * len(columns), evidence, metadata)

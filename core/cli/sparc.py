@@ -179,16 +179,16 @@ def _config(args: argparse.Namespace, encoder: DualEncoder) -> SparcConfig:
 
 
 def sparc_contestant(
-    question: Question, encoder: DualEncoder, plain: DualEncoder, reader: Reader
+    question: Question, encoder: DualEncoder, plain: DualEncoder, reader: Reader, llm: Llm | None
 ) -> Contestant:
-    """SPARC without a language model as one method of a comparison, with all strategies that the encoder
-    serves.
+    """SPARC as one method of a comparison, with all strategies that the encoder serves; rules decide without
+    a language model.
     """
     config = SparcConfig(strategies=_served(encoder))
     size = min(question.config.step_budget, MAX_K)
     retrievals = build_retrievals(config, encoder, plain, question.corpus)
     retriever = SparcRetriever(
-        build_agents(None, reader, replace(config, k=size)), lambda: retrievals, encoder.spec.name, config
+        build_agents(llm, reader, replace(config, k=size)), lambda: retrievals, encoder.spec.name, config
     )
     retriever.prepare()
     return Contestant(SPARC, retriever, encoder, question.config)

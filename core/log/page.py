@@ -20,7 +20,7 @@ from core.events import StepTaken, Trace
 from core.log.branches import STRATEGY_NAMES, branch_name, end_sentence, sparc_settings, sparc_trace_of
 from core.log.places import borders_of, place_of
 from core.log.records import LoggedDocument, LoggedRun, support_of
-from core.resrag.action import RESRAG
+from core.resrag.action import RESRAG, RESRAG_LLM, SETS
 from core.retrievers import facts_of
 from core.sparc.trace import SparcBranch, SparcTrace
 from core.studies.report import Chart, Line
@@ -138,6 +138,8 @@ def _end_sentence(run: LoggedRun) -> str:
     if stopped is None:
         return f"Ended as {run.status}" + (f": {run.message}." if run.message else ".")
     match stopped.reason:
+        case "threshold" if run.record.method == RESRAG_LLM:
+            return "The language model took no other chunk."
         case "threshold" if run.record.method == RESRAG and stopped.q_value is not None:
             return f"No other chunk is likelier: the best of the rest has a chance of {stopped.q_value:.3f}."
         case "threshold" if stopped.q_value is not None and threshold is not None:
@@ -158,8 +160,9 @@ def settings_of(run: LoggedRun) -> dict[str, str]:
     if branches is not None:
         return sparc_settings(branches.started.config)
     config = run.trace.started.config
-    if run.record.method == RESRAG:
-        least = "" if config.stop_threshold is None else f"a chance of {config.stop_threshold:g}"
+    if run.record.method in SETS:
+        is_chance = run.record.method == RESRAG and config.stop_threshold is not None
+        least = f"a chance of {config.stop_threshold:g}" if is_chance else ""
         told = {"Budget": f"{config.step_budget}", "Taken above": least, "Action": _action(run)}
         return {name: words for name, words in told.items() if words}
     told = {

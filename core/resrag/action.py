@@ -17,8 +17,11 @@ import numpy as np
 from core.errors import BadRequest
 from core.types import Workspace
 
-RESRAG = "resrag"
-"""Name of the method."""
+RESRAG, RESRAG_LLM = "resrag", "resrag-llm"
+"""Names of the method with the light policy, and with a language model."""
+SETS = (RESRAG, RESRAG_LLM)
+UNREAD = -1.0
+"""Score of a chunk that did not fit into the language model's context."""
 Action = tuple[tuple[int, ...], ...]
 """By document, in the order of the workspace."""
 _SHOWN = 60

@@ -22,6 +22,7 @@ from app.session import Session
 from core.config import EpisodeConfig
 from core.errors import BadRequest, Cancelled, RunNotFound
 from core.events import fold
+from core.llm.endpoint import connect
 from core.log import ExperimentLog, LoggedRun, export_runs, import_runs
 from core.log.page import run_page
 from core.methods.threshold import Threshold
@@ -33,6 +34,7 @@ from core.types import Document
 from tests.app.axe import grave_faults
 from tests.app.conftest import RunningApp, upload, wait_ready
 from tests.conftest import OpenPage
+from tests.llm_server import serve_llm
 from tests.settled import settle
 
 QUESTION = "where did anna hide the letter ?"
@@ -219,6 +221,35 @@ def test_runs_of_other_methods_are_refused(
     run_id = services.keep_run(trace, documents.workspace, documents.agent, (), None)
     with pytest.raises(BadRequest, match="no evidence set"):
         sets.open(run_id, None, quiet)
+
+
+def test_a_language_model_chooses_where_it_is_asked_to(
+    sets: EvidenceSets, services: Services, documents: OpenDocuments
+) -> None:
+    order = SetOrder(QUESTION, 3, by_model=True)
+    with pytest.raises(BadRequest, match="no language model is connected"):
+        sets.run(documents, order, quiet)
+    assert isinstance(services.log, ExperimentLog)
+    assert services.log.search(owner=None).total == 0
+    with serve_llm(lambda _: '{"Document_1": [4, 1, 2], "Document_2": []}') as server:
+        run = sets.run(documents, order, quiet, connect(server.url, "tiny"))
+        server.answer("nonsense", "nonsense")
+        with pytest.raises(BadRequest, match="twice gave no usable JSON object"):
+            sets.run(documents, order, quiet, connect(server.url, "tiny"))
+    view = sets.at(run, 3)
+    assert (view.by_model, view.taken, view.tokens > 0, view.found) == (True, (3, 0, 1), True, 1)
+    assert sets.at(run, 2).taken == (3, 0)
+    assert sets.at(run, MAX_BUDGET).taken == (3, 0, 1)
+    assert sets.answered(view).answer is not None
+    kept = logged(services, run.run_id)
+    assert (kept.record.method, kept.details["set"]["action"]["Document_1"]) == ("resrag-llm", [4, 1, 2])
+    assert logged_json_ld(kept) == ("", json.dumps(PAGE_LD))
+    texts = services.log.documents(run.run_id)
+    assert "The language model took" not in run_page(kept, texts)  # the budget ended it
+    with pytest.raises(BadRequest, match="may choose otherwise"):
+        replay_run(kept, texts, services.agent("base").encoder)
+    again = EvidenceSets(services)
+    assert again.at(again.open(run.run_id, None, quiet), 3).taken == (3, 0, 1)
 
 
 # The tab's handlers

@@ -52,6 +52,7 @@ def set_of(
     said: str | None = None,
     budget: int = 8,
     json_ld: tuple[str, ...] = ("", "", ""),
+    method: str = "resrag",
 ) -> SetInView:
     """A set that a policy might have taken: the chances fall in the order of `taken`."""
     workspace = workspace_of(sizes)
@@ -66,7 +67,7 @@ def set_of(
         "token",
         "a" * 32,
         cast(Any, documents),
-        Trace(RunStarted(QUERY, "resrag", "base", len(workspace), config), ()),
+        Trace(RunStarted(QUERY, method, "base", len(workspace), config), ()),
         gold,
     )
     return SetInView(
@@ -304,6 +305,27 @@ def test_the_reading_pane_marks_what_is_taken() -> None:
 
 def test_what_is_asked_now_and_what_is_shown() -> None:
     shown = set_of((3,))
-    assert view.changes(shown, f" {QUERY} ", True) == []
-    assert "another document, question" in words(view.changes(shown, "else", False))
-    assert view.changes(None, "else", False) == []
+    assert view.changes(shown, f" {QUERY} ", True, False) == []
+    assert "another document, question, policy" in words(view.changes(shown, "else", False, True))
+    assert view.changes(None, "else", False, False) == []
+
+
+def test_a_language_model_says_taken_and_no_chance() -> None:
+    shown = set_of((3, 10), method="resrag-llm", said="Bo")
+    shown = replace(shown, chances=np.where(np.isin(np.arange(13), (3, 10)), 1.0, 0.0).astype(np.float32))
+    shown.chances[0] = -1.0
+    rows = documents_view.documents(shown, Shown((0, 2)))
+    told = words(rows)
+    assert "What the model took" in told
+    assert "%" not in told
+    assert "not taken" not in told
+    assert len(paths(rows, "qx-bar-left")) == 0
+    assert [view.chance_of(shown, chunk_id) for chunk_id in (3, 1, 0)] == [
+        "taken",
+        "read and left",
+        "not read",
+    ]
+    assert "By the language model: read and left." in words(view.reading(shown, 1, None, True))
+    assert "Who" not in words(view.policy_line(False, ""))
+    assert "no language model is connected" in words(view.policy_line(True, ""))
+    assert "tiny" in words(view.policy_line(True, "tiny"))

@@ -33,6 +33,8 @@ from core.opening import Opened, OpenProgress, Progress
 from core.qrag.agent import Agent
 from core.qrag.influence import Influence, leave_one_out
 from core.qrag.retriever import MULTISTEP, AgentRetriever
+from core.resrag.action import RESRAG_LLM
+from core.resrag_llm.policy import LlmEvidenceSet
 from core.retrievers import ALL_METHODS, build_retriever
 from core.runs import sparc_answer, sparc_detail
 from core.sparc.retriever import SPARC, SparcRetriever
@@ -212,8 +214,8 @@ class Comparisons:
         report: Callable[[Comparing[ColumnRef]], None],
         llm: Llm | None = None,
     ) -> tuple[ColumnRef, ...]:
-        """A column a method, agents first, that of the open documents leading. `llm`: decides in SPARC's;
-        None: rules do. Raises BadRequest, BadCheckpoint.
+        """A column a method, agents first, that of the open documents leading. `llm`: decides in SPARC's,
+        where rules do without one, and chooses in RES-RAG's. Raises BadRequest, BadCheckpoint.
 
         `report` may raise Cancelled: columns that are there stay, the run in progress is logged as cancelled.
         """
@@ -326,6 +328,8 @@ class Comparisons:
             (
                 self._branches(documents, order, llm)
                 if key == SPARC
+                else self._asked(order, llm)
+                if key == RESRAG_LLM
                 else self._contestant(key, order, own=key == own_key(name))
             )
             for key in keys
@@ -346,6 +350,12 @@ class Comparisons:
             ),
             agent,
         )
+
+    def _asked(self, order: ComparisonOrder, llm: Llm | None) -> tuple[Contestant, Agent]:
+        """The column of the language model that writes an evidence set; refused where none is connected."""
+        plain, label = self.services.agent(PLAIN), OFFERED[RESRAG_LLM].label
+        chooser, config = LlmEvidenceSet(llm, plain.encoder), EpisodeConfig(step_budget=order.k)
+        return Contestant(label, chooser, plain.encoder, config, follows=order.own_stop), plain
 
     def _contestant(self, key: str, order: ComparisonOrder, *, own: bool) -> tuple[Contestant, Agent]:
         """own: the method is the agent that the documents are open under."""

@@ -39,7 +39,7 @@ from app.session import Session
 from core.config import EpisodeConfig
 from core.errors import BadRequest, UserError
 from core.log import new_run_id
-from core.resrag.action import RESRAG
+from core.resrag.action import SETS
 from core.sparc.retriever import SPARC
 from core.variant import MAX_TEXT, Change
 
@@ -436,7 +436,7 @@ class CompareTab(CompareLayout):
                     return {}
                 if run.trace.started.method == SPARC:
                     return {self.to_sparc: (run.run_id, new_run_id())}
-                if run.trace.started.method == RESRAG:
+                if run.trace.started.method in SETS:
                     return {self.to_sets: (run.run_id, new_run_id())}
                 return {self.to_explore: ("run", run.run_id, new_run_id())}
             if action == "why" and value < len(compared.columns):

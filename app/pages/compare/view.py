@@ -33,7 +33,7 @@ from core.config import EpisodeConfig
 from core.log.page import review_words
 from core.prose import plain
 from core.qrag.influence import Influence
-from core.resrag.action import RESRAG
+from core.resrag.action import SETS
 from core.sparc.retriever import SPARC
 from core.tiles import tile
 from core.types import Workspace
@@ -390,7 +390,7 @@ def _head(at: int, column: ShownColumn, run: RunInView, *, explained: bool) -> N
         )
     if method == SPARC:
         opens.append(act("explore", at, "Open in SPARC", title="This run with all its branches"))
-    if method == RESRAG:
+    if method in SETS:
         title = "This set with the chance of every chunk, at any budget"
         opens.append(act("explore", at, "Open in Evidence sets", title=title))
     return h(

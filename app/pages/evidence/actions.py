@@ -26,10 +26,11 @@ from core.errors import BadRequest
 from core.evaluate.frontier import read_frontier
 from core.events import RunStarted
 from core.ingest.json_ld import json_ld_types
+from core.llm.protocol import Llm
 from core.methods.threshold import Threshold
 from core.metrics import answer_f1
 from core.opening import OpenProgress
-from core.resrag.action import RESRAG
+from core.resrag.action import RESRAG_LLM, SETS
 from core.resrag.features import Look, look
 from core.resrag.policy import LEAST_CHANCE, most_probable_set
 from core.resrag.retriever import EvidenceSet
@@ -42,6 +43,7 @@ from core.resrag.sets import (
     rivals,
     token_counts,
 )
+from core.resrag_llm.policy import LlmEvidenceSet
 from core.runs import logged_json_ld
 from core.studies.frontier import Curve, curves
 
@@ -66,6 +68,8 @@ class SetOrder:
 
     question: str
     budget: int
+    by_model: bool = False
+    """The language model chooses, not the light policy."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,7 +80,7 @@ class SetInView:
     budget: int
     """As it was asked for; the documents may have fewer chunks."""
     chances: np.ndarray
-    """(N,) of every chunk at this budget."""
+    """(N,) of every chunk at this budget; what a language model says of it, see `LlmEvidenceSet`."""
     taken: tuple[int, ...]
     """The likeliest first."""
     documents: tuple[DocumentSet, ...]
@@ -95,6 +99,11 @@ class SetInView:
         """Chance above which a chunk is taken."""
         threshold = self.run.config.stop_threshold
         return LEAST_CHANCE if threshold is None else threshold
+
+    @property
+    def by_model(self) -> bool:
+        """Whether a language model chose."""
+        return self.run.trace.started.method == RESRAG_LLM
 
     @property
     def tokens(self) -> int:
@@ -141,9 +150,12 @@ class EvidenceSets:
         """Whether the run that was at work has ended by then."""
         return self._idle.wait(seconds)
 
-    def run(self, documents: OpenDocuments, order: SetOrder, report: Report) -> RunInView:
+    def run(
+        self, documents: OpenDocuments, order: SetOrder, report: Report, llm: Llm | None = None
+    ) -> RunInView:
         """A whole run, logged. `report` hears of the documents being embedded for the policy and may raise
-        Cancelled. Raises BadRequest before it begins, BadCheckpoint.
+        Cancelled. `llm`: who chooses where the order wants a model. Raises BadRequest before it begins,
+        BadCheckpoint.
         """
         check_known(documents.owner)
         question = check_query(order.question)
@@ -152,21 +164,26 @@ class EvidenceSets:
             raise BadRequest("there are no chunks to choose from; open a document that has text")
         self._idle.clear()
         try:
-            return self._run(documents, question, order.budget, report)
+            return self._run(documents, replace(order, question=question), report, llm)
         finally:
             self._idle.set()
 
-    def _run(self, documents: OpenDocuments, question: str, budget: int, report: Report) -> RunInView:
+    def _run(self, documents: OpenDocuments, order: SetOrder, report: Report, llm: Llm | None) -> RunInView:
         plain = self.services.under(documents, self.services.agent(PLAIN), report)
-        method, corpus = EvidenceSet(plain.agent.encoder), plain.corpus
-        config = EpisodeConfig(step_budget=min(budget, len(corpus)))
+        question, corpus, encoder = order.question, plain.corpus, plain.agent.encoder
+        config = EpisodeConfig(step_budget=min(order.budget, len(corpus)))
         gold = next((known.support for known in documents.questions if known.question == question), ())
         _ = corpus.words  # counting them is no part of a search's time
         started = time.perf_counter()
-        seen = look(question, corpus, plain.agent.encoder)
+        seen = look(question, corpus, encoder)
+        events = (
+            LlmEvidenceSet(llm, encoder).retrieve(question, corpus, config)
+            if order.by_model
+            else EvidenceSet(encoder).events(question, corpus, config, seen, started)
+        )
         run: RunInView | None = None
         try:
-            for event in method.events(question, corpus, config, seen, started):
+            for event in events:
                 run = (
                     self.services.begin_run(event, plain, gold)
                     if isinstance(event, RunStarted)
@@ -187,7 +204,7 @@ class EvidenceSets:
         RunNotFound, LogError, BadCheckpoint.
         """
         logged = self.services.own_log.get(run_id, owner)
-        if logged.record.method != RESRAG:
+        if logged.record.method not in SETS:
             raise BadRequest(f"run {run_id[:8]} is one of {logged.record.method}, no evidence set")
         run = self.services.attach(run_id, report, owner)
         if run.trace.scores_at(1) is None:
@@ -204,13 +221,18 @@ class EvidenceSets:
             self._seen(run),
             EvidenceSet(run.documents.agent.encoder),
         )
+        by_model = run.trace.started.method == RESRAG_LLM
         chances = (
             run.q_values(1)
-            if size == run.config.step_budget
+            if by_model or size == run.config.step_budget
             else policy.policy.chances(seen.with_budget(size))
         )
         view = SetInView(run, budget, chances, (), (), token_counts(workspace), ())
-        taken = tuple(most_probable_set(chances, size, view.least, run.config.forbidden))
+        taken = (
+            run.trace.kept[:size]
+            if by_model
+            else tuple(most_probable_set(chances, size, view.least, run.config.forbidden))
+        )
         similarities = seen.cosines * corpus.index.norms
         threshold = Threshold(run.documents.agent.encoder).threshold
         view = replace(

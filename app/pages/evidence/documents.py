@@ -11,7 +11,7 @@ import numpy as np
 
 from app.components.tree import Node, h
 from app.pages.evidence.actions import SetInView
-from app.pages.evidence.view import percent, pressed
+from app.pages.evidence.view import chance_of, pressed
 from app.pages.widgets.tables import PAGE, pager
 from app.pages.widgets.words import counted, shorten
 from core.prose import plain
@@ -78,11 +78,12 @@ def documents(view: SetInView | None, shown: Shown) -> list[Node]:
         h("span", {"class": "qx-key qx-key-gold"}, "support") if view.run.gold else None,
         h("span", {"class": "qx-key qx-key-root"}, "√N: more than this costs"),
     )
+    scale = "" if view.by_model else ", 0 to 1"
     head = h(
         "div",
         {"class": "qx-row qx-set-head"},
-        h("h3", None, "Chance of every chunk"),
-        h("span", {"class": "qx-sm qx-mut"}, "a row a document, in document order, 0 to 1"),
+        h("h3", None, "What the model took" if view.by_model else "Chance of every chunk"),
+        h("span", {"class": "qx-sm qx-mut"}, f"a row a document, in document order{scale}"),
         h("span", {"class": "qx-grow"}),
         legend,
         choice,
@@ -169,6 +170,7 @@ def _strip(view: SetInView, one: DocumentSet, chances: np.ndarray, first: int) -
         f" {', '.join(str(chunk_id) for chunk_id in sorted(one.taken)) or 'none'}"
     )
     likeliest = np.argsort(-chances, kind="stable")[:_HITS]
+    what = "" if view.by_model else "chance "
     hits = [
         h(
             "span",
@@ -177,7 +179,7 @@ def _strip(view: SetInView, one: DocumentSet, chances: np.ndarray, first: int) -
                 "--x": _across(int(row), one.n_chunks),
                 "data-act": "open",
                 "data-arg": str(first + int(row)),
-                "title": f"chunk {first + int(row):,}, chance {percent(float(chances[row]))}",
+                "title": f"chunk {first + int(row):,}, {what}{chance_of(view, first + int(row))}",
                 "aria-hidden": "true",
             },
         )
@@ -250,6 +252,8 @@ def _texts(view: SetInView, one: DocumentSet, chances: np.ndarray, first: int) -
     """What is taken of a document, the likeliest first, and what would come next."""
     ranked = first + np.argsort(-chances, kind="stable")[: len(one.taken) + _NEXT]
     following = [chunk_id for chunk_id in ranked.tolist() if chunk_id not in one.taken][:_NEXT]
+    if view.by_model:  # it ranks nothing that it left
+        following = []
     lines = [_text(view, chunk_id, first, True) for chunk_id in one.taken[:_SHOWN]]
     if len(one.taken) > _SHOWN:
         lines.append(h("li", {"class": "qx-mut"}, f"and {len(one.taken) - _SHOWN} more, see the action"))
@@ -282,7 +286,7 @@ def _text(view: SetInView, chunk_id: int, first: int, is_taken: bool) -> Node:
         f"chunk {chunk_id:,}",
     )
     marks = [h("span", {"class": "qx-mark qx-hit"}, "support")] if is_gold else []
-    chance = h("span", {"class": "qx-mut"}, percent(float(view.chances[chunk_id])))
+    chance = None if view.by_model else h("span", {"class": "qx-mut"}, chance_of(view, chunk_id))
     kind = "qx-set-text" if is_taken else "qx-set-text qx-next"
     words = h("span", {"class": "qx-set-words"}, shorten(" ".join(plain(text[: 4 * _TEXT]).split()), _TEXT))
     left = None if is_taken else h("span", {"class": "qx-mut"}, "not taken")

@@ -9,17 +9,22 @@ import gradio as gr
 from app.components.tree import tree
 from app.pages.evidence import view
 from app.pages.evidence.actions import MAX_BUDGET, USUAL_BUDGET
+from app.pages.sparc.llm_panel import LlmPanel
 from app.pages.widgets.text import open_documents
 from app.pages.widgets.work import Work
+from app.services import Services
+
+LIGHT, MODEL = "light", "model"
+CHOOSERS = {"Light policy": LIGHT, "Language model": MODEL}
 
 
 class EvidenceLayout:
     """Builds the components inside the Blocks that is being made; each is an attribute."""
 
-    def __init__(self) -> None:
+    def __init__(self, services: Services, session: gr.State) -> None:
         self.header = tree(open_documents(None), elem_id="qx-sets-header", elem_classes="qx-open-here")
         with gr.Column(elem_classes="qx-card qx-ask", elem_id="qx-sets-form"):
-            self._build_form()
+            self._build_form(services, session)
         with gr.Row(elem_classes="qx-card", elem_id="qx-sets-story"):
             with gr.Column(min_width=240, scale=5):
                 self.said = tree(view.said(None), elem_id="qx-sets-said")
@@ -47,7 +52,7 @@ class EvidenceLayout:
                 self.frontier = tree(elem_id="qx-sets-frontier")
                 self.frontier_notice = tree(elem_id="qx-sets-frontier-notice")
 
-    def _build_form(self) -> None:
+    def _build_form(self, services: Services, session: gr.State) -> None:
         with gr.Row(elem_classes="qx-question-row"):
             with gr.Column(elem_classes="qx-asking", scale=6, min_width=240):
                 self.question = gr.Textbox(
@@ -66,10 +71,19 @@ class EvidenceLayout:
                 "Cancel", variant="stop", elem_id="qx-sets-cancel", interactive=False, min_width=60
             )
         with gr.Row(elem_classes="qx-line"):
-            tree(view.policy_line(), elem_id="qx-sets-who", elem_classes="qx-set")
+            self.line = tree(view.policy_line(False, ""), elem_id="qx-sets-set", elem_classes="qx-set")
             with gr.Row(elem_classes="qx-slot"):
                 self.standing = tree(elem_id="qx-sets-standing")
                 self.progress = tree(elem_id="qx-sets-progress")
                 self.took = tree(elem_id="qx-sets-took", elem_classes="qx-status")
         self.notice = tree(elem_id="qx-sets-notice", elem_classes="qx-over")
+        with gr.Column(elem_id="qx-sets-settings", elem_classes="qx-pop"):
+            self.who = gr.Radio(
+                list(CHOOSERS.items()),
+                value=LIGHT,
+                label="Who chooses the set",
+                info="The light policy is quick and ships; a model reads the chunks themselves",
+                elem_id="qx-sets-chooser",
+            )
+            self.llm_panel = LlmPanel(services, session, "sets-llm")
         self.work = Work(self.run, self.cancel, self.progress, self.notice)

@@ -26,7 +26,7 @@ from app.pages.evidence.actions import (
     measured,
 )
 from app.pages.evidence.documents import Shown
-from app.pages.evidence.layout import EvidenceLayout
+from app.pages.evidence.layout import LIGHT, MODEL, EvidenceLayout
 from app.pages.explore.actions import open_in_explore
 from app.pages.widgets.asking import known_question, known_questions
 from app.pages.widgets.notices import notice, passing, preparing, progress
@@ -64,11 +64,11 @@ class EvidencePlace:
         return (self.run,)
 
 
-def read_order(question: str | None, budget: float | None) -> SetOrder:
+def read_order(question: str | None, budget: float | None, who: str | None = LIGHT) -> SetOrder:
     """What is asked for, out of the controls' values. Raises BadRequest."""
     if budget is None or not float(budget).is_integer():
         raise BadRequest(f"budget {budget} is no whole number; give the number of chunks that may be taken")
-    return SetOrder((question or "").strip(), int(budget))
+    return SetOrder((question or "").strip(), int(budget), who == MODEL)
 
 
 class EvidenceTab(EvidenceLayout):
@@ -78,7 +78,7 @@ class EvidenceTab(EvidenceLayout):
         """session, explored, page: the visitor's place in Explore, the question there, and the component that
         keeps the run's id in the address.
         """
-        super().__init__()
+        super().__init__(services, session)
         self.services, self.sets = services, EvidenceSets(services)
         self.session, self.explored, self.page = session, explored, page
         self.place = gr.State(EvidencePlace())
@@ -100,7 +100,7 @@ class EvidenceTab(EvidenceLayout):
         ]
         self._outputs = [
             *(self.place, self.to_explore, self.to_experiments, self.page, self.header, self.known),
-            *(self.question, self.budget, self.run, self.cancel, self.progress),
+            *(self.question, self.budget, self.who, self.line, self.run, self.cancel, self.progress),
             *(self.notice, self.standing, *self._drawing),
         ]
         place = [self.session, self.place]
@@ -118,7 +118,7 @@ class EvidenceTab(EvidenceLayout):
         }
         run = self._sends(self._run)
         running = [
-            event(run, [*place, self.question, self.budget], self._outputs, **slow)
+            event(run, [*place, self.question, self.budget, self.who], self._outputs, **slow)
             for event in (self.run.click, self.question.submit, self.standing.select)
         ]
         running.append(
@@ -135,10 +135,11 @@ class EvidenceTab(EvidenceLayout):
         self.known.select(self._on_known, self.session, self.question, **quick)
         for panel in (self.documents, self.reading, self.action, self.frontier):
             panel.select(self._sends(self._on_click), place, self._outputs, **quick)
-        self.question.change(
+        gr.on(
+            [self.question.change, self.who.change, self.llm_panel.changed.change],
             self._sends(self._on_question),
-            [*place, self.question],
-            [self.standing],
+            [*place, self.question, self.who],
+            [self.standing, self.line],
             trigger_mode="always_last",
             **quick,
         )
@@ -147,11 +148,12 @@ class EvidenceTab(EvidenceLayout):
         """`show`: the listener of the tab's being opened."""
         show(
             self._sends(self._shown),
-            [self.session, self.explored, self.place, self.question],
+            [self.session, self.explored, self.place, self.question, self.who],
             self._outputs,
             api_visibility="private",
             show_progress="hidden",
         )
+        self.llm_panel.on_show(show)
 
     def _sends(self, handler: Callable[..., Any]) -> Callable[..., Any]:
         """The handler with trees packed into strings on their way out (see components.tree)."""
@@ -159,7 +161,9 @@ class EvidenceTab(EvidenceLayout):
 
     # Handlers; each returns or yields updates by component
 
-    def _shown(self, session: Session, explored: str, place: EvidencePlace, question: str) -> Update:
+    def _shown(
+        self, session: Session, explored: str, place: EvidencePlace, question: str, who: str = LIGHT
+    ) -> Update:
         """What is open in Explore now, its question too, unless it is the one that was taken over before."""
         documents = self.services.corpora.get(session.corpus)
         frontier = {
@@ -167,7 +171,7 @@ class EvidenceTab(EvidenceLayout):
             self.frontier_notice: [],
         }
         if documents is None:
-            return {**frontier, self.header: open_documents(None)}
+            return {**frontier, **self._line(session, who), self.header: open_documents(None)}
         update: Update = {}
         if place.seen != (session.corpus, explored):
             question = explored or question
@@ -181,16 +185,21 @@ class EvidenceTab(EvidenceLayout):
             self.place: place,
             self.question: question,
             self.header: open_documents(documents),
-            **self._on_question(session, place, question),
+            **self._on_question(session, place, question, who),
         }
 
-    def _on_question(self, session: Session, place: EvidencePlace, question: str) -> Update:
+    def _on_question(self, session: Session, place: EvidencePlace, question: str, who: str = LIGHT) -> Update:
+        line = self._line(session, who)
         try:
             shown = self._in_view(session, place)
         except UserError as error:
-            return {self.standing: notice(str(error))}
+            return {**line, self.standing: notice(str(error))}
         same = shown is not None and self._same_documents(session, shown.run)
-        return {self.standing: view.changes(shown, question or "", same)}
+        return {**line, self.standing: view.changes(shown, question or "", same, who == MODEL)}
+
+    def _line(self, session: Session, who: str) -> Update:
+        llm = self.services.language_models.get(session)
+        return {self.line: view.policy_line(who == MODEL, "" if llm is None else llm.name)}
 
     def _on_known(self, session: Session, event: gr.EventData) -> Any:
         chosen = known_question(self.services.corpora.get(session.corpus), event)
@@ -211,18 +220,25 @@ class EvidenceTab(EvidenceLayout):
         return self.sets.at(run, place.budget)
 
     def _run(
-        self, session: Session, place: EvidencePlace, question: str, budget: float | None
+        self,
+        session: Session,
+        place: EvidencePlace,
+        question: str,
+        budget: float | None,
+        who: str = LIGHT,
     ) -> Iterator[Update]:
         """A new run. An error becomes a sentence beside the buttons; what was there by then stays."""
         try:
-            documents, order = open_in_explore(self.services, session), read_order(question, budget)
+            documents, order = open_in_explore(self.services, session), read_order(question, budget, who)
         except UserError as error:
             yield {self.notice: passing(str(error))}
             return
         yield from self._working(
             session,
             replace(place, budget=order.budget),
-            lambda report: self.sets.run(documents, order, report),
+            lambda report: self.sets.run(
+                documents, order, report, self.services.language_models.get(session)
+            ),
         )
 
     def _on_wanted(self, session: Session, place: EvidencePlace, wanted: object) -> Iterator[Update]:
@@ -258,7 +274,13 @@ class EvidenceTab(EvidenceLayout):
                     shown = self.sets.at(run, place.budget)
                     place = replace(place, shown=documents_view.at_first(shown, place.shown.only_taken))
                     brought = (
-                        {self.question: run.trace.started.query, self.budget: place.budget} if opens else {}
+                        {
+                            self.question: run.trace.started.query,
+                            self.budget: place.budget,
+                            self.who: MODEL if shown.by_model else LIGHT,
+                        }
+                        if opens
+                        else {}
                     )
                     shows = self._drawn(session, place, shown)
                     yield {**self.work.free(), **brought, self.page: run.run_id, **shows}

@@ -9,22 +9,25 @@ import math
 from app.components.tree import Node, act, h
 from app.pages.evidence.actions import SetInView
 from app.pages.widgets.answers import BY_READER, CONFIDENCE, shortened
+from app.pages.widgets.asking import settings_toggle
 from app.pages.widgets.notices import notice
 from app.pages.widgets.text import crumb, document_page, page_around, turn_pages
 from app.pages.widgets.words import counted
+from core.retrievers import notice_of
 from core.story import sure, verdict_on
 
 EMPTY = (
     "Press Run: a small policy gives every chunk a chance and takes the smallest set that should answer, over"
     " all documents at once."
 )
-WHO = ("needs no language model", "the most probable set", "the reader answers")
 
 
-def policy_line() -> list[Node]:
-    """Who chooses and who answers."""
-    words = (h("span", None, word) for word in WHO)
-    return [h("p", {"class": "qx-set-line"}, h("span", None, h("strong", None, "light policy")), *words)]
+def policy_line(by_model: bool, model: str) -> list[Node]:
+    """Who chooses and who answers. model: name of the language model that is connected; empty without one."""
+    name = (model or "no language model is connected") if by_model else "light policy"
+    does = "reads question and chunks, writes the set" if by_model else "needs no language model"
+    first = h("span", {} if model or not by_model else {"class": "qx-untrained"}, h("strong", None, name))
+    return [settings_toggle("qx-sets-settings", first, [does, "the reader answers"])]
 
 
 def took(view: SetInView | None) -> list[Node]:
@@ -95,6 +98,15 @@ def budget_words(view: SetInView | None) -> list[Node]:
         return [h("p", {"class": "qx-sm qx-mut"}, "Chunks at most, over all documents together")]
     n, budget = len(view.taken), min(view.budget, view.run.n_chunks)
     least = "one half" if view.least == 0.5 else f"{view.least:.2f}"
+    asked = view.run.config.step_budget
+    if view.by_model:
+        words = (
+            f"the first {n} of {len(view.run.trace.kept)} that the model took"
+            if not view.is_logged
+            else f"the model was asked for {asked} at most and took {n}"
+        )
+        left = f". {cut[0].upper()}{cut[1:]}" if (cut := notice_of(view.run.trace)) else ""
+        return [h("p", {"class": "qx-sm qx-mut", "role": "status"}, f"{words}{left}.")]
     words = (
         f"takes {n}: no other is above {least}"
         if n < budget
@@ -102,11 +114,7 @@ def budget_words(view: SetInView | None) -> list[Node]:
         if budget == view.run.n_chunks
         else f"takes {n}, all that the budget allows"
     )
-    logged = (
-        ""
-        if view.is_logged
-        else f" The log has the set at a budget of {view.run.config.step_budget}; Run logs this one."
-    )
+    logged = "" if view.is_logged else f" The log has the set at a budget of {asked}; Run logs this one."
     return [h("p", {"class": "qx-sm qx-mut", "role": "status"}, f"{words}.{logged}")]
 
 
@@ -151,11 +159,13 @@ def reading(view: SetInView, chunk_id: int | None, anchor: int | None, in_explor
         classes = ["qx-gold"] * (other in view.run.gold)
         if other not in view.taken:
             return classes, None
-        badge = h("span", {"class": "qx-pin qx-c8"}, percent(float(view.chances[other])))
+        badge = h("span", {"class": "qx-pin qx-c8"}, "✓" if view.by_model else chance_of(view, other))
         return ["qx-chosen", "qx-c8", *classes], badge
 
     state = "taken" if chunk_id in view.taken else "not taken"
-    words = f"Chance {percent(float(view.chances[chunk_id]))}, {state} at a budget of {view.budget}."
+    words = f"Chance {chance_of(view, chunk_id)}, {state} at a budget of {view.budget}."
+    if view.by_model:
+        words = f"By the language model: {chance_of(view, chunk_id)}."
     explore = act("explore", chunk_id, "Open in Explore", title="This chunk in the reading pane of Explore")
     return [
         h(
@@ -174,17 +184,26 @@ def reading(view: SetInView, chunk_id: int | None, anchor: int | None, in_explor
     ]
 
 
-def changes(view: SetInView | None, question: str, same_documents: bool) -> list[Node]:
+def changes(view: SetInView | None, question: str, same_documents: bool, by_model: bool) -> list[Node]:
     """Whether what is shown still fits what is asked for. The budget is no change: the set moves with it."""
     if view is None:
         return []
     differs = {
         "document": not same_documents,
         "question": view.run.trace.started.query != question.strip(),
+        "policy": view.by_model != by_model,
     }
     words = ", ".join(name for name, changed in differs.items() if changed)
     sentence = f"The set below was chosen with another {words}." if words else ""
     return notice(sentence, "outdated", act("again", "", "Run again"))
+
+
+def chance_of(view: SetInView, chunk_id: int) -> str:
+    """A chunk's chance in words; what a language model made of it, which gives no chance."""
+    value = float(view.chances[chunk_id])
+    if view.by_model:
+        return "taken" if value > 0 else "read and left" if value == 0 else "not read"
+    return percent(value)
 
 
 def percent(chance: float) -> str:

@@ -21,7 +21,7 @@ from core.log.page import score_name, settings_of, stop_sentence
 from core.log.records import support_of
 from core.log.sql import MAX_ROWS, SqlResult
 from core.prose import plain
-from core.resrag.action import RESRAG
+from core.resrag.action import RESRAG, RESRAG_LLM, SETS
 from core.runs import Replay
 from core.sparc.retriever import SPARC
 
@@ -277,7 +277,7 @@ def opens_in(run: LoggedRun) -> str:
     """Name of the tab where a run shows best."""
     if has_branches(run):
         return "SPARC"
-    return "Evidence sets" if run.record.method == RESRAG else "Explore"
+    return "Evidence sets" if run.record.method in SETS else "Explore"
 
 
 def run_steps(run: LoggedRun) -> list[Node]:
@@ -322,7 +322,8 @@ def _step(step: StepTaken, support: Sequence[int], run: LoggedRun) -> Node:
             h("span", {"class": "qx-mark qx-hit", "title": "The answer needs this chunk"}, "support")
         )
     method = run.record.method
-    sentence = {SPARC: SCORE, RESRAG: EXPLAIN["chance"]}.get(method, EXPLAIN["q"])
+    scored = {SPARC: SCORE, RESRAG: EXPLAIN["chance"], RESRAG_LLM: EXPLAIN["taken"]}
+    sentence = scored.get(method, EXPLAIN["q"])
     title = (
         "Opens the run in Explore after this step: change a setting or choose a chunk there, and a child run"
         " goes on from here"
@@ -337,11 +338,7 @@ def _step(step: StepTaken, support: Sequence[int], run: LoggedRun) -> Node:
         ),
         *marks,
         h("span", {"class": "qx-grow"}),
-        (
-            None
-            if method in (SPARC, RESRAG)
-            else act("continue", step.step, "Continue from here", title=title)
-        ),
+        (None if method in (SPARC, *SETS) else act("continue", step.step, "Continue from here", title=title)),
     ]
     text = h("p", {"class": "qx-quote qx-sm"}, shorten(plain(step.text), 200)) if step.text else None
     return h(

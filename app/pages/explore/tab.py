@@ -327,7 +327,7 @@ class ExploreTab(ExploreLayout):
             match self._method_of(run_id, owner):
                 case "sparc":
                     yield {self.to_sparc: (run_id, new_run_id())}
-                case "resrag":
+                case "resrag" | "resrag-llm":
                     yield {self.to_sets: (run_id, new_run_id())}
             for update in self._attaching(session, run_id):
                 yield update

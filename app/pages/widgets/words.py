@@ -5,8 +5,8 @@ from __future__ import annotations
 from app.components.tree import Node, h
 from app.services import Labelled
 from core.events import Trace
-from core.methods.threshold import cut_short
-from core.retrievers import facts_of
+from core.resrag.action import RESRAG_LLM
+from core.retrievers import facts_of, notice_of
 from core.sparc.retriever import SPARC
 
 EXPLAIN = {
@@ -15,6 +15,7 @@ EXPLAIN = {
         " similarity"
     ),
     "chance": "How likely the policy takes this chunk, given question, document, neighbours and budget",
+    "taken": "1: the language model took this chunk, 0: it read and left it, -1: the chunk did not fit",
     "p": "p: probability of this choice under the Boltzmann policy (Q-RAG eq. 3)",
     "rho": (
         "Place of the chunk among those already chosen: 10 more with each of them that lies before it, and up"
@@ -92,6 +93,10 @@ def stop_words(trace: Trace, name: str) -> str:
             else "Its depth or budget is used up."
         )
     match stopped.reason:
+        case _ if cut := notice_of(trace):
+            return f"{cut[0].upper()}{cut[1:]}."
+        case "threshold" if trace.started.method == RESRAG_LLM:
+            return "The language model took no other."
         case "threshold":
             return (
                 f"Stopped: best {name} {stopped.q_value:.2f} is below"
@@ -103,8 +108,6 @@ def stop_words(trace: Trace, name: str) -> str:
                 if facts_of(trace.started.method).zero_is_none
                 else "No other chunk is left."
             )
-        case "budget" if cut := cut_short(trace):
-            return f"{cut}."
         case "budget":
             return (
                 f"Took all {trace.started.config.step_budget}."

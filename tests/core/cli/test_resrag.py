@@ -10,7 +10,9 @@ import pytest
 from core.cli import main
 from core.evaluate.frontier import read_frontier
 from core.resrag.policy import read_card
+from tests.core.cli.conftest import Output
 from tests.core.train.set_data import write_sets
+from tests.llm_server import KEY, serve_llm
 
 
 @pytest.fixture(scope="module")
@@ -90,3 +92,39 @@ def test_settings_out_of_range(
     assert main(["train-resrag", "--out", str(tmp_path / "policy"), *flags]) == 2
     assert said in capsys.readouterr().err
     assert not (tmp_path / "policy").exists()
+
+
+def test_a_language_model_writes_the_set(
+    tmp_path: Path, core: Output, refused: Output, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("QRAG_LLM_KEY", KEY)
+    page = tmp_path / "inn.html"
+    page.write_text(
+        '<title>Inn</title><script type="application/ld+json">{"@type": "Inn", "name": "Anchor"}</script>'
+        "<h1>Inn</h1><p>The cook of the Blue Anchor is Tadeusz Wolny.</p>",
+        encoding="utf-8",
+    )
+    told, log = core("ingest", page, "--json"), tmp_path / "log.duckdb"
+    assert json.loads(told.splitlines()[0])["json_ld"] == [{"@type": "Inn", "name": "Anchor"}]
+    asked = (
+        "compare",
+        "--document",
+        page,
+        "--query",
+        "Who is the cook of the Blue Anchor?",
+        "--json",
+        "--methods",
+    )
+    with serve_llm(lambda _: '{"Document_1": [1]}') as server:
+        named = ("--llm-url", server.url, "--llm-model", "tiny")
+        out = core(*asked, "resrag-llm,topk", "--k", "1", "--log", log, *named)
+        found = json.loads(out)["methods"]["resrag-llm"]
+        assert (found["action"], found["evidence"]) == ({"Document_1": [1]}, [0])
+        assert found["n_tokens"] > 0
+        assert KEY not in out
+        server.answer(*["no idea"] * 2)
+        assert "tiny twice gave no usable JSON object" in refused(*asked, "resrag-llm", *named)
+    assert "asks a language model; name one" in refused(*asked, "resrag-llm")
+    kept = json.loads(core("runs", "list", "--log", log, "--method", "resrag-llm", "--json"))
+    run_id = kept["runs"][0]["run_id"]
+    assert "which may choose otherwise" in refused("runs", "replay", run_id, "--log", log)

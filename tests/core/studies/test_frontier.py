@@ -42,7 +42,7 @@ def test_at_equal_tokens() -> None:
         row("resrag", i, (20, 20), (1.0, 1.0)) for i in range(4)
     ]
     sized, against = frontier(rows).tables
-    assert next(line[:6] for line in sized.rows) == ("made", "topk", "1", "1.0", "10", 10)
+    assert next(line[:7] for line in sized.rows) == ("made", "topk", "1", "1.0", 1, "10", 10)
     assert against.rows == (
         (
             "made",
