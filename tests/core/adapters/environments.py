@@ -10,6 +10,8 @@ import venv
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[3]
+OPTIONS = ("-p", "no:cacheprovider", "-o", "asyncio_mode=auto")
+"""The last is for pytest-asyncio, where it is: LangChain's tests are run with it."""
 
 
 def example(heading: str) -> str:
@@ -29,7 +31,7 @@ def run_elsewhere(package: str, file: str, folder: Path) -> None:
     beside.write_text(sysconfig.get_path("purelib"), encoding="utf-8")
     for command in (
         [python, "-m", "pip", "install", "--quiet", package],
-        [python, "-m", "pytest", "-q", "-p", "no:cacheprovider", f"tests/core/adapters/{file}"],
+        [python, "-m", "pytest", "-q", *OPTIONS, f"tests/core/adapters/{file}"],
     ):
         done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=900)
         assert done.returncode == 0, done.stdout + done.stderr
