@@ -15,10 +15,10 @@ import secrets
 import threading
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from pydantic import BaseModel, SecretStr
 
+from app.recent import Recent
 from app.session import Session
 from app.settings import Settings
 from app.visitors import LLM_TOKENS_PER_HOUR, LlmAllowance
@@ -27,9 +27,6 @@ from core.llm.address import ANYWHERE, Reach, reach_of_strangers, read_address
 from core.llm.client import estimated_tokens
 from core.llm.endpoint import EndpointLlm, connect
 from core.llm.protocol import Llm, LlmError, Message, Reply, Sampling, never
-
-if TYPE_CHECKING:
-    from app.services import Recent
 
 MAX_GIVEN = 500
 """Visitors whose language model is kept."""
@@ -88,13 +85,11 @@ class Metered:
 class LanguageModels:
     """One per process."""
 
-    def __init__(self, settings: Settings, kept: Recent[Given]) -> None:
-        """`kept`: where visitors' models are, bounded. Raises BadRequest for settings that name no usable
-        model.
-        """
+    def __init__(self, settings: Settings, most: int = MAX_GIVEN) -> None:
+        """most: models of visitors that are kept. Raises BadRequest for settings that name no model."""
         self._public = settings.public
         self._reach: Reach = reach_of_strangers(settings.llm_allow) if settings.public else ANYWHERE
-        self._kept = kept
+        self._kept: Recent[Given] = Recent(most, lambda _: 1)
         self._loading = threading.Lock()
         self._loaded: tuple[str, Llm] | None = None
         if (settings.llm_url is None) != (settings.llm_model is None):

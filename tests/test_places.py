@@ -38,6 +38,8 @@ PLACES = {
     "what the reward makes of a set": ("core/resrag/sets.py", "reward_terms"),
     "JSON-LD as an answer model reads it": ("core/answer/metadata.py", "metadata_json"),
     "the strip": ("app/components/strip.py", "strip"),
+    "the agents on offer": ("app/agents.py", "Agents"),
+    "what is open in memory": ("app/library.py", "Library"),
     "quotas of visitors": ("app/visitors.py", "Allowance"),
 }
 

@@ -17,12 +17,13 @@ from typing import Any, Literal, TypedDict, cast
 
 import gradio as gr
 
+from app.in_view import OpenDocuments
 from app.language_models import NO_MODEL
 from app.pages.compare.actions import Compared, ComparisonOrder, Comparisons, own_key
 from app.pages.explore import opening
 from app.pages.explore.actions import Explorer
 from app.pages.sparc.actions import SparcOrder, SparcRuns
-from app.services import OpenDocuments, Services
+from app.services import Services
 from app.session import Session
 from app.visitors import owner_of, owner_of_user
 from core.comparison import comparison_json
@@ -416,6 +417,7 @@ class Operations:
         methods: list[str] | None = None,
         k: int | None = None,
         own_stop: bool = False,
+        llm: str = "",
         visitor: str = "",
         request: gr.Request | None = None,
     ) -> CompareReply:
@@ -427,14 +429,17 @@ class Operations:
             methods: Any of {methods}, where qrag is the document's own agent and qrag:NAME another; null for the usual ones.
             k: Chunks of every method; null for the agent's budget.
             own_stop: true lets agents stop by their own threshold, at k at the latest; the others take as many as the first agent.
+            llm: Who chooses for resrag-llm and decides for sparc: empty the language model that the app has for all, if any; none none; else the name that your page
+                gave it. Never a key or address.
             visitor: Your key of 32 hex digits where the app is public; else empty.
 
         Returns:
             By method its evidence, ranked choices, n_tokens and milliseconds; run_ids; sets (found by all, some, one), overlap, chunks with who found them
             support where it is known, and timings in milliseconds.
         """
-        documents = self.explorer.documents(Session(corpus=document_id, owner=self._owner(visitor, request)))
-        agent = documents.agent.spec.name
+        owner = self._owner(visitor, request)
+        documents = self.explorer.documents(Session(corpus=document_id, owner=owner))
+        model, agent = self.services.language_models.named(llm, owner), documents.agent.spec.name
         keys = (
             self.comparisons.usual(agent)
             if methods is None
@@ -443,7 +448,7 @@ class Operations:
         order = ComparisonOrder(
             query.strip(), tuple(keys), self.comparisons.usual_k(documents) if k is None else k, own_stop
         )
-        refs = self.comparisons.run(documents, order, self._while_wanted())
+        refs = self.comparisons.run(documents, order, self._while_wanted(), model)
         self.services.log.flush()
         columns = self.comparisons.shown(Compared(documents.token, order, refs))
         runs = {column.name: column.run for column in columns if column.run is not None}

@@ -12,7 +12,7 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any, Protocol, TextIO
 
-from core.log import ExperimentLog, InboxLog, default_log_path, open_log
+from core.log import RunLog, default_log_path, open_log
 
 
 class Told(Protocol):
@@ -29,7 +29,7 @@ class Told(Protocol):
 
 
 @contextmanager
-def named_log(named: str | None) -> Iterator[ExperimentLog | InboxLog | None]:
+def named_log(named: str | None) -> Iterator[RunLog | None]:
     """The log that --log names, "" for the usual one: this process owns it, or leaves finished runs in its
     inbox. None without the flag.
     """

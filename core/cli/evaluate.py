@@ -27,7 +27,7 @@ from core.evaluate.outcomes import own_evidence
 from core.evaluate.rows import EpisodeRow, read_rows, row_line
 from core.evaluate.run import Setting, evaluate, training_set
 from core.evaluate.summary import Comparison, compare, summarise
-from core.log import log_evaluation, new_evaluation
+from core.log import new_evaluation
 from core.methods.protocol import Retriever
 from core.retrievers import METHODS, build_retriever
 from core.row_answers import with_answers
@@ -138,7 +138,7 @@ def run_evaluate(args: argparse.Namespace) -> int:
             print(json.dumps(result, ensure_ascii=False, allow_nan=False), flush=True)
             if log is not None:
                 evaluation = new_evaluation(rows, result["config"])
-                log_evaluation(log, evaluation)
+                log.keep(evaluation)
                 print(f"logged as {evaluation.evaluation_id}", file=sys.stderr)
     return 0
 

@@ -19,7 +19,6 @@ from core.cli.common import named_log
 from core.cli.flags import add_settings, count_or_none
 from core.encode.checkpoint import MINILM
 from core.errors import BadRequest
-from core.log import log_training
 from core.runs import training_record
 from core.train.config import TrainConfig
 from core.train.recipes import RECIPES, plan_training
@@ -133,7 +132,7 @@ def run_train(args: argparse.Namespace) -> int:
     finally:
         with named_log(args.log) as log:
             if log is not None:
-                log_training(log, training_record(args.out))
+                log.keep(training_record(args.out))
     result = {
         "agent": str(args.out),
         "updates": plan.config.updates,

@@ -1,7 +1,7 @@
 """The experiment log: one DuckDB file, one owner process, every run with the Q-values of all chunks.
 
 `open_log` to record runs, `open_reader` to look at them from another process, `export_runs` and `import_runs`
-to move them; evaluations and trainings come and go whole (`log_evaluation`, `log_training`). Callers pass an
+to move them; evaluations and trainings come and go whole (`keep`). Callers pass an
 owner and nothing else: who may see what is decided here, in SQL.
 """
 
@@ -16,13 +16,12 @@ from core.log.measurements import (
     delete_measurement,
     list_evaluations,
     list_trainings,
-    log_evaluation,
-    log_training,
     new_evaluation,
     read_evaluation,
     read_training,
 )
 from core.log.otlp import Receiver
+from core.log.protocol import RunLog
 from core.log.queries import RunReader
 from core.log.reader import LogReader, open_reader
 from core.log.records import (
@@ -30,7 +29,6 @@ from core.log.records import (
     FinalStatus,
     LoggedDocument,
     LoggedRun,
-    RunLog,
     RunPage,
     RunRecord,
     RunRow,
@@ -74,8 +72,6 @@ __all__ = [
     "import_runs",
     "list_evaluations",
     "list_trainings",
-    "log_evaluation",
-    "log_training",
     "new_evaluation",
     "new_run_id",
     "open_log",

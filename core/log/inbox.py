@@ -8,7 +8,7 @@ Knows nothing of the database.
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -16,6 +16,7 @@ from typing import Any
 from core.errors import LogError, RunNotFound
 from core.events import Event, RunStarted
 from core.log.atomic import write_whole
+from core.log.measurements import Evaluation, Training, inbox_file
 from core.log.otlp import Sender
 from core.log.records import DetailName, FinalStatus, RunRecord, detail_json, logged_documents, now
 from core.log.wire import FinishedRun, run_lines
@@ -28,7 +29,7 @@ def inbox_of(path: Path) -> Path:
 
 
 class InboxLog:
-    """Same methods as the log itself; see `RunLog`."""
+    """A `RunLog` whose runs wait in files."""
 
     def __init__(self, path: Path) -> None:
         self.path = Path(path).absolute()
@@ -36,6 +37,10 @@ class InboxLog:
         """What sends finished runs on as traces, if anything does."""
         self._runs: dict[str, FinishedRun] = {}
         self._lock = threading.Lock()
+
+    @property
+    def whole(self) -> None:
+        """Another process has it."""
 
     def start(
         self, record: RunRecord, documents: Sequence[Document], tables: Sequence[ChunkTable] | None = None
@@ -73,24 +78,31 @@ class InboxLog:
             del self._runs[run_id]
         if self.sender is not None and run.record.owner is None:
             self.sender.offer(lambda: run)
-        target = inbox_of(self.path) / f"{run_id}.jsonl"
-        try:
-            target.parent.mkdir(parents=True, exist_ok=True)
-            write_whole(target, run_lines(run, set(), with_owner=True))
-        except (OSError, ValueError) as error:
-            raise LogError(
-                f"run {run_id} could not be left in {target.parent} ({error}); make room or pass another file"
-                " with --log"
-            ) from error
+        self._leave(f"{run_id}.jsonl", run_lines(run, set(), with_owner=True))
+
+    def keep(self, measurement: Evaluation | Training) -> None:
+        """Write an evaluation or a training. Raises LogError when it can't be written."""
+        name, text = inbox_file(measurement)
+        self._leave(name, [text])
 
     def flush(self) -> None:
-        """Nothing waits: `finish` writes."""
+        """Nothing waits: `finish` and `keep` write."""
 
     def close(self) -> None:
         """Runs that did not finish are forgotten."""
         if self.sender is not None:
             self.sender.close()
         self._runs.clear()
+
+    def _leave(self, name: str, text: Iterable[str]) -> None:
+        folder = inbox_of(self.path)
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            write_whole(folder / name, text)
+        except (OSError, ValueError) as error:
+            raise LogError(
+                f"{name} could not be left in {folder} ({error}); make room or pass another file with --log"
+            ) from error
 
     def _run(self, run_id: str) -> FinishedRun:
         if run_id not in self._runs:

@@ -20,9 +20,7 @@ from pydantic.dataclasses import dataclass as checked_dataclass
 
 from core.errors import LogError, RunNotFound
 from core.evaluate.rows import EpisodeRow
-from core.log.atomic import write_whole
 from core.log.database import Connection, storable
-from core.log.inbox import InboxLog, inbox_of
 from core.log.queries import MINE, RunReader
 from core.log.records import new_run_id, now
 from core.log.statements import json_text
@@ -109,22 +107,17 @@ def new_evaluation(
     )
 
 
-def log_evaluation(log: WritableLog | InboxLog, evaluation: Evaluation) -> None:
-    """Keep an evaluation; nothing happens when its id is there. Raises LogError when it can't be written."""
-    (
-        _leave(log, evaluation)
-        if isinstance(log, InboxLog)
-        else log.write(lambda con: _insert_evaluation(con, evaluation))
-    )
+def insert(con: Connection, measurement: Evaluation | Training) -> bool:
+    """Whether it brought anything new."""
+    if isinstance(measurement, Evaluation):
+        return _insert_evaluation(con, measurement)
+    return _insert_training(con, measurement)
 
 
-def log_training(log: WritableLog | InboxLog, training: Training) -> None:
-    """Keep a training, or the events by which it has grown. Raises LogError when it can't be written."""
-    (
-        _leave(log, training)
-        if isinstance(log, InboxLog)
-        else log.write(lambda con: _insert_training(con, training))
-    )
+def inbox_file(measurement: Evaluation | Training) -> tuple[str, str]:
+    """(name, text) of the file that holds a measurement until the owner of the log takes it in."""
+    name = measurement.evaluation_id if isinstance(measurement, Evaluation) else measurement.training_id
+    return f"{name}.{measurement.kind}", _MEASUREMENT.dump_json(measurement).decode()
 
 
 def list_evaluations(log: RunReader, owner: str | None = None) -> list[EvaluationEntry]:
@@ -162,26 +155,10 @@ def take_in(log: WritableLog, path: Path) -> bool:
         raise MalformedRuns(
             f"{path} holds no evaluation and no training ({str(error).splitlines()[0]}); make it again"
         ) from error
-    if isinstance(measurement, Evaluation):
-        return log.write(lambda con: _insert_evaluation(con, measurement))
-    return log.write(lambda con: _insert_training(con, measurement))
+    return log.write(lambda con: insert(con, measurement))
 
 
 _MEASUREMENT: TypeAdapter[Evaluation | Training] = TypeAdapter(Evaluation | Training)
-
-
-def _leave(log: InboxLog, measurement: Evaluation | Training) -> None:
-    name = measurement.evaluation_id if isinstance(measurement, Evaluation) else measurement.training_id
-    target = inbox_of(log.path) / f"{name}.{measurement.kind}"
-    try:
-        target.parent.mkdir(parents=True, exist_ok=True)
-        write_whole(target, [_MEASUREMENT.dump_json(measurement).decode()])
-    except OSError as error:
-        raise LogError(
-            f"the {measurement.kind} could not be left in {target.parent} ({error.strerror}); make room or"
-            " pass another file with --log"
-        ) from error
-
 
 _COLUMNS = {
     "id": "VARCHAR",

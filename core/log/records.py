@@ -11,11 +11,11 @@ import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, date, datetime, time, timedelta
-from typing import Any, Literal, Protocol, get_args
+from typing import Any, Literal, get_args
 
 from core.config import MAX_SEED
 from core.errors import BadRequest, LogError
-from core.events import Event, StepTaken, Stopped, StopReason, Trace, event_to_json
+from core.events import StepTaken, Stopped, StopReason, Trace, event_to_json
 from core.types import ChunkTable, Document, DocumentKind
 
 FinalStatus = Literal["complete", "cancelled", "failed"]
@@ -243,29 +243,6 @@ class RunPage:
     def to_json(self) -> dict[str, Any]:
         """Plain JSON values."""
         return {"total": self.total, "runs": [row.to_json() for row in self.rows]}
-
-
-class RunLog(Protocol):
-    """Where a run goes while it happens: the log itself, or its inbox when another process owns the log."""
-
-    def start(
-        self, record: RunRecord, documents: Sequence[Document], tables: Sequence[ChunkTable] | None = None
-    ) -> None:
-        """Begin a run."""
-
-    def record(self, run_id: str, event: Event) -> None:
-        """Add one event."""
-
-    def attach(self, run_id: str, name: DetailName, value: dict[str, Any], owner: str | None) -> None:
-        """Put a JSON object beside a run of `owner` that goes on, instead of an earlier one of that name.
-        Raises RunNotFound, LogError.
-        """
-
-    def finish(self, run_id: str, status: FinalStatus, message: str | None = None) -> None:
-        """End a run."""
-
-    def close(self) -> None:
-        """Give up the log."""
 
 
 def detail_json(name: str, value: Mapping[str, Any]) -> str:

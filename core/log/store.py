@@ -24,9 +24,10 @@ from core.log.database import Connection, Database, explain
 from core.log.export import finished_run, import_file
 from core.log.inbox import InboxLog, inbox_of
 from core.log.lock import LogOwned, lock_as_owner, unlock
-from core.log.measurements import PATTERNS, take_in
+from core.log.measurements import PATTERNS, Evaluation, Training, insert, take_in
 from core.log.migrations import migrate
 from core.log.otlp import Receiver, Sender
+from core.log.protocol import RunLog
 from core.log.queries import RunReader
 from core.log.records import DetailName, FinalStatus, RunRecord, detail_json, logged_documents, now
 from core.log.wire import FinishedRun, MalformedRuns
@@ -43,7 +44,7 @@ def snapshot_of(path: Path) -> Path:
     return Path(f"{path}.snapshot")
 
 
-def open_log(path: Path) -> ExperimentLog | InboxLog:
+def open_log(path: Path) -> RunLog:
     """The log itself if nobody owns it, else its inbox; either sends finished runs on as traces where the
     environment names a receiver. Raises BadRequest where it names none that could be one.
     """
@@ -107,6 +108,11 @@ class ExperimentLog(RunReader):
             unlock(self._lock)
             self._lock = -1
 
+    @property
+    def whole(self) -> ExperimentLog:
+        """This is it."""
+        return self
+
     def __enter__(self) -> ExperimentLog:
         return self
 
@@ -159,6 +165,12 @@ class ExperimentLog(RunReader):
         self._writer.submit(Work(apply, run_id, last=True))
         if self.sender is not None:
             self.sender.offer(lambda: finished_run(self, run_id, None))  # None: a visitor's is not found
+
+    def keep(self, measurement: Evaluation | Training) -> None:
+        """Keep an evaluation or a training, and wait for the commit; nothing happens when all of it is there.
+        Raises RunNotFound for another's training, LogError.
+        """
+        self.write(lambda con: insert(con, measurement))
 
     def flush(self) -> None:
         """Wait until everything queued is committed. Raises the first LogError since the last flush; the log

@@ -17,6 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from playwright.sync_api import Browser, Page, expect
 
+from app.in_view import Labelled, OpenDocuments
 from app.pages.compare import difference as difference_view
 from app.pages.compare import view
 from app.pages.compare.actions import (
@@ -34,7 +35,7 @@ from app.pages.compare.actions import (
 from app.pages.compare.tab import CompareTab
 from app.pages.explore.actions import Explorer
 from app.pages.explore.opening import open_pasted
-from app.services import Labelled, OpenDocuments, Services
+from app.services import Services
 from app.session import Session
 from app.settings import Settings
 from core.comparison import comparison_json
@@ -43,7 +44,6 @@ from core.cuts import chunks_of, share_found, sizes_for, spans_of
 from core.encode.checkpoint import read_spec
 from core.errors import BadRequest, Cancelled
 from core.events import fold
-from core.log import ExperimentLog
 from core.variant import Change
 from tests.app.conftest import RunningApp, wait_ready
 from tests.app.explore_page import set_number, show_figures
@@ -101,7 +101,7 @@ def test_columns_are_logged_runs_that_explore_opens(
         "threshold",
         "multi-step",
     ]
-    logged = {row.run_id: (row.method, row.status) for row in services.log.search(owner=None).rows}  # type: ignore[union-attr]
+    logged = {row.run_id: (row.method, row.status) for row in services.own_log.search(owner=None).rows}  # type: ignore[union-attr]
     methods = ("qrag", "hybrid", "topk", "bm25", "threshold", "multistep")
     assert logged == {
         column.run.run_id: (method, "complete")
@@ -176,7 +176,7 @@ def test_a_cancel_keeps_the_columns_that_were_there(
         comparisons.run(documents, ComparisonOrder(QUERY, EVERY, 3), report)
     assert comparisons.wait_idle("comparing", 0)
     assert [ref.name for ref in told[-1].columns] == ["Q-RAG tiny"]
-    statuses = {row.method: row.status for row in services.log.search(owner=None).rows}  # type: ignore[union-attr]
+    statuses = {row.method: row.status for row in services.own_log.search(owner=None).rows}  # type: ignore[union-attr]
     assert statuses == {"qrag": "complete", "hybrid": "cancelled"}
     assert {now.stage for now in told} == {"embedding", "retrieving"}
 
@@ -395,7 +395,7 @@ def test_a_changed_chunk_is_tried_out_on_every_agent_and_logged_by_none(
     place, columns = compared(comparisons, documents, ComparisonOrder(QUERY, EVERY, 3))
     agent = columns[0].run
     assert agent is not None
-    before = services.log.search(owner=None).total  # type: ignore[union-attr]
+    before = services.own_log.search(owner=None).total  # type: ignore[union-attr]
     first = agent.trace.chosen[0]
     runs = comparisons.try_out(place, Change(first, None))
     assert [column.name for column, _ in runs] == ["Q-RAG tiny", "multi-step"]
@@ -412,7 +412,7 @@ def test_a_changed_chunk_is_tried_out_on_every_agent_and_logged_by_none(
     assert f"Q {agent.trace.steps[0].q_value:.3f} \\u2192" in written
     with pytest.raises(BadRequest, match="the text is as it was"):
         comparisons.try_out(place, Change(first, documents.workspace[first].text))
-    assert services.log.search(owner=None).total == before  # type: ignore[union-attr]
+    assert services.own_log.search(owner=None).total == before  # type: ignore[union-attr]
 
     at_once, _ = compared(comparisons, documents, ComparisonOrder(QUERY, ("topk", "bm25"), 3))
     with pytest.raises(BadRequest, match="no column chose step by step"):
@@ -446,9 +446,8 @@ def test_every_way_of_cutting_is_a_logged_run_over_that_cut(
     )
     assert len(made) > len(sizes)
     assert {row.refused.partition(" is above")[0] for row in rows if row.refused} <= {"step budget 3"}
-    assert isinstance(services.log, ExperimentLog)
     for row in made:
-        logged = services.log.get(row.run_id)
+        logged = services.own_log.get(row.run_id)
         assert (logged.record.n_chunks, logged.status, len(logged.trace.steps)) == (
             row.n_chunks,
             "complete",
@@ -481,7 +480,7 @@ def test_a_cancelled_way_of_cutting_keeps_the_runs_before_it(
     with pytest.raises(Cancelled):
         comparisons.across_cuts(documents, ComparisonOrder(QUERY, (), 3), report)
     assert comparisons.wait_idle("cutting", 0)
-    assert [row.status for row in services.log.search(owner=None).rows] == ["complete", "complete"]  # type: ignore[union-attr]
+    assert [row.status for row in services.own_log.search(owner=None).rows] == ["complete", "complete"]  # type: ignore[union-attr]
 
 
 def test_a_comparison_that_is_gone_says_so(

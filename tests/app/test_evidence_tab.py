@@ -15,15 +15,17 @@ import gradio as gr
 import pytest
 from playwright.sync_api import Page, expect
 
+from app.in_view import Labelled, OpenDocuments
 from app.pages.evidence.actions import MAX_BUDGET, EvidenceSets, SetOrder, measured
+from app.pages.evidence.layout import MODEL
 from app.pages.evidence.tab import EvidencePlace, EvidenceTab, read_order
-from app.services import Labelled, OpenDocuments, Services
+from app.services import Services
 from app.session import Session
 from core.config import EpisodeConfig
 from core.errors import BadRequest, Cancelled, RunNotFound
 from core.events import fold
 from core.llm.endpoint import connect
-from core.log import ExperimentLog, LoggedRun, export_runs, import_runs
+from core.log import LoggedRun, export_runs, import_runs
 from core.log.page import run_page
 from core.methods.threshold import Threshold
 from core.methods.topk import TopK
@@ -71,9 +73,8 @@ def quiet(_: object) -> None:
 
 
 def logged(services: Services, run_id: str) -> LoggedRun:
-    assert isinstance(services.log, ExperimentLog)
     services.log.flush()
-    return services.log.get(run_id)
+    return services.own_log.get(run_id)
 
 
 def test_a_run_is_logged_with_its_action_and_json_ld(
@@ -109,8 +110,7 @@ def test_another_budget_is_the_set_that_a_run_at_it_takes(
         fresh = fold(method.retrieve(QUESTION, plain.corpus, EpisodeConfig(step_budget=size)))
         assert view.taken == fresh.chosen
         assert view.chances.tolist() == fresh.scores_at(1).q_values.tolist()  # type: ignore[union-attr]
-    assert isinstance(services.log, ExperimentLog)
-    assert services.log.search(owner=None).total == 1
+    assert services.own_log.search(owner=None).total == 1
 
 
 def test_what_a_set_is_compared_with_is_what_the_methods_take(
@@ -145,20 +145,19 @@ def test_a_run_opens_again_from_the_log_alone(
 ) -> None:
     run = sets.run(documents, SetOrder(QUESTION, 8), quiet)
     before = sets.at(run, 2)
-    assert isinstance(services.log, ExperimentLog)
-    file = export_runs(services.log, [run.run_id], "json", tmp_path / "run.jsonl")
-    bare = export_runs(services.log, [run.run_id], "json", tmp_path / "bare.jsonl", include_text=False)
+    file = export_runs(services.own_log, [run.run_id], "json", tmp_path / "run.jsonl")
+    bare = export_runs(services.own_log, [run.run_id], "json", tmp_path / "bare.jsonl", include_text=False)
     services.delete_run(run.run_id, None)
     with pytest.raises(RunNotFound):
         sets.open(run.run_id, None, quiet)
-    assert import_runs(services.log, file) == 1
+    assert import_runs(services.own_log, file) == 1
     again = EvidenceSets(services)
     opened = again.open(run.run_id, None, quiet)
     shown = again.at(opened, 2)
     assert (shown.taken, shown.chances.tolist()) == (before.taken, before.chances.tolist())
     assert shown.json_ld == before.json_ld == ("", json.dumps(PAGE_LD))
     assert again.at(opened, 8).taken == run.trace.chosen
-    kept, texts = logged(services, run.run_id), services.log.documents(run.run_id)
+    kept, texts = logged(services, run.run_id), services.own_log.documents(run.run_id)
     assert '"Document_2"' in run_page(kept, texts).replace("&quot;", '"')
     assert replay_run(kept, texts, services.agent("base").encoder).report.holds
     assert "Letters" not in bare.read_text(encoding="utf-8")
@@ -188,8 +187,7 @@ def test_orders_that_can_not_be_leave_no_run(
 ) -> None:
     with pytest.raises(BadRequest, match=sentence):
         sets.run(documents, order, quiet)
-    assert isinstance(services.log, ExperimentLog)
-    assert services.log.search(owner=None).total == 0
+    assert services.own_log.search(owner=None).total == 0
     assert sets.wait_idle(0)
 
 
@@ -207,8 +205,7 @@ def test_a_cancel_while_embedding_leaves_no_run(
 
     with pytest.raises(Cancelled):
         sets.run(documents, SetOrder(QUESTION, 8), leave)
-    assert isinstance(services.log, ExperimentLog)
-    assert services.log.search(owner=None).total == 0
+    assert services.own_log.search(owner=None).total == 0
     assert sets.wait_idle(0)
     assert sets.run(documents, SetOrder(QUESTION, 8), quiet).ended
 
@@ -229,8 +226,7 @@ def test_a_language_model_chooses_where_it_is_asked_to(
     order = SetOrder(QUESTION, 3, by_model=True)
     with pytest.raises(BadRequest, match="no language model is connected"):
         sets.run(documents, order, quiet)
-    assert isinstance(services.log, ExperimentLog)
-    assert services.log.search(owner=None).total == 0
+    assert services.own_log.search(owner=None).total == 0
     with serve_llm(lambda _: '{"Document_1": [4, 1, 2], "Document_2": []}') as server:
         run = sets.run(documents, order, quiet, connect(server.url, "tiny"))
         server.answer("nonsense", "nonsense")
@@ -244,7 +240,7 @@ def test_a_language_model_chooses_where_it_is_asked_to(
     kept = logged(services, run.run_id)
     assert (kept.record.method, kept.details["set"]["action"]["Document_1"]) == ("resrag-llm", [4, 1, 2])
     assert logged_json_ld(kept) == ("", json.dumps(PAGE_LD))
-    texts = services.log.documents(run.run_id)
+    texts = services.own_log.documents(run.run_id)
     assert "The language model took" not in run_page(kept, texts)  # the budget ended it
     with pytest.raises(BadRequest, match="may choose otherwise"):
         replay_run(kept, texts, services.agent("base").encoder)
@@ -317,8 +313,7 @@ def test_the_budget_moves_the_set_and_logs_nothing(
     assert len(json.loads(moved[tab.action][1][2][0])["Document_1"]) <= 1
     assert "no whole number" in text(last(tab._on_budget(session, place, None))[tab.notice])
     assert "must be between" in text(last(tab._on_budget(session, place, 99))[tab.notice])
-    assert isinstance(services.log, ExperimentLog)
-    assert services.log.search(owner=None).total == 1
+    assert services.own_log.search(owner=None).total == 1
     services.runs.drop(place.run)
     assert "not in memory any more" in text(last(tab._on_budget(session, place, 3))[tab.notice])
 
@@ -340,6 +335,11 @@ def test_without_documents_and_with_another_s_run(tab: EvidenceTab, documents: O
     told = last(tab._run(Session(), EvidencePlace(), QUESTION, 8))
     assert "no document is open" in text(told[tab.notice])
     place = last(tab._run(Session(corpus=documents.token), EvidencePlace(), QUESTION, 8))[tab.place]
+    unasked = last(tab._run(Session(corpus=documents.token), place, QUESTION, 8, MODEL))
+    assert "no language model is connected" in text(unasked[tab.notice])
+    changed = tab._on_question(Session(corpus=documents.token), place, QUESTION, MODEL)
+    assert "no language model is connected" in text(changed[tab.line])
+    assert "another policy" in text(changed[tab.standing])
     stranger = tab._on_click(Session(owner="f" * 64), place, click("open", 3))
     assert "not in memory any more" in text(stranger[tab.notice])
 

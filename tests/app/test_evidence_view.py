@@ -13,13 +13,13 @@ import numpy as np
 import pytest
 
 from app.components.tree import Node
+from app.in_view import RunInView
 from app.pages.evidence import documents as documents_view
 from app.pages.evidence import frontier as frontier_view
 from app.pages.evidence import reward as reward_view
 from app.pages.evidence import view
 from app.pages.evidence.actions import SetInView
 from app.pages.evidence.documents import COLUMNS, Shown
-from app.services import RunInView
 from core.answer.evidence import EvidenceAnswer
 from core.config import EpisodeConfig
 from core.events import RunStarted, Trace

@@ -16,12 +16,13 @@ import pytest
 from bs4 import BeautifulSoup
 from playwright.sync_api import Page, expect
 
+from app.in_view import Labelled
 from app.pages.experiments import view
 from app.pages.experiments.actions import MAX_IMPORT_BYTES, Experiments, RunFilters
 from app.pages.experiments.tab import read_filters
 from app.pages.explore.actions import Explorer
 from app.pages.explore.opening import open_pasted
-from app.services import Labelled, Services
+from app.services import Services
 from app.session import Session
 from app.settings import Settings
 from core.config import EpisodeConfig

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from huggingface_hub import constants
 
-from app.pages.experiments.export_upkeep import ExportUpkeep
+from app.export_upkeep import ExportUpkeep
 from app.services import Services
 from app.settings import Settings
 from core.hub.client import HubError, connect
@@ -46,17 +46,15 @@ def test_a_space_that_starts_anew_finds_its_runs(hub_stand_in: HubStandIn, tmp_p
         for name in ("old", "new")
     ]
     old = Services(settings[0])
-    assert isinstance(old.log, ExperimentLog)
-    run_id = log_run(old.log, make_record(owner=A)).run_id
-    old.log.share(run_id, A)
+    run_id = log_run(old.own_log, make_record(owner=A)).run_id
+    old.own_log.share(run_id, A)
     old.close()
     assert n_pushed(hub_stand_in) == 1, "closing pushes"
     new = Services(settings[1])
     try:
-        assert isinstance(new.log, ExperimentLog)
-        assert new.log.get(run_id, A).shared
-        assert new.log.get(run_id, "b" * 64).record.owner is None
-        assert new.log.search(owner="b" * 64).total == 0
+        assert new.own_log.get(run_id, A).shared
+        assert new.own_log.get(run_id, "b" * 64).record.owner is None
+        assert new.own_log.search(owner="b" * 64).total == 0
     finally:
         new.close()
 

@@ -15,9 +15,9 @@ from playwright.sync_api import Page, expect
 from pydantic import SecretStr
 
 from app.build import STYLES
-from app.language_models import Given, LanguageModels, Metered, new_token
+from app.language_models import LanguageModels, Metered, new_token
 from app.pages.sparc.llm_panel import LlmPanel, standing
-from app.services import Recent, Services
+from app.services import Services
 from app.session import Session
 from app.settings import Settings
 from app.theme import build_theme
@@ -34,8 +34,7 @@ HERE = Session(llm="0" * 32)
 
 
 def models_of(most: int = 10, **settings: object) -> LanguageModels:
-    kept: Recent[Given] = Recent(most, lambda _: 1)
-    return LanguageModels(replace(Settings(), **settings), kept)
+    return LanguageModels(replace(Settings(), **settings), most)
 
 
 @pytest.fixture
@@ -121,7 +120,7 @@ def test_a_model_for_everyone_may_lie_inside(server: LlmServer) -> None:
     }
     settings = Settings.from_args([], environ)
     assert KEY not in repr(settings)
-    models = LanguageModels(settings, Recent(2, lambda _: 1))
+    models = LanguageModels(settings)
     llm = models.get(Session())
     assert llm is not None
     assert llm.chat(ASKED).text == "Yes."

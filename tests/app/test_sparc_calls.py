@@ -134,6 +134,21 @@ def test_a_model_given_on_a_page_is_named_in_calls_while_the_page_has_it(
     assert "save one under Language model" in gone["error"]
 
 
+def test_the_model_for_all_writes_a_set_in_a_comparison(operations: Operations, server: LlmServer) -> None:
+    document = opened(operations, ANN)
+    server.answer('{"Document_1": [2]}')
+    asked: dict[str, Any] = {"methods": ["resrag-llm"], "k": 2, "visitor": ANN}
+    reply = operations.compare(document, QUERY, **asked)
+    (told,) = reply["methods"].values()
+    assert (told["evidence"], told["action"]) == ([1], {"Document_1": [2]})
+    n_requests = len(server.requests)
+    refused = operations.compare(document, QUERY, llm="none", **asked)["refused"]
+    assert "no language model is connected" in "".join(refused.values())
+    assert len(server.requests) == n_requests
+    with pytest.raises(BadRequest, match="llm names no language model"):
+        operations.compare(document, QUERY, llm=new_token(), **asked)
+
+
 def test_a_visitor_s_model_is_nobody_else_s(operations: Operations, server: LlmServer) -> None:
     token = new_token()
     operations.services.language_models.give(

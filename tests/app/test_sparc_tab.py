@@ -15,20 +15,21 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from app.calls.operations import Operations
+from app.in_view import Labelled, OpenDocuments
 from app.pages.compare import view as compare_view
 from app.pages.compare.actions import ColumnRef, Compared, Comparing, ComparisonOrder, Comparisons
 from app.pages.explore.actions import Explorer
 from app.pages.explore.opening import open_pasted
 from app.pages.sparc.actions import SparcOrder, SparcRun, SparcRuns
 from app.pages.sparc.tab import read_order
-from app.services import Labelled, OpenDocuments, Services
+from app.services import Services
 from app.session import Session
 from core.errors import BadRequest, Cancelled, LogError, RunNotFound
 from core.llm.endpoint import connect
 from core.llm.protocol import LlmCancelled, LlmError, Message
 from core.llm.scripted import ScriptedLlm
 from core.llm.wire import Patience
-from core.log import ExperimentLog, LoggedRun, export_runs, import_runs
+from core.log import LoggedRun, export_runs, import_runs
 from core.log.page import run_page
 from core.sparc.events import Merged, SparcConfig
 from tests.app.axe import grave_faults
@@ -70,8 +71,7 @@ def quiet(_: object) -> None:
 
 
 def logged(services: Services, run: SparcRun, owner: str | None = None) -> LoggedRun:
-    assert isinstance(services.log, ExperimentLog)
-    return services.log.get(run.run_id, owner)
+    return services.own_log.get(run.run_id, owner)
 
 
 def without_memory(services: Services) -> SparcRuns:
@@ -247,8 +247,7 @@ def test_a_failure_of_our_own_is_told_without_its_inside(
     monkeypatch.setattr(WordReader, "read_many", broken)
     with pytest.raises(RuntimeError):
         runs.run(documents, SparcOrder(QUESTION, LEXICAL), None, quiet)
-    assert isinstance(services.log, ExperimentLog)
-    [row] = services.log.search(owner=None).rows
+    [row] = services.own_log.search(owner=None).rows
     assert (row.status, row.message) == ("failed", "something failed on the server; its log says why")
 
 
@@ -266,8 +265,7 @@ def test_orders_that_can_not_be_leave_no_run(
 ) -> None:
     with pytest.raises(BadRequest, match=words):
         runs.run(documents, order, None, quiet)
-    assert isinstance(services.log, ExperimentLog)
-    assert services.log.search(owner=None).total == 0
+    assert services.own_log.search(owner=None).total == 0
 
 
 def test_without_an_agent_there_is_nothing_to_choose_step_by_step(
@@ -283,9 +281,8 @@ def test_a_run_comes_and_goes_with_its_branches(
     runs: SparcRuns, services: Services, documents: OpenDocuments, tmp_path: Path
 ) -> None:
     run = runs.run(documents, SparcOrder(QUESTION, LEXICAL), None, quiet)
-    assert isinstance(services.log, ExperimentLog)
-    whole = export_runs(services.log, [run.run_id], "json", tmp_path / "whole.jsonl")
-    bare = export_runs(services.log, [run.run_id], "json", tmp_path / "bare.jsonl", include_text=False)
+    whole = export_runs(services.own_log, [run.run_id], "json", tmp_path / "whole.jsonl")
+    bare = export_runs(services.own_log, [run.run_id], "json", tmp_path / "bare.jsonl", include_text=False)
     services.delete_run(run.run_id, None)
     with pytest.raises(RunNotFound):
         runs.view(run.run_id, None)
@@ -301,8 +298,7 @@ def test_the_exported_page_tells_the_branches_only_with_texts(
     runs: SparcRuns, services: Services, documents: OpenDocuments
 ) -> None:
     run = runs.run(documents, SparcOrder(QUESTION, LEXICAL), None, quiet)
-    assert isinstance(services.log, ExperimentLog)
-    kept, texts = logged(services, run), services.log.documents(run.run_id)
+    kept, texts = logged(services, run), services.own_log.documents(run.run_id)
     with_text, without = run_page(kept, texts, with_text=True), run_page(kept, texts)
     for branches_alone in ("<h2>Round 1</h2>", "rules and words"):
         assert branches_alone in with_text
@@ -331,8 +327,7 @@ def test_damaged_branches_are_one_sentence(
     damage: Callable[[dict[str, Any]], object],
 ) -> None:
     run = runs.run(documents, SparcOrder(QUESTION, LEXICAL), None, quiet)
-    assert isinstance(services.log, ExperimentLog)
-    file = export_runs(services.log, [run.run_id], "json", tmp_path / "run.jsonl")
+    file = export_runs(services.own_log, [run.run_id], "json", tmp_path / "run.jsonl")
     lines = [json.loads(line) for line in file.read_text().splitlines()]
     damage(next(line for line in lines if line["line"] == "detail" and line["name"] == "sparc")["value"])
     file.write_text("".join(json.dumps(line) + "\n" for line in lines))
@@ -341,7 +336,9 @@ def test_damaged_branches_are_one_sentence(
     with pytest.raises(LogError, match="can't be drawn") as caught:
         runs.view(run.run_id, None)
     assert len(str(caught.value)) < 400
-    assert "Stopped" in run_page(logged(services, run), services.log.documents(run.run_id), with_text=True)
+    assert "Stopped" in run_page(
+        logged(services, run), services.own_log.documents(run.run_id), with_text=True
+    )
 
 
 def test_another_visitor_sees_a_run_once_it_is_shared(
@@ -349,11 +346,10 @@ def test_another_visitor_sees_a_run_once_it_is_shared(
 ) -> None:
     mine = replace(documents, owner="a" * 64)
     run = runs.run(mine, SparcOrder(QUESTION, LEXICAL), None, quiet)
-    assert isinstance(services.log, ExperimentLog)
     for stranger in ("b" * 64, None):
         with pytest.raises(RunNotFound):
             runs.view(run.run_id, stranger)
-    services.log.share(run.run_id, mine.owner)
+    services.own_log.share(run.run_id, mine.owner)
     assert runs.view(run.run_id, "b" * 64).trace == run.trace
     assert runs.view(run.run_id, mine.owner).trace == run.trace
 
@@ -403,8 +399,7 @@ def test_a_comparison_whose_language_model_dies_says_so_and_keeps_the_branches(
     refs = comparisons.run(documents, order, told.append, scripted(refuse_after=7))
     assert [ref.refused == "" for ref in refs] == [True, True, False]
     assert "an agent could not go on: the endpoint at http://127.0.0.1:9 did not answer" in refs[2].refused
-    assert isinstance(services.log, ExperimentLog)
-    [row] = services.log.search(owner=None, method="sparc").rows
+    [row] = services.own_log.search(owner=None, method="sparc").rows
     assert row.status == "failed"
     kept = runs.view(row.run_id, None)
     assert kept.trace.stopped is not None
@@ -424,8 +419,7 @@ def test_a_comparison_that_is_cancelled_keeps_the_branches(
 
     with pytest.raises(Cancelled):
         Comparisons(services, runs).run(documents, ComparisonOrder(QUESTION, ("sparc",), 3), report)
-    assert isinstance(services.log, ExperimentLog)
-    [row] = services.log.search(owner=None, method="sparc").rows
+    [row] = services.own_log.search(owner=None, method="sparc").rows
     assert row.status == "cancelled"
     assert len(runs.view(row.run_id, None).trace.rounds) == 1
 

@@ -19,6 +19,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Page, expect
 
+from app.agents import own_agents
 from app.pages.train import view
 from app.pages.train.actions import (
     Order,
@@ -28,7 +29,6 @@ from app.pages.train.actions import (
     checked_base,
     command,
     example_questions,
-    own_agents,
     recipe_config,
     startable_agents,
 )
@@ -37,7 +37,7 @@ from core.config import setting_help
 from core.encode.checkpoint import MINILM, find_checkpoint, read_spec, write_spec
 from core.errors import BadRequest
 from core.home import home
-from core.log import InboxLog, default_log_path, list_trainings, open_log
+from core.log import ExperimentLog, default_log_path, list_trainings
 from core.tasks.own_questions import read_own_questions
 from core.train.config import TrainConfig
 from core.train.recipes import RECIPES
@@ -150,8 +150,7 @@ def test_a_training_is_stopped_goes_on_and_ends_in_the_log(trainings: Trainings,
     assert finished.state == "finished", finished.message
     assert [event["update"] for event in finished.updates] == list(range(1, 61))
     assert own_agents() == [finished.folder]
-    with open_log(default_log_path()) as log:
-        assert not isinstance(log, InboxLog)
+    with ExperimentLog.open(default_log_path()) as log:
         log.import_inbox()
         (entry,) = list_trainings(log)
     assert (entry.folder, entry.n_events) == ("mine", len(finished.events))

@@ -12,13 +12,15 @@ from pathlib import Path
 import pytest
 
 from app import visitors
+from app.agents import PLAIN
 from app.gradio_internals.queue import FairLine, place
+from app.in_view import RunInView
 from app.pages.compare.actions import ComparisonOrder, Comparisons, CutRow
 from app.pages.evaluate.actions import OWN, EvaluationOrder, Evaluations, available_tasks
 from app.pages.experiments.actions import Experiments
 from app.pages.explore.actions import Explorer
 from app.pages.explore.opening import open_content, open_pasted, open_sample
-from app.services import PLAIN, RunInView, Services
+from app.services import Services
 from app.session import Session
 from app.settings import Settings
 from app.visitors import (
@@ -37,7 +39,7 @@ from app.visitors import (
 from core.config import EpisodeConfig
 from core.errors import BadRequest, RunNotFound
 from core.ingest import read_pasted
-from core.log import ExperimentLog, export_runs, new_evaluation, new_run_id
+from core.log import export_runs, new_evaluation, new_run_id
 from core.opening import OpenProgress
 from core.tasks.samples import list_samples
 from tests.core.evaluate.rows import make_row
@@ -89,8 +91,7 @@ def advanced(
 
 
 def share(services: Services, run: RunInView) -> None:
-    assert isinstance(services.log, ExperimentLog)
-    services.log.share(run.run_id, run.owner)
+    services.own_log.share(run.run_id, run.owner)
 
 
 def test_a_visitor_is_the_hash_of_a_key_and_nobody_needs_one_in_local_mode() -> None:
@@ -133,9 +134,9 @@ def test_b_gets_nothing_of_a_by_any_id(explorer: Explorer) -> None:
     ):
         with pytest.raises(RunNotFound):
             attempt()
-    assert services.log.search(owner=B).total == 0  # type: ignore[union-attr]
-    assert services.log.search(owner=None).total == 0  # type: ignore[union-attr]
-    assert services.log.search(owner=A).total == 1  # type: ignore[union-attr]
+    assert services.own_log.search(owner=B).total == 0  # type: ignore[union-attr]
+    assert services.own_log.search(owner=None).total == 0  # type: ignore[union-attr]
+    assert services.own_log.search(owner=A).total == 1  # type: ignore[union-attr]
 
 
 def test_a_shared_run_is_looked_at_and_gone_on_from_without_touching_it(explorer: Explorer) -> None:
@@ -159,8 +160,8 @@ def test_a_shared_run_is_looked_at_and_gone_on_from_without_touching_it(explorer
     assert not after.ended, "another's leaving does not end it"
     session, run = advanced(explorer, session, 1)
     assert explorer.attach(run.run_id, None, B).cursor == 3, "it is seen as it is now"
-    assert services.log.search(owner=A).total == 1  # type: ignore[union-attr]
-    assert services.log.search(owner=B).total == 1  # type: ignore[union-attr]
+    assert services.own_log.search(owner=A).total == 1  # type: ignore[union-attr]
+    assert services.own_log.search(owner=B).total == 1  # type: ignore[union-attr]
     services.delete_run(run.run_id, A)
     for owner in (A, B):
         with pytest.raises(RunNotFound):
@@ -181,7 +182,7 @@ def test_a_page_that_has_not_said_who_it_is_leaves_no_trace(explorer: Explorer) 
             attempt()
     with pytest.raises(BadRequest, match="reload it"):
         explorer.services.keep_evaluation(new_evaluation([make_row()], {}, NOBODY))
-    assert explorer.services.log.search(owner=NOBODY).total == 0  # type: ignore[union-attr]
+    assert explorer.services.own_log.search(owner=NOBODY).total == 0  # type: ignore[union-attr]
 
 
 def test_a_day_has_so_many_tokens_for_each() -> None:
@@ -250,7 +251,6 @@ def test_runs_and_imports_count_what_the_log_keeps_of_them(
 ) -> None:
     _, run = advanced(explorer, opened(explorer, A))
     log = explorer.services.log
-    assert isinstance(log, ExperimentLog)
     file = export_runs(log, [run.run_id], "json", tmp_path / "run.jsonl", owner=A)
     looks = len(run.trace.steps) + (run.trace.stopped is not None and run.trace.stopped.scores is not None)
     monkeypatch.setattr(visitors, "LOGGED_BYTES_PER_DAY", 4 * looks * len(run.documents.corpus))
@@ -372,7 +372,6 @@ def test_one_more_document_closes_the_visitors_own_oldest(explorer: Explorer) ->
 
 def test_one_more_unfinished_run_closes_the_one_left_for_longest(explorer: Explorer) -> None:
     log = explorer.services.log
-    assert isinstance(log, ExperimentLog)
     advanced(explorer, opened(explorer, B), 1)
     left, *others = [advanced(explorer, opened(explorer, A), 1) for _ in range(RUNS_IN_FLIGHT + 1)]
     assert log.get(left[1].run_id, A).status == "cancelled"

@@ -17,9 +17,11 @@ from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Generic, Literal, TypeVar
 
+from app.agents import PLAIN as PLAIN
+from app.in_view import OpenDocuments, RunInView
 from app.pages.sparc.actions import SparcRuns
-from app.services import PLAIN as PLAIN
-from app.services import OpenDocuments, Recent, RunInView, Services
+from app.recent import Recent
+from app.services import Services
 from core.answer.evidence import EvidenceAnswer
 from core.comparison import Column, Contestant, compare
 from core.config import EpisodeConfig, check_query

@@ -12,6 +12,7 @@ import gradio as gr
 
 from app.components.known import fills_in
 from app.components.tree import clicked, packs
+from app.in_view import OpenDocuments
 from app.jobs import Finished, stream
 from app.pages.compare import difference as difference_view
 from app.pages.compare import view
@@ -34,7 +35,7 @@ from app.pages.widgets.notices import notice
 from app.pages.widgets.text import open_documents
 from app.pages.widgets.words import question_label
 from app.pages.widgets.work import Work
-from app.services import OpenDocuments, Services
+from app.services import Services
 from app.session import Session
 from core.config import EpisodeConfig
 from core.errors import BadRequest, UserError

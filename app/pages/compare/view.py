@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from app.components.tree import Node, act, h
+from app.in_view import RunInView
 from app.pages.compare.actions import (
     AGENT,
     OFFERED,
@@ -27,7 +28,6 @@ from app.pages.widgets.tables import table
 from app.pages.widgets.text import crumb, document_page, page_around, turn_pages
 from app.pages.widgets.trail import trail_table
 from app.pages.widgets.words import EXPLAIN, counted, duration, shorten, step_class, stop_words
-from app.services import RunInView
 from core.comparison import comparison_csv, comparison_json, first_look_rank, found_by, looks, overlap, sets
 from core.config import EpisodeConfig
 from core.log.page import review_words

@@ -20,8 +20,10 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
+from app.in_view import Labelled
 from app.pages.explore.actions import Explorer
-from app.services import Labelled, Recent, Services
+from app.recent import Recent
+from app.services import Services
 from app.session import Session
 from app.settings import Settings
 from app.visitors import check_known, check_steps
@@ -39,7 +41,6 @@ from core.home import home
 from core.log import (
     Evaluation,
     EvaluationEntry,
-    ExperimentLog,
     list_evaluations,
     new_evaluation,
     read_evaluation,
@@ -254,20 +255,20 @@ class Evaluations:
         """A visitor's evaluations in the log, newest first; those of this process where another owns the log.
         Raises LogError.
         """
-        if isinstance(self.services.log, ExperimentLog):
-            return list_evaluations(self.services.log, owner)
+        if not self.services.log_notice:
+            return list_evaluations(self.services.own_log, owner)
         return [_entry(evaluation) for evaluation in reversed(self._kept.all()) if evaluation.owner == owner]
 
     def get(self, evaluation_id: str, owner: str | None = None) -> Evaluation:
         """One evaluation of a visitor with its rows. Raises RunNotFound, LogError."""
         found = self._kept.get(evaluation_id)
         if found is None or found.owner != owner:
-            if not isinstance(self.services.log, ExperimentLog):
+            if self.services.log_notice:
                 raise BadRequest(
                     f"evaluation {evaluation_id[:8]} is not in memory any more, and"
                     f" {self.services.log_notice}"
                 )
-            found = read_evaluation(self.services.log, evaluation_id, owner)
+            found = read_evaluation(self.services.own_log, evaluation_id, owner)
             self._kept.put(evaluation_id, found)
         return found
 

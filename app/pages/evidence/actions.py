@@ -17,7 +17,10 @@ from pathlib import Path
 
 import numpy as np
 
-from app.services import PLAIN, OpenDocuments, Recent, RunInView, Services
+from app.agents import PLAIN
+from app.in_view import OpenDocuments, RunInView
+from app.recent import Recent
+from app.services import Services
 from app.visitors import check_known
 from core.answer.evidence import EvidenceAnswer
 from core.answer.metadata import MAX_KEPT, metadata_json

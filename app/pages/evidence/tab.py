@@ -11,6 +11,7 @@ from typing import Any
 import gradio as gr
 
 from app.components.tree import clicked, packs
+from app.in_view import RunInView
 from app.jobs import Finished, stream
 from app.pages.evidence import documents as documents_view
 from app.pages.evidence import frontier as frontier_view
@@ -31,7 +32,7 @@ from app.pages.explore.actions import open_in_explore
 from app.pages.widgets.asking import known_question, known_questions
 from app.pages.widgets.notices import notice, passing, preparing, progress
 from app.pages.widgets.text import open_documents
-from app.services import RunInView, Services
+from app.services import Services
 from app.session import Session
 from core.errors import BadRequest, UserError
 from core.log import new_run_id

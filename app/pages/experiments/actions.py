@@ -16,8 +16,9 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+from app.agents import PLAIN
 from app.calls.operations import http_of
-from app.services import PLAIN, Services
+from app.services import Services
 from app.visitors import CHARACTERS_PER_TOKEN, check_known, n_values
 from core.encode.checkpoint import shipped_checkpoints
 from core.errors import BadRequest

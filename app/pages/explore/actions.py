@@ -16,7 +16,8 @@ from contextlib import closing
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 
-from app.services import Labelled, OpenDocuments, RunInView, Services
+from app.in_view import Labelled, OpenDocuments, RunInView
+from app.services import Services
 from app.session import Session
 from core.config import ChunkConfig, EpisodeConfig, check_query
 from core.errors import BadRequest

@@ -7,9 +7,9 @@ Decides the words. What would have helped was tried in core.diagnosis.
 from __future__ import annotations
 
 from app.components.tree import Node, h
+from app.in_view import RunInView
 from app.pages.explore.view import told
 from app.pages.widgets.words import counted
-from app.services import RunInView
 from app.session import Session
 from core.diagnosis import MOST_STEPS, Diagnosis, Remedy
 from core.story import verdict_on

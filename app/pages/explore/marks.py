@@ -17,10 +17,11 @@ from typing import Any
 import gradio as gr
 
 from app.components.tree import clicked, packs, tree
+from app.in_view import OpenDocuments
 from app.pages.explore import mark_view as view
 from app.pages.explore.actions import open_in_explore
 from app.pages.widgets.notices import notice
-from app.services import OpenDocuments, Services
+from app.services import Services
 from app.session import Session
 from app.visitors import check_known
 from core.config import check_query

@@ -14,8 +14,8 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
+from app.in_view import Labelled, OpenDocuments
 from app.pages.explore.actions import Explorer
-from app.services import Labelled, OpenDocuments
 from app.session import Session
 from core.config import ChunkConfig
 from core.cuts import TextSpan

@@ -9,10 +9,10 @@ import math
 from collections.abc import Sequence
 
 from app.components.tree import Node, h
+from app.in_view import RunInView
 from app.pages.explore.view import kept
 from app.pages.widgets.story_line import answer_part, asked, part_head, story_line
 from app.pages.widgets.words import counted, step_class
-from app.services import RunInView
 from app.session import Session
 from core.story import Story, StoryPart, ordinal, story_of
 

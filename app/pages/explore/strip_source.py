@@ -7,7 +7,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from app.services import RunInView
+from app.in_view import RunInView
 from core.events import StepScores
 from core.qrag.policy import probabilities
 from core.tiles import ChunkFacts, Mode

@@ -14,6 +14,7 @@ import gradio as gr
 from app.components.page import NO_RUN
 from app.components.strip import strip_loading, strip_value
 from app.components.tree import Node, clicked, packs
+from app.in_view import OpenDocuments, RunInView
 from app.jobs import Finished, stream
 from app.language_models import new_token
 from app.pages.compare.actions import FromExplore
@@ -35,7 +36,7 @@ from app.pages.widgets.notices import notice, passing, preparing, progress
 from app.pages.widgets.trail import gold_trail
 from app.pages.widgets.words import figure_title
 from app.pages.widgets.work import wire_cancel
-from app.services import OpenDocuments, RunInView, Services
+from app.services import Services
 from app.session import Session
 from app.visitors import KEY_SCRIPT, newcomer, owner_of, owner_of_user
 from core.config import EpisodeConfig

@@ -13,13 +13,13 @@ from dataclasses import replace
 from typing import Any
 
 from app.components.tree import Node, act, h
+from app.in_view import OpenDocuments, RunInView
 from app.pages.explore.mark_view import mark_buttons
 from app.pages.widgets.answers import answer_place
 from app.pages.widgets.asking import settings_toggle
 from app.pages.widgets.notices import notice
 from app.pages.widgets.text import MAX_SHOWN, Page, crumb, document_page, drawn, page_around, turn_pages
 from app.pages.widgets.words import EXPLAIN, counted, number, shorten, step_class
-from app.services import OpenDocuments, RunInView
 from app.session import Session
 from core.answer.cited import CitedAnswer
 from core.answer.evidence import EvidenceAnswer

@@ -15,7 +15,10 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from weakref import WeakKeyDictionary
 
-from app.services import PLAIN, OpenDocuments, Recent, Services
+from app.agents import PLAIN
+from app.in_view import OpenDocuments
+from app.recent import Recent
+from app.services import Services
 from app.visitors import check_known
 from core.config import check_query
 from core.encode.encoder import DualEncoder

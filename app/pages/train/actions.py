@@ -28,6 +28,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal
 
+from app.agents import agents_folder, own_agents
 from core.encode.checkpoint import (
     DEFAULT_NAMES,
     MINILM,
@@ -314,19 +315,6 @@ def _note_end(child: subprocess.Popen[bytes], desk: Path, lock: int) -> None:
             (desk / "exit").write_text(str(status))
     finally:
         os.close(lock)
-
-
-def agents_folder() -> Path:
-    """Where a person's own agents are."""
-    return home() / "agents"
-
-
-def own_agents() -> list[Path]:
-    """Folders of a person's own agents that have been validated at least once, the latest first."""
-    specs = sorted(
-        agents_folder().glob(f"*/{SPEC_FILE}"), key=lambda path: path.stat().st_mtime, reverse=True
-    )
-    return [spec.parent for spec in specs]
 
 
 def startable_agents() -> dict[str, str]:

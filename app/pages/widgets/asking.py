@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import gradio as gr
 
 from app.components.tree import Node, clicked, h
+from app.in_view import Labelled, OpenDocuments
 from app.pages.widgets.words import question_label
-from app.services import Labelled, OpenDocuments
 
 
 def settings_toggle(panel: str, first: Node, words: Sequence[Node]) -> Node:

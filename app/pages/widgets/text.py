@@ -8,8 +8,8 @@ from itertools import pairwise
 import numpy as np
 
 from app.components.tree import Node, act, h
+from app.in_view import OpenDocuments
 from app.pages.widgets.words import EXPLAIN, counted
-from app.services import OpenDocuments
 from core.prose import Prose, Words
 from core.types import Workspace
 

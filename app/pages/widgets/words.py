@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from app.components.tree import Node, h
-from app.services import Labelled
+from app.in_view import Labelled
 from core.events import Trace
 from core.resrag.action import RESRAG_LLM
 from core.retrievers import facts_of, notice_of

@@ -9,7 +9,7 @@ import numpy as np
 
 from core.config import EpisodeConfig
 from core.events import StepScores, StepTaken, Stopped
-from core.log import ExperimentLog, RunLog, RunRecord, new_run_id
+from core.log import RunLog, RunRecord, new_run_id
 from core.types import ChunkTable, Document
 
 N_CHUNKS = 50
@@ -88,6 +88,5 @@ def log_run(
         log.record(record.run_id, step_taken(record.run_id, step, text=text))
     log.record(record.run_id, stopped(record.run_id, n_steps))
     log.finish(record.run_id, "complete")
-    if isinstance(log, ExperimentLog):
-        log.flush()
+    log.flush()
     return record

@@ -18,8 +18,6 @@ from core.log import (
     delete_measurement,
     list_evaluations,
     list_trainings,
-    log_evaluation,
-    log_training,
     new_evaluation,
     new_run_id,
     open_reader,
@@ -63,8 +61,8 @@ def make_training(n_events: int, training_id: str, owner: str | None = None) -> 
 
 def test_an_evaluation_comes_back_as_it_was(log: ExperimentLog) -> None:
     evaluation = new_evaluation(ROWS, {"split": "test", "n": 3})
-    log_evaluation(log, evaluation)
-    log_evaluation(log, evaluation)  # again changes nothing
+    log.keep(evaluation)
+    log.keep(evaluation)  # again changes nothing
     assert read_evaluation(log, evaluation.evaluation_id) == evaluation
     (entry,) = list_evaluations(log)
     assert (entry.task, entry.method, entry.checkpoint, entry.n, entry.config) == (
@@ -87,7 +85,7 @@ def test_an_evaluation_needs_rows() -> None:
 def test_the_newest_stands_first(log: ExperimentLog) -> None:
     first, second = new_evaluation(ROWS, {}), new_evaluation(ROWS[:1], {})
     for evaluation in (first, second):
-        log_evaluation(log, evaluation)
+        log.keep(evaluation)
     assert [entry.evaluation_id for entry in list_evaluations(log)] == [
         second.evaluation_id,
         first.evaluation_id,
@@ -97,7 +95,7 @@ def test_the_newest_stands_first(log: ExperimentLog) -> None:
 def test_a_training_grows(log: ExperimentLog) -> None:
     training_id = new_run_id()
     for n in (1, 2, 2, 3, 1):
-        log_training(log, make_training(n, training_id))
+        log.keep(make_training(n, training_id))
     assert read_training(log, training_id) == make_training(3, training_id)
     (entry,) = list_trainings(log)
     assert (entry.training_id, entry.n_events, entry.folder, entry.config) == (
@@ -111,10 +109,10 @@ def test_a_training_grows(log: ExperimentLog) -> None:
 def test_only_the_owner_reads_and_deletes(log: ExperimentLog) -> None:
     evaluation = new_evaluation(ROWS, {}, owner="anna")
     training = make_training(2, new_run_id(), owner="anna")
-    log_evaluation(log, evaluation)
-    log_training(log, training)
+    log.keep(evaluation)
+    log.keep(training)
     with pytest.raises(RunNotFound, match="another's"):
-        log_training(log, make_training(3, training.training_id, owner="bert"))
+        log.keep(make_training(3, training.training_id, owner="bert"))
     for stranger in (None, "bert"):
         assert list_evaluations(log, stranger) == []
         assert list_trainings(log, stranger) == []
@@ -143,10 +141,10 @@ def test_through_the_inbox_of_another_process(path: Path, owner: Owner) -> None:
         new_evaluation(ROWS, {"split": "test"}, owner="anna"),
         make_training(2, new_run_id()),
     )
-    log_evaluation(inbox, evaluation)
-    log_training(inbox, training)
+    inbox.keep(evaluation)
+    inbox.keep(training)
     assert owner.ask("import") == "2"
-    log_training(inbox, make_training(3, training.training_id))
+    inbox.keep(make_training(3, training.training_id))
     assert owner.ask("import") == "1"
     assert owner.ask("close") == "closed"
     assert list(inbox_of(path).iterdir()) == []

@@ -9,7 +9,7 @@ from datetime import timedelta
 import pytest
 
 from core.errors import RunNotFound
-from core.log import ExperimentLog, expire, list_evaluations, log_evaluation, new_evaluation
+from core.log import ExperimentLog, expire, list_evaluations, new_evaluation
 from core.log.records import now
 from tests.core.evaluate.rows import make_row
 from tests.core.log.recording import DOCUMENT, log_run, make_record, step_taken
@@ -76,7 +76,7 @@ def test_a_child_keeps_the_steps_of_its_expired_parent(log: ExperimentLog) -> No
 
 def test_evaluations_of_visitors_go_too(log: ExperimentLog) -> None:
     for owner in (A, None):
-        log_evaluation(log, new_evaluation([make_row()], {}, owner))
+        log.keep(new_evaluation([make_row()], {}, owner))
     assert expire(log, now()) == frozenset()
     assert list_evaluations(log, A) == []
     assert len(list_evaluations(log, None)) == 1

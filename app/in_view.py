@@ -1,0 +1,185 @@
+"""Documents that are open and runs in view, as every page sees them: frozen, replaced as they go on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from core.answer.cited import CitedAnswer
+from core.answer.evidence import EvidenceAnswer
+from core.config import EpisodeConfig
+from core.cuts import TextSpan
+from core.diagnosis import Diagnosis
+from core.encode.checkpoint import CheckpointSpec
+from core.errors import BadRequest
+from core.events import StepScores, Trace
+from core.index import Corpus
+from core.methods.protocol import Method
+from core.qrag.agent import Agent
+from core.qrag.positions import Interval, chunk_positions, intervals
+from core.report import trace_json
+from core.retrievers import facts_of
+from core.types import Workspace
+
+
+@dataclass(frozen=True)
+class Labelled:
+    """A question whose answer and support are known."""
+
+    question: str
+    answer: str
+    hops: int
+    """0 where nobody counted."""
+    support: tuple[int, ...]
+    """Chunk ids."""
+    spans: tuple[TextSpan, ...] = ()
+    """The support by its characters; empty where only the chunks are known."""
+
+
+@dataclass(frozen=True, eq=False)
+class OpenDocuments:
+    """A workspace that somebody has open under one agent."""
+
+    token: str
+    corpus: Corpus
+    agent: Agent
+    milliseconds: dict[str, float] = field(default_factory=dict)
+    n_embedded: int = 0
+    notices: tuple[str, ...] = ()
+    foreign: bool = False
+    """Whether any of them is unlike what the agent was trained on."""
+    trained: str = ""
+    """The trained agent to be had instead of one that is not; empty where there is none."""
+    questions: tuple[Labelled, ...] = ()
+    """Known questions about a sample or a generated document."""
+    owner: str | None = None
+    """The visitor who opened them, and to whom runs over them belong; None in local mode."""
+
+    @property
+    def workspace(self) -> Workspace:
+        return self.corpus.workspace
+
+    def known_answer(self, question: str) -> str:
+        """The answer that is known to a question, empty where nobody knows one."""
+        return next((known.answer for known in self.questions if known.question == question), "")
+
+    @property
+    def n_bytes(self) -> int:
+        """Memory of vectors and texts, about."""
+        return 4 * self.corpus.index.vectors.numel() + sum(
+            2 * len(document.text) for document in self.workspace.documents
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class RunInView:
+    """A run as far as it went, over documents that are open. Replaced, never changed, as events come in."""
+
+    token: str
+    run_id: str
+    documents: OpenDocuments
+    trace: Trace
+    gold: tuple[int, ...] = ()
+    """Support chunks of a labelled question."""
+    parent_run_id: str | None = None
+    fork_step: int = 0
+    """Steps that a child run keeps of its parent."""
+    ended: bool = False
+    """Complete, cancelled or failed: the log holds it as it is."""
+    others: bool = False
+    """Another visitor's, who shared it: seen as it was when it was opened, and gone on from in a child run.
+    """
+    answer: EvidenceAnswer | None = None
+    """What the reader says of its evidence, once it has stopped and was read."""
+    cited: CitedAnswer | None = None
+    """What a language model said of it, once one was asked."""
+    diagnosis: Diagnosis | None = None
+    """Why it lacks support that is known, once that was looked into."""
+
+    @property
+    def owner(self) -> str | None:
+        """The visitor who has it in view."""
+        return self.documents.owner
+
+    @property
+    def known_answer(self) -> str:
+        """The answer that is known to its question, empty where nobody knows one."""
+        return self.documents.known_answer(self.trace.started.query)
+
+    @property
+    def method(self) -> Method:
+        return facts_of(self.trace.started.method)
+
+    @property
+    def spec(self) -> CheckpointSpec:
+        return self.documents.agent.spec
+
+    @property
+    def n_chunks(self) -> int:
+        return len(self.documents.corpus)
+
+    @property
+    def n_bytes(self) -> int:
+        """Memory of the Q-values, and some for the rest."""
+        return 4 * self.n_chunks * self.trace.n_looks + 20_000
+
+    @property
+    def config(self) -> EpisodeConfig:
+        return self.trace.started.config
+
+    def to_json(self) -> dict[str, Any]:
+        """Its id, its trace and its answer as plain JSON values; the timings say what opening the documents
+        took and, as `steps`, the run.
+        """
+        timings = {**self.documents.milliseconds, "steps": self.trace.milliseconds}
+        return {"run_id": self.run_id, **trace_json(self.trace, timings=timings, answer=self.answer)}
+
+    def evidence_texts(self) -> dict[int, str]:
+        """What was chosen, by chunk id."""
+        return {chunk_id: self.documents.workspace[chunk_id].text for chunk_id in self.trace.evidence}
+
+    def chosen_before(self, look: int) -> tuple[int, ...]:
+        """Chunks that were chosen when the 1-based look was taken."""
+        return self.trace.chosen[: look - 1]
+
+    def scores(self, look: int) -> StepScores:
+        """What was seen at a 1-based look. Raises BadRequest when the run has no such look."""
+        scores = self.trace.scores_at(look)
+        if scores is None:
+            raise BadRequest(
+                f"step {look} of this run has no Q-values; choose a step between 1 and {self.trace.n_looks}"
+            )
+        return scores
+
+    def q_values(self, look: int) -> np.ndarray:
+        """(N,) float32 at a 1-based look."""
+        return self.scores(look).q_values
+
+    def scale(self) -> tuple[float, float]:
+        """Ends of the colour scale, the same for the whole run: where Q of this checkpoint usually lies, else
+        what the first look saw.
+        """
+        first = self.q_values(1)
+        lo, hi = self.spec.q_range or (0.0, 1.2 * float(first.max()))
+        return min(lo, float(first.min())), max(hi, float(first.max()), lo + 1e-6)
+
+    def unavailable(self, look: int) -> tuple[int, ...]:
+        """Chunks that could not be chosen at a look: chosen before, or forbidden."""
+        return (*self.chosen_before(look), *self.config.forbidden)
+
+    def positions(self, look: int) -> np.ndarray | None:
+        """(N,) rho at a look, None for an agent without positions."""
+        if self.spec.position_kind == "none" or not self.config.use_positions:
+            return None
+        return chunk_positions(self.spec, self.documents.workspace.borders, self.chosen_before(look))
+
+    def ruler(self, look: int) -> list[Interval]:
+        """The intervals of rho at a look."""
+        return intervals(
+            self.spec,
+            self.documents.workspace.borders,
+            self.chosen_before(look),
+            use_positions=self.config.use_positions,
+        )

@@ -1,0 +1,143 @@
+"""The documents that visitors have open, and the runs over them, in memory.
+
+Decides what stays: everything here is bounded and can be rebuilt from disk. Documents and runs are found by
+unguessable tokens that only their visitor's session holds, and belong to whoever opened the documents.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from types import MappingProxyType
+
+from app.agents import Agents
+from app.in_view import Labelled, OpenDocuments, RunInView
+from app.recent import Recent
+from app.settings import Settings
+from app.visitors import DOCUMENTS_OPEN, Allowance
+from core.config import ChunkConfig
+from core.opening import Opened, Progress, index_workspace, open_corpus
+from core.qrag.agent import Agent
+from core.types import Document, Workspace
+
+MAX_CORPORA_BYTES = 4 * 2**30
+"""Memory for open documents; the least recently used one goes first and is opened again from the caches."""
+MAX_RUNS_BYTES = 2**30
+"""Memory for the Q-values of runs in view; older runs are read from the log again."""
+
+
+class Library(Agents):
+    """Opens documents under agents."""
+
+    def __init__(self, settings: Settings) -> None:
+        super().__init__(settings)
+        self.corpora: Recent[OpenDocuments] = Recent(MAX_CORPORA_BYTES, lambda documents: documents.n_bytes)
+        self.runs: Recent[RunInView] = Recent(MAX_RUNS_BYTES, lambda run: run.n_bytes)
+        self.allowance = Allowance()
+        self._ours: set[str] = set()
+
+    def ours(self, document: Document) -> Document:
+        """The document, one that the project made: whoever opens it reads and fills the common caches."""
+        self._ours.add(document.sha256)
+        return document
+
+    def cache_part(self, hashes: Iterable[str], owner: str | None) -> str:
+        """The part of the caches for a visitor's documents, by their hashes: one of their own, or the common
+        one where all are the project's.
+
+        From a common one a visitor would see whether somebody else has opened a text before.
+        """
+        return "" if owner is None or self._ours.issuperset(hashes) else owner
+
+    def open(
+        self,
+        documents: Sequence[Document],
+        agent: Agent,
+        configs: Sequence[ChunkConfig] | None,
+        on_progress: Progress | None = None,
+        label: Callable[[Workspace], tuple[Labelled, ...]] = lambda _: (),
+        owner: str | None = None,
+        spent: Mapping[str, float] = MappingProxyType({}),
+    ) -> OpenDocuments:
+        """Chunks, embeds and registers a visitor's documents; `label` finds the chunks that support known
+        questions.
+
+        `spent`: milliseconds of the stages before. Raises BadRequest when the visitor has read too much
+        today.
+        """
+        report = self.allowance.metered(owner, sum(len(document.text) for document in documents), on_progress)
+        opened = open_corpus(
+            documents,
+            agent.encoder,
+            configs,
+            report,
+            self.cache_part((document.sha256 for document in documents), owner),
+        )
+        opened = replace(opened, milliseconds={**spent, **opened.milliseconds})
+        return self._register(opened, agent, label(opened.corpus.workspace), owner)
+
+    def reopen(
+        self,
+        workspace: Workspace,
+        agent: Agent,
+        on_progress: Progress | None = None,
+        questions: tuple[Labelled, ...] = (),
+        owner: str | None = None,
+    ) -> OpenDocuments:
+        """The same chunks under another agent, or out of the log. Raises BadRequest as `open`."""
+        n_characters = sum(
+            int((table.end - table.start).sum()) for table in workspace.tables
+        )  # out of a file they may be any part of the text
+        report = self.allowance.metered(owner, n_characters, on_progress)
+        opened = index_workspace(
+            workspace,
+            agent.encoder,
+            report,
+            self.cache_part((document.sha256 for document in workspace.documents), owner),
+        )
+        return self._register(opened, agent, questions, owner)
+
+    def under(
+        self, documents: OpenDocuments, agent: Agent, on_progress: Progress | None = None
+    ) -> OpenDocuments:
+        """The same chunks under an agent's vectors; those that their visitor has open already are not opened
+        twice. Raises BadRequest as `open`.
+        """
+        for known in (documents, *self.corpora.all()):
+            if (
+                known.workspace is documents.workspace
+                and known.agent is agent
+                and known.owner == documents.owner
+            ):
+                return known
+        return self.reopen(documents.workspace, agent, on_progress, documents.questions, documents.owner)
+
+    def _register(
+        self, opened: Opened, agent: Agent, questions: tuple[Labelled, ...], owner: str | None
+    ) -> OpenDocuments:
+        documents = OpenDocuments(
+            token=secrets.token_hex(16),
+            corpus=opened.corpus,
+            agent=agent,
+            milliseconds=opened.milliseconds,
+            n_embedded=opened.n_embedded,
+            notices=opened.notices,
+            foreign=opened.foreign,
+            trained=self._trained_for(opened.corpus.workspace.documents, agent.spec),
+            questions=questions,
+            owner=owner,
+        )
+        if owner is not None:
+            theirs = [known for known in self.corpora.all() if known.owner == owner]
+            for known in theirs[: max(0, len(theirs) - DOCUMENTS_OPEN + 1)]:
+                self._close(known)
+        self.corpora.put(documents.token, documents)
+        return documents
+
+    def _close(self, documents: OpenDocuments) -> None:
+        """Forgets documents and the finished runs over them, which hold their vectors; the log has both."""
+        self.corpora.drop(documents.token)
+        for run in self.runs.all():
+            if run.documents is documents and run.ended:
+                self.runs.drop(run.token)

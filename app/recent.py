@@ -1,0 +1,49 @@
+"""A cache that several threads share and that forgets what was not used for longest."""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Callable
+from typing import Generic, TypeVar
+
+V = TypeVar("V")
+
+
+class Recent(Generic[V]):
+    """A thread-safe map that forgets what was not used for longest once its items weigh too much; the newest
+    one always stays.
+    """
+
+    def __init__(self, most: int, weigh: Callable[[V], int]) -> None:
+        """most: bytes of all items together."""
+        self._most, self._weigh = most, weigh
+        self._items: OrderedDict[str, V] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def put(self, key: str, item: V) -> None:
+        """Adds or replaces."""
+        with self._lock:
+            self._items[key] = item
+            self._items.move_to_end(key)
+            weight = sum(map(self._weigh, self._items.values()))
+            while weight > self._most and len(self._items) > 1:
+                _, oldest = self._items.popitem(last=False)
+                weight -= self._weigh(oldest)
+
+    def drop(self, key: str) -> None:
+        """Forgets an item, if it is there."""
+        with self._lock:
+            self._items.pop(key, None)
+
+    def get(self, key: str) -> V | None:
+        """The item, now the most recently used; None when it is not (any more) there."""
+        with self._lock:
+            if key in self._items:
+                self._items.move_to_end(key)
+            return self._items.get(key)
+
+    def all(self) -> list[V]:
+        """Every item, the least recently used first."""
+        with self._lock:
+            return list(self._items.values())
