@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from core.answer.cited import CitedAnswer
 from core.answer.evidence import EvidenceAnswer
+from core.completeness import completeness
 from core.config import EpisodeConfig
 from core.cuts import TextSpan
 from core.diagnosis import Diagnosis
@@ -134,7 +136,13 @@ class RunInView:
         took and, as `steps`, the run.
         """
         timings = {**self.documents.milliseconds, "steps": self.trace.milliseconds}
-        return {"run_id": self.run_id, **trace_json(self.trace, timings=timings, answer=self.answer)}
+        told = trace_json(self.trace, timings=timings, answer=self.answer, completeness=self.completeness)
+        return {"run_id": self.run_id, **told}
+
+    @cached_property
+    def completeness(self) -> float | None:
+        """How likely its evidence holds all that its question needs; None where nothing is known of it."""
+        return completeness(self.spec, self.trace)
 
     def evidence_texts(self) -> dict[int, str]:
         """What was chosen, by chunk id."""

@@ -10,6 +10,7 @@ rows and of printing.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -21,6 +22,7 @@ from core.answer.natural import holding_chunks
 from core.answer.protocol import Reader
 from core.choice import Choice, choose, method_of
 from core.comparison import Contestant, contestant
+from core.completeness import completeness
 from core.encode.checkpoint import find_checkpoint, read_spec, shipped_checkpoints
 from core.encode.encoder import DualEncoder, load_encoder
 from core.errors import BadRequest
@@ -227,6 +229,7 @@ class _Evaluation:
     ) -> DocumentRow:
         scores = {step.chunk_id: step.q_value for step in trace.steps}
         evidence = tuple((int(self._start[chunk_id]), int(self._end[chunk_id])) for chunk_id in trace.kept)
+        likely = completeness(self.encoder.spec, trace)
         return DocumentRow(
             id=question.id,
             kind=question.kind,
@@ -236,13 +239,14 @@ class _Evaluation:
             checkpoint=trace.started.checkpoint,
             k=k,
             stops=self.setting.stops,
-            covered=tuple(is_covered(place, evidence) for place in places),
+            **_found(places, evidence),
             n_chunks=len(self.workspace),
             chunk_ids=trace.kept,
             scores=tuple(round(scores[chunk_id], 7) for chunk_id in trace.kept),
             evidence=evidence,
             stopped=trace.stopped is not None and trace.stopped.reason == "threshold",
             milliseconds=round(trace.milliseconds, 3),
+            completeness=None if likely is None else round(likely, 4),
             **_answer_fields(question, answer),
         )
 
@@ -280,7 +284,7 @@ class _Evaluation:
             checkpoint="",
             k=len(chunk_ids),
             stops=False,
-            covered=tuple(is_covered(place, evidence) for place in places),
+            **_found(places, evidence),
             n_chunks=len(self.workspace),
             chunk_ids=chunk_ids,
             scores=(1.0,) * len(chunk_ids),
@@ -289,6 +293,20 @@ class _Evaluation:
             milliseconds=0.0,
             **_answer_fields(question, answer),
         )
+
+
+def _found(places: Sequence[TextPlace], evidence: Sequence[tuple[int, int]]) -> dict[str, Any]:
+    """Which quotes the evidence covers, and with how many of its chunks."""
+
+    def found_at(place: TextPlace) -> int | None:
+        # more chunks never cover less, so the fewest are found by halving
+        n = 1 + bisect_left(
+            range(1, len(evidence) + 1), True, key=lambda n_chunks: is_covered(place, evidence[:n_chunks])
+        )
+        return n if n <= len(evidence) else None
+
+    found = tuple(map(found_at, places))
+    return {"covered": tuple(at is not None for at in found), "found_at": found}
 
 
 def _answer_fields(question: DocumentQuestion, answer: EvidenceAnswer) -> dict[str, Any]:

@@ -15,10 +15,15 @@ from core.types import Workspace
 
 
 def trace_json(
-    trace: Trace, *, timings: dict[str, float], full: bool = False, answer: EvidenceAnswer | None = None
+    trace: Trace,
+    *,
+    timings: dict[str, float],
+    full: bool = False,
+    answer: EvidenceAnswer | None = None,
+    completeness: float | None = None,
 ) -> dict[str, Any]:
     """The object that `trace --json` prints. `full` adds Q and position of all chunks to each step; `answer`
-    is null where nobody read the evidence.
+    is null where nobody read the evidence, `completeness` where nothing is known of it.
     """
     stopped = trace.stopped
     rejected = (
@@ -35,6 +40,7 @@ def trace_json(
         "steps": [_step_json(step, full) for step in trace.steps],
         "stop": rejected,
         "evidence": list(trace.evidence),
+        "completeness": None if completeness is None else round(completeness, 4),
         "answer": None if answer is None else answer.to_json(),
         "timings": {name: round(value, 3) for name, value in timings.items()},
     }

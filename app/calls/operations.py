@@ -76,6 +76,7 @@ class RunReply(TypedDict):
     steps: list[dict[str, Any]]
     stop: dict[str, Any] | None
     evidence: list[int]
+    completeness: float | None
     answer: dict[str, Any] | None
     timings: Timings
 
@@ -244,6 +245,7 @@ class Operations:
 
         Returns:
             The run as trace --json prints it: run_id, steps with chunk_id, q_value and text, evidence (chunk ids in document order), stop_reason
+            completeness (how likely the evidence holds all that the question needs, null where nothing is known of it)
             timings in milliseconds.
         """
         session = Session(

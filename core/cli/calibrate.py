@@ -5,7 +5,8 @@ Stop threshold, budget and range of Q by default; with --review the threshold of
 threshold that suits it, the others being as they are. Without tasks, or for the task "validation", these are
 the validation examples of the agent's own training data, which for an agent of a person's questions come from
 their file again; with tasks, their training part by default, so that nothing is fitted to what is tested.
-Several lengths of one task may be named as TASK@LENGTH.
+Several lengths of one task may be named as TASK@LENGTH. With --documents nothing is run: how likely evidence
+is complete (`core.completeness`) is read off rows of questions about documents.
 """
 
 from __future__ import annotations
@@ -18,8 +19,9 @@ from typing import NamedTuple
 
 from core.cli.common import progress_printer
 from core.cli.evaluate import Subject, add_data_flags, load_subject, load_task_examples, row_file, task_length
+from core.completeness import PLACE, judged, with_curves
 from core.config import EpisodeConfig
-from core.encode.checkpoint import find_checkpoint, write_spec
+from core.encode.checkpoint import CheckpointSpec, find_checkpoint, read_spec, write_spec
 from core.errors import BadCheckpoint, BadRequest
 from core.evaluate.calibrate import (
     REVIEW_THRESHOLDS,
@@ -28,6 +30,7 @@ from core.evaluate.calibrate import (
     calibrate,
     calibrate_review,
 )
+from core.evaluate.documents import read_document_rows
 from core.evaluate.review import Thresholds, choices_of, reviewed_under
 from core.evaluate.rows import EpisodeRow
 from core.evaluate.run import Setting, evaluate, training_set
@@ -73,6 +76,13 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
         help="choose the review threshold instead, and the stop threshold anew with it",
     )
     parser.add_argument(
+        "--documents",
+        type=Path,
+        metavar="ROWS.jsonl",
+        help="instead, how likely evidence is complete: from rows of evaluate-documents --k 12 --stop none,"
+        " over documents that no training has seen",
+    )
+    parser.add_argument(
         "--rows", type=Path, metavar="FILE.jsonl", help="write a line an example to this file"
     )
     parser.set_defaults(func=run_calibrate)
@@ -81,6 +91,8 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
 def run_calibrate(args: argparse.Namespace) -> int:
     """Prints what was chosen and why."""
     folder = find_checkpoint(args.checkpoint)
+    if args.documents is not None:
+        return _calibrate_completeness(folder, args)
     subject = load_subject("qrag", args.checkpoint, args.device)
     config = EpisodeConfig(step_budget=args.step_budget, seed=args.seed)
     rows: list[EpisodeRow] = []
@@ -101,14 +113,43 @@ def run_calibrate(args: argparse.Namespace) -> int:
         "rows_step_budget": args.step_budget,
     }
     spec = calibration.applied_to(subject.encoder.spec, how)
+    _write(folder, spec)
+    print(json.dumps({"checkpoint": spec.name, **calibration.to_json(), **how}, ensure_ascii=False))
+    return 0
+
+
+def _calibrate_completeness(folder: Path, args: argparse.Namespace) -> int:
+    """Curves of completeness into the spec; prints what they rest on."""
+    spec = read_spec(folder)
+    if args.tasks or args.review or args.questions is not None or args.rows is not None:
+        raise BadRequest(
+            "--documents reads rows and runs nothing; leave out tasks, --review, --questions and --rows"
+        )
+    if spec.reads_choices:
+        raise BadRequest(
+            f"{spec.name} looks again after each choice, so one look does not say whether its evidence is"
+            " complete; name an agent of one search, general say"
+        )
+    curves = judged(read_document_rows(args.documents), spec.name)
+    if not curves:
+        raise BadRequest(
+            f"{args.documents.name} has too few rows of {spec.name} with quotes, {PLACE} chunks and no stop;"
+            " make more with evaluate-documents --methods auto --k 12 --stop none --rows FILE"
+        )
+    spec = with_curves(spec, curves, {"on": args.documents.name})
+    _write(folder, spec)
+    assert spec.scores is not None
+    print(json.dumps({"checkpoint": spec.name, **spec.scores["completeness"]}, ensure_ascii=False))
+    return 0
+
+
+def _write(folder: Path, spec: CheckpointSpec) -> None:
     try:
         write_spec(folder, spec)
     except OSError as error:
         raise BadCheckpoint(
             f"{folder} can't be written ({error.strerror}); copy the checkpoint to a folder of yours"
         ) from error
-    print(json.dumps({"checkpoint": spec.name, **calibration.to_json(), **how}, ensure_ascii=False))
-    return 0
 
 
 class _Reviewing(NamedTuple):

@@ -11,6 +11,7 @@ from core.answer.reader import load_reader
 from core.cli.common import named_log, print_json
 from core.cli.flags import add_episode_flags, add_inputs
 from core.cli.inputs import Question, keep_run, questions
+from core.completeness import completeness
 from core.encode.encoder import load_encoder
 from core.qrag.agent import Agent, Episode
 from core.qrag.retriever import AgentRetriever
@@ -54,7 +55,13 @@ def run_trace(args: argparse.Namespace) -> int:
                     "steps": trace.milliseconds,
                     "answer": answering,
                 }
-                result = trace_json(trace, timings=timings, full=args.full, answer=answer)
+                result = trace_json(
+                    trace,
+                    timings=timings,
+                    full=args.full,
+                    answer=answer,
+                    completeness=completeness(encoder.spec, trace),
+                )
                 print_json({"id": question.id, **result} if args.episodes else result)
                 keep_run(log, trace, question.workspace, encoder, answer)
     return 0

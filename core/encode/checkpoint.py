@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -136,6 +137,10 @@ class CheckpointSpec(BaseModel):
     """Where Q usually lies: ends of the threshold slider and of colour scales. None where nobody measured it:
     scales follow the run.
     """
+    lead_curves: dict[int, tuple[tuple[float, float], ...]] = {}
+    """By number of chunks, points (lead of the best Q, share of questions whose evidence of that size was
+    complete), both rising (see `core.completeness`). Empty where nobody measured it.
+    """
     cosine_threshold: float | None = None
     """For an untrained encoder: the cosine from which the threshold method keeps a chunk, calibrated for this
     encoder.
@@ -153,6 +158,17 @@ class CheckpointSpec(BaseModel):
                 raise ValueError(f"must give a size for {chunker}")
             ChunkConfig(chunker=chunker, max_tokens=sizes[chunker])
         return sizes
+
+    @field_validator("lead_curves")
+    @classmethod
+    def _curves_rise(
+        cls, curves: dict[int, tuple[tuple[float, float], ...]]
+    ) -> dict[int, tuple[tuple[float, float], ...]]:
+        for n_chunks, curve in curves.items():
+            rising = all(x < next_x and y <= next_y for (x, y), (next_x, next_y) in pairwise(curve))
+            if n_chunks < 1 or not curve or not rising or not all(0 <= share <= 1 for _, share in curve):
+                raise ValueError("must give points that rise, with shares from 0 to 1, by number of chunks")
+        return curves
 
     @model_validator(mode="after")
     def _reranks_one_search(self) -> CheckpointSpec:
@@ -410,7 +426,7 @@ def load_towers(folder: Path, spec: CheckpointSpec) -> Towers:
         "rerank_pool": 16,
     }
     unused = {name for name, value in newer.items() if getattr(spec, name) == value}
-    decides = spec.model_dump_json(exclude={"scores", "description", "suits"} | unused)
+    decides = spec.model_dump_json(exclude={"scores", "description", "suits", "lead_curves"} | unused)
     return Towers(
         state=towers["state"],
         action=towers["action"],

@@ -65,6 +65,12 @@ class DocumentRow:
     """Those accepted."""
     milliseconds: float
     """Of retrieval, vectors and indexes being there."""
+    found_at: tuple[int | None, ...] = ()
+    """Chunks in order of choice with which each quote is covered, None for one that is not; empty in older
+    rows.
+    """
+    completeness: float | None = None
+    """How likely the evidence was said to hold all that the question needs (see `core.completeness`)."""
 
     def to_json(self) -> dict[str, Any]:
         """The line of `evaluate-documents --json`."""
@@ -81,7 +87,7 @@ class DocumentRow:
         )
         answer = ("answer", "answer_confidence", "answer_reliable")
         values = asdict(self)
-        return {name: values[name] for name in (*names, *answer)}
+        return {name: values[name] for name in (*names, *answer, "completeness")}
 
 
 _ROW = TypeAdapter(DocumentRow)
@@ -114,12 +120,13 @@ DOCUMENT_METRICS: dict[str, Callable[[DocumentRow], float | None]] = {
     ),
     "chunks": lambda row: float(len(row.evidence)),
     "stopped": lambda row: float(row.stopped),
+    "completeness": lambda row: row.completeness,
     "milliseconds": lambda row: row.milliseconds,
 }
 """Of one row; None where it can't be measured. no_answer: ended without evidence, or with evidence that the
 reader finds no answer in: right for an unanswerable question, the cost of that for the others. reliable: an
 answer is shown as one; reliable_right: of those of questions with a known answer, the share that shares half
-of its words with it.
+of its words with it. completeness: as it was said, to be compared with complete.
 """
 WITH_INTERVALS = ("passage_recall", "complete", "no_answer")
 

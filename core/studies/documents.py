@@ -7,9 +7,12 @@ The kind of a document is read off its name, as `../shared/data/natural` names t
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import PurePosixPath
 
+import numpy as np
+
+from core.completeness import LOW, Judged, judged
 from core.errors import BadRequest
 from core.evaluate.documents import DOCUMENT_METRICS, DocumentRow
 from core.statistics import interval, mean, paired_test
@@ -32,6 +35,7 @@ _ANSWERED = (
     *("documents", "method", "n", "answer F1", "answer EM", "no answer though there is one"),
     *("shown as reliable", "right of these", "none shown where there is none"),
 )
+_COMPLETENESS = ("chunks", "lead of the best Q", "n", "said to be complete", "complete")
 
 
 def kind_of(name: str) -> str:
@@ -66,10 +70,44 @@ def documents(rows: Sequence[DocumentRow], kinds: Sequence[str] = (NOVELS, MANUA
         f"{len({row.document for row in rows})} documents, at most {max(row.k for row in rows)} chunks a"
         f" question, {stops}{chosen}."
     )
-    return Report(
-        "documents",
-        (Table("Found", _FOUND, tuple(found)), Table("Answered", _ANSWERED, tuple(answered))),
-        notes=(note,),
+    tables = [Table("Found", _FOUND, tuple(found)), Table("Answered", _ANSWERED, tuple(answered))]
+    chosen_rows = [row for row in rows if row.method == CHOSEN]
+    by_size = {agent: judged(chosen_rows, agent) for agent in sorted({row.checkpoint for row in chosen_rows})}
+    of_all = [(agent, size, one) for agent, sizes in by_size.items() for size, one in sizes.items()]
+    if of_all:
+        cells = tuple(line for _, size, one in of_all for line in _told_complete(size, one))
+        tables.append(Table("Completeness, as the lead of Q tells it", _COMPLETENESS, cells))
+    return Report("documents", tuple(tables), notes=(note, *(_calibrated(*one) for one in of_all)))
+
+
+def _told_complete(size: int, one: Judged) -> Iterator[tuple[Cell, ...]]:
+    """Thirds by lead, then what the page warns of and what it does not."""
+    ends = np.quantile(one.leads, [1 / 3, 2 / 3])
+    third = np.searchsorted(ends, one.leads)
+    parts = {
+        f"lowest third, up to {ends[0]:.2f}": third == 0,
+        f"up to {ends[1]:.2f}": third == 1,
+        f"above {ends[1]:.2f}": third == 2,
+        f"any, said below {LOW:g}": one.said < LOW,
+        f"any, said {LOW:g} or more": one.said >= LOW,
+    }
+    for words, part in parts.items():
+        if part.any():
+            complete = one.complete[part].astype(float).tolist()
+            yield (
+                size,
+                words,
+                int(part.sum()),
+                float(one.said[part].mean()),
+                with_interval(mean(complete), interval(complete)),
+            )
+
+
+def _calibrated(agent: str, size: int, one: Judged) -> str:
+    auc = "" if one.auc is None else f", AUC {one.auc:.2f}"
+    return (
+        f"{agent}, {size} chunks: completeness said of each document by a curve of the others"
+        f" (ECE {one.ece:.2f}{auc})."
     )
 
 

@@ -65,7 +65,7 @@ def blend(agents: Sequence[Path], shares: Sequence[float], out: Path) -> Checkpo
         {"share": round(share, 6), **(spec.training or {})} for share, spec in zip(shares, specs, strict=True)
     ]
     training: dict[str, Any] = {"data": (last.training or {}).get("data", "not stated"), "blend": parts}
-    spec = last.model_copy(update={"training": training, "scores": None})
+    spec = last.model_copy(update={"training": training, "scores": None, "lead_curves": {}})
     try:
         shutil.copytree(agents[-1], out, ignore=shutil.ignore_patterns(*_OF_TRAINING))
         for tower in ("state", "action"):

@@ -136,124 +136,198 @@ def play(
     generator: torch.Generator,
 ) -> Played:
     """Plays one episode an example with the online towers, and forms the loss. Within `towers.formed()`."""
-    table = _Table(examples, towers.device)
-    scorer = Scorer(towers.spec, towers.dim, towers.device)
-    supervised = config.objective == "supervised"
-    ranking = supervised or config.ranking_weight > 0
-    chunks, with_gradient = _embed_candidates(towers, table, with_gradient=ranking)
-    if not supervised:
-        with torch.no_grad():
-            slow_chunks = (
-                towers.embed_chunks(table.texts, target=True) if config.target_towers else chunks.detach()
-            )
-            slow_candidates = functional.embedding(table.rows, slow_chunks)
-    candidates = functional.embedding(table.rows, chunks)
-    words = towers.spec.word_weight * table.word_shares
-    chosen = [[] if supervised else _start(example, config, generator) for example in examples]
-    n_given = [len(ids) for ids in chosen]
-    ends = torch.tensor(
-        [
-            min(len(e.support) if supervised else config.steps, len(e.chunks)) - given
-            for e, given in zip(examples, n_given, strict=True)
-        ],
-        device=towers.device,
-    )
-    n_steps = int(ends.max())
-    n_values = n_steps + 1 if config.bootstrap_at_cap else n_steps
-    shape = (n_steps, len(examples))
-    free = table.free.clone()
-    for i, ids in enumerate(chosen):
-        free[i, ids] = False
-    values = torch.zeros((n_steps + 1, len(examples)), device=towers.device)
-    entropy, ranking_loss = torch.zeros(shape, device=towers.device), torch.zeros((), device=towers.device)
-    states: list[torch.Tensor] = []
-    actions, at = [], []
-    n_tokens = towers.count_tokens(table.texts)
-
-    for t in range(n_values):
-        positions = scorer.positions(examples, chosen, table.free.shape[1])
-        phases = scorer.phases(positions)
-        texts = [
-            (example.question, _state_texts(towers.spec, example, ids))
-            for example, ids in zip(examples, chosen, strict=True)
-        ]
-        if t < n_steps:
-            state = towers.embed_states(texts) if t == 0 or towers.spec.reads_choices else states[0]
-            scores = (scorer.scores(state, candidates, phases) + words).masked_fill(~free, _MASKED)
-            n_tokens += towers.count_tokens(part for query, parts in texts for part in (query, *parts))
-        if t > 0 and not supervised:
-            with torch.no_grad():
-                fresh = config.target_towers or t == n_steps  # beyond the cap no online vector was made
-                slow = towers.embed_states(texts, target=True) if fresh else state.detach()
-                slow_scores = (scorer.scores(slow, slow_candidates, phases) + words).masked_fill(
-                    ~free, _MASKED
-                )
-                values[t] = _state_values(slow_scores, alpha, config)
-        if t == n_steps:
-            break
-        running = ends > t
-        if ranking:
-            ranking_loss = ranking_loss + _ranking_loss(
-                scores, table.support & free, free, running, config.ranking_temperature
-            )
-        with torch.no_grad():
-            if supervised:
-                action = torch.multinomial(
-                    (table.support & free).float() + 1e-9 * free.float() + 1e-30, 1, generator=generator
-                )[:, 0]
-            else:
-                action, entropy[t] = _explore(scores, alpha, config.top_k_actions, generator)
-        states.append(state)
-        actions.append(action)
-        at.append(positions.gather(1, action[:, None])[:, 0])
-        for i, chunk_id in enumerate(action.tolist()):
-            if running[i]:
-                chosen[i].append(chunk_id)
-                free[i, chunk_id] = False
-
-    taken = torch.arange(n_steps, device=towers.device)[:, None] < ends
-    reward = torch.zeros(shape, device=towers.device)
-    for i, (example, ids) in enumerate(zip(examples, chosen, strict=True)):
-        paid = rewards(ids, example.support, penalize_extra_steps=config.penalize_extra_steps)[n_given[i] :]
-        reward[: len(paid), i] = torch.tensor(paid)
-    ranking_loss = ranking_loss / taken.sum()
-    returns, q_values, td_loss = (
-        torch.zeros_like(reward),
-        torch.zeros_like(reward),
-        torch.zeros((), device=towers.device),
-    )
-    if not supervised:
-        returns = lambda_returns(
-            reward,
-            values,
-            gamma=config.gamma,
-            trace_lambda=config.trace_lambda,
-            ends=ends,
-            bootstrap_at_cap=config.bootstrap_at_cap,
-        )
-        rows = torch.stack([table.rows.gather(1, action[:, None])[:, 0] for action in actions])
-        vectors = _with_gradient(towers, table, chunks, with_gradient, rows)
-        content = (
-            torch.stack(states)
-            * scorer.turn(functional.embedding(rows, vectors), scorer.phases(torch.stack(at)))
-        ).sum(-1)
-        q_values = (
-            content + torch.stack([words.gather(1, action[:, None])[:, 0] for action in actions])
-        ) * taken
-        td_loss = ((q_values - returns) ** 2).sum() / taken.sum()
+    part = _Part(towers, examples, config)
+    way = collect(part, alpha, generator)
+    values, returns = targets(part, way, alpha)
+    q_values, td_loss = _td_loss(part, way, returns)
+    ranking_loss = _ranking(part, way)
     return Played(
-        loss=ranking_loss if supervised else td_loss + config.ranking_weight * ranking_loss,
+        loss=ranking_loss if part.supervised else td_loss + config.ranking_weight * ranking_loss,
         td_loss=float(td_loss.detach()),
         ranking_loss=float(ranking_loss.detach()),
         q_values=q_values.detach(),
         values=values[1:],
-        rewards=reward,
+        rewards=way.rewards,
         returns=returns,
-        entropy=entropy * taken,
-        taken=taken,
-        completed=[set(example.support) <= set(ids) for example, ids in zip(examples, chosen, strict=True)],
-        n_tokens=n_tokens,
+        entropy=way.entropy * way.taken,
+        taken=way.taken,
+        completed=[
+            set(example.support) <= set(ids) for example, ids in zip(examples, way.chosen, strict=True)
+        ],
+        n_tokens=way.n_tokens,
     )
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class _Look:
+    """What all episodes of a part see before one choice."""
+
+    texts: list[tuple[str, list[str]]]
+    """Question and chosen chunks of each."""
+    positions: torch.Tensor
+    """(B, N)."""
+    free: torch.Tensor
+    """(B, N) bool."""
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class _Way:
+    """Episodes as they were played: T steps, and a look beyond the last."""
+
+    looks: list[_Look]
+    """T + 1."""
+    states: list[torch.Tensor]
+    """(B, D) each, with their graphs."""
+    scores: list[torch.Tensor]
+    """(B, N) each, with their graphs."""
+    actions: list[torch.Tensor]
+    """(B,) each; what lies beyond an episode's end means nothing."""
+    chosen: list[list[int]]
+    """Chunks of each episode, those that it began with first."""
+    ends: torch.Tensor
+    """(B,) steps of each."""
+    rewards: torch.Tensor
+    """(T, B)."""
+    entropy: torch.Tensor
+    """(T, B)."""
+    taken: torch.Tensor
+    """(T, B) bool."""
+    n_tokens: int
+
+
+class _Part:
+    """A part of a batch with the vectors of its chunks."""
+
+    def __init__(self, towers: TrainableTowers, examples: Sequence[Example], config: TrainConfig) -> None:
+        self.towers, self.examples, self.config = towers, examples, config
+        self.table = _Table(examples, towers.device)
+        self.scorer = Scorer(towers.spec, towers.dim, towers.device)
+        self.supervised = config.objective == "supervised"
+        self.ranks = self.supervised or config.ranking_weight > 0
+        self.chunks, self.with_gradient = _embed_candidates(towers, self.table, with_gradient=self.ranks)
+        self.words = towers.spec.word_weight * self.table.word_shares
+
+    def look(self, chosen: Sequence[Sequence[int]], free: torch.Tensor) -> _Look:
+        """The states after these choices."""
+        texts = [
+            (example.question, _state_texts(self.towers.spec, example, ids))
+            for example, ids in zip(self.examples, chosen, strict=True)
+        ]
+        return _Look(texts, self.scorer.positions(self.examples, chosen, free.shape[1]), free.clone())
+
+    def scores(self, states: torch.Tensor, candidates: torch.Tensor, look: _Look) -> torch.Tensor:
+        """(B, N) Q; states (B, D), candidates (B, N, D)."""
+        phases = self.scorer.phases(look.positions)
+        return (self.scorer.scores(states, candidates, phases) + self.words).masked_fill(~look.free, _MASKED)
+
+
+def collect(part: _Part, alpha: float, generator: torch.Generator) -> _Way:
+    """Plays the episodes in lockstep, each by the exploring policy, or along its support where that is what
+    is learned.
+    """
+    towers, config, table = part.towers, part.config, part.table
+    candidates = functional.embedding(table.rows, part.chunks)
+    chosen = [[] if part.supervised else _start(example, config, generator) for example in part.examples]
+    n_given = [len(ids) for ids in chosen]
+    ends = torch.tensor(
+        [
+            min(len(e.support) if part.supervised else config.steps, len(e.chunks)) - given
+            for e, given in zip(part.examples, n_given, strict=True)
+        ],
+        device=towers.device,
+    )
+    n_steps = int(ends.max())
+    free = table.free.clone()
+    for i, ids in enumerate(chosen):
+        free[i, ids] = False
+    looks = [part.look(chosen, free)]
+    states: list[torch.Tensor] = []
+    scores: list[torch.Tensor] = []
+    actions: list[torch.Tensor] = []
+    entropy = torch.zeros((n_steps, len(part.examples)), device=towers.device)
+    n_tokens = towers.count_tokens(table.texts)
+    for t in range(n_steps):
+        look = looks[t]
+        # A state that reads no choices is the question, embedded once.
+        states.append(towers.embed_states(look.texts) if t == 0 or towers.spec.reads_choices else states[0])
+        scores.append(part.scores(states[t], candidates, look))
+        n_tokens += towers.count_tokens(text for query, parts in look.texts for text in (query, *parts))
+        with torch.no_grad():
+            if part.supervised:
+                # Any support that is left, else anything free: past an episode's end, where nothing counts.
+                weights = (table.support & free).float() + 1e-9 * free.float() + 1e-30
+                action = torch.multinomial(weights, 1, generator=generator)[:, 0]
+            else:
+                action, entropy[t] = _explore(scores[t], alpha, config.top_k_actions, generator)
+        actions.append(action)
+        for i, chunk_id in enumerate(action.tolist()):
+            if t < ends[i]:
+                chosen[i].append(chunk_id)
+                free[i, chunk_id] = False
+        looks.append(part.look(chosen, free))
+    reward = torch.zeros_like(entropy)
+    for i, (example, ids) in enumerate(zip(part.examples, chosen, strict=True)):
+        paid = rewards(ids, example.support, penalize_extra_steps=config.penalize_extra_steps)[n_given[i] :]
+        reward[: len(paid), i] = torch.tensor(paid)
+    taken = torch.arange(n_steps, device=towers.device)[:, None] < ends
+    return _Way(looks, states, scores, actions, chosen, ends, reward, entropy, taken, n_tokens)
+
+
+@torch.no_grad()
+def targets(part: _Part, way: _Way, alpha: float) -> tuple[torch.Tensor, torch.Tensor]:
+    """((T + 1, B) values of the states by the target towers, the first left out, (T, B) returns); zeros where
+    nothing is learned from rewards.
+    """
+    towers, config, n_steps = part.towers, part.config, len(way.states)
+    values = torch.zeros((n_steps + 1, len(part.examples)), device=towers.device)
+    if part.supervised:
+        return values, torch.zeros_like(way.rewards)
+    chunks = (
+        towers.embed_chunks(part.table.texts, target=True) if config.target_towers else part.chunks.detach()
+    )
+    candidates = functional.embedding(part.table.rows, chunks)
+    for t in range(1, n_steps + 1 if config.bootstrap_at_cap else n_steps):
+        look = way.looks[t]
+        fresh = config.target_towers or t == n_steps  # beyond the cap no online vector was made
+        state = towers.embed_states(look.texts, target=True) if fresh else way.states[t].detach()
+        values[t] = _state_values(part.scores(state, candidates, look), alpha, config)
+    returns = lambda_returns(
+        way.rewards,
+        values,
+        gamma=config.gamma,
+        trace_lambda=config.trace_lambda,
+        ends=way.ends,
+        bootstrap_at_cap=config.bootstrap_at_cap,
+    )
+    return values, returns
+
+
+def _td_loss(part: _Part, way: _Way, returns: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """((T, B) Q of what was chosen, mean squared distance of them from their returns)."""
+    if part.supervised:
+        return torch.zeros_like(returns), torch.zeros((), device=returns.device)
+
+    def of_chosen(table: torch.Tensor, action: torch.Tensor) -> torch.Tensor:
+        return table.gather(1, action[:, None])[:, 0]
+
+    rows = torch.stack([of_chosen(part.table.rows, action) for action in way.actions])
+    at = torch.stack([of_chosen(look.positions, a) for look, a in zip(way.looks, way.actions, strict=False)])
+    vectors = _with_gradient(part.towers, part.table, part.chunks, part.with_gradient, rows)
+    turned = part.scorer.turn(functional.embedding(rows, vectors), part.scorer.phases(at))
+    content = (torch.stack(way.states) * turned).sum(-1)
+    words = torch.stack([of_chosen(part.words, action) for action in way.actions])
+    q_values = (content + words) * way.taken
+    return q_values, ((q_values - returns) ** 2).sum() / way.taken.sum()
+
+
+def _ranking(part: _Part, way: _Way) -> torch.Tensor:
+    """Mean ranking loss of the steps that were taken; 0 where nothing is learned from support."""
+    loss = torch.zeros((), device=way.taken.device)
+    if part.ranks:
+        for look, scores, running in zip(way.looks, way.scores, way.taken, strict=False):
+            wanted = part.table.support & look.free
+            loss = loss + _ranking_loss(scores, wanted, look.free, running, part.config.ranking_temperature)
+    return loss / way.taken.sum()
 
 
 def _start(example: Example, config: TrainConfig, generator: torch.Generator) -> list[int]:

@@ -344,7 +344,12 @@ class RerankTrainer:
         write_spec(
             candidate,
             self.spec.model_copy(
-                update={"rerank_weight": WEIGHTS[best], "training": training, "scores": None}
+                update={
+                    "rerank_weight": WEIGHTS[best],
+                    "training": training,
+                    "scores": None,
+                    "lead_curves": {},
+                }
             ),
         )
         gain = recall[best] - recall[0]

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from app.in_view import RunInView
 from app.pages.explore import diagnosis as diagnosis_view
 from app.pages.explore import story as story_view
 from app.pages.explore import view as present
@@ -21,6 +22,7 @@ from app.session import Session
 from app.settings import Settings
 from core.answer.evidence import EvidenceAnswer
 from core.choice import Choice
+from core.completeness import LOW, completeness_by_size
 from core.config import EpisodeConfig
 from core.errors import BadDocument, BadRequest, RunNotFound
 from core.events import Stopped
@@ -431,3 +433,65 @@ def test_a_run_without_a_reliable_answer_and_labels_offers_other_ways(
     assert '"data-act": "longer"' not in json.dumps(diagnosis_view.diagnosis(unsure, ended))
     early = replace(unsure, trace=replace(run.trace, stopped=Stopped("threshold", 4, 0.1)))
     assert '"data-act": "longer"' in json.dumps(diagnosis_view.diagnosis(early, ended))
+
+
+FACTS = {
+    "Lamps": "The oil lamps of the lighthouse are filled at noon.",
+    "Ferry": "The ferry leaves from the eastern pier at six.",
+    "Fog": "The bell is rung every two minutes in fog.",
+    "Kitchen": "Bread is baked on Mondays and Thursdays.",
+    "Garden": "Cabbages are planted in April.",
+    "Stores": "Rope and tar lie in the shed.",
+    "Boats": "Two boats are painted each spring.",
+    "Mail": "Letters come with the supply ship.",
+    "Stairs": "There are ninety steps.",
+    "Water": "Rain fills the cistern.",
+    "Clock": "The clock is wound on Sundays.",
+    "Flags": "A red flag means that the doctor is wanted.",
+    "Tools": "The long saw hangs behind the door.",
+    "Paint": "The tower is painted white.",
+}
+MANUAL = "\n\n".join(f"# {title}\n\n{fact}" for title, fact in FACTS.items())
+
+
+def test_evidence_that_is_probably_incomplete_is_said_to_be_with_what_to_do(tmp_path: Path) -> None:
+    """Under the agent that ships, since it is its curve; a question that one chunk answers, and a vague one."""
+    services = Services(Settings(log=tmp_path / "log.duckdb"))
+    try:
+        explorer = Explorer(services)
+        session = open_pasted(explorer, Session(), MANUAL, "general", lambda _: None, "structure", 24)
+        spec = explorer.documents(session).agent.spec
+        config = spec.episode_config()
+
+        def told(question: str, budget: int = 4) -> tuple[RunInView, str, str]:
+            end = last(explorer.advance(session, question, config.with_(step_budget=budget), None))
+            run = explorer.run_of(end)
+            assert run is not None
+            return run, json.dumps(diagnosis_view.diagnosis(run, end)), json.dumps(present.evidence(run, end))
+
+        clear, doubt, summary = told("When are the oil lamps of the lighthouse filled?")
+        assert clear.completeness is not None
+        assert clear.completeness >= LOW
+        assert doubt == "[]"
+        assert f"complete in {10 * clear.completeness:.0f} of 10 such cases" in summary
+        assert clear.to_json()["completeness"] == round(clear.completeness, 4)
+
+        vague, doubt, summary = told("What happened to them in the end?")
+        assert vague.completeness is not None
+        assert vague.completeness < LOW
+        assert f"{10 * vague.completeness:.0f} of 10 had all their passages among 4 chunks" in doubt
+        assert '"data-act": "compare"' in doubt
+        assert "such cases" not in summary
+        measured = completeness_by_size(spec, vague.trace)
+        larger = [size for size in measured if 4 < size <= vague.n_chunks]
+        for size in larger or [min(8, vague.n_chunks)]:
+            assert f'"data-act": "longer", "data-arg": "{size}"' in doubt
+        assert all(f"complete in {10 * measured[size]:.0f} of 10" in doubt for size in larger)
+        rest, doubt, _ = told("What happened to them in the end?", 12)
+        assert '"longer"' not in doubt, "the most that Explore takes"
+        among = "12 chunks" if 12 in measured else f"the first {max(measured)} chunks"
+        assert (f"among {among}" in doubt) == (rest.completeness is not None and rest.completeness < LOW)
+        _, doubt, _ = told("What happened to them in the end?", 3)
+        assert doubt == "[]", "nothing was measured of three chunks"
+    finally:
+        services.close()

@@ -262,6 +262,7 @@ def check_trace(trace: dict[str, Any], n_chunks: int, *, full: bool = False) -> 
         "steps",
         "stop",
         "evidence",
+        "completeness",
         "answer",
         "timings",
     ]

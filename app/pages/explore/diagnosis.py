@@ -1,7 +1,8 @@
 """Why a run failed, in one sentence with buttons that do something about it, as a tree of plain data: pure
 functions.
 
-Decides the words. What would have helped was tried in core.diagnosis.
+Decides the words. What would have helped was tried in core.diagnosis; where nothing is known of the question,
+core.completeness says how likely it was enough.
 """
 
 from __future__ import annotations
@@ -9,8 +10,9 @@ from __future__ import annotations
 from app.components.tree import Node, h
 from app.in_view import RunInView
 from app.pages.explore.view import told
-from app.pages.widgets.words import counted
+from app.pages.widgets.words import counted, tenths
 from app.session import Session
+from core.completeness import LOW, completeness_by_size
 from core.diagnosis import MOST_STEPS, Diagnosis, Remedy
 from core.story import verdict_on
 
@@ -32,6 +34,8 @@ def diagnosis(run: RunInView | None, session: Session) -> list[Node]:
         )
     if run.gold and {*run.gold} <= {*run.trace.kept}:
         return _reading_failed(run, session)
+    if not run.gold and run.completeness is not None and run.completeness < LOW:
+        return _incomplete(run, run.completeness)
     if not run.gold and run.documents.foreign and run.trace.stopped.reason == "threshold":
         words = f"this document reads unlike what {run.spec.name} was trained on, so its Q says little here."
         other = (
@@ -43,6 +47,26 @@ def diagnosis(run: RunInView | None, session: Session) -> list[Node]:
     if not run.gold:
         return _no_answer(run, session)
     return []
+
+
+def _incomplete(run: RunInView, share: float) -> list[Node]:
+    n_chunks, by_size = len(run.trace.kept), completeness_by_size(run.spec, run.trace)
+    measured = max(size for size in by_size if size <= n_chunks)
+    among = f"{n_chunks} chunks" if measured == n_chunks else f"the first {measured} chunks"
+    words = (
+        f"of questions with Q like here, {tenths(share)} had all their passages among {among}. The rest may"
+        " stand further down, or nowhere."
+    )
+    more = [
+        _do("longer", size, f"Take {size} chunks", f"complete in {tenths(larger)}")
+        for size, larger in by_size.items()
+        if n_chunks < size <= run.n_chunks and larger > share
+    ]
+    twice = min(2 * n_chunks, MOST_STEPS, run.n_chunks)
+    if not more and twice > n_chunks:
+        more = [_do("longer", twice, f"Take {twice} chunks", "those that come next")]
+    beside = _do("compare", "", "Compare", "with BM25, hybrid and others")
+    return _said("The evidence is probably incomplete: ", words, [*more[: MOST_BUTTONS - 1], beside])
 
 
 def _no_answer(run: RunInView, session: Session) -> list[Node]:

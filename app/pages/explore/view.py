@@ -19,10 +19,11 @@ from app.pages.widgets.answers import answer_place
 from app.pages.widgets.asking import settings_toggle
 from app.pages.widgets.notices import notice
 from app.pages.widgets.text import MAX_SHOWN, Page, crumb, document_page, drawn, page_around, turn_pages
-from app.pages.widgets.words import EXPLAIN, counted, number, shorten, step_class
+from app.pages.widgets.words import EXPLAIN, counted, number, shorten, step_class, tenths
 from app.session import Session
 from core.answer.cited import CitedAnswer
 from core.answer.evidence import EvidenceAnswer
+from core.completeness import LOW
 from core.config import ChunkConfig, EpisodeConfig
 from core.encode.checkpoint import CheckpointSpec
 from core.events import StepTaken, Trace
@@ -441,7 +442,6 @@ def evidence(run: RunInView | None, session: Session) -> list[Node]:
     found += f" · {counted(len(shown.taken_back), 'chunk')} taken back" if shown.taken_back else ""
     tokens = sum(chunk.n_tokens for chunk in chunks)
     body = "\n\n".join(chunk.text for chunk in chunks)
-    record = json.dumps(run.to_json(), ensure_ascii=False, indent=1)
     head = h(
         "div",
         {"class": "qx-row qx-sm qx-evidence-head"},
@@ -450,7 +450,35 @@ def evidence(run: RunInView | None, session: Session) -> list[Node]:
             {"class": "qx-mut"},
             f"{len(chunks)} chunk{'s' if len(chunks) > 1 else ''} · {tokens:,} tokens{found}",
         ),
+        _likely(run, shown),
         h("span", {"class": "qx-grow"}),
+        h("div", {"class": "qx-evidence-acts"}, *_acts(run, body)),
+    )
+    missed = (
+        [chunk_id for chunk_id in run.gold if chunk_id not in shown.chosen]
+        if shown.stopped is not None
+        else []
+    )
+    places = _passages(workspace, sorted([*chosen, *missed]))
+    rows: list[Node] = []
+    for i, passage in enumerate(places):
+        if i:
+            rows.append(h("li", {"class": "qx-gap"}, _distance(workspace, places[i - 1], passage)))
+        rows.append(_passage(run, session, passage, chosen))
+    key = f"{run.token} {session.cursor} {session.look}"
+    keep = {
+        "class": "qx-evidence",
+        "data-keep-scroll": key,
+        "tabindex": "0",
+        "aria-label": "Evidence in document order",
+    }
+    return [head, h("ol", keep, *rows)]
+
+
+def _acts(run: RunInView, body: str) -> list[Node]:
+    """What can be done with evidence, whose texts are `body`."""
+    record = json.dumps(run.to_json(), ensure_ascii=False, indent=1)
+    return [
         act("copy", body, "Copy"),
         act(
             "compare",
@@ -473,26 +501,25 @@ def evidence(run: RunInView | None, session: Session) -> list[Node]:
             title="The run as JSON",
             **{"aria-label": "Download run", "data-name": f"run-{run.run_id[:8]}.json"},
         ),
+    ]
+
+
+COMPLETE = (
+    "Of validation questions whose best chunk stood out as much as here, so many had all that they need among"
+    " as many chunks"
+)
+
+
+def _likely(run: RunInView, shown: Trace) -> Node | None:
+    """How likely evidence is complete, where nobody knows its support and nothing warns of it."""
+    share = run.completeness
+    if shown.stopped is None or run.gold or share is None or share < LOW:
+        return None
+    return h(
+        "span",
+        {"class": "qx-mut", "title": COMPLETE, "tabindex": "0"},
+        f"complete in {tenths(share)} such cases",
     )
-    missed = (
-        [chunk_id for chunk_id in run.gold if chunk_id not in shown.chosen]
-        if shown.stopped is not None
-        else []
-    )
-    places = _passages(workspace, sorted([*chosen, *missed]))
-    rows: list[Node] = []
-    for i, passage in enumerate(places):
-        if i:
-            rows.append(h("li", {"class": "qx-gap"}, _distance(workspace, places[i - 1], passage)))
-        rows.append(_passage(run, session, passage, chosen))
-    key = f"{run.token} {session.cursor} {session.look}"
-    keep = {
-        "class": "qx-evidence",
-        "data-keep-scroll": key,
-        "tabindex": "0",
-        "aria-label": "Evidence in document order",
-    }
-    return [head, h("ol", keep, *rows)]
 
 
 CONTEXT = 240

@@ -36,6 +36,15 @@ def counted(n: int, noun: str) -> str:
     return f"{n:,} {noun}" if n == 1 else f"{n:,} {noun}s"
 
 
+def tenths(share: float) -> str:
+    """A share as people count.
+
+    >>> tenths(0.17)
+    '2 of 10'
+    """
+    return f"{10 * share:.0f} of 10"
+
+
 def step_class(step: int) -> str:
     """CSS class of a step's colour."""
     return f"qx-c{(step - 1) % 8 + 1}"

@@ -8,10 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from core.encode.checkpoint import read_spec
+from core.encode.checkpoint import read_spec, write_spec
 from core.evaluate.calibrate import PLATEAU
+from core.evaluate.documents import document_line
 from core.evaluate.rows import read_rows
 from tests.core.cli.conftest import Output
+from tests.core.test_completeness import ROWS, SPEC
 
 
 @pytest.fixture
@@ -70,3 +72,19 @@ def test_an_agent_of_unknown_training_needs_tasks(refused: Output, agent: Path) 
     before = (agent / "qrag.json").read_bytes()
     assert "name tasks to calibrate on" in refused("calibrate", agent)
     assert (agent / "qrag.json").read_bytes() == before
+
+
+def test_completeness_is_read_off_rows_about_documents(core: Output, refused: Output, tmp_path: Path) -> None:
+    rows = tmp_path / "rows.jsonl"
+    rows.write_text("".join(map(document_line, ROWS)), encoding="utf-8")
+    write_spec(tmp_path, SPEC)
+    result = json.loads(core("calibrate", tmp_path, "--documents", rows))
+    spec = read_spec(tmp_path)
+    assert list(spec.lead_curves) == [4, 8, 12]
+    assert result == {"checkpoint": "finder", **spec.scores["completeness"]}
+    assert result["by_chunks"]["4"]["n"] == 100
+    assert "leave out tasks" in refused("calibrate", tmp_path, "qa1", "--documents", rows)
+    write_spec(tmp_path, SPEC.model_copy(update={"name": "other"}))
+    assert "too few rows of other" in refused("calibrate", tmp_path, "--documents", rows)
+    write_spec(tmp_path, SPEC.model_copy(update={"reads_choices": True}))
+    assert "looks again after each choice" in refused("calibrate", tmp_path, "--documents", rows)

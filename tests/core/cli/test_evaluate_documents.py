@@ -43,6 +43,7 @@ KEYS = [
     "answer",
     "answer_confidence",
     "answer_reliable",
+    "completeness",
 ]
 
 

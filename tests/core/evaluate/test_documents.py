@@ -98,5 +98,6 @@ def test_rows_are_read_back_as_they_were(tmp_path: Path) -> None:
             "answer",
             "answer_confidence",
             "answer_reliable",
+            "completeness",
         )
     ]

@@ -10,6 +10,7 @@ from core.errors import BadRequest
 from core.evaluate.documents import DocumentRow
 from core.studies.documents import documents
 from core.studies.report import markdown
+from tests.core.test_completeness import ROWS
 
 
 def row(
@@ -70,3 +71,13 @@ def test_the_note_says_what_was_compared() -> None:
     assert "- 1 documents, at most 4 chunks a question, no stop; auto took general." in printed
     with pytest.raises(BadRequest, match=r"no rows.*evaluate-documents"):
         documents([])
+
+
+def test_completeness_is_told_by_thirds_and_by_what_the_page_warns_of() -> None:
+    told = documents(ROWS).tables[-1]
+    assert told.title.startswith("Completeness")
+    assert {line[0] for line in told.rows} == {4, 8, 12}
+    lowest, _, warned, other = (line for line in told.rows if line[0] == 4)
+    assert (lowest[2], warned[2], other[2]) == (40, 40, 60)
+    assert [str(line[4])[:6] for line in (lowest, warned, other)] == ["0.250 ", "0.250 ", "0.750 "]
+    assert [table.title for table in documents(ROWS[:20]).tables] == ["Found", "Answered"]

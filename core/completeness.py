@@ -1,0 +1,177 @@
+"""How likely the evidence of one search holds all that a question needs, read off Q without a label.
+
+The lead is Q of the best chunk at the first look minus Q of the fourth. Where one chunk stands out, its
+passage is mostly the one that is needed; where four are worth about the same, none of them mostly is. Which
+share of evidence is complete at a lead is measured on questions whose passages are known, by number of
+chunks, and kept with the agent. Only for agents whose Q no choice changes: theirs is one search. Decides
+which runs are such a search, and how curves are judged: each document by a curve of the others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from core.answer.confidence import (
+    FEWEST_IN_BLOCK,
+    Knots,
+    confidence,
+    expected_calibration_error,
+    fit_confidence,
+)
+from core.encode.checkpoint import CheckpointSpec
+from core.evaluate.documents import DocumentRow
+from core.events import Trace
+
+PLACE = 4
+"""The chunk whose Q the best one's is compared with."""
+SIZES = (4, 8, 12)
+"""Numbers of chunks that a curve is made for, where the rows tell."""
+LOW = 0.5
+"""Below this, evidence is more likely incomplete than not, and the page says so (docs/training.md)."""
+_METHOD = "qrag"
+_FOLDS = 5
+_FEWEST_ROWS = 5 * FEWEST_IN_BLOCK
+
+
+def lead(q_values: np.ndarray | Sequence[float]) -> float | None:
+    """Q of the best minus Q of the fourth; None for fewer than four finite values.
+
+    >>> round(lead([0.1, 0.9, 0.5, 0.4, 0.3]), 3)
+    0.6
+    """
+    values = np.asarray(q_values, np.float64)
+    values = values[np.isfinite(values)]
+    if len(values) < PLACE:
+        return None
+    best = np.partition(values, -PLACE)[-PLACE:]
+    return float(best.max() - best.min())
+
+
+def completeness_by_size(spec: CheckpointSpec, trace: Trace) -> dict[int, float]:
+    """By number of chunks, the share of validation questions with such a lead whose evidence was complete.
+
+    Empty where the agent has no curves, the first look was not kept, or the choices are not its best ones: a
+    person took part, or chance did.
+    """
+    config, first = trace.started.config, trace.scores_at(1)
+    is_own_search = (
+        (trace.started.method, trace.started.checkpoint) == (_METHOD, spec.name)
+        and not config.temperature
+        and not config.forced
+        and not config.forbidden
+        and not trace.taken_back
+    )
+    found = lead(first.q_values) if is_own_search and first is not None else None
+    if found is None:
+        return {}
+    return {size: confidence(found, curve) for size, curve in sorted(spec.lead_curves.items())}
+
+
+def completeness(spec: CheckpointSpec, trace: Trace) -> float | None:
+    """How likely the chunks of a run hold all that its question needs: that of the largest measured number
+    which they reach; None where nothing is known of it, and while the run goes on.
+    """
+    reached = [share for size, share in completeness_by_size(spec, trace).items() if size <= len(trace.kept)]
+    return reached[-1] if reached and trace.stopped is not None else None
+
+
+@dataclass(frozen=True, eq=False)
+class Judged:
+    """Questions with their lead, whether their evidence was complete, and what curves of other documents say
+    of it.
+    """
+
+    leads: np.ndarray
+    """(B,) float64."""
+    complete: np.ndarray
+    """(B,) bool."""
+    said: np.ndarray
+    """(B,) float64."""
+
+    @property
+    def curve(self) -> Knots:
+        """Fitted to all of them."""
+        return fit_confidence(self.leads.tolist(), self.complete.tolist())
+
+    @property
+    def ece(self) -> float:
+        """Expected calibration error of what is said."""
+        error = expected_calibration_error(self.said.tolist(), self.complete.tolist())
+        assert error is not None
+        return error
+
+    @property
+    def auc(self) -> float | None:
+        """Chance that more is said of complete evidence than of other evidence; None without both."""
+        if self.complete.all() or not self.complete.any():
+            return None
+        from scipy.stats import mannwhitneyu  # it takes seconds, and only calibration needs it
+
+        n_pairs = int(self.complete.sum() * (~self.complete).sum())
+        return float(mannwhitneyu(self.said[self.complete], self.said[~self.complete]).statistic) / n_pairs
+
+    def to_json(self) -> dict[str, Any]:
+        """What a curve rests on."""
+        return {
+            "n": len(self.leads),
+            "complete": round(float(self.complete.mean()), 4),
+            "ece": round(self.ece, 4),
+            "auc": None if self.auc is None else round(self.auc, 4),
+        }
+
+
+def judged(rows: Iterable[DocumentRow], agent: str) -> dict[int, Judged]:
+    """By number of chunks, an agent's rows of answerable questions without a stop; sizes of which there are
+    too few rows are left out.
+    """
+    own = {
+        row.id: row
+        for row in rows
+        if (row.ran, row.checkpoint) == (_METHOD, agent) and row.covered and not row.stops
+    }
+    found: dict[int, Judged] = {}
+    for size in SIZES:
+        known = [
+            (row, row_lead, is_complete)
+            for row in own.values()
+            if (row_lead := lead(row.scores)) is not None
+            and (is_complete := _complete_with(row, size)) is not None
+        ]
+        if len(known) < _FEWEST_ROWS:
+            continue
+        leads = np.array([row_lead for _, row_lead, _ in known]).clip(0, 1)
+        complete = np.array([is_complete for _, _, is_complete in known])
+        names = sorted({row.document for row, _, _ in known})
+        fold = np.array([names.index(row.document) % _FOLDS for row, _, _ in known])
+        said = np.zeros(len(known))
+        for number in np.unique(fold):
+            others = fold != number
+            curve = fit_confidence(leads[others].tolist(), complete[others].tolist())
+            said[~others] = [confidence(value, curve) for value in leads[~others]]
+        found[size] = Judged(leads, complete, said)
+    return found
+
+
+def with_curves(spec: CheckpointSpec, curves: Mapping[int, Judged], how: Mapping[str, Any]) -> CheckpointSpec:
+    """The spec with these curves; `scores.completeness` says what they rest on, `how` included."""
+    record = {**how, "by_chunks": {str(size): one.to_json() for size, one in curves.items()}}
+    return spec.model_copy(
+        update={
+            "lead_curves": {size: one.curve for size, one in curves.items()},
+            "scores": {**(spec.scores or {}), "completeness": record},
+        }
+    )
+
+
+def _complete_with(row: DocumentRow, size: int) -> bool | None:
+    """Whether the first chunks of a row, so many or all of a short document, covered all quotes; None where
+    the row does not tell.
+    """
+    size = min(size, row.n_chunks)
+    if row.found_at:
+        return None if row.k < size else all(at is not None and at <= size for at in row.found_at)
+    return all(row.covered) if row.k == size else None

@@ -1,0 +1,158 @@
+"""What the lead of the best Q says about evidence: by hand, and only of runs that are one search."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from pydantic import ValidationError
+
+from core.completeness import Judged, completeness, completeness_by_size, judged, lead, with_curves
+from core.config import EpisodeConfig
+from core.encode.checkpoint import CheckpointSpec, read_spec, write_spec
+from core.evaluate.documents import DocumentRow
+from core.events import RunStarted, StepScores, StepTaken, Stopped, Trace
+
+CURVES = {4: ((0.1, 0.2), (0.5, 0.8)), 8: ((0.1, 0.4), (0.5, 0.9))}
+SPEC = CheckpointSpec(name="finder", trained=True, reads_choices=False, lead_curves=CURVES)
+LOOK = StepScores(np.array([0.2, 0.9, 0.6, 0.5, 0.8, 0.1, 0.0, 0.3, 0.4], np.float32), None)
+"""The best is 0.9, the fourth 0.5."""
+
+
+def trace(n_steps: int, method: str = "qrag", checkpoint: str = "finder", **changes: Any) -> Trace:
+    config = EpisodeConfig(step_budget=n_steps, **changes)
+    steps = tuple(
+        StepTaken(step, step, 0.5, 1.0, 0.5, None, "", 0.0, scores=LOOK) for step in range(1, n_steps + 1)
+    )
+    return Trace(RunStarted("where?", method, checkpoint, 9, config), steps, Stopped("budget", n_steps))
+
+
+def test_the_lead_is_the_best_minus_the_fourth() -> None:
+    assert lead(LOOK.q_values) == pytest.approx(0.4)
+    assert lead(np.array([0.5, -np.inf, 0.5, 0.5, 0.5])) == 0
+    assert lead([0.9, 0.5, 0.1]) is None
+
+
+def test_a_run_is_read_off_the_curve_of_as_many_chunks() -> None:
+    assert completeness_by_size(SPEC, trace(4)) == {4: pytest.approx(0.65), 8: pytest.approx(0.775)}
+    assert completeness(SPEC, trace(4)) == completeness(SPEC, trace(7)) == pytest.approx(0.65)
+    assert completeness(SPEC, trace(8)) == pytest.approx(0.775)
+    assert completeness(SPEC, trace(3)) is None
+    assert completeness(SPEC, replace(trace(4), stopped=None)) is None
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        trace(4, method="hybrid"),
+        trace(4, checkpoint="general"),
+        trace(4, temperature=0.1),
+        trace(4, forced=((1, 3),)),
+        trace(4, forbidden=(3,)),
+        replace(trace(5), stopped=Stopped("budget", 5, review=(0.1,) * 5, taken_back=(2,))),
+        replace(trace(4), steps=tuple(replace(step, scores=None) for step in trace(4).steps)),
+    ],
+    ids=("method", "agent", "sampled", "forced", "forbidden", "taken back", "no look"),
+)
+def test_of_other_runs_nothing_is_known(other: Trace) -> None:
+    assert completeness(SPEC, other) is None
+    assert completeness_by_size(SPEC, other) == {}
+
+
+def row(number: int, ahead: float, found_at: tuple[int | None, ...], **changes: Any) -> DocumentRow:
+    values: dict[str, Any] = {
+        "id": str(number),
+        "kind": "single",
+        "document": f"d{number % 5}",
+        "method": "auto",
+        "ran": "qrag",
+        "checkpoint": "finder",
+        "k": 12,
+        "stops": False,
+        "covered": tuple(at is not None for at in found_at),
+        "n_chunks": 90,
+        "chunk_ids": tuple(range(12)),
+        "scores": (0.5 + ahead, 0.6, 0.5, 0.5, *[0.1] * 8),
+        "evidence": tuple((i, i + 1) for i in range(12)),
+        "stopped": False,
+        "answer": None,
+        "answer_confidence": 0.5,
+        "answer_reliable": False,
+        "answers": (),
+        "milliseconds": 1.0,
+        "found_at": found_at,
+    }
+    return DocumentRow(**values | changes)
+
+
+ROWS = [
+    *(row(i, 0.1, (2, 4 if i % 4 == 0 else 9 if i % 4 == 1 else None)) for i in range(40)),
+    *(row(40 + i, 0.4, (1,) if i % 4 else (None,)) for i in range(60)),
+]
+"""Of 40 questions with a small lead a quarter is complete with four chunks, half with twelve; of 60 with a large
+one three quarters are complete.
+"""
+
+
+def test_curves_are_shares_of_complete_evidence_by_lead() -> None:
+    curves = judged(ROWS, "finder")
+    assert list(curves) == [4, 8, 12]
+    large = (0.4, round(46 / 62, 4))
+    assert curves[4].curve == curves[8].curve == ((0.1, round(11 / 42, 4)), large)
+    assert curves[12].curve == ((0.1, round(21 / 42, 4)), large)
+    assert curves[4].to_json()["complete"] == 0.55
+    assert curves[4].said.max() < 0.8
+    assert curves[4].said.min() > 0.2
+
+
+def test_what_says_nothing_of_a_size_is_left_out() -> None:
+    others = [
+        *(replace(one, checkpoint="other") for one in ROWS),
+        *(replace(one, stops=True) for one in ROWS),
+        *(replace(one, ran="hybrid") for one in ROWS),
+        *(row(i, 0.3, ()) for i in range(100)),
+        *(row(i, 0.3, (1,), scores=(0.5, 0.4, 0.3)) for i in range(100)),
+    ]
+    assert judged(others, "finder") == {}
+    assert judged(ROWS[:99], "finder") == {}
+    older = [replace(one, k=4, found_at=()) for one in ROWS]
+    assert list(judged(older, "finder")) == [4]
+    assert judged(older, "finder")[4].complete.sum() == sum(all(one.covered) for one in ROWS)
+    short = [replace(one, k=4, n_chunks=4) for one in ROWS]
+    assert judged(short, "finder")[12].complete.sum() == judged(ROWS, "finder")[4].complete.sum()
+
+
+def test_how_good_curves_are_by_hand() -> None:
+    complete = np.array([False, False, True, True])
+    one = Judged(np.zeros(4), complete, np.array([0.25, 0.75, 0.75, 0.95]))
+    assert one.auc == pytest.approx((2 + 0.5 + 1) / 4)
+    assert one.ece == pytest.approx((0.25 + 2 * 0.25 + 0.05) / 4)
+    assert Judged(np.zeros(2), np.ones(2, bool), np.ones(2)).auc is None
+
+
+def test_an_agent_keeps_its_curves(tmp_path: Path) -> None:
+    spec = with_curves(SPEC, judged(ROWS, "finder"), {"on": "rows"})
+    write_spec(tmp_path, spec)
+    assert read_spec(tmp_path) == spec
+    assert spec.scores is not None
+    assert spec.scores["completeness"]["on"] == "rows"
+    assert list(spec.scores["completeness"]["by_chunks"]) == ["4", "8", "12"]
+
+
+@pytest.mark.parametrize(
+    "curves",
+    [
+        {4: ()},
+        {0: ((0.1, 0.2),)},
+        {4: ((0.2, 0.3), (0.2, 0.4))},
+        {4: ((0.1, 0.3), (0.2, 0.2))},
+        {4: ((0.1, 1.1),)},
+    ],
+    ids=("empty", "no chunk", "stands", "falls", "above 1"),
+)
+def test_a_curve_that_does_not_rise_is_refused(curves: dict[int, Any]) -> None:
+    with pytest.raises(ValidationError, match="lead_curves"):
+        CheckpointSpec(name="finder", trained=True, lead_curves=curves)
