@@ -204,11 +204,11 @@ def looks(trace: Trace) -> list[tuple[np.ndarray, tuple[int, ...]]]:
         if event.scores is None:
             continue
         taken = (event.chunk_id,) if isinstance(event, StepTaken) else ()
-        if event.scores is last:
+        if event.scores.q_values is last:
             seen[-1] = (seen[-1][0], (*seen[-1][1], *taken))
         else:
             seen.append((event.scores.q_values, taken))
-        last = event.scores
+        last = event.scores.q_values
     return seen
 
 

@@ -45,7 +45,8 @@ _ROW = f"""
         (SELECT count(*) FROM events e WHERE e.run_id = r.run_id AND kind = 'step_taken'),
         (SELECT coalesce(list(title ORDER BY position), []) FROM run_documents d WHERE d.run_id = r.run_id), parent_run_id, shared, seed,
         (SELECT event->>'$.reason' FROM events e WHERE e.run_id = r.run_id AND kind = 'stopped'),
-        nullif(len({_SUPPORT}), 0), len(list_intersect({_CHOSEN}, {_SUPPORT}))
+        nullif(len({_SUPPORT}), 0), len(list_intersect({_CHOSEN}, {_SUPPORT})),
+        (SELECT value FROM run_details d WHERE d.run_id = r.run_id AND d.name = 'answer'), label->>'$.answer'
     FROM runs r"""
 
 _FILTERS = {
@@ -172,7 +173,7 @@ def _row(values: tuple[Any, ...]) -> RunRow:
         shared,
         *more,
     ) = values
-    seed, stop_reason, n_support, n_found = more
+    seed, stop_reason, n_support, n_found, answer, known = more
     return RunRow(
         run_id=run_id,
         created_at=_utc(created_at),
@@ -191,7 +192,17 @@ def _row(values: tuple[Any, ...]) -> RunRow:
         stop_reason=stop_reason,
         n_support=n_support,
         n_found=None if n_support is None else n_found,
+        answer=_said(answer),
+        known_answer=known or "",
     )
+
+
+def _said(detail: str | None) -> str | None:
+    """What a reader was told, out of the answer that a run left: imported ones may hold anything."""
+    answer = json.loads(detail) if detail else None
+    if not isinstance(answer, dict) or not isinstance(answer.get("text"), str):
+        return None
+    return answer["text"] if answer.get("reliable", True) else ""
 
 
 def _facets(con: Connection, owner: str | None) -> RunFacets:

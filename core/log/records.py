@@ -201,6 +201,10 @@ class RunRow:
     """Support chunks of a labelled question; None where they are not known."""
     n_found: int | None
     """How many of them the run chose."""
+    answer: str | None = None
+    """What was answered from its evidence, empty for no reliable answer; None where nothing was read."""
+    known_answer: str = ""
+    """Empty where nobody knows it."""
 
     @property
     def hit(self) -> bool | None:

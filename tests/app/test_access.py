@@ -90,7 +90,7 @@ def page(tiny_app: RunningApp, browser: Browser) -> Iterator[Page]:
     n.fill("4")
     n.press("Tab")
     page.locator("#qx-evaluate-run").click()
-    expect(page.locator("#qx-evaluate-scores .qx-table")).to_be_visible(timeout=120_000)
+    expect(page.locator("#qx-evaluate-scores .qx-number").first).to_be_visible(timeout=120_000)
     expect(page.locator("#qx-evaluate-reliability .js-plotly-plot")).to_be_visible(timeout=60_000)
     yield page
     context.close()
@@ -152,19 +152,6 @@ def test_the_keyboard_shows_where_it_is(page: Page, tab: str) -> None:
     assert len(names) > 10, "the focus went on"
     show(page, "Explore")
     assert page.locator("#qx-steps").inner_text() == before, "passing a control changes nothing"
-
-
-def test_a_typed_question_survives_the_tab_key(page: Page) -> None:
-    """Gradio's lists send `input` when they lose the focus."""
-    show(page, "Compare")
-    question = page.locator("#qx-compare-question textarea")
-    asked = question.input_value()
-    question.fill("Who else?")
-    page.locator("#qx-compare-known input").focus()
-    page.keyboard.press("Tab")
-    settle(page)
-    expect(question).to_have_value("Who else?")
-    question.fill(asked)
 
 
 def test_without_motion_nothing_moves_and_all_is_there(page: Page) -> None:

@@ -15,7 +15,7 @@ import gradio as gr
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Browser, Locator, Page, expect
 
 from app.in_view import Labelled, OpenDocuments
 from app.pages.compare import difference as difference_view
@@ -38,7 +38,7 @@ from app.pages.explore.opening import open_pasted
 from app.services import Services
 from app.session import Session
 from app.settings import Settings
-from core.comparison import comparison_json
+from core.comparison import comparison_json, looks
 from core.config import CHUNKERS
 from core.cuts import chunks_of, share_found, sizes_for, spans_of
 from core.encode.checkpoint import read_spec
@@ -282,6 +282,33 @@ def test_an_agent_shows_the_rank_of_the_support_at_every_step(
         for name in ("Q-RAG tiny", "multi-step", "hybrid", "top-k", "BM25", "threshold")
     ]
     assert headings == [True, True, False, False, False, False], "only these look again after each choice"
+
+
+def test_looks_are_counted_only_where_a_method_looks_again(
+    comparisons: Comparisons, documents: OpenDocuments
+) -> None:
+    _, columns = compared(comparisons, documents, ComparisonOrder(QUERY, EVERY, 3))
+    n_looks = {column.name: len(looks(column.run.trace)) for column in columns if column.run}
+    assert n_looks == {
+        "Q-RAG tiny": 3,
+        "hybrid": 1,
+        "top-k": 1,
+        "BM25": 1,
+        "threshold": 1,
+        "multi-step": 3,
+    }
+    for column in columns:
+        words = json.dumps(view.results(Compared(documents.token), [column]))
+        assert ("3 looks, a row each" in words) == (n_looks[column.name] == 3)
+        assert "one look" not in words
+
+
+def test_what_is_set_is_one_sentence() -> None:
+    order = ComparisonOrder(QUERY, ("qrag:tiny", "bm25"), 3)
+    assert '"Q-RAG tiny, BM25"' in json.dumps(view.settings_line(order))
+    assert '"3 each"' in json.dumps(view.settings_line(order))
+    stops = json.dumps(view.settings_line(replace(order, own_stop=True)))
+    assert '"stops where the agent does, at 3 at most"' in stops
 
 
 def test_what_explore_never_chooses_is_left_out_for_agents_alone(
@@ -550,6 +577,12 @@ def done(page: Page, n_columns: int) -> None:
     expect(page.locator("#qx-compare-run")).to_be_enabled(timeout=120_000)
 
 
+def show_methods(page: Page) -> Locator:
+    """Opens the settings over the page."""
+    page.locator("#qx-compare-set .qx-set-line").click()
+    return page.locator("#qx-compare-methods")
+
+
 @pytest.fixture(scope="module")
 def compare_page(tiny_app: RunningApp, browser: Browser) -> Iterator[Page]:
     """Compare with the usual four columns and one more on the question that Explore asks."""
@@ -563,7 +596,7 @@ def compare_page(tiny_app: RunningApp, browser: Browser) -> Iterator[Page]:
     page.get_by_role("tab", name="Compare").click()
     expect(page.locator("#qx-compare-question textarea")).to_have_value(asked, timeout=30_000)
     expect(page.locator("#qx-compare-columns")).to_contain_text("Press Compare")
-    page.locator("#qx-compare-methods").get_by_label("multi-step, not trained").check()
+    show_methods(page).get_by_label("multi-step, not trained").check()
     compare(page, 5)
     yield page
     context.close()
@@ -669,7 +702,7 @@ def test_other_methods_are_compared_again_and_an_empty_question_leaves_all(
     assert len(lefts) == 1, "cards stand below one another on a phone"
     assert page.evaluate("document.documentElement.scrollWidth") <= 360
 
-    page.locator("#qx-compare-methods").get_by_label("threshold").check()
+    show_methods(page).get_by_label("threshold").check()
     expect(page.locator("#qx-compare-standing")).to_contain_text("made with another methods", timeout=30_000)
     page.get_by_role("button", name="Compare again").click()
     done(page, 5)
@@ -713,7 +746,7 @@ def test_a_run_is_opened_from_explore_changed_and_cut_anew(
     chosen = chosen_in_explore(page)
     page.locator("#qx-evidence").get_by_role("button", name="Open in Compare").click()
 
-    expect(page.locator("#qx-compare-header")).to_contain_text(
+    expect(page.locator("#qx-compare-as-explore")).to_contain_text(
         f"Chunk {unwanted:,} is forbidden here, as in Explore.", timeout=30_000
     )
     expect(page.locator("#qx-compare-k input[type=number]")).to_have_value("3")

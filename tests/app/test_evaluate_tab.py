@@ -278,6 +278,34 @@ def test_the_score_table_has_intervals_and_the_test() -> None:
     assert "1 questions that only one of the two has" in both
 
 
+def test_three_figures_come_first_and_rows_go_along() -> None:
+    alone = view.score_table(summarise(ROWS), None, None)
+    numbers, every = json.dumps(alone[0]), json.dumps(alone[1])
+    assert numbers.count('qx-number"') == 3
+    assert all(words in numbers for words in ("Fact F1", "Fact EM", "Evidence tokens"))
+    assert '"open": false' in every
+    n_figures = every.count('"scope": "row"')
+    assert f"All {n_figures} figures" in every
+    answered = view.score_table(
+        summarise([replace(row, answer_em=1.0, answer_f1=1.0) for row in ROWS]), None, None
+    )
+    assert "Answer F1" in json.dumps(answered[0])
+    both = view.score_table(summarise(ROWS), summarise(ROWS), None)
+    assert "A 0" in json.dumps(both[0])
+    assert '"open": true' in json.dumps(both[1])
+    heading = json.dumps(view.score_heading(ROWS, None))
+    assert '"data-name": "evaluation.csv"' in heading
+    assert all(row.id in heading for row in ROWS)
+    many = json.dumps(view.score_heading(ROWS * view.MOST_EXPORTED, None))
+    assert "evaluation.csv" not in many
+
+
+def test_a_row_shows_what_was_asked() -> None:
+    table = json.dumps(view.failure_table(ROWS, [0, 1], {}, None, 0, {ROWS[0].id: "Where was the lamp?"}))
+    assert "Where was the lamp?" in table
+    assert f'["{ROWS[1].id}"]' in table, "what isn't known is named by its id"
+
+
 def test_a_long_haystack_says_what_it_costs() -> None:
     long = make_row(length=1_000_000, n_chunks=16_000)
     assert view.is_long(long)
@@ -318,7 +346,7 @@ def test_evaluate_compare_calibrate_and_open_an_episode(
     page.locator("#qx-evaluate-questions input[type=file]").set_input_files(questions)
     expect(page.locator("#qx-evaluate-questions")).to_contain_text("mine", timeout=30_000)
     page.locator("#qx-evaluate-run").click()
-    expect(page.locator("#qx-evaluate-scores .qx-table")).to_be_visible(timeout=120_000)
+    expect(page.locator("#qx-evaluate-scores .qx-number").first).to_be_visible(timeout=120_000)
     expect(page.locator("#qx-evaluate-list tbody tr")).to_have_count(2)
     expect(page.locator("#qx-evaluate-conditions")).to_contain_text("n = 12, T = 4")
     expect(page.locator("#qx-evaluate-scores")).to_contain_text("A minus B")
@@ -373,5 +401,5 @@ def test_evaluate_compare_calibrate_and_open_an_episode(
     narrow.get_by_role("tab", name="Evaluate").click()
     expect(narrow.locator("#qx-evaluate-list tbody tr")).to_have_count(2, timeout=60_000)
     narrow.locator("#qx-evaluate-list tbody tr").first.get_by_role("button", name=re.compile("^A:")).click()
-    expect(narrow.locator("#qx-evaluate-scores .qx-table")).to_be_visible(timeout=60_000)
+    expect(narrow.locator("#qx-evaluate-scores .qx-number").first).to_be_visible(timeout=60_000)
     assert narrow.evaluate("document.documentElement.scrollWidth") <= 360

@@ -289,7 +289,7 @@ def row(**changes: object) -> RunRow:
 def test_the_list_has_the_columns_that_are_chosen() -> None:
     page = RunPage((row(),), 1)
     usual = json.dumps(view.run_list(page, 0, view.USUAL_COLUMNS, (), "", filtered=False), ensure_ascii=False)
-    assert all(words in usual for words in ("<b>who</b> ?", "Story, Notes", "qrag", "tiny", "1 of 2"))
+    assert all(words in usual for words in ("<b>who</b> ?", "Story, Notes", "Q-RAG", "tiny", "1 of 2"))
     assert "stopped by" not in usual
     every = json.dumps(
         view.run_list(page, 0, tuple(view.COLUMNS), ("f" * 32,), "f" * 32, filtered=False), ensure_ascii=False
@@ -300,6 +300,40 @@ def test_the_list_has_the_columns_that_are_chosen() -> None:
     )
     assert view.EMPTY in json.dumps(view.run_list(RunPage((), 0), 0, (), (), "", filtered=False))
     assert view.NO_MATCH in json.dumps(view.run_list(RunPage((), 0), 0, (), (), "", filtered=True))
+
+
+def test_a_row_says_what_was_answered_and_whether_it_is_right() -> None:
+    def told(**changes: object) -> str:
+        page = RunPage((row(**changes),), 1)
+        return json.dumps(view.run_list(page, 0, ("answer",), (), "", filtered=False), ensure_ascii=False)
+
+    assert "✓ right" in told(answer="the garden", known_answer="garden")
+    assert "✗ wrong" in told(answer="office", known_answer="garden")
+    assert "Known answer: garden" in told(answer="office", known_answer="garden")
+    assert "no answer" in told(answer="", known_answer="garden")
+    assert "✓" not in told(answer="office"), "nobody knows"
+
+
+def test_runs_of_one_comparison_stand_together() -> None:
+    at = datetime(2026, 3, 31, tzinfo=UTC)
+    later = at + timedelta(minutes=20)
+    rows = (
+        row(method="bm25", created_at=at + timedelta(seconds=9)),
+        row(method="topk", created_at=at + timedelta(seconds=5)),
+        row(created_at=at),
+        row(created_at=at - timedelta(seconds=5)),
+        row(method="topk", created_at=at - timedelta(seconds=9), query="where ?"),
+        row(method="bm25", created_at=at - timedelta(minutes=9), query="where ?"),
+    )
+    assert view.compared_before(rows) == [False, True, True, False, False, False]
+    assert view.compared_before((row(created_at=later), row(method="topk", created_at=at))) == [False, False]
+
+
+def test_a_legend_names_what_differs() -> None:
+    assert view.run_names([row(), row(checkpoint="other")]) == ["1. tiny", "2. other"]
+    assert view.run_names([row(), row(method="multistep")]) == ["1. Q-RAG", "2. multi-step"]
+    assert view.run_names([row(), row(query="where ?", seed=8)]) == ["1. <b>who</b> ?", "2. where ?"]
+    assert view.run_names([row()]) == ["1. <b>who</b> ?"]
 
 
 def test_sharing_and_deleting_wait_for_a_second_click(experiments: Experiments) -> None:
@@ -323,8 +357,11 @@ def test_chart_tables_hold_the_numbers_drawn() -> None:
         {"qrag tiny": {"hit": 2}},
     )
     curves = json.dumps(view.curve_table(charted))
-    assert all(number in curves for number in ("0.500", "0.250", "0.125", "2.000"))
-    assert "scales of their own" in json.dumps(view.charts_heading(charted, 2))
+    assert all(number in curves for number in ("0.500", "0.250", "0.125"))
+    assert "2.000" not in curves, "an inner product is no Q"
+    assert "Scores of top-k are no Q" in json.dumps(view.charts_heading(charted, 2))
+    other = view.Charted((*charted.curves[:1], (row(checkpoint="other"), RunCurve((1.0,), None))), {})
+    assert "scales of their own" in json.dumps(view.charts_heading(other, 2))
     assert json.dumps(view.count_table(charted)).count('"2"') == 1
 
 

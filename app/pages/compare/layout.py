@@ -11,7 +11,7 @@ from app.pages.compare import view
 from app.pages.compare.actions import MAX_K, Compared, Comparisons
 from app.pages.compare.difference import CUTS
 from app.pages.widgets.text import open_documents
-from app.pages.widgets.work import Work
+from app.pages.widgets.work import Work, cancel_button
 from core.variant import MAX_TEXT
 
 SAME, OWN_STOP = "same", "own stop"
@@ -22,7 +22,9 @@ class CompareLayout:
     """Builds the components inside the Blocks that is being made; each is an attribute."""
 
     def __init__(self, comparisons: Comparisons) -> None:
-        self._build_form(comparisons)
+        self.header = tree(open_documents(None), elem_id="qx-compare-header", elem_classes="qx-open-here")
+        with gr.Column(elem_classes="qx-card qx-ask", elem_id="qx-compare-form"):
+            self._build_form(comparisons)
         with gr.Column(elem_classes="qx-card", elem_id="qx-compare-results"):
             self.heading = tree(view.heading(Compared(), (), None), elem_id="qx-compare-heading")
             self.result_notice = tree(elem_id="qx-compare-result-notice")
@@ -69,71 +71,63 @@ class CompareLayout:
             )
             with gr.Row(elem_classes="qx-buttons"):
                 run = gr.Button("Try all chunk sizes", elem_id="qx-compare-cuts-run", min_width=140)
-                cancel = gr.Button(
-                    "Cancel",
-                    variant="stop",
-                    elem_id="qx-compare-cuts-cancel",
-                    interactive=False,
-                    min_width=80,
-                )
-            progress, notice = (
-                tree(elem_id="qx-compare-cuts-progress"),
-                tree(elem_id="qx-compare-cuts-notice"),
-            )
+                progress = tree(elem_id="qx-compare-cuts-progress")
+                cancel = cancel_button("qx-compare-cuts-cancel")
+            notice = tree(elem_id="qx-compare-cuts-notice")
             self.cuts = tree(elem_id="qx-compare-cuts-table")
         self.cutting = Work(run, cancel, progress, notice)
 
     def _build_form(self, comparisons: Comparisons) -> None:
-        methods = [(view.method_label(key), key) for key in comparisons.methods()]
-        with gr.Column(elem_classes="qx-card", elem_id="qx-compare-form"):
-            self.header = tree(open_documents(None), elem_id="qx-compare-header")
-            with gr.Row(elem_classes="qx-question-row"):
+        with gr.Row(elem_classes="qx-question-row"):
+            with gr.Column(elem_classes="qx-asking", scale=6, min_width=240):
                 self.question = gr.Textbox(
                     label="Question",
+                    show_label=False,
+                    container=False,
                     lines=1,
                     max_lines=4,
                     placeholder="Ask something about the document",
-                    scale=6,
                     elem_id="qx-compare-question",
+                    elem_classes="qx-question",
                 )
-                self.run = gr.Button("Compare", variant="primary", elem_id="qx-compare-run", min_width=110)
-                self.cancel = gr.Button(
-                    "Cancel", variant="stop", elem_id="qx-compare-cancel", interactive=False, min_width=80
+                self.known = tree(elem_id="qx-compare-known", elem_classes="qx-known")
+            self.run = gr.Button("Compare", variant="primary", elem_id="qx-compare-run", min_width=80)
+        with gr.Row(elem_classes="qx-line"):
+            self.line = tree(elem_id="qx-compare-set", elem_classes="qx-set")
+            with gr.Row(elem_classes="qx-slot"):
+                self.standing = tree(elem_id="qx-compare-standing")
+                self.comparing = Work(
+                    self.run,
+                    progress=tree(elem_id="qx-compare-progress"),
+                    cancel=cancel_button("qx-compare-cancel"),
+                    notice=tree(elem_id="qx-compare-notice"),
                 )
-            self.known = gr.Dropdown(
-                [], label="Known questions (support is marked)", elem_id="qx-compare-known", visible=False
+        self.as_explore = tree(elem_id="qx-compare-as-explore")
+        with gr.Column(elem_id="qx-compare-settings", elem_classes="qx-pop"):
+            self._build_settings(comparisons)
+
+    def _build_settings(self, comparisons: Comparisons) -> None:
+        self.methods = gr.CheckboxGroup(
+            [(view.method_label(key), key) for key in comparisons.methods()],
+            value=comparisons.usual(comparisons.services.default_checkpoint),
+            label="Methods",
+            info="A column each, over the same chunks",
+            elem_id="qx-compare-methods",
+        )
+        with gr.Row(elem_classes="qx-sliders"):
+            self.size = gr.Radio(
+                [("the same for all", SAME), ("where the agent stops", OWN_STOP)],
+                value=SAME,
+                label="Evidence",
+                info="The others take as many as the agent",
+                elem_id="qx-compare-size",
             )
-            with gr.Row(elem_classes="qx-compare-controls"):
-                self.methods = gr.CheckboxGroup(
-                    methods,
-                    value=comparisons.usual(comparisons.services.default_checkpoint),
-                    label="Methods",
-                    info="A column each, over the same chunks",
-                    scale=6,
-                    min_width=260,
-                    elem_id="qx-compare-methods",
-                )
-                self.size = gr.Radio(
-                    [("the same for all", SAME), ("where the agent stops", OWN_STOP)],
-                    value=SAME,
-                    label="Evidence",
-                    info="The others take as many as the agent",
-                    scale=3,
-                    min_width=240,
-                    elem_id="qx-compare-size",
-                )
-                self.k = gr.Slider(
-                    1,
-                    MAX_K,
-                    value=4,
-                    step=1,
-                    label="Chunks",
-                    info="At most, where the agent stops",
-                    scale=3,
-                    min_width=200,
-                    elem_id="qx-compare-k",
-                )
-            self.comparing = Work(
-                self.run, self.cancel, tree(elem_id="qx-compare-progress"), tree(elem_id="qx-compare-notice")
+            self.k = gr.Slider(
+                1,
+                MAX_K,
+                value=4,
+                step=1,
+                label="Chunks",
+                info="At most, where the agent stops",
+                elem_id="qx-compare-k",
             )
-            self.standing = tree(elem_id="qx-compare-standing")

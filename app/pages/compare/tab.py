@@ -10,7 +10,6 @@ from typing import Any, Literal, TypeVar
 
 import gradio as gr
 
-from app.components.known import fills_in
 from app.components.tree import clicked, packs
 from app.in_view import OpenDocuments
 from app.jobs import Finished, stream
@@ -31,9 +30,9 @@ from app.pages.compare.actions import (
 from app.pages.compare.layout import OWN_STOP, SAME, CompareLayout
 from app.pages.explore.actions import open_in_explore
 from app.pages.sparc.actions import SparcRuns
+from app.pages.widgets.asking import known_question, known_questions
 from app.pages.widgets.notices import notice
 from app.pages.widgets.text import open_documents
-from app.pages.widgets.words import question_label
 from app.pages.widgets.work import Work
 from app.services import Services
 from app.session import Session
@@ -85,7 +84,6 @@ class CompareTab(CompareLayout):
         """The run of Explore that is to be compared, a FromExplore; None before the first."""
         self.cut_rows: gr.State = gr.State(())
         """What is shown of the ways of cutting."""
-        self.known_taken: gr.State = gr.State(None)
         works = (self.comparing, self.cutting)
         self._packed = {component for component in vars(self).values() if isinstance(component, gr.HTML)}
         self._packed |= {component for work in works for component in (work.progress, work.notice)}
@@ -96,8 +94,10 @@ class CompareTab(CompareLayout):
             *(self.compared, self.to_explore, self.to_sparc, self.to_sets),
             *(
                 self.header,
+                self.as_explore,
                 self.question,
                 self.known,
+                self.line,
                 self.methods,
                 self.size,
                 self.k,
@@ -116,7 +116,7 @@ class CompareTab(CompareLayout):
                 self.tried,
             ),
             *(component for work in (self.comparing, self.cutting) for component in vars(work).values()),
-            *(self.cuts, self.cut_rows, self.known_taken),
+            *(self.cuts, self.cut_rows),
         ]
         self._controls = [self.question, self.methods, self.size, self.k]
         place = [self.session, self.compared, *self._controls]
@@ -149,16 +149,16 @@ class CompareTab(CompareLayout):
             button.click(self._sends(handler), [self.compared, self.changed], self._outputs, **quick).success(
                 None, js=SHOW_TRIED, api_visibility="private"
             )
-        fills_in(self.known, self.question, self.known_taken, **quick)
+        self.known.select(self._on_known, self.session, self.question, **quick)
         for panel in (self.columns, self.reading, self.support, self.common, self.tried):
             panel.select(self._sends(self._on_click), self.compared, self._outputs, **quick)
-        self.header.select(self._sends(self._on_header), place, self._outputs, **quick)
+        self.as_explore.select(self._sends(self._on_settings), place, self._outputs, **quick)
         changes = [control.change for control in self._controls]
         gr.on(
             changes,
             self._sends(self._on_controls),
             place,
-            [self.standing],
+            [self.standing, self.line],
             trigger_mode="always_last",
             **quick,
         )
@@ -200,12 +200,7 @@ class CompareTab(CompareLayout):
         spec = documents.agent.spec
         if before is None or before.workspace is not documents.workspace:
             k, methods = self.comparisons.usual_k(documents), self.comparisons.usual(spec.name)
-            known = [(question_label(known), known.question) for known in documents.questions]
-            asked = question if any(question == value for _, value in known) else None
-            update |= {
-                self.known: gr.Dropdown(known, value=asked, visible=bool(known)),
-                self.known_taken: asked,
-            }
+            update[self.known] = known_questions(documents.questions)
             compared = replace(compared, lifted=())
         if (
             wanted is not None
@@ -231,20 +226,22 @@ class CompareTab(CompareLayout):
             **update,
             **shown,
             **self._on_controls(session, compared, question, methods, size, k),
-            self.header: self._header(session, compared, documents),
+            self.header: open_documents(documents),
+            self.as_explore: self._as_explore(session, compared, documents),
         }
 
-    def _header(self, session: Session, compared: Compared, documents: OpenDocuments) -> list[Any]:
-        """What will be searched, and what of Explore's settings counts."""
+    def _on_known(self, session: Session, event: gr.EventData) -> Any:
+        chosen = known_question(self.services.corpora.get(session.corpus), event)
+        return gr.skip() if chosen is None else chosen
+
+    def _as_explore(self, session: Session, compared: Compared, documents: OpenDocuments) -> list[Any]:
+        """What of Explore's settings counts."""
         spec = self.services.served(documents.agent.spec)
         order = ComparisonOrder(
             settings=self._settings(session, compared), forbidden=self._forbidden(session, compared)
         )
         lifted = [chunk_id for chunk_id in session.forbidden if chunk_id in compared.lifted]
-        return [
-            *open_documents(documents),
-            *view.as_in_explore(own_key(spec.name), order, spec.episode_config(), lifted),
-        ]
+        return view.as_in_explore(own_key(spec.name), order, spec.episode_config(), lifted)
 
     def _forbidden(self, session: Session, compared: Compared) -> tuple[int, ...]:
         """Those of Explore, but for what the person allowed here."""
@@ -265,7 +262,9 @@ class CompareTab(CompareLayout):
             forbidden=self._forbidden(session, compared),
         )
 
-    def _on_header(self, session: Session, compared: Compared, event: gr.EventData, *controls: Any) -> Update:
+    def _on_settings(
+        self, session: Session, compared: Compared, event: gr.EventData, *controls: Any
+    ) -> Update:
         """Back to the agent's own settings, or on with other chunks forbidden than in Explore."""
         documents, action = self.services.corpora.get(session.corpus), clicked(event)[0]
         if documents is None:
@@ -276,7 +275,7 @@ class CompareTab(CompareLayout):
             compared = replace(compared, lifted=session.forbidden if action == "lift" else ())
         return {
             self.compared: compared,
-            self.header: self._header(session, compared, documents),
+            self.as_explore: self._as_explore(session, compared, documents),
             **self._on_controls(session, compared, *controls),
         }
 
@@ -292,13 +291,13 @@ class CompareTab(CompareLayout):
         try:
             order = self._order(session, compared, *controls)
         except UserError as error:
-            return {self.standing: notice(str(error))}
+            return {self.standing: notice(str(error)), self.line: view.settings_line(None)}
         documents, searched = (
             self.services.corpora.get(session.corpus),
             self.services.corpora.get(compared.corpus),
         )
         same = documents is not None and searched is not None and documents.workspace is searched.workspace
-        return {self.standing: view.changes(compared, order, same)}
+        return {self.standing: view.changes(compared, order, same), self.line: view.settings_line(order)}
 
     def _run(self, session: Session, compared: Compared, *controls: Any) -> Iterator[Update]:
         """Columns as they come."""

@@ -23,6 +23,7 @@ from app.pages.compare.actions import (
     ShownColumn,
 )
 from app.pages.widgets.answers import in_column
+from app.pages.widgets.asking import settings_toggle
 from app.pages.widgets.notices import notice
 from app.pages.widgets.tables import table
 from app.pages.widgets.text import crumb, document_page, page_around, turn_pages
@@ -160,6 +161,15 @@ def method_label(key: str) -> str:
         if key.startswith(AGENT)
         else OFFERED[key].long_label or OFFERED[key].label
     )
+
+
+def settings_line(order: ComparisonOrder | None) -> list[Node]:
+    """What is set, as one sentence that opens the settings; None where a setting is not valid."""
+    if order is None:
+        return [settings_toggle("qx-compare-settings", h("strong", None, "Settings to be completed"), [])]
+    names = ", ".join(map(method_label, order.methods)) or "no method"
+    size = f"stops where the agent does, at {order.k} at most" if order.own_stop else f"{order.k} each"
+    return [settings_toggle("qx-compare-settings", h("span", None, h("strong", None, names)), [size])]
 
 
 _DOING = {
@@ -533,9 +543,10 @@ def _picture(at: int, run: RunInView, paint: Colours) -> Node:
         "role": "img",
         "aria-label": words,
     }
-    told = f"{counted(len(seen), 'look')}, a row each" if len(seen) > 1 else "one look"
+    again = run.method.looks_again and len(seen) > 1
+    told = f"{counted(len(seen), 'look')}, a row each · " if again else ""
     scale = (
-        f"{told} · {run.method.score_name} {lo:.2f} to {hi:.2f}"
+        f"{told}{run.method.score_name} {lo:.2f} to {hi:.2f}"
         if seen
         else "its branches score only what they retrieve"
     )

@@ -345,8 +345,27 @@ class Evaluations:
         """The example of a row, loaded again. Raises BadRequest when it can't be found or is another one by
         now.
         """
+        row = self.get(evaluation_id, owner).rows[position]
+        task = self._task_of(evaluation_id, row, owner)
+        example = next((example for example in task.examples if example.id == row.id), None)
+        if example is not None and row.chunk_tokens is not None:
+            example = join_chunks(example, self._agent_of(row).encoder.tokenizer, row.chunk_tokens)
+        if example is None or len(example.chunks) != row.n_chunks or tuple(example.support) != row.support:
+            raise BadRequest(
+                f"question {row.id} of {row.task} is not found as it was evaluated; data or reader have"
+                " changed since, so evaluate it again"
+            )
+        return example
+
+    def questions(self, evaluation_id: str, owner: str | None = None) -> dict[str, str]:
+        """What was asked, by the rows' ids. Raises BadRequest when the task can't be loaded again."""
+        row = self.get(evaluation_id, owner).rows[0]
+        return {example.id: example.question for example in self._task_of(evaluation_id, row, owner).examples}
+
+    def _task_of(self, evaluation_id: str, row: EpisodeRow, owner: str | None) -> TaskSet:
+        """The task that a row is of, loaded again."""
         evaluation = self.get(evaluation_id, owner)
-        row, config = evaluation.rows[position], evaluation.config
+        config = evaluation.config
         if row.task not in TASKS and "questions" not in config:
             raise BadRequest(
                 f"the questions of {row.task} came from a file that the log doesn't name; evaluate that file"
@@ -355,16 +374,7 @@ class Evaluations:
         tokenizer = self._agent_of(row).encoder.tokenizer
         name = str(config.get("questions", row.task))
         n = config["n_asked"] if "n_asked" in config else len(evaluation.rows)
-        task = self._load(name, _part(row.split), row.length, n, row.seed, tokenizer)
-        example = next((example for example in task.examples if example.id == row.id), None)
-        if example is not None and row.chunk_tokens is not None:
-            example = join_chunks(example, tokenizer, row.chunk_tokens)
-        if example is None or len(example.chunks) != row.n_chunks or tuple(example.support) != row.support:
-            raise BadRequest(
-                f"question {row.id} of {row.task} is not found as it was evaluated; data or reader have"
-                " changed since, so evaluate it again"
-            )
-        return example
+        return self._load(name, _part(row.split), row.length, n, row.seed, tokenizer)
 
     def episode(self, evaluation_id: str, position: int, owner: str | None = None) -> Episode:
         """What Explore needs to make a row's run again, with the agent's own threshold. Raises BadRequest."""

@@ -10,9 +10,9 @@ import gradio as gr
 
 from app.components.tree import tree
 from app.pages.evaluate import view
-from app.pages.evaluate.actions import MAX_N, OWN, available_tasks
+from app.pages.evaluate.actions import OWN, available_tasks
 from app.pages.evaluate.documents.tab import WholeDocuments
-from app.pages.widgets.work import Work
+from app.pages.widgets.work import Work, cancel_button
 from app.services import Services
 from core.tasks.catalog import PARTS, TASKS
 
@@ -89,7 +89,7 @@ class EvaluateLayout:
                 self.n = gr.Number(
                     100,
                     label="Questions",
-                    info=f"Up to {MAX_N:,}; 0: all of them",
+                    info="0: all of them",
                     precision=0,
                     elem_id="qx-evaluate-n",
                     min_width=150,
@@ -109,7 +109,7 @@ class EvaluateLayout:
                     list(PARTS[::-1]),
                     value="test",
                     label="Part",
-                    info="Thresholds are chosen on train",
+                    info="Thresholds: use train",
                     elem_id="qx-evaluate-part",
                     min_width=150,
                 )
@@ -124,7 +124,7 @@ class EvaluateLayout:
                 self.seed = gr.Number(
                     0,
                     label="Seed",
-                    info="Which questions and haystacks",
+                    info="Of the sample",
                     precision=0,
                     elem_id="qx-evaluate-seed",
                     min_width=150,
@@ -145,9 +145,7 @@ class EvaluateLayout:
                 self.run = gr.Button(
                     "Run evaluation", variant="primary", elem_id="qx-evaluate-run", min_width=150
                 )
-                self.cancel = gr.Button(
-                    "Cancel", variant="stop", elem_id="qx-evaluate-cancel", interactive=False, min_width=80
-                )
+                self.cancel = cancel_button("qx-evaluate-cancel")
             self.progress = tree(elem_id="qx-evaluate-progress")
             self.notice = tree(elem_id="qx-evaluate-notice")
         self.work = Work(self.run, self.cancel, self.progress, self.notice)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator
-from contextlib import closing
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -277,7 +277,7 @@ class EvaluateTab(EvaluateLayout):
             self.part: gr.Dropdown(
                 value="test",
                 interactive=parted,
-                info="Thresholds are chosen on train" if parted else "There is only this one",
+                info="Thresholds: use train" if parted else "There is only this one",
             ),
             self.questions: gr.File(visible=task == OWN),
         }
@@ -473,16 +473,25 @@ class EvaluateTab(EvaluateLayout):
         ]
         if looking.episode is not None and looking.episode >= len(rows):
             looking = replace(looking, episode=None)
+
+        def table(questions: Mapping[str, str]) -> list[Node]:
+            return view.failure_table(
+                rows, sorted(positions), others, looking.episode, looking.episode_page, questions
+            )
+
         listed = {
             self.looking: looking,
             self.filter: view.failure_filter(found, looking.kind),
-            self.failures: view.failure_table(
-                rows, sorted(positions), others, looking.episode, looking.episode_page
-            ),
+            self.failures: table({}),
             self.episode_notice: [],
         }
         if looking.episode is None:
             yield {**listed, self.episode: []}
+        if not view.is_long(rows[0]):
+            with suppress(UserError):  # a task that can't be loaded again leaves the rows their ids
+                listed[self.failures] = table(self.evaluations.questions(looking.first, looking.owner))
+        if looking.episode is None:
+            yield {self.failures: listed[self.failures]}
             return
         row = rows[looking.episode]
         other = others.get(row.key)

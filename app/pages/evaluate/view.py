@@ -6,13 +6,15 @@ Gradio events.
 
 from __future__ import annotations
 
+import csv
+import io
 from collections.abc import Mapping, Sequence
 
 from app.components.tree import Node, act, h
 from app.pages.evaluate.actions import LONG, Measuring, StopCurve, Stops
 from app.pages.widgets.notices import notice
 from app.pages.widgets.tables import pager, table
-from app.pages.widgets.words import duration
+from app.pages.widgets.words import duration, shorten
 from core.evaluate.outcomes import Failure, completed_at, failure_class, own_evidence, own_steps
 from core.evaluate.rows import EpisodeRow
 from core.evaluate.summary import METRICS, Comparison, Summary
@@ -22,6 +24,8 @@ from core.statistics import PairedTest, mean
 from core.studies.subjects import agent_name, conditions, task_name
 from core.tasks.example import Example
 
+MOST_EXPORTED = 2_000
+"""Rows that go through the page as one file."""
 PAGE = 20
 """Rows of a table shown at once."""
 TOKENS_A_SECOND = 4e5
@@ -227,9 +231,34 @@ def subject(rows: Sequence[EpisodeRow]) -> str:
 
 
 def score_heading(first: Sequence[EpisodeRow], second: Sequence[EpisodeRow] | None) -> list[Node]:
-    """What is compared, and the conditions without which the numbers mislead."""
+    """What is compared, the conditions without which the numbers mislead, and the rows to take along."""
     lines = [_condition("A", first)] + ([_condition("B", second)] if second else [])
-    return [h("h3", None, "Scores"), *lines]
+    head = h(
+        "div", {"class": "qx-row"}, h("h3", None, "Scores"), h("span", {"class": "qx-grow"}), _export(first)
+    )
+    return [head, *lines]
+
+
+def _export(rows: Sequence[EpisodeRow]) -> Node:
+    if len(rows) > MOST_EXPORTED:
+        words = f"evaluate --rows on the command line writes all {len(rows):,} rows"
+        return h("span", {"class": "qx-mut qx-sm"}, words)
+    written = io.StringIO()
+    sheet = csv.writer(written)
+    sheet.writerow(["id", "outcome", "fact_f1", "support", "chosen", "evidence", "q_values", "milliseconds"])
+    for row in rows:
+        evidence = own_evidence(row)
+        sheet.writerow(
+            [
+                row.id,
+                failure_class(row),
+                f"{fact_f1(evidence, row.support):.4f}",
+                *(" ".join(map(str, ids)) for ids in (row.support, row.chosen, evidence)),
+                " ".join(f"{value:.4f}" for value in row.q_values),
+                f"{row.milliseconds:.1f}",
+            ]
+        )
+    return act("download", written.getvalue(), "Rows as CSV", **{"data-name": "evaluation.csv"})
 
 
 def _condition(letter: str, rows: Sequence[EpisodeRow]) -> Node:
@@ -274,13 +303,31 @@ def score_table(first: Summary, second: Summary | None, comparison: Comparison |
             ]
         told = h("th", {"scope": "row", "title": sentence, "tabindex": "0"}, label)
         rows.append(h("tr", None, told, *(h("td", None, cell) for cell in cells)))
-    nodes = [table(head, rows, "Scores")]
+    every = h(
+        "details",
+        {"class": "qx-sm", "open": second is not None},
+        h("summary", None, f"All {len(rows)} figures"),
+        table(head, rows, "Scores"),
+    )
+    nodes = [h("div", {"class": "qx-numbers"}, *_first_figures(first, second)), every]
     if comparison is not None and comparison.n_left_out:
         nodes += notice(
             f"{comparison.n_left_out:,} questions that only one of the two has are left out of the test; it"
             f" rests on {comparison.n:,}.",
             "info",
         )
+    return nodes
+
+
+def _first_figures(first: Summary, second: Summary | None) -> list[Node]:
+    """The three that say most: what was found, whether all of it was, and the answer or what it cost."""
+    last = "evidence_tokens" if first.metrics["answer_f1"] is None else "answer_f1"
+    nodes = []
+    for name in ("fact_f1", "fact_em", last):
+        value = _short(name, first.metrics[name])
+        if second is not None:
+            value = f"A {value} · B {_short(name, second.metrics[name])}"
+        nodes.append(number(METRIC_WORDS[name][0], value, METRIC_WORDS[name][1]))
     return nodes
 
 
@@ -413,8 +460,11 @@ def failure_table(
     others: Mapping[tuple[object, ...], EpisodeRow],
     opened: int | None,
     page: int,
+    questions: Mapping[str, str] | None = None,
 ) -> list[Node]:
-    """A page of episodes; `others` are the rows of a second agent, by the key of their question."""
+    """A page of episodes; `others` are the rows of a second agent, by the key of their question. `questions`:
+    what was asked, by the row's id, as far as that is known.
+    """
     if not positions:
         return [h("p", {"class": "qx-empty"}, "No episode is of this class.")]
     head: list[str | tuple[str, str]] = [
@@ -439,8 +489,9 @@ def failure_table(
                 "data-act": "episode",
                 "data-arg": str(position),
                 "aria-expanded": str(position == opened).lower(),
+                "title": row.id,
             },
-            row.id[:60],
+            shorten((questions or {}).get(row.id, row.id), 70),
         )
         kind = failure_class(row)
         cells: list[Node] = [

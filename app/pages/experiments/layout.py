@@ -11,7 +11,7 @@ import gradio as gr
 from app.components.tree import tree
 from app.pages.experiments import view
 from app.pages.experiments.actions import MAX_IMPORT_BYTES
-from app.pages.widgets.work import Work
+from app.pages.widgets.work import Work, cancel_button
 from app.services import Services
 from core.log import ExportFormat
 from core.log.records import Status
@@ -99,9 +99,7 @@ class ExperimentsLayout:
                     "Open in Explore", variant="primary", elem_id="qx-run-explore", min_width=130
                 )
                 self.replay = gr.Button("Replay", elem_id="qx-run-replay", min_width=80)
-                self.cancel = gr.Button(
-                    "Cancel", variant="stop", elem_id="qx-run-cancel", interactive=False, min_width=80
-                )
+                self.cancel = cancel_button("qx-run-cancel")
             self.replayed = tree(elem_id="qx-run-replayed")
             self.run_notice = tree(elem_id="qx-run-notice")
             self.work = Work(self.replay, self.cancel, self.replayed, self.run_notice)
@@ -113,7 +111,7 @@ class ExperimentsLayout:
         with gr.Column(visible=False, elem_classes="qx-card", elem_id="qx-runs-charts") as self.charts:
             self.charts_heading = tree(elem_id="qx-runs-charts-heading")
             with gr.Row(elem_classes="qx-figures"):
-                with gr.Column(min_width=300):
+                with gr.Column(min_width=300) as self.curves_card:
                     self.curves = gr.Plot(show_label=False, elem_id="qx-runs-curves")
                     with gr.Accordion("As a table", open=False):
                         self.curve_table = tree(elem_id="qx-runs-curve-table")

@@ -125,6 +125,7 @@ class ExperimentsTab(ExperimentsLayout):
         charts = [
             self.charts,
             self.charts_heading,
+            self.curves_card,
             self.curves,
             self.curve_table,
             self.counts,
@@ -461,13 +462,13 @@ class ExperimentsTab(ExperimentsLayout):
         if not looking.selected:
             return {self.charts: gr.Column(visible=False)}
         charted = self.experiments.charted(looking.selected, session.owner)
-        curves = [
-            (view.run_name(row, place), curve.chosen, curve.refused)
-            for place, (row, curve) in enumerate(charted.curves, start=1)
-        ]
+        with_q = view.with_q(charted)
+        names = view.run_names([row for row, _ in with_q])
+        curves = [(name, curve.chosen, curve.refused) for name, (_, curve) in zip(names, with_q, strict=True)]
         return {
             self.charts: gr.Column(visible=True),
             self.charts_heading: view.charts_heading(charted, len(looking.selected)),
+            self.curves_card: gr.Column(visible=bool(curves)),
             self.curves: drawn(lambda: curves_figure(curves)),
             self.curve_table: view.curve_table(charted),
             self.counts: drawn(lambda: counts_figure(charted.counts)),

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
+from datetime import timedelta
 from pathlib import Path
 
 from app.components.tree import Node, act, h
@@ -18,13 +19,17 @@ from app.pages.widgets.words import EXPLAIN, counted, duration, shorten, step_cl
 from core.events import StepTaken
 from core.log import LoggedRun, RunPage, RunRow
 from core.log.page import score_name, settings_of, stop_sentence
-from core.log.records import support_of
+from core.log.records import RunCurve, support_of
 from core.log.sql import MAX_ROWS, SqlResult
 from core.prose import plain
 from core.resrag.action import RESRAG, RESRAG_LLM, SETS
+from core.retrievers import facts_of
 from core.runs import Replay
 from core.sparc.retriever import SPARC
+from core.story import verdict_on
 
+COMPARED_WITHIN = timedelta(minutes=3)
+"""Between the beginnings of two columns of one comparison."""
 PAGE = 20
 """Rows of a table shown at once: as many as `training_view.pager` turns."""
 SHARING = (
@@ -74,17 +79,34 @@ def _status(row: RunRow) -> Node:
     return h("span", {"class": f"qx-chip{kind}", "title": row.message or ""}, row.status)
 
 
+_VERDICTS = {"right": ("✓ right", " qx-hit"), "wrong": ("✗ wrong", " qx-warn"), "no answer": ("", " qx-warn")}
+
+
+def _answer(row: RunRow) -> Node:
+    """What was answered, and whether it is right where that is known."""
+    if row.answer is None:
+        return ""
+    verdict = verdict_on(row.answer, row.known_answer)
+    said = _cut(row.answer, 24) if row.answer else h("span", {"class": "qx-mut"}, "no answer")
+    if verdict is None or not _VERDICTS[verdict][0]:
+        return said
+    words, kind = _VERDICTS[verdict]
+    title = "" if verdict == "right" else f"Known answer: {row.known_answer}"
+    return h("span", None, said, " ", h("span", {"class": f"qx-mark{kind}", "title": title}, words))
+
+
 def _took(row: RunRow) -> str:
     seconds = (row.finished_at - row.created_at).total_seconds() if row.finished_at else None
     return "" if seconds is None else f"{1000 * seconds:,.0f} ms" if seconds < 1 else duration(seconds)
 
 
 COLUMNS: dict[Key, Column] = {
-    "documents": Column("documents", "What was searched", lambda row: _cut(", ".join(row.titles), 40)),
-    "method": Column("method", "How chunks were chosen", lambda row: row.method),
+    "method": Column("method", "How chunks were chosen", lambda row: facts_of(row.method).label),
     "agent": Column(
-        "agent", "The checkpoint whose vectors were searched", lambda row: _cut(row.checkpoint, 30)
+        "agent", "The checkpoint whose vectors were searched", lambda row: _cut(row.checkpoint, 20)
     ),
+    "answer": Column("answer", "What was answered, and whether it is right where that is known", _answer),
+    "documents": Column("documents", "What was searched", lambda row: _cut(", ".join(row.titles), 28)),
     "status": Column("status", "Complete, cancelled, failed, or still running", _status),
     "steps": Column("steps", "Chunks that were chosen", lambda row: str(row.n_steps)),
     "support": Column(
@@ -136,14 +158,33 @@ def run_list(
         *((column.label, column.sentence) for _, column in shown),
     ]
     rows = [
-        _row(row, [column for _, column in shown], row.run_id in selected, row.run_id == opened)
-        for row in page.rows
+        _row(row, [column for _, column in shown], row.run_id in selected, row.run_id == opened, again)
+        for row, again in zip(page.rows, compared_before(page.rows), strict=True)
     ]
     return [
         *_selection(selected, page.rows),
         table(head, rows, "Runs"),
         *pager("runs-page", number, page.total),
     ]
+
+
+def compared_before(rows: Sequence[RunRow]) -> list[bool]:
+    """Of each row, whether it belongs to the comparison of the row above: the same question to the same
+    documents, by another method or agent, within COMPARED_WITHIN.
+    """
+    belongs: list[bool] = []
+    ways: set[tuple[str, str]] = set()
+    for above, row in zip([None, *rows], rows, strict=False):
+        way = (row.method, row.checkpoint)
+        same = (
+            above is not None
+            and (above.query, above.titles, above.n_chunks) == (row.query, row.titles, row.n_chunks)
+            and abs(above.created_at - row.created_at) <= COMPARED_WITHIN
+            and way not in ways
+        )
+        ways = {*ways, way} if same else {way}
+        belongs.append(same)
+    return belongs
 
 
 def _selection(selected: Collection[str], rows: Sequence[RunRow]) -> list[Node]:
@@ -164,7 +205,8 @@ def _selection(selected: Collection[str], rows: Sequence[RunRow]) -> list[Node]:
     ]
 
 
-def _row(row: RunRow, columns: Sequence[Column], selected: bool, opened: bool) -> Node:
+def _row(row: RunRow, columns: Sequence[Column], selected: bool, opened: bool, again: bool) -> Node:
+    """`again`: it answers the question of the row above, as one comparison."""
     toggle = {
         "class": "qx-btn qx-tick" + " qx-pressed" * selected,
         "data-act": "toggle",
@@ -181,10 +223,11 @@ def _row(row: RunRow, columns: Sequence[Column], selected: bool, opened: bool) -
     }
     cells: list[Node] = [
         h("button", toggle, "✓" if selected else " "),
-        h("button", link, shorten(row.query, 70)),
+        h("button", link, "↳ same question" if again else shorten(row.query, 60)),
         *(column.cell(row) for column in columns),
     ]
-    return h("tr", {"class": "qx-on"} if opened else None, *(h("td", None, cell) for cell in cells))
+    kind = " ".join(["qx-on"] * opened + ["qx-again"] * again)
+    return h("tr", {"class": kind} if kind else None, *(h("td", None, cell) for cell in cells))
 
 
 # One run
@@ -411,29 +454,56 @@ def reproduce(snippets: Sequence[Snippet], exported: bool) -> list[Node]:
 # Several runs
 
 
-def run_name(row: RunRow, place: int) -> str:
-    """A run in a legend: its place in the selection, and its question."""
-    return f"{place}. {shorten(row.query, 36)}"
+def with_q(charted: Charted) -> list[tuple[RunRow, RunCurve]]:
+    """The runs whose numbers are values Q."""
+    return [(row, curve) for row, curve in charted.curves if facts_of(row.method).score_name == "Q"]
+
+
+def run_names(rows: Sequence[RunRow]) -> list[str]:
+    """Of runs in a legend: their places, and what they differ in."""
+    parts: list[Callable[[RunRow], str]] = [
+        lambda row: shorten(row.query, 36),
+        lambda row: facts_of(row.method).label,
+        lambda row: shorten(row.checkpoint, 20),
+        lambda row: shorten(", ".join(row.titles), 24),
+        lambda row: f"seed {row.seed}",
+        lambda row: f"{row.created_at.astimezone():%H:%M:%S}",
+    ]
+    names = [""] * len(rows)
+    for part in parts:
+        said = [part(row) for row in rows]
+        if len({*said}) > 1 and len({*names}) < len(rows):
+            names = [f"{name} · {words}" if name else words for name, words in zip(names, said, strict=True)]
+    return [
+        f"{place}. {name or parts[0](row)}"
+        for place, (row, name) in enumerate(zip(rows, names, strict=True), start=1)
+    ]
 
 
 def charts_heading(charted: Charted, n_selected: int) -> list[Node]:
     """What is drawn, and what one may not compare."""
-    scales = {(row.method, row.checkpoint) for row, _ in charted.curves}
+    scales = {(row.method, row.checkpoint) for row, _ in with_q(charted)}
+    others = sorted(
+        {facts_of(row.method).label for row, _ in charted.curves}
+        - {facts_of(name).label for name, _ in scales}
+    )
+    left_out = f" Scores of {', '.join(others)} are no Q: counted, not drawn." if others else ""
     more = f" The chart of Q has the first {MAX_CURVES}." if n_selected > MAX_CURVES else ""
     apart = (
-        " Their Q are on scales of their own: methods and agents differ in what they measure."
-        if len(scales) > 1
-        else ""
+        " Their Q are on scales of their own: agents differ in what they measure." if len(scales) > 1 else ""
     )
     return [
         h("h3", None, "Charts"),
-        h("p", {"class": "qx-mut qx-sm"}, f"{counted(n_selected, 'run')} selected.{more}{apart}"),
+        h("p", {"class": "qx-mut qx-sm"}, f"{counted(n_selected, 'run')} selected.{more}{apart}{left_out}"),
     ]
 
 
 def curve_table(charted: Charted) -> list[Node]:
     """The numbers of the chart: Q of each choice."""
-    longest = max((len(curve.chosen) for _, curve in charted.curves), default=0)
+    curves = with_q(charted)
+    if not curves:
+        return []
+    longest = max(len(curve.chosen) for _, curve in curves)
     steps = [f"step {step}" for step in range(1, longest + 1)]
     head: list[str | tuple[str, str]] = [
         "run",
@@ -443,11 +513,11 @@ def curve_table(charted: Charted) -> list[Node]:
         ("refused", "Best Q when the agent stopped"),
     ]
     rows = []
-    for place, (row, curve) in enumerate(charted.curves, start=1):
+    for name, (row, curve) in zip(run_names([row for row, _ in curves]), curves, strict=True):
         values = [f"{value:.3f}" for value in curve.chosen] + [""] * (longest - len(curve.chosen))
         cells = [
-            run_name(row, place),
-            row.method,
+            name,
+            facts_of(row.method).label,
             row.checkpoint,
             *values,
             "" if curve.refused is None else f"{curve.refused:.3f}",

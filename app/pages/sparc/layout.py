@@ -14,7 +14,7 @@ from app.pages.sparc import story as story_view
 from app.pages.sparc import view
 from app.pages.sparc.llm_panel import LlmPanel
 from app.pages.widgets.text import open_documents
-from app.pages.widgets.work import Work
+from app.pages.widgets.work import Work, cancel_button
 from app.services import Services
 from core.log.branches import STRATEGY_NAMES
 from core.sparc.config import MAX_DEPTH, MAX_K, MAX_TEMPERATURE, MAX_WIDTH, STRATEGIES
@@ -79,14 +79,12 @@ class SparcLayout:
                 )
                 self.known = tree(elem_id="qx-sparc-known", elem_classes="qx-known")
             self.run = gr.Button("Run", variant="primary", elem_id="qx-sparc-start", min_width=60)
-            self.cancel = gr.Button(
-                "Cancel", variant="stop", elem_id="qx-sparc-cancel", interactive=False, min_width=60
-            )
         with gr.Row(elem_classes="qx-line"):
             self.line = tree(view.settings_line(USUAL, ""), elem_id="qx-sparc-set", elem_classes="qx-set")
             with gr.Row(elem_classes="qx-slot"):
                 self.standing = tree(elem_id="qx-sparc-standing")
                 self.progress = tree(elem_id="qx-sparc-progress")
+                self.cancel = cancel_button("qx-sparc-cancel")
                 self.status = tree(elem_id="qx-sparc-heading", elem_classes="qx-status")
         self.notice = tree(elem_id="qx-sparc-notice", elem_classes="qx-over")
         self.work = Work(self.run, self.cancel, self.progress, self.notice)

@@ -30,11 +30,11 @@ MAIN = ("updates", "episodes", "steps", "position_kind", "rank", "learning_rate"
 """Settings that stand in the open, in this order; `position_kind` as a tick."""
 _LABELS = {
     "updates": ("Updates", "Gradient steps"),
-    "episodes": ("Episodes an update", "Played in parallel for one gradient step"),
+    "episodes": ("Episodes an update", "Played in parallel"),
     "steps": ("Steps of an episode", "T: the most chunks it takes"),
-    "rank": ("LoRA rank", "0 trains the whole encoder blocks"),
+    "rank": ("LoRA rank", "0: all the weights"),
     "learning_rate": ("Learning rate", "Initial; falls linearly"),
-    "ranking_weight": ("Ranking weight", "Of the ranking loss beside the TD loss; 0 is plain PQN"),
+    "ranking_weight": ("Ranking weight", "Beside PQN; 0: none"),
     "seed": ("Seed", "Of everything random"),
     "trace_lambda": ("Lambda", ""),
     "ema": ("Tau", ""),
@@ -117,7 +117,7 @@ class TrainLayout:
                     [FROM_BASE],
                     value="",
                     label="Start from",
-                    info="An agent to train further; a lower rate keeps what it knows",
+                    info="Or train one further",
                     elem_id="qx-train-start-from",
                 )
                 self.settings: dict[str, Any] = {name: self._setting(name, config) for name in MAIN}
@@ -153,7 +153,7 @@ class TrainLayout:
             return gr.Checkbox(
                 value == "relative",
                 label="Positions",
-                info="Q sees where a chunk lies between those chosen (eq. 6)",
+                info="Of chunks, for Q (eq. 6)",
                 **shared,
             )
         if name == "objective":

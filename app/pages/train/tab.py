@@ -111,8 +111,8 @@ class TrainTab(TrainLayout):
         """
         show(
             self._sends(self._shown),
-            [self.chosen, self.pages],
-            [*self._detail, self.start_from],
+            [self.chosen, self.pages, self.data, self.base, *self.settings.values()],
+            [*self._detail, self.start_from, self.estimate],
             api_visibility="private",
             show_progress="hidden",
         )
@@ -129,9 +129,13 @@ class TrainTab(TrainLayout):
 
     # Handlers; each returns updates by component
 
-    def _shown(self, chosen: str, pages: tuple[int, int]) -> Update:
+    def _shown(self, chosen: str, pages: tuple[int, int], data: str, base: str, *settings: Any) -> Update:
         agents = [(name, name) for name in startable_agents()]
-        return {**self._view(chosen, pages), self.start_from: gr.Dropdown([FROM_BASE, *agents])}
+        return {
+            **self._view(chosen, pages),
+            self.start_from: gr.Dropdown([FROM_BASE, *agents]),
+            **self._estimate(data, base, *settings),
+        }
 
     def _start(
         self, data: str, questions: str | None, name: str, start_from: str, base: str, *settings: Any

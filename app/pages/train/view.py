@@ -134,9 +134,13 @@ def format_help(example: str) -> list[Node]:
 
 
 def estimate(seconds_an_update: float | None, updates: int) -> list[Node]:
-    """How long it will take, where that was measured."""
+    """How long it will take, as far as that was measured."""
     if seconds_an_update is None:
-        return []
+        words = (
+            f"{counted(updates, 'update')}: nothing like it was trained on this machine, so nobody knows yet"
+            " how long they take. The time left is told from the first update on; a stopped one goes on."
+        )
+        return [h("p", {"class": "qx-mut qx-sm"}, words)]
     words = (
         f"About {duration(seconds_an_update * updates)}: an update of an earlier training with the same data,"
         " episodes, steps and rank took "
@@ -233,7 +237,8 @@ def _about(training: Training) -> str:
 def _progress(training: Training) -> Node:
     done = training.updates[-1]["update"] if training.updates else 0
     total = int(training.config.get("updates", 1))
-    bar = h("progress", {"value": done, "max": max(total, 1), "aria-label": "Updates made"})
+    far = {} if training.state == "starting" else {"value": done, "max": max(total, 1)}  # else it moves
+    bar = h("progress", {**far, "aria-label": "Updates made"})
     return h("div", {"class": "qx-progress", "role": "status"}, h("span", None, standing(training)), bar)
 
 

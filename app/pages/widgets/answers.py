@@ -169,7 +169,7 @@ def in_column(told: EvidenceAnswer | None, at: int, known: str = "") -> Node | N
     if told is None:
         return None
     sure = None
-    if told.confidence is not None:
+    if told.confidence is not None and told.said:
         sure = h(
             "span",
             {"class": "qx-mut qx-sm", "title": CONFIDENCE, "tabindex": "0"},
@@ -196,11 +196,9 @@ def in_column(told: EvidenceAnswer | None, at: int, known: str = "") -> Node | N
             if told.text
             else h("span", None, "no answer in the evidence")
         )
-    name, verdict = (
-        h("span", {"class": "qx-mut qx-sm"}, "answer"),
-        judged(verdict_on(told.said, known), known, "span"),
-    )
-    return h("p", {"class": "qx-column-answer"}, name, words, sure, verdict, *cited)
+    verdict = judged(verdict_on(told.said, known), known, "span")
+    said = words if told.text or verdict is None else None  # the verdict says that there is none
+    return h("p", {"class": "qx-column-answer"}, said, sure, verdict, *cited)
 
 
 def answer_place(chunk: Chunk, told: EvidenceAnswer | None) -> tuple[int, int] | None:

@@ -23,7 +23,7 @@ from app.pages.evaluate.documents.actions import (
     evaluate_marked,
 )
 from app.pages.widgets.notices import notice
-from app.pages.widgets.work import Work
+from app.pages.widgets.work import Work, cancel_button
 from app.services import Services
 from core.errors import UserError
 
@@ -59,19 +59,17 @@ class WholeDocuments:
                 self.k = gr.Number(
                     0,
                     label="Most chunks",
-                    info="0: what suits each document",
+                    info="0: what suits",
                     precision=0,
                     elem_id="qx-whole-k",
                     min_width=150,
                 )
-                self.stops = gr.Checkbox(True, label="Agents stop by themselves", elem_id="qx-whole-stops")
+                self.stops = gr.Checkbox(True, label="Agents may stop", elem_id="qx-whole-stops")
             with gr.Row(elem_classes="qx-buttons"):
                 self.run = gr.Button(
                     "Ask all questions", variant="primary", elem_id="qx-whole-run", min_width=150
                 )
-                self.cancel = gr.Button(
-                    "Cancel", variant="stop", elem_id="qx-whole-cancel", interactive=False, min_width=80
-                )
+                self.cancel = cancel_button("qx-whole-cancel")
             self.progress = tree(elem_id="qx-whole-progress")
             self.notice = tree(elem_id="qx-whole-notice")
             self.work = Work(self.run, self.cancel, self.progress, self.notice)
