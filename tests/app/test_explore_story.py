@@ -236,22 +236,6 @@ def test_a_key_of_the_strip_opens_the_chunk_it_points_at(ran: Page) -> None:
     expect(ran.locator("#qx-reading .qx-crumb")).to_contain_text("chunk 1 of", timeout=10_000)
 
 
-def test_a_mark_beside_a_chunk_makes_a_question_of_one_s_own(ran: Page) -> None:
-    belongs = ran.locator("#qx-steps [data-act=belongs]").first
-    belongs.click()
-    expect(belongs).to_have_attribute("aria-pressed", "true")
-    ran.locator("#qx-own > button").click()
-    line = ran.locator("#qx-own-list li")
-    expect(line).to_contain_text(f"{QUESTION}The River Chronicle · 1 passage · no answer given")
-    line.get_by_text("Edit").click()
-    ran.get_by_label(f"Answer to: {QUESTION}").fill("stable")
-    ran.locator("#qx-own-save").click()
-    expect(line).to_contain_text("answer: stable")
-    assert not grave_faults(ran)
-    line.get_by_text("Delete").click()
-    expect(line).to_have_count(0)
-
-
 def test_a_run_is_shared_beside_its_buttons_and_comes_back(ran: Page) -> None:
     address = ran.url.partition("?")[0].rstrip("/")
     ran.locator("#qx-status").get_by_role("button", name="Share").click()
