@@ -74,6 +74,7 @@ class Measured:
 
 def evaluate_files(services: Services, order: DocumentOrder, report: Callable[[Measured], None]) -> Measured:
     """All rows. `report` hears of each step, and may raise Cancelled. Raises BadRequest and BadDocument."""
+    _check(order)
     with tempfile.TemporaryDirectory() as folder:
         asked, documents = _sorted(order.files) if order.files else _samples(Path(folder))
         questions = read_document_questions(asked)
@@ -97,6 +98,7 @@ def evaluate_marked(
     """All rows of a visitor's marked questions, over documents that are `opened` or that their runs searched;
     see `evaluate_files`.
     """
+    _check(order)
     asked = ask_marked(services.own_log, owner, opened)
     if not asked.questions:
         raise BadRequest(
@@ -107,6 +109,11 @@ def evaluate_marked(
     return _evaluate(services, asked.questions, asked, order, report, asked.left_out)
 
 
+def _check(order: DocumentOrder) -> None:
+    if not order.methods:
+        raise BadRequest("no method is chosen; choose one or more")
+
+
 def _evaluate(
     services: Services,
     questions: Sequence[DocumentQuestion],
@@ -115,8 +122,6 @@ def _evaluate(
     report: Callable[[Measured], None],
     left_out: Sequence[str] = (),
 ) -> Measured:
-    if not order.methods:
-        raise BadRequest("no method is chosen; choose one or more")
     setting = DocumentSetting(methods=order.methods, k=order.k, stops=order.stops)
     by_id = {question.id: question for question in questions}
     state = Measured(n_documents=len({question.document for question in questions}))
