@@ -40,6 +40,10 @@ STYLES = [ASSETS / name for name in ("theme.css", "app.css", "strip.css", "sparc
 _QUIET: dict[str, Any] = {"api_visibility": "private", "show_progress": "hidden"}
 
 
+_TO_WHOLE = "() => setTimeout(() => document.getElementById('qx-whole-methods')?.scrollIntoView(), 300)"
+"""Where the evaluation of one's own questions is shown, once its tab is."""
+
+
 def build_app(services: Services) -> gr.Blocks:
     """The pages over shared services."""
     evaluations, sparc_runs = Evaluations(services), SparcRuns(services)
@@ -84,6 +88,13 @@ def build_app(services: Services) -> gr.Blocks:
                     evaluate_tab,
                 ):
                     train.on_hide(other.select)
+                explore.own.to_evaluate.change(
+                    lambda wanted: (gr.Tabs(selected="evaluate"), wanted),
+                    explore.own.to_evaluate,
+                    [tabs, evaluate.whole.wanted],
+                    **_QUIET,
+                ).then(None, js=_TO_WHOLE, **_QUIET)
+                explore.own.to_train(tabs, explore.session, train.data, train.questions)
                 train.explore.click(
                     lambda name: (gr.Tabs(selected="explore"), ("agent", name, new_run_id())),
                     train.chosen,

@@ -30,6 +30,8 @@ class Session:
     """What the reading pane shows: the evidence in its places, or the whole text around the marked chunk."""
     forbidden: tuple[int, ...] = ()
     """Chunks that the next run must not choose."""
+    marks: tuple[tuple[int, bool], ...] = ()
+    """Chunks that the person marked for the question in view, and whether each belongs to its answer."""
     opening: str = ""
     """Names the opening of other documents that are on their way, if any: a run started now would be over
     those that are about to go.

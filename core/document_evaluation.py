@@ -34,7 +34,7 @@ from core.metrics import is_covered
 from core.opening import Progress, chunk_documents, index_workspace
 from core.qrag.agent import Episode
 from core.retrievers import METHODS, notice_of, retrieve_all
-from core.tasks.documents import DocumentFolder, DocumentQuestion, QuoteFinder, TextPlace, places_of
+from core.tasks.documents import DocumentQuestion, Documents, QuoteFinder, TextPlace, places_of
 from core.types import Document, Workspace
 
 AUTO = "auto"
@@ -113,7 +113,7 @@ class Judged:
 
 def evaluate_documents(
     questions: Sequence[DocumentQuestion],
-    folder: DocumentFolder,
+    folder: Documents,
     setting: DocumentSetting,
     encoders: Encoders,
     reader: Reader,

@@ -31,7 +31,7 @@ FLOW = (
     {"studies"},
     {"figures", "svg", "tiles"},
     {"log"},
-    {"trail", "report", "frontier", "row_answers", "variant", "tune", "hub", "runs"},
+    {"trail", "report", "frontier", "row_answers", "variant", "tune", "hub", "runs", "marked"},
     {"story", "diagnosis", "comparison", "reproduce"},
     {"sparc_story", "cuts", "document_evaluation"},
     {"cli", "__main__", "adapters"},

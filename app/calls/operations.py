@@ -615,6 +615,7 @@ def http_of(run: LoggedRun, url: str, *, public: bool = False) -> str:
     elif facts_of(run.record.method).looks_again:
         unset = ("stop_threshold", "review_threshold", "top_k_actions")
         settings = config.to_json() | {name: _or_none(getattr(config, name)) for name in unset}
+        del settings["searched"]  # the call asks all chunks
         name, again = "run_agent", {"query": query, **settings}
     else:
         name, again = "compare", {"query": query, "methods": [run.record.method], "k": config.step_budget}

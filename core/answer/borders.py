@@ -74,7 +74,7 @@ def whole(text: str, start: int, end: int) -> tuple[int, int] | None:
             place = rule(text, *place)
             if place[0] >= place[1]:
                 return None
-        if place == before:
+        if place == before and _lonely(text, *place) is None:  # a list's end may bring a half bracket back
             break
     else:
         return None

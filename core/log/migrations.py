@@ -124,6 +124,14 @@ def m009_answer_scores(connection: duckdb.DuckDBPyConnection) -> None:
     connection.execute("ALTER TABLE episode_rows ADD COLUMN answer_f1 DOUBLE")
 
 
+def m010_marked_questions(connection: duckdb.DuckDBPyConnection) -> None:
+    """Questions of a reader's own, with the passages that they marked, see core.log.marks."""
+    connection.execute(
+        "CREATE TABLE marked_questions (question_id VARCHAR PRIMARY KEY, owner VARCHAR, created_at TIMESTAMP"
+        " NOT NULL, value JSON NOT NULL)"
+    )
+
+
 MIGRATIONS: tuple[Migration, ...] = (
     m001_runs,
     m002_chunk_tables,
@@ -134,6 +142,7 @@ MIGRATIONS: tuple[Migration, ...] = (
     m007_run_details,
     m008_kept_evidence,
     m009_answer_scores,
+    m010_marked_questions,
 )
 
 

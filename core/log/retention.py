@@ -16,8 +16,8 @@ from core.log.store import ExperimentLog
 
 
 def expire(log: ExperimentLog, before: datetime) -> frozenset[str]:
-    """Deletes visitors' runs that ended, and evaluations and trainings that were made, before a moment (with
-    its time zone); the ids of the runs.
+    """Deletes visitors' runs that ended, and evaluations, trainings and marked questions that were made,
+    before a moment (with its time zone); the ids of the runs.
 
     The snapshot goes with them. Raises LogError when the log can't be written.
     """
@@ -33,6 +33,7 @@ _OLD = {
     "runs": "owner IS NOT NULL AND coalesce(finished_at, created_at) < $before",
     "evaluations": "owner IS NOT NULL AND created_at < $before",
     "trainings": "owner IS NOT NULL AND created_at < $before",
+    "marked_questions": "owner IS NOT NULL AND created_at < $before",
 }
 
 
@@ -47,7 +48,7 @@ def _expire(con: Connection, before: datetime) -> frozenset[str]:
     runs = con.execute(
         f"DELETE FROM runs WHERE {_OLD['runs']} RETURNING run_id", {"before": before}
     ).fetchall()
-    for table in ("evaluations", "trainings"):
+    for table in ("evaluations", "trainings", "marked_questions"):
         con.execute(f"DELETE FROM {table} WHERE {_OLD[table]}", {"before": before})
     con.execute("DELETE FROM episode_rows WHERE evaluation_id NOT IN (SELECT evaluation_id FROM evaluations)")
     con.execute("DELETE FROM training_events WHERE training_id NOT IN (SELECT training_id FROM trainings)")

@@ -10,9 +10,10 @@ from __future__ import annotations
 import csv
 import gzip
 import zlib
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
-from typing import Any, Literal, get_args
+from typing import Any, Literal, Protocol, get_args
 
 import numpy as np
 
@@ -32,6 +33,8 @@ ENDINGS = ("", ".txt", ".md", ".html")
 """What may stand behind a document's name in its folder, and .gz behind that."""
 PLACES = "documents.tsv"
 """Names of documents and their paths below the folder, where they don't lie there under their names."""
+MOST_BEHIND = 100
+"""Characters by which a passage is made longer to stand once."""
 _SHOWN = 70
 """Characters of a quote in an error."""
 
@@ -143,6 +146,25 @@ def places_of(question: DocumentQuestion, finder: QuoteFinder) -> tuple[TextPlac
         return tuple(map(finder.find, question.quotes))
     except BadRequest as error:
         raise BadRequest(f"question {question.id}: {error}") from None
+
+
+def standing_once(text: str, start: int, end: int, finder: QuoteFinder) -> str:
+    """A passage with as many of the letters behind it as it takes to stand once, punctuation aside; the
+    passage alone where that takes more than MOST_BEHIND.
+    """
+    for longer in range(end, min(end + MOST_BEHIND, len(text)) + 1):
+        with suppress(BadRequest):
+            finder.find(text[start:longer])
+            return text[start:longer]
+    return text[start:end]
+
+
+class Documents(Protocol):
+    """Documents by name."""
+
+    def read(self, name: str, converter: Converter) -> Document:
+        """Raises BadRequest when it isn't there, BadDocument when it can't be read."""
+        ...
 
 
 class DocumentFolder:

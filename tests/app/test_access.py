@@ -77,7 +77,7 @@ def page(tiny_app: RunningApp, browser: Browser) -> Iterator[Page]:
     rows = page.locator("#qx-runs-list tbody tr")
     rows.first.locator(".qx-query").click()
     expect(page.locator("#qx-run-steps .qx-step").first).to_be_visible(timeout=30_000)
-    rows.first.locator(".qx-tick").click()
+    rows.filter(has_text="Q-RAG").first.locator(".qx-tick").click()
     expect(page.locator("#qx-runs-curves .js-plotly-plot")).to_be_visible(timeout=60_000)
     for toggle in ("#qx-run-reproduce-toggle", "#qx-runs-columns-toggle", "#qx-sql"):
         page.locator(f"{toggle} button").first.click()

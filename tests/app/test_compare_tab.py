@@ -382,16 +382,16 @@ def test_a_run_of_explore_is_taken_over_once_and_as_long_as_its_documents_are_op
     assert update[tab.methods].value[0] == "qrag:tiny"
     order = tab._order(session, compared, QUERY, ["qrag:tiny"], "own stop", 2)
     assert order == ComparisonOrder(QUERY, ("qrag:tiny",), 2, True, settings, (7,))
-    header = json.dumps(update[tab.header])
+    header = json.dumps(update[tab.as_explore])
     assert "temperature 0.5" in header
     assert "Chunk 7 is forbidden here, as in Explore." in header
 
-    lifted = tab._on_header(
+    lifted = tab._on_settings(
         session, compared, gr.EventData(None, {"act": "lift", "arg": ""}), QUERY, ["qrag:tiny"], "same", 2
     )
-    assert "Chunk 7 is forbidden in Explore, but not here." in json.dumps(lifted[tab.header])
+    assert "Chunk 7 is forbidden in Explore, but not here." in json.dumps(lifted[tab.as_explore])
     assert tab._order(session, lifted[tab.compared], QUERY, ["topk"], "same", 2).forbidden == ()
-    kept = tab._on_header(
+    kept = tab._on_settings(
         session,
         lifted[tab.compared],
         gr.EventData(None, {"act": "keep", "arg": ""}),
@@ -404,10 +404,10 @@ def test_a_run_of_explore_is_taken_over_once_and_as_long_as_its_documents_are_op
 
     later = tab._shown(session, "typed in Explore ?", compared, wanted, "typed here ?", ["bm25"], "same", 3)
     assert (later[tab.question], later[tab.k], later[tab.methods].value) == ("typed here ?", 3, ["bm25"])
-    assert "temperature 0.5" in json.dumps(later[tab.header])
+    assert "temperature 0.5" in json.dumps(later[tab.as_explore])
     click = gr.EventData(None, {"act": "defaults", "arg": ""})
-    back = tab._on_header(session, compared, click, QUERY, ["qrag:tiny"], "same", 2)
-    assert "temperature" not in json.dumps(back[tab.header])
+    back = tab._on_settings(session, compared, click, QUERY, ["qrag:tiny"], "same", 2)
+    assert "temperature" not in json.dumps(back[tab.as_explore])
     assert tab._order(session, back[tab.compared], QUERY, ["topk"], "same", 2).settings is None
 
     reopened = services.reopen(documents.workspace, documents.agent, None, documents.questions)

@@ -415,7 +415,7 @@ def test_a_set_from_question_to_experiments_and_back(
 
     page.locator("#qx-sets-frontier .qx-ring").click()
     rows = page.locator("#qx-runs-list tbody tr")
-    expect(rows.first).to_contain_text("resrag", timeout=30_000)
+    expect(rows.first).to_contain_text("RES-RAG", timeout=30_000)
     rows.first.locator(".qx-query").click()
     expect(page.locator("#qx-run-explore")).to_have_text("Open in Evidence sets")
     page.locator("#qx-run-explore").click()

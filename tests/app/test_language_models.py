@@ -15,6 +15,8 @@ from playwright.sync_api import Page, expect
 from pydantic import SecretStr
 
 from app.build import STYLES
+from app.components.tree import TREE_SCRIPT
+from app.gradio_internals.head import begin_pages_with
 from app.language_models import LanguageModels, Metered, new_token
 from app.pages.sparc.llm_panel import LlmPanel, standing
 from app.services import Services
@@ -192,6 +194,7 @@ def test_sessions_that_are_over_take_their_models_along(services: Services) -> N
 
 @pytest.fixture
 def panel_url(services: Services) -> Iterator[str]:
+    begin_pages_with(TREE_SCRIPT)
     with gr.Blocks() as blocks:
         LlmPanel(services, gr.State(HERE))
     _, url, _ = blocks.launch(

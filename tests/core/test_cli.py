@@ -258,6 +258,7 @@ def check_trace(trace: dict[str, Any], n_chunks: int, *, full: bool = False) -> 
         "checkpoint",
         "config",
         "n_chunks",
+        "searched",
         "stop_reason",
         "steps",
         "stop",

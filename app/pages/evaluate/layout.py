@@ -44,7 +44,7 @@ class EvaluateLayout:
     def __init__(self, services: Services) -> None:
         self._build_form(services)
         if not services.settings.public:  # it reads and embeds whole folders
-            WholeDocuments(services)
+            self.whole = WholeDocuments(services)
         with gr.Column(elem_classes="qx-card"):
             gr.Markdown("### Evaluations in the log")
             self.list = tree(view.evaluation_list((), {}, "", "", 0), elem_id="qx-evaluate-list")

@@ -164,7 +164,8 @@ class ExperimentsLayout:
             gr.Markdown(
                 f"One SELECT over a copy of the log, {MAX_SECONDS} seconds and {MAX_ROWS:,} rows at most;"
                 " nothing can be changed. Tables: runs, events, run_details, run_documents, documents,"
-                " chunk_tables, blobs, evaluations, episode_rows, trainings, training_events."
+                " chunk_tables, blobs, evaluations, episode_rows, trainings, training_events,"
+                " marked_questions."
             )
             with gr.Row(elem_classes="qx-buttons"):
                 self.examples = [gr.Button(title, size="sm", min_width=120) for title in EXAMPLES]

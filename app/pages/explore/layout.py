@@ -16,6 +16,7 @@ from app.components.tree import tree
 from app.pages.explore import opening
 from app.pages.explore import story as story_view
 from app.pages.explore import view as present
+from app.pages.explore.marks import OwnQuestions
 from app.pages.widgets.work import cancel_button
 from app.services import Services
 from app.session import Session
@@ -60,6 +61,7 @@ class ExploreLayout:
         self._build_document()
         self._build_controls(services)
         self._build_views(find_strip)
+        self.own = OwnQuestions(services)
 
     def _build_document(self) -> None:
         """What is open, in the line of the tabs; the panel that changes it opens over the page."""

@@ -27,6 +27,7 @@ from app.pages.explore import story as story_view
 from app.pages.explore import view as present
 from app.pages.explore.actions import RUNS_AT_ONCE, Explorer
 from app.pages.explore.layout import MAX_BUDGET, ExploreLayout
+from app.pages.explore.mark_view import BELONGS, DOES_NOT
 from app.pages.explore.part import Underway, opening_of, part_progress, part_standing
 from app.pages.explore.strip_source import RunStrip
 from app.pages.widgets import answers as answer_view
@@ -108,7 +109,7 @@ class ExploreTab(ExploreLayout):
         self._packed = {component for component in vars(self).values() if isinstance(component, gr.HTML)} - {
             self.page,
             self.near,
-        }
+        } | self.own.trees
         self._wire()
 
     def _wire(self) -> None:
@@ -161,7 +162,7 @@ class ExploreTab(ExploreLayout):
                 self.to_sets,
                 self.ended,
             ),
-            *(self.wanted, self.sharing, self.read, self.filled),
+            *(self.wanted, self.sharing, self.read, self.filled, self.own.list),
         ]
         controls, session = self.controls.list(), self.session
         private = {"outputs": panels, "api_visibility": "private", "show_progress": "hidden"}
@@ -292,6 +293,7 @@ class ExploreTab(ExploreLayout):
             trigger_mode="always_last",
         )
         self._panels = panels
+        self.own.wire(session, self.controls.query)
 
     def on_load(self, blocks: gr.Blocks) -> None:
         """What a visitor meets. Not in line behind those who open long documents."""
@@ -563,6 +565,7 @@ class ExploreTab(ExploreLayout):
             **self._control_values(spec, config),
             self.page: NO_RUN,
             self.controls.query: query,
+            **self.own.listed(session),
             self.known: known_questions(documents.questions),
             self.chunker: "",
             self.max_tokens: None,
@@ -996,7 +999,24 @@ class ExploreTab(ExploreLayout):
                 return self._reading_only(replace(session, anchor=value, reads="text"))
             if action == "allow":
                 return self._shown(self.explorer.allow(session, value), controls)
+            if action in (BELONGS, DOES_NOT):
+                return self._marked(session, controls, value, action == BELONGS)
         return {}
+
+    def _marked(self, session: Session, controls: tuple[Any, ...], chunk_id: int, belongs: bool) -> Update:
+        run = self.explorer.run_of(session)
+        query = run.trace.started.query if run else str(controls[0] or "")
+        try:
+            session = self.own.mark(session, query, chunk_id, belongs)
+        except UserError as error:
+            return {self.notice: passing(str(error))}
+        documents = self.services.corpora.get(session.corpus)
+        return {
+            self.session: session,
+            self.steps: present.steps(run, session),
+            self.reading: present.reading(documents, run, session),
+            **self.own.listed(session),
+        }
 
     def _find(self, session: Session, wanted: str) -> Update:
         try:
@@ -1056,6 +1076,7 @@ class ExploreTab(ExploreLayout):
     def _view(self, session: Session, query: str, config: EpisodeConfig | None) -> Update:
         """Every panel for a session."""
         documents, run = self.services.corpora.get(session.corpus), self.explorer.run_of(session)
+        session = self.own.at(session, run.trace.started.query if run else query)
         return {
             self.session: session,
             self.page: run.run_id if run else None,

@@ -14,6 +14,7 @@ from typing import Any
 
 from app.components.tree import Node, act, h
 from app.in_view import OpenDocuments, RunInView
+from app.pages.explore.mark_view import mark_buttons
 from app.pages.explore.part import percent
 from app.pages.widgets.answers import answer_place
 from app.pages.widgets.asking import settings_toggle
@@ -283,6 +284,7 @@ def _step_card(run: RunInView, step: StepTaken, session: Session, without: Seque
         }
         acts = [act("fold" if explained else "why", step.step, "Why", **pressed)] if step.step > 1 else []
         acts.append(_forbidding(step.chunk_id, session, short=True))
+    acts = [*mark_buttons(step.chunk_id, session, short=True), *acts]
     lo, hi = run.scale()
     share = min(1.0, max(0.0, (step.q_value - min(lo, 0.0)) / (hi - min(lo, 0.0))))
     return h(
@@ -406,6 +408,7 @@ def _reading_head(workspace: Workspace, session: Session, centre: int, page: Pag
             "div",
             {"class": "qx-read-actions"},
             *turn_pages(workspace, page),
+            *mark_buttons(chunk_id, session),
             act(
                 "force",
                 chunk_id,

@@ -4,7 +4,6 @@ example of docs/adapters.md.
 
 from __future__ import annotations
 
-import asyncio
 import re
 from pathlib import Path
 from typing import Any
@@ -25,6 +24,7 @@ from core.events import fold
 from tests.conftest import CAMPAIGN
 from tests.core.adapters.conftest import DOCUMENTS, QUESTION
 from tests.core.adapters.environments import example, run_elsewhere
+from tests.coroutines import run
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -63,7 +63,7 @@ def test_langchain(search: Search) -> None:
     retriever = QragRetriever(search=search, k=3)
     ways: list[list[LangChainDocument]] = [
         retriever.invoke(QUESTION),
-        asyncio.run(retriever.ainvoke(QUESTION)),
+        run(retriever.ainvoke(QUESTION)),
         QragRetriever(search=search).invoke(QUESTION, None, k=3),
         retriever.batch([QUESTION, "Who went up the hill?"])[0],
     ]

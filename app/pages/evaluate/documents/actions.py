@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import tempfile
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -21,10 +20,18 @@ from core.document_evaluation import AUTO, DocumentSetting, Encoders, evaluate_d
 from core.errors import BadRequest
 from core.evaluate.documents import DocumentRow
 from core.ingest import read_document
+from core.marked import ask_marked
 from core.opening import OpenProgress, Progress
-from core.tasks.documents import DocumentFolder, DocumentQuestion, QuoteFinder, read_document_questions
-from core.tasks.narrative import Span
+from core.tasks.documents import (
+    DocumentFolder,
+    DocumentQuestion,
+    Documents,
+    QuoteFinder,
+    read_document_questions,
+    standing_once,
+)
 from core.tasks.samples import find_quote, list_samples
+from core.types import Document
 
 METHODS = (AUTO, *(name for name, method in retrievers.METHODS.items() if not method.trained))
 """On offer, what the app would choose first."""
@@ -67,9 +74,7 @@ class Measured:
 
 def evaluate_files(services: Services, order: DocumentOrder, report: Callable[[Measured], None]) -> Measured:
     """All rows. `report` hears of each step, and may raise Cancelled. Raises BadRequest and BadDocument."""
-    if not order.methods:
-        raise BadRequest("no method is chosen; choose one or more")
-    setting = DocumentSetting(methods=order.methods, k=order.k, stops=order.stops)
+    _check(order)
     with tempfile.TemporaryDirectory() as folder:
         asked, documents = _sorted(order.files) if order.files else _samples(Path(folder))
         questions = read_document_questions(asked)
@@ -78,39 +83,75 @@ def evaluate_files(services: Services, order: DocumentOrder, report: Callable[[M
                 f"{asked.name} has {len(questions):,} questions, more than {MAX_QUESTIONS:,}; use the command"
                 " evaluate-documents, or fewer"
             )
-        by_id = {question.id: question for question in questions}
         for path in documents:
             (Path(folder) / path.name).symlink_to(path)
-        state = Measured(n_documents=len({question.document for question in questions}))
+        return _evaluate(services, questions, DocumentFolder(Path(folder), asked), order, report)
 
-        def following(name: str) -> Progress:
-            def on_progress(now: OpenProgress) -> None:
-                report(replace(state, document=name, now=now))
 
-            return on_progress
+def evaluate_marked(
+    services: Services,
+    order: DocumentOrder,
+    owner: str | None,
+    opened: Sequence[Document],
+    report: Callable[[Measured], None],
+) -> Measured:
+    """All rows of a visitor's marked questions, over documents that are `opened` or that their runs searched;
+    see `evaluate_files`.
+    """
+    _check(order)
+    asked = ask_marked(services.own_log, owner, opened)
+    if not asked.questions:
+        raise BadRequest(
+            asked.left_out[0]
+            if asked.left_out
+            else "no question has a passage that belongs to its answer; mark one in Explore"
+        )
+    return _evaluate(services, asked.questions, asked, order, report, asked.left_out)
 
-        faults: list[str] = []
-        encoders = Encoders(None, None)
+
+def _check(order: DocumentOrder) -> None:
+    if not order.methods:
+        raise BadRequest("no method is chosen; choose one or more")
+
+
+def _evaluate(
+    services: Services,
+    questions: Sequence[DocumentQuestion],
+    documents: Documents,
+    order: DocumentOrder,
+    report: Callable[[Measured], None],
+    left_out: Sequence[str] = (),
+) -> Measured:
+    setting = DocumentSetting(methods=order.methods, k=order.k, stops=order.stops)
+    by_id = {question.id: question for question in questions}
+    state = Measured(n_documents=len({question.document for question in questions}))
+
+    def following(name: str) -> Progress:
+        def on_progress(now: OpenProgress) -> None:
+            report(replace(state, document=name, now=now))
+
+        return on_progress
+
+    faults = [*left_out]
+    report(state)
+    for judged in evaluate_documents(
+        questions,
+        documents,
+        setting,
+        Encoders(None, None),
+        services.reader,
+        lambda fault: faults.append(str(fault)),
+        following,
+    ):
+        known = dict.fromkeys(row.id for row in judged.rows)
+        state = replace(
+            state,
+            n_done=state.n_done + 1,
+            questions=state.questions + tuple(by_id[name] for name in known),
+            rows=state.rows + judged.rows,
+            left_out=tuple(faults),
+        )
         report(state)
-        folder_of_names = DocumentFolder(Path(folder), asked)
-        for judged in evaluate_documents(
-            questions,
-            folder_of_names,
-            setting,
-            encoders,
-            services.reader,
-            lambda fault: faults.append(str(fault)),
-            following,
-        ):
-            known = dict.fromkeys(row.id for row in judged.rows)
-            state = replace(
-                state,
-                n_done=state.n_done + 1,
-                questions=state.questions + tuple(by_id[name] for name in known),
-                rows=state.rows + judged.rows,
-                left_out=tuple(faults),
-            )
-            report(state)
     return replace(state, left_out=tuple(faults), ended=True)
 
 
@@ -121,7 +162,8 @@ def _samples(folder: Path) -> tuple[Path, list[Path]]:
         text = read_document(sample.path.read_bytes(), sample.key).text
         finder = QuoteFinder(text, sample.key)
         for known in sample.questions:
-            quotes = [_told_apart(text, find_quote(text, quote), finder) for quote in known.support]
+            places = [find_quote(text, quote) for quote in known.support]
+            quotes = [standing_once(text, place.start, place.end, finder) for place in places]
             record = {
                 "id": f"{sample.key} {known.id}",
                 "document": sample.key,
@@ -131,15 +173,6 @@ def _samples(folder: Path) -> tuple[Path, list[Path]]:
     asked = folder / "questions.jsonl"
     asked.write_text("".join(json.dumps(record) + "\n" for record in records), encoding="utf-8")
     return asked, [sample.path for sample in list_samples()]
-
-
-def _told_apart(text: str, place: Span, finder: QuoteFinder) -> str:
-    """A passage with as many of the letters behind it as it takes to stand once, punctuation aside."""
-    for end in range(place.end, min(place.end + 100, len(text))):
-        with suppress(BadRequest):
-            finder.find(text[place.start : end])
-            return text[place.start : end]
-    return text[place.start : place.end]
 
 
 def _sorted(files: Sequence[Path]) -> tuple[Path, list[Path]]:

@@ -15,7 +15,13 @@ import gradio as gr
 from app.components.tree import clicked, packs, tree
 from app.jobs import Finished, stream
 from app.pages.evaluate.documents import view
-from app.pages.evaluate.documents.actions import METHODS, DocumentOrder, Measured, evaluate_files
+from app.pages.evaluate.documents.actions import (
+    METHODS,
+    DocumentOrder,
+    Measured,
+    evaluate_files,
+    evaluate_marked,
+)
 from app.pages.widgets.notices import notice
 from app.pages.widgets.work import Work, cancel_button
 from app.services import Services
@@ -25,7 +31,8 @@ Update = dict[Any, Any]
 _WORDS = """### Whole documents
 Questions whose evidence is quoted word for word, through any methods. Drop the documents and one `.jsonl` file, a question a line:
 `{"id": "1", "document": "manual.md", "kind": "single", "question": "…", "answer": "…", "support": ["a passage of manual.md"]}`. Kinds: single, bridge,
-comparison, temporal, table, and unanswerable, which has no support. Without files, the documents that ship with the app are asked about."""
+comparison, temporal, table, and unanswerable, which has no support. Without files, the documents that ship with the app are asked about. Questions that you marked in Explore
+are asked from there."""
 
 
 class WholeDocuments:
@@ -70,6 +77,8 @@ class WholeDocuments:
             self.questions = tree(elem_id="qx-whole-questions")
         self.measured: gr.State = gr.State(None)
         """Measured, once a document is through."""
+        self.wanted: gr.State = gr.State(None)
+        """(owner, token of their open documents, number) when their marked questions are to be asked."""
         self._packed = {component for component in vars(self).values() if isinstance(component, gr.HTML)}
         shown = [
             self.measured,
@@ -85,7 +94,15 @@ class WholeDocuments:
         running = self.run.click(
             self._sends(self._run), order, shown, concurrency_id="evaluate", concurrency_limit=1, **quiet
         )
-        self.work.wire_cancel([running], self._sends(self._cancelled), None, shown, **quiet)
+        marked = self.wanted.change(
+            self._sends(self._run_marked),
+            [self.wanted, self.methods, self.k, self.stops],
+            shown,
+            concurrency_id="evaluate",
+            concurrency_limit=1,
+            **quiet,
+        )
+        self.work.wire_cancel([running, marked], self._sends(self._cancelled), None, shown, **quiet)
         self.questions.select(self._sends(self._turned), self.measured, self.questions, **quiet)
 
     def _sends(self, handler: Callable[..., Any]) -> Callable[..., Any]:
@@ -95,14 +112,28 @@ class WholeDocuments:
     def _run(
         self, files: list[str] | None, methods: list[str], k: float | None, stops: bool
     ) -> Iterator[Update]:
+        def work(report: Callable[[Measured], None]) -> Measured:
+            order = _order(tuple(map(Path, files or [])), methods, k, stops)
+            return evaluate_files(self.services, order, report)
+
+        yield from self._following(work)
+
+    def _run_marked(
+        self, wanted: tuple[str | None, str, str], methods: list[str], k: float | None, stops: bool
+    ) -> Iterator[Update]:
+        owner, corpus, _ = wanted
+        opened = self.services.corpora.get(corpus)
+        documents = opened.workspace.documents if opened is not None and opened.owner == owner else ()
+
+        def work(report: Callable[[Measured], None]) -> Measured:
+            order = _order((), methods, k, stops)
+            return evaluate_marked(self.services, order, owner, documents, report)
+
+        yield from self._following(work)
+
+    def _following(self, work: Callable[[Callable[[Measured], None]], Measured]) -> Iterator[Update]:
         n_done = 0
         try:
-            order = DocumentOrder(
-                tuple(map(Path, files or [])),
-                tuple(name for name in METHODS if name in methods),
-                int(k or 0) or None,
-                stops,
-            )
             yield {
                 **self.work.busy(),
                 self.notice: [],
@@ -110,9 +141,6 @@ class WholeDocuments:
                 self.questions: [],
                 self.measured: None,
             }
-
-            def work(report: Callable[[Measured], None]) -> Measured:
-                return evaluate_files(self.services, order, report)
 
             with closing(stream(work)) as items:
                 for item in items:
@@ -149,3 +177,9 @@ class WholeDocuments:
         if state is None or action != "questions-page" or not argument.isdecimal():
             return {}
         return {self.questions: view.questions(state, int(argument))}
+
+
+def _order(files: tuple[Path, ...], methods: list[str], k: float | None, stops: bool) -> DocumentOrder:
+    return DocumentOrder(
+        files, tuple(name for name in METHODS if name in methods), int(k or 0) or None, stops
+    )

@@ -1,0 +1,98 @@
+"""Marks and marked questions as trees of plain data: pure functions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from app.components.tree import Node, act, h
+from app.pages.widgets.notices import notice
+from app.pages.widgets.words import counted, shorten
+from app.session import Session
+from core.log.marks import MarkedQuestion
+
+BELONGS, DOES_NOT = "belongs", "belongs-not"
+"""What the two buttons beside a chunk ask for."""
+_SHOWN_LEFT_OUT = 5
+
+
+def mark_buttons(chunk_id: int, session: Session, *, short: bool = False) -> list[Node]:
+    """Whether a chunk belongs to the answer, for a person to say; pressed again, it is taken back. `short`:
+    without words, where there is no room.
+    """
+    marked = dict(session.marks).get(chunk_id)
+    told = (
+        (BELONGS, "✓" if short else "Belongs", True, "This chunk belongs to the answer"),
+        (DOES_NOT, "✗" if short else "Doesn't", False, "This chunk doesn't belong to the answer"),
+    )
+    return [
+        act(
+            action,
+            chunk_id,
+            words,
+            title=f"{title}; your questions are listed below",
+            **{"aria-pressed": str(marked is value).lower(), "aria-label": f"{title}: chunk {chunk_id:,}"},
+        )
+        for action, words, value, title in told
+    ]
+
+
+def own_questions(questions: Sequence[MarkedQuestion], open_hashes: Sequence[str]) -> list[Node]:
+    """The list, newest first."""
+    if not questions:
+        return [
+            h(
+                "p",
+                {"class": "qx-empty"},
+                "Say of any chunk whether it belongs to the answer: the question is kept here with its marks,"
+                " and ten of them are a benchmark of your own.",
+            )
+        ]
+    n = sum(bool(question.support) for question in questions)
+    head = h("p", {"class": "qx-mut"}, f"{counted(len(questions), 'question')}, {n} with a passage.")
+    return [head, h("ul", {"class": "qx-own-list"}, *(_line(one, open_hashes) for one in questions))]
+
+
+def _line(question: MarkedQuestion, open_hashes: Sequence[str]) -> Node:
+    rejected = len(question.marks) - len(question.support)
+    told = [
+        question.document,
+        counted(len(question.support), "passage") if question.support else "no passage yet",
+        *([f"{rejected} that don't belong"] if rejected else []),
+        f"answer: {shorten(question.answer, 80)}" if question.answer else "no answer given",
+    ]
+    name = question.question[:80]
+    buttons = [
+        act("own-edit", question.question_id, "Edit", **{"aria-label": f"Edit {name}"}),
+        act("own-delete", question.question_id, "Delete", **{"aria-label": f"Delete {name}"}),
+    ]
+    if question.sha256 in open_hashes:
+        buttons.insert(0, act("own-ask", question.question_id, "Ask", title="Put it into the question box"))
+    return h(
+        "li",
+        {"class": "qx-row"},
+        h(
+            "div",
+            {"class": "qx-grow"},
+            h("strong", {"dir": "auto"}, question.question),
+            h("p", {"class": "qx-mut qx-sm", "dir": "auto"}, " · ".join(told)),
+        ),
+        *buttons,
+    )
+
+
+def exported(lines: str, n: int, left_out: Sequence[str]) -> list[Node]:
+    """The file to keep, and why questions are not in it."""
+    button = act("download", lines, f"Download {counted(n, 'question')}", **{"data-name": "questions.jsonl"})
+    return [*([h("p", None, button)] if n else []), *reasons(left_out)]
+
+
+def taken_in(n: int, left_out: Sequence[str]) -> list[Node]:
+    """What a file brought."""
+    return [*notice(f"{counted(n, 'question')} taken in.", "info"), *reasons(left_out)]
+
+
+def reasons(left_out: Sequence[str]) -> list[Node]:
+    """Why questions are left out, the first few of them."""
+    more = len(left_out) - _SHOWN_LEFT_OUT
+    sentences = [*left_out[:_SHOWN_LEFT_OUT], *([f"{more} more were left out"] if more > 0 else [])]
+    return [node for sentence in sentences for node in notice(f"{sentence}.", "info")]

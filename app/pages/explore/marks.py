@@ -1,0 +1,280 @@
+"""Questions of one's own in Explore: marks beside chunks, the list of what was marked, files of it, and the
+way to Evaluate and Train.
+
+Decides that a mark is kept at once, as its visitor's, under the question of the run in view or else of the
+question box. Evaluating and training are for an app of one's own, as there. Knows nothing of how chunks are
+drawn.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import gradio as gr
+
+from app.components.tree import clicked, packs, tree
+from app.in_view import OpenDocuments
+from app.pages.explore import mark_view as view
+from app.pages.explore.actions import open_in_explore
+from app.pages.widgets.notices import notice
+from app.services import Services
+from app.session import Session
+from app.visitors import check_known
+from core.config import check_query
+from core.errors import BadRequest, UserError
+from core.log import new_run_id
+from core.log.marks import (
+    Mark,
+    MarkedQuestion,
+    delete_question,
+    keep_questions,
+    list_questions,
+    new_question,
+)
+from core.marked import ask_marked, take_in_questions
+from core.opening import chunk_documents
+from core.types import Document
+
+Update = dict[Any, Any]
+MAX_IMPORT_BYTES = 8 * 2**20
+MAX_ANSWER = 400
+"""Characters."""
+_KEPT = 256
+"""Questions whose marks are remembered between two looks at the page."""
+
+
+class OwnQuestions:
+    """The card and its handlers; built once."""
+
+    def __init__(self, services: Services) -> None:
+        self.services = services
+        self._known: dict[tuple[str | None, str, str], tuple[tuple[int, bool], ...]] = {}
+        with gr.Accordion("Questions of my own", open=False, elem_classes="qx-card", elem_id="qx-own"):
+            self.list = tree(view.own_questions((), ()), elem_id="qx-own-list")
+            self.editing = gr.State("")
+            """Id of the question that is edited."""
+            with gr.Column(visible=False, elem_id="qx-own-editor") as self.editor:
+                self.answer = gr.Textbox(
+                    label="Its answer",
+                    info="Empty where nobody knows; answers are compared by their words",
+                    max_length=MAX_ANSWER,
+                    max_lines=2,
+                    elem_id="qx-own-answer",
+                )
+                with gr.Row(elem_classes="qx-buttons"):
+                    self.save = gr.Button("Save", elem_id="qx-own-save", min_width=90)
+            with gr.Row(elem_classes="qx-buttons"):
+                trains = not services.settings.public  # as the tabs that do it
+                self.evaluate = gr.Button(
+                    "Evaluate my questions",
+                    variant="primary",
+                    visible=trains,
+                    elem_id="qx-own-evaluate",
+                    min_width=150,
+                )
+                self.train = gr.Button(
+                    "Train further on them", visible=trains, elem_id="qx-own-train", min_width=150
+                )
+                self.export = gr.Button("Export as JSONL", elem_id="qx-own-export", min_width=120)
+                self.upload = gr.UploadButton(
+                    "Import JSONL", file_types=[".jsonl", ".gz"], elem_id="qx-own-upload", min_width=120
+                )
+            self.notice = tree(elem_id="qx-own-notice")
+        self.to_evaluate: gr.State = gr.State(None)
+        """(owner, token of the open documents, number) when all of them are to be asked."""
+        self.trees = {self.list, self.notice}
+
+    def wire(self, session: gr.State, query: gr.Textbox) -> None:
+        """`session`: the visitor's place; `query`: the question box."""
+        self.query = query
+        quiet: dict[str, Any] = {"api_visibility": "private", "show_progress": "hidden"}
+        self.list.select(
+            self._sends(self._on_list),
+            session,
+            [self.list, self.editing, self.editor, self.answer, query, self.notice],
+            **quiet,
+        )
+        gr.on(
+            [self.save.click, self.answer.submit],
+            self._sends(self._on_save),
+            [session, self.editing, self.answer],
+            [self.list, self.editor, self.notice],
+            **quiet,
+        )
+        self.evaluate.click(
+            lambda now: (now.owner, now.corpus, new_run_id()), session, self.to_evaluate, **quiet
+        )
+        self.export.click(self._sends(self._on_export), session, self.notice, **quiet)
+        self.upload.upload(
+            self._sends(self._on_upload), [session, self.upload], [self.list, self.notice], **quiet
+        )
+
+    def _sends(self, handler: Callable[..., Update]) -> Callable[..., Update]:
+        """The handler with trees packed into strings on their way out (see components.tree)."""
+        return packs(handler, self.trees)
+
+    def to_train(self, tabs: gr.Tabs, session: gr.State, data: gr.Radio, questions: gr.File) -> None:
+        """`data` and `questions`: of Train, which shows what it learns from."""
+
+        def hand_over(now: Session) -> Iterator[Update]:
+            try:
+                with TemporaryDirectory(prefix="qrag-questions-") as folder:  # Gradio keeps a copy
+                    file = str(self.training_file(now, Path(folder)))
+                    yield {tabs: gr.Tabs(selected="train"), data: "own", questions: file, self.notice: []}
+            except UserError as error:
+                yield {self.notice: notice(str(error))}
+
+        self.train.click(
+            packs(hand_over, self.trees),
+            session,
+            [tabs, data, questions, self.notice],
+            api_visibility="private",
+            show_progress="hidden",
+        )
+
+    # What Explore asks
+
+    def at(self, session: Session, query: str) -> Session:
+        """The session with the marks of a question over what is open."""
+        documents = self.services.corpora.get(session.corpus)
+        if documents is None or documents.owner != session.owner:
+            return replace(session, marks=())
+        key = session.owner, session.corpus, query.strip()
+        if key not in self._known:
+            try:
+                self._remember(key, _chunks_of(documents, self._of(documents, query.strip())))
+            except UserError:  # the log is another's, or damaged: that is said where something is marked
+                return replace(session, marks=())
+        return replace(session, marks=self._known.get(key, ()))
+
+    def mark(self, session: Session, query: str, chunk_id: int, belongs: bool) -> Session:
+        """A chunk marked for a question, or the same mark taken back. Raises BadRequest, LogError."""
+        check_known(session.owner)
+        documents = open_in_explore(self.services, session)
+        query = check_query(query)
+        chunk = documents.workspace[chunk_id]
+        document = documents.workspace.documents[chunk.document]
+        known = next(
+            (one for one in self._of(documents, query) if one.sha256 == document.sha256),
+            new_question(document.title, document.sha256, query),
+        )
+        marked = known.with_mark(Mark(chunk.start, chunk.end, chunk.text, belongs))
+        if marked.marks or marked.answer:
+            keep_questions(self.services.own_log, [marked], session.owner)
+        else:
+            delete_question(self.services.own_log, marked.question_id, session.owner)
+        self._known.clear()
+        return self.at(session, query)
+
+    def listed(self, session: Session) -> Update:
+        """The card as it stands."""
+        try:
+            questions = list_questions(self.services.own_log, session.owner)
+        except UserError as error:
+            return {self.list: notice(str(error), "info")}
+        return {self.list: view.own_questions(questions, [one.sha256 for one in self._opened(session)])}
+
+    def _of(self, documents: OpenDocuments, query: str) -> list[MarkedQuestion]:
+        """Those of a question over open documents."""
+        hashes = {document.sha256 for document in documents.workspace.documents}
+        return [
+            one
+            for one in list_questions(self.services.own_log, documents.owner)
+            if one.question == query and one.sha256 in hashes
+        ]
+
+    def _opened(self, session: Session) -> tuple[Document, ...]:
+        documents = self.services.corpora.get(session.corpus)
+        theirs = documents is not None and documents.owner == session.owner
+        return documents.workspace.documents if documents is not None and theirs else ()
+
+    def _remember(self, key: tuple[str | None, str, str], marks: tuple[tuple[int, bool], ...]) -> None:
+        if len(self._known) >= _KEPT:
+            self._known.clear()
+        self._known[key] = marks
+
+    # Handlers; each returns updates by component
+
+    def _on_list(self, session: Session, event: gr.EventData) -> Update:
+        action, question_id = clicked(event)
+        try:
+            log = self.services.own_log
+            found = next(
+                (one for one in list_questions(log, session.owner) if one.question_id == question_id), None
+            )
+            if found is None:
+                return self.listed(session)
+            if action == "own-delete":
+                delete_question(log, question_id, session.owner)
+                self._known.clear()
+                return {**self.listed(session), self.editor: gr.Column(visible=False), self.notice: []}
+        except UserError as error:
+            return {self.notice: notice(str(error))}
+        if action == "own-ask":
+            return {self.query: found.question}
+        if action == "own-edit":
+            label = gr.Textbox(found.answer, label=f"Answer to: {found.question[:120]}")
+            return {self.editing: question_id, self.editor: gr.Column(visible=True), self.answer: label}
+        return {}
+
+    def _on_save(self, session: Session, question_id: str, answer: str) -> Update:
+        try:
+            log = self.services.own_log
+            found = [one for one in list_questions(log, session.owner) if one.question_id == question_id]
+            if len(answer) > MAX_ANSWER:
+                raise BadRequest(f"the answer has {len(answer):,} characters, more than {MAX_ANSWER}; cut it")
+            keep_questions(log, [replace(one, answer=answer.strip()) for one in found], session.owner)
+        except UserError as error:
+            return {self.notice: notice(str(error))}
+        return {**self.listed(session), self.editor: gr.Column(visible=False), self.notice: []}
+
+    def _on_export(self, session: Session) -> Update:
+        try:
+            asked = ask_marked(self.services.own_log, session.owner, self._opened(session))
+        except UserError as error:
+            return {self.notice: notice(str(error))}
+        return {self.notice: view.exported(asked.lines(), len(asked.questions), asked.left_out)}
+
+    def _on_upload(self, session: Session, path: str) -> Update:
+        try:
+            check_known(session.owner)
+            size = Path(path).stat().st_size
+            if size > MAX_IMPORT_BYTES:
+                raise BadRequest(f"the file has {size:,} bytes, more than {MAX_IMPORT_BYTES:,}; split it")
+            n, left_out = take_in_questions(
+                self.services.own_log, Path(path), session.owner, self._opened(session)
+            )
+        except UserError as error:
+            return {self.notice: notice(str(error))}
+        self._known.clear()
+        return {**self.listed(session), self.notice: view.taken_in(n, left_out)}
+
+    def training_file(self, session: Session, folder: Path) -> Path:
+        """The questions as `train` reads them, documents cut as the open agent reads them. Raises BadRequest,
+        LogError.
+        """
+        agent = open_in_explore(self.services, session).agent
+        asked = ask_marked(self.services.own_log, session.owner, self._opened(session))
+        if not asked.questions:
+            raise BadRequest("no question has a passage that belongs to its answer; mark one first")
+        file = folder / "my-questions.jsonl"
+        file.write_text(
+            asked.training_lines(lambda document: chunk_documents([document], agent.encoder)),
+            encoding="utf-8",
+        )
+        return file
+
+
+def _chunks_of(documents: OpenDocuments, marked: Sequence[MarkedQuestion]) -> tuple[tuple[int, bool], ...]:
+    """Which chunks are marked, however the documents are cut now."""
+    workspace, found = documents.workspace, dict[int, bool]()
+    place = {document.sha256: i for i, document in enumerate(workspace.documents)}
+    for one in marked:
+        for mark in one.marks:
+            for chunk_id in workspace.overlapping(place[one.sha256], mark.start, mark.end):
+                found[chunk_id] = mark.belongs
+    return tuple(found.items())

@@ -1,0 +1,116 @@
+"""Marks beside chunks, the list of questions, and how they are asked: real agent, real log, no browser."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import gradio as gr
+import pytest
+
+from app.pages.evaluate.documents.actions import DocumentOrder, evaluate_marked
+from app.pages.explore.actions import Explorer
+from app.pages.explore.mark_view import BELONGS, DOES_NOT, mark_buttons
+from app.pages.explore.marks import OwnQuestions
+from app.pages.explore.opening import open_pasted
+from app.services import Services
+from app.session import Session
+from core.errors import BadRequest
+from core.log.marks import list_questions
+from core.tasks.own_questions import read_own_questions
+
+QUESTION = "Where did mary go on day 5 ?"
+
+
+@pytest.fixture
+def session(services: Services) -> Session:
+    text = "\n\n".join(
+        f"{name} travelled to the garden on day {i} ." for i, name in enumerate(["john", "mary"] * 4)
+    )
+    return open_pasted(
+        Explorer(services), Session(), text, services.default_checkpoint, lambda _: None, "sentences", 12
+    )
+
+
+@pytest.fixture
+def own(services: Services) -> OwnQuestions:
+    with gr.Blocks():
+        return OwnQuestions(services)
+
+
+def words(nodes: Any) -> str:
+    """All text of a tree."""
+    if isinstance(nodes, str):
+        return nodes
+    return " ".join(
+        words(node)
+        for node in (
+            nodes[2]
+            if nodes and isinstance(nodes[0], str) and len(nodes) == 3 and isinstance(nodes[1], dict)
+            else nodes
+        )
+    )
+
+
+def pressed(session: Session, chunk_id: int) -> dict[str, str]:
+    return {node[1]["data-act"]: node[1]["aria-pressed"] for node in mark_buttons(chunk_id, session)}  # type: ignore[index]
+
+
+def test_a_chunk_is_marked_and_the_mark_taken_back(
+    own: OwnQuestions, services: Services, session: Session
+) -> None:
+    session = own.mark(session, QUESTION, 5, True)
+    session = own.mark(session, QUESTION, 2, False)
+    assert pressed(session, 5) == {BELONGS: "true", DOES_NOT: "false"}
+    assert pressed(session, 2) == {BELONGS: "false", DOES_NOT: "true"}
+    assert pressed(session, 3) == {BELONGS: "false", DOES_NOT: "false"}
+    [kept] = list_questions(services.own_log, None)
+    assert [(mark.quote, mark.belongs) for mark in kept.marks] == [
+        ("mary travelled to the garden on day 5 .", True),
+        ("john travelled to the garden on day 2 .", False),
+    ]
+    listed = words(own.listed(session)[own.list])
+    assert QUESTION in listed
+    assert "1 passage · 1 that don't belong · no answer given" in listed
+    assert own.at(session, "another question").marks == ()
+    assert dict(own.at(session, QUESTION).marks) == {5: True, 2: False}
+    session = own.mark(own.mark(session, QUESTION, 5, True), QUESTION, 2, False)
+    assert session.marks == ()
+    assert list_questions(services.own_log, None) == []
+    with pytest.raises(BadRequest):
+        own.mark(session, "  ", 5, True)
+
+
+def test_marks_are_asked_through_the_methods_and_become_examples(
+    own: OwnQuestions, services: Services, session: Session, tmp_path: Path
+) -> None:
+    order = DocumentOrder((), methods=("bm25",), k=2)
+    documents = services.corpora.get(session.corpus).workspace.documents  # type: ignore[union-attr]
+    with pytest.raises(BadRequest, match="mark one in Explore"):
+        evaluate_marked(services, order, None, documents, lambda _: None)
+    own.mark(session, QUESTION, 5, True)
+    measured = evaluate_marked(services, order, None, documents, lambda _: None)
+    assert measured.ended
+    [row] = measured.rows
+    assert (row.method, row.covered) == ("bm25", (True,))
+    [example] = read_own_questions(own.training_file(session, tmp_path))
+    assert example.question == QUESTION
+    assert any("day 5 ." in example.chunks[i] for i in example.support)
+
+
+def test_questions_leave_and_come_back(
+    own: OwnQuestions, session: Session, services: Services, tmp_path: Path
+) -> None:
+    own.mark(session, QUESTION, 5, True)
+    [question] = list_questions(services.own_log, None)
+    own._on_save(session, question.question_id, " the garden ")
+    exported = own._on_export(session)[own.notice]
+    [record] = map(json.loads, exported[0][2][0][1]["data-arg"].splitlines())
+    assert record["answer"] == ["the garden"]
+    assert record["support"] == ["mary travelled to the garden on day 5 ."]
+    (tmp_path / "mine.jsonl").write_text(json.dumps({**record, "answer": "a garden"}) + "\n")
+    shown = own._on_upload(session, str(tmp_path / "mine.jsonl"))
+    assert "1 question taken in." in words(shown[own.notice])
+    [back] = list_questions(services.own_log, None)
+    assert (back.answer, back.question_id) == ("a garden", question.question_id)

@@ -1,0 +1,182 @@
+"""Marked questions: kept per reader, asked as labelled questions, there and back as lines of a file."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from core.errors import BadRequest, LogError
+from core.log import ExperimentLog, expire
+from core.log.marks import (
+    MAX_MARKS,
+    MAX_QUESTIONS,
+    Mark,
+    MarkedQuestion,
+    delete_question,
+    keep_questions,
+    list_questions,
+    new_question,
+)
+from core.log.records import now
+from core.marked import ask_marked, take_in_questions
+from core.tasks.documents import QuoteFinder, places_of, read_document_questions
+from core.tasks.own_questions import read_own_questions
+from core.types import Document, workspace_of_chunks
+from tests.core.log.recording import DOCUMENT, log_run, make_record
+
+A, B = "a" * 64, "b" * 64
+TEXT = "It rained. Anna slept in the mill. It rained. Bela rang the bell at noon. Nobody came."
+MILL = Document("mill.txt", TEXT, "text")
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> Iterator[ExperimentLog]:
+    with ExperimentLog.open(tmp_path / "log.duckdb") as log:
+        yield log
+
+
+def mark_of(quote: str, belongs: bool = True, at: int = 0) -> Mark:
+    start = TEXT.index(quote, at)
+    return Mark(start, start + len(quote), quote, belongs)
+
+
+def marked(question: str = "Where did Anna sleep?", *marks: Mark) -> MarkedQuestion:
+    one = new_question(MILL.title, MILL.sha256, question)
+    for mark in marks or (mark_of("Anna slept in the mill."),):
+        one = one.with_mark(mark)
+    return one
+
+
+def test_a_mark_again_is_taken_back_and_the_other_one_replaces_it() -> None:
+    yes, no = mark_of("It rained."), mark_of("It rained.", False)
+    one = new_question(MILL.title, MILL.sha256, "?").with_mark(yes)
+    assert one.with_mark(yes).marks == ()
+    assert one.with_mark(no).marks == (no,)
+    assert one.with_mark(no).support == ()
+    full = replace(one, marks=tuple(Mark(i, i + 1, "x", True) for i in range(MAX_MARKS)))
+    with pytest.raises(BadRequest, match=f"{MAX_MARKS} marks"):
+        full.with_mark(mark_of("Nobody came."))
+
+
+def test_questions_are_their_reader_s_alone(log: ExperimentLog) -> None:
+    theirs, other, local = marked(), marked(), marked("Odd \ud800?")
+    for question, owner in ((theirs, A), (other, B), (local, None)):
+        keep_questions(log, [question], owner)
+    assert list_questions(log, A) == [theirs]
+    assert [one.question for one in list_questions(log, None)] == ["Odd ??"]
+    delete_question(log, theirs.question_id, B)
+    keep_questions(log, [replace(theirs, answer="stolen")], B)
+    assert list_questions(log, A) == [theirs], "another's id takes nothing over"
+    assert {one.answer for one in list_questions(log, B)} == {"", "stolen"}
+    keep_questions(log, [replace(theirs, answer="in the mill")], A)
+    assert [one.answer for one in list_questions(log, A)] == ["in the mill"]
+    delete_question(log, theirs.question_id, A)
+    assert list_questions(log, A) == []
+
+
+def test_questions_of_visitors_go_after_their_time(log: ExperimentLog) -> None:
+    keep_questions(log, [marked()], A)
+    keep_questions(log, [marked()], None)
+    assert expire(log, now()) == frozenset()
+    assert (len(list_questions(log, A)), len(list_questions(log, None))) == (0, 1)
+
+
+def test_too_many_questions_are_refused_whole(log: ExperimentLog) -> None:
+    keep_questions(log, [marked(f"Question {i}?") for i in range(MAX_QUESTIONS)], None)
+    with pytest.raises(LogError, match=f"more than {MAX_QUESTIONS}"):
+        keep_questions(log, [marked("One more?")], None)
+    assert len(list_questions(log, None)) == MAX_QUESTIONS
+
+
+def test_a_marked_question_is_a_labelled_question(log: ExperimentLog, tmp_path: Path) -> None:
+    rained = mark_of("It rained.", at=20)
+    both = marked("Why?", rained, mark_of("Nobody came."), mark_of("Bela rang the bell at noon.", False))
+    keep_questions(log, [both, marked("Nothing yet?", mark_of("Nobody came.", False))], None)
+    keep_questions(log, [replace(marked(), answer="in the mill")], None)
+    asked = ask_marked(log, None, [MILL])
+    assert asked.left_out == ("'Nothing yet?' has no passage that belongs to its answer; mark one",)
+    by_words = {one.question: one for one in asked.questions}
+    why, where = by_words["Why?"], by_words["Where did Anna sleep?"]
+    assert (why.kind, where.kind, where.answers) == ("bridge", "single", ("in the mill",))
+    finder = QuoteFinder(TEXT, "mill.txt")
+    places = places_of(why, finder)
+    assert places[0][0] == rained.start, "a passage that stands twice is made longer until it stands once"
+    (tmp_path / "mine.jsonl").write_text(asked.lines(), encoding="utf-8")
+    assert read_document_questions(tmp_path / "mine.jsonl") == [*asked.questions]
+
+
+def test_a_document_that_a_run_searched_is_at_hand_for_its_owner(log: ExperimentLog) -> None:
+    log_run(log, make_record(owner=A))
+    quote = "Sentence 3 of the handbook."
+    start = DOCUMENT.text.index(quote)
+    question = new_question("Handbook", DOCUMENT.sha256, "Which?").with_mark(
+        Mark(start, start + len(quote), quote, True)
+    )
+    for owner in (A, B):
+        keep_questions(log, [replace(question, question_id=owner[:32])], owner)
+    assert ask_marked(log, A, []).documents == {"Handbook": DOCUMENT}
+    missing = ask_marked(log, B, [])
+    assert missing.questions == ()
+    assert missing.left_out == ("'Which?' is about Handbook, which is not here; open it",)
+
+
+def test_training_lines_are_own_questions(log: ExperimentLog, tmp_path: Path) -> None:
+    keep_questions(log, [replace(marked(), answer="in the mill")], None)
+    chunks = ["It rained. Anna slept", "in the mill. It rained.", "Bela rang the bell."]
+    texts = " ".join(chunks)
+    document = Document("mill.txt", texts, "text")
+    question = new_question("mill.txt", document.sha256, "Where?").with_mark(Mark(11, 34, texts[11:34], True))
+    keep_questions(log, [question], A)
+    workspace = replace(
+        workspace_of_chunks(chunks, np.ones(3, int)),
+        documents=(document,),
+    )
+    starts = np.array([texts.index(chunk) for chunk in chunks])
+    ends = starts + [len(chunk) for chunk in chunks]
+    workspace = replace(workspace, tables=(replace(workspace.tables[0], start=starts, end=ends),))
+    file = tmp_path / "train.jsonl"
+    file.write_text(ask_marked(log, A, [document]).training_lines(lambda _: workspace), encoding="utf-8")
+    [example] = read_own_questions(file)
+    assert (example.question, example.chunks, example.support) == ("Where?", tuple(chunks), (0, 1))
+
+
+def test_a_file_comes_back(log: ExperimentLog, tmp_path: Path) -> None:
+    keep_questions(
+        log,
+        [
+            replace(marked(), answer="in the mill"),
+            marked("Who rang?", mark_of("Bela rang the bell at noon.")),
+        ],
+        A,
+    )
+    file = tmp_path / "mine.jsonl"
+    stranger = {"id": "9", "document": "other.txt", "kind": "single", "question": "?", "support": ["letters"]}
+    broken = {
+        "id": "8",
+        "document": "mill.txt",
+        "kind": "single",
+        "question": "Q?",
+        "support": ["no such words"],
+    }
+    file.write_text(
+        ask_marked(log, A, [MILL]).lines() + json.dumps(stranger) + "\n" + json.dumps(broken) + "\n"
+    )
+    for _ in range(2):  # again: nothing is there twice
+        n, left_out = take_in_questions(log, file, B, [MILL])
+        assert n == 2
+        assert "'?' is about other.txt, which is not open" in left_out[0]
+        assert "question 8: the quote 'no such words' does not stand in mill.txt" in left_out[1]
+        back = {one.question: one for one in list_questions(log, B)}
+        assert len(back) == 2
+        assert back["Where did Anna sleep?"].answer == "in the mill"
+        assert back["Who rang?"].support == (
+            replace(mark_of("Bela rang the bell at noon"), quote="Bela rang the bell at noon"),
+        )
+    file.write_text("{}\n")
+    with pytest.raises(BadRequest, match="has no"):
+        take_in_questions(log, file, B, [MILL])
