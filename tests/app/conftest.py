@@ -210,9 +210,9 @@ def book(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("book") / "angel.txt"
     novel = DATA / "books" / "eval" / "Trollope_Angel_1881.txt.gz"
     path.write_bytes(
-        gzip.decompress(novel.read_bytes())[:100_000]
+        gzip.decompress(novel.read_bytes())[:60_000]
         if novel.exists()
-        else generate_narrative(24_000).text.encode()
+        else generate_narrative(14_000).text.encode()
     )
     return path
 
