@@ -8,6 +8,7 @@ gave for display only.
 from __future__ import annotations
 
 import re
+import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -31,6 +32,8 @@ _PIECE = 1_000_000
 """Characters that are searched without a pause."""
 MAX_FILES = 50
 """Files opened together."""
+_ONE_SAMPLE = threading.Lock()
+"""Who comes while the start opens the first sample finds it embedded, instead of embedding it beside it."""
 
 
 def open_sample(
@@ -61,7 +64,8 @@ def open_sample(
     document = explorer.services.ours(
         replace(read_document(sample.path.read_bytes(), sample.path.name), title=sample.title)
     )
-    return _open(explorer, session, [document], began, agent, report, chunker, max_tokens, label)
+    with _ONE_SAMPLE:
+        return _open(explorer, session, [document], began, agent, report, chunker, max_tokens, label)
 
 
 def open_files(
