@@ -24,6 +24,7 @@ from core.answer.evidence import EvidenceAnswer
 from core.choice import Choice
 from core.completeness import LOW, completeness_by_size
 from core.config import EpisodeConfig
+from core.diagnosis import Diagnosis, Remedy
 from core.errors import BadDocument, BadRequest, RunNotFound
 from core.events import Stopped
 from core.tasks.narrative import generate_narrative
@@ -433,6 +434,20 @@ def test_a_run_without_a_reliable_answer_and_labels_offers_other_ways(
     assert '"data-act": "longer"' not in json.dumps(diagnosis_view.diagnosis(unsure, ended))
     early = replace(unsure, trace=replace(run.trace, stopped=Stopped("threshold", 4, 0.1)))
     assert '"data-act": "longer"' in json.dumps(diagnosis_view.diagnosis(early, ended))
+
+
+def test_a_missed_chunk_is_told_by_its_ranks_and_found_by_bm25(explorer: Explorer, session: Session) -> None:
+    ended = last(explorer.advance(session, QUERY, CONFIG, None))
+    run = explorer.run_of(ended)
+    assert run is not None
+    missed = Diagnosis(
+        7, 2, 3, None, None, ranks=(5, 4, 3, 2, 6), remedies=(Remedy("bm25", 1, 2), Remedy("longer", 5, 3))
+    )
+    shown = json.dumps(diagnosis_view.diagnosis(replace(run, diagnosis=missed), ended), ensure_ascii=False)
+    assert "It stood at rank 5, came up to 2 at step 4 and was never chosen." in shown
+    assert "Compare with BM25" in shown
+    assert "chunk 7 is at rank 1 there" in shown
+    assert "found 2 → 3 of 3" in shown
 
 
 FACTS = {
