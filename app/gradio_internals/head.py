@@ -25,3 +25,5 @@ def begin_pages_with(script: str) -> None:
         return source.replace("<head>", f"<head>{{% raw %}}{scripts}{{% endraw %}}", 1), *rest
 
     loader.get_source = with_scripts
+    if templates.env.cache is not None:
+        templates.env.cache.clear()  # a page served before this was compiled without them

@@ -21,12 +21,14 @@ import httpx
 import pytest
 from gradio.mcp import GradioMCPServer
 from gradio.queueing import Event, Queue
+from gradio.routes import templates
 from gradio.state_holder import SessionState, StateHolder
 from packaging.requirements import Requirement
 
 from app.calls import endpoints
 from app.calls.operations import Operations
 from app.gradio_internals.blocks import LeanBlocks
+from app.gradio_internals.head import begin_pages_with
 from app.gradio_internals.queue import FairQueue, PageQueue, queue_up
 from app.gradio_internals.sessions import OwnValues, Sessions, keep_lean
 from app.services import Services
@@ -326,6 +328,20 @@ def test_answers_over_mcp_are_gradio_s_in_json() -> None:
     (ours,) = blocks.mcp_server_obj.postprocess_output_data([answer], "http://127.0.0.1")
     assert json.loads(ours.text) == ast.literal_eval(theirs.text) == answer
     assert (ours.type, type(ours)) == (theirs.type, type(theirs))
+
+
+def test_scripts_stand_in_pages_of_a_process_that_has_served_some_before(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    assert templates.env.loader is not None and templates.env.cache is not None
+    monkeypatch.setitem(vars(templates.env.loader), "get_source", None)  # as it was, after the test
+    del vars(templates.env.loader)["get_source"]
+    templates.env.cache.clear()
+    with served(counting_page()) as url:
+        assert "from_then_on" not in httpx.get(url, timeout=30).text
+        begin_pages_with("const from_then_on = 1;")
+        assert "from_then_on" in httpx.get(url, timeout=30).text
+    templates.env.cache.clear()
 
 
 def test_the_front_door_changes_no_answer_to_the_app_s_own_page() -> None:
