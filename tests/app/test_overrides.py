@@ -333,7 +333,8 @@ def test_answers_over_mcp_are_gradio_s_in_json() -> None:
 def test_scripts_stand_in_pages_of_a_process_that_has_served_some_before(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    assert templates.env.loader is not None and templates.env.cache is not None
+    assert templates.env.loader is not None
+    assert templates.env.cache is not None
     monkeypatch.setitem(vars(templates.env.loader), "get_source", None)  # as it was, after the test
     del vars(templates.env.loader)["get_source"]
     templates.env.cache.clear()
