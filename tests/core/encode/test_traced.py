@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import torch
 
-from core.encode.checkpoint import CheckpointSpec
+from core.encode.checkpoint import CheckpointSpec, max_positions_of
 from core.encode.forward import pooled_vectors
 from core.encode.traced import Pass, traced
 
@@ -80,6 +80,17 @@ def test_a_traced_pass_gives_the_same_vectors(kind: str, config: dict[str, int],
     assert quick is not plain
     for _ in range(3):  # the first passes are still being optimised
         assert equal(values(quick, asked), before)
+
+
+@pytest.mark.parametrize(("kind", "first_position"), [("bert", 0), ("roberta", 2), ("mpnet", 2)])
+def test_an_encoder_reads_what_it_says_and_no_more(kind: str, first_position: int) -> None:
+    encoder = made(kind, **{**SIZES, "pad_token_id": min(first_position, 1)})
+    most = max_positions_of(encoder)
+    assert most == SIZES["max_position_embeddings"] - first_position
+    ids = torch.full((1, most + 1), 5)
+    encoder(input_ids=ids[:, :most])
+    with pytest.raises((IndexError, RuntimeError)):
+        encoder(input_ids=ids)
 
 
 def test_the_weights_go_with_their_encoder() -> None:
