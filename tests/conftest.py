@@ -156,6 +156,9 @@ def pytest_configure(config: pytest.Config) -> None:
     os.environ.setdefault(
         "QRAG_ENGINE", "torch"
     )  # measuring and compiling in every process and home folder would cost more than it saves
+    os.environ.setdefault(
+        "QRAG_READER", "small"
+    )  # the large one takes two seconds and 0.4 GB to load, in each of some forty processes
     for name in (
         "SPACE_ID",
         "GRADIO_SERVER_NAME",

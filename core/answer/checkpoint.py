@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal
@@ -31,11 +32,15 @@ from core.encode.checkpoint import (
     served_architecture,
     sha256_of,
 )
+from core.encode.packaged import has_mpnet
 from core.encode.tokens import FastTokenizer
-from core.errors import BadCheckpoint
+from core.errors import BadCheckpoint, BadRequest
 
 SPEC_FILE, HEADS_FILE, ADAPTER_FOLDER = "reader.json", "heads.safetensors", "adapter"
-SHIPPED = Path(__file__).resolve().parents[2] / "assets" / "reader"
+_ASSETS = Path(__file__).resolve().parents[2] / "assets"
+SMALL, LARGE = _ASSETS / "reader", _ASSETS / "reader-large"
+READER_VARIABLE = "QRAG_READER"
+"""small or large; left out, the large reader answers where its base encoder is installed."""
 AS_IT_IS: Knots = ((0.0, 0.0), (1.0, 1.0))
 """A confidence that is the model's own probability."""
 
@@ -72,6 +77,20 @@ class ReaderSpec(BaseModel):
     @classmethod
     def _knots_rise(cls, knots: Knots) -> Knots:
         return check_knots(knots)
+
+
+def shipped() -> Path:
+    """Folder of the reader that answers unless another one is named. Raises BadRequest where $QRAG_READER
+    asks for what there is not.
+    """
+    wanted = os.environ.get(READER_VARIABLE, "")
+    if wanted not in ("", "small", "large"):
+        raise BadRequest(
+            f"{READER_VARIABLE}={wanted!r} is no reader; choose small or large, or leave it out"
+        )
+    if wanted == "large" or (not wanted and has_mpnet()):
+        return LARGE
+    return SMALL
 
 
 def read_reader_spec(folder: Path) -> ReaderSpec:

@@ -19,7 +19,7 @@ import torch
 
 from core.answer.agreement import agreement
 from core.answer.borders import whole
-from core.answer.checkpoint import SHIPPED, fingerprint_of, load_network, read_reader_spec
+from core.answer.checkpoint import fingerprint_of, load_network, read_reader_spec, shipped
 from core.answer.confidence import confidence
 from core.answer.network import CLASSES, NONE, Logits
 from core.answer.protocol import Answer, Span
@@ -92,7 +92,7 @@ class Reading:
 class ExtractiveReader:
     """A trained reader on one device; a `Reader`."""
 
-    def __init__(self, folder: Path = SHIPPED, device: str | None = None) -> None:
+    def __init__(self, folder: Path, device: str | None = None) -> None:
         """Raises BadCheckpoint, and BadRequest for a device that isn't there."""
         self.spec = read_reader_spec(folder)
         self.name = self.spec.name
@@ -222,9 +222,9 @@ readers_in_use = InUse(lambda folder, device: ExtractiveReader(folder, str(devic
 """Of this process."""
 
 
-def load_reader(folder: Path = SHIPPED, device: str | None = None) -> ExtractiveReader:
+def load_reader(folder: Path | None = None, device: str | None = None) -> ExtractiveReader:
     """The reader that ships, or the one in a folder; the one in use where there is one.
 
     Raises BadCheckpoint, and BadRequest for a device that isn't there.
     """
-    return readers_in_use.get(folder, find_device(device))
+    return readers_in_use.get(folder or shipped(), find_device(device))

@@ -11,7 +11,6 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable, Iterator, Sequence
 
-from core.answer.checkpoint import SHIPPED
 from core.answer.evaluation import evaluate_answers, gold_evidence
 from core.answer.reader import load_reader
 from core.answer.rows import AnswerRow
@@ -30,7 +29,7 @@ GOLD = "gold"
 
 def answer_rows(names: Sequence[str], study: AnswerStudy, args: argparse.Namespace) -> Iterator[AnswerRow]:
     """A row a task, kind of evidence and question. Raises BadRequest, BadCheckpoint."""
-    reader, subjects = load_reader(args.reader or SHIPPED, args.device), _Subjects(args)
+    reader, subjects = load_reader(args.reader, args.device), _Subjects(args)
     for name in names:
         task = load_task_examples(
             name,

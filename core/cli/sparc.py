@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from core.answer.checkpoint import SHIPPED
 from core.answer.protocol import Reader
 from core.answer.reader import load_reader
 from core.cli.common import named_log, progress_printer
@@ -114,7 +113,6 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--reader",
         type=Path,
-        default=SHIPPED,
         metavar="DIR",
         help="who answers where no language model does (default: the reader that ships)",
     )
@@ -248,7 +246,7 @@ def sparc_rows(study: SparcStudy, args: argparse.Namespace) -> list[SparcRow]:
     """The evaluations that a study needs, set by set. Raises BadRequest, BadCheckpoint."""
     llm = llm_of(args)
     agent, plain = load_encoder(args.checkpoint or PAGES, args.device), load_encoder("base", args.device)
-    reader = load_reader(args.reader or SHIPPED, args.device)
+    reader = load_reader(args.reader, args.device)
     rows: list[SparcRow] = []
     for name in args.tasks or study.tasks:
         pooled = read_pool(name, "eval" if args.split == "test" else args.split, args.data)

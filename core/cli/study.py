@@ -170,7 +170,7 @@ def _frontier_rows(study: FrontierStudy, args: argparse.Namespace) -> list[Front
     if args.rows is not None and args.rows.exists():
         return read_frontier(args.rows)
     encoder = load_encoder("base", args.device)
-    reader = load_reader(args.reader, args.device) if args.reader else load_reader(device=args.device)
+    reader = load_reader(args.reader, args.device)
     methods = frontier_methods(encoder, args.policy)
     rows: list[FrontierRow] = []
     for name in args.tasks or study.tasks:

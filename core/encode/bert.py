@@ -17,7 +17,9 @@ from torch import nn
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
-    Encoder: TypeAlias = "PreTrainedModel | Bert"
+    from core.encode.mpnet import MPNet
+
+    Encoder: TypeAlias = "PreTrainedModel | Bert | MPNet"
     """What computes hidden states."""
 
 
@@ -103,9 +105,9 @@ class _Embeddings(nn.Module):
 
     def __init__(self, config: BertSettings) -> None:
         super().__init__()
-        self.word_embeddings = _embedding(config.vocab_size, config.hidden_size)
-        self.position_embeddings = _embedding(config.max_position_embeddings, config.hidden_size)
-        self.token_type_embeddings = _embedding(config.type_vocab_size, config.hidden_size)
+        self.word_embeddings = embedding(config.vocab_size, config.hidden_size)
+        self.position_embeddings = embedding(config.max_position_embeddings, config.hidden_size)
+        self.token_type_embeddings = embedding(config.type_vocab_size, config.hidden_size)
         self.LayerNorm = nn.LayerNorm(config.hidden_size, eps=config.layer_norm_eps)
 
     def forward(self, ids: torch.Tensor, segments: torch.Tensor) -> torch.Tensor:
@@ -119,7 +121,7 @@ class _Embeddings(nn.Module):
         return normal
 
 
-def _embedding(n: int, width: int) -> nn.Embedding:
+def embedding(n: int, width: int) -> nn.Embedding:
     """Without the normal values of its constructor: for them the meta device loads torch's compiler, two
     seconds.
     """
@@ -127,7 +129,7 @@ def _embedding(n: int, width: int) -> nn.Embedding:
     return embedding
 
 
-class _Output(nn.Module):
+class Output(nn.Module):
     """A linear layer whose result is added to what was there before."""
 
     def __init__(self, n_in: int, config: BertSettings) -> None:
@@ -146,7 +148,7 @@ class _Attention(nn.Module):
         self._n_heads = config.num_attention_heads
         width = config.hidden_size
         self.self = nn.ModuleDict({name: nn.Linear(width, width) for name in ("query", "key", "value")})
-        self.output = _Output(width, config)
+        self.output = Output(width, config)
 
     def forward(self, hidden: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
         query, key, value = (
@@ -174,7 +176,7 @@ class _Layer(nn.Module):
         super().__init__()
         self.attention = _Attention(config)
         self.intermediate = nn.ModuleDict({"dense": nn.Linear(config.hidden_size, config.intermediate_size)})
-        self.output = _Output(config.intermediate_size, config)
+        self.output = Output(config.intermediate_size, config)
 
     def forward(self, hidden: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
         seen = self.attention(hidden, mask)

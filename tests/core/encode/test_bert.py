@@ -14,6 +14,7 @@ from safetensors.torch import load_file
 
 from core.encode.bert import Bert, BertSettings
 from core.encode.checkpoint import MINILM, architecture, find_base, load_weights, served_architecture
+from core.encode.mpnet import MPNet, MPNetSettings
 from core.errors import BadCheckpoint
 
 TINY = Path(__file__).resolve().parents[2] / "data" / "reference" / "tiny-bert"
@@ -48,6 +49,60 @@ def test_hidden_states_are_those_of_transformers(base: Path, dtype: torch.dtype)
             assert torch.equal(
                 ours(**given).last_hidden_state[real], theirs(**given).last_hidden_state[real]
             ), shape
+
+
+@pytest.fixture(scope="module")
+def tiny_mpnet(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    from transformers import MPNetConfig, MPNetModel  # takes seconds: not for every worker that collects
+
+    torch.manual_seed(0)
+    config = MPNetConfig(
+        vocab_size=134,
+        hidden_size=32,
+        num_hidden_layers=2,
+        num_attention_heads=4,
+        intermediate_size=48,
+        max_position_embeddings=302,
+    )
+    folder = tmp_path_factory.mktemp("base") / "tiny-mpnet"
+    model = MPNetModel(config, add_pooling_layer=False)
+    model.encoder.relative_attention_bias.weight.data *= 50  # as drawn, a distance would hardly be felt
+    model.save_pretrained(folder)
+    return folder
+
+
+@torch.inference_mode()
+def test_hidden_states_of_mpnet_are_those_of_transformers(tiny_mpnet: Path) -> None:
+    encoders = served_architecture(tiny_mpnet), architecture(tiny_mpnet)
+    assert isinstance(encoders[0], MPNet)
+    for encoder in encoders:
+        load_weights(encoder, load_file(tiny_mpnet / "model.safetensors"), "the base")
+        encoder.eval()
+    ours, theirs = encoders
+    for shape in SHAPES:
+        inputs = batch(shape, ours.config.vocab_size)
+        del inputs["token_type_ids"]
+        inputs["input_ids"] = inputs["input_ids"].clamp(min=2)
+        inputs["input_ids"][inputs["attention_mask"] == 0] = ours.config.pad_token_id
+        real = inputs["attention_mask"].bool()
+        torch.testing.assert_close(
+            ours(**inputs).last_hidden_state[real],
+            theirs(**inputs).last_hidden_state[real],
+            atol=1e-5,
+            rtol=1e-5,
+        )
+
+
+def test_anything_but_a_plain_mpnet_is_left_to_transformers(tiny_mpnet: Path) -> None:
+    values = json.loads((tiny_mpnet / "config.json").read_text())
+    assert MPNetSettings.of(values) is not None
+    for change in (
+        {"model_type": "bert"},
+        {"pad_token_id": 0},
+        {"relative_attention_num_buckets": 16},
+        {"hidden_act": "relu"},
+    ):
+        assert MPNetSettings.of(values | change) is None
 
 
 @pytest.mark.parametrize(

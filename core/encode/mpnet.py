@@ -1,0 +1,136 @@
+"""MPNet to compute with, in torch alone: BERT whose attention also weighs how far apart two tokens are.
+
+As `core.encode.bert`: the names of weights are those of transformers, which takes seconds to import.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Literal
+
+import torch
+from pydantic import ValidationError
+from torch import nn
+
+from core.encode.bert import BertSettings, Hidden, Output, embedding
+
+_FARTHEST = 128
+"""Tokens from which on distances share the last bucket."""
+
+
+class MPNetSettings(BertSettings):
+    """What config.json of a plain MPNet says."""
+
+    model_type: Literal["mpnet"]  # type: ignore[assignment]
+    type_vocab_size: int = 1
+    pad_token_id: Literal[1]  # positions are counted from it
+    relative_attention_num_buckets: Literal[32]
+
+    @classmethod
+    def of(cls, values: dict[str, Any]) -> MPNetSettings | None:
+        """None where config.json asks for anything else than a plain MPNet."""
+        try:
+            return cls.model_validate(values)
+        except ValidationError:
+            return None
+
+
+class MPNet(nn.Module):
+    """See the module. It has no weights until some are assigned, as `Bert`."""
+
+    def __init__(self, config: MPNetSettings) -> None:
+        super().__init__()
+        self.config = config
+        with torch.device("meta"):
+            self.embeddings = _Embeddings(config)
+            self.encoder = _Layers(config)
+
+    @property
+    def device(self) -> torch.device:
+        """Where its weights are."""
+        return self.embeddings.LayerNorm.weight.device
+
+    @property
+    def dtype(self) -> torch.dtype:
+        """What it computes in."""
+        return self.embeddings.LayerNorm.weight.dtype
+
+    def forward(self, input_ids: torch.Tensor, attention_mask: torch.Tensor) -> Hidden:
+        """Both (B, T) integers."""
+        hidden = self.embeddings(input_ids)
+        unseen = torch.finfo(hidden.dtype).min * (1 - attention_mask[:, None, None, :].to(hidden.dtype))
+        return Hidden(self.encoder(hidden, unseen))
+
+
+class _Embeddings(nn.Module):
+    """(B, T, D) from token ids; padding has the position of the padding."""
+
+    def __init__(self, config: MPNetSettings) -> None:
+        super().__init__()
+        self._pad_id = config.pad_token_id
+        self.word_embeddings = embedding(config.vocab_size, config.hidden_size)
+        self.position_embeddings = embedding(config.max_position_embeddings, config.hidden_size)
+        self.LayerNorm = nn.LayerNorm(config.hidden_size, eps=config.layer_norm_eps)
+
+    def forward(self, ids: torch.Tensor) -> torch.Tensor:
+        real = (ids != self._pad_id).int()
+        positions = (real.cumsum(1) * real).long() + self._pad_id
+        normal: torch.Tensor = self.LayerNorm(self.word_embeddings(ids) + self.position_embeddings(positions))
+        return normal
+
+
+class _Layers(nn.Module):
+    def __init__(self, config: MPNetSettings) -> None:
+        super().__init__()
+        self._n_buckets = config.relative_attention_num_buckets
+        self.layer = nn.ModuleList(_Layer(config) for _ in range(config.num_hidden_layers))
+        self.relative_attention_bias = embedding(self._n_buckets, config.num_attention_heads)
+
+    def forward(self, hidden: torch.Tensor, unseen: torch.Tensor) -> torch.Tensor:
+        places = torch.arange(hidden.shape[1], device=hidden.device)
+        apart = self._buckets(places[None, :] - places[:, None])
+        bias = self.relative_attention_bias(apart).permute(2, 0, 1)[None] + unseen
+        for layer in self.layer:
+            hidden = layer(hidden, bias)
+        return hidden
+
+    def _buckets(self, offsets: torch.Tensor) -> torch.Tensor:
+        """A bucket for each offset: half of them for tokens behind; of each half, one for every near distance
+        and the rest for far ones, by their logarithm.
+        """
+        half = self._n_buckets // 2
+        near = half // 2
+        distance = offsets.abs()
+        far = near + (
+            torch.log(distance.float() / near) / math.log(_FARTHEST / near) * (half - near)
+        ).long().clamp(max=half - near - 1)
+        return torch.where(distance < near, distance, far) + half * (offsets > 0)
+
+
+class _Attention(nn.Module):
+    def __init__(self, config: MPNetSettings) -> None:
+        super().__init__()
+        self._n_heads, width = config.num_attention_heads, config.hidden_size
+        self.attn = nn.ModuleDict({name: nn.Linear(width, width) for name in "qkvo"})
+        self.LayerNorm = nn.LayerNorm(width, eps=config.layer_norm_eps)
+
+    def forward(self, hidden: torch.Tensor, bias: torch.Tensor) -> torch.Tensor:
+        query, key, value = (
+            self.attn[name](hidden).unflatten(-1, (self._n_heads, -1)).transpose(1, 2) for name in "qkv"
+        )
+        seen = nn.functional.scaled_dot_product_attention(query, key, value, attn_mask=bias)
+        normal: torch.Tensor = self.LayerNorm(self.attn["o"](seen.transpose(1, 2).flatten(2)) + hidden)
+        return normal
+
+
+class _Layer(nn.Module):
+    def __init__(self, config: MPNetSettings) -> None:
+        super().__init__()
+        self.attention = _Attention(config)
+        self.intermediate = nn.ModuleDict({"dense": nn.Linear(config.hidden_size, config.intermediate_size)})
+        self.output = Output(config.intermediate_size, config)
+
+    def forward(self, hidden: torch.Tensor, bias: torch.Tensor) -> torch.Tensor:
+        seen = self.attention(hidden, bias)
+        out: torch.Tensor = self.output(nn.functional.gelu(self.intermediate["dense"](seen)), seen)
+        return out

