@@ -63,7 +63,7 @@ class EvaluateTab(EvaluateLayout):
 
     def __init__(self, services: Services, evaluations: Evaluations, session: gr.State) -> None:
         """session: the visitor's place in Explore, which knows who they are."""
-        super().__init__(services)
+        super().__init__(services, session)
         self.services, self.evaluations, self.session = services, evaluations, session
         self.looking = gr.State(Looking(owner=newcomer(services.settings)))
         self.to_explore: gr.State = gr.State(None)
