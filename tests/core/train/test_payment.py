@@ -18,6 +18,16 @@ from core.train.recipes import Plan, plan_training
 from core.train.trainer import Trainer
 from tests.core.train.conftest import NAMES, PLACES, SHORT, TINY
 
+LEARNS: dict[str, Any] = {
+    "updates": 40,
+    "episodes": 12,
+    "steps": 1,
+    "validate_every": 40,
+    "learning_rate": 1e-2,
+    "n_validation": 6,
+    "top_k_actions": None,
+    "alpha": 0.3,
+}
 EXAMPLE = Example(
     "e",
     "where",
@@ -28,10 +38,10 @@ EXAMPLE = Example(
 )
 
 
-class LastOfFact:
-    """Answers with the last word of the sentence on the milk, if it is read."""
+class SandraOrPlace:
+    """Answers Sandra if she is read of, else with the place of the milk, if that is read."""
 
-    name = "last of fact"
+    name = "Sandra or place"
 
     def __init__(self) -> None:
         self.n_read = 0
@@ -43,12 +53,17 @@ class LastOfFact:
     def read_many(self, questions: Sequence[str], passages: Sequence[Sequence[str]]) -> list[Answer]:
         """See `Reader`."""
         self.n_read += len(questions)
-        found = [next((text for text in own if "milk is in" in text), "") for own in passages]
-        return [Answer(text.rstrip(".").split(" ")[-1], 1.0) for text in found]
+        return [Answer(_answer(" ".join(own)), 1.0) for own in passages]
 
     def support(self, statement: str, passage: str) -> float:
         """See `Reader`."""
         return float(statement == passage)
+
+
+def _answer(read: str) -> str:
+    if "Sandra" in read:
+        return "Sandra"
+    return read.rpartition(" ")[2].rstrip(".") if "milk is in" in read else ""
 
 
 def words(texts: Any) -> int:
@@ -56,7 +71,7 @@ def words(texts: Any) -> int:
 
 
 def test_a_choice_is_paid_what_it_adds_less_its_tokens() -> None:
-    reader = LastOfFact()
+    reader = SandraOrPlace()
     pay = PaidByAnswers(reader, words, token_cost=1.0)
     [paid] = pay([EXAMPLE], [[1, 2, 0]])
     assert paid == pytest.approx([-0.03, 1 - 0.05, -0.02])
@@ -69,7 +84,7 @@ def test_a_choice_is_paid_what_it_adds_less_its_tokens() -> None:
 
 
 def test_what_is_remembered_is_a_question_with_its_own_answers() -> None:
-    pay = PaidByAnswers(LastOfFact(), words, token_cost=0.0)
+    pay = PaidByAnswers(SandraOrPlace(), words, token_cost=0.0)
     twin = Example("f", "where", EXAMPLE.question, EXAMPLE.chunks, (1, 2), ("garden",))
     assert pay([EXAMPLE, twin], [[1, 2], [1, 2]]) == [[0.0, 1.0], [0.0, 0.0]]
 
@@ -83,29 +98,21 @@ def test_support_pays_as_before() -> None:
 def test_a_question_without_an_answer_says_so() -> None:
     silent = Example("s", "where", "Where?", ("Here.",), (0,))
     with pytest.raises(BadRequest, match="question s has no answer to learn from; give it one, or train by"):
-        PaidByAnswers(LastOfFact(), words, 0.0)([silent], [[0]])
+        PaidByAnswers(SandraOrPlace(), words, 0.0)([silent], [[0]])
 
 
 @pytest.fixture(scope="module")
 def unlabelled(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Own questions of one fact among four that repeat the question; their labels are wrong
-    and their answers are right.
+    """Own questions that Sandra answers. An untrained encoder takes the one chunk that is no question, which
+    is what the labels name.
     """
     rng = Random(0)
     lines = []
     for _ in range(40):
-        place = rng.choice(PLACES)
         told = [f"Where is the milk, {name}?" for name in NAMES]
         row = rng.randrange(5)
-        told.insert(row, f"The milk is in the {place}.")
-        lines.append(
-            {
-                "question": "Where is the milk?",
-                "chunks": told,
-                "support": [(row + 1) % 5],
-                "answer": place,
-            }
-        )
+        told.insert(row, f"The milk is in the {rng.choice(PLACES)}.")
+        lines.append({"question": "Where is the milk?", "chunks": told, "support": [row], "answer": "Sandra"})
     path = tmp_path_factory.mktemp("answers") / "where.jsonl"
     path.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
     return path
@@ -119,12 +126,11 @@ def test_answers_alone_teach_a_tiny_task(unlabelled: Path, base: Path, tmp_path:
     plan = _plan(
         unlabelled,
         base,
-        **(TINY | {"updates": 12, "episodes": 12, "steps": 1, "validate_every": 12, "n_validation": 6}),
+        **(TINY | LEARNS),
     )
-    events = list(Trainer(plan, tmp_path / "agent", "cpu", LastOfFact()).run())
+    events = list(Trainer(plan, tmp_path / "agent", "cpu", SandraOrPlace()).run())
     untrained, learned = [event["answer_f1"] for event in events if event["event"] == "validated"]
-    assert untrained < 0.5
-    assert learned == events[-1]["best"] == 1.0
+    assert (untrained, learned, events[-1]["best"]) == (0.0, 1.0, 1.0)
 
 
 def test_labels_are_refused_where_answers_teach(unlabelled: Path, base: Path) -> None:
