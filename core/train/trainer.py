@@ -188,7 +188,7 @@ class Trainer:
             )
             scores["answer_f1"] = round(float(np.mean(values)), 5)
         error = float(np.std(values, ddof=1)) / len(values) ** 0.5 if len(values) > 1 else 0.0
-        best = scores.get("answer_f1", scores["score"])
+        best: float = scores["score" if self._pay is None else "answer_f1"]
         kept = self.sitting.offer(candidate, best, error, is_last=is_last, last_file=SPEC_FILE)
         return scores | ({"kept": True} if kept else {})
 
