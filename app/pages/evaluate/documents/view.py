@@ -6,10 +6,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from app.components.tree import Node, h
 from app.pages.evaluate.documents.actions import Measured
 from app.pages.widgets.notices import notice, progress
-from app.pages.widgets.tables import PAGE, pager, report_table, table
+from core.draw.nodes import Node, h
+from core.draw.tables import PAGE, pager, report_table, table
 from core.evaluate.documents import DocumentRow, document_line
 from core.retrievers import ALL_METHODS
 from core.studies.documents import documents
