@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 import gradio as gr
 
-from app.components.tree import Node, clicked, h
+from app.components.tree import clicked
 from app.in_view import Labelled, OpenDocuments
-from app.pages.widgets.words import question_label
+from core.draw.nodes import Node, h
 
 
 def settings_toggle(panel: str, first: Node, words: Sequence[Node]) -> Node:
@@ -59,3 +59,12 @@ def known_question(documents: OpenDocuments | None, event: gr.EventData) -> str 
     if documents is None or not argument.isdecimal() or int(argument) >= len(documents.questions):
         return None
     return documents.questions[int(argument)].question
+
+
+def question_label(known: Labelled) -> str:
+    """A known question in the list, with its hops where they are known."""
+    return (
+        known.question
+        if not known.hops
+        else f"{known.question}  ·  {known.hops} hop{'s' if known.hops > 1 else ''}"
+    )
