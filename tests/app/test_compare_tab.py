@@ -378,7 +378,7 @@ def test_a_run_of_explore_is_taken_over_once_and_as_long_as_its_documents_are_op
     )
     update = tab._shown(session, "typed in Explore ?", Compared(), wanted, "", ["topk"], "same", 4)
     compared = update[tab.compared]
-    assert (update[tab.question], update[tab.k], update[tab.size]) == (QUERY, 2, "own stop")
+    assert (update[tab.asking.question], update[tab.k], update[tab.size]) == (QUERY, 2, "own stop")
     assert update[tab.methods].value[0] == "qrag:tiny"
     order = tab._order(session, compared, QUERY, ["qrag:tiny"], "own stop", 2)
     assert order == ComparisonOrder(QUERY, ("qrag:tiny",), 2, True, settings, (7,))
@@ -403,7 +403,7 @@ def test_a_run_of_explore_is_taken_over_once_and_as_long_as_its_documents_are_op
     assert tab._order(session, kept[tab.compared], QUERY, ["topk"], "same", 2).forbidden == (7,)
 
     later = tab._shown(session, "typed in Explore ?", compared, wanted, "typed here ?", ["bm25"], "same", 3)
-    assert (later[tab.question], later[tab.k], later[tab.methods].value) == ("typed here ?", 3, ["bm25"])
+    assert (later[tab.asking.question], later[tab.k], later[tab.methods].value) == ("typed here ?", 3, ["bm25"])
     assert "temperature 0.5" in json.dumps(later[tab.as_explore])
     click = gr.EventData(None, {"act": "defaults", "arg": ""})
     back = tab._on_settings(session, compared, click, QUERY, ["qrag:tiny"], "same", 2)

@@ -311,11 +311,11 @@ def test_the_budget_moves_the_set_and_logs_nothing(
     assert moved[tab.place].budget == 1
     assert "Reading it" not in text(moved[tab.said])
     assert len(json.loads(moved[tab.action][1][2][0])["Document_1"]) <= 1
-    assert "no whole number" in text(last(tab._on_budget(session, place, None))[tab.notice])
-    assert "must be between" in text(last(tab._on_budget(session, place, 99))[tab.notice])
+    assert "no whole number" in text(last(tab._on_budget(session, place, None))[tab.asking.notice])
+    assert "must be between" in text(last(tab._on_budget(session, place, 99))[tab.asking.notice])
     assert services.own_log.search(owner=None).total == 1
     services.runs.drop(place.run)
-    assert "not in memory any more" in text(last(tab._on_budget(session, place, 3))[tab.notice])
+    assert "not in memory any more" in text(last(tab._on_budget(session, place, 3))[tab.asking.notice])
 
 
 def test_dots_of_the_frontier_lead_to_runs_where_there_are_any(
@@ -333,15 +333,15 @@ def test_dots_of_the_frontier_lead_to_runs_where_there_are_any(
 
 def test_without_documents_and_with_another_s_run(tab: EvidenceTab, documents: OpenDocuments) -> None:
     told = last(tab._run(Session(), EvidencePlace(), QUESTION, 8))
-    assert "no document is open" in text(told[tab.notice])
+    assert "no document is open" in text(told[tab.asking.notice])
     place = last(tab._run(Session(corpus=documents.token), EvidencePlace(), QUESTION, 8))[tab.place]
     unasked = last(tab._run(Session(corpus=documents.token), place, QUESTION, 8, MODEL))
-    assert "no language model is connected" in text(unasked[tab.notice])
+    assert "no language model is connected" in text(unasked[tab.asking.notice])
     changed = tab._on_question(Session(corpus=documents.token), place, QUESTION, MODEL)
-    assert "no language model is connected" in text(changed[tab.line])
-    assert "another policy" in text(changed[tab.standing])
+    assert "no language model is connected" in text(changed[tab.asking.line])
+    assert "another policy" in text(changed[tab.asking.standing])
     stranger = tab._on_click(Session(owner="f" * 64), place, click("open", 3))
-    assert "not in memory any more" in text(stranger[tab.notice])
+    assert "not in memory any more" in text(stranger[tab.asking.notice])
 
 
 # In the browser
