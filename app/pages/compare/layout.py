@@ -79,7 +79,7 @@ class CompareLayout:
         self.cutting = Work(run, cancel, progress, notice)
 
     def _build_form(self, comparisons: Comparisons) -> None:
-        self.asking = Asking(comparisons.services.corpora, "qx-compare", "Compare")
+        self.asking = Asking(comparisons.services.library.corpora, "qx-compare", "Compare")
         self.as_explore = tree(elem_id="qx-compare-as-explore")
         with gr.Column(elem_id="qx-compare-settings", elem_classes="qx-pop"):
             self._build_settings(comparisons)
@@ -87,7 +87,7 @@ class CompareLayout:
     def _build_settings(self, comparisons: Comparisons) -> None:
         self.methods = gr.CheckboxGroup(
             [(view.method_label(key), key) for key in comparisons.methods()],
-            value=comparisons.usual(comparisons.services.default_checkpoint),
+            value=comparisons.usual(comparisons.services.agents.default_checkpoint),
             label="Methods",
             info="A column each, over the same chunks",
             elem_id="qx-compare-methods",

@@ -192,7 +192,7 @@ class CompareTab(CompareLayout):
 
     def _as_explore(self, session: Session, compared: Compared, documents: OpenDocuments) -> list[Any]:
         """What of Explore's settings counts."""
-        spec = self.services.served(documents.agent.spec)
+        spec = self.services.agents.served(documents.agent.spec)
         order = ComparisonOrder(
             settings=self._settings(session, compared), forbidden=self._forbidden(session, compared)
         )
@@ -222,7 +222,7 @@ class CompareTab(CompareLayout):
         self, session: Session, compared: Compared, event: gr.EventData, *controls: Any
     ) -> Update:
         """Back to the agent's own settings, or on with other chunks forbidden than in Explore."""
-        documents, action = self.services.corpora.get(session.corpus), clicked(event)[0]
+        documents, action = self.services.library.corpora.get(session.corpus), clicked(event)[0]
         if documents is None:
             return {}
         if action == "defaults" and compared.taken is not None:
@@ -249,8 +249,8 @@ class CompareTab(CompareLayout):
         except UserError as error:
             return {self.asking.standing: notice(str(error)), self.asking.line: view.settings_line(None)}
         documents, searched = (
-            self.services.corpora.get(session.corpus),
-            self.services.corpora.get(compared.corpus),
+            self.services.library.corpora.get(session.corpus),
+            self.services.library.corpora.get(compared.corpus),
         )
         same = documents is not None and searched is not None and documents.workspace is searched.workspace
         return {

@@ -168,7 +168,7 @@ class EvaluateTab(EvaluateLayout):
         the tab was hidden were not drawn.
         """
         looking = replace(looking, owner=session.owner)
-        agents = list(self.services.checkpoints)
+        agents = list(self.services.agents.checkpoints)
         listed = self._listed(looking)
         return {
             **listed,
@@ -303,7 +303,9 @@ class EvaluateTab(EvaluateLayout):
         try:
             row = self._rows(looking, looking.first)[position]
             if view.is_long(row) and not announced:
-                return {self.episode_notice: view.cost(row, self.services.agent(row.checkpoint).encoder.dim)}
+                return {
+                    self.episode_notice: view.cost(row, self.services.agents.load(row.checkpoint).encoder.dim)
+                }
         except UserError as error:
             return {self.episode_notice: notice(str(error))}
         return {self.to_explore: ("episode", looking.first, position, new_run_id()), self.episode_notice: []}
@@ -412,7 +414,7 @@ class EvaluateTab(EvaluateLayout):
         own = rows[0].stop_threshold
         threshold = curve.best if own is None else own
         lo, hi = min(curve.points[0].threshold, threshold), max(curve.points[-1].threshold, threshold)
-        is_own, public = self.services.is_own(rows[0].checkpoint), self.services.settings.public
+        is_own, public = self.services.agents.is_own(rows[0].checkpoint), self.services.settings.public
         return {
             self.calibrator: gr.Column(visible=True),
             self.calibrator_notice: [],

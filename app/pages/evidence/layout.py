@@ -54,7 +54,7 @@ class EvidenceLayout:
 
     def _build_form(self, services: Services, session: gr.State) -> None:
         self.asking = Asking(
-            services.corpora,
+            services.library.corpora,
             "qx-sets",
             "Run",
             about="the documents",

@@ -180,7 +180,7 @@ class EvidenceTab(EvidenceLayout):
         """The run's set at the budget that is set. Raises BadRequest when the run is gone."""
         if not place.run:
             return None
-        run = self.services.runs.get(place.run)
+        run = self.services.library.runs.get(place.run)
         if run is None or run.owner != session.owner:
             raise BadRequest("this run is not in memory any more; run it again, the vectors are kept")
         return self.sets.at(run, place.budget)

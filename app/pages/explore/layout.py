@@ -138,10 +138,10 @@ class ExploreLayout:
             self.keep = gr.Button("Keep the document that is open", elem_id="qx-keep")
 
     def _build_controls(self, services: Services) -> None:
-        spec = services.spec(services.default_checkpoint)
+        spec = services.agents.spec(services.agents.default_checkpoint)
         with gr.Column(elem_classes="qx-card qx-ask", elem_id="qx-controls"):
             self.asking = Asking(
-                services.corpora,
+                services.library.corpora,
                 "qx",
                 "Run",
                 status=present.standing_at(None, Session()),
@@ -151,7 +151,7 @@ class ExploreLayout:
             self.sharing = tree(elem_id="qx-sharing", elem_classes="qx-over")
             with gr.Column(elem_id="qx-settings", elem_classes="qx-pop"), gr.Row(elem_classes="qx-sliders"):
                 self.agent = gr.Dropdown(
-                    list(services.checkpoints),
+                    list(services.agents.checkpoints),
                     value=spec.name,
                     label="Agent",
                     info=present.agent_note(spec),

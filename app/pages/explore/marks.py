@@ -132,7 +132,7 @@ class OwnQuestions:
 
     def at(self, session: Session, query: str) -> Session:
         """The session with the marks of a question over what is open."""
-        documents = self.services.corpora.get(session.corpus)
+        documents = self.services.library.corpora.get(session.corpus)
         if documents is None or documents.owner != session.owner:
             return replace(session, marks=())
         key = session.owner, session.corpus, query.strip()
@@ -180,7 +180,7 @@ class OwnQuestions:
         ]
 
     def _opened(self, session: Session) -> tuple[Document, ...]:
-        documents = self.services.corpora.get(session.corpus)
+        documents = self.services.library.corpora.get(session.corpus)
         theirs = documents is not None and documents.owner == session.owner
         return documents.workspace.documents if documents is not None and theirs else ()
 

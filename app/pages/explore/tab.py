@@ -281,7 +281,7 @@ class ExploreTab(ExploreLayout):
         for update in self._opening(
             session,
             lambda report: opening.open_sample(
-                self.explorer, session, sample.key, self.services.default_checkpoint, report
+                self.explorer, session, sample.key, self.services.agents.default_checkpoint, report
             ),
         ):
             yield update | ({self.asking.notice: refused} if refused else {})
@@ -309,7 +309,7 @@ class ExploreTab(ExploreLayout):
 
     def _attached(self, session: Session) -> Update:
         """The controls as they were for the run in view."""
-        run = self.services.runs.get(session.run)
+        run = self.services.library.runs.get(session.run)
         assert run is not None
         query, config = run.trace.started.query, run.config
         shown = {**self._view(session, query, config), **self._figures(run, session)}
@@ -367,14 +367,14 @@ class ExploreTab(ExploreLayout):
         self, session: Session, paths: list[str] | None, agent: str, chunker: str, max_tokens: float | None
     ) -> Iterator[Update]:
         yield from self._open_files(
-            session, paths, agent, chunker, max_tokens, self.services.corpora.get(session.corpus)
+            session, paths, agent, chunker, max_tokens, self.services.library.corpora.get(session.corpus)
         )
 
     def _add_pasted(
         self, session: Session, text: str, agent: str, chunker: str, max_tokens: float | None
     ) -> Iterator[Update]:
         yield from self._open_pasted(
-            session, text, agent, chunker, max_tokens, self.services.corpora.get(session.corpus)
+            session, text, agent, chunker, max_tokens, self.services.library.corpora.get(session.corpus)
         )
 
     def _open_generated(
@@ -488,7 +488,7 @@ class ExploreTab(ExploreLayout):
         empty views.
         """
         documents = self.explorer.documents(session)
-        spec = self.services.served(documents.agent.spec)
+        spec = self.services.agents.served(documents.agent.spec)
         query = (
             max(documents.questions, key=lambda known: known.hops).question if documents.questions else ""
         )  # the first of the most hops
@@ -510,7 +510,7 @@ class ExploreTab(ExploreLayout):
     def agents(self, spec: CheckpointSpec | None = None) -> gr.Dropdown:
         """The agents that there are now; without a spec, the one that is chosen stays."""
         chosen = {} if spec is None else {"value": spec.name, "info": present.agent_note(spec)}
-        return gr.Dropdown(list(self.services.checkpoints), **chosen)
+        return gr.Dropdown(list(self.services.agents.checkpoints), **chosen)
 
     def _control_values(self, spec: CheckpointSpec, config: EpisodeConfig) -> Update:
         lo, hi = spec.q_range or (-1.0, 1.0)
@@ -557,7 +557,7 @@ class ExploreTab(ExploreLayout):
         """Another agent was chosen, or the list was only passed with the Tab key: that must not cost the run
         in view.
         """
-        documents = self.services.corpora.get(session.corpus)
+        documents = self.services.library.corpora.get(session.corpus)
         if documents is not None and documents.agent.spec.name == agent:
             yield {}
         else:
@@ -650,7 +650,7 @@ class ExploreTab(ExploreLayout):
         for update in self._opening(session, work):
             session = update.get(self.session, session)
             yield update
-        if not found or self.explorer.services.corpora.get(session.corpus) is None or session.opening:
+        if not found or self.explorer.services.library.corpora.get(session.corpus) is None or session.opening:
             return
         query, config = found[0].example.question, found[0].config
         spec = self.explorer.documents(session).agent.spec
@@ -918,7 +918,7 @@ class ExploreTab(ExploreLayout):
 
     def _navigated(self, session: Session, controls: tuple[Any, ...], action: str, argument: str) -> Update:
         """Looking around: no run goes on. Arguments come from a browser: out of bounds, nothing happens."""
-        documents, run = self.services.corpora.get(session.corpus), self.explorer.run_of(session)
+        documents, run = self.services.library.corpora.get(session.corpus), self.explorer.run_of(session)
         if documents is None or not argument.isdecimal():
             return {}
         value = int(argument)
@@ -950,7 +950,7 @@ class ExploreTab(ExploreLayout):
             session = self.own.mark(session, query, chunk_id, belongs)
         except UserError as error:
             return {self.asking.notice: passing(str(error))}
-        documents = self.services.corpora.get(session.corpus)
+        documents = self.services.library.corpora.get(session.corpus)
         return {
             self.session: session,
             self.steps: present.steps(run, session),
@@ -979,7 +979,7 @@ class ExploreTab(ExploreLayout):
             self.asking.standing: [
                 *present.standing(self.explorer.run_of(session), session, config, query),
                 *part_standing(
-                    self.explorer.run_of(session), self.services.corpora.get(session.corpus), session
+                    self.explorer.run_of(session), self.services.library.corpora.get(session.corpus), session
                 ),
             ],
             **self._line(session, config),
@@ -987,7 +987,7 @@ class ExploreTab(ExploreLayout):
 
     def _line(self, session: Session, config: EpisodeConfig | None) -> Update:
         """What is set, as long as it can be told."""
-        documents = self.services.corpora.get(session.corpus)
+        documents = self.services.library.corpora.get(session.corpus)
         if documents is None or config is None:
             return {}
         return {self.asking.line: present.settings_line(documents.agent.spec, config, documents.trained)}
@@ -1002,7 +1002,7 @@ class ExploreTab(ExploreLayout):
         return {**self._view(session, query, config), **self._figures(self.explorer.run_of(session), session)}
 
     def _reading_only(self, session: Session) -> Update:
-        documents, run = self.services.corpora.get(session.corpus), self.explorer.run_of(session)
+        documents, run = self.services.library.corpora.get(session.corpus), self.explorer.run_of(session)
         shown = {
             self.reading: present.reading(documents, run, session),
             self.reading_view: present.reading_views(session),
@@ -1011,7 +1011,7 @@ class ExploreTab(ExploreLayout):
 
     def _view(self, session: Session, query: str, config: EpisodeConfig | None) -> Update:
         """Every panel for a session."""
-        documents, run = self.services.corpora.get(session.corpus), self.explorer.run_of(session)
+        documents, run = self.services.library.corpora.get(session.corpus), self.explorer.run_of(session)
         session = self.own.at(session, run.trace.started.query if run else query)
         return {
             self.session: session,
@@ -1073,7 +1073,7 @@ class ExploreTab(ExploreLayout):
         return {self.session: session, **self._figures(self.explorer.run_of(session), session)}
 
     def _find_strip(self, token: str) -> RunStrip | None:
-        run = self.services.runs.get(token)
+        run = self.services.library.runs.get(token)
         return None if run is None else RunStrip(run)
 
 

@@ -66,7 +66,7 @@ class SparcLayout:
 
     def _build_form(self, services: Services, session: gr.State) -> None:
         self.asking = Asking(
-            services.corpora,
+            services.library.corpora,
             "qx-sparc",
             "Run",
             line=view.settings_line(USUAL, ""),

@@ -112,7 +112,7 @@ class WholeDocuments:
         self, wanted: tuple[str | None, str, str], methods: list[str], k: float | None, stops: bool
     ) -> Iterator[Update]:
         owner, corpus, _ = wanted
-        opened = self.services.corpora.get(corpus)
+        opened = self.services.library.corpora.get(corpus)
         documents = opened.workspace.documents if opened is not None and opened.owner == owner else ()
 
         def work(report: Callable[[Measured], None]) -> Measured:
