@@ -244,7 +244,7 @@ def test_two_apps_share_a_home_and_the_second_leaves_its_runs_in_the_inbox(explo
             other,
             Session(),
             "john went to the office . mary went home .",
-            second.default_checkpoint,
+            second.agents.default_checkpoint,
             lambda _: None,
         )
         ended = last(other.advance(opened, QUERY, EpisodeConfig(step_budget=1), None))
