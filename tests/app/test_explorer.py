@@ -80,8 +80,8 @@ def test_the_document_decides_who_answers_unless_an_agent_was_named(
     }
     free = Services(Settings(log=tmp_path / "other.duckdb"))
     try:
-        assert free.choice_for([story, prose]) == Choice("narrative", "qrag")
-        assert free.choice_for([prose, story]) == Choice("general", "qrag")
+        assert free.agents.choice_for([story, prose]) == Choice("narrative", "qrag")
+        assert free.agents.choice_for([prose, story]) == Choice("general", "qrag")
     finally:
         free.close()
 
