@@ -14,6 +14,7 @@ from core.completeness import completeness
 from core.config import EpisodeConfig
 from core.cuts import TextSpan
 from core.diagnosis import Diagnosis
+from core.draw.strip import colour_scale
 from core.encode.checkpoint import CheckpointSpec
 from core.errors import BadRequest
 from core.events import StepScores, Trace
@@ -181,10 +182,7 @@ class RunInView:
         """Ends of the colour scale, the same for the whole run: where Q of this checkpoint usually lies, else
         what the first look saw.
         """
-        first = self.q_values(1)
-        least, most = float(np.nanmin(first)), float(np.nanmax(first))
-        lo, hi = self.spec.q_range or (0.0, 1.2 * most)
-        return min(lo, least), max(hi, most, lo + 1e-6)
+        return colour_scale(self.q_values(1), self.spec.q_range)
 
     def unavailable(self, look: int) -> tuple[int, ...]:
         """Chunks that could not be chosen at a look: chosen before, or forbidden."""

@@ -3,7 +3,8 @@
 A document is read, cut and embedded once for all its questions and methods, and leaves memory before the
 next. All methods search the chunks of the checkpoint that the app would open the document under; `gold`
 retrieves nothing. Decides whose stop counts (an agent's alone) and that the evidence of every method is read
-by the reader that ships; that quotes of all documents are looked for before anything is embedded; and that a
+by the reader that ships; that a question for which a language model writes no set has no row of that method;
+that quotes of all documents are looked for before anything is embedded; and that a
 question with a quote that isn't there, or stands twice, is left out and told about. Knows nothing of files of
 rows and of printing.
 """
@@ -23,16 +24,20 @@ from core.answer.protocol import Reader
 from core.choice import Choice, choose, method_of
 from core.comparison import Contestant, contestant
 from core.completeness import completeness
+from core.config import EpisodeConfig
 from core.encode.checkpoint import find_checkpoint, read_spec, shipped_checkpoints
 from core.encode.encoder import DualEncoder, load_encoder
 from core.errors import BadRequest
 from core.evaluate.documents import DocumentRow
-from core.events import Trace
+from core.events import Trace, fold
 from core.index import Corpus
 from core.ingest import Converter
+from core.llm.protocol import Llm
 from core.metrics import is_covered
 from core.opening import Progress, chunk_documents, index_workspace
 from core.qrag.agent import Episode
+from core.resrag.action import RESRAG_LLM
+from core.resrag_llm.policy import LlmEvidenceSet
 from core.retrievers import METHODS, notice_of, retrieve_all
 from core.tasks.documents import DocumentQuestion, Documents, QuoteFinder, TextPlace, places_of
 from core.types import Document, Workspace
@@ -45,7 +50,7 @@ GOLD = "gold"
 """Not a method but its best: the fewest chunks that hold the quotes. What the reader makes of them has no
 fault of retrieval in it.
 """
-METHOD_NAMES = (AUTO, *METHODS, GOLD)
+METHOD_NAMES = (AUTO, *METHODS, RESRAG_LLM, GOLD)
 BATCH = 16
 """Questions whose runs, with the scores of all chunks, are in memory together."""
 
@@ -119,12 +124,20 @@ def evaluate_documents(
     reader: Reader,
     on_fault: Callable[[BadRequest], None],
     on_progress: Callable[[str], Progress] = lambda _: lambda _: None,
+    llm: Llm | None = None,
 ) -> Iterator[Judged]:
     """A result a document, in the order in which questions name them. `on_progress` gets a document's name.
+    `llm`: writes the sets of `resrag-llm`.
 
     `on_fault` hears of each question that is left out since a quote of it does not stand exactly once, before
-    anything is embedded. Raises BadRequest and BadDocument for a document that isn't there or can't be read.
+    anything is embedded. Raises BadRequest and BadDocument for a document that isn't there or can't be read,
+    and BadRequest for `resrag-llm` without a model.
     """
+    if RESRAG_LLM in setting.methods and llm is None:
+        raise BadRequest(
+            f"method {RESRAG_LLM} asks a language model and none is connected; connect one (--llm-url and"
+            " --llm-model by command), or leave the method out"
+        )
     by_document: dict[str, list[DocumentQuestion]] = {}
     for question in questions:
         by_document.setdefault(question.document, []).append(question)
@@ -139,18 +152,23 @@ def evaluate_documents(
                     on_fault(fault)
         for name, asked in by_document.items():
             if own := [question for question in asked if question.id in places]:
-                yield _Evaluation(folder.read(name, converter), setting, encoders, on_progress(name)).judged(
-                    own, places, reader
-                )
+                yield _Evaluation(
+                    folder.read(name, converter), setting, encoders, on_progress(name), llm
+                ).judged(own, places, reader)
 
 
 class _Evaluation:
     """One document under one choice."""
 
     def __init__(
-        self, document: Document, setting: DocumentSetting, encoders: Encoders, on_progress: Progress
+        self,
+        document: Document,
+        setting: DocumentSetting,
+        encoders: Encoders,
+        on_progress: Progress,
+        llm: Llm | None,
     ) -> None:
-        self.setting, self.encoders, self._on_progress = setting, encoders, on_progress
+        self.setting, self.encoders, self._on_progress, self._llm = setting, encoders, on_progress, llm
         self.choice, self.encoder = encoders.choice(document)
         self.workspace: Workspace = chunk_documents([document], self.encoder, on_progress=on_progress)
         self.notices: list[str] = []
@@ -171,7 +189,7 @@ class _Evaluation:
             config = config.with_(stop_threshold=None, review_threshold=None)
         ran = {name: self.choice.method if name == AUTO else name for name in self.setting.methods}
         retrieving = [name for name in dict.fromkeys(ran.values()) if name != GOLD]
-        contestants = [contestant(name, self.encoder, self.encoders.plain, config) for name in retrieving]
+        contestants = [self._contestant(name, config) for name in retrieving]
         relevant = {
             question.id: holding_chunks(self.workspace.tables[0], places[question.id])
             for question in questions
@@ -183,32 +201,50 @@ class _Evaluation:
             gold = self._gold_rows(part, places, relevant, reader) if GOLD in ran else []
             for i, question in enumerate(part):
                 found = places[question.id]
-                rows += [
-                    gold[i] if name == GOLD else self._row(question, found, name, method, k, *done[method][i])
-                    for name, method in ran.items()
-                ]
+                for name, method in ran.items():
+                    if name == GOLD:
+                        rows.append(gold[i])
+                    elif (ran_well := done[method][i]) is not None:
+                        rows.append(self._row(question, found, name, method, k, *ran_well))
         return Judged(tuple(rows), relevant, self.choice, tuple(self.notices))
+
+    def _contestant(self, name: str, config: EpisodeConfig) -> Contestant:
+        if name != RESRAG_LLM:
+            return contestant(name, self.encoder, self.encoders.plain, config)
+        plain = self.encoders.plain
+        own = config.with_(stop_threshold=None, review_threshold=None)
+        return Contestant(name, LlmEvidenceSet(self._llm, plain), plain, own)
 
     def _run(
         self, one: Contestant, questions: Sequence[DocumentQuestion], reader: Reader
-    ) -> list[tuple[Trace, EvidenceAnswer]]:
+    ) -> list[tuple[Trace, EvidenceAnswer] | None]:
+        """None for a question that a language model wrote no set for."""
         corpus = self._corpus(one.encoder)
-        traces = retrieve_all(
-            one.retriever, [Episode(question.question, corpus, one.config) for question in questions]
-        )
-        self.notices += [
-            f"{question.id}: {notice}"
-            for question, trace in zip(questions, traces, strict=True)
-            if (notice := notice_of(trace))
+        asked = [Episode(question.question, corpus, one.config) for question in questions]
+        if isinstance(one.retriever, LlmEvidenceSet):
+            traces = [
+                self._written(one.retriever, question.id, episode)
+                for question, episode in zip(questions, asked, strict=True)
+            ]
+        else:
+            traces = [*retrieve_all(one.retriever, asked)]
+        ran = [
+            (question, trace) for question, trace in zip(questions, traces, strict=True) if trace is not None
         ]
-        evidence = [{chunk_id: corpus.text(chunk_id) for chunk_id in trace.kept} for trace in traces]
-        return list(
-            zip(
-                traces,
-                answer_evidence(reader, [question.question for question in questions], evidence),
-                strict=True,
-            )
-        )
+        self.notices += [
+            f"{question.id}: {notice}" for question, trace in ran if (notice := notice_of(trace))
+        ]
+        evidence = [{chunk_id: corpus.text(chunk_id) for chunk_id in trace.kept} for _, trace in ran]
+        answers = iter(answer_evidence(reader, [question.question for question, _ in ran], evidence))
+        return [None if trace is None else (trace, next(answers)) for trace in traces]
+
+    def _written(self, chooser: LlmEvidenceSet, question: str, episode: Episode) -> Trace | None:
+        """The set that a language model wrote; None, and a notice, where it wrote none."""
+        try:
+            return fold(chooser.retrieve(episode.query, episode.corpus, episode.config))
+        except BadRequest as fault:
+            self.notices.append(f"{question}: {RESRAG_LLM} has no row: {fault}")
+            return None
 
     def _corpus(self, encoder: DualEncoder) -> Corpus:
         if encoder.vector_fingerprint not in self._corpora:

@@ -12,18 +12,15 @@ nodes.
 
 from __future__ import annotations
 
-import base64
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from functools import wraps
-from pathlib import Path
-from typing import Any, TypedDict
+from typing import Any
 
 import gradio as gr
-import numpy as np
 
+from core.draw.strip import STRIP_SCRIPT, packed, script
 from core.errors import BadRequest
-from core.events import ChosenBy
 from core.tiles import MODES, Mode, StripSource, best_chunks, run_map, salience, tile
 
 Find = Callable[[str], StripSource | None]
@@ -35,93 +32,6 @@ PAGE = 20
 """Rows of the table sent at once."""
 MAX_TEXT = 400
 """Characters of a chunk shown when it is pointed at."""
-
-_HERE = Path(__file__).parent
-_SCRIPTS = (
-    "strip_numbers.js",
-    "strip_data.js",
-    "strip_draw.js",
-    "strip_marks.js",
-    "strip_input.js",
-    "strip_panels.js",
-    "strip.js",
-)
-"""Parts of one script, helpers first: gr.HTML runs a single piece of JavaScript."""
-
-
-class Pin(TypedDict):
-    """A chosen chunk."""
-
-    step: int
-    chunk_id: int
-    by: ChosenBy
-
-
-class Part(TypedDict):
-    """A document and where it begins."""
-
-    title: str
-    first_chunk: int
-
-
-class Slope(TypedDict):
-    """An interval of the ruler: rho runs from rho_lo at chunk lo to rho_hi at chunk hi - 1."""
-
-    lo: int
-    hi: int
-    rho_lo: float
-    rho_hi: float
-
-
-def strip_value(
-    *,
-    token: str,
-    n_chunks: int,
-    n_looks: int,
-    look: int,
-    scale: tuple[float, float],
-    threshold: float | None = None,
-    chosen: Sequence[Pin] = (),
-    gold: Sequence[int] = (),
-    forbidden: Sequence[int] = (),
-    searched: Sequence[tuple[int, int]] = (),
-    documents: Sequence[Part] = (),
-    intervals: Sequence[Slope] = (),
-    stopped: bool = False,
-    modes: Sequence[Mode] = MODES,
-    score_name: str = "Q",
-    score_sentence: str = "value of adding each chunk now",
-    probability_name: str = "p",
-    zero: float = 0.0,
-) -> dict[str, Any]:
-    """What the strip shows. `look` is 1-based; `intervals` are those of that look; `scale` holds for the
-    whole run. searched: ranges of the chunks that have values, empty for all; the others are hatched.
-
-    stopped: the last look is the one after which the agent stopped, so no chunk was chosen at it. zero: where
-    bars begin, in units of the score.
-    score_name, score_sentence: "Q" and its meaning, or those of a baseline's score. probability_name: such as
-    "p at T = 0.03".
-    """
-    return {
-        "token": token,
-        "n_chunks": n_chunks,
-        "n_looks": n_looks,
-        "look": look,
-        "scale": {"lo": scale[0], "hi": scale[1]},
-        "threshold": threshold,
-        "chosen": list(chosen),
-        "gold": list(gold),
-        "forbidden": list(forbidden),
-        "searched": [list(part) for part in searched],
-        "documents": list(documents),
-        "intervals": list(intervals),
-        "stopped": stopped,
-        "modes": list(modes),
-        "score_name": score_name,
-        "score_sentence": score_sentence,
-        "probability_name": probability_name,
-        "zero": zero,
-    }
 
 
 def strip_loading(sentence: str) -> dict[str, Any]:
@@ -138,8 +48,8 @@ def strip(find: Find, value: Mapping[str, Any] | None = None, **kwargs: Any) -> 
     """
     return gr.HTML(
         value,
-        html_template=(_HERE / "strip.html").read_text(encoding="utf-8"),
-        js_on_load="\n".join((_HERE / name).read_text(encoding="utf-8") for name in _SCRIPTS),
+        html_template=script("strip.html"),
+        js_on_load=STRIP_SCRIPT,
         apply_default_css=False,
         server_functions=server_functions(find),
         **kwargs,
@@ -169,9 +79,9 @@ def server_functions(find: Find) -> list[Callable[[Any], Answer]]:
         return {
             "first": answer.first,
             "last": answer.last,
-            "low": _packed(answer.minima),
-            "high": _packed(answer.maxima),
-            "best": _packed(answer.best),
+            "low": packed(answer.minima),
+            "high": packed(answer.maxima),
+            "best": packed(answer.best),
         }
 
     def runmap(request: Any) -> Answer:
@@ -182,7 +92,7 @@ def server_functions(find: Find) -> list[Callable[[Any], Answer]]:
             [run.values(look, "q") for look in range(1, run.n_looks + 1)],
             _whole("width", width, 1, MAX_WIDTH),
         )
-        return {"n_rows": rows.shape[0], "n_columns": rows.shape[1], "cells": _packed(rows)}
+        return {"n_rows": rows.shape[0], "n_columns": rows.shape[1], "cells": packed(rows)}
 
     def describe(request: Any) -> Answer:
         """[token, chunk_id, look] -> facts of one chunk."""
@@ -226,11 +136,6 @@ def _answering(question: Callable[[Any], Answer]) -> Callable[[Any], Answer]:
 def _facts(run: StripSource, chunk_id: int, look: int) -> Answer:
     facts = run.describe(chunk_id, look)
     return {**facts, "text": facts["text"][:MAX_TEXT], "chunk_id": chunk_id}
-
-
-def _packed(numbers: np.ndarray) -> str:
-    """Little-endian bytes in base 64: a third of the size of JSON numbers, and NaN and infinities survive."""
-    return base64.b64encode(numbers.astype(numbers.dtype.newbyteorder("<")).tobytes()).decode("ascii")
 
 
 def _fields(request: Any, count: int) -> list[Any]:

@@ -16,13 +16,12 @@ from collections.abc import Callable, Iterator
 from contextlib import closing
 from functools import wraps
 from inspect import isgeneratorfunction
-from pathlib import Path
 from typing import Any
 
 import gradio as gr
 
-Node = str | list[Any]
-"""Text, or [tag, attributes, children]."""
+from core.draw.nodes import Node
+from core.draw.strip import script
 
 _HELD = (gr.Button, gr.Row, gr.Column, gr.Plot)
 """What a generator says of these, it repeats: Gradio's browser side changes an update that it has not shown
@@ -34,22 +33,8 @@ _HELD_SECONDS = 3.0
 as Cancel, has said since.
 """
 
-TREE_SCRIPT = Path(__file__).with_name("tree.js").read_text(encoding="utf-8")
+TREE_SCRIPT = script("tree.js")
 """What `qx.tree` is: once in the head of the page, for its hundred panels."""
-
-
-def h(tag: str, attributes: dict[str, Any] | None = None, *children: Node | None) -> Node:
-    """One element. None among the children is left out.
-
-    >>> h("p", {"class": "qx-mut"}, "hello", None)
-    ['p', {'class': 'qx-mut'}, ['hello']]
-    """
-    return [tag, attributes or {}, [child for child in children if child is not None]]
-
-
-def act(name: str, arg: object, label: str, **attributes: Any) -> Node:
-    """A button that sends (name, arg) to Python."""
-    return h("button", {"class": "qx-btn", "data-act": name, "data-arg": str(arg), **attributes}, label)
 
 
 def packed(value: Any) -> str:

@@ -17,6 +17,7 @@ from pathlib import Path
 
 from core.answer.reader import load_reader
 from core.cli.common import progress_printer
+from core.cli.flags import add_llm_flags, llm_of
 from core.cli.trec import found_lines, line_file, relevant_lines, run_path
 from core.document_evaluation import METHOD_NAMES, DocumentSetting, Encoders, Judged, evaluate_documents
 from core.errors import BadRequest
@@ -56,6 +57,7 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
         help="for every document, as the app is started with it (default: what suits each)",
     )
     parser.add_argument("--device", metavar="D", help="cpu or cuda (default: cuda when there is one)")
+    add_llm_flags(parser)
     parser.add_argument("--rows", type=Path, metavar="FILE.jsonl", help="write all of every row to this file")
     parser.add_argument(
         "--run",
@@ -90,7 +92,14 @@ def run_evaluate_documents(args: argparse.Namespace) -> int:
         }
         keep_relevant = files.enter_context(line_file(args.qrels))
         for judged in evaluate_documents(
-            questions, folder, setting, encoders, reader, left_out, lambda name: progress_printer(name)
+            questions,
+            folder,
+            setting,
+            encoders,
+            reader,
+            left_out,
+            lambda name: progress_printer(name),
+            llm_of(args),
         ):
             for notice in judged.notices:
                 print(notice, file=sys.stderr)

@@ -166,8 +166,9 @@ def _line(event: TrainEvent) -> str:
                 f"{name} {values['fact_f1_oracle_stop']:.3f}" for name, values in sorted(tasks.items())
             )
             return (
-                f"validation after {event['update']} updates: {event['score']:.4f}"
-                f" ({parts}){', kept' if event.get('kept') else ''}"
+                f"validation after {event['update']} updates: {event['score']:.4f} ({parts})"
+                f"{', answer F1 {:.4f}'.format(event['answer_f1']) if 'answer_f1' in event else ''}"
+                f"{', kept' if event.get('kept') else ''}"
             )
         case "started":
             return f"training {event['n_parameters']:,} parameters on {event['device']}"

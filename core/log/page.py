@@ -1,67 +1,66 @@
 """One run as a page that stands alone: an HTML file for any browser, also one without a network, drawn from
 the log.
 
-Decides that nothing of it loads or runs (its own policy forbids both), that whatever came from documents,
-questions and labels stays text, and that text of documents is in it only when asked for: without, chunks are
-numbers. Pictures are small SVG: the run map, a row a look, and a strip a step, each column the best of its
-chunks. Knows nothing of who may see the run.
+Its story, steps and evidence are those of the app's page (core.draw), and so are the strip and what draws it
+(core.log.live). Decides that it loads nothing and runs one script, its own; that whatever came from documents,
+questions and labels stays text; and that text of documents is in it only when asked for: without, chunks are
+numbers. Without scripts it reads as well, with the run map as a picture. Knows nothing of who may see the
+run.
 """
 
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
 from html import escape
+from typing import Any
 
 import numpy as np
 
+from core.answer.evidence import EvidenceAnswer
+from core.draw.evidence import evidence_rows
+from core.draw.nodes import h, html_of, html_of_all
+from core.draw.steps import decision, step_card, stop_card
+from core.draw.story import story_nodes
+from core.draw.strip import colour_scale, script, slopes, strip_value
+from core.draw.trail import gold_trail
+from core.draw.words import counted
+from core.encode.checkpoint import CheckpointSpec, find_checkpoint, read_spec, shipped_checkpoints
 from core.errors import LogError
-from core.events import StepTaken, Trace, share_searched
+from core.events import Trace, share_searched
 from core.log.branches import STRATEGY_NAMES, branch_name, end_sentence, sparc_settings, sparc_trace_of
+from core.log.live import SCRIPT, STYLE, data_block, packed_looks, packed_texts, policy
 from core.log.places import borders_of, place_of
-from core.log.records import LoggedDocument, LoggedRun, support_of
+from core.log.records import LoggedDocument, LoggedRun, known_answer_of, support_of
+from core.qrag.positions import chunk_positions, intervals
 from core.resrag.action import RESRAG, RESRAG_LLM, SETS
 from core.retrievers import facts_of
+from core.sparc.retriever import SPARC
 from core.sparc.trace import SparcBranch, SparcTrace
+from core.story import story_of
 from core.studies.report import Chart, Line
 from core.svg import svg
-from core.tiles import run_map
+from core.tiles import MODES, run_map
+from core.types import Workspace
 
 MAX_PICTURES = 60
 """Looks that are drawn; a run has as many steps as its budget allows."""
-MAX_WHOLE = 1_000_000
+MAX_WHOLE = 150_000
 """Characters up to which a document stands in the page whole; of a longer one, what is around the chosen
 chunks.
 """
 AROUND = 4_000
 """Characters before and behind a chosen chunk that a long document keeps."""
-_BEGINNING = 240
-"""Characters of a chunk at its step; the evidence has all of it."""
 _LONGEST_ACTION = 2_000
 """Characters."""
 _WIDTH = 240
 """Columns of a picture at most."""
-_ROW, _STRIP = 14, 48
-"""Heights in pixels."""
+_ROW = 14
+"""Height of a row in pixels."""
 _LEVELS = 9
-
-_STYLE = """
-:root { color-scheme: light dark; --ink: #1c1d1f; --mut: #63666e; --line: #e4e4e0; --bg: #fbfbfa; --good: #1a7f53; --mark: #ffe9a8;
-  --q0: #d3dce3; --q1: #b5d0d6; --q2: #90c2ca; --q3: #66aebb; --q4: #4399b0; --q5: #2e7ba1; --q6: #2b5b8f; --q7: #2a3c78; --q8: #231a4e; }
-@media (prefers-color-scheme: dark) { :root { --ink: #e9eaec; --mut: #9a9ea8; --line: #2c2f36; --bg: #121316; --good: #59c393; --mark: #5a4a12;
-  --q0: #2b2e3b; --q1: #34375f; --q2: #3a4a86; --q3: #3a6897; --q4: #3f889d; --q5: #50a89b; --q6: #7dc68d; --q7: #b9de7c; --q8: #f5f07e; } }
-body { margin: 0 auto; max-width: 960px; padding: 24px 16px; background: var(--bg); color: var(--ink); font: 15px/1.55 system-ui, sans-serif;
-  font-variant-numeric: tabular-nums; overflow-wrap: anywhere; }
-h1 { font-size: 20px; } h2 { font-size: 15px; margin: 32px 0 8px; } p { margin: 4px 0; }
-.mut { color: var(--mut); font-size: 13px; } .hit { color: var(--good); }
-dl { display: grid; grid-template-columns: max-content 1fr; gap: 2px 16px; font-size: 13px; margin: 8px 0; } dt { color: var(--mut); } dd { margin: 0; }
-ol { list-style: none; padding: 0; } li { border-left: 3px solid var(--line); padding: 2px 12px; margin: 0 0 16px; }
-blockquote { margin: 4px 0; white-space: pre-line; } pre { white-space: pre-wrap; font: inherit; }
-.picture { position: relative; padding-bottom: 18px; } .picture svg { display: block; width: 100%; }
-.pin { position: absolute; bottom: 0; translate: -50% 0; font-size: 12px; } .pin.hit { text-decoration: underline; }
-mark { background: var(--mark); color: inherit; } summary { cursor: pointer; }
-.chart svg { max-width: 100%; height: auto; }
-""" + "".join(f".q{level} {{ fill: var(--q{level}); }}" for level in range(_LEVELS))
 
 
 class Html(str):
@@ -73,7 +72,7 @@ class Html(str):
 def el(tag: str, *children: str, **attributes: object) -> Html:
     """An element; a trailing underscore of an attribute's name is left out.
 
-    >>> el("p", "1 < 2", class_="mut")
+    >>> el("p", "1 < 2", class_="qx-mut")
     '<p class="mut">1 &lt; 2</p>'
     """
     told = "".join(
@@ -84,34 +83,119 @@ def el(tag: str, *children: str, **attributes: object) -> Html:
     )
 
 
+@dataclass(frozen=True)
+class _View:
+    """A run with what its page draws it from."""
+
+    run: LoggedRun
+    documents: Sequence[LoggedDocument]
+    with_text: bool
+    support: tuple[int, ...]
+    borders: list[int]
+    looks: list[np.ndarray]
+    """(N,) Q of each look, empty where they were not kept."""
+    spec: CheckpointSpec | None
+    """Of the agent, where it ships with the app and is the one that ran."""
+    workspace: Workspace | None
+    """The documents as they were cut, where they may be shown and were kept."""
+    told: EvidenceAnswer | None
+
+    @property
+    def trace(self) -> Trace:
+        return self.run.trace
+
+    @property
+    def n_looks(self) -> int:
+        return len(self.looks) or len(self.trace.steps)
+
+    @cached_property
+    def scale(self) -> tuple[float, float]:
+        if not self.looks:
+            values = [step.q_value for step in self.trace.steps if math.isfinite(step.q_value)]
+            return 0.0, max([*values, 1e-6])
+        return colour_scale(_finite(self.looks[0]), self.spec.q_range if self.spec else None)
+
+    @property
+    def look(self) -> int:
+        """The look that is shown first: the last choice."""
+        return max(1, min(len(self.trace.steps), self.n_looks))
+
+    def text(self, chunk_id: int) -> str:
+        """Of a chunk; empty where it stays out."""
+        return self.workspace[chunk_id].text if self.workspace is not None else self._chosen.get(chunk_id, "")
+
+    @cached_property
+    def _chosen(self) -> dict[int, str]:
+        return {step.chunk_id: step.text for step in self.trace.steps} if self.with_text else {}
+
+
 def run_page(run: LoggedRun, documents: Sequence[LoggedDocument], *, with_text: bool = False) -> str:
-    """The page. `documents`: those of the run, in order. `with_text`: the chosen chunks' texts, and the
-    documents with the chunks marked in them.
+    """The page. `documents`: those of the run, in order. `with_text`: the chosen chunks' texts, those that
+    have room besides, and the documents with the chunks marked in them.
     """
-    trace, support = run.trace, support_of(run)
-    borders = borders_of(documents, run.record.n_chunks)
+    view = _view(run, documents, with_text)
+    has_branches = run.record.method == SPARC  # they value only what they retrieve
+    data = {} if has_branches or not view.looks else _data(view)
     sections = [
-        _head(run, documents, support),
-        *_map(trace, support, borders),
+        _head(run, documents, view.support),
+        *([] if has_branches else [_story(view)]),
+        *([] if has_branches else _instrument(view, data)),
         *(_rounds(run) if with_text else []),
-        _steps(run, support, with_text),
-        _chart(trace),
-        _evidence(trace, documents, borders, with_text),
-        *(_documents(trace, documents, borders) if with_text else []),
+        _sides(view),
+        el("div", *_trail(view), _chart(run.trace), class_="qx-below"),
+        *(_documents(run.trace, documents, view.borders) if with_text else []),
         _colophon(run, documents, with_text),
     ]
-    policy = "default-src 'none'; style-src 'unsafe-inline'"
-    title = el("title", f"{trace.started.query[:80]} · Q-RAG run")
+    title = el("title", f"{run.trace.started.query[:80]} · Q-RAG run")
     head = (
         '<meta charset="utf-8"><meta name="viewport" content="width=device-width"><meta'
-        f' http-equiv="Content-Security-Policy" content="{policy}">'
+        f' http-equiv="Content-Security-Policy" content="{policy(STYLE)}">'
     )
     page = (
-        f'<!doctype html>\n<html lang="en">\n<head>{head}{title}<style>{_STYLE}</style></head>\n<body>\n'
+        f'<!doctype html>\n<html lang="en">\n<head>{head}{title}<style>{STYLE}</style></head>\n'
+        '<body>\n<main class="qx-offline">\n'
         + "\n".join(sections)
-        + "\n</body>\n</html>\n"
+        + f"\n</main>\n{data_block(data) if data else ''}\n<script>{SCRIPT}</script>\n</body>\n</html>\n"
     )
     return page.encode("utf-8", "replace").decode()  # half a surrogate pair can't be written
+
+
+def _view(run: LoggedRun, documents: Sequence[LoggedDocument], with_text: bool) -> _View:
+    borders = borders_of(documents, run.record.n_chunks)
+    workspace, told = None, None
+    tables = [document.table for document in documents if document.table is not None]
+    if with_text and borders and all(document.text is not None for document in documents):
+        workspace = Workspace(tuple(document.document() for document in documents), tuple(tables))
+    if with_text:
+        texts = {step.chunk_id: step.text for step in run.trace.steps}
+        told = EvidenceAnswer.from_json(run.details.get("answer", {}), texts)
+    return _View(
+        run,
+        documents,
+        with_text,
+        support_of(run),
+        borders,
+        _scores(run.trace),
+        _spec_of(run, borders),
+        workspace,
+        told,
+    )
+
+
+def _spec_of(run: LoggedRun, borders: Sequence[int]) -> CheckpointSpec | None:
+    """The shipped agent that ran, if its positions are those that the log has; None for any other."""
+    if not facts_of(run.record.method).looks_again or run.record.checkpoint not in shipped_checkpoints():
+        return None
+    spec, chosen = read_spec(find_checkpoint(run.record.checkpoint)), run.trace.chosen
+    for i, step in enumerate(run.trace.steps):
+        if step.position is None:
+            continue
+        if not borders:
+            return None
+        there = chunk_positions(spec, np.asarray(borders), chosen[:i])[step.chunk_id]
+        if abs(float(there) - step.position) > 1e-3:
+            return None
+    return spec
 
 
 def review_words(trace: Trace) -> str:
@@ -224,7 +308,7 @@ def _head(run: LoggedRun, documents: Sequence[LoggedDocument], support: Sequence
             el(
                 "p",
                 f"{found} of {len(support)} support chunks found",
-                class_="hit" if found == len(support) else "mut",
+                class_="qx-found" if found == len(support) else "qx-mut",
             )
         ]
         if support
@@ -240,7 +324,7 @@ def _head(run: LoggedRun, documents: Sequence[LoggedDocument], support: Sequence
         "header",
         el("h1", record.query, dir="auto"),
         titles,
-        el("p", facts, class_="mut"),
+        el("p", facts, class_="qx-mut"),
         *hits,
         el("dl", *settings),
     )
@@ -260,10 +344,10 @@ def _scores(trace: Trace) -> list[np.ndarray]:
     )
 
 
-def _scale(values: Sequence[np.ndarray]) -> tuple[float, float]:
-    finite = [q_values[np.isfinite(q_values)] for q_values in values]
-    lo = min(float(q_values.min()) for q_values in finite)
-    return lo, max(max(float(q_values.max()) for q_values in finite), lo + 1e-6)
+def _finite(q_values: np.ndarray) -> np.ndarray:
+    """The finite ones, at least one."""
+    finite: np.ndarray = q_values[np.isfinite(q_values)]
+    return finite
 
 
 def _levels(values: np.ndarray, lo: float, hi: float) -> np.ndarray:
@@ -291,61 +375,123 @@ def _drawing(shapes: str, height: int, words: str) -> Html:
     return Html(f'<svg {attributes} aria-label="{escape(words)}">{shapes}</svg>')
 
 
-def _pin(chunk_id: int, n: int, label: str, support: Sequence[int]) -> Html:
-    hit = " hit" if chunk_id in support else ""
-    return el(
-        "span",
-        label,
-        class_=f"pin{hit}",
-        style=f"left:{100 * (chunk_id + 0.5) / n:.2f}%",
-        title=f"chunk {chunk_id:,}",
+def _story(view: _View) -> Html:
+    """The line that says it all."""
+    shown = story_of(view.trace, view.text, view.support, view.told, known_answer_of(view.run))
+    tokens = sum(view.workspace[i].n_tokens for i in view.trace.kept) if view.workspace else None
+    nodes = story_nodes(shown, look=view.look, n_looks=view.n_looks, tokens=tokens)
+    return el("section", Html(html_of_all(nodes)), class_="qx-card qx-story-card", id="qx-story")
+
+
+def _instrument(view: _View, data: dict[str, Any]) -> Iterator[Html]:
+    """The strip, which the script fills, and for a browser without scripts the run map."""
+    if not view.looks:
+        yield el(
+            "p", "Q of all chunks was not kept with this run, so there is no picture of it.", class_="qx-mut"
+        )
+        return
+    before, after = (
+        h("button", {"class": "qx-btn", "id": name}, words)
+        for name, words in (("qx-before", "‹ Step before"), ("qx-next", "Next step ›"))
     )
+    reads = "; click a bar to read its chunk" if data["texts"] else ""
+    keys = h("span", None, f"Keys [ and ] walk the steps{reads}.")
+    at = h("span", {"id": "qx-at", "role": "status"}, "")
+    walk = h("div", {"class": "qx-walk", "id": "qx-walk", "hidden": True}, before, after, at, keys)
+    yield Html(html_of(walk))
+    yield Html(
+        f'<section class="qx-card" id="qx-live" hidden><div id="qx-strip">{script("strip.html")}</div></section>'
+    )
+    yield from (el("p", words, class_="qx-mut") for words in _left_out(view, data))
+    yield Html(f"<noscript>{_map(view)}</noscript>")
 
 
-def _map(trace: Trace, support: Sequence[int], borders: Sequence[int]) -> list[Html]:
+def _left_out(view: _View, data: dict[str, Any]) -> Iterator[str]:
+    """What the page had no room for."""
+    if data["rounded_bits"]:
+        digits = math.floor((24 - data["rounded_bits"]) * math.log10(2))
+        yield f"To keep the page small, {score_name(view.run)} is rounded to {digits} digits."
+    if view.trace.n_looks > MAX_PICTURES:
+        yield f"The strip has the first {MAX_PICTURES} steps of {view.trace.n_looks}."
+    if 0 < data["n_texts"] < view.run.record.n_chunks:
+        yield (
+            f"Texts of {data['n_texts']:,} chunks are in this page, those around the choices and the best of"
+            " every step first."
+        )
+
+
+def _map(view: _View) -> Html:
     """The whole run in one picture."""
-    values = _scores(trace)
-    if not values and trace.started.method == "sparc":
-        return []  # its branches value only what they retrieve
-    if not values:
-        return [
-            el("p", "Q of all chunks was not kept with this run, so there is no picture of it.", class_="mut")
-        ]
-    lo, hi = _scale(values)
+    values, (lo, hi) = view.looks[:MAX_PICTURES], view.scale
     n, height = len(values[0]), _ROW * len(values)
     shapes = ""
     for row, best in enumerate(run_map(values, _WIDTH)):
         shapes += _shapes(_levels(best, lo, hi), np.full(len(best), _ROW * row), _ROW * (row + 1) - 1)
     lines = "".join(
         f'<path d="M{1000 * first / n:.1f} 0V{height}" stroke="currentColor" stroke-dasharray="2 2"/>'
-        for first in borders[1:-1]
+        for first in view.borders[1:-1]
     )
-    pins = [_pin(step.chunk_id, n, str(step.step), support) for step in trace.steps[:MAX_PICTURES]]
-    more = f"; the first {MAX_PICTURES} steps of {trace.n_looks}" if trace.n_looks > MAX_PICTURES else ""
+    n_looks = view.trace.n_looks
+    more = f", the first {MAX_PICTURES} steps of {n_looks}" if n_looks > MAX_PICTURES else ""
+    name = score_name(view.run)
     words = (
-        f"Q of {n:,} chunks along the documents, a row a step, the stronger the more, from {lo:.2f} to"
-        f" {hi:.2f}; pins are the choices{more}."
+        f"{name} of {n:,} chunks along the documents, a row a step{more}, the stronger the more, from"
+        f" {lo:.2f} to {hi:.2f}."
     )
-    return [
-        el("h2", "The run"),
-        el("div", _drawing(shapes + lines, height, words), *pins, class_="picture"),
-        el("p", words, class_="mut"),
-    ]
-
-
-def _strip(trace: Trace, step: StepTaken, values: Sequence[np.ndarray], support: Sequence[int]) -> Html:
-    lo, hi = _scale(values)
-    q_values = values[step.step - 1]
-    best = run_map([q_values], _WIDTH)[0]
-    share = np.clip((np.nan_to_num(best, nan=lo, posinf=hi, neginf=lo) - lo) / (hi - lo), 0.02, 1.0)
-    shapes = _shapes(_levels(best, lo, hi), _STRIP * (1 - share), _STRIP)
-    pins = [
-        _pin(chunk_id, len(q_values), str(i), support)
-        for i, chunk_id in enumerate(trace.chosen[: step.step], start=1)
-    ]
     return el(
-        "div", _drawing(shapes, _STRIP, f"Q of all chunks at step {step.step}"), *pins, class_="picture"
+        "div", _drawing(shapes + lines, height, words), el("p", words, class_="qx-mut"), class_="qx-picture"
     )
+
+
+def _data(view: _View) -> dict[str, Any]:
+    """What the script draws from: the strip as the app sends it, Q of every look, texts that have room."""
+    trace, config, spec = view.trace, view.trace.started.config, view.spec
+    numbers, rounded = packed_looks(view.looks)
+    places = []
+    if view.workspace is not None:
+        places = [(" › ".join(chunk.heading_path), chunk.text) for chunk in view.workspace]
+    texts, n_texts = packed_texts(places, [*trace.chosen, *view.support], view.looks) if places else ("", 0)
+    rulers: list[Any] = [[] for _ in view.looks]
+    if spec is not None and view.borders:
+        rulers = [
+            slopes(
+                intervals(
+                    spec, np.asarray(view.borders), trace.chosen[:i], use_positions=config.use_positions
+                )
+            )
+            for i in range(len(view.looks))
+        ]
+    value = strip_value(
+        token=view.run.record.run_id,
+        n_chunks=len(view.looks[0]),
+        n_looks=len(view.looks),
+        look=view.look,
+        scale=view.scale,
+        threshold=config.stop_threshold if facts_of(view.run.record.method).looks_again else None,
+        chosen=[{"step": one.step, "chunk_id": one.chunk_id, "by": one.chosen_by} for one in trace.steps],
+        gold=view.support,
+        forbidden=config.forbidden,
+        searched=config.searched,
+        documents=[
+            {"title": document.title, "first_chunk": first}
+            for document, first in zip(view.documents, view.borders or [0], strict=False)
+        ],
+        stopped=len(view.looks) > len(trace.steps),
+        modes=MODES if config.temperature else tuple(mode for mode in MODES if mode != "p"),
+        score_name=score_name(view.run),
+        probability_name=f"p at T = {config.temperature:g}",
+    )
+    return {
+        "value": value,
+        "rulers": rulers,
+        "absolute": spec is not None and spec.position_kind == "absolute" and config.use_positions,
+        "temperature": config.temperature,
+        "top_k": config.top_k_actions,
+        "numbers": numbers,
+        "rounded_bits": rounded,
+        "texts": texts,
+        "n_texts": n_texts,
+    }
 
 
 def _chart(trace: Trace) -> Html:
@@ -365,39 +511,57 @@ def _chart(trace: Trace) -> Html:
         lines.append(
             Line("stop below", (1.0, float(max(2, len(points)))), (threshold, threshold), dashed=True)
         )
-    return el("div", Html(svg([Chart("Q of the best chunk", "step", "Q", tuple(lines))])), class_="chart")
+    return el(
+        "div", Html(svg([Chart("Q of the best chunk", "step", "Q", tuple(lines))])), class_="qx-card qx-chart"
+    )
 
 
 # Texts
 
 
-def _steps(run: LoggedRun, support: Sequence[int], with_text: bool) -> Html:
-    trace, values = run.trace, _scores(run.trace)
-    items = []
-    for step in trace.steps:
-        facts = f"{score_name(run)} {step.q_value:.3f}"
-        if run.record.method != "sparc":
-            facts += f" · p {step.probability:.2f}" + (
-                "" if step.position is None else f" · ρ {step.position:.2f}"
-            )
-        marks = [el("span", " · support", class_="hit")] if step.chunk_id in support else []
-        forced = " · chosen by a person" if step.chosen_by == "person" else ""
-        children = [
-            el(
-                "p",
-                el("strong", f"{step.step}. chunk {step.chunk_id:,}"),
-                Html(" "),
-                el("span", facts + forced, class_="mut"),
-                *marks,
-            )
-        ]
-        if step.step <= len(values):
-            children.append(_strip(trace, step, values, support))
-        if with_text:
-            begins = step.text if len(step.text) <= _BEGINNING else f"{step.text[:_BEGINNING].rstrip()}…"
-            children.append(el("blockquote", begins, dir="auto"))
-        items.append(el("li", *children))
-    return el("section", el("h2", "Steps"), el("ol", *items), el("p", stop_sentence(run)))
+def _sides(view: _View) -> Html:
+    """Choices beside evidence."""
+    return el("div", _steps(view), el("div", _evidence(view), _reading()), class_="qx-sides")
+
+
+def _reading() -> Html:
+    """Where a chunk that was opened is read, in its place."""
+    pane = '<div id="qx-reading"><div class="qx-tree"></div></div>'
+    return el(
+        "section", el("h3", "In its place"), Html(pane), class_="qx-card", id="qx-reading-card", hidden=""
+    )
+
+
+def _steps(view: _View) -> Html:
+    trace, run = view.trace, view.run
+    cards = [
+        step_card(
+            trace,
+            step if view.with_text else replace(step, text=f"chunk {step.chunk_id:,}"),
+            gold=view.support,
+            scale=view.scale,
+            on=step.step == view.look,
+            score_name=score_name(run),
+        )
+        for step in trace.steps
+    ]
+    tokens = sum(view.workspace[i].n_tokens for i in trace.evidence) if view.workspace else None
+    words = decision(trace, len(trace.steps)) if facts_of(run.record.method).looks_again else ""
+    said = words if trace.stopped is not None and words else _end_sentence(run).rstrip(".")
+    end = stop_card(said, n_kept=len(trace.evidence), tokens=tokens, reviewed=review_words(trace))
+    return el(
+        "section",
+        el("h3", counted(len(cards), "choice")),
+        Html(html_of_all([*cards, end])),
+        class_="qx-card",
+        id="qx-steps",
+    )
+
+
+def _trail(view: _View) -> Iterator[Html]:
+    """Where each support chunk stood at every step."""
+    if view.looks and (nodes := gold_trail(view.trace, view.support)):
+        yield el("section", Html(html_of_all(nodes)), class_="qx-card", id="qx-trail")
 
 
 def _rounds(run: LoggedRun) -> Iterator[Html]:
@@ -407,20 +571,23 @@ def _rounds(run: LoggedRun) -> Iterator[Html]:
         return
     yield el("h2", "Answer")
     yield el("p", trace.answer or "There is no answer in the evidence.", dir="auto")
-    yield el("p", f"By {trace.started.agents}.", class_="mut")
+    yield el("p", f"By {trace.started.agents}.", class_="qx-mut")
     for one in trace.rounds:
         yield el("h2", f"Round {one.number}")
-        yield el("ol", *(_branch(one.number, branch) for branch in one.branches))
+        yield el("ol", *(_branch(one.number, branch) for branch in one.branches), class_="qx-plain")
         if one.merged is not None:
             yield el(
-                "p", f"Branch {one.merged.best_branch} went on. {one.merged.reason}", dir="auto", class_="mut"
+                "p",
+                f"Branch {one.merged.best_branch} went on. {one.merged.reason}",
+                dir="auto",
+                class_="qx-mut",
             )
 
 
 def _branch(number: int, branch: SparcBranch) -> Html:
     name = el("strong", f"{branch_name(number, branch.number)} ")
     children = [
-        el("p", name, el("span", STRATEGY_NAMES[branch.query.strategy], class_="mut")),
+        el("p", name, el("span", STRATEGY_NAMES[branch.query.strategy], class_="qx-mut")),
         el("blockquote", branch.query.query, dir="auto"),
     ]
     if branch.retrieved is not None:
@@ -428,7 +595,7 @@ def _branch(number: int, branch: SparcBranch) -> Html:
             el(
                 "p",
                 f"found chunk {', '.join(f'{one.chunk_id:,}' for one in branch.retrieved.found) or 'none'}",
-                class_="mut",
+                class_="qx-mut",
             )
         )
     if branch.answered is not None:
@@ -448,23 +615,33 @@ def _branch(number: int, branch: SparcBranch) -> Html:
     return el("li", *children)
 
 
-def _evidence(
-    trace: Trace, documents: Sequence[LoggedDocument], borders: Sequence[int], with_text: bool
-) -> Html:
+def _evidence(view: _View) -> Html:
+    """Chosen chunks in their paragraphs; where texts stay out or were not kept, in a list."""
+    trace = view.trace
+    if view.workspace is not None:
+        steps = {step.chunk_id: step.step for step in trace.steps if step.chunk_id in trace.kept}
+        missed = [i for i in view.support if i not in trace.chosen] if trace.stopped is not None else []
+        rows = evidence_rows(view.workspace, steps, missed, view.look, view.told)
+        return _evidence_card(Html(html_of(h("ol", {"class": "qx-evidence"}, *rows))))
     texts = {step.chunk_id: step.text for step in trace.steps}
     items = []
     for chunk_id in sorted({*trace.evidence}):  # an imported run may name one twice
-        place = place_of(chunk_id, documents, borders)
+        place = place_of(chunk_id, view.documents, view.borders)
         path = (
             ""
             if place is None
-            else _path(documents[place.document].title, place.heading_path if with_text else ())
+            else _path(view.documents[place.document].title, place.heading_path if view.with_text else ())
         )
-        children = [el("p", el("strong", f"chunk {chunk_id:,} "), el("span", path, class_="mut", dir="auto"))]
-        if with_text:
+        name = el("strong", f"chunk {chunk_id:,} ")
+        children = [el("p", name, el("span", path, class_="qx-mut", dir="auto"))]
+        if view.with_text:
             children.append(el("blockquote", texts[chunk_id], dir="auto"))
         items.append(el("li", *children))
-    return el("section", el("h2", "Evidence in document order"), el("ol", *items))
+    return _evidence_card(el("ol", *items, class_="qx-plain"))
+
+
+def _evidence_card(rows: Html) -> Html:
+    return el("section", el("h3", "Evidence in document order"), rows, class_="qx-card", id="qx-evidence")
 
 
 def _path(title: str, headings: tuple[str, ...]) -> str:
@@ -483,7 +660,7 @@ def _documents(trace: Trace, documents: Sequence[LoggedDocument], borders: Seque
     for i, document in enumerate(documents):
         chosen = [(place.start, place.end) for place in places if place.document == i]
         if document.text is None:
-            yield el("p", f"The text of {document.title} was not kept.", class_="mut")
+            yield el("p", f"The text of {document.title} was not kept.", class_="qx-mut")
         else:
             yield el(
                 "details",
@@ -524,6 +701,6 @@ def _colophon(run: LoggedRun, documents: Sequence[LoggedDocument], with_text: bo
     return el(
         "footer",
         el("h2", "About"),
-        el("p", f"Made with Q-RAG Explorer from its log.{words}", class_="mut"),
+        el("p", f"Made with Q-RAG Explorer from its log.{words}", class_="qx-mut"),
         el("dl", *rows),
     )

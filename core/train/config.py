@@ -14,8 +14,10 @@ from typing import Any, Literal
 from core.config import check_least, words
 from core.errors import BadRequest
 
-Objective = Literal["pqn", "supervised"]
-OBJECTIVES: tuple[Objective, ...] = ("pqn", "supervised")
+Objective = Literal["pqn", "supervised", "answers"]
+OBJECTIVES: tuple[Objective, ...] = ("pqn", "supervised", "answers")
+NEED_LABELS = ("ranking_weight", "exploring_starts")
+"""Settings that read labelled support, and must be 0 where answers alone are learned from."""
 PositionKind = Literal["none", "relative"]
 POSITION_KINDS: tuple[PositionKind, ...] = ("relative", "none")
 
@@ -33,7 +35,7 @@ _LEAST = {
 """Smallest value of each whole number."""
 _UNIT = ("gamma", "trace_lambda", "ema", "final_share", "exploring_starts", "dropout")
 """Settings between 0 and 1."""
-_NOT_NEGATIVE = ("learning_rate", "weight_decay", "ranking_weight")
+_NOT_NEGATIVE = ("learning_rate", "weight_decay", "ranking_weight", "token_cost")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,7 +50,8 @@ class TrainConfig:
     """
     objective: Objective = "pqn"
     """pqn: Q-RAG algorithm 1. supervised: cross-entropy on the support along trajectories that take only it,
-    in random order (the paper's SFT).
+    in random order (the paper's SFT). answers: algorithm 1 without labelled support; a choice is paid what
+    it adds to the F1 of the reader's answer, less `token_cost`.
     """
     updates: int = 720
     """Gradient steps."""
@@ -101,6 +104,8 @@ class TrainConfig:
     """
     penalize_extra_steps: bool = True
     """Reward 0.5 + 0.5 * |support| / |chosen| on completion instead of 1."""
+    token_cost: float = 0.02
+    """What 100 tokens of evidence cost in units of the answer's F1; for the objective `answers`."""
     ranking_weight: float = 0.1
     """Weight of the ranking loss beside the TD loss: the policy's cross-entropy on support not yet taken,
     over all chunks of the state.
@@ -136,6 +141,12 @@ class TrainConfig:
             raise BadRequest(
                 f"objective {self.objective!r} is unknown; choose one of {', '.join(OBJECTIVES)}"
             )
+        for name in NEED_LABELS:
+            if self.objective == "answers" and getattr(self, name):
+                raise BadRequest(
+                    f"{words(name)} {getattr(self, name)} needs labelled support, which the objective answers"
+                    " does without; set it to 0"
+                )
         if self.position_kind not in POSITION_KINDS:
             raise BadRequest(
                 f"position kind {self.position_kind!r} can't be trained; choose one of"

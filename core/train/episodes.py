@@ -20,7 +20,8 @@ from core.encode.rope import frequencies, on_grid
 from core.qrag.positions import chunk_positions
 from core.tasks.example import Example
 from core.train.config import TrainConfig
-from core.train.returns import lambda_returns, rewards
+from core.train.payment import Payment, paid_by_support
+from core.train.returns import lambda_returns
 from core.train.towers import TrainableTowers
 
 _MASKED = -1e9
@@ -134,9 +135,18 @@ def play(
     config: TrainConfig,
     alpha: float,
     generator: torch.Generator,
+    pay: Payment | None = None,
 ) -> Played:
-    """Plays one episode an example with the online towers, and forms the loss. Within `towers.formed()`."""
-    part = _Part(towers, examples, config)
+    """Plays one episode an example with the online towers, and forms the loss. Within `towers.formed()`.
+
+    pay: what choices are paid; None: by the support.
+    """
+    part = _Part(
+        towers,
+        examples,
+        config,
+        pay or paid_by_support(penalize_extra_steps=config.penalize_extra_steps),
+    )
     way = collect(part, alpha, generator)
     values, returns = targets(part, way, alpha)
     q_values, td_loss = _td_loss(part, way, returns)
@@ -198,8 +208,10 @@ class _Way:
 class _Part:
     """A part of a batch with the vectors of its chunks."""
 
-    def __init__(self, towers: TrainableTowers, examples: Sequence[Example], config: TrainConfig) -> None:
-        self.towers, self.examples, self.config = towers, examples, config
+    def __init__(
+        self, towers: TrainableTowers, examples: Sequence[Example], config: TrainConfig, pay: Payment
+    ) -> None:
+        self.towers, self.examples, self.config, self.pay = towers, examples, config, pay
         self.table = _Table(examples, towers.device)
         self.scorer = Scorer(towers.spec, towers.dim, towers.device)
         self.supervised = config.objective == "supervised"
@@ -266,9 +278,8 @@ def collect(part: _Part, alpha: float, generator: torch.Generator) -> _Way:
                 free[i, chunk_id] = False
         looks.append(part.look(chosen, free))
     reward = torch.zeros_like(entropy)
-    for i, (example, ids) in enumerate(zip(part.examples, chosen, strict=True)):
-        paid = rewards(ids, example.support, penalize_extra_steps=config.penalize_extra_steps)[n_given[i] :]
-        reward[: len(paid), i] = torch.tensor(paid)
+    for i, paid in enumerate(part.pay(part.examples, chosen)):
+        reward[: len(paid) - n_given[i], i] = torch.tensor(paid[n_given[i] :])
     taken = torch.arange(n_steps, device=towers.device)[:, None] < ends
     return _Way(looks, states, scores, actions, chosen, ends, reward, entropy, taken, n_tokens)
 

@@ -13,7 +13,7 @@ from typing import Any
 from core.encode.checkpoint import MINILM, CheckpointSpec, find_base
 from core.encode.tokens import FastTokenizer
 from core.errors import BadRequest
-from core.train.config import TrainConfig
+from core.train.config import NEED_LABELS, TrainConfig
 from core.train.general import GeneralMixture
 from core.train.mixtures import Mixture
 from core.train.multihop import MultiHopMixture
@@ -128,7 +128,8 @@ def plan_training(
         )
     folder = find_base(base)
     recipe = RECIPES[name]
-    config = TrainConfig(**{"data": name} | recipe.settings | settings)
+    unlabelled = dict.fromkeys(NEED_LABELS, 0.0) if settings.get("objective") == "answers" else {}
+    config = TrainConfig(**{"data": name} | recipe.settings | unlabelled | settings)
     served = recipe.served | {
         "position_kind": config.position_kind,
         "position_resolution": 1 / 64 if config.position_kind == "relative" else None,

@@ -18,6 +18,8 @@ import numpy as np
 import torch
 from torch import nn
 
+from core.answer.protocol import Reader
+from core.answer.reader import load_reader
 from core.encode.cache import VectorStore
 from core.encode.checkpoint import (
     SPEC_FILE,
@@ -41,6 +43,7 @@ from core.qrag.retriever import AgentRetriever
 from core.tasks.example import Example
 from core.train.episodes import Played, play
 from core.train.mixtures import Mixture
+from core.train.payment import PaidByAnswers
 from core.train.recipes import Plan
 from core.train.sitting import Sitting, TrainEvent
 from core.train.towers import TrainableTowers, load_optimizer_state, optimizer_state
@@ -54,8 +57,12 @@ class Trainer:
     updates.
     """
 
-    def __init__(self, plan: Plan, folder: Path, device: str | None = None) -> None:
-        """Raises BadCheckpoint, and BadRequest when `folder` holds another training."""
+    def __init__(
+        self, plan: Plan, folder: Path, device: str | None = None, reader: Reader | None = None
+    ) -> None:
+        """reader: whose answers pay for choices where the objective is `answers`; the one that ships by
+        default. Raises BadCheckpoint, and BadRequest when `folder` holds another training.
+        """
         self.config, self.mixture, self.folder = plan.config, plan.mixture, folder
         self.device = find_device(device)
         weights = plan.base / "model.safetensors"
@@ -77,6 +84,11 @@ class Trainer:
         )
         if config.start_from is not None:
             self.towers.start_from(_adapters_of(config.start_from, self.spec), config.start_from)
+        self._pay = (
+            PaidByAnswers(reader or load_reader(device=device), self.towers.count_tokens, config.token_cost)
+            if config.objective == "answers"
+            else None
+        )
         self.sitting = Sitting(
             folder,
             {
@@ -121,7 +133,7 @@ class Trainer:
         parts = []
         for part in _split(examples, config.accumulate):
             with towers.formed():
-                played = play(towers, part, config, alpha, generator)
+                played = play(towers, part, config, alpha, generator, self._pay)
                 (played.loss * len(part) / len(examples)).backward()  # type: ignore[no-untyped-call]
             parts.append(played)
         norm = nn.utils.clip_grad_norm_(towers.parameters, config.clip)
@@ -168,8 +180,16 @@ class Trainer:
                     store=store,
                 )
             )
-        scores, error = _validation_scores(rows)
-        kept = self.sitting.offer(candidate, scores["score"], error, is_last=is_last, last_file=SPEC_FILE)
+        values = [fact_f1(row.chosen[: oracle_steps(row)], row.support) for row in rows]
+        scores = _validation_scores(rows, values)
+        if self._pay is not None:  # labels must not decide what is kept either
+            values = self._pay.f1(
+                [(one, row.chosen) for one, row in zip(self._validation, rows, strict=True)]
+            )
+            scores["answer_f1"] = round(float(np.mean(values)), 5)
+        error = float(np.std(values, ddof=1)) / len(values) ** 0.5 if len(values) > 1 else 0.0
+        best: float = scores["score" if self._pay is None else "answer_f1"]
+        kept = self.sitting.offer(candidate, best, error, is_last=is_last, last_file=SPEC_FILE)
         return scores | ({"kept": True} if kept else {})
 
     def tensors(self) -> dict[str, torch.Tensor]:
@@ -240,9 +260,9 @@ def _measure(parts: Sequence[Played]) -> TrainEvent:
     }
 
 
-def _validation_scores(rows: Sequence[EpisodeRow]) -> tuple[TrainEvent, float]:
-    """`score` decides which agent is best: mean Fact F1 with an oracle stop. Beside it, by task; and its
-    standard error.
+def _validation_scores(rows: Sequence[EpisodeRow], values: Sequence[float]) -> TrainEvent:
+    """`score`, which decides which agent is best unless answers do: the mean of `values`, Fact F1 with an
+    oracle stop. Beside it, by task.
     """
     by_task: dict[str, list[EpisodeRow]] = {}
     for row in rows:
@@ -252,6 +272,4 @@ def _validation_scores(rows: Sequence[EpisodeRow]) -> tuple[TrainEvent, float]:
         task: {"n": len(group)} | {name: summarise(group).metrics[name] for name in names}
         for task, group in sorted(by_task.items())
     }
-    values = [fact_f1(row.chosen[: oracle_steps(row)], row.support) for row in rows]
-    error = float(np.std(values, ddof=1)) / len(values) ** 0.5 if len(values) > 1 else 0.0
-    return {"score": round(float(np.mean(values)), 5), "tasks": tasks}, error
+    return {"score": round(float(np.mean(values)), 5), "tasks": tasks}

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 
-from app.pages.widgets.answers import LONGEST, answer, answer_place, in_column
-from app.pages.widgets.text import drawn
 from core.answer.evidence import EvidenceAnswer
+from core.draw.answers import LONGEST, answer, answer_place, in_column
+from core.draw.text import drawn
 from core.prose import Prose
 from core.types import Chunk
 

@@ -12,7 +12,6 @@ from typing import Any, cast
 import numpy as np
 import pytest
 
-from app.components.tree import Node
 from app.in_view import RunInView
 from app.pages.evidence import documents as documents_view
 from app.pages.evidence import frontier as frontier_view
@@ -22,6 +21,7 @@ from app.pages.evidence.actions import SetInView
 from app.pages.evidence.documents import COLUMNS, Shown
 from core.answer.evidence import EvidenceAnswer
 from core.config import EpisodeConfig
+from core.draw.nodes import Node
 from core.events import RunStarted, Trace
 from core.resrag.sets import Rival, document_sets, token_counts
 from core.studies.frontier import Curve

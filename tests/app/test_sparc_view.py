@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from app.components.tree import Node
 from app.pages.sparc import story as story_view
 from app.pages.sparc import view
 from app.pages.sparc.actions import SparcRun
+from core.draw.nodes import Node
 from core.sparc.events import (
     Answered,
     BrokenOff,
@@ -339,7 +339,7 @@ def test_whatever_is_hostile_stays_text_and_short() -> None:
 
 def test_the_page_knows_every_tag_and_attribute() -> None:
     """The browser drops what it doesn't know, without a word."""
-    script = (Path(__file__).resolve().parents[2] / "app" / "components" / "tree.js").read_text()
+    script = (Path(__file__).resolve().parents[2] / "assets" / "scripts" / "tree.js").read_text()
     known = set(re.findall(r"[\w-]+", " ".join(re.findall(r'"([^"]*)"', script.split("function build")[0]))))
     for tag, attributes, _ in nodes(everything(run_of(story()))):
         assert tag in known, tag

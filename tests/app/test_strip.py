@@ -19,7 +19,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from playwright.sync_api import Browser, Locator, Page, Request, Route, expect
 
-from app.components.strip import MAX_WIDTH, server_functions, strip, strip_loading, strip_value
+from app.components.strip import MAX_WIDTH, server_functions, strip, strip_loading
+from core.draw.strip import strip_value
 from core.tiles import ChunkFacts, Mode
 from tests.settled import new_context, settle
 

@@ -7,8 +7,8 @@ import json
 import numpy as np
 import pytest
 
-from app.pages.widgets.trail import gold_trail
 from core.config import EpisodeConfig
+from core.draw.trail import gold_trail
 from core.events import RunStarted, StepScores, StepTaken, Stopped, StopReason, Trace
 
 

@@ -7,7 +7,8 @@ from typing import Any
 
 import gradio as gr
 
-from app.components.tree import h, packs, tree
+from app.components.tree import packs, tree
+from core.draw.nodes import h
 
 
 def test_a_stream_repeats_what_it_said_of_buttons_and_nothing_that_somebody_may_have_changed() -> None:

@@ -16,9 +16,12 @@ from app.pages.evaluate.documents.actions import DocumentOrder, Measured, evalua
 from app.services import Services
 from core.errors import BadRequest, Cancelled
 from core.evaluate.documents import read_document_rows
+from core.llm.endpoint import connect
+from core.llm.wire import Patience
 from core.tasks.samples import list_samples
 from tests.app.conftest import RunningApp, wait_ready
 from tests.conftest import OpenPage
+from tests.llm_server import Request, serve_llm
 
 MANUAL = """# Lamps
 
@@ -86,6 +89,25 @@ def test_rows_come_document_by_document_and_faults_are_told(
     (tmp_path / view.ROWS_FILE).write_text(_download(view.methods(ended)), encoding="utf-8")
     assert read_document_rows(tmp_path / view.ROWS_FILE) == list(ended.rows)
     assert "2 of 2" in json.dumps(view.questions(ended, page=7)), "the last page stands for those behind it"
+
+
+def test_a_language_model_is_a_method_and_what_it_fails_at_is_told(
+    services: Services, files: tuple[Path, ...]
+) -> None:
+    def script(request: Request) -> str:
+        return '{"Document_1": []}' if "university" in request.messages[-1]["content"] else "Lamps are nice."
+
+    order = DocumentOrder(files, ("bm25", "resrag-llm"), k=2)
+    with pytest.raises(BadRequest, match="resrag-llm asks a language model and none is connected"):
+        evaluate_files(services, order, lambda _: None)
+    with serve_llm(script) as server:
+        model = connect(server.url, "tiny", patience=Patience(attempts=1))
+        ended = evaluate_files(services, order, lambda _: None, model)
+    assert [(row.id, row.method) for row in ended.rows] == [("1", "bm25"), ("2", "bm25"), ("2", "resrag-llm")]
+    assert any("1: resrag-llm has no row: " in fault for fault in ended.left_out)
+    told = json.dumps(view.questions(ended, page=0))
+    assert "the language model wrote no set" in told
+    assert "RES-RAG, language model" in told
 
 
 def test_a_cancel_ends_it_before_the_next_document(services: Services, files: tuple[Path, ...]) -> None:

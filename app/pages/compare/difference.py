@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from app.components.tree import Node, act, h
 from app.pages.compare.actions import AS_OPEN, CutRow, ShownColumn
 from app.pages.widgets.notices import notice
-from app.pages.widgets.tables import table
-from app.pages.widgets.words import counted, shorten, step_class, stop_words
+from core.draw.nodes import Node, act, h
+from core.draw.tables import table
+from core.draw.words import counted, shorten, step_class, stop_words
 from core.prose import plain
 from core.variant import Choice, StepPair, TryOut
 

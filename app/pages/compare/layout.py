@@ -6,13 +6,14 @@ from __future__ import annotations
 
 import gradio as gr
 
-from app.components.tree import h, tree
+from app.components.tree import tree
 from app.pages.compare import view
 from app.pages.compare.actions import MAX_K, Compared, Comparisons
 from app.pages.compare.difference import CUTS
 from app.pages.widgets.asking import Asking
 from app.pages.widgets.text import open_documents
 from app.pages.widgets.work import Work, cancel_button
+from core.draw.nodes import h
 from core.variant import MAX_TEXT
 
 SAME, OWN_STOP = "same", "own stop"

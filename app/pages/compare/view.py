@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 
-from app.components.tree import Node, act, h
 from app.in_view import RunInView
 from app.pages.compare.actions import (
     AGENT,
@@ -22,15 +21,16 @@ from app.pages.compare.actions import (
     ComparisonOrder,
     ShownColumn,
 )
-from app.pages.widgets.answers import in_column
 from app.pages.widgets.asking import settings_toggle
 from app.pages.widgets.notices import notice
-from app.pages.widgets.tables import table
-from app.pages.widgets.text import crumb, document_page, page_around, turn_pages
-from app.pages.widgets.trail import trail_table
-from app.pages.widgets.words import EXPLAIN, counted, duration, shorten, step_class, stop_words
 from core.comparison import comparison_csv, comparison_json, first_look_rank, found_by, looks, overlap, sets
 from core.config import EpisodeConfig
+from core.draw.answers import in_column
+from core.draw.nodes import Node, act, h
+from core.draw.tables import table
+from core.draw.text import crumb, document_page, page_around, turn_pages
+from core.draw.trail import trail_table
+from core.draw.words import EXPLAIN, counted, duration, shorten, step_class, stop_words
 from core.log.page import review_words
 from core.prose import plain
 from core.qrag.influence import Influence

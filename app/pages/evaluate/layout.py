@@ -41,10 +41,10 @@ def task_label(name: str) -> str:
 class EvaluateLayout:
     """Builds the components inside the Blocks that is being made; each is an attribute."""
 
-    def __init__(self, services: Services) -> None:
+    def __init__(self, services: Services, session: gr.State) -> None:
         self._build_form(services)
         if not services.settings.public:  # it reads and embeds whole folders
-            self.whole = WholeDocuments(services)
+            self.whole = WholeDocuments(services, session)
         with gr.Column(elem_classes="qx-card"):
             gr.Markdown("### Evaluations in the log")
             self.list = tree(view.evaluation_list((), {}, "", "", 0), elem_id="qx-evaluate-list")

@@ -11,7 +11,7 @@ from typing import Any
 
 import gradio as gr
 
-from app.components.tree import Node, clicked, packs
+from app.components.tree import clicked, packs
 from app.jobs import Finished, stream
 from app.pages.evaluate import view
 from app.pages.evaluate.actions import (
@@ -26,11 +26,12 @@ from app.pages.evaluate.actions import (
 from app.pages.evaluate.layout import NOBODY, EvaluateLayout
 from app.pages.widgets.figures import drawn
 from app.pages.widgets.notices import notice
-from app.pages.widgets.tables import report_table
 from app.pages.widgets.work import QUIET, in_line
 from app.services import Services
 from app.session import Session
 from app.visitors import newcomer
+from core.draw.nodes import Node
+from core.draw.tables import report_table
 from core.errors import BadRequest, UserError
 from core.evaluate.outcomes import FAILURES, Stop
 from core.evaluate.rows import EpisodeRow
@@ -64,7 +65,7 @@ class EvaluateTab(EvaluateLayout):
 
     def __init__(self, services: Services, evaluations: Evaluations, session: gr.State) -> None:
         """session: the visitor's place in Explore, which knows who they are."""
-        super().__init__(services)
+        super().__init__(services, session)
         self.services, self.evaluations, self.session = services, evaluations, session
         self.looking = gr.State(Looking(owner=newcomer(services.settings)))
         self.to_explore: gr.State = gr.State(None)

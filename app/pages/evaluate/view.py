@@ -10,11 +10,11 @@ import csv
 import io
 from collections.abc import Mapping, Sequence
 
-from app.components.tree import Node, act, h
 from app.pages.evaluate.actions import LONG, Measuring, StopCurve, Stops
 from app.pages.widgets.notices import notice
-from app.pages.widgets.tables import pager, table
-from app.pages.widgets.words import duration, shorten
+from core.draw.nodes import Node, act, h
+from core.draw.tables import pager, table
+from core.draw.words import duration, shorten
 from core.evaluate.outcomes import Failure, completed_at, failure_class, own_evidence, own_steps
 from core.evaluate.rows import EpisodeRow
 from core.evaluate.summary import METRICS, Comparison, Summary

@@ -9,11 +9,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from app.components.tree import Node, h
 from app.pages.evidence.actions import SetInView
 from app.pages.evidence.view import chance_of, pressed
-from app.pages.widgets.tables import PAGE, pager
-from app.pages.widgets.words import counted, shorten
+from core.draw.nodes import Node, h
+from core.draw.tables import PAGE, pager
+from core.draw.words import counted, shorten
 from core.prose import plain
 from core.resrag.sets import DocumentSet
 from core.tiles import column_starts, tile

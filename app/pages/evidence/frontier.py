@@ -7,10 +7,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from app.components.tree import Node, h
 from app.pages.evidence.view import pressed
 from app.pages.widgets.notices import notice
-from app.pages.widgets.words import shorten
+from core.draw.nodes import Node, h
+from core.draw.words import shorten
 from core.studies.frontier import Curve
 
 MEASURES = {"f1": "Answer F1", "recall": "Support recall"}

@@ -6,9 +6,9 @@ import json
 
 import numpy as np
 
-from app.components.tree import Node, h
 from app.pages.evidence.actions import SetInView
-from app.pages.widgets.words import counted
+from core.draw.nodes import Node, h
+from core.draw.words import counted
 from core.resrag.action import action_json, action_of
 from core.resrag.reward import RewardConfig
 from core.resrag.sets import RewardTerms

@@ -6,13 +6,13 @@ from __future__ import annotations
 
 import math
 
-from app.components.tree import Node, act, h
 from app.pages.evidence.actions import SetInView
-from app.pages.widgets.answers import BY_READER, CONFIDENCE, shortened
 from app.pages.widgets.asking import settings_toggle
 from app.pages.widgets.notices import notice
-from app.pages.widgets.text import crumb, document_page, page_around, turn_pages
-from app.pages.widgets.words import counted
+from core.draw.answers import BY_READER, CONFIDENCE, shortened
+from core.draw.nodes import Node, act, h
+from core.draw.text import crumb, document_page, page_around, turn_pages
+from core.draw.words import counted
 from core.retrievers import notice_of
 from core.story import sure, verdict_on
 

@@ -23,10 +23,10 @@ from app.pages.experiments.actions import MAX_SELECTED, Experiments, RunFilters
 from app.pages.experiments.layout import ANY, FORMATS, MATCHING, OPENED, OUTCOMES, ExperimentsLayout
 from app.pages.widgets.figures import drawn
 from app.pages.widgets.notices import notice, preparing, progress
-from app.pages.widgets.words import counted
 from app.pages.widgets.work import QUIET, in_line
 from app.services import Services
 from app.session import Session
+from core.draw.words import counted
 from core.errors import BadRequest, UserError
 from core.figures import counts_figure, curves_figure
 from core.log import FORMATS as ALL_FORMATS

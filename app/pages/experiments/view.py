@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 
-from app.components.tree import Node, act, h
 from app.pages.experiments.actions import MAX_CURVES, Charted, Snippet
 from app.pages.widgets.notices import notice
-from app.pages.widgets.tables import pager, table
-from app.pages.widgets.words import EXPLAIN, counted, duration, shorten, step_class
+from core.draw.nodes import Node, act, h
+from core.draw.tables import pager, table
+from core.draw.words import EXPLAIN, counted, duration, shorten, step_class
 from core.events import StepTaken
 from core.log import LoggedRun, RunPage, RunRow
 from core.log.page import score_name, settings_of, stop_sentence

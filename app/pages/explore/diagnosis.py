@@ -7,13 +7,13 @@ core.completeness says how likely it was enough.
 
 from __future__ import annotations
 
-from app.components.tree import Node, h
 from app.in_view import RunInView
 from app.pages.explore.view import told
-from app.pages.widgets.words import counted, tenths
 from app.session import Session
 from core.completeness import LOW, completeness_by_size
 from core.diagnosis import MOST_STEPS, Diagnosis, Remedy
+from core.draw.nodes import Node, h
+from core.draw.words import counted, tenths
 from core.story import verdict_on
 
 MOST_BUTTONS = 3

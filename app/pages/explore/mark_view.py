@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from app.components.tree import Node, act, h
 from app.pages.widgets.notices import notice
-from app.pages.widgets.words import counted, shorten
 from app.session import Session
+from core.draw.nodes import Node, act, h
+from core.draw.words import counted, shorten
 from core.log.marks import MarkedQuestion
 
 BELONGS, DOES_NOT = "belongs", "belongs-not"

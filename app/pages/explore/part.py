@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from app.components.tree import Node, act
 from app.in_view import OpenDocuments, RunInView
 from app.pages.widgets.notices import bar, notice, time_left
 from app.session import Session
+from core.draw.nodes import Node, act
 from core.events import share_searched
 from core.opening import OpenProgress, Progress
 

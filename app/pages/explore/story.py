@@ -1,28 +1,17 @@
-"""The story line as a tree of plain data: pure functions. All text stays text (see components.tree).
-
-Decides how a part is drawn. What it says is in core.story.
-"""
+"""The story line of the run in view: which steps it tells."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Sequence
-
-from app.components.tree import Node, h
 from app.in_view import RunInView
 from app.pages.explore.view import kept
-from app.pages.widgets.story_line import answer_part, asked, part_head, story_line
-from app.pages.widgets.words import counted, step_class
 from app.session import Session
-from core.story import Story, StoryPart, ordinal, story_of
+from core.draw.nodes import Node, h
+from core.draw.story import story_nodes
+from core.story import story_of
 
 INVITATION = (
     "Press Run: the agent chooses one chunk after another, and the way it went stands here as one line."
 )
-RANKS = (
-    "Place of this chunk at each step, among those that could still be chosen; 1st is what the agent takes"
-)
-_WIDTH, _HEIGHT = 44, 16
 
 
 def story(run: RunInView | None, session: Session) -> list[Node]:
@@ -30,111 +19,7 @@ def story(run: RunInView | None, session: Session) -> list[Node]:
     if run is None or (not session.cursor and run.trace.stopped is None):
         return [h("p", {"class": "qx-empty"}, INVITATION)]
     told = run.answer if session.cursor == len(run.trace.steps) else None
-    texts = run.documents.workspace
-    shown = story_of(
-        kept(run.trace, session.cursor),
-        lambda chunk_id: texts[chunk_id].text,
-        run.gold,
-        told,
-        run.known_answer,
-    )
-    parts: list[Node] = [asked(shown.query)]
-    parts += [_choice(part, shown.n_chunks, session.look) for part in shown.steps]
-    parts += [_missed(part) for part in shown.missed]
-    if shown.answer is not None:
-        parts.append(answer_part(shown.answer))
-    if shown.end:
-        parts.append(_end(shown, run, session))
-    return story_line(shown.sentence(), parts)
-
-
-def _choice(part: StoryPart, n_chunks: int, look: int) -> Node:
-    assert part.step is not None
-    badge = h("span", {"class": "qx-badge"}, str(part.step))
-    notes = [" · yours"] * (part.chosen_by == "person") + [" · taken back"] * part.taken_back
-    shown = {"aria-current": "step"} if look == part.step else {}
-    button = h(
-        "button",
-        {"class": "qx-part", "data-act": "look", "data-arg": str(part.step), **shown},
-        part_head(f"chunk {part.chunk_id:,}{''.join(notes)}", badge),
-        _words(part),
-        h("span", {"class": "qx-part-foot", "title": RANKS}, *_rise(part.ranks, n_chunks)),
-    )
-    return h("li", {"class": f"qx-told {step_class(part.step)}" + (" qx-on" if shown else "")}, button)
-
-
-def _missed(part: StoryPart) -> Node:
-    badge = h("span", {"class": "qx-badge qx-ask", "aria-hidden": "true"}, "?")
-    button = h(
-        "button",
-        {"class": "qx-part", "data-act": "open", "data-arg": str(part.chunk_id)},
-        part_head(f"missed: {part.chunk_id:,}", badge),
-        _words(part),
-        h("span", {"class": "qx-part-foot", "title": RANKS}, _ranks(part.ranks)),
-    )
-    return h("li", {"class": "qx-told qx-miss"}, button)
-
-
-def _end(shown: Story, run: RunInView, session: Session) -> Node:
-    evidence = [part.chunk_id for part in shown.steps if not part.taken_back]
-    tokens = sum(run.documents.workspace[chunk_id].n_tokens for chunk_id in evidence)
-    inner = [
-        part_head("Stopped", h("span", {"class": "qx-stop-mark", "aria-hidden": "true"})),
-        h("span", {"class": "qx-part-words"}, shown.end),
-        h("span", {"class": "qx-part-foot"}, f"{counted(len(evidence), 'chunk')}, {tokens:,} tokens"),
-    ]
-    if run.trace.n_looks == len(shown.steps):
-        return h("li", {"class": "qx-ends"}, h("div", {"class": "qx-part"}, *inner))
-    on = session.look == run.trace.n_looks
-    current = {"aria-current": "step"} if on else {}
-    button = h(
-        "button",
-        {"class": "qx-part", "data-act": "look", "data-arg": str(run.trace.n_looks), **current},
-        *inner,
-    )
-    return h("li", {"class": "qx-ends" + (" qx-on" if on else "")}, button)
-
-
-def _words(part: StoryPart) -> Node:
-    mark = h("em", None, part.excerpt.mark) if part.excerpt.mark else None
-    return h(
-        "span",
-        {"class": "qx-part-words qx-part-chunk", "dir": "auto"},
-        part.excerpt.before,
-        mark,
-        part.excerpt.after,
-    )
-
-
-def _rise(ranks: Sequence[int], n_chunks: int) -> list[Node]:
-    """From which place a chunk came up to be chosen."""
-    if not ranks:
-        return []
-    if len(ranks) == 1:
-        return [f"{'first' if ranks[0] == 1 else ordinal(ranks[0])} of {n_chunks:,}"]
-    return [_spark(ranks, n_chunks), _ranks(ranks)]
-
-
-def _ranks(ranks: Sequence[int]) -> Node:
-    """ "70th → 4th → 1st"; of a longer way, its ends."""
-    shown = [ordinal(rank) for rank in (ranks if len(ranks) <= 3 else (ranks[0], ranks[-1]))]
-    return (
-        h("span", None, *(f"{words} → " for words in shown[:-1]), h("strong", None, shown[-1]))
-        if shown
-        else h("span", None)
-    )
-
-
-def _spark(ranks: Sequence[int], n_chunks: int) -> Node:
-    """The way as a line, the best place on top, on a scale of logarithms."""
-    depth = math.log(max(8, n_chunks / 8, *ranks))
-    points = [
-        (3 + i * (_WIDTH - 6) / (len(ranks) - 1), 3 + (_HEIGHT - 6) * math.log(rank) / depth)
-        for i, rank in enumerate(ranks)
-    ]
-    line = "M" + " L".join(f"{x:.1f} {y:.1f}" for x, y in points)
-    return h(
-        "svg",
-        {"class": "qx-spark", "viewBox": f"0 0 {_WIDTH} {_HEIGHT}", "aria-hidden": "true"},
-        h("path", {"d": line}),
-    )
+    texts, trace = run.documents.workspace, kept(run.trace, session.cursor)
+    shown = story_of(trace, lambda chunk_id: texts[chunk_id].text, run.gold, told, run.known_answer)
+    tokens = sum(texts[chunk_id].n_tokens for chunk_id in trace.kept)
+    return story_nodes(shown, look=session.look, n_looks=run.trace.n_looks, tokens=tokens)

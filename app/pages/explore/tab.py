@@ -12,8 +12,8 @@ from typing import Any
 import gradio as gr
 
 from app.components.page import NO_RUN
-from app.components.strip import strip_loading, strip_value
-from app.components.tree import Node, clicked, packs
+from app.components.strip import strip_loading
+from app.components.tree import clicked, packs
 from app.in_view import OpenDocuments, RunInView
 from app.jobs import Finished, stream
 from app.language_models import new_token
@@ -30,17 +30,20 @@ from app.pages.explore.layout import MAX_BUDGET, ExploreLayout
 from app.pages.explore.mark_view import BELONGS, DOES_NOT
 from app.pages.explore.part import Underway, opening_of, part_progress, part_standing
 from app.pages.explore.strip_source import RunStrip
-from app.pages.widgets import answers as answer_view
 from app.pages.widgets.asking import known_questions
 from app.pages.widgets.figures import drawn
 from app.pages.widgets.notices import notice, passing, preparing, progress
-from app.pages.widgets.trail import gold_trail
-from app.pages.widgets.words import figure_title
 from app.pages.widgets.work import QUIET, in_line, wire_cancel
 from app.services import Services
 from app.session import Session
 from app.visitors import KEY_SCRIPT, newcomer, owner_of, owner_of_user
 from core.config import EpisodeConfig
+from core.draw import answers as answer_view
+from core.draw.nodes import Node
+from core.draw.steps import decision
+from core.draw.strip import slopes, strip_value
+from core.draw.trail import gold_trail
+from core.draw.words import figure_title
 from core.encode.checkpoint import CheckpointSpec
 from core.errors import BadRequest, UserError
 from core.figures import Drawing, best_q_figure, distribution_figure, parts_figure
@@ -1055,7 +1058,7 @@ class ExploreTab(ExploreLayout):
             self.figures: gr.update(visible=True),
             self.near: "",
             self.decision: figure_title(
-                "Best Q per step and the threshold", present.decision(run.trace, session.cursor)
+                "Best Q per step and the threshold", decision(run.trace, session.cursor)
             ),
             self.best: drawn(lambda: best_q_figure(run.trace)),
             self.trail_card: gr.update(visible=bool(run.gold)),
@@ -1107,10 +1110,7 @@ def _strip(run: RunInView | None, session: Session) -> dict[str, Any] | None:
             {"title": document.title, "first_chunk": int(first)}
             for document, first in zip(workspace.documents, workspace.borders[:-1], strict=True)
         ],
-        intervals=[
-            {"lo": part.lo, "hi": part.hi, "rho_lo": part.rho_lo, "rho_hi": part.rho_hi}
-            for part in run.ruler(session.look)
-        ],
+        intervals=slopes(run.ruler(session.look)),
         stopped=at_end and trace.n_looks > len(trace.steps),
         modes=MODES if run.config.temperature else tuple(mode for mode in MODES if mode != "p"),
         probability_name=f"p at T = {run.config.temperature:g}",

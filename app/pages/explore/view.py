@@ -7,30 +7,28 @@ Decides wording and what a number's tooltip says. Knows nothing of Gradio events
 from __future__ import annotations
 
 import json
-import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from app.components.tree import Node, act, h
 from app.in_view import OpenDocuments, RunInView
 from app.pages.explore.mark_view import mark_buttons
 from app.pages.explore.part import percent
-from app.pages.widgets.answers import answer_place
 from app.pages.widgets.asking import settings_toggle
 from app.pages.widgets.notices import notice
-from app.pages.widgets.text import MAX_SHOWN, Page, crumb, document_page, drawn, page_around, turn_pages
-from app.pages.widgets.words import EXPLAIN, counted, number, shorten, step_class, tenths
 from app.session import Session
 from core.answer.cited import CitedAnswer
 from core.answer.evidence import EvidenceAnswer
 from core.completeness import LOW
 from core.config import ChunkConfig, EpisodeConfig
+from core.draw.evidence import evidence_rows
+from core.draw.nodes import Node, act, h
+from core.draw.steps import decision, step_card, stop_card
+from core.draw.text import Page, crumb, document_page, page_around, turn_pages
+from core.draw.words import counted, step_class, tenths
 from core.encode.checkpoint import CheckpointSpec
 from core.events import StepTaken, Trace, share_searched
 from core.log.page import review_words
-from core.prose import Prose, plain
-from core.sparc.retriever import SPARC
 from core.types import Workspace
 
 UNTRAINED = (
@@ -200,29 +198,6 @@ def kept(trace: Trace, cursor: int) -> Trace:
     return trace if cursor == len(trace.steps) else replace(trace, steps=trace.steps[:cursor], stopped=None)
 
 
-def decision(trace: Trace, cursor: int) -> str:
-    """The stop decision at the cursor, in words."""
-    threshold = trace.started.config.stop_threshold
-    stopped = trace.stopped
-    if stopped is not None and cursor == len(trace.steps):
-        if trace.started.method == SPARC:
-            return (
-                f"SPARC ended with {counted(len(trace.steps), 'chunk')} of evidence; its tab shows the"
-                " branches"
-            )
-        match stopped.reason:
-            case "threshold":
-                return f"Stopped: best Q {stopped.q_value:.2f} is below {threshold:.2f}"
-            case "budget":
-                n = len(trace.steps)
-                return f"Stopped: the budget of {n} step{'s' if n > 1 else ''} is used up"
-            case "exhausted":
-                return "Stopped: no chunk is left that may be chosen"
-    if cursor == 0 or threshold is None:
-        return "Goes on: no stop threshold is set" if cursor else ""
-    return f"Goes on: best Q {trace.steps[cursor - 1].state_value:.2f} is not below {threshold:.2f}"
-
-
 def steps(run: RunInView | None, session: Session, without: Sequence[float] = ()) -> list[Node]:
     """One card a step, and the decision. `without`: Q of the choice that is looked at without each choice
     before it, where that was asked for.
@@ -238,43 +213,16 @@ def steps(run: RunInView | None, session: Session, without: Sequence[float] = ()
     cards: list[Node] = [h("h3", None, counted(session.cursor, "choice"))] if session.cursor else []
     cards += [_step_card(run, step, session, without) for step in run.trace.steps[: session.cursor]]
     words = decision(run.trace, session.cursor)
-    evidence = kept(run.trace, session.cursor).kept
-    tokens = sum(run.documents.workspace[chunk_id].n_tokens for chunk_id in evidence)
-    total = f" {counted(len(evidence), 'chunk')}, {tokens:,} tokens." if session.cursor else ""
     if words:
-        said = review_words(kept(run.trace, session.cursor))
+        shown = kept(run.trace, session.cursor)
+        tokens = sum(run.documents.workspace[chunk_id].n_tokens for chunk_id in shown.evidence)
         cards.append(
-            h(
-                "div",
-                {"class": "qx-stop"},
-                h("strong", None, words + "."),
-                total,
-                h("p", {"class": "qx-sm"}, said) if said else None,
-            )
+            stop_card(words, n_kept=len(shown.evidence), tokens=tokens, reviewed=review_words(shown))
         )
     return cards
 
 
 def _step_card(run: RunInView, step: StepTaken, session: Session, without: Sequence[float]) -> Node:
-    marks = []
-    if step.chosen_by == "person":
-        marks.append(
-            h("span", {"class": "qx-mark", "title": "A person chose this chunk, not the agent"}, "forced")
-        )
-    if run.gold:
-        hit = step.chunk_id in run.gold
-        marks.append(
-            h("span", {"class": "qx-mark qx-hit" if hit else "qx-mark"}, "support" if hit else "not support")
-        )
-    ended = kept(run.trace, session.cursor)
-    if step.chunk_id in ended.taken_back:
-        marks.append(h("span", {"class": "qx-mark qx-warn", "title": EXPLAIN["review"]}, "taken back"))
-    if step.n_state_tokens_dropped:
-        cut = (
-            f"{step.n_state_tokens_dropped} tokens of question and chosen chunks did not fit the encoder's"
-            " window and were cut"
-        )
-        marks.append(h("span", {"class": "qx-mark qx-warn", "title": cut}, "state cut"))
     explained = bool(without) and session.look == step.step
     acts = []
     if run.method.looks_again:
@@ -284,59 +232,15 @@ def _step_card(run: RunInView, step: StepTaken, session: Session, without: Seque
         }
         acts = [act("fold" if explained else "why", step.step, "Why", **pressed)] if step.step > 1 else []
         acts.append(_forbidding(step.chunk_id, session, short=True))
-    acts = [*mark_buttons(step.chunk_id, session, short=True), *acts]
-    lo, hi = run.scale()
-    share = min(1.0, max(0.0, (step.q_value - min(lo, 0.0)) / (hi - min(lo, 0.0))))
-    return h(
-        "div",
-        {"class": f"qx-step {step_class(step.step)}" + (" qx-on" if session.look == step.step else "")},
-        h(
-            "div",
-            {"class": "qx-step-top"},
-            h(
-                "button",
-                {
-                    "class": "qx-badge",
-                    "data-act": "look",
-                    "data-arg": str(step.step),
-                    "aria-label": f"Show step {step.step}",
-                },
-                str(step.step),
-            ),
-            h("p", {"class": "qx-quote"}, shorten(plain(step.text), 260)),
-            h(
-                "span",
-                {"class": "qx-worth"},
-                number("Q", f"{step.q_value:.2f}", "q"),
-                h("span", {"class": "qx-bar", "--x": f"{100 * share:.1f}%"}),
-            ),
-        ),
-        h(
-            "div",
-            {"class": "qx-step-head qx-sm"},
-            h(
-                "button",
-                {"class": "qx-link", "data-act": "open", "data-arg": str(step.chunk_id)},
-                f"chunk {step.chunk_id:,}",
-            ),
-            *marks,
-            number("p", f"{step.probability:.2f}", "p") if run.config.temperature else None,
-            number("place ρ", f"{step.position:.2f}", "rho") if step.position is not None else None,
-            _reviewed(ended, step),
-            number("tied", str(step.n_tied), "tied") if step.n_tied > 1 else None,
-            h("span", {"class": "qx-grow"}),
-            *acts,
-        ),
-        _why(run, step, without) if explained else None,
+    return step_card(
+        kept(run.trace, session.cursor),
+        step,
+        gold=run.gold,
+        scale=run.scale(),
+        on=session.look == step.step,
+        acts=[*mark_buttons(step.chunk_id, session, short=True), *acts],
+        below=_why(run, step, without) if explained else None,
     )
-
-
-def _reviewed(trace: Trace, step: StepTaken) -> Node | None:
-    """What a choice was worth beside the others, where that took it back."""
-    stopped = trace.stopped
-    if stopped is None or step.chunk_id not in stopped.taken_back:
-        return None
-    return number("beside the others Q", f"{stopped.review[step.step - 1]:.2f}", "review")
 
 
 def _why(run: RunInView, step: StepTaken, without: Sequence[float]) -> Node:
@@ -465,12 +369,7 @@ def evidence(run: RunInView | None, session: Session) -> list[Node]:
         if shown.stopped is not None
         else []
     )
-    places = _passages(workspace, sorted([*chosen, *missed]))
-    rows: list[Node] = []
-    for i, passage in enumerate(places):
-        if i:
-            rows.append(h("li", {"class": "qx-gap"}, _distance(workspace, places[i - 1], passage)))
-        rows.append(_passage(run, session, passage, chosen))
+    rows = evidence_rows(workspace, chosen, missed, session.look, told(run, session))
     key = f"{run.token} {session.cursor} {session.look}"
     keep = {
         "class": "qx-evidence",
@@ -525,110 +424,6 @@ def _likely(run: RunInView, shown: Trace) -> Node | None:
         "span",
         {"class": "qx-mut", "title": COMPLETE, "tabindex": "0"},
         f"complete in {tenths(share)} such cases",
-    )
-
-
-CONTEXT = 240
-"""Characters of a paragraph that are shown on either side of a chosen chunk."""
-Passage = tuple[int, int, int, list[int]]
-"""(document, first character, behind the last, its chunks in order)."""
-
-
-def _passages(workspace: Workspace, chunk_ids: Sequence[int]) -> list[Passage]:
-    """Each chunk in its paragraph; those whose paragraphs meet together."""
-    found: list[Passage] = []
-    for chunk_id in chunk_ids:
-        chunk = workspace[chunk_id]
-        text = workspace.documents[chunk.document].text
-        before, behind = (
-            text[max(0, chunk.start - CONTEXT) : chunk.start],
-            text[chunk.end : chunk.end + CONTEXT],
-        )
-        start = chunk.start - len(_last_words(before.rpartition("\n\n")[2], whole=len(before) < CONTEXT))
-        end = chunk.end + len(_first_words(behind.partition("\n\n")[0], whole=len(behind) < CONTEXT))
-        if found and found[-1][0] == chunk.document and start <= found[-1][2]:
-            document, first, last, ids = found.pop()
-            found.append((document, first, max(last, end), [*ids, chunk_id]))
-        else:
-            found.append((chunk.document, start, end, [chunk_id]))
-    return found
-
-
-def _last_words(text: str, *, whole: bool) -> str:
-    """The end of a piece of text, from its first sentence on, or its first word where no sentence begins; all
-    of it where nothing was cut off.
-    """
-    if whole or len(text) < CONTEXT:
-        return text
-    sentence = re.search(r"[.!?]\s+(?=\S)", text[: CONTEXT // 2])
-    word = re.search(r"\s+", text)
-    return text[sentence.end() :] if sentence else text[word.end() :] if word else text
-
-
-def _first_words(text: str, *, whole: bool) -> str:
-    """The beginning of a piece of text, up to its last whole word."""
-    return text if whole or len(text) < CONTEXT else text.rpartition(" ")[0]
-
-
-def _distance(workspace: Workspace, before: Passage, after: Passage) -> str:
-    if before[0] != after[0]:
-        return f"in {workspace.documents[after[0]].title}"
-    return f"{counted(after[3][0] - before[3][-1], 'chunk')} further on"
-
-
-def _passage(run: RunInView, session: Session, passage: Passage, chosen: Mapping[int, int]) -> Node:
-    """A paragraph with its chunks marked, and in its margin which they are and where."""
-    workspace = run.documents.workspace
-    document, at, end, chunk_ids = passage
-    text = workspace.documents[document].text
-    prose = Prose(text, at, end, workspace.documents[document].kind)
-    parts: list[Node] = ["… "] if at > 0 and text[at - 1 : at] not in ("\n", "") else []
-    margin: list[Node] = []
-    for chunk_id in chunk_ids:
-        chunk, step = workspace[chunk_id], chosen.get(chunk_id)
-        if chunk.start > at:
-            parts += drawn(prose, at, chunk.start)
-        if step is None:
-            mark: dict[str, Any] = {"class": "qx-chunk qx-missed"}
-            words = drawn(prose, chunk.start, min(chunk.end, chunk.start + MAX_SHOWN))
-        else:
-            on = session.look == step
-            mark = {
-                "class": f"qx-chunk qx-chosen {step_class(step)}" + (" qx-marked" if on else ""),
-                "data-show": on,
-            }
-            words = [
-                h("span", {"class": "qx-pin"}, str(step)),
-                *drawn(
-                    prose,
-                    chunk.start,
-                    min(chunk.end, chunk.start + MAX_SHOWN),
-                    answer_place(chunk, told(run, session)),
-                ),
-            ]
-        parts.append(h("span", {**mark, "data-act": "open", "data-arg": str(chunk_id)}, *words))
-        at = max(at, chunk.end)
-        link = h(
-            "button",
-            {"class": "qx-link", "data-act": "open", "data-arg": str(chunk_id)},
-            f"chunk {chunk_id:,}",
-        )
-        where = (
-            h("span", {"class": "qx-mut", "title": " › ".join(chunk.heading_path)}, chunk.heading_path[-1])
-            if chunk.heading_path
-            else None
-        )
-        missed = h("strong", {"class": "qx-missed-name"}, "missed support ") if step is None else None
-        margin.append(h("div", None, missed, link, where))
-    if end > at:
-        parts += drawn(prose, at, end)
-    if text[end : end + 1] not in ("\n", ""):
-        parts.append(" …")
-    return h(
-        "li",
-        {"class": "qx-passage"},
-        h("p", {"class": "qx-quote", "dir": "auto"}, *parts),
-        h("div", {"class": "qx-margin qx-sm"}, *margin),
     )
 
 

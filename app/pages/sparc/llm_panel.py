@@ -14,12 +14,13 @@ from typing import Any
 import gradio as gr
 from pydantic import SecretStr
 
-from app.components.tree import Node, h, packs, tree
+from app.components.tree import packs, tree
 from app.language_models import LanguageModels
 from app.pages.widgets.notices import notice
 from app.pages.widgets.work import QUIET, in_line
 from app.services import Services
 from app.session import Session
+from core.draw.nodes import Node, h
 from core.errors import UserError
 from core.llm.address import EXAMPLE
 from core.llm.endpoint import EndpointLlm

@@ -7,11 +7,11 @@ core.sparc_story.
 
 from __future__ import annotations
 
-from app.components.tree import Node, h
 from app.pages.sparc.actions import SparcRun
 from app.pages.widgets.notices import notice
-from app.pages.widgets.story_line import answer_part, asked, part_head, story_line
-from app.pages.widgets.words import shorten, step_class
+from core.draw.nodes import Node, h
+from core.draw.story_line import answer_part, asked, part_head, story_line
+from core.draw.words import shorten, step_class
 from core.log.branches import branch_name, end_sentence
 from core.sparc.trace import SparcTrace
 from core.sparc_story import RoundPart, lead, sparc_story

@@ -10,14 +10,14 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 
-from app.components.tree import Node, act, h
 from app.pages.sparc.actions import SparcRun
-from app.pages.widgets.answers import judged
 from app.pages.widgets.asking import settings_toggle
 from app.pages.widgets.notices import notice
-from app.pages.widgets.tables import table
-from app.pages.widgets.text import crumb, document_page, page_around, turn_pages
-from app.pages.widgets.words import counted, duration, shorten, step_class
+from core.draw.answers import judged
+from core.draw.nodes import Node, act, h
+from core.draw.tables import table
+from core.draw.text import crumb, document_page, page_around, turn_pages
+from core.draw.words import counted, duration, shorten, step_class
 from core.ingest.sentences import split_sentences
 from core.log.branches import STRATEGY_NAMES, branch_name, decided_by_rules
 from core.prose import plain

@@ -48,7 +48,11 @@ _LABELS = {
         "Updates between validations; the best agent so far is kept at each",
     ),
     "ranking_temperature": ("Ranking temperature", "Of the ranking loss, in units of Q"),
-    "objective": ("Objective", "pqn: Q-RAG algorithm 1; supervised: cross-entropy on the support"),
+    "objective": (
+        "Objective",
+        "pqn: Q-RAG algorithm 1; supervised: cross-entropy on the support; answers: no labelled support",
+    ),
+    "token_cost": ("Token cost", "Of 100 tokens of evidence, in units of the answer's F1"),
     "final_share": ("Final share", ""),
     "dropout": ("Dropout", "Share of activations dropped while it trains"),
     "exploring_starts": (

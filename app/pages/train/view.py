@@ -10,11 +10,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from app.components.tree import Node, act, h
 from app.pages.train.actions import State, Training
 from app.pages.widgets.notices import notice
-from app.pages.widgets.tables import PAGE, pager, table
-from app.pages.widgets.words import counted, duration
+from core.draw.nodes import Node, act, h
+from core.draw.tables import PAGE, pager, table
+from core.draw.words import counted, duration
 from core.figures import block_of
 
 CURVES = {

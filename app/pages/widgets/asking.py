@@ -9,13 +9,13 @@ from typing import Any
 
 import gradio as gr
 
-from app.components.tree import Node, clicked, h, tree
+from app.components.tree import clicked, tree
 from app.in_view import Labelled, OpenDocuments
 from app.pages.widgets.notices import preparing
-from app.pages.widgets.words import question_label
 from app.pages.widgets.work import Work, cancel_button, in_line
 from app.recent import Recent
 from app.session import Session
+from core.draw.nodes import Node, h
 from core.types import Workspace
 
 
@@ -180,3 +180,12 @@ def known_question(documents: OpenDocuments | None, event: gr.EventData) -> str 
     if documents is None or not argument.isdecimal() or int(argument) >= len(documents.questions):
         return None
     return documents.questions[int(argument)].question
+
+
+def question_label(known: Labelled) -> str:
+    """A known question in the list, with its hops where they are known."""
+    return (
+        known.question
+        if not known.hops
+        else f"{known.question}  ·  {known.hops} hop{'s' if known.hops > 1 else ''}"
+    )

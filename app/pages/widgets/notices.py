@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from app.components.tree import Node, h
+from core.draw.nodes import Node, h
 from core.opening import OpenProgress
 
 

@@ -16,6 +16,7 @@ from core.evaluate.documents import read_document_rows
 from core.metrics import is_covered
 from core.tasks.narrative import generate_narrative
 from tests.core.cli.conftest import Output
+from tests.llm_server import Request, serve_llm
 
 PAGE = """# Lamps
 
@@ -277,3 +278,37 @@ def test_gold_is_what_holds_the_quotes(core: Output, questions: Path, folder: Pa
     assert {row["id"]: len(row["evidence"]) for row in rows} == {"m 1": 2, "m2": 0, "s1": 1}
     assert (summary["gold"]["all"]["passage_recall"], summary["gold"]["all"]["complete"]) == (1.0, 1.0)
     assert rows[1]["answer"] is None
+
+
+def test_a_language_model_writes_sets_and_its_nonsense_costs_one_row(
+    questions: Path, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It takes the first chunk of the manual for the first question, and talks about the others."""
+
+    def script(request: Request) -> str:
+        return '{"Document_1": [1]}' if "oil lamps filled" in request.messages[-1]["content"] else "I can't."
+
+    with serve_llm(script) as server:
+        command = ("evaluate-documents", questions, folder, "--methods", "bm25,resrag-llm", "--k", 2)
+        model = ("--llm-url", server.url, "--llm-model", "tiny", "--json")
+        assert main([str(part) for part in (*command, *model)]) == 0
+    out, err = capsys.readouterr()
+    rows, summary = lines(out)
+    assert [(row["id"], row["method"]) for row in rows] == [
+        ("m 1", "bm25"),
+        ("m 1", "resrag-llm"),
+        ("m2", "bm25"),
+        ("s1", "bm25"),
+    ]
+    written = rows[1]
+    assert (len(written["evidence"]), written["covered"]) == (1, [True, False])
+    assert summary["resrag-llm"]["all"]["n"] == 1
+    assert "m2: resrag-llm has no row: " in err
+    assert "s1: resrag-llm has no row: " in err
+
+
+def test_a_method_that_asks_a_language_model_needs_one(
+    refused: Output, questions: Path, folder: Path
+) -> None:
+    told = refused("evaluate-documents", questions, folder, "--methods", "resrag-llm", "--json")
+    assert "resrag-llm asks a language model and none is connected; connect one" in told

@@ -46,7 +46,7 @@ def test_a_setting_of_another_version_is_named() -> None:
         ({"clip": 0.0}, "clip 0.0 must be above 0"),
         ({"ranking_temperature": -0.5}, "ranking temperature -0.5 must be above 0"),
         ({"top_k_actions": 0}, "top-k actions 0 must be at least 1, or none for all chunks"),
-        ({"objective": "dqn"}, "objective 'dqn' is unknown; choose one of pqn, supervised"),
+        ({"objective": "dqn"}, "objective 'dqn' is unknown; choose one of pqn, supervised, answers"),
         (
             {"position_kind": "absolute"},
             "position kind 'absolute' can't be trained; choose one of relative, none",

@@ -20,8 +20,10 @@ from core.document_evaluation import AUTO, DocumentSetting, Encoders, evaluate_d
 from core.errors import BadRequest
 from core.evaluate.documents import DocumentRow
 from core.ingest import read_document
+from core.llm.protocol import Llm
 from core.marked import ask_marked
 from core.opening import OpenProgress, Progress
+from core.resrag.action import RESRAG_LLM
 from core.tasks.documents import (
     DocumentFolder,
     DocumentQuestion,
@@ -33,7 +35,11 @@ from core.tasks.documents import (
 from core.tasks.samples import find_quote, list_samples
 from core.types import Document
 
-METHODS = (AUTO, *(name for name, method in retrievers.METHODS.items() if not method.trained))
+METHODS = (
+    AUTO,
+    *(name for name, method in retrievers.METHODS.items() if not method.trained),
+    RESRAG_LLM,
+)
 """On offer, what the app would choose first."""
 QUESTION_FILES = (".jsonl", ".jsonl.gz")
 MAX_QUESTIONS = 1_000
@@ -68,12 +74,19 @@ class Measured:
     """That have rows."""
     rows: tuple[DocumentRow, ...] = ()
     left_out: tuple[str, ...] = ()
-    """Why, a sentence a question."""
+    """Why, a sentence a question; and what methods could not do or left out."""
     ended: bool = False
 
 
-def evaluate_files(services: Services, order: DocumentOrder, report: Callable[[Measured], None]) -> Measured:
-    """All rows. `report` hears of each step, and may raise Cancelled. Raises BadRequest and BadDocument."""
+def evaluate_files(
+    services: Services,
+    order: DocumentOrder,
+    report: Callable[[Measured], None],
+    llm: Llm | None = None,
+) -> Measured:
+    """All rows. `report` hears of each step, and may raise Cancelled. `llm`: the visitor's language model.
+    Raises BadRequest and BadDocument.
+    """
     _check(order)
     with tempfile.TemporaryDirectory() as folder:
         asked, documents = _sorted(order.files) if order.files else _samples(Path(folder))
@@ -85,7 +98,7 @@ def evaluate_files(services: Services, order: DocumentOrder, report: Callable[[M
             )
         for path in documents:
             (Path(folder) / path.name).symlink_to(path)
-        return _evaluate(services, questions, DocumentFolder(Path(folder), asked), order, report)
+        return _evaluate(services, questions, DocumentFolder(Path(folder), asked), order, report, llm)
 
 
 def evaluate_marked(
@@ -94,6 +107,7 @@ def evaluate_marked(
     owner: str | None,
     opened: Sequence[Document],
     report: Callable[[Measured], None],
+    llm: Llm | None = None,
 ) -> Measured:
     """All rows of a visitor's marked questions, over documents that are `opened` or that their runs searched;
     see `evaluate_files`.
@@ -106,7 +120,7 @@ def evaluate_marked(
             if asked.left_out
             else "no question has a passage that belongs to its answer; mark one in Explore"
         )
-    return _evaluate(services, asked.questions, asked, order, report, asked.left_out)
+    return _evaluate(services, asked.questions, asked, order, report, llm, asked.left_out)
 
 
 def _check(order: DocumentOrder) -> None:
@@ -120,6 +134,7 @@ def _evaluate(
     documents: Documents,
     order: DocumentOrder,
     report: Callable[[Measured], None],
+    llm: Llm | None,
     left_out: Sequence[str] = (),
 ) -> Measured:
     setting = DocumentSetting(methods=order.methods, k=order.k, stops=order.stops)
@@ -142,8 +157,10 @@ def _evaluate(
         services.reader,
         lambda fault: faults.append(str(fault)),
         following,
+        llm,
     ):
         known = dict.fromkeys(row.id for row in judged.rows)
+        faults.extend(judged.notices)
         state = replace(
             state,
             n_done=state.n_done + 1,

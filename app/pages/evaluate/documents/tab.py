@@ -25,6 +25,7 @@ from app.pages.evaluate.documents.actions import (
 from app.pages.widgets.notices import notice
 from app.pages.widgets.work import QUIET, Work, cancel_button, in_line
 from app.services import Services
+from app.session import Session
 from core.errors import UserError
 
 Update = dict[Any, Any]
@@ -38,7 +39,8 @@ are asked from there."""
 class WholeDocuments:
     """Built once; handlers are methods."""
 
-    def __init__(self, services: Services) -> None:
+    def __init__(self, services: Services, session: gr.State) -> None:
+        """session: the visitor's place in Explore, which knows their language model."""
         self.services = services
         with gr.Column(elem_classes="qx-card", elem_id="qx-whole"):
             gr.Markdown(_WORDS)
@@ -89,10 +91,10 @@ class WholeDocuments:
             self.cancel,
         ]
         order = [self.files, self.methods, self.k, self.stops]
-        running = self.run.click(packs(self._run), order, shown, **in_line("evaluate", 1))
+        running = self.run.click(packs(self._run), [session, *order], shown, **in_line("evaluate", 1))
         marked = self.wanted.change(
             packs(self._run_marked),
-            [self.wanted, self.methods, self.k, self.stops],
+            [session, self.wanted, self.methods, self.k, self.stops],
             shown,
             **in_line("evaluate", 1),
         )
@@ -100,24 +102,32 @@ class WholeDocuments:
         self.questions.select(packs(self._turned), self.measured, self.questions, **QUIET)
 
     def _run(
-        self, files: list[str] | None, methods: list[str], k: float | None, stops: bool
+        self, session: Session, files: list[str] | None, methods: list[str], k: float | None, stops: bool
     ) -> Iterator[Update]:
+        llm = self.services.language_models.get(session)
+
         def work(report: Callable[[Measured], None]) -> Measured:
             order = _order(tuple(map(Path, files or [])), methods, k, stops)
-            return evaluate_files(self.services, order, report)
+            return evaluate_files(self.services, order, report, llm)
 
         yield from self._following(work)
 
     def _run_marked(
-        self, wanted: tuple[str | None, str, str], methods: list[str], k: float | None, stops: bool
+        self,
+        session: Session,
+        wanted: tuple[str | None, str, str],
+        methods: list[str],
+        k: float | None,
+        stops: bool,
     ) -> Iterator[Update]:
         owner, corpus, _ = wanted
+        llm = self.services.language_models.get(session)
         opened = self.services.library.corpora.get(corpus)
         documents = opened.workspace.documents if opened is not None and opened.owner == owner else ()
 
         def work(report: Callable[[Measured], None]) -> Measured:
             order = _order((), methods, k, stops)
-            return evaluate_marked(self.services, order, owner, documents, report)
+            return evaluate_marked(self.services, order, owner, documents, report, llm)
 
         yield from self._following(work)
 

@@ -6,12 +6,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from app.components.tree import Node, h
 from app.pages.evaluate.documents.actions import Measured
 from app.pages.widgets.notices import notice, progress
-from app.pages.widgets.tables import PAGE, pager, report_table, table
+from core.draw.nodes import Node, h
+from core.draw.tables import PAGE, pager, report_table, table
 from core.evaluate.documents import DocumentRow, document_line
-from core.retrievers import METHODS
+from core.retrievers import ALL_METHODS
 from core.studies.documents import documents
 from core.studies.report import Table
 
@@ -22,7 +22,7 @@ _MOST_LEFT_OUT = 5
 
 def method_label(name: str) -> str:
     """What a method is called on the page."""
-    return METHODS[name].label if name in METHODS else name
+    return ALL_METHODS[name].label if name in ALL_METHODS else name
 
 
 def following(state: Measured) -> list[Node]:
@@ -81,19 +81,19 @@ def questions(state: Measured, page: int) -> list[Node]:
     if not state.questions:
         return []
     page = min(page, (len(state.questions) - 1) // PAGE)
-    by_question: dict[str, list[DocumentRow]] = {}
+    by_question: dict[str, dict[str, DocumentRow]] = {}
     for row in state.rows:
-        by_question.setdefault(row.id, []).append(row)
+        by_question.setdefault(row.id, {})[row.method] = row
     shown = state.questions[page * PAGE : (page + 1) * PAGE]
-    names = [row.method for row in by_question[shown[0].id]]
+    names = list(dict.fromkeys(row.method for row in state.rows))
     lines = [
         h(
             "tr",
             None,
             h("td", None, one.question),
             h("td", None, one.document),
-            *map(_found, by_question[one.id]),
-            _answer(by_question[one.id][0]),
+            *(_found(by_question[one.id].get(name)) for name in names),
+            _answer(by_question[one.id].get(names[0])),
         )
         for one in shown
     ]
@@ -102,15 +102,17 @@ def questions(state: Measured, page: int) -> list[Node]:
     return [table(head, lines, "Questions one by one"), *pager("questions-page", page, len(state.questions))]
 
 
-def _found(row: DocumentRow) -> Node:
+def _found(row: DocumentRow | None) -> Node:
+    if row is None:
+        return h("td", {"title": "the language model wrote no set"}, "?")
     if not row.covered:
         return h("td", {"title": "nobody can answer it from this document"}, "–")
     hit = "qx-share qx-hit" if all(row.covered) else "qx-share"
     return h("td", None, h("span", {"class": hit}, f"{sum(row.covered)} of {len(row.covered)}"))
 
 
-def _answer(row: DocumentRow) -> Node:
-    if row.answer is None or not row.answer_reliable:
+def _answer(row: DocumentRow | None) -> Node:
+    if row is None or row.answer is None or not row.answer_reliable:
         return h("td", {"class": "qx-mut"}, "no reliable answer")
     return h("td", None, row.answer)
 
@@ -119,6 +121,6 @@ def _left_out(state: Measured) -> list[Node]:
     more = len(state.left_out) - _MOST_LEFT_OUT
     sentences: Sequence[str] = [
         *state.left_out[:_MOST_LEFT_OUT],
-        *([f"{more} more were left out."] if more > 0 else []),
+        *([f"{more} more like these; the command evaluate-documents names all."] if more > 0 else []),
     ]
     return [node for sentence in sentences for node in notice(sentence, "info")]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from app.components.tree import Node, act, h
+from core.draw.nodes import Node, act, h
 from core.studies.report import Table, shown
 
 PAGE = 20

@@ -6,8 +6,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from app.components.tree import Node, h
-from app.pages.widgets.tables import table
+from core.draw.nodes import Node, h
+from core.draw.tables import table
 from core.events import Trace
 from core.trail import Trail, gold_trails
 

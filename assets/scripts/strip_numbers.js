@@ -14,7 +14,9 @@ function shown(value) {
 
 const signed = (value) => (value > 0 ? "+" : "") + shown(value);
 
+// Numbers from a server are packed, those of a page without one are not.
 function unpack(text, Kind) {
+  if (text instanceof Kind) return text;
   return new Kind(Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0)).buffer);
 }
 

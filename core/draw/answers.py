@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from app.components.tree import Node, h
 from core.answer.cited import SUPPORT_THRESHOLD, Citation, CitedAnswer, CitedSentence
 from core.answer.evidence import EvidenceAnswer
+from core.draw.nodes import Node, h
 from core.prose import plain
 from core.story import Verdict, verdict_on
 from core.story import sure as sure_words

@@ -1,9 +1,8 @@
-"""Words, numbers and colours that several pages show alike."""
+"""Words, numbers and colours that pages show alike."""
 
 from __future__ import annotations
 
-from app.components.tree import Node, h
-from app.in_view import Labelled
+from core.draw.nodes import Node, h
 from core.events import Trace
 from core.resrag.action import RESRAG_LLM
 from core.retrievers import facts_of, notice_of
@@ -63,15 +62,6 @@ def number(label: str, value: str, explain: str) -> Node:
 def figure_title(title: str, words: str = "") -> list[Node]:
     """A heading over a figure, and what it says in words."""
     return [h("h3", None, title), h("p", {"class": "qx-mut qx-sm"}, words) if words else ""]
-
-
-def question_label(known: Labelled) -> str:
-    """A known question in the list, with its hops where they are known."""
-    return (
-        known.question
-        if not known.hops
-        else f"{known.question}  ·  {known.hops} hop{'s' if known.hops > 1 else ''}"
-    )
 
 
 def shorten(text: str, most: int) -> str:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from app.components.tree import Node, h
-from app.pages.widgets.answers import CONFIDENCE, UNRELIABLE, shortened
+from core.draw.answers import CONFIDENCE, UNRELIABLE, shortened
+from core.draw.nodes import Node, h
 from core.story import StoryAnswer, sure
 
 LONG = 8

@@ -1,0 +1,138 @@
+"""Evidence in its place: chosen chunks and missed support, each in its paragraph, in document order."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from core.answer.evidence import EvidenceAnswer
+from core.draw.answers import answer_place
+from core.draw.nodes import Node, h
+from core.draw.text import MAX_SHOWN, drawn
+from core.draw.words import counted, step_class
+from core.prose import Prose
+from core.types import Workspace
+
+CONTEXT = 240
+"""Characters of a paragraph that are shown on either side of a chosen chunk."""
+Passage = tuple[int, int, int, list[int]]
+"""(document, first character, behind the last, its chunks in order)."""
+
+
+def evidence_rows(
+    workspace: Workspace,
+    chosen: Mapping[int, int],
+    missed: Sequence[int],
+    look: int,
+    told: EvidenceAnswer | None,
+) -> list[Node]:
+    """Paragraphs in document order, with what lies between two. chosen: step by chunk id. look: the step that
+    is looked at. told: the answer, to be marked where it stands.
+    """
+    places = _passages(workspace, sorted([*chosen, *missed]))
+    rows: list[Node] = []
+    for i, passage in enumerate(places):
+        if i:
+            rows.append(h("li", {"class": "qx-gap"}, _distance(workspace, places[i - 1], passage)))
+        rows.append(_passage(workspace, passage, chosen, look, told))
+    return rows
+
+
+def _passages(workspace: Workspace, chunk_ids: Sequence[int]) -> list[Passage]:
+    """Each chunk in its paragraph; those whose paragraphs meet together."""
+    found: list[Passage] = []
+    for chunk_id in chunk_ids:
+        chunk = workspace[chunk_id]
+        text = workspace.documents[chunk.document].text
+        before, behind = (
+            text[max(0, chunk.start - CONTEXT) : chunk.start],
+            text[chunk.end : chunk.end + CONTEXT],
+        )
+        start = chunk.start - len(_last_words(before.rpartition("\n\n")[2], whole=len(before) < CONTEXT))
+        end = chunk.end + len(_first_words(behind.partition("\n\n")[0], whole=len(behind) < CONTEXT))
+        if found and found[-1][0] == chunk.document and start <= found[-1][2]:
+            document, first, last, ids = found.pop()
+            found.append((document, first, max(last, end), [*ids, chunk_id]))
+        else:
+            found.append((chunk.document, start, end, [chunk_id]))
+    return found
+
+
+def _last_words(text: str, *, whole: bool) -> str:
+    """The end of a piece of text, from its first sentence on, or its first word where no sentence begins; all
+    of it where nothing was cut off.
+    """
+    if whole or len(text) < CONTEXT:
+        return text
+    sentence = re.search(r"[.!?]\s+(?=\S)", text[: CONTEXT // 2])
+    word = re.search(r"\s+", text)
+    return text[sentence.end() :] if sentence else text[word.end() :] if word else text
+
+
+def _first_words(text: str, *, whole: bool) -> str:
+    """The beginning of a piece of text, up to its last whole word."""
+    return text if whole or len(text) < CONTEXT else text.rpartition(" ")[0]
+
+
+def _distance(workspace: Workspace, before: Passage, after: Passage) -> str:
+    if before[0] != after[0]:
+        return f"in {workspace.documents[after[0]].title}"
+    return f"{counted(after[3][0] - before[3][-1], 'chunk')} further on"
+
+
+def _passage(
+    workspace: Workspace, passage: Passage, chosen: Mapping[int, int], look: int, told: EvidenceAnswer | None
+) -> Node:
+    """A paragraph with its chunks marked, and in its margin which they are and where."""
+    document, at, end, chunk_ids = passage
+    text = workspace.documents[document].text
+    prose = Prose(text, at, end, workspace.documents[document].kind)
+    parts: list[Node] = ["… "] if at > 0 and text[at - 1 : at] not in ("\n", "") else []
+    margin: list[Node] = []
+    for chunk_id in chunk_ids:
+        chunk, step = workspace[chunk_id], chosen.get(chunk_id)
+        if chunk.start > at:
+            parts += drawn(prose, at, chunk.start)
+        if step is None:
+            mark: dict[str, Any] = {"class": "qx-chunk qx-missed"}
+            words = drawn(prose, chunk.start, min(chunk.end, chunk.start + MAX_SHOWN))
+        else:
+            on = look == step
+            mark = {
+                "class": f"qx-chunk qx-chosen {step_class(step)}" + (" qx-marked" if on else ""),
+                "data-show": on,
+            }
+            words = [
+                h("span", {"class": "qx-pin"}, str(step)),
+                *drawn(
+                    prose,
+                    chunk.start,
+                    min(chunk.end, chunk.start + MAX_SHOWN),
+                    answer_place(chunk, told),
+                ),
+            ]
+        parts.append(h("span", {**mark, "data-act": "open", "data-arg": str(chunk_id)}, *words))
+        at = max(at, chunk.end)
+        link = h(
+            "button",
+            {"class": "qx-link", "data-act": "open", "data-arg": str(chunk_id)},
+            f"chunk {chunk_id:,}",
+        )
+        where = (
+            h("span", {"class": "qx-mut", "title": " › ".join(chunk.heading_path)}, chunk.heading_path[-1])
+            if chunk.heading_path
+            else None
+        )
+        missed = h("strong", {"class": "qx-missed-name"}, "missed support ") if step is None else None
+        margin.append(h("div", None, missed, link, where))
+    if end > at:
+        parts += drawn(prose, at, end)
+    if text[end : end + 1] not in ("\n", ""):
+        parts.append(" …")
+    return h(
+        "li",
+        {"class": "qx-passage"},
+        h("p", {"class": "qx-quote", "dir": "auto"}, *parts),
+        h("div", {"class": "qx-margin qx-sm"}, *margin),
+    )

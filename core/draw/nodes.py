@@ -1,0 +1,69 @@
+"""Nodes: markup as plain data, built by a browser with text nodes (tree.js) or written as HTML.
+
+Decides which elements and attributes there are: none that loads or runs anything. Text stays text in both.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from html import escape
+from typing import Any
+
+Node = str | list[Any]
+"""Text, or [tag, attributes, children]."""
+
+_TAGS = (
+    "div span p b strong em mark small code pre h1 h2 h3 h4 ul ol li table thead tbody tr th td button"
+    " details summary progress section header footer nav label hr dl dt dd blockquote svg path"
+)
+_ATTRIBUTES = (
+    "class title role tabindex hidden open id lang dir scope colspan viewBox preserveAspectRatio height d"
+    " disabled value max"
+)
+_ALLOWED_TAGS, _ALLOWED_ATTRIBUTES = frozenset(_TAGS.split()), frozenset(_ATTRIBUTES.split())
+_SHARE = re.compile(r"\d{1,3}(\.\d+)?%")
+
+
+def h(tag: str, attributes: dict[str, Any] | None = None, *children: Node | None) -> Node:
+    """One element. None among the children is left out.
+
+    >>> h("p", {"class": "qx-mut"}, "hello", None)
+    ['p', {'class': 'qx-mut'}, ['hello']]
+    """
+    return [tag, attributes or {}, [child for child in children if child is not None]]
+
+
+def act(name: str, arg: object, label: str, **attributes: Any) -> Node:
+    """A button that sends (name, arg) to whoever listens."""
+    return h("button", {"class": "qx-btn", "data-act": name, "data-arg": str(arg), **attributes}, label)
+
+
+def html_of(node: Node) -> str:
+    """A node as markup. A place (`--x`) becomes `data-x`, which a script sets: a page whose policy forbids
+    style attributes has no other way.
+
+    >>> html_of(h("p", {"class": "qx-mut", "onclick": "x()", "hidden": False}, "1 < 2"))
+    '<p class="qx-mut">1 &lt; 2</p>'
+    """
+    if isinstance(node, str):
+        return escape(node)
+    tag, attributes, children = node
+    tag = tag if tag in _ALLOWED_TAGS else "span"
+    held = "".join(_attribute(name, value) for name, value in attributes.items())
+    kind = ' type="button"' if tag == "button" else ""
+    return f"<{tag}{kind}{held}>{''.join(map(html_of, children))}</{tag}>"
+
+
+def html_of_all(nodes: Sequence[Node]) -> str:
+    return "".join(map(html_of, nodes))
+
+
+def _attribute(name: str, value: Any) -> str:
+    if value is False or value is None:
+        return ""
+    if name in ("--x", "--y"):
+        return f' data-{name[2:]}="{value}"' if _SHARE.fullmatch(str(value)) else ""
+    if name not in _ALLOWED_ATTRIBUTES and not re.fullmatch(r"(aria|data)-[a-z-]+", name):
+        return ""
+    return f' {name}="{"" if value is True else escape(str(value))}"'

@@ -1,0 +1,135 @@
+"""The card of a choice, and the line at which a run stops."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from core.draw.nodes import Node, h
+from core.draw.words import EXPLAIN, counted, number, shorten, step_class
+from core.events import StepTaken, Trace
+from core.prose import plain
+from core.sparc.retriever import SPARC
+
+
+def step_card(
+    trace: Trace,
+    step: StepTaken,
+    *,
+    gold: Sequence[int],
+    scale: tuple[float, float],
+    on: bool,
+    score_name: str = "Q",
+    acts: Sequence[Node] = (),
+    below: Node | None = None,
+) -> Node:
+    """A choice. trace: as far as it is shown. on: whether this step is looked at. acts: what can be done with
+    it. below: what follows its numbers.
+    """
+    marks = []
+    if step.chosen_by == "person":
+        marks.append(
+            h("span", {"class": "qx-mark", "title": "A person chose this chunk, not the agent"}, "forced")
+        )
+    if gold:
+        hit = step.chunk_id in gold
+        marks.append(
+            h("span", {"class": "qx-mark qx-hit" if hit else "qx-mark"}, "support" if hit else "not support")
+        )
+    if step.chunk_id in trace.taken_back:
+        marks.append(h("span", {"class": "qx-mark qx-warn", "title": EXPLAIN["review"]}, "taken back"))
+    if step.n_state_tokens_dropped:
+        cut = (
+            f"{step.n_state_tokens_dropped} tokens of question and chosen chunks did not fit the encoder's"
+            " window and were cut"
+        )
+        marks.append(h("span", {"class": "qx-mark qx-warn", "title": cut}, "state cut"))
+    lo, hi = scale
+    share = min(1.0, max(0.0, (step.q_value - min(lo, 0.0)) / ((hi - min(lo, 0.0)) or 1.0)))
+    return h(
+        "div",
+        {"class": f"qx-step {step_class(step.step)}" + (" qx-on" if on else "")},
+        h(
+            "div",
+            {"class": "qx-step-top"},
+            h(
+                "button",
+                {
+                    "class": "qx-badge",
+                    "data-act": "look",
+                    "data-arg": str(step.step),
+                    "aria-label": f"Show step {step.step}",
+                },
+                str(step.step),
+            ),
+            h("p", {"class": "qx-quote"}, shorten(plain(step.text), 260)),
+            h(
+                "span",
+                {"class": "qx-worth"},
+                number(score_name, f"{step.q_value:.2f}", "q"),
+                h("span", {"class": "qx-bar", "--x": f"{100 * share:.1f}%"}),
+            ),
+        ),
+        h(
+            "div",
+            {"class": "qx-step-head qx-sm"},
+            h(
+                "button",
+                {"class": "qx-link", "data-act": "open", "data-arg": str(step.chunk_id)},
+                f"chunk {step.chunk_id:,}",
+            ),
+            *marks,
+            number("p", f"{step.probability:.2f}", "p") if trace.started.config.temperature else None,
+            number("place ρ", f"{step.position:.2f}", "rho") if step.position is not None else None,
+            _reviewed(trace, step),
+            number("tied", str(step.n_tied), "tied") if step.n_tied > 1 else None,
+            h("span", {"class": "qx-grow"}),
+            *acts,
+        ),
+        below,
+    )
+
+
+def _reviewed(trace: Trace, step: StepTaken) -> Node | None:
+    """What a choice was worth beside the others, where that took it back."""
+    stopped = trace.stopped
+    if stopped is None or step.chunk_id not in stopped.taken_back:
+        return None
+    return number("beside the others Q", f"{stopped.review[step.step - 1]:.2f}", "review")
+
+
+def stop_card(words: str, *, n_kept: int, tokens: int | None, reviewed: str) -> Node:
+    """Where the steps end. words: why, without a full stop. tokens: of the `n_kept` chunks; None where nobody
+    counted. reviewed: what the review brought, empty where there was none.
+    """
+    size = counted(n_kept, "chunk") + ("" if tokens is None else f", {tokens:,} tokens")
+    return h(
+        "div",
+        {"class": "qx-stop"},
+        h("strong", None, words + "."),
+        f" {size}." if n_kept else "",
+        h("p", {"class": "qx-sm"}, reviewed) if reviewed else None,
+    )
+
+
+def decision(trace: Trace, cursor: int) -> str:
+    """The stop decision at the cursor, in words."""
+    threshold = trace.started.config.stop_threshold
+    stopped = trace.stopped
+    if stopped is not None and cursor == len(trace.steps):
+        if trace.started.method == SPARC:
+            return (
+                f"SPARC ended with {counted(len(trace.steps), 'chunk')} of evidence; its tab shows the"
+                " branches"
+            )
+        match stopped.reason:
+            case "threshold" if stopped.q_value is not None and threshold is not None:
+                return f"Stopped: best Q {stopped.q_value:.2f} is below {threshold:.2f}"
+            case "budget":
+                n = len(trace.steps)
+                return f"Stopped: the budget of {n} step{'s' if n > 1 else ''} is used up"
+            case "exhausted":
+                return "Stopped: no chunk is left that may be chosen"
+        return f"Stopped by its {stopped.reason}"
+    if cursor == 0 or threshold is None:
+        return "Goes on: no stop threshold is set" if cursor else ""
+    return f"Goes on: best Q {trace.steps[cursor - 1].state_value:.2f} is not below {threshold:.2f}"

@@ -1,0 +1,124 @@
+"""The story line as a tree of plain data: pure functions. All text stays text (see core.draw.nodes).
+
+Decides how a part is drawn. What it says is in core.story.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from core.draw.nodes import Node, h
+from core.draw.story_line import answer_part, asked, part_head, story_line
+from core.draw.words import counted, step_class
+from core.story import Story, StoryPart, ordinal
+
+RANKS = (
+    "Place of this chunk at each step, among those that could still be chosen; 1st is what the agent takes"
+)
+_WIDTH, _HEIGHT = 44, 16
+
+
+def story_nodes(shown: Story, *, look: int, n_looks: int, tokens: int | None) -> list[Node]:
+    """The line of a story. look: the look that is shown. tokens: of the evidence,
+    None where nobody counted."""
+    parts: list[Node] = [asked(shown.query)]
+    parts += [_choice(part, shown.n_chunks, look) for part in shown.steps]
+    parts += [_missed(part) for part in shown.missed]
+    if shown.answer is not None:
+        parts.append(answer_part(shown.answer))
+    if shown.end:
+        parts.append(_end(shown, look, n_looks, tokens))
+    return story_line(shown.sentence(), parts)
+
+
+def _choice(part: StoryPart, n_chunks: int, look: int) -> Node:
+    assert part.step is not None
+    badge = h("span", {"class": "qx-badge"}, str(part.step))
+    notes = [" · yours"] * (part.chosen_by == "person") + [" · taken back"] * part.taken_back
+    shown = {"aria-current": "step"} if look == part.step else {}
+    button = h(
+        "button",
+        {"class": "qx-part", "data-act": "look", "data-arg": str(part.step), **shown},
+        part_head(f"chunk {part.chunk_id:,}{''.join(notes)}", badge),
+        _words(part),
+        h("span", {"class": "qx-part-foot", "title": RANKS}, *_rise(part.ranks, n_chunks)),
+    )
+    return h("li", {"class": f"qx-told {step_class(part.step)}" + (" qx-on" if shown else "")}, button)
+
+
+def _missed(part: StoryPart) -> Node:
+    badge = h("span", {"class": "qx-badge qx-ask", "aria-hidden": "true"}, "?")
+    button = h(
+        "button",
+        {"class": "qx-part", "data-act": "open", "data-arg": str(part.chunk_id)},
+        part_head(f"missed: {part.chunk_id:,}", badge),
+        _words(part),
+        h("span", {"class": "qx-part-foot", "title": RANKS}, _ranks(part.ranks)),
+    )
+    return h("li", {"class": "qx-told qx-miss"}, button)
+
+
+def _end(shown: Story, look: int, n_looks: int, tokens: int | None) -> Node:
+    n_kept = sum(not part.taken_back for part in shown.steps)
+    size = "" if tokens is None else f", {tokens:,} tokens"
+    inner = [
+        part_head("Stopped", h("span", {"class": "qx-stop-mark", "aria-hidden": "true"})),
+        h("span", {"class": "qx-part-words"}, shown.end),
+        h("span", {"class": "qx-part-foot"}, counted(n_kept, "chunk") + size),
+    ]
+    if n_looks == len(shown.steps):
+        return h("li", {"class": "qx-ends"}, h("div", {"class": "qx-part"}, *inner))
+    on = look == n_looks
+    current = {"aria-current": "step"} if on else {}
+    button = h(
+        "button",
+        {"class": "qx-part", "data-act": "look", "data-arg": str(n_looks), **current},
+        *inner,
+    )
+    return h("li", {"class": "qx-ends" + (" qx-on" if on else "")}, button)
+
+
+def _words(part: StoryPart) -> Node:
+    mark = h("em", None, part.excerpt.mark) if part.excerpt.mark else None
+    return h(
+        "span",
+        {"class": "qx-part-words qx-part-chunk", "dir": "auto"},
+        part.excerpt.before,
+        mark,
+        part.excerpt.after,
+    )
+
+
+def _rise(ranks: Sequence[int], n_chunks: int) -> list[Node]:
+    """From which place a chunk came up to be chosen."""
+    if not ranks:
+        return []
+    if len(ranks) == 1:
+        return [f"{'first' if ranks[0] == 1 else ordinal(ranks[0])} of {n_chunks:,}"]
+    return [_spark(ranks, n_chunks), _ranks(ranks)]
+
+
+def _ranks(ranks: Sequence[int]) -> Node:
+    """ "70th → 4th → 1st"; of a longer way, its ends."""
+    shown = [ordinal(rank) for rank in (ranks if len(ranks) <= 3 else (ranks[0], ranks[-1]))]
+    return (
+        h("span", None, *(f"{words} → " for words in shown[:-1]), h("strong", None, shown[-1]))
+        if shown
+        else h("span", None)
+    )
+
+
+def _spark(ranks: Sequence[int], n_chunks: int) -> Node:
+    """The way as a line, the best place on top, on a scale of logarithms."""
+    depth = math.log(max(8, n_chunks / 8, *ranks))
+    points = [
+        (3 + i * (_WIDTH - 6) / (len(ranks) - 1), 3 + (_HEIGHT - 6) * math.log(rank) / depth)
+        for i, rank in enumerate(ranks)
+    ]
+    line = "M" + " L".join(f"{x:.1f} {y:.1f}" for x, y in points)
+    return h(
+        "svg",
+        {"class": "qx-spark", "viewBox": f"0 0 {_WIDTH} {_HEIGHT}", "aria-hidden": "true"},
+        h("path", {"d": line}),
+    )

@@ -1,0 +1,135 @@
+"""What the canvas strip draws around its numbers, and the scripts that draw it, for the app and for exported
+pages alike.
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, TypedDict
+
+import numpy as np
+
+from core.events import ChosenBy
+from core.qrag.positions import Interval
+from core.tiles import MODES, Mode
+
+SCRIPTS = Path(__file__).resolve().parents[2] / "assets" / "scripts"
+
+
+def script(name: str) -> str:
+    """A file of assets/scripts."""
+    return (SCRIPTS / name).read_text(encoding="utf-8")
+
+
+STRIP_SCRIPT = "\n".join(
+    script(f"{name}.js")
+    for name in (
+        "strip_numbers",
+        "strip_data",
+        "strip_draw",
+        "strip_marks",
+        "strip_input",
+        "strip_panels",
+        "strip",
+    )
+)
+"""One script, helpers first: gr.HTML runs a single piece of JavaScript. It finds `element`, `props`,
+`trigger`, `watch` and `server` where it is run.
+"""
+
+
+class Pin(TypedDict):
+    """A chosen chunk."""
+
+    step: int
+    chunk_id: int
+    by: ChosenBy
+
+
+class Part(TypedDict):
+    """A document and where it begins."""
+
+    title: str
+    first_chunk: int
+
+
+class Slope(TypedDict):
+    """An interval of the ruler: rho runs from rho_lo at chunk lo to rho_hi at chunk hi - 1."""
+
+    lo: int
+    hi: int
+    rho_lo: float
+    rho_hi: float
+
+
+def strip_value(
+    *,
+    token: str,
+    n_chunks: int,
+    n_looks: int,
+    look: int,
+    scale: tuple[float, float],
+    threshold: float | None = None,
+    chosen: Sequence[Pin] = (),
+    gold: Sequence[int] = (),
+    forbidden: Sequence[int] = (),
+    searched: Sequence[tuple[int, int]] = (),
+    documents: Sequence[Part] = (),
+    intervals: Sequence[Slope] = (),
+    stopped: bool = False,
+    modes: Sequence[Mode] = MODES,
+    score_name: str = "Q",
+    score_sentence: str = "value of adding each chunk now",
+    probability_name: str = "p",
+    zero: float = 0.0,
+) -> dict[str, Any]:
+    """What the strip shows. `look` is 1-based; `intervals` are those of that look; `scale` holds for the
+    whole run. searched: ranges of the chunks that have values, empty for all; the others are hatched.
+
+    stopped: the last look is the one after which the agent stopped, so no chunk was chosen at it. zero: where
+    bars begin, in units of the score.
+    score_name, score_sentence: "Q" and its meaning, or those of a baseline's score. probability_name: such as
+    "p at T = 0.03".
+    """
+    return {
+        "token": token,
+        "n_chunks": n_chunks,
+        "n_looks": n_looks,
+        "look": look,
+        "scale": {"lo": scale[0], "hi": scale[1]},
+        "threshold": threshold,
+        "chosen": list(chosen),
+        "gold": list(gold),
+        "forbidden": list(forbidden),
+        "searched": [list(part) for part in searched],
+        "documents": list(documents),
+        "intervals": list(intervals),
+        "stopped": stopped,
+        "modes": list(modes),
+        "score_name": score_name,
+        "score_sentence": score_sentence,
+        "probability_name": probability_name,
+        "zero": zero,
+    }
+
+
+def packed(numbers: np.ndarray) -> str:
+    """Little-endian bytes in base 64: a third of the size of JSON numbers, and NaN and infinities survive."""
+    return base64.b64encode(numbers.astype(numbers.dtype.newbyteorder("<")).tobytes()).decode("ascii")
+
+
+def colour_scale(first: np.ndarray, q_range: tuple[float, float] | None) -> tuple[float, float]:
+    """Ends of a run's scale of Q: where Q of its checkpoint usually lies, else what the first look saw.
+
+    first: (N,) Q of the first look.
+    """
+    least, most = float(np.nanmin(first)), float(np.nanmax(first))
+    lo, hi = q_range or (0.0, 1.2 * most)
+    return min(lo, least), max(hi, most, lo + 1e-6)
+
+
+def slopes(ruler: Sequence[Interval]) -> list[Slope]:
+    """The ruler's intervals."""
+    return [{"lo": part.lo, "hi": part.hi, "rho_lo": part.rho_lo, "rho_hi": part.rho_hi} for part in ruler]

@@ -1,0 +1,121 @@
+"""A page of a document with marked chunks, and the way to other pages."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import pairwise
+
+import numpy as np
+
+from core.draw.nodes import Node, act, h
+from core.draw.words import EXPLAIN
+from core.prose import Prose, Words
+from core.types import Workspace
+
+PAGE_CHARACTERS = 3_600
+"""Text around a chunk that the reading pane shows at once."""
+
+
+MAX_SHOWN = 20_000
+"""Characters of one chunk that the pane shows: a word of a megabyte is one token to the encoder."""
+
+
+Span = tuple[int, int]
+Page = tuple[int, int, int]
+"""(document, first row, row behind the last) of what a reading pane shows at once."""
+
+
+def document_page(
+    workspace: Workspace, page: Page, marked: int | None, mark: Callable[[int], tuple[list[str], Node | None]]
+) -> Node:
+    """A page of a document, every chunk to be clicked. `mark` gives the classes of a chunk and what stands
+    before its text.
+    """
+    document, first, last = page
+    prose = page_prose(workspace, page)
+    table, base = workspace.tables[document], int(workspace.borders[document])
+    spans: list[Node] = []
+    at = int(table.start[first])
+    for row in range(first, last):
+        start, end, chunk_id = int(table.start[row]), int(table.end[row]), base + row
+        if start > at:
+            spans += drawn(prose, at, start)
+        classes, badge = mark(chunk_id)
+        is_marked = chunk_id == marked
+        names = ["qx-chunk", *classes, *["qx-marked"] * is_marked]
+        attributes = {
+            "class": " ".join(names),
+            "data-act": "open",
+            "data-arg": str(chunk_id),
+            "data-show": is_marked,
+        }
+        shown = drawn(prose, start, min(end, start + MAX_SHOWN))
+        cut = f"… ({end - start - MAX_SHOWN:,} more characters)" if end - start > MAX_SHOWN else None
+        spans.append(h("span", attributes, badge, *shown, cut))
+        at = max(at, end)
+    keep = {
+        "class": "qx-read",
+        "data-keep-scroll": f"{document} {first}",
+        "tabindex": "0",
+        "role": "region",
+        "aria-label": "Document text",
+    }
+    return h("div", keep, *spans)
+
+
+def drawn(prose: Prose, start: int, end: int, mark: Span | None = None) -> list[Node]:
+    """A slice of a document's text. `mark`: the place of the answer in that text."""
+    borders = sorted({start, end, *(place for place in mark or () if start < place < end)})
+    nodes: list[Node] = []
+    for first, last in pairwise(borders):
+        words = [_within(one) for one in prose.words(first, last)]
+        is_marked = mark is not None and mark[0] <= first < mark[1]
+        nodes += [h("mark", {"class": "qx-answer-mark"}, *words)] if is_marked else words
+    return nodes
+
+
+def _within(words: Words) -> Node:
+    node: Node = words.text
+    for element in reversed(words.elements):
+        attributes = {"class": "qx-address", "title": element.address} if element.address else None
+        node = h(element.tag, attributes, node)
+    return node
+
+
+def page_prose(workspace: Workspace, page: Page) -> Prose:
+    document, first, last = page
+    table, source = workspace.tables[document], workspace.documents[document]
+    return Prose(source.text, int(table.start[first]), int(table.end[last - 1]), source.kind)
+
+
+def turn_pages(workspace: Workspace, page: Page) -> list[Node]:
+    """Buttons to the page before and the one after, within the document."""
+    document, first, last = page
+    base, end = int(workspace.borders[document]), int(workspace.borders[document + 1])
+    return [
+        act("page", max(base + first - 1, 0), "↑ before", disabled=first == 0),
+        act("page", min(base + last, len(workspace) - 1), "↓ after", disabled=base + last == end),
+    ]
+
+
+def crumb(workspace: Workspace, centre: int, chunk_id: int) -> Node:
+    """Where in the documents a page lies, and which chunk is marked."""
+    chunk, around = workspace[chunk_id], workspace[centre]
+    path, title = around.heading_path, workspace.documents[around.document].title
+    words = " › ".join(path if path[:1] == (title,) else (title, *path))
+    label = f"chunk {chunk.chunk_id:,} of {len(workspace):,} · {chunk.type} · {chunk.n_tokens} tokens"
+    return h(
+        "div",
+        {"class": "qx-crumb"},
+        h("span", None, words),
+        h("span", {"class": "qx-mut", "title": EXPLAIN["tokens"]}, label),
+    )
+
+
+def page_around(workspace: Workspace, chunk_id: int) -> Page:
+    """A page of about PAGE_CHARACTERS around a chunk, whole chunks only."""
+    document, row = workspace.locate(chunk_id)
+    table = workspace.tables[document]
+    first = int(np.searchsorted(table.end, table.start[row] - PAGE_CHARACTERS // 3, side="left"))
+    last = int(np.searchsorted(table.start, table.end[row] + 2 * PAGE_CHARACTERS // 3, side="right"))
+    return document, min(first, row), max(last, row + 1)

@@ -1,0 +1,108 @@
+"""The exported page of a run in a browser, from a file: it steps, opens chunks, and nothing in it runs or loads but
+its own script.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+from core.config import EpisodeConfig
+from core.events import StepScores
+from core.log import ExperimentLog, export_runs
+from core.types import Document
+from tests.core.log.recording import chunk_table, make_record, step_taken, stopped
+from tests.settled import new_context
+
+HOSTILE = """</script><script>document.title = 'taken'</script><img src=http://127.0.0.1:9/x onerror="document.title='taken'">"""
+N = 60
+
+
+@pytest.fixture(scope="module")
+def page(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Page]:
+    folder = tmp_path_factory.mktemp("offline")
+    text = " ".join(f"{HOSTILE} {i:04}" for i in range(N))
+    size = len(HOSTILE) + 6
+    document = Document(HOSTILE, text, "text")
+    table = replace(chunk_table(N), start=np.arange(N) * size, end=np.arange(N) * size + size - 1)
+    config = EpisodeConfig(step_budget=4, temperature=0.5, stop_threshold=0.4)
+    record = make_record(
+        query=HOSTILE,
+        n_chunks=N,
+        document_hashes=(document.sha256,),
+        config=config.to_json(),
+        label={"support": [7], "answer": HOSTILE},
+    )
+    with ExperimentLog.open(folder / "log.duckdb") as log:
+        log.start(record, [document], [table])
+        for step, chunk_id in enumerate((5, 30, 59), start=1):
+            scores = np.linspace(0.1, 0.8, N, dtype=np.float32)
+            scores[chunk_id] = 0.9
+            taken = step_taken(record.run_id, step, text=HOSTILE)
+            log.record(record.run_id, replace(taken, chunk_id=chunk_id, scores=StepScores(scores, None)))
+        last = StepScores(np.full(N, 0.2, np.float32), None)
+        log.record(record.run_id, replace(stopped(record.run_id, 3), scores=last))
+        log.finish(record.run_id, "complete")
+        file = export_runs(log, [record.run_id], "html", folder / "run.html")
+    context = new_context(browser, viewport={"width": 1440, "height": 900})
+    page = context.new_page()
+    page.said = []  # type: ignore[attr-defined]
+    page.on("request", lambda request: page.said.append(request.url))  # type: ignore[attr-defined]
+    page.on("console", lambda message: page.said.append(message.text))  # type: ignore[attr-defined]
+    page.on("pageerror", lambda error: page.said.append(str(error)))  # type: ignore[attr-defined]
+    page.goto(file.as_uri())
+    expect(page.locator("#qx-strip [data-state=shown]")).to_be_visible()
+    yield page
+    context.close()
+
+
+def test_it_steps_with_keys_buttons_and_the_story(page: Page) -> None:
+    at, title = page.locator("#qx-at"), page.locator("#qx-strip [data-part=what]")
+    expect(at).to_have_text("step 3 of 3")
+    expect(page.locator("#qx-steps .qx-step.qx-on .qx-badge")).to_have_text("3")
+    page.keyboard.press("[")
+    expect(at).to_have_text("step 2 of 3")
+    expect(title).to_contain_text("step 2: value of adding each chunk now")
+    expect(page.locator("#qx-steps .qx-step.qx-on .qx-badge")).to_have_text("2")
+    expect(page.locator("#qx-evidence .qx-marked")).to_have_attribute("data-arg", "30")
+    page.locator("#qx-before").click()
+    expect(at).to_have_text("step 1 of 3")
+    expect(page.locator("#qx-before")).to_be_disabled()
+    page.locator("#qx-story [data-act=look][data-arg='4']").click()
+    expect(at).to_have_text("where it stopped")
+    expect(page.locator("#qx-strip [data-part=looks] [aria-pressed=true]")).to_have_text("stop")
+
+
+def test_its_numbers_are_those_of_the_log(page: Page) -> None:
+    page.locator("#qx-steps .qx-badge").nth(1).click()
+    page.locator("#qx-strip [data-part=table-toggle]").click()
+    rows = page.locator("#qx-strip [data-part=table-rows] tr")
+    first, second = rows.nth(0).locator("td"), rows.nth(1).locator("td")
+    expect(first.nth(0)).to_have_text("30")
+    expect(first.nth(1)).to_have_text("0.90")
+    expect(first.nth(2)).to_have_text("1")
+    scores = np.linspace(0.1, 0.8, N)
+    scores[30] = 0.9
+    weights = np.exp(np.delete(scores, 5) / 0.5)  # chosen before
+    chance = np.exp(0.9 / 0.5) / weights.sum()
+    expect(first.nth(3)).to_have_text(f"{chance:.3f}" if chance < 0.1 else f"{chance:.2f}")
+    expect(second.nth(0)).to_have_text("59")
+    expect(page.locator("#qx-strip [data-part=table-range]")).to_have_text("1 – 20 of 60")
+    page.get_by_role("button", name="change").click()
+    expect(rows.nth(0).locator("td").nth(0)).to_have_text("5")
+
+
+def test_a_chunk_is_read_in_its_place_and_its_text_stays_text(page: Page) -> None:
+    assert page.locator("#qx-reading-card").is_hidden()
+    page.locator("#qx-strip [data-part=table-rows] button").first.click()
+    expect(page.locator("#qx-reading .qx-marked")).to_contain_text("</script><script>")
+    expect(page.locator("#qx-reading .qx-chunk")).to_have_count(12)
+    page.locator("#qx-reading .qx-chunk").last.click()
+    expect(page.locator("#qx-reading .qx-crumb")).to_contain_text("chunk 11 of 60")
+    assert page.title() != "taken"
+    assert page.locator("img").count() == 0
+    assert [words for words in page.said if not words.startswith("file:")] == []  # type: ignore[attr-defined]
