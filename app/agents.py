@@ -110,7 +110,7 @@ class Agents:
             return Choice(self.default_checkpoint, method_of(specs[self.default_checkpoint]))
         return choose(documents[0], specs)
 
-    def _trained_for(self, documents: Sequence[Document], spec: CheckpointSpec) -> str:
+    def trained_for(self, documents: Sequence[Document], spec: CheckpointSpec) -> str:
         """The trained agent, of those that ship, for documents that are opened under another one; empty where
         that one is trained, too.
         """
@@ -123,7 +123,7 @@ class Agents:
         """What the folder of an agent that is on offer says, without its weights. Raises BadCheckpoint."""
         return read_spec(self.checkpoints[name])
 
-    def agent(self, name: str) -> Agent:
+    def load(self, name: str) -> Agent:
         """A loaded agent, as its folder has it now: a training may have bettered it. Raises BadCheckpoint;
         BadRequest for a name that is not on offer.
         """

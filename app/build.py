@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
 
 import gradio as gr
 
@@ -24,6 +23,7 @@ from app.pages.explore.tab import ExploreTab
 from app.pages.sparc.actions import SparcRuns
 from app.pages.sparc.tab import SparcTab
 from app.pages.train.tab import TrainTab
+from app.pages.widgets.work import QUIET
 from app.services import Services
 from app.signing_in import SIGN_IN_HINT, Guesses, sign_in
 from app.theme import build_theme
@@ -36,8 +36,6 @@ QUEUE_SIZE = 64
 """Events that may wait in all."""
 ASSETS = Path(__file__).resolve().parents[1] / "assets"
 STYLES = [ASSETS / name for name in ("theme.css", "app.css", "strip.css", "sparc.css", "evidence.css")]
-
-_QUIET: dict[str, Any] = {"api_visibility": "private", "show_progress": "hidden"}
 
 
 _TO_WHOLE = "() => setTimeout(() => document.getElementById('qx-whole-methods')?.scrollIntoView(), 300)"
@@ -92,14 +90,14 @@ def build_app(services: Services) -> gr.Blocks:
                     lambda wanted: (gr.Tabs(selected="evaluate"), wanted),
                     explore.own.to_evaluate,
                     [tabs, evaluate.whole.wanted],
-                    **_QUIET,
-                ).then(None, js=_TO_WHOLE, **_QUIET)
+                    **QUIET,
+                ).then(None, js=_TO_WHOLE, **QUIET)
                 explore.own.to_train(tabs, explore.session, train.data, train.questions)
                 train.explore.click(
                     lambda name: (gr.Tabs(selected="explore"), ("agent", name, new_run_id())),
                     train.chosen,
                     [tabs, explore.wanted],
-                    **_QUIET,
+                    **QUIET,
                 )
         words = "Watch an agent answer a question by picking one chunk after another. Press ? for keys."
         if services.settings.public:
@@ -111,14 +109,14 @@ def build_app(services: Services) -> gr.Blocks:
         endpoints.register(api.Operations(services, compare.comparisons, sparc_runs, endpoints.call_at_hand))
         explore.on_load(blocks)
         closed_by(blocks)
-        explore_tab.select(lambda: explore.agents(), None, explore.agent, **_QUIET)
+        explore_tab.select(lambda: explore.agents(), None, explore.agent, **QUIET)
         evaluate.on_show(evaluate_tab.select)
         compare.on_show(compare_tab.select)
         explore.to_compare.change(
             lambda run: (gr.Tabs(selected="compare"), run),
             explore.to_compare,
             [tabs, compare.wanted],
-            **_QUIET,
+            **QUIET,
         )
         sparc.on_show(sparc_tab.select)
         for source in (explore, compare, experiments):
@@ -126,13 +124,13 @@ def build_app(services: Services) -> gr.Blocks:
                 lambda wanted: (gr.Tabs(selected="sparc"), wanted),
                 source.to_sparc,
                 [tabs, sparc.wanted],
-                **_QUIET,
+                **QUIET,
             )
             source.to_sets.change(
                 lambda wanted: (gr.Tabs(selected="evidence"), wanted),
                 source.to_sets,
                 [tabs, evidence.wanted],
-                **_QUIET,
+                **QUIET,
             )
         evidence.on_show(evidence_tab.select)
         evidence.to_experiments.change(
@@ -142,7 +140,7 @@ def build_app(services: Services) -> gr.Blocks:
             ),
             [evidence.to_experiments, explore.session],
             [tabs, experiments.method],
-            **_QUIET,
+            **QUIET,
         )
         experiments.on_show(experiments_tab.select)
         for tab in (compare, sparc, evidence, experiments, evaluate):
@@ -150,7 +148,7 @@ def build_app(services: Services) -> gr.Blocks:
                 lambda wanted: (gr.Tabs(selected="explore"), wanted),
                 tab.to_explore,
                 [tabs, explore.wanted],
-                **_QUIET,
+                **QUIET,
             )
     return blocks
 

@@ -14,7 +14,6 @@ from types import MappingProxyType
 from app.agents import Agents
 from app.in_view import Labelled, OpenDocuments, RunInView
 from app.recent import Recent
-from app.settings import Settings
 from app.visitors import DOCUMENTS_OPEN, Allowance
 from core.config import ChunkConfig
 from core.opening import Embedded, OnPart, Opened, Progress, index_workspace, open_corpus
@@ -27,11 +26,11 @@ MAX_RUNS_BYTES = 2**30
 """Memory for the Q-values of runs in view; older runs are read from the log again."""
 
 
-class Library(Agents):
+class Library:
     """Opens documents under agents."""
 
-    def __init__(self, settings: Settings) -> None:
-        super().__init__(settings)
+    def __init__(self, agents: Agents) -> None:
+        self._agents = agents
         self.corpora: Recent[OpenDocuments] = Recent(MAX_CORPORA_BYTES, lambda documents: documents.n_bytes)
         self.runs: Recent[RunInView] = Recent(MAX_RUNS_BYTES, lambda run: run.n_bytes)
         self.allowance = Allowance()
@@ -163,7 +162,7 @@ class Library(Agents):
             n_embedded=opened.n_embedded,
             notices=opened.notices,
             foreign=opened.foreign,
-            trained=self._trained_for(opened.corpus.workspace.documents, agent.spec),
+            trained=self._agents.trained_for(opened.corpus.workspace.documents, agent.spec),
             questions=questions,
             owner=owner,
             searched=searched,
@@ -171,11 +170,11 @@ class Library(Agents):
         if owner is not None:
             theirs = [known for known in self.corpora.all() if known.owner == owner and known.token != token]
             for known in theirs[: max(0, len(theirs) - DOCUMENTS_OPEN + 1)]:
-                self._close(known)
+                self.close(known)
         self.corpora.put(documents.token, documents)
         return documents
 
-    def _close(self, documents: OpenDocuments) -> None:
+    def close(self, documents: OpenDocuments) -> None:
         """Forgets documents and the finished runs over them, which hold their vectors; the log has both."""
         self.corpora.drop(documents.token)
         for run in self.runs.all():

@@ -13,6 +13,7 @@ from functools import cached_property
 from pathlib import Path
 
 from app import freed
+from app.agents import Agents
 from app.export_upkeep import ExportUpkeep, copy_named
 from app.in_view import Labelled, OpenDocuments, RunInView
 from app.language_models import LanguageModels
@@ -57,11 +58,13 @@ _EXPIRY_PAUSE = 600.0
 """Seconds between looks for what visitors left behind, and at the size of the caches."""
 
 
-class Services(Library):
+class Services:
     """One per process."""
 
     def __init__(self, settings: Settings) -> None:
-        super().__init__(settings)
+        self.settings = settings
+        self.agents = Agents(settings)
+        self.library = Library(self.agents)
         self.language_models = LanguageModels(settings)
         copy = None if settings.export_repository is None else copy_named(settings.export_repository)
         self._cache_bytes = cache_bytes()
@@ -105,7 +108,7 @@ class Services(Library):
         """Logs a finished run that nobody has in view; returns its id. Raises LogError, BadRequest when its
         visitor has logged too much today.
         """
-        self.allowance.log(owner, n_values([*trace.steps, trace.stopped]))
+        self.library.allowance.log(owner, n_values([*trace.steps, trace.stopped]))
         run_id = log_trace(self.log, trace, workspace, agent.encoder, label=label_of(gold, ""), owner=owner)
         self._unread.set()
         return run_id
@@ -147,7 +150,7 @@ class Services(Library):
             parent_run_id,
             len(kept),
         )
-        self.runs.put(run.token, run)
+        self.library.runs.put(run.token, run)
         return run
 
     def _make_room(self, owner: str | None) -> None:
@@ -157,7 +160,7 @@ class Services(Library):
         check_known(owner)
         unfinished = [
             run
-            for run in self.runs.all()
+            for run in self.library.runs.all()
             if run.owner == owner and not run.ended and run.token not in self._driven
         ]
         if owner is not None:
@@ -168,14 +171,14 @@ class Services(Library):
         """Logs one event and takes it into view. Raises BadRequest when its visitor has logged too much
         today.
         """
-        self.allowance.log(run.documents.owner, n_values([event]))
+        self.library.allowance.log(run.documents.owner, n_values([event]))
         self.log.record(run.run_id, event)
         if (
             event.scores is not None
         ):  # positions follow from the choices, see RunInView.positions; two thirds of a run's memory
             event = replace(event, scores=StepScores(event.scores.q_values, None))
         run = replace(run, trace=run.trace.with_event(event))
-        self.runs.put(run.token, run)
+        self.library.runs.put(run.token, run)
         self._unread.set()
         if not isinstance(event, Stopped):
             return run
@@ -188,7 +191,7 @@ class Services(Library):
         """Closes a run in the log: it never changes again, going on from it makes a child run."""
         self.log.finish(run.run_id, status, message)
         run = replace(run, ended=True)
-        self.runs.put(run.token, run)
+        self.library.runs.put(run.token, run)
         return run
 
     @cached_property
@@ -211,7 +214,7 @@ class Services(Library):
             return run
         told = self.read(run, run.trace.evidence)
         run = replace(run, answer=told)
-        self.runs.put(run.token, run)
+        self.library.runs.put(run.token, run)
         if self.log.whole is not None:  # a finished run has left for the inbox and takes nothing any more
             self.log.attach(run.run_id, "answer", told.to_json(), run.owner)
             self._unread.set()
@@ -248,7 +251,7 @@ class Services(Library):
             or documents.workspace.n_tokens > MAX_TRIED_TOKENS
         ):
             return run
-        other = self.under(documents, self.agent(name))
+        other = self.library.under(documents, self.agents.load(name))
         remedy = Remedy("agent", name, n_found_by(other.agent, other.corpus, run.trace, run.gold))
         if remedy.n_found <= found.n_found or remedy in found.remedies:
             return run
@@ -258,8 +261,8 @@ class Services(Library):
     def _diagnosed(self, run: RunInView, found: Diagnosis | None) -> RunInView:
         if found is None:
             return run
-        run = replace(self.runs.get(run.token) or run, diagnosis=found)
-        self.runs.put(run.token, run)
+        run = replace(self.library.runs.get(run.token) or run, diagnosis=found)
+        self.library.runs.put(run.token, run)
         return run
 
     def cite(self, run: RunInView, llm: Llm, report: Callable[[str], None]) -> RunInView:
@@ -287,8 +290,8 @@ class Services(Library):
             on_text=pieces.append,
             cancelled=is_over,
         )
-        run = replace(self.runs.get(run.token) or run, cited=told)
-        self.runs.put(run.token, run)
+        run = replace(self.library.runs.get(run.token) or run, cited=told)
+        self.library.runs.put(run.token, run)
         if self.log.whole is not None and not run.others:
             self.log.attach(run.run_id, "cited", told.to_json(), run.owner)
             self._unread.set()
@@ -300,7 +303,7 @@ class Services(Library):
         another page, say, or a call.
         """
         with self._leaving:
-            known = self.runs.get(run.token)
+            known = self.library.runs.get(run.token)
             if run.token in self._driven or (known is not None and known is not run):
                 raise BadRequest(
                     "this run goes on elsewhere, on another page or by a call; wait for it, then load this"
@@ -316,16 +319,16 @@ class Services(Library):
         """Nobody goes on with a run: it ends, and leaves memory once enough others were left after it. One
         that is driven is its driver's to leave.
         """
-        run = self.runs.get(token)
+        run = self.library.runs.get(token)
         if run is None or token in self._driven:
             return
         if not run.ended:
             self.end_run(run, "cancelled")
         with self._leaving:
             self._left.add(token)
-            left = [known.token for known in self.runs.all() if known.token in self._left]
+            left = [known.token for known in self.library.runs.all() if known.token in self._left]
             for used_long_ago in left[: max(0, len(left) - MAX_LEFT_RUNS)]:
-                self.runs.drop(used_long_ago)
+                self.library.runs.drop(used_long_ago)
             self._left = set(left[-MAX_LEFT_RUNS:])
 
     def release(self, tokens: Collection[str], in_use: Collection[str]) -> None:
@@ -333,16 +336,18 @@ class Services(Library):
         `in_use`; the log and the caches have them.
         """
         self.language_models.release(set(tokens) - set(in_use))
-        documents = {self.corpora.get(token) for token in tokens}
-        for run in [run for run in self.runs.all() if run.token in tokens and run.token not in in_use]:
+        documents = {self.library.corpora.get(token) for token in tokens}
+        for run in [
+            run for run in self.library.runs.all() if run.token in tokens and run.token not in in_use
+        ]:
             if not run.ended:
                 self.end_run(run, "cancelled")
-            self.runs.drop(run.token)
+            self.library.runs.drop(run.token)
             documents.add(run.documents)
-        needed = {run.documents.token for run in self.runs.all() if run.token in in_use}
+        needed = {run.documents.token for run in self.library.runs.all() if run.token in in_use}
         for closed in documents:
             if closed is not None and closed.token not in in_use and closed.token not in needed:
-                self._close(closed)
+                self.library.close(closed)
 
     def attach(self, run_id: str, on_progress: Progress | None = None, owner: str | None = None) -> RunInView:
         """A run as it stands: the visitor's own that is in view, else out of the log, with its documents open
@@ -354,12 +359,12 @@ class Services(Library):
         live = next(
             (
                 run
-                for run in self.runs.all()
+                for run in self.library.runs.all()
                 if run.run_id == run_id and run.owner == owner and not run.others
             ),
             None,
         )
-        if live is not None and self.corpora.get(live.documents.token) is not None:
+        if live is not None and self.library.corpora.get(live.documents.token) is not None:
             with self._leaving:
                 self._left.discard(live.token)
             return live
@@ -367,8 +372,8 @@ class Services(Library):
         workspace = workspace_of_run(logged, self.own_log.documents(run_id, owner))
         gold = support_of(logged)
         questions = (Labelled(logged.record.query, known_answer_of(logged), 0, gold),) if gold else ()
-        documents = self.reopen(
-            workspace, self.agent(logged.record.checkpoint), on_progress, questions, owner
+        documents = self.library.reopen(
+            workspace, self.agents.load(logged.record.checkpoint), on_progress, questions, owner
         )
         run = RunInView(
             token=secrets.token_hex(16),
@@ -386,7 +391,7 @@ class Services(Library):
         run = replace(
             run, answer=EvidenceAnswer.from_json(logged.details.get("answer", {}), texts), cited=cited
         )
-        self.runs.put(run.token, run)
+        self.library.runs.put(run.token, run)
         return run
 
     @property
@@ -412,9 +417,9 @@ class Services(Library):
     def _forget_runs(self, run_ids: Collection[str]) -> None:
         for forget in self.forgets:
             forget(run_ids)
-        for run in self.runs.all():
+        for run in self.library.runs.all():
             if run.run_id in run_ids:
-                self.runs.drop(run.token)
+                self.library.runs.drop(run.token)
 
     def _serve_readers(self) -> None:
         """Takes in runs that command lines left in the inbox, deletes what visitors left behind, keeps the
@@ -444,7 +449,7 @@ class Services(Library):
         self._closing.set()
         if self._server.is_alive():
             self._server.join(timeout=30)
-        for run in self.runs.all():
+        for run in self.library.runs.all():
             if not run.ended:
                 self.end_run(run, "cancelled")
         if self._export is not None:

@@ -37,7 +37,7 @@ def start(settings: Settings) -> None:
 
         blocks = build_app(services)
         serve(blocks, services)
-        agent = beside.submit(services.agent, services.default_checkpoint)
+        agent = beside.submit(services.agents.load, services.agents.default_checkpoint)
         beside.submit(_open_sample, services)
         encoder = agent.result().encoder  # a checkpoint that can't be used ends the start
         print(f"Chunks are embedded by {encoder.engine}.", flush=True)
@@ -58,7 +58,11 @@ def start(settings: Settings) -> None:
 def _open_sample(services: Services) -> None:
     """Embeds the sample of a first visit while the visitor is still on the way."""
     opening.open_sample(
-        Explorer(services), Session(), list_samples()[0].key, services.default_checkpoint, lambda _: None
+        Explorer(services),
+        Session(),
+        list_samples()[0].key,
+        services.agents.default_checkpoint,
+        lambda _: None,
     )
 
 

@@ -37,6 +37,7 @@ PLACES = {
     "the language model that writes a set": ("core/resrag_llm/policy.py", "LlmEvidenceSet"),
     "what the reward makes of a set": ("core/resrag/sets.py", "reward_terms"),
     "JSON-LD as an answer model reads it": ("core/answer/metadata.py", "metadata_json"),
+    "the question box of a tab": ("app/pages/widgets/asking.py", "Asking"),
     "the strip": ("app/components/strip.py", "strip"),
     "the page of a run that stands alone": ("core/log/page.py", "run_page"),
     "the story line": ("core/draw/story.py", "story_nodes"),

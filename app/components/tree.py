@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from functools import wraps
 from inspect import isgeneratorfunction
@@ -61,16 +61,19 @@ def clicked(event: gr.EventData) -> tuple[str, str]:
     return str(data.get("act", ""))[:40], str(data.get("arg", ""))[:200]
 
 
-def packs(handler: Callable[..., Any], trees: Collection[gr.HTML]) -> Callable[..., Any]:
-    """The handler, which returns or yields updates by component, with the values of `trees` packed on their
-    way out.
+def packs(handler: Callable[..., Any]) -> Callable[..., Any]:
+    """The handler, which returns or yields updates by component, with trees and the strip's value packed on
+    their way out.
     """
 
     def pack(update: dict[Any, Any]) -> Any:
         if not update:
             return gr.skip()  # Gradio takes an empty dict for a value
         return {
-            component: packed(value) if component in trees else value for component, value in update.items()
+            component: packed(value)
+            if isinstance(component, gr.HTML) and isinstance(value, list | tuple | dict)
+            else value
+            for component, value in update.items()
         }
 
     if not isgeneratorfunction(handler):

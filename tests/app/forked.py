@@ -155,7 +155,7 @@ def start_without_serving() -> None:
 
     services = Services(Settings())
     build_app(services)
-    services.agent(services.default_checkpoint)
+    services.agents.load(services.agents.default_checkpoint)
     print(*sorted({module.partition(".")[0] for module in sys.modules}), sep="\n", flush=True)
     services.close()
     os._exit(0)

@@ -63,9 +63,9 @@ def comparisons(services: Services) -> Comparisons:
 def opened(services: Services, text: str) -> OpenDocuments:
     """A document under the tiny agent, with one question whose support is known."""
     session = open_pasted(Explorer(services), Session(), text, "tiny", lambda _: None, "sentences", 12)
-    documents = services.corpora.get(session.corpus)
+    documents = services.library.corpora.get(session.corpus)
     assert documents is not None
-    return services.reopen(
+    return services.library.reopen(
         documents.workspace, documents.agent, None, (Labelled(QUERY, "garden", 2, SUPPORT),)
     )
 
@@ -91,7 +91,7 @@ def compared(
 def test_columns_are_logged_runs_that_explore_opens(
     comparisons: Comparisons, services: Services, documents: OpenDocuments
 ) -> None:
-    before = len(services.corpora.all())
+    before = len(services.library.corpora.all())
     _, columns = compared(comparisons, documents, ComparisonOrder(QUERY, EVERY, 3))
     assert [column.name for column in columns] == [
         "Q-RAG tiny",
@@ -113,14 +113,14 @@ def test_columns_are_logged_runs_that_explore_opens(
     assert multistep is not None
     assert agent.trace.chosen == fold(documents.agent.run(QUERY, documents.corpus, agent.config)).chosen
     session = Explorer(services).attach(multistep.run_id)
-    again = services.runs.get(session.run)
+    again = services.library.runs.get(session.run)
     assert again is not None
     assert again.documents.workspace is documents.workspace
     assert again.trace.chosen == multistep.trace.chosen
     assert again.gold == SUPPORT
 
     comparisons.run(documents, ComparisonOrder(QUERY, EVERY, 2), lambda _: None)
-    assert len(services.corpora.all()) == before + 1, "the base encoder's vectors were opened once"
+    assert len(services.library.corpora.all()) == before + 1, "the base encoder's vectors were opened once"
 
 
 def test_an_evidence_set_is_a_column_like_the_others(
@@ -132,7 +132,7 @@ def test_an_evidence_set_is_a_column_like_the_others(
     assert run is not None
     assert len(run.trace.chosen) <= 3
     session = Explorer(services).attach(run.run_id)
-    again = services.runs.get(session.run)
+    again = services.library.runs.get(session.run)
     assert again is not None
     assert (again.trace.started.method, again.trace.chosen) == ("resrag", run.trace.chosen)
     exported = comparison_json(QUERY, [column.column for column in columns], documents.workspace)["methods"]
@@ -152,7 +152,7 @@ def test_agents_stop_by_themselves_only_when_asked_to(
         )
     )
     worth = sorted((step.state_value for step in free.steps), reverse=True)
-    services.use_threshold("tiny", worth[-1] + 1e-6)
+    services.agents.use_threshold("tiny", worth[-1] + 1e-6)
     size = next(i for i, step in enumerate(free.steps) if step.state_value < worth[-1] + 1e-6)
     for own_stop, sizes in ((True, {max(1, size)} | {size}), (False, {4})):
         _, columns = compared(
@@ -357,8 +357,10 @@ def test_the_agent_of_explore_runs_as_it_does_there(
     assert "temperature 0.5, seed 3, without positions, its own stop at Q -50.00" in words
     assert view.as_in_explore("qrag:tiny", ComparisonOrder(settings=usual.with_(step_budget=9)), usual) == []
 
-    plain = services.reopen(documents.workspace, services.agent("base"), None, documents.questions)
-    beam = services.agent("base").spec.episode_config(step_budget=2, beam_width=3)
+    plain = services.library.reopen(
+        documents.workspace, services.agents.load("base"), None, documents.questions
+    )
+    beam = services.agents.load("base").spec.episode_config(step_budget=2, beam_width=3)
     _, columns = compared(comparisons, plain, ComparisonOrder(QUERY, EVERY, 3, settings=beam, forbidden=(4,)))
     configs = {column.name: column.run.config for column in columns if column.run}
     assert own_key("base") == "multistep"
@@ -378,7 +380,7 @@ def test_a_run_of_explore_is_taken_over_once_and_as_long_as_its_documents_are_op
     )
     update = tab._shown(session, "typed in Explore ?", Compared(), wanted, "", ["topk"], "same", 4)
     compared = update[tab.compared]
-    assert (update[tab.question], update[tab.k], update[tab.size]) == (QUERY, 2, "own stop")
+    assert (update[tab.asking.question], update[tab.k], update[tab.size]) == (QUERY, 2, "own stop")
     assert update[tab.methods].value[0] == "qrag:tiny"
     order = tab._order(session, compared, QUERY, ["qrag:tiny"], "own stop", 2)
     assert order == ComparisonOrder(QUERY, ("qrag:tiny",), 2, True, settings, (7,))
@@ -403,14 +405,18 @@ def test_a_run_of_explore_is_taken_over_once_and_as_long_as_its_documents_are_op
     assert tab._order(session, kept[tab.compared], QUERY, ["topk"], "same", 2).forbidden == (7,)
 
     later = tab._shown(session, "typed in Explore ?", compared, wanted, "typed here ?", ["bm25"], "same", 3)
-    assert (later[tab.question], later[tab.k], later[tab.methods].value) == ("typed here ?", 3, ["bm25"])
+    assert (later[tab.asking.question], later[tab.k], later[tab.methods].value) == (
+        "typed here ?",
+        3,
+        ["bm25"],
+    )
     assert "temperature 0.5" in json.dumps(later[tab.as_explore])
     click = gr.EventData(None, {"act": "defaults", "arg": ""})
     back = tab._on_settings(session, compared, click, QUERY, ["qrag:tiny"], "same", 2)
     assert "temperature" not in json.dumps(back[tab.as_explore])
     assert tab._order(session, back[tab.compared], QUERY, ["topk"], "same", 2).settings is None
 
-    reopened = services.reopen(documents.workspace, documents.agent, None, documents.questions)
+    reopened = services.library.reopen(documents.workspace, documents.agent, None, documents.questions)
     assert tab._order(
         Session(corpus=reopened.token), compared, QUERY, ["topk"], "same", 2
     ) == ComparisonOrder(QUERY, ("topk",), 2)
@@ -481,7 +487,7 @@ def test_every_way_of_cutting_is_a_logged_run_over_that_cut(
             len(row.q_values),
         )
         session = Explorer(services).attach(row.run_id)
-        run = services.runs.get(session.run)
+        run = services.library.runs.get(session.run)
         assert run is not None
         assert run.gold == chunks_of(run.documents.workspace, spans)
         assert run.documents.workspace.documents == documents.workspace.documents

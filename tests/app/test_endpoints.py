@@ -71,8 +71,8 @@ def test_a_run_whose_caller_hangs_up_stops(served: tuple[str, Services, Queue]) 
             step_budget=50,
             stop_threshold="none",
         )
-        hang_up(http, result, lambda: any(run.trace.steps for run in services.runs.all()))
-        wait_until(lambda: all(run.ended for run in services.runs.all()))
+        hang_up(http, result, lambda: any(run.trace.steps for run in services.library.runs.all()))
+        wait_until(lambda: all(run.ended for run in services.library.runs.all()))
         (run,) = services.own_log.search(owner=None).rows
         assert run.status == "cancelled"
         assert 0 < run.n_steps < 50
@@ -90,4 +90,4 @@ def test_a_document_whose_caller_hangs_up_is_not_opened(served: tuple[str, Servi
         began = time.monotonic()
         hang_up(http, result, lambda: time.monotonic() - began > 0.5)
         wait_until(lambda: queue.get_active_worker_count() == 0)
-    assert all(documents.workspace.documents[0].text != text for documents in services.corpora.all())
+    assert all(documents.workspace.documents[0].text != text for documents in services.library.corpora.all())

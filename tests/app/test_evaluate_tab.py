@@ -161,11 +161,15 @@ def test_a_default_is_written_for_agents_trained_here_only(
 ) -> None:
     first, second = evaluations.run(order_of(questions, "mine", "tiny"), lambda _: None)
     evaluations.use_for_now(first, 0.3)
-    assert services.served(services.agent("mine").spec).stop_threshold == 0.3
+    assert services.agents.served(services.agents.load("mine").spec).stop_threshold == 0.3
     evaluations.make_default(first, 0.25)
-    folder = services.checkpoints["mine"]
+    folder = services.agents.checkpoints["mine"]
     spec = read_spec(folder)
-    assert spec.stop_threshold == services.served(services.agent("mine").spec).stop_threshold == 0.25
+    assert (
+        spec.stop_threshold
+        == services.agents.served(services.agents.load("mine").spec).stop_threshold
+        == 0.25
+    )
     assert spec.scores is not None
     assert spec.scores["stop_threshold"] == {
         "value": 0.25,
@@ -175,12 +179,12 @@ def test_a_default_is_written_for_agents_trained_here_only(
         "length": None,
         "n": 6,
     }
-    before = (services.checkpoints["tiny"] / "qrag.json").read_bytes()
+    before = (services.agents.checkpoints["tiny"] / "qrag.json").read_bytes()
     with pytest.raises(BadRequest, match="tiny was not trained here"):
         evaluations.make_default(second, 0.25)
-    assert (services.checkpoints["tiny"] / "qrag.json").read_bytes() == before
+    assert (services.agents.checkpoints["tiny"] / "qrag.json").read_bytes() == before
     evaluations.use_for_now(second, 0.4)
-    assert services.served(services.agent("tiny").spec).stop_threshold == 0.4
+    assert services.agents.served(services.agents.load("tiny").spec).stop_threshold == 0.4
     (third,) = evaluations.run(order_of(questions, "tiny"), lambda _: None)
     assert evaluations.get(third).rows[0].stop_threshold == 0.4
 

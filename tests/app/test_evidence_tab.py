@@ -57,15 +57,17 @@ def documents(services: Services) -> OpenDocuments:
     names, places = ("anna", "peter", "mary", "john"), ("hallway", "garden", "office", "mill", "kitchen")
     chunks = [f"{names[i % 4]} went to the {places[i % 5]} on day {i} ." for i in range(30)]
     chunks[3], chunks[7] = "anna took the letter to the mill .", "there anna hid the letter under the stone ."
-    opened = services.open(
+    opened = services.library.open(
         [
             Document("story", "\n\n".join(chunks), "text"),
             Document("page", "# Letters\n\nHow letters are written.", "markdown", (PAGE_LD,)),
         ],
-        services.agent("tiny"),
+        services.agents.load("tiny"),
         None,
     )
-    return services.reopen(opened.workspace, opened.agent, None, (Labelled(QUESTION, "stone", 2, SUPPORT),))
+    return services.library.reopen(
+        opened.workspace, opened.agent, None, (Labelled(QUESTION, "stone", 2, SUPPORT),)
+    )
 
 
 def quiet(_: object) -> None:
@@ -102,7 +104,7 @@ def test_another_budget_is_the_set_that_a_run_at_it_takes(
     sets: EvidenceSets, services: Services, documents: OpenDocuments
 ) -> None:
     run = sets.run(documents, SetOrder(QUESTION, 8), quiet)
-    plain = services.under(documents, services.agent("base"))
+    plain = services.library.under(documents, services.agents.load("base"))
     method = EvidenceSet(plain.agent.encoder)
     for budget in (1, 2, 8, MAX_BUDGET):
         view = sets.at(run, budget)
@@ -117,7 +119,7 @@ def test_what_a_set_is_compared_with_is_what_the_methods_take(
     sets: EvidenceSets, services: Services, documents: OpenDocuments
 ) -> None:
     view = sets.at(sets.run(documents, SetOrder(QUESTION, 8), quiet), 8)
-    plain = services.under(documents, services.agent("base"))
+    plain = services.library.under(documents, services.agents.load("base"))
     top_k, threshold, everything = view.rivals
     for rival, method in ((top_k, TopK(plain.agent.encoder)), (threshold, Threshold(plain.agent.encoder))):
         config = EpisodeConfig(step_budget=max(1, rival.n_chunks))
@@ -159,7 +161,7 @@ def test_a_run_opens_again_from_the_log_alone(
     assert again.at(opened, 8).taken == run.trace.chosen
     kept, texts = logged(services, run.run_id), services.own_log.documents(run.run_id)
     assert '"Document_2"' in run_page(kept, texts).replace("&quot;", '"')
-    assert replay_run(kept, texts, services.agent("base").encoder).report.holds
+    assert replay_run(kept, texts, services.agents.load("base").encoder).report.holds
     assert "Letters" not in bare.read_text(encoding="utf-8")
 
 
@@ -243,7 +245,7 @@ def test_a_language_model_chooses_where_it_is_asked_to(
     texts = services.own_log.documents(run.run_id)
     assert "The language model took" not in run_page(kept, texts)  # the budget ended it
     with pytest.raises(BadRequest, match="may choose otherwise"):
-        replay_run(kept, texts, services.agent("base").encoder)
+        replay_run(kept, texts, services.agents.load("base").encoder)
     again = EvidenceSets(services)
     assert again.at(again.open(run.run_id, None, quiet), 3).taken == (3, 0, 1)
 
@@ -280,7 +282,7 @@ def test_clicks_open_rows_and_chunks_and_nothing_else(
     told = last(tab._run(session, EvidencePlace(), QUESTION, 8))
     place = told[tab.place]
     assert "chunks" in text(told[tab.said])
-    assert told[tab.page] == logged(services, services.runs.get(place.run).run_id).record.run_id  # type: ignore[union-attr]
+    assert told[tab.page] == logged(services, services.library.runs.get(place.run).run_id).record.run_id  # type: ignore[union-attr]
     assert place.tokens == (place.run,)
     opened = tab._on_click(session, place, click("row", 1))
     assert 1 in opened[tab.place].shown.opened
@@ -311,11 +313,11 @@ def test_the_budget_moves_the_set_and_logs_nothing(
     assert moved[tab.place].budget == 1
     assert "Reading it" not in text(moved[tab.said])
     assert len(json.loads(moved[tab.action][1][2][0])["Document_1"]) <= 1
-    assert "no whole number" in text(last(tab._on_budget(session, place, None))[tab.notice])
-    assert "must be between" in text(last(tab._on_budget(session, place, 99))[tab.notice])
+    assert "no whole number" in text(last(tab._on_budget(session, place, None))[tab.asking.notice])
+    assert "must be between" in text(last(tab._on_budget(session, place, 99))[tab.asking.notice])
     assert services.own_log.search(owner=None).total == 1
-    services.runs.drop(place.run)
-    assert "not in memory any more" in text(last(tab._on_budget(session, place, 3))[tab.notice])
+    services.library.runs.drop(place.run)
+    assert "not in memory any more" in text(last(tab._on_budget(session, place, 3))[tab.asking.notice])
 
 
 def test_dots_of_the_frontier_lead_to_runs_where_there_are_any(
@@ -333,15 +335,15 @@ def test_dots_of_the_frontier_lead_to_runs_where_there_are_any(
 
 def test_without_documents_and_with_another_s_run(tab: EvidenceTab, documents: OpenDocuments) -> None:
     told = last(tab._run(Session(), EvidencePlace(), QUESTION, 8))
-    assert "no document is open" in text(told[tab.notice])
+    assert "no document is open" in text(told[tab.asking.notice])
     place = last(tab._run(Session(corpus=documents.token), EvidencePlace(), QUESTION, 8))[tab.place]
     unasked = last(tab._run(Session(corpus=documents.token), place, QUESTION, 8, MODEL))
-    assert "no language model is connected" in text(unasked[tab.notice])
+    assert "no language model is connected" in text(unasked[tab.asking.notice])
     changed = tab._on_question(Session(corpus=documents.token), place, QUESTION, MODEL)
-    assert "no language model is connected" in text(changed[tab.line])
-    assert "another policy" in text(changed[tab.standing])
+    assert "no language model is connected" in text(changed[tab.asking.line])
+    assert "another policy" in text(changed[tab.asking.standing])
     stranger = tab._on_click(Session(owner="f" * 64), place, click("open", 3))
-    assert "not in memory any more" in text(stranger[tab.notice])
+    assert "not in memory any more" in text(stranger[tab.asking.notice])
 
 
 # In the browser

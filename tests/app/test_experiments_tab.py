@@ -77,7 +77,7 @@ def log_run(
     session = open_pasted(explorer, Session(owner=owner), text, "tiny", lambda _: None, "sentences", 12)
     documents = explorer.documents(session)
     if support:
-        documents = experiments.services.reopen(
+        documents = experiments.services.library.reopen(
             documents.workspace, documents.agent, None, (Labelled(query, "garden", 2, support),), owner
         )
     *_, session = explorer.advance(

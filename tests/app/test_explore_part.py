@@ -34,7 +34,7 @@ def explorer(services: Services, monkeypatch: pytest.MonkeyPatch) -> Explorer:
 def opened(explorer: Explorer, place: str, report: Opening) -> Session:
     """Few tokens, much text, in three parts; a text that was opened before would come from the cache."""
     text = "\n\n".join(f"john was in the {place} on day {i} {'x' * 1_400} ." for i in range(360))
-    agent = explorer.services.default_checkpoint
+    agent = explorer.services.agents.default_checkpoint
     return open_pasted(explorer, Session(), text, agent, report, "sentences", 16)
 
 

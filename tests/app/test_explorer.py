@@ -47,7 +47,13 @@ def session(explorer: Explorer) -> Session:
     places = ("hallway", "garden", "office", "bathroom", "kitchen")
     text = "\n\n".join(f"{words[i % 4]} travelled to the {places[i % 5]} on day {i} ." for i in range(40))
     return open_pasted(
-        explorer, Session(), text, explorer.services.default_checkpoint, lambda _: None, "sentences", 12
+        explorer,
+        Session(),
+        text,
+        explorer.services.agents.default_checkpoint,
+        lambda _: None,
+        "sentences",
+        12,
     )
 
 
@@ -69,11 +75,13 @@ def test_the_document_decides_who_answers_unless_an_agent_was_named(
         Document("story", generate_narrative(2_000).text, "text"),
         Document("prose", "It rained. Nobody came.", "text"),
     )
-    assert {services.choice_for([one]).checkpoint for one in (story, prose)} == {services.default_checkpoint}
+    assert {services.agents.choice_for([one]).checkpoint for one in (story, prose)} == {
+        services.agents.default_checkpoint
+    }
     free = Services(Settings(log=tmp_path / "other.duckdb"))
     try:
-        assert free.choice_for([story, prose]) == Choice("narrative", "qrag")
-        assert free.choice_for([prose, story]) == Choice("general", "qrag")
+        assert free.agents.choice_for([story, prose]) == Choice("narrative", "qrag")
+        assert free.agents.choice_for([prose, story]) == Choice("general", "qrag")
     finally:
         free.close()
 
@@ -236,7 +244,7 @@ def test_two_apps_share_a_home_and_the_second_leaves_its_runs_in_the_inbox(explo
             other,
             Session(),
             "john went to the office . mary went home .",
-            second.default_checkpoint,
+            second.agents.default_checkpoint,
             lambda _: None,
         )
         ended = last(other.advance(opened, QUERY, EpisodeConfig(step_budget=1), None))
@@ -260,7 +268,7 @@ def test_a_damaged_log_is_left_alone_and_the_app_goes_on(tiny: Path, tmp_path: P
             explorer,
             Session(),
             "john went to the office . mary went home .",
-            services.default_checkpoint,
+            services.agents.default_checkpoint,
             lambda _: None,
         )
         ended = last(explorer.advance(opened, QUERY, EpisodeConfig(step_budget=1), None))
@@ -307,7 +315,7 @@ def test_a_smaller_budget_keeps_no_more_steps_than_it_has(explorer: Explorer, se
 def test_samples_open_with_their_questions(explorer: Explorer) -> None:
     for sample in list_samples():
         opened = open_sample(
-            explorer, Session(), sample.key, explorer.services.default_checkpoint, lambda _: None
+            explorer, Session(), sample.key, explorer.services.agents.default_checkpoint, lambda _: None
         )
         questions = explorer.documents(opened).questions
         assert len(questions) == len(sample.questions)
@@ -317,11 +325,11 @@ def test_samples_open_with_their_questions(explorer: Explorer) -> None:
 @pytest.mark.parametrize("text", ["", "   \n "])
 def test_pasting_nothing_is_one_sentence(explorer: Explorer, text: str) -> None:
     with pytest.raises(BadDocument, match=";"):
-        open_pasted(explorer, Session(), text, explorer.services.default_checkpoint, lambda _: None)
+        open_pasted(explorer, Session(), text, explorer.services.agents.default_checkpoint, lambda _: None)
 
 
 def test_what_is_added_lies_behind_what_is_open_whose_questions_stay(explorer: Explorer) -> None:
-    sample, agent = list_samples()[0], explorer.services.default_checkpoint
+    sample, agent = list_samples()[0], explorer.services.agents.default_checkpoint
     opened = open_sample(explorer, Session(), sample.key, agent, lambda _: None)
     before = explorer.documents(opened)
     both = open_pasted(
@@ -373,7 +381,7 @@ def test_find_looks_across_its_pieces_whatever_the_case(
 ) -> None:
     text = "One two.\n\nThree İSTANBUL four.\n\nFive ΟΔΟΣ six.\n\nSeven eight."
     opened = open_pasted(
-        explorer, Session(), text, explorer.services.default_checkpoint, lambda _: None, "sentences", 8
+        explorer, Session(), text, explorer.services.agents.default_checkpoint, lambda _: None, "sentences", 8
     )
     workspace = explorer.documents(opened).workspace
     for piece in (1, 2, 7, 1_000):

@@ -29,7 +29,13 @@ def session(services: Services) -> Session:
         f"{name} travelled to the garden on day {i} ." for i, name in enumerate(["john", "mary"] * 4)
     )
     return open_pasted(
-        Explorer(services), Session(), text, services.default_checkpoint, lambda _: None, "sentences", 12
+        Explorer(services),
+        Session(),
+        text,
+        services.agents.default_checkpoint,
+        lambda _: None,
+        "sentences",
+        12,
     )
 
 
@@ -86,7 +92,7 @@ def test_marks_are_asked_through_the_methods_and_become_examples(
     own: OwnQuestions, services: Services, session: Session, tmp_path: Path
 ) -> None:
     order = DocumentOrder((), methods=("bm25",), k=2)
-    documents = services.corpora.get(session.corpus).workspace.documents  # type: ignore[union-attr]
+    documents = services.library.corpora.get(session.corpus).workspace.documents  # type: ignore[union-attr]
     with pytest.raises(BadRequest, match="mark one in Explore"):
         evaluate_marked(services, order, None, documents, lambda _: None)
     own.mark(session, QUESTION, 5, True)

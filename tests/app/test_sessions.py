@@ -29,7 +29,13 @@ CONFIG = EpisodeConfig(step_budget=2)
 
 def opened(explorer: Explorer) -> Session:
     return open_pasted(
-        explorer, Session(), TEXT, explorer.services.default_checkpoint, lambda _: None, "sentences", 12
+        explorer,
+        Session(),
+        TEXT,
+        explorer.services.agents.default_checkpoint,
+        lambda _: None,
+        "sentences",
+        12,
     )
 
 
@@ -57,10 +63,10 @@ def test_a_released_page_takes_its_documents_and_run_along_but_nobody_else_s(ser
     assert run is not None
     same = explorer.attach(run.run_id)  # a second page at the same address
     services.release(a.tokens, {*same.tokens, *b.tokens})
-    assert len(services.corpora.all()) == len(services.runs.all()) == 2
+    assert len(services.library.corpora.all()) == len(services.library.runs.all()) == 2
     services.release(same.tokens, b.tokens)
-    assert [run.token for run in services.runs.all()] == [b.run]
-    assert [documents.token for documents in services.corpora.all()] == [b.corpus]
+    assert [run.token for run in services.library.runs.all()] == [b.run]
+    assert [documents.token for documents in services.library.corpora.all()] == [b.corpus]
     assert explorer.attach(run.run_id).cursor == 2, "the log has it"
 
 
@@ -71,7 +77,9 @@ def test_runs_that_were_left_make_room_for_those_after_them(services: Services) 
     assert first is not None
     for number in range(MAX_LEFT_RUNS + 10):
         session = ran(explorer, session, f"where was mary on day {number} ?")
-    assert len(services.runs.all()) <= MAX_LEFT_RUNS + 2  # the last one is in view, the first was never left
+    assert (
+        len(services.library.runs.all()) <= MAX_LEFT_RUNS + 2
+    )  # the last one is in view, the first was never left
     seen_again = explorer.attach(first.run_id)
     assert seen_again.run == first.token
 
@@ -100,8 +108,8 @@ def test_closed_pages_free_what_they_had_open(url: str, services: Services) -> N
             assert "step 2 of 2" in page.press(
                 "qx-run", qx_question="where was mary ?", qx_budget=2, qx_stops=False
             )
-        assert (len(services.corpora.all()), len(services.runs.all())) == (4, 3)
-    wait_until(lambda: (len(services.corpora.all()), len(services.runs.all())) == (1, 0))
+        assert (len(services.library.corpora.all()), len(services.library.runs.all())) == (4, 3)
+    wait_until(lambda: (len(services.library.corpora.all()), len(services.library.runs.all())) == (1, 0))
 
 
 def test_quick_clicks_of_a_page_are_worked_off_one_after_another(url: str, services: Services) -> None:
@@ -110,7 +118,7 @@ def test_quick_clicks_of_a_page_are_worked_off_one_after_another(url: str, servi
     for _ in range(5):
         page.queue("qx-step", qx_question="where was mary ?", qx_budget=7, qx_stops=False).raise_for_status()
     page.receive()
-    (run,) = services.runs.all()
+    (run,) = services.library.runs.all()
     assert [step.step for step in run.trace.steps] == [1, 2, 3, 4, 5]
 
 

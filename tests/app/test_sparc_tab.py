@@ -61,9 +61,11 @@ def documents(services: Services) -> OpenDocuments:
     session = open_pasted(
         Explorer(services), Session(), "\n\n".join(chunks), "tiny", lambda _: None, "sentences", 12
     )
-    opened = services.corpora.get(session.corpus)
+    opened = services.library.corpora.get(session.corpus)
     assert opened is not None
-    return services.reopen(opened.workspace, opened.agent, None, (Labelled(QUESTION, "stone", 2, SUPPORT),))
+    return services.library.reopen(
+        opened.workspace, opened.agent, None, (Labelled(QUESTION, "stone", 2, SUPPORT),)
+    )
 
 
 def quiet(_: object) -> None:
@@ -271,7 +273,7 @@ def test_orders_that_can_not_be_leave_no_run(
 def test_without_an_agent_there_is_nothing_to_choose_step_by_step(
     runs: SparcRuns, services: Services, documents: OpenDocuments
 ) -> None:
-    plain = services.reopen(documents.workspace, services.agent("base"))
+    plain = services.library.reopen(documents.workspace, services.agents.load("base"))
     assert runs.strategies(plain) == ("bm25", "dense")
     with pytest.raises(BadRequest, match="open under the untrained encoder"):
         runs.run(plain, SparcOrder(QUESTION, ALL), None, quiet)
@@ -361,7 +363,7 @@ def test_a_run_of_another_method_is_not_drawn_here(
         Session(corpus=documents.token), QUESTION, documents.agent.spec.episode_config(step_budget=1), None
     ):
         token = session.run
-    run = services.runs.get(token)
+    run = services.library.runs.get(token)
     assert run is not None
     with pytest.raises(BadRequest, match="is a run of qrag, not of SPARC"):
         runs.view(run.run_id, None)

@@ -21,7 +21,7 @@ def test_a_stream_repeats_what_it_said_of_buttons_and_nothing_that_somebody_may_
         yield {button: free}
         yield {}
 
-    assert list(packs(handler, {panel})()) == [
+    assert list(packs(handler)()) == [
         {button: busy, field: "asked"},
         {button: busy, panel: '[["p", {}, ["seen"]]]'},
         {button: free},
@@ -31,5 +31,5 @@ def test_a_stream_repeats_what_it_said_of_buttons_and_nothing_that_somebody_may_
 
 def test_nothing_is_said_where_nothing_was() -> None:
     button = gr.Button("Run")
-    assert packs(dict, set())() == gr.skip()
-    assert packs(lambda: {button: None}, set())() == {button: None}
+    assert packs(dict)() == gr.skip()
+    assert packs(lambda: {button: None})() == {button: None}

@@ -72,7 +72,7 @@ def opened(explorer: Explorer, owner: str | None, text: str = TEXT) -> Session:
         explorer,
         Session(owner=owner),
         text,
-        explorer.services.default_checkpoint,
+        explorer.services.agents.default_checkpoint,
         lambda _: None,
         "sentences",
         12,
@@ -124,7 +124,7 @@ def test_b_gets_nothing_of_a_by_any_id(explorer: Explorer) -> None:
         lambda: list(explorer.advance(thief, QUERY, CONFIG, 1)),
         lambda: list(explorer.force(thief, QUERY, CONFIG, 3)),
         lambda: list(explorer.forbid(thief, QUERY, CONFIG, 3)),
-        lambda: explorer.change_agent(thief, services.default_checkpoint),
+        lambda: explorer.change_agent(thief, services.agents.default_checkpoint),
     ):
         with pytest.raises(BadRequest, match="not open any more"):
             attempt()
@@ -236,7 +236,7 @@ def test_a_day_has_so_many_seconds_of_reading_files_for_each(
             Session(owner=A),
             page.encode(),
             "a.html",
-            explorer.services.default_checkpoint,
+            explorer.services.agents.default_checkpoint,
             lambda _: None,
         ),
     ):
@@ -267,7 +267,7 @@ def test_a_visitors_run_has_a_bounded_budget(explorer: Explorer) -> None:
     with pytest.raises(BadRequest, match="step budget 33 is above 32"):
         advanced(explorer, opened(explorer, A, "\n\n".join([TEXT, TEXT.replace("day", "night")])), None, long)
     order = EvaluationOrder(
-        "qa1", (explorer.services.default_checkpoint,), step_budget=MOST_STEPS + 1, owner=A
+        "qa1", (explorer.services.agents.default_checkpoint,), step_budget=MOST_STEPS + 1, owner=A
     )
     with pytest.raises(BadRequest, match="step budget 33 is above 32"):
         Evaluations(explorer.services).run(order, lambda _: None)
@@ -290,7 +290,7 @@ def test_what_is_too_much_is_refused_before_it_is_embedded(
     explorer: Explorer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     opened(explorer, A)
-    spent = explorer.services.allowance.read_today(A)
+    spent = explorer.services.library.allowance.read_today(A)
     monkeypatch.setattr(visitors, "TOKENS_PER_DAY", spent)
     assert opened(explorer, A).corpus, "its vectors are known by now"
     with pytest.raises(BadRequest, match=f"and 0 of the {spent} that a visitor has for a day"):
@@ -322,8 +322,8 @@ def test_what_opening_costs_a_visitor_says_nothing_of_others(explorer: Explorer)
             lambda: sum(row.n_embedded for row in cut(opened(explorer, owner))),
             lambda: Experiments(services).replay(run.run_id, owner, lambda _: None).n_embedded_again,
         ):
-            before = services.allowance.read_today(owner)
-            told.append((way(), services.allowance.read_today(owner) - before))
+            before = services.library.allowance.read_today(owner)
+            told.append((way(), services.library.allowance.read_today(owner) - before))
         return told
 
     def cut(session: Session) -> tuple[CutRow, ...]:
@@ -345,13 +345,13 @@ def test_what_opening_costs_a_visitor_says_nothing_of_others(explorer: Explorer)
 
 @pytest.mark.usefixtures("nothing_known")
 def test_the_projects_own_documents_are_embedded_once_for_all(explorer: Explorer) -> None:
-    how = (explorer.services.default_checkpoint, lambda _: None)
+    how = (explorer.services.agents.default_checkpoint, lambda _: None)
     key = list_samples()[1].key
     first, second = (
         explorer.documents(open_sample(explorer, Session(owner=owner), key, *how)) for owner in (A, B)
     )
     assert first.n_embedded > 0
-    assert (second.n_embedded, explorer.services.allowance.read_today(B)) == (0, 0)
+    assert (second.n_embedded, explorer.services.library.allowance.read_today(B)) == (0, 0)
     beside = [*second.workspace.documents, read_pasted(TEXT)]
     assert (
         explorer.documents(explorer.open(Session(owner=B), beside, how[0])).n_embedded > first.n_embedded
@@ -386,7 +386,7 @@ def test_what_others_would_feel_is_off(explorer: Explorer) -> None:
     services = explorer.services
     evaluations = Evaluations(services)
     for attempt in (
-        lambda: services.use_threshold(services.default_checkpoint, 0.5),
+        lambda: services.agents.use_threshold(services.agents.default_checkpoint, 0.5),
         lambda: evaluations.use_for_now(new_run_id(), 0.5),
         lambda: evaluations.make_default(new_run_id(), 0.5),
     ):
@@ -395,7 +395,9 @@ def test_what_others_would_feel_is_off(explorer: Explorer) -> None:
     assert OWN not in available_tasks(services.settings)
     with pytest.raises(BadRequest, match="start the app on your machine"):
         evaluations.run(
-            EvaluationOrder(OWN, (services.default_checkpoint,), questions=Path("questions.jsonl"), owner=A),
+            EvaluationOrder(
+                OWN, (services.agents.default_checkpoint,), questions=Path("questions.jsonl"), owner=A
+            ),
             lambda _: None,
         )
 
@@ -425,7 +427,7 @@ def test_evaluations_are_their_makers(explorer: Explorer) -> None:
 def test_an_evaluation_reads_of_the_days_tokens(explorer: Explorer) -> None:
     evaluations = Evaluations(explorer.services)
     order = EvaluationOrder(
-        "generated", (explorer.services.default_checkpoint,), length="10M", n=30, owner=A
+        "generated", (explorer.services.agents.default_checkpoint,), length="10M", n=30, owner=A
     )  # whose haystacks would take minutes to compose
     with pytest.raises(BadRequest, match="300,000,000 tokens to read"):
         evaluations.run(order, lambda _: None)

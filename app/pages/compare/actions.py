@@ -197,7 +197,7 @@ class Comparisons:
 
     def methods(self) -> list[str]:
         """Keys of the methods on offer, agents first."""
-        return [*(AGENT + name for name in self.services.checkpoints if name != PLAIN), *OFFERED]
+        return [*(AGENT + name for name in self.services.agents.checkpoints if name != PLAIN), *OFFERED]
 
     def usual(self, agent: str) -> list[str]:
         """Keys of the methods that are chosen to begin with, for documents that are open under an agent."""
@@ -268,7 +268,7 @@ class Comparisons:
         """The columns with their runs. Raises BadRequest when one is not in memory any more."""
         shown = []
         for ref in compared.columns:
-            run = self.services.runs.get(ref.run)
+            run = self.services.library.runs.get(ref.run)
             if run is None and not ref.refused:
                 raise BadRequest(
                     "this comparison is not in memory any more; compare again, the vectors are kept"
@@ -292,7 +292,7 @@ class Comparisons:
 
     def workspace(self, compared: Compared) -> Workspace:
         """What was searched. Raises BadRequest when it is not open any more."""
-        documents = self.services.corpora.get(compared.corpus)
+        documents = self.services.library.corpora.get(compared.corpus)
         if documents is None:
             raise BadRequest(
                 "the documents of this comparison are not open any more; open them in Explore and compare"
@@ -355,17 +355,17 @@ class Comparisons:
 
     def _asked(self, order: ComparisonOrder, llm: Llm | None) -> tuple[Contestant, Agent]:
         """The column of the language model that writes an evidence set; refused where none is connected."""
-        plain, label = self.services.agent(PLAIN), OFFERED[RESRAG_LLM].label
+        plain, label = self.services.agents.load(PLAIN), OFFERED[RESRAG_LLM].label
         chooser, config = LlmEvidenceSet(llm, plain.encoder), EpisodeConfig(step_budget=order.k)
         return Contestant(label, chooser, plain.encoder, config, follows=order.own_stop), plain
 
     def _contestant(self, key: str, order: ComparisonOrder, *, own: bool) -> tuple[Contestant, Agent]:
         """own: the method is the agent that the documents are open under."""
         if key.startswith(AGENT):
-            agent = self.services.agent(key.removeprefix(AGENT))
+            agent = self.services.agents.load(key.removeprefix(AGENT))
             config = self._config(agent.spec, order, own=own, stops=order.own_stop)
             return Contestant(f"Q-RAG {agent.spec.name}", AgentRetriever(agent), agent.encoder, config), agent
-        plain = self.services.agent(PLAIN)
+        plain = self.services.agents.load(PLAIN)
         retriever, _ = build_retriever(key, plain.encoder, plain.encoder)
         config = (
             self._config(plain.spec, order, own=True, stops=False)
@@ -378,7 +378,7 @@ class Comparisons:
         self, spec: CheckpointSpec, order: ComparisonOrder, *, own: bool, stops: bool
     ) -> EpisodeConfig:
         """How an agent runs: by its defaults, or as in Explore where it is the agent there."""
-        threshold = self.services.served(spec).stop_threshold
+        threshold = self.services.agents.served(spec).stop_threshold
         config = spec.episode_config()
         if own and order.settings is not None:
             config = order.settings.with_(forced=())
@@ -459,7 +459,7 @@ class _Comparison:
         run = replace(
             run, answer=EvidenceAnswer.from_json(sparc_answer(trace), dict.fromkeys(trace.found, ""))
         )
-        self.services.runs.put(run.token, run)
+        self.services.library.runs.put(run.token, run)
         return run
 
     def _prepare(self, name: str, sparc: SparcRetriever) -> None:
@@ -470,7 +470,7 @@ class _Comparison:
                 Comparing(self.found, name, "branching", len(trace.rounds), trace.started.config.depth)
             )
 
-        self._open(name, self.services.agent(PLAIN))
+        self._open(name, self.services.agents.load(PLAIN))
         sparc.hear = branching
         sparc.prepare()
 
@@ -506,7 +506,7 @@ class _Comparison:
                 Comparing(self.found, name, "embedding", progress.done, progress.total, progress.seconds_left)
             )
 
-        return self.services.under(self.documents, agent, embedding)
+        return self.services.library.under(self.documents, agent, embedding)
 
 
 class _Cutting:
@@ -534,7 +534,9 @@ class _Cutting:
             Cut(column.name, column, opened)
             for column in compare(self.query, now, lambda _: opened.corpus, self._hear)
         )
-        part = self.services.cache_part((document.sha256 for document in documents), self.documents.owner)
+        part = self.services.library.cache_part(
+            (document.sha256 for document in documents), self.documents.owner
+        )
         for cut in chain(
             as_open,
             across_cuts(
@@ -588,7 +590,9 @@ class _Cutting:
 
         if name not in self._meters:
             n_characters = sum(len(document.text) for document in self.documents.workspace.documents)
-            self._meters[name] = self.services.allowance.metered(self.documents.owner, n_characters, tell)
+            self._meters[name] = self.services.library.allowance.metered(
+                self.documents.owner, n_characters, tell
+            )
         meter = self._meters[name]
         if meter is not None:
             meter(progress)

@@ -10,6 +10,7 @@ from app.components.tree import tree
 from app.pages.compare import view
 from app.pages.compare.actions import MAX_K, Compared, Comparisons
 from app.pages.compare.difference import CUTS
+from app.pages.widgets.asking import Asking
 from app.pages.widgets.text import open_documents
 from app.pages.widgets.work import Work, cancel_button
 from core.draw.nodes import h
@@ -79,30 +80,7 @@ class CompareLayout:
         self.cutting = Work(run, cancel, progress, notice)
 
     def _build_form(self, comparisons: Comparisons) -> None:
-        with gr.Row(elem_classes="qx-question-row"):
-            with gr.Column(elem_classes="qx-asking", scale=6, min_width=240):
-                self.question = gr.Textbox(
-                    label="Question",
-                    show_label=False,
-                    container=False,
-                    lines=1,
-                    max_lines=4,
-                    placeholder="Ask something about the document",
-                    elem_id="qx-compare-question",
-                    elem_classes="qx-question",
-                )
-                self.known = tree(elem_id="qx-compare-known", elem_classes="qx-known")
-            self.run = gr.Button("Compare", variant="primary", elem_id="qx-compare-run", min_width=80)
-        with gr.Row(elem_classes="qx-line"):
-            self.line = tree(elem_id="qx-compare-set", elem_classes="qx-set")
-            with gr.Row(elem_classes="qx-slot"):
-                self.standing = tree(elem_id="qx-compare-standing")
-                self.comparing = Work(
-                    self.run,
-                    progress=tree(elem_id="qx-compare-progress"),
-                    cancel=cancel_button("qx-compare-cancel"),
-                    notice=tree(elem_id="qx-compare-notice"),
-                )
+        self.asking = Asking(comparisons.services.library.corpora, "qx-compare", "Compare")
         self.as_explore = tree(elem_id="qx-compare-as-explore")
         with gr.Column(elem_id="qx-compare-settings", elem_classes="qx-pop"):
             self._build_settings(comparisons)
@@ -110,7 +88,7 @@ class CompareLayout:
     def _build_settings(self, comparisons: Comparisons) -> None:
         self.methods = gr.CheckboxGroup(
             [(view.method_label(key), key) for key in comparisons.methods()],
-            value=comparisons.usual(comparisons.services.default_checkpoint),
+            value=comparisons.usual(comparisons.services.agents.default_checkpoint),
             label="Methods",
             info="A column each, over the same chunks",
             elem_id="qx-compare-methods",

@@ -30,10 +30,10 @@ from app.pages.compare.actions import (
 from app.pages.compare.layout import OWN_STOP, SAME, CompareLayout
 from app.pages.explore.actions import open_in_explore
 from app.pages.sparc.actions import SparcRuns
-from app.pages.widgets.asking import known_question, known_questions
-from app.pages.widgets.notices import notice
+from app.pages.widgets.asking import known_questions
+from app.pages.widgets.notices import notice, passing
 from app.pages.widgets.text import open_documents
-from app.pages.widgets.work import Work
+from app.pages.widgets.work import QUIET, Work, in_line
 from app.services import Services
 from app.session import Session
 from core.config import EpisodeConfig
@@ -84,9 +84,6 @@ class CompareTab(CompareLayout):
         """The run of Explore that is to be compared, a FromExplore; None before the first."""
         self.cut_rows: gr.State = gr.State(())
         """What is shown of the ways of cutting."""
-        works = (self.comparing, self.cutting)
-        self._packed = {component for component in vars(self).values() if isinstance(component, gr.HTML)}
-        self._packed |= {component for work in works for component in (work.progress, work.notice)}
         self._wire()
 
     def _wire(self) -> None:
@@ -94,71 +91,42 @@ class CompareTab(CompareLayout):
             *(self.compared, self.to_explore, self.to_sparc, self.to_sets),
             *(
                 self.header,
+                *self.asking.parts,
                 self.as_explore,
-                self.question,
-                self.known,
-                self.line,
                 self.methods,
                 self.size,
                 self.k,
-                self.standing,
                 self.heading,
             ),
-            *(
-                self.result_notice,
-                self.columns,
-                self.reading,
-                self.support,
-                self.common,
-                self.change_panel,
-                self.changed,
-                self.change_notice,
-                self.tried,
-            ),
-            *(component for work in (self.comparing, self.cutting) for component in vars(work).values()),
-            *(self.cuts, self.cut_rows),
+            *(self.result_notice, self.columns, self.reading, self.support, self.common, self.change_panel),
+            *(self.changed, self.change_notice, self.tried, *vars(self.cutting).values(), self.cuts),
+            self.cut_rows,
         ]
-        self._controls = [self.question, self.methods, self.size, self.k]
+        self._controls = [self.asking.question, self.methods, self.size, self.k]
         place = [self.session, self.compared, *self._controls]
-        quick: dict[str, Any] = {
-            "api_visibility": "private",
-            "show_progress": "hidden",
-            "concurrency_id": "compare-look",
-            "concurrency_limit": 4,
-        }
-        slow: dict[str, Any] = {
-            "api_visibility": "private",
-            "show_progress": "hidden",
-            "concurrency_id": "compare",
-            "concurrency_limit": 1,
-        }
-        run = self._sends(self._run)
-        running = [
-            event(run, place, self._outputs, **slow)
-            for event in (self.run.click, self.question.submit, self.standing.select)
-        ]
-        self.comparing.wire_cancel(
-            running, self._sends(self._cancelled), self.compared, self._outputs, **quick
-        )
+        quick = in_line("compare-look")
+        slow = in_line("compare", 1)
+        running = self.asking.wire(packs(self._run), place, self._outputs, **slow)
+        self.asking.work.wire_cancel(running, packs(self._cancelled), self.compared, self._outputs, **quick)
         cutting = self.cutting.run.click(
-            self._sends(self._run_cuts), place, self._outputs, **{**slow, "concurrency_id": "compare-cuts"}
+            packs(self._run_cuts), place, self._outputs, **in_line("compare-cuts", 1)
         )
-        self.cutting.wire_cancel([cutting], self._sends(self._cuts_cancelled), None, self._outputs, **quick)
-        self.cuts.select(self._sends(self._on_cut), self.cut_rows, self._outputs, **quick)
+        self.cutting.wire_cancel([cutting], packs(self._cuts_cancelled), None, self._outputs, **quick)
+        self.cuts.select(packs(self._on_cut), self.cut_rows, self._outputs, **quick)
         for button, handler in ((self.try_text, self._try_text), (self.try_without, self._try_without)):
-            button.click(self._sends(handler), [self.compared, self.changed], self._outputs, **quick).success(
+            button.click(packs(handler), [self.compared, self.changed], self._outputs, **quick).success(
                 None, js=SHOW_TRIED, api_visibility="private"
             )
-        self.known.select(self._on_known, self.session, self.question, **quick)
+        self.asking.wire_known(self.session)
         for panel in (self.columns, self.reading, self.support, self.common, self.tried):
-            panel.select(self._sends(self._on_click), self.compared, self._outputs, **quick)
-        self.as_explore.select(self._sends(self._on_settings), place, self._outputs, **quick)
+            panel.select(packs(self._on_click), self.compared, self._outputs, **quick)
+        self.as_explore.select(packs(self._on_settings), place, self._outputs, **quick)
         changes = [control.change for control in self._controls]
         gr.on(
             changes,
-            self._sends(self._on_controls),
+            packs(self._on_controls),
             place,
-            [self.standing, self.line],
+            [self.asking.standing, self.asking.line],
             trigger_mode="always_last",
             **quick,
         )
@@ -166,13 +134,7 @@ class CompareTab(CompareLayout):
     def on_show(self, show: Callable[..., Any]) -> None:
         """`show`: the listener of the tab's being opened."""
         inputs = [self.session, self.explored, self.compared, self.wanted, *self._controls]
-        show(
-            self._sends(self._shown), inputs, self._outputs, api_visibility="private", show_progress="hidden"
-        )
-
-    def _sends(self, handler: Callable[..., Any]) -> Callable[..., Any]:
-        """The handler with trees packed into strings on their way out (see components.tree)."""
-        return packs(handler, self._packed)
+        show(packs(self._shown), inputs, self._outputs, **QUIET)
 
     # Handlers; each returns or yields updates by component
 
@@ -190,17 +152,15 @@ class CompareTab(CompareLayout):
         """What is open in Explore now; its question too, unless it is the one that was taken over before; and
         a run that was opened here from there.
         """
-        documents = self.services.corpora.get(session.corpus)
-        if documents is None:
+        taken = self.asking.take_over(session, explored, compared.seen, question)
+        if taken is None:
             return {self.header: open_documents(None)}
         update: Update = {}
-        if compared.seen != (session.corpus, explored):
-            question = explored or question
-        before = self.services.corpora.get(compared.seen[0])
+        documents, question = taken.documents, taken.question
         spec = documents.agent.spec
-        if before is None or before.workspace is not documents.workspace:
+        if taken.is_new:
             k, methods = self.comparisons.usual_k(documents), self.comparisons.usual(spec.name)
-            update[self.known] = known_questions(documents.questions)
+            update[self.asking.known] = known_questions(documents.questions)
             compared = replace(compared, lifted=())
         if (
             wanted is not None
@@ -214,9 +174,9 @@ class CompareTab(CompareLayout):
             )
             methods = list(dict.fromkeys([own_key(spec.name), *methods]))
             compared = replace(compared, taken=wanted)
-        compared = replace(compared, seen=(session.corpus, explored))
+        compared = replace(compared, seen=taken.seen)
         shown = {
-            self.question: question,
+            self.asking.question: question,
             self.methods: self._choices(methods),
             self.size: size,
             self.k: k,
@@ -230,13 +190,9 @@ class CompareTab(CompareLayout):
             self.as_explore: self._as_explore(session, compared, documents),
         }
 
-    def _on_known(self, session: Session, event: gr.EventData) -> Any:
-        chosen = known_question(self.services.corpora.get(session.corpus), event)
-        return gr.skip() if chosen is None else chosen
-
     def _as_explore(self, session: Session, compared: Compared, documents: OpenDocuments) -> list[Any]:
         """What of Explore's settings counts."""
-        spec = self.services.served(documents.agent.spec)
+        spec = self.services.agents.served(documents.agent.spec)
         order = ComparisonOrder(
             settings=self._settings(session, compared), forbidden=self._forbidden(session, compared)
         )
@@ -266,7 +222,7 @@ class CompareTab(CompareLayout):
         self, session: Session, compared: Compared, event: gr.EventData, *controls: Any
     ) -> Update:
         """Back to the agent's own settings, or on with other chunks forbidden than in Explore."""
-        documents, action = self.services.corpora.get(session.corpus), clicked(event)[0]
+        documents, action = self.services.library.corpora.get(session.corpus), clicked(event)[0]
         if documents is None:
             return {}
         if action == "defaults" and compared.taken is not None:
@@ -291,13 +247,16 @@ class CompareTab(CompareLayout):
         try:
             order = self._order(session, compared, *controls)
         except UserError as error:
-            return {self.standing: notice(str(error)), self.line: view.settings_line(None)}
+            return {self.asking.standing: notice(str(error)), self.asking.line: view.settings_line(None)}
         documents, searched = (
-            self.services.corpora.get(session.corpus),
-            self.services.corpora.get(compared.corpus),
+            self.services.library.corpora.get(session.corpus),
+            self.services.library.corpora.get(compared.corpus),
         )
         same = documents is not None and searched is not None and documents.workspace is searched.workspace
-        return {self.standing: view.changes(compared, order, same), self.line: view.settings_line(order)}
+        return {
+            self.asking.standing: view.changes(compared, order, same),
+            self.asking.line: view.settings_line(order),
+        }
 
     def _run(self, session: Session, compared: Compared, *controls: Any) -> Iterator[Update]:
         """Columns as they come."""
@@ -307,21 +266,21 @@ class CompareTab(CompareLayout):
                 self._order(session, compared, *controls),
             )
         except UserError as error:
-            yield {self.comparing.notice: notice(str(error))}
+            yield {self.asking.work.notice: passing(str(error))}
             return
         fresh = Compared(
             session.corpus, order, seen=compared.seen, taken=compared.taken, lifted=compared.lifted
         )
         for column in compared.columns:
             self.services.leave_run(column.run)
-        yield {self.standing: []}
+        yield {self.asking.standing: []}
 
         def show(columns: tuple[ColumnRef, ...]) -> Update:
             return self._results(replace(fresh, columns=columns))
 
         llm = self.services.language_models.get(session)
         yield from self._working(
-            self.comparing, lambda report: self.comparisons.run(documents, order, report, llm), show
+            self.asking.work, lambda report: self.comparisons.run(documents, order, report, llm), show
         )
 
     def _run_cuts(self, session: Session, compared: Compared, *controls: Any) -> Iterator[Update]:
@@ -365,31 +324,31 @@ class CompareTab(CompareLayout):
                     yield update
             self.services.log.flush()
         except UserError as error:
-            yield {**work.free(), work.notice: notice(str(error))}
+            yield {**work.free(), work.notice: passing(str(error))}
         except Exception:
             logging.getLogger(__name__).exception("a comparison failed")
             yield {
                 **work.free(),
-                work.notice: notice(
+                work.notice: passing(
                     "something failed while comparing; what is there is kept, and the server's log says why"
                 ),
             }
 
     def _cancelled(self, compared: Compared) -> Update:
-        return {**self._settled("comparing", "columns that were there are kept"), self.compared: compared}
+        settled = self._settled(self.asking.work, "comparing", "columns that were there are kept")
+        return {**settled, self.compared: compared}
 
     def _cuts_cancelled(self) -> Update:
-        return self._settled("cutting", "rows that were there are kept, and so are the vectors")
+        return self._settled(self.cutting, "cutting", "rows that were there are kept, and so are the vectors")
 
-    def _settled(self, name: Literal["comparing", "cutting"], kept: str) -> Update:
+    def _settled(self, work: Work, name: Literal["comparing", "cutting"], kept: str) -> Update:
         """The form after a cancel."""
-        work: Work = getattr(self, name)
         words = (
             f"Cancelled; {kept}."
             if self.comparisons.wait_idle(name, 10)
             else "Cancelling: what is at work ends first."
         )
-        return {**work.free(), work.notice: notice(words, "info")}
+        return {**work.free(), work.notice: passing(words, "info")}
 
     def _try_text(self, compared: Compared, text: str | None) -> Update:
         return self._try(compared, text or "")

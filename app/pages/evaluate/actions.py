@@ -165,7 +165,7 @@ class Evaluations:
         self._idle.clear()
         try:
             report(Measuring(order.agents[0], "loading"))
-            agents = [self.services.agent(name) for name in order.agents]
+            agents = [self.services.agents.load(name) for name in order.agents]
             questions = None if order.questions is None else _keep_questions(order.questions)
             name = str(questions) if questions is not None else order.task
             length = (
@@ -177,10 +177,10 @@ class Evaluations:
             if (
                 length and asked
             ):  # first: composing thirty haystacks of a million tokens takes most of a minute, refused or not
-                self.services.allowance.read(order.owner, len(agents) * asked * length)
+                self.services.library.allowance.read(order.owner, len(agents) * asked * length)
             task = self._load(name, order.part, length, order.n, order.seed, agents[0].encoder.tokenizer)
             if not asked:
-                self.services.allowance.read(
+                self.services.library.allowance.read(
                     order.owner, len(agents) * len(task.examples) * (length or USUAL_CONTEXT)
                 )
             return [self._measure(agent, order, task, length, questions, report) for agent in agents]
@@ -196,7 +196,7 @@ class Evaluations:
         questions: Path | None,
         report: Callable[[Measuring], None],
     ) -> str:
-        spec = self.services.served(agent.spec)
+        spec = self.services.agents.served(agent.spec)
         config = EpisodeConfig(
             step_budget=order.step_budget or task.step_budget,
             temperature=spec.temperature,
@@ -298,14 +298,14 @@ class Evaluations:
         """Writes the threshold into the agent's qrag.json; what was done, in a sentence. Raises BadRequest
         unless the agent was trained here in local mode.
         """
-        self.services.check_local_defaults()
+        self.services.agents.check_local_defaults()
         row = self.get(evaluation_id).rows[0]
-        if not self.services.is_own(row.checkpoint):
+        if not self.services.agents.is_own(row.checkpoint):
             raise BadRequest(
                 f"{row.checkpoint} was not trained here, so its defaults stay as they are; use the threshold"
                 " until the app is closed instead"
             )
-        folder = self.services.checkpoints[row.checkpoint]
+        folder = self.services.agents.checkpoints[row.checkpoint]
         spec = read_spec(folder)
         record: dict[str, Any] = {
             "evaluation_id": evaluation_id,
@@ -326,16 +326,16 @@ class Evaluations:
             raise BadCheckpoint(
                 f"{folder / 'qrag.json'} can't be written ({error.strerror}); make it writable"
             ) from error
-        self.services.use_threshold(row.checkpoint, None)
+        self.services.agents.use_threshold(row.checkpoint, None)
         return f"{row.checkpoint} now stops below Q = {threshold:.3f}, here and on the command line."
 
     def use_for_now(self, evaluation_id: str, threshold: float) -> str:
         """The threshold of Explore and of evaluations until the app is closed; what was done, in a sentence.
         Raises BadRequest in public mode.
         """
-        self.services.check_local_defaults()
+        self.services.agents.check_local_defaults()
         name = self.get(evaluation_id).rows[0].checkpoint
-        self.services.use_threshold(name, threshold)
+        self.services.agents.use_threshold(name, threshold)
         return (
             f"{name} stops below Q = {threshold:.3f} until the app is closed: documents opened from now on"
             " begin with it."
@@ -397,13 +397,13 @@ class Evaluations:
         return Episode(f"{row.task}, {row.id}", example, row.checkpoint, config)
 
     def _agent_of(self, row: EpisodeRow) -> Agent:
-        name = row.checkpoint if row.checkpoint in self.services.checkpoints else None
+        name = row.checkpoint if row.checkpoint in self.services.agents.checkpoints else None
         if name is None and row.method == "qrag":
             raise BadRequest(
                 f"the agent {row.checkpoint!r} of this evaluation is not on offer here; put its folder beside"
                 " the others"
             )
-        return self.services.agent(name or self.services.default_checkpoint)
+        return self.services.agents.load(name or self.services.agents.default_checkpoint)
 
     def _load(
         self, name: str, part: Part, length: int | None, n: int | None, seed: int, tokenizer: FastTokenizer
@@ -423,13 +423,13 @@ class Evaluations:
 def open_episode(explorer: Explorer, session: Session, episode: Episode, report: Progress) -> Session:
     """The chunks of an example as they are, opened under its agent, with its question known."""
     report(OpenProgress("reading", 0, 1))
-    agent = explorer.services.agent(episode.agent)
+    agent = explorer.services.agents.load(episode.agent)
     texts = episode.example.chunks[:]
     workspace = workspace_of_chunks(texts, agent.encoder.tokenizer.count(texts), episode.title)
     known = Labelled(
         episode.example.question, next(iter(episode.example.answers), ""), 0, episode.example.support
     )
-    opened = explorer.services.reopen(workspace, agent, report, (known,), session.owner)
+    opened = explorer.services.library.reopen(workspace, agent, report, (known,), session.owner)
     explorer.leave(session)
     return Session(
         corpus=opened.token, agent_chosen=session.agent_chosen, owner=session.owner, llm=session.llm

@@ -63,7 +63,7 @@ class EvaluateLayout:
 
     def _build_form(self, services: Services) -> None:
         tasks = available_tasks(services.settings)
-        agents = list(services.checkpoints)
+        agents = list(services.agents.checkpoints)
         with gr.Column(elem_classes="qx-card", elem_id="qx-evaluate-form"):
             gr.Markdown(
                 "### Run an evaluation\nQuestions whose support is known, through one agent or two; every row"

@@ -26,6 +26,7 @@ from app.pages.evaluate.actions import (
 from app.pages.evaluate.layout import NOBODY, EvaluateLayout
 from app.pages.widgets.figures import drawn
 from app.pages.widgets.notices import notice
+from app.pages.widgets.work import QUIET, in_line
 from app.services import Services
 from app.session import Session
 from app.visitors import newcomer
@@ -69,7 +70,6 @@ class EvaluateTab(EvaluateLayout):
         self.looking = gr.State(Looking(owner=newcomer(services.settings)))
         self.to_explore: gr.State = gr.State(None)
         """("episode", evaluation id, row, number) when one is to be opened in Explore."""
-        self._packed = {component for component in vars(self).values() if isinstance(component, gr.HTML)}
         self._wire()
 
     def _wire(self) -> None:
@@ -113,12 +113,7 @@ class EvaluateTab(EvaluateLayout):
             ),
         ]
         looking = self.looking
-        quick: dict[str, Any] = {
-            "api_visibility": "private",
-            "show_progress": "hidden",
-            "concurrency_id": "evaluate-look",
-            "concurrency_limit": 4,
-        }
+        quick = in_line("evaluate-look")
         order = [
             self.task,
             self.questions,
@@ -131,49 +126,41 @@ class EvaluateTab(EvaluateLayout):
             self.second,
         ]
         running = self.run.click(
-            self._sends(self._run),
+            packs(self._run),
             [looking, *order],
             results,
-            api_visibility="private",
-            show_progress="hidden",
-            concurrency_id="evaluate",
-            concurrency_limit=1,
+            **in_line("evaluate", 1),
         )
-        self.work.wire_cancel([running], self._sends(self._cancelled), looking, results, **quick)
+        self.work.wire_cancel([running], packs(self._cancelled), looking, results, **quick)
         self.task.change(self._on_task, self.task, [self.length, self.part, self.questions], **quick)
         for panel in (self.list, self.filter, self.failures, self.episode, self.episode_notice):
-            panel.select(self._sends(self._on_click), looking, results, **quick)
+            panel.select(packs(self._on_click), looking, results, **quick)
         threshold = [self.stops, self.stops_figure, self.default_notice]
         self.threshold.input(
-            self._sends(self._on_threshold),
+            packs(self._on_threshold),
             [looking, self.threshold],
             threshold,
             trigger_mode="always_last",
             **quick,
         )
-        self.best.click(self._sends(self._to_best), looking, [self.threshold, *threshold], **quick)
+        self.best.click(packs(self._to_best), looking, [self.threshold, *threshold], **quick)
         for button, action in (
             (self.make_default, self.evaluations.make_default),
             (self.use_for_now, self.evaluations.use_for_now),
         ):
             button.click(
-                self._sends(self._settled(action)), [looking, self.threshold], self.default_notice, **quick
+                packs(self._settled(action)), [looking, self.threshold], self.default_notice, **quick
             )
         self._results = results
 
     def on_show(self, show: Callable[..., Any]) -> None:
         """`show`: the listener of the tab's being opened."""
         show(
-            self._sends(self._shown),
+            packs(self._shown),
             [self.looking, self.session, self.threshold],
             self._results,
-            api_visibility="private",
-            show_progress="hidden",
+            **QUIET,
         )
-
-    def _sends(self, handler: Callable[..., Any]) -> Callable[..., Any]:
-        """The handler with trees packed into strings on their way out (see components.tree)."""
-        return packs(handler, self._packed)
 
     # Handlers; each returns or yields updates by component
 
@@ -182,7 +169,7 @@ class EvaluateTab(EvaluateLayout):
         the tab was hidden were not drawn.
         """
         looking = replace(looking, owner=session.owner)
-        agents = list(self.services.checkpoints)
+        agents = list(self.services.agents.checkpoints)
         listed = self._listed(looking)
         return {
             **listed,
@@ -317,7 +304,9 @@ class EvaluateTab(EvaluateLayout):
         try:
             row = self._rows(looking, looking.first)[position]
             if view.is_long(row) and not announced:
-                return {self.episode_notice: view.cost(row, self.services.agent(row.checkpoint).encoder.dim)}
+                return {
+                    self.episode_notice: view.cost(row, self.services.agents.load(row.checkpoint).encoder.dim)
+                }
         except UserError as error:
             return {self.episode_notice: notice(str(error))}
         return {self.to_explore: ("episode", looking.first, position, new_run_id()), self.episode_notice: []}
@@ -426,7 +415,7 @@ class EvaluateTab(EvaluateLayout):
         own = rows[0].stop_threshold
         threshold = curve.best if own is None else own
         lo, hi = min(curve.points[0].threshold, threshold), max(curve.points[-1].threshold, threshold)
-        is_own, public = self.services.is_own(rows[0].checkpoint), self.services.settings.public
+        is_own, public = self.services.agents.is_own(rows[0].checkpoint), self.services.settings.public
         return {
             self.calibrator: gr.Column(visible=True),
             self.calibrator_notice: [],

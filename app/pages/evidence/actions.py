@@ -173,7 +173,7 @@ class EvidenceSets:
             self._idle.set()
 
     def _run(self, documents: OpenDocuments, order: SetOrder, report: Report, llm: Llm | None) -> RunInView:
-        plain = self.services.under(documents, self.services.agent(PLAIN), report)
+        plain = self.services.library.under(documents, self.services.agents.load(PLAIN), report)
         question, corpus, encoder = order.question, plain.corpus, plain.agent.encoder
         config = EpisodeConfig(step_budget=min(order.budget, len(corpus)))
         gold = next((known.support for known in documents.questions if known.question == question), ())
@@ -275,7 +275,7 @@ class EvidenceSets:
 
     def _forget(self, run_ids: Collection[str]) -> None:
         """Takes runs that were deleted out of memory."""
-        for run in self.services.runs.all():
+        for run in self.services.library.runs.all():
             if run.run_id in run_ids:
                 self._looks.drop(run.token)
                 self._json_ld.drop(run.token)

@@ -10,8 +10,8 @@ from app.components.tree import tree
 from app.pages.evidence import view
 from app.pages.evidence.actions import MAX_BUDGET, USUAL_BUDGET
 from app.pages.sparc.llm_panel import LlmPanel
+from app.pages.widgets.asking import Asking
 from app.pages.widgets.text import open_documents
-from app.pages.widgets.work import Work
 from app.services import Services
 
 LIGHT, MODEL = "light", "model"
@@ -53,30 +53,14 @@ class EvidenceLayout:
                 self.frontier_notice = tree(elem_id="qx-sets-frontier-notice")
 
     def _build_form(self, services: Services, session: gr.State) -> None:
-        with gr.Row(elem_classes="qx-question-row"):
-            with gr.Column(elem_classes="qx-asking", scale=6, min_width=240):
-                self.question = gr.Textbox(
-                    label="Question",
-                    show_label=False,
-                    container=False,
-                    lines=1,
-                    max_lines=4,
-                    placeholder="Ask something about the documents",
-                    elem_id="qx-sets-question",
-                    elem_classes="qx-question",
-                )
-                self.known = tree(elem_id="qx-sets-known", elem_classes="qx-known")
-            self.run = gr.Button("Run", variant="primary", elem_id="qx-sets-run", min_width=60)
-            self.cancel = gr.Button(
-                "Cancel", variant="stop", elem_id="qx-sets-cancel", interactive=False, min_width=60
-            )
-        with gr.Row(elem_classes="qx-line"):
-            self.line = tree(view.policy_line(False, ""), elem_id="qx-sets-set", elem_classes="qx-set")
-            with gr.Row(elem_classes="qx-slot"):
-                self.standing = tree(elem_id="qx-sets-standing")
-                self.progress = tree(elem_id="qx-sets-progress")
-                self.took = tree(elem_id="qx-sets-took", elem_classes="qx-status")
-        self.notice = tree(elem_id="qx-sets-notice", elem_classes="qx-over")
+        self.asking = Asking(
+            services.library.corpora,
+            "qx-sets",
+            "Run",
+            about="the documents",
+            line=view.policy_line(False, ""),
+            ids={"status": "took"},
+        )
         with gr.Column(elem_id="qx-sets-settings", elem_classes="qx-pop"):
             self.who = gr.Radio(
                 list(CHOOSERS.items()),
@@ -86,4 +70,3 @@ class EvidenceLayout:
                 elem_id="qx-sets-chooser",
             )
             self.llm_panel = LlmPanel(services, session, "sets-llm")
-        self.work = Work(self.run, self.cancel, self.progress, self.notice)

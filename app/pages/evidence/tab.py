@@ -29,9 +29,10 @@ from app.pages.evidence.actions import (
 from app.pages.evidence.documents import Shown
 from app.pages.evidence.layout import LIGHT, MODEL, EvidenceLayout
 from app.pages.explore.actions import open_in_explore
-from app.pages.widgets.asking import known_question, known_questions
-from app.pages.widgets.notices import notice, passing, preparing, progress
+from app.pages.widgets.asking import known_questions
+from app.pages.widgets.notices import notice, passing, progress
 from app.pages.widgets.text import open_documents
+from app.pages.widgets.work import QUIET, in_line
 from app.services import Services
 from app.session import Session
 from core.errors import BadRequest, UserError
@@ -89,58 +90,41 @@ class EvidenceTab(EvidenceLayout):
         """("chunk", chunk id, number) when a chunk is to be opened in Explore."""
         self.to_experiments: gr.State = gr.State(None)
         """(method, number) when its runs are to be listed."""
-        self._packed = {component for component in vars(self).values() if isinstance(component, gr.HTML)} - {
-            page
-        }
         self._wire()
 
     def _wire(self) -> None:
         self._drawing = [
-            *(self.took, self.said, self.budget_words, self.tokens, self.documents, self.reading),
+            *(self.said, self.budget_words, self.tokens, self.documents, self.reading),
             *(self.reward, self.action, self.frontier, self.frontier_notice),
         ]
         self._outputs = [
-            *(self.place, self.to_explore, self.to_experiments, self.page, self.header, self.known),
-            *(self.question, self.budget, self.who, self.line, self.run, self.cancel, self.progress),
-            *(self.notice, self.standing, *self._drawing),
+            *(self.place, self.to_explore, self.to_experiments, self.page, self.header),
+            *(*self.asking.parts, self.budget, self.who, *self._drawing),
         ]
         place = [self.session, self.place]
-        quick: dict[str, Any] = {
-            "api_visibility": "private",
-            "show_progress": "hidden",
-            "concurrency_id": "sets-look",
-            "concurrency_limit": 4,
-        }
-        slow: dict[str, Any] = {
-            "api_visibility": "private",
-            "show_progress": "hidden",
-            "concurrency_id": "sets",
-            "concurrency_limit": 2,
-        }
-        run = self._sends(self._run)
-        running = [
-            event(run, [*place, self.question, self.budget, self.who], self._outputs, **slow)
-            for event in (self.run.click, self.question.submit, self.standing.select)
-        ]
+        quick = in_line("sets-look")
+        slow = in_line("sets", 2)
+        order = [*place, self.asking.question, self.budget, self.who]
+        running = self.asking.wire(packs(self._run), order, self._outputs, **slow)
         running.append(
-            self.wanted.change(self._sends(self._on_wanted), [*place, self.wanted], self._outputs, **slow)
+            self.wanted.change(packs(self._on_wanted), [*place, self.wanted], self._outputs, **slow)
         )
-        self.work.wire_cancel(running, self._sends(self._cancelled), None, self._outputs, **quick)
+        self.asking.work.wire_cancel(running, packs(self._cancelled), None, self._outputs, **quick)
         self.budget.change(
-            self._sends(self._on_budget),
+            packs(self._on_budget),
             [*place, self.budget],
-            [self.place, self.notice, *self._drawing],
+            [self.place, self.asking.notice, self.asking.status, *self._drawing],
             trigger_mode="always_last",
             **quick,
         )
-        self.known.select(self._on_known, self.session, self.question, **quick)
+        self.asking.wire_known(self.session)
         for panel in (self.documents, self.reading, self.action, self.frontier):
-            panel.select(self._sends(self._on_click), place, self._outputs, **quick)
+            panel.select(packs(self._on_click), place, self._outputs, **quick)
         gr.on(
-            [self.question.change, self.who.change, self.llm_panel.changed.change],
-            self._sends(self._on_question),
-            [*place, self.question, self.who],
-            [self.standing, self.line],
+            [self.asking.question.change, self.who.change, self.llm_panel.changed.change],
+            packs(self._on_question),
+            [*place, self.asking.question, self.who],
+            [self.asking.standing, self.asking.line],
             trigger_mode="always_last",
             **quick,
         )
@@ -148,17 +132,12 @@ class EvidenceTab(EvidenceLayout):
     def on_show(self, show: Callable[..., Any]) -> None:
         """`show`: the listener of the tab's being opened."""
         show(
-            self._sends(self._shown),
-            [self.session, self.explored, self.place, self.question, self.who],
+            packs(self._shown),
+            [self.session, self.explored, self.place, self.asking.question, self.who],
             self._outputs,
-            api_visibility="private",
-            show_progress="hidden",
+            **QUIET,
         )
         self.llm_panel.on_show(show)
-
-    def _sends(self, handler: Callable[..., Any]) -> Callable[..., Any]:
-        """The handler with trees packed into strings on their way out (see components.tree)."""
-        return packs(handler, self._packed)
 
     # Handlers; each returns or yields updates by component
 
@@ -166,27 +145,22 @@ class EvidenceTab(EvidenceLayout):
         self, session: Session, explored: str, place: EvidencePlace, question: str, who: str = LIGHT
     ) -> Update:
         """What is open in Explore now, its question too, unless it is the one that was taken over before."""
-        documents = self.services.corpora.get(session.corpus)
+        taken = self.asking.take_over(session, explored, place.seen, question)
         frontier = {
             self.frontier: frontier_view.frontier(measured(), place.task, place.measure, place.budget),
             self.frontier_notice: [],
         }
-        if documents is None:
+        if taken is None:
             return {**frontier, **self._line(session, who), self.header: open_documents(None)}
-        update: Update = {}
-        if place.seen != (session.corpus, explored):
-            question = explored or question
-        before = self.services.corpora.get(place.seen[0])
-        if before is None or before.workspace is not documents.workspace:
-            update[self.known] = known_questions(documents.questions)
-        place = replace(place, seen=(session.corpus, explored))
+        place = replace(place, seen=taken.seen)
+        known = {self.asking.known: known_questions(taken.documents.questions)} if taken.is_new else {}
         return {
             **frontier,
-            **update,
+            **known,
             self.place: place,
-            self.question: question,
-            self.header: open_documents(documents),
-            **self._on_question(session, place, question, who),
+            self.asking.question: taken.question,
+            self.header: open_documents(taken.documents),
+            **self._on_question(session, place, taken.question, who),
         }
 
     def _on_question(self, session: Session, place: EvidencePlace, question: str, who: str = LIGHT) -> Update:
@@ -194,28 +168,19 @@ class EvidenceTab(EvidenceLayout):
         try:
             shown = self._in_view(session, place)
         except UserError as error:
-            return {**line, self.standing: notice(str(error))}
-        same = shown is not None and self._same_documents(session, shown.run)
-        return {**line, self.standing: view.changes(shown, question or "", same, who == MODEL)}
+            return {**line, self.asking.standing: notice(str(error))}
+        same = shown is not None and self.asking.has_open(session, shown.run.documents.workspace)
+        return {**line, self.asking.standing: view.changes(shown, question or "", same, who == MODEL)}
 
     def _line(self, session: Session, who: str) -> Update:
         llm = self.services.language_models.get(session)
-        return {self.line: view.policy_line(who == MODEL, "" if llm is None else llm.name)}
-
-    def _on_known(self, session: Session, event: gr.EventData) -> Any:
-        chosen = known_question(self.services.corpora.get(session.corpus), event)
-        return gr.skip() if chosen is None else chosen
-
-    def _same_documents(self, session: Session, run: RunInView) -> bool:
-        """Whether Explore has open what a run searched."""
-        documents = self.services.corpora.get(session.corpus)
-        return documents is not None and documents.workspace.sha256 == run.documents.workspace.sha256
+        return {self.asking.line: view.policy_line(who == MODEL, "" if llm is None else llm.name)}
 
     def _in_view(self, session: Session, place: EvidencePlace) -> SetInView | None:
         """The run's set at the budget that is set. Raises BadRequest when the run is gone."""
         if not place.run:
             return None
-        run = self.services.runs.get(place.run)
+        run = self.services.library.runs.get(place.run)
         if run is None or run.owner != session.owner:
             raise BadRequest("this run is not in memory any more; run it again, the vectors are kept")
         return self.sets.at(run, place.budget)
@@ -232,7 +197,7 @@ class EvidenceTab(EvidenceLayout):
         try:
             documents, order = open_in_explore(self.services, session), read_order(question, budget, who)
         except UserError as error:
-            yield {self.notice: passing(str(error))}
+            yield {self.asking.notice: passing(str(error))}
             return
         yield from self._working(
             session,
@@ -259,12 +224,12 @@ class EvidenceTab(EvidenceLayout):
         opens: bool = False,
     ) -> Iterator[Update]:
         """Progress while `work` makes a run, then the run. opens: it brings question and budget along."""
-        yield {**self.work.busy(), self.progress: preparing(), self.notice: [], self.standing: []}
+        yield self.asking.begun()
         try:
             with closing(stream(work)) as items:
                 for item in items:
                     if not isinstance(item, Finished):
-                        yield {self.progress: progress(item)}
+                        yield {self.asking.progress: progress(item)}
                         continue
                     run = item.result
                     if place.run not in ("", run.token):
@@ -276,7 +241,7 @@ class EvidenceTab(EvidenceLayout):
                     place = replace(place, shown=documents_view.at_first(shown, place.shown.only_taken))
                     brought = (
                         {
-                            self.question: run.trace.started.query,
+                            self.asking.question: run.trace.started.query,
                             self.budget: place.budget,
                             self.who: MODEL if shown.by_model else LIGHT,
                         }
@@ -284,16 +249,16 @@ class EvidenceTab(EvidenceLayout):
                         else {}
                     )
                     shows = self._drawn(session, place, shown)
-                    yield {**self.work.free(), **brought, self.page: run.run_id, **shows}
+                    yield {**self.asking.work.free(), **brought, self.page: run.run_id, **shows}
                     if shown.answer is None:
                         yield self._drawn(session, place, self.sets.answered(shown))
             self.services.log.flush()
         except UserError as error:
-            yield {**self.work.free(), self.notice: passing(str(error))}
+            yield {**self.asking.work.free(), self.asking.notice: passing(str(error))}
         except Exception:
             logging.getLogger(__name__).exception("an evidence set failed")
             words = "something failed while choosing; what is shown is kept, and the server's log says why"
-            yield {**self.work.free(), self.notice: passing(words)}
+            yield {**self.asking.work.free(), self.asking.notice: passing(words)}
 
     def _cancelled(self) -> Update:
         words = (
@@ -301,7 +266,7 @@ class EvidenceTab(EvidenceLayout):
             if self.sets.wait_idle(10)
             else "Cancelling: the batch at work ends first."
         )
-        return {**self.work.free(), self.notice: passing(words, "info")}
+        return {**self.asking.work.free(), self.asking.notice: passing(words, "info")}
 
     def _on_budget(self, session: Session, place: EvidencePlace, budget: float | None) -> Iterator[Update]:
         """The set at another budget at once, then with its answer."""
@@ -315,11 +280,11 @@ class EvidenceTab(EvidenceLayout):
             if shown is None:
                 yield {self.place: place, **self._measured(place)}
                 return
-            yield {self.notice: [], **self._drawn(session, place, shown)}
+            yield {self.asking.notice: [], **self._drawn(session, place, shown)}
             if shown.answer is None:
                 yield self._drawn(session, place, self.sets.answered(shown))
         except UserError as error:
-            yield {self.notice: passing(str(error))}
+            yield {self.asking.notice: passing(str(error))}
 
     def _on_click(self, session: Session, place: EvidencePlace, event: gr.EventData) -> Update:
         """Clicks in any of the trees; arguments come from a browser: out of bounds, nothing happens."""
@@ -336,7 +301,7 @@ class EvidenceTab(EvidenceLayout):
             shown = self._in_view(session, place)
             return {} if shown is None else self._on_set(session, place, shown, act, argument)
         except UserError as error:
-            return {self.notice: passing(str(error))}
+            return {self.asking.notice: passing(str(error))}
 
     def _on_set(
         self, session: Session, place: EvidencePlace, shown: SetInView, act: str, argument: str
@@ -362,7 +327,7 @@ class EvidenceTab(EvidenceLayout):
                 return self._read(session, replace(place, chunk_id=number, anchor=None), shown)
             case "page":
                 return self._read(session, replace(place, anchor=number), shown)
-            case "explore" if self._same_documents(session, shown.run):
+            case "explore" if self.asking.has_open(session, shown.run.documents.workspace):
                 return {self.to_explore: ("chunk", number, new_run_id())}
         return {}
 
@@ -379,7 +344,7 @@ class EvidenceTab(EvidenceLayout):
     def _drawn(self, session: Session, place: EvidencePlace, shown: SetInView) -> Update:
         """Everything that changes with the set."""
         return {
-            self.took: view.took(shown),
+            self.asking.status: view.took(shown),
             self.said: view.said(shown),
             self.budget_words: view.budget_words(shown),
             self.tokens: view.tokens(shown),
@@ -397,7 +362,7 @@ class EvidenceTab(EvidenceLayout):
         return {self.place: place, self.documents: documents_view.documents(shown, place.shown)}
 
     def _read(self, session: Session, place: EvidencePlace, shown: SetInView) -> Update:
-        in_explore = self._same_documents(session, shown.run)
+        in_explore = self.asking.has_open(session, shown.run.documents.workspace)
         return {
             self.place: place,
             self.reading: view.reading(shown, place.chunk_id, place.anchor, in_explore),

@@ -148,15 +148,15 @@ class Experiments:
         """
         check_known(owner)
         run = self.run(run_id, owner)
-        encoder = self.services.agent(run.record.checkpoint).encoder
+        encoder = self.services.agents.load(run.record.checkpoint).encoder
         documents = self.documents(run_id, owner)
-        metered = self.services.allowance.metered(
+        metered = self.services.library.allowance.metered(
             owner, sum(len(document.text or "") for document in documents), report
         )
-        part = self.services.cache_part(run.record.document_hashes, owner)
+        part = self.services.library.cache_part(run.record.document_hashes, owner)
         if run.record.method != SPARC:
             return replay_run(run, documents, encoder, metered, part)
-        plain = self.services.agent(PLAIN).encoder
+        plain = self.services.agents.load(PLAIN).encoder
         return replay_sparc(run, documents, encoder, plain, self.services.reader, metered, part)
 
     def share(self, run_id: str, owner: str | None) -> None:
@@ -190,13 +190,13 @@ class Experiments:
                 f"{path.name} has {size:,} bytes, more than {MAX_IMPORT_BYTES:,}; export fewer runs at once,"
                 " or without texts"
             )
-        self.services.allowance.read(owner, size // CHARACTERS_PER_TOKEN)
+        self.services.library.allowance.read(owner, size // CHARACTERS_PER_TOKEN)
         try:
             return import_runs(
                 self.services.own_log,
                 path,
                 owner=owner,
-                admit=lambda run: self.services.allowance.log(owner, n_values(run.events)),
+                admit=lambda run: self.services.library.allowance.log(owner, n_values(run.events)),
             )
         except MalformedRuns as error:
             raise MalformedRuns(str(error).replace(str(path), path.name)) from error
@@ -220,7 +220,7 @@ class Experiments:
         if public:
             source = of_export(run.record.run_id)
         else:
-            folder = None if name in shipped_checkpoints() else self.services.checkpoints.get(name)
+            folder = None if name in shipped_checkpoints() else self.services.agents.checkpoints.get(name)
             source = Source(
                 log=self.services.log_path.absolute() if self.services.settings.log else None,
                 checkpoint=str(folder) if folder else None,

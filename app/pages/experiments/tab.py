@@ -23,6 +23,7 @@ from app.pages.experiments.actions import MAX_SELECTED, Experiments, RunFilters
 from app.pages.experiments.layout import ANY, FORMATS, MATCHING, OPENED, OUTCOMES, ExperimentsLayout
 from app.pages.widgets.figures import drawn
 from app.pages.widgets.notices import notice, preparing, progress
+from app.pages.widgets.work import QUIET, in_line
 from app.services import Services
 from app.session import Session
 from core.draw.words import counted
@@ -97,7 +98,6 @@ class ExperimentsTab(ExperimentsLayout):
         """(run id, number) when one is to be opened in SPARC."""
         self.to_sets: gr.State = gr.State(None)
         """The same for Evidence sets."""
-        self._packed = {component for component in vars(self).values() if isinstance(component, gr.HTML)}
         self._wire()
 
     def _wire(self) -> None:
@@ -144,22 +144,12 @@ class ExperimentsTab(ExperimentsLayout):
         ]
         self._outputs = [*listing, *detail, *charts, *files]
         place = [self.session, self.looking]
-        quick: dict[str, Any] = {
-            "api_visibility": "private",
-            "show_progress": "hidden",
-            "concurrency_id": "experiments-look",
-            "concurrency_limit": 4,
-        }
-        slow: dict[str, Any] = {
-            "api_visibility": "private",
-            "show_progress": "hidden",
-            "concurrency_id": "experiments",
-            "concurrency_limit": 2,
-        }
+        quick = in_line("experiments-look")
+        slow = in_line("experiments", 2)
         changes = [control.change for control in self._filters]
         gr.on(
             changes,
-            self._sends(self._on_filters),
+            packs(self._on_filters),
             [*place, *self._filters],
             self._outputs,
             trigger_mode="always_last",
@@ -167,17 +157,17 @@ class ExperimentsTab(ExperimentsLayout):
         )
         self.clear.click(self._cleared, None, self._filters, **quick)
         self.columns.change(
-            self._sends(self._on_columns),
+            packs(self._on_columns),
             [*place, self.columns],
             self._outputs,
             trigger_mode="always_last",
             **quick,
         )
         for panel in (self.list, self.head, self.steps):
-            panel.select(self._sends(self._on_click), place, self._outputs, **quick)
-        self.explore.click(self._sends(self._explore), place, self._outputs, **quick)
-        replaying = self.replay.click(self._sends(self._replay), place, self._outputs, **slow)
-        self.work.wire_cancel([replaying], self._sends(self._cancelled), None, self._outputs, **quick)
+            panel.select(packs(self._on_click), place, self._outputs, **quick)
+        self.explore.click(packs(self._explore), place, self._outputs, **quick)
+        replaying = self.replay.click(packs(self._replay), place, self._outputs, **slow)
+        self.work.wire_cancel([replaying], packs(self._cancelled), None, self._outputs, **quick)
         gr.on(
             [control.change for control in (self.scope, self.form, self.with_text)],
             None,
@@ -186,9 +176,9 @@ class ExperimentsTab(ExperimentsLayout):
             api_visibility="private",
         )
         self.export.click(
-            self._sends(self._export), [*place, self.scope, self.form, self.with_text], self._outputs, **slow
+            packs(self._export), [*place, self.scope, self.form, self.with_text], self._outputs, **slow
         )
-        self.upload.upload(self._sends(self._import), [*place, self.upload], self._outputs, **slow)
+        self.upload.upload(packs(self._import), [*place, self.upload], self._outputs, **slow)
         if not self.services.settings.public:
             self._wire_sql(quick)
 
@@ -199,26 +189,21 @@ class ExperimentsTab(ExperimentsLayout):
             button.click(lambda sql=sql: sql, None, self.sql, **quick)
         self._sql_result = result
         self.ask.click(
-            self._sends(self._ask),
+            packs(self._ask),
             self.sql,
             answers,
-            **{**quick, "concurrency_id": "experiments-sql", "concurrency_limit": 1},
+            **in_line("experiments-sql", 1),
         )
-        self.answer.select(self._sends(self._on_answer), result, answers, **quick)
+        self.answer.select(packs(self._on_answer), result, answers, **quick)
 
     def on_show(self, show: Callable[..., Any]) -> None:
         """`show`: the listener of the tab's being opened."""
         show(
-            self._sends(self._shown),
+            packs(self._shown),
             [self.session, self.looking],
             self._outputs,
-            api_visibility="private",
-            show_progress="hidden",
+            **QUIET,
         )
-
-    def _sends(self, handler: Callable[..., Any]) -> Callable[..., Any]:
-        """The handler with trees packed into strings on their way out (see components.tree)."""
-        return packs(handler, self._packed)
 
     def filtered(self, session: Session, method: str) -> gr.Dropdown:
         """The filter set to a method; its change lists the runs. Raises LogError."""

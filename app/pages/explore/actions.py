@@ -39,7 +39,7 @@ def open_in_explore(services: Services, session: Session) -> OpenDocuments:
     """The documents that other tabs work on. Raises BadRequest."""
     if session.opening:
         raise BadRequest("a document is being opened in Explore; wait until it is there, or cancel it")
-    documents = services.corpora.get(session.corpus)
+    documents = services.library.corpora.get(session.corpus)
     if documents is None or documents.owner != session.owner:
         raise BadRequest("no document is open; open one in Explore")
     if documents.searched:
@@ -55,7 +55,7 @@ class Explorer:
 
     def documents(self, session: Session) -> OpenDocuments:
         """What this visitor has open. Raises BadRequest."""
-        documents = self.services.corpora.get(session.corpus)
+        documents = self.services.library.corpora.get(session.corpus)
         if documents is None or documents.owner != session.owner:
             raise BadRequest("the document is not open any more; open it again, its vectors are kept")
         return documents
@@ -64,12 +64,12 @@ class Explorer:
         """What a run over documents begins with: the agent's defaults, its budget no more than there are
         chunks.
         """
-        spec = self.services.served(documents.agent.spec)
+        spec = self.services.agents.served(documents.agent.spec)
         return spec.episode_config(step_budget=min(spec.step_budget, documents.n_searched))
 
     def run_of(self, session: Session) -> RunInView | None:
         """The run that this visitor has in view."""
-        run = self.services.runs.get(session.run)
+        run = self.services.library.runs.get(session.run)
         return run if run is not None and run.owner == session.owner else None
 
     def without_each(self, run: RunInView, step: int) -> tuple[float, ...]:
@@ -93,15 +93,17 @@ class Explorer:
         spent: Mapping[str, float] = MappingProxyType({}),
     ) -> Session:
         """A fresh session over other documents. `spent`: milliseconds of the stages before."""
-        agent, session = self.services.agent(agent_name), replace(session, forbidden=())
+        agent, session = self.services.agents.load(agent_name), replace(session, forbidden=())
         told = self._tells(session, on_progress)
-        opened = self.services.open(documents, agent, configs, on_progress, label, session.owner, spent, told)
+        opened = self.services.library.open(
+            documents, agent, configs, on_progress, label, session.owner, spent, told
+        )
         return self._fresh(session, opened)
 
     def change_agent(self, session: Session, agent_name: str, on_progress: Progress | None = None) -> Session:
         """The same chunks under another agent; the run in view belongs to the old one and leaves."""
         return self._reopened(
-            replace(session, agent_chosen=True), self.services.agent(agent_name), on_progress
+            replace(session, agent_chosen=True), self.services.agents.load(agent_name), on_progress
         )
 
     def embed_the_rest(self, session: Session, on_progress: Progress | None = None) -> Session:
@@ -110,7 +112,9 @@ class Explorer:
 
     def _reopened(self, session: Session, agent: Agent, on_progress: Progress | None) -> Session:
         now, told = self.documents(session), self._tells(session, on_progress)
-        opened = self.services.reopen(now.workspace, agent, on_progress, now.questions, session.owner, told)
+        opened = self.services.library.reopen(
+            now.workspace, agent, on_progress, now.questions, session.owner, told
+        )
         return self._fresh(session, opened)
 
     def _fresh(self, session: Session, opened: OpenDocuments) -> Session:

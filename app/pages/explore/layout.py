@@ -17,7 +17,7 @@ from app.pages.explore import opening
 from app.pages.explore import story as story_view
 from app.pages.explore import view as present
 from app.pages.explore.marks import OwnQuestions
-from app.pages.widgets.work import cancel_button
+from app.pages.widgets.asking import Asking
 from app.services import Services
 from app.session import Session
 from core.config import CHUNKERS, MAX_BEAM_WIDTH
@@ -138,40 +138,20 @@ class ExploreLayout:
             self.keep = gr.Button("Keep the document that is open", elem_id="qx-keep")
 
     def _build_controls(self, services: Services) -> None:
-        spec = services.spec(services.default_checkpoint)
+        spec = services.agents.spec(services.agents.default_checkpoint)
         with gr.Column(elem_classes="qx-card qx-ask", elem_id="qx-controls"):
-            with gr.Row(elem_classes="qx-question-row"):
-                with gr.Column(elem_id="qx-asking", elem_classes="qx-asking", scale=6, min_width=240):
-                    query = gr.Textbox(
-                        label="Question",
-                        show_label=False,
-                        container=False,
-                        lines=1,
-                        max_lines=4,
-                        placeholder="Ask something about the document",
-                        elem_id="qx-question",
-                        elem_classes="qx-question",
-                        submit_btn=False,
-                    )
-                    self.known = tree(elem_id="qx-known", elem_classes="qx-known")
-                self.run = gr.Button("Run", variant="primary", elem_id="qx-run", min_width=60)
-                self.step = gr.Button("Step", elem_id="qx-step", min_width=60)
-                self.back = gr.Button("Back", elem_id="qx-back", interactive=False, min_width=60)
-                self.reset = gr.Button("Reset", elem_id="qx-reset", interactive=False, min_width=60)
-            with gr.Row(elem_id="qx-line", elem_classes="qx-line"):
-                self.line = tree(elem_id="qx-set", elem_classes="qx-set")
-                with gr.Row(elem_id="qx-slot", elem_classes="qx-slot"):
-                    self.standing = tree(elem_id="qx-standing")
-                    self.opening_progress = tree(elem_id="qx-opening")
-                    self.cancel = cancel_button("qx-cancel")
-                    self.status = tree(
-                        present.standing_at(None, Session()), elem_id="qx-status", elem_classes="qx-status"
-                    )
-            self.notice = tree(elem_id="qx-notice", elem_classes="qx-over")
+            self.asking = Asking(
+                services.library.corpora,
+                "qx",
+                "Run",
+                status=present.standing_at(None, Session()),
+                ids={"progress": "opening"},
+                beside=self._build_moves,
+            )
             self.sharing = tree(elem_id="qx-sharing", elem_classes="qx-over")
             with gr.Column(elem_id="qx-settings", elem_classes="qx-pop"), gr.Row(elem_classes="qx-sliders"):
                 self.agent = gr.Dropdown(
-                    list(services.checkpoints),
+                    list(services.agents.checkpoints),
                     value=spec.name,
                     label="Agent",
                     info=present.agent_note(spec),
@@ -222,8 +202,23 @@ class ExploreLayout:
                     elem_id="qx-top-k",
                 )
         self.controls = Controls(
-            query, budget, temperature, stops, threshold, seed, beam, positions, top_k, reviews, review
+            self.asking.question,
+            budget,
+            temperature,
+            stops,
+            threshold,
+            seed,
+            beam,
+            positions,
+            top_k,
+            reviews,
+            review,
         )
+
+    def _build_moves(self) -> None:
+        self.step = gr.Button("Step", elem_id="qx-step", min_width=60)
+        self.back = gr.Button("Back", elem_id="qx-back", interactive=False, min_width=60)
+        self.reset = gr.Button("Reset", elem_id="qx-reset", interactive=False, min_width=60)
 
     def _build_views(self, find_strip: Find) -> None:
         with gr.Column(elem_classes="qx-card qx-story-card", elem_id="qx-story-card"):

@@ -8,7 +8,7 @@ drawn.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -21,6 +21,7 @@ from app.in_view import OpenDocuments
 from app.pages.explore import mark_view as view
 from app.pages.explore.actions import open_in_explore
 from app.pages.widgets.notices import notice
+from app.pages.widgets.work import QUIET
 from app.services import Services
 from app.session import Session
 from app.visitors import check_known
@@ -86,36 +87,28 @@ class OwnQuestions:
             self.notice = tree(elem_id="qx-own-notice")
         self.to_evaluate: gr.State = gr.State(None)
         """(owner, token of the open documents, number) when all of them are to be asked."""
-        self.trees = {self.list, self.notice}
 
     def wire(self, session: gr.State, query: gr.Textbox) -> None:
         """`session`: the visitor's place; `query`: the question box."""
         self.query = query
-        quiet: dict[str, Any] = {"api_visibility": "private", "show_progress": "hidden"}
         self.list.select(
-            self._sends(self._on_list),
+            packs(self._on_list),
             session,
             [self.list, self.editing, self.editor, self.answer, query, self.notice],
-            **quiet,
+            **QUIET,
         )
         gr.on(
             [self.save.click, self.answer.submit],
-            self._sends(self._on_save),
+            packs(self._on_save),
             [session, self.editing, self.answer],
             [self.list, self.editor, self.notice],
-            **quiet,
+            **QUIET,
         )
         self.evaluate.click(
-            lambda now: (now.owner, now.corpus, new_run_id()), session, self.to_evaluate, **quiet
+            lambda now: (now.owner, now.corpus, new_run_id()), session, self.to_evaluate, **QUIET
         )
-        self.export.click(self._sends(self._on_export), session, self.notice, **quiet)
-        self.upload.upload(
-            self._sends(self._on_upload), [session, self.upload], [self.list, self.notice], **quiet
-        )
-
-    def _sends(self, handler: Callable[..., Update]) -> Callable[..., Update]:
-        """The handler with trees packed into strings on their way out (see components.tree)."""
-        return packs(handler, self.trees)
+        self.export.click(packs(self._on_export), session, self.notice, **QUIET)
+        self.upload.upload(packs(self._on_upload), [session, self.upload], [self.list, self.notice], **QUIET)
 
     def to_train(self, tabs: gr.Tabs, session: gr.State, data: gr.Radio, questions: gr.File) -> None:
         """`data` and `questions`: of Train, which shows what it learns from."""
@@ -129,18 +122,17 @@ class OwnQuestions:
                 yield {self.notice: notice(str(error))}
 
         self.train.click(
-            packs(hand_over, self.trees),
+            packs(hand_over),
             session,
             [tabs, data, questions, self.notice],
-            api_visibility="private",
-            show_progress="hidden",
+            **QUIET,
         )
 
     # What Explore asks
 
     def at(self, session: Session, query: str) -> Session:
         """The session with the marks of a question over what is open."""
-        documents = self.services.corpora.get(session.corpus)
+        documents = self.services.library.corpora.get(session.corpus)
         if documents is None or documents.owner != session.owner:
             return replace(session, marks=())
         key = session.owner, session.corpus, query.strip()
@@ -188,7 +180,7 @@ class OwnQuestions:
         ]
 
     def _opened(self, session: Session) -> tuple[Document, ...]:
-        documents = self.services.corpora.get(session.corpus)
+        documents = self.services.library.corpora.get(session.corpus)
         theirs = documents is not None and documents.owner == session.owner
         return documents.workspace.documents if documents is not None and theirs else ()
 

@@ -61,7 +61,7 @@ def open_sample(
             for q in sample.questions
         )
 
-    document = explorer.services.ours(
+    document = explorer.services.library.ours(
         replace(read_document(sample.path.read_bytes(), sample.path.name), title=sample.title)
     )
     with _ONE_SAMPLE:
@@ -169,13 +169,15 @@ def open_generated(
     def label(workspace: Workspace) -> tuple[Labelled, ...]:
         return tuple(_labelled(q, workspace, q.support) for q in narrative.questions)
 
-    document = explorer.services.ours(Document(f"Generated story, {length:,} tokens", narrative.text, "text"))
+    document = explorer.services.library.ours(
+        Document(f"Generated story, {length:,} tokens", narrative.text, "text")
+    )
     return _open(explorer, session, [document], began, agent, report, chunker, max_tokens, label)
 
 
 def _converter(explorer: Explorer, session: Session) -> Converter:
     """For the files of one opening; the time that it takes counts against the visitor's day."""
-    return Converter(partial(explorer.services.allowance.take_time, session.owner))
+    return Converter(partial(explorer.services.library.allowance.take_time, session.owner))
 
 
 def _labelled(known: SampleQuestion | Question, workspace: Workspace, support: Sequence[Span]) -> Labelled:
@@ -239,8 +241,8 @@ def _open(
     """Documents that were read since `began`, by the performance counter."""
     reading = 1000 * (time.perf_counter() - began)
     if not session.agent_chosen:
-        agent = explorer.services.choice_for(documents).checkpoint
-    spec = explorer.services.agent(agent).spec
+        agent = explorer.services.agents.choice_for(documents).checkpoint
+    spec = explorer.services.agents.load(agent).spec
     configs: list[ChunkConfig] = []
     for document in documents:
         name = default_chunker(document.kind)

@@ -30,10 +30,10 @@ from app.pages.explore.layout import MAX_BUDGET, ExploreLayout
 from app.pages.explore.mark_view import BELONGS, DOES_NOT
 from app.pages.explore.part import Underway, opening_of, part_progress, part_standing
 from app.pages.explore.strip_source import RunStrip
-from app.pages.widgets.asking import known_question, known_questions
+from app.pages.widgets.asking import known_questions
 from app.pages.widgets.figures import drawn
 from app.pages.widgets.notices import notice, passing, preparing, progress
-from app.pages.widgets.work import wire_cancel
+from app.pages.widgets.work import QUIET, in_line, wire_cancel
 from app.services import Services
 from app.session import Session
 from app.visitors import KEY_SCRIPT, newcomer, owner_of, owner_of_user
@@ -109,211 +109,145 @@ class ExploreTab(ExploreLayout):
         """Token of the run that was looked into."""
         self.filled: gr.State = gr.State(None)
         """(name of the opening, whether to run again) when all is there of what could be asked in part."""
-        self._packed = {component for component in vars(self).values() if isinstance(component, gr.HTML)} - {
-            self.page,
-            self.near,
-        } | self.own.trees
         self._wire()
 
     def _wire(self) -> None:
-        panels = [
-            *(
-                self.session,
-                self.page,
-                self.header,
-                self.change_panel,
-                self.change_notice,
-                self.opening_progress,
-                self.known,
-                self.status,
-                self.notice,
-                self.standing,
-                self.strip,
-            ),
-            *(self.line, self.story, self.diagnosis, self.reading_view, self.chunker, self.max_tokens),
-            *(
-                self.steps,
-                self.reading,
-                self.decision,
-                self.best,
-                self.distribution_title,
-                self.distribution,
-                self.parts_card,
-                self.parts,
-            ),
-            *(
-                self.evidence,
-                self.back,
-                self.reset,
-                self.cancel,
-                self.run,
-                self.step,
-                self.agent,
-                self.near,
-                self.figures,
-                self.reading_notice,
-            ),
-            *(*self.openers, *self.controls.list()),
-            *(
-                self.answer,
-                self.cite,
-                self.cited,
-                self.trail_card,
-                self.trail,
-                self.to_compare,
-                self.to_sparc,
-                self.to_sets,
-                self.ended,
-            ),
-            *(self.wanted, self.sharing, self.read, self.filled, self.own.list),
+        self._panels = [
+            *(self.session, self.page, self.header, self.change_panel, self.change_notice),
+            *(*self.asking.parts, self.sharing, self.strip, self.story, self.diagnosis),
+            *(self.chunker, self.max_tokens, self.agent, self.step, self.back, self.reset),
+            *(self.steps, self.reading_view, self.reading, self.reading_notice, self.evidence),
+            *(self.near, self.figures, self.decision, self.best, self.distribution_title),
+            *(self.distribution, self.parts_card, self.parts, self.trail_card, self.trail),
+            *(self.answer, self.cite, self.cited, self.to_compare, self.to_sparc, self.to_sets),
+            *(self.ended, self.wanted, self.read, self.filled, self.own.list),
+            *(*self.openers, *self.controls.list()[1:]),
         ]
-        controls, session = self.controls.list(), self.session
-        private = {"outputs": panels, "api_visibility": "private", "show_progress": "hidden"}
-        opens = {**private, "concurrency_id": "open", "concurrency_limit": 2}
-        runs = {
-            **private,
-            "concurrency_id": "agent",
-            "concurrency_limit": RUNS_AT_ONCE,
-            "trigger_mode": "multiple",
-        }
+        quick: dict[str, Any] = {"outputs": self._panels, **QUIET}
+        runs = {**quick, **in_line("agent", RUNS_AT_ONCE), "trigger_mode": "multiple"}
+        cancelled = [*self._wire_openings(quick), *self._wire_runs(runs), *self._wire_answers(quick, runs)]
+        inputs = [self.session, *self.controls.list()]
+        settled = packs(self._settled), self.session
+        wire_cancel(self.asking.cancel, cancelled, packs(self._cancelled), inputs, settled=settled, **quick)
+        self._wire_looking(quick)
+        self._wire_controls()
+        self.own.wire(self.session, self.controls.query)
+
+    def _wire_openings(self, quick: dict[str, Any]) -> list[gr.events.Dependency]:
+        """What opens documents; returns what Cancel ends."""
+        opens = {**quick, **in_line("open", 2)}
         chunking = [self.agent, self.chunker, self.max_tokens]
 
         def closes(button: gr.Button) -> gr.events.Dependency:
-            hides = {"outputs": self.change_panel, "api_visibility": "private", "show_progress": "hidden"}
-            return button.click(lambda: gr.Column(visible=False), None, **hides)
+            """An open panel would lie over progress, Cancel and errors."""
+            return button.click(lambda: gr.Column(visible=False), None, self.change_panel, **QUIET)
 
         closes(self.keep)
-        slow = [  # an open panel would lie over progress, Cancel and errors
-            closes(self.open_sample).then(
-                self._sends(self._open_sample), [session, self.sample, *chunking], **opens
-            ),
-            closes(self.open_files).then(
-                self._sends(self._open_files), [session, self.files, *chunking], **opens
-            ),
-            closes(self.add_files).then(
-                self._sends(self._add_files), [session, self.files, *chunking], **opens
-            ),
-            closes(self.add_pasted).then(
-                self._sends(self._add_pasted), [session, self.pasted, *chunking], **opens
-            ),
-            closes(self.open_pasted).then(
-                self._sends(self._open_pasted), [session, self.pasted, *chunking], **opens
-            ),
-            closes(self.open_generated).then(
-                self._sends(self._open_generated), [session, self.length, *chunking], **opens
-            ),
-            self.agent.input(self._sends(self._on_agent), [session, self.agent, *controls], **opens),
-            self.run.click(self._sends(self._run), [session, *controls], **runs),
-            self.controls.query.submit(self._sends(self._run), [session, *controls], **runs),
-            self.step.click(self._sends(self._step), [session, *controls], **runs),
-            self.standing.select(self._sends(self._on_standing), [session, *controls], **runs),
-            self.reading.select(self._sends(self._on_reading), [session, *controls], **runs),
-            self.wanted.change(self._sends(self._on_wanted), [session, self.wanted, *controls], **runs),
-            self.filled.change(self._sends(self._on_filled), [session, self.filled, *controls], **runs),
-        ]
-        self.opening_progress.select(self._on_progress, session, None, api_visibility="private")
-        asks = {**private, "concurrency_id": "cite", "concurrency_limit": 4}
-        slow.append(self.cite.click(self._sends(self._cite), [session, *controls], **asks))
-        reads = {**private, "outputs": self.read, "concurrency_id": "answer", "concurrency_limit": 1}
-        slow.append(self.ended.change(self._read, [session, self.ended], **reads))
-        slow[-1].success(
-            self._sends(self._show_answer),
-            [session, self.read],
-            **{**runs, "outputs": [self.answer, self.story, self.evidence, self.cite]},
-        )
-        looks_into = {
-            "outputs": self.looked,
-            "concurrency_id": "diagnosis",
-            "concurrency_limit": 1,
-            "api_visibility": "private",
-            "show_progress": "hidden",
-        }
-        slow.append(self.read.change(self._diagnose, [session, self.read], **looks_into))
-        shown = slow[-1].success(
-            self._sends(self._show_diagnosis), [session, self.looked], **{**runs, "outputs": self.diagnosis}
-        )
-        slow.append(shown.then(self._try_trained, [session, self.looked], **looks_into))
-        slow[-1].success(
-            self._sends(self._show_diagnosis), [session, self.looked], **{**runs, "outputs": self.diagnosis}
-        )
-        wire_cancel(
-            self.cancel,
-            slow,
-            self._sends(self._cancelled),
-            [session, *controls],
-            settled=(self._sends(self._settled), session),
-            **private,
-        )
-        self.back.click(self._sends(self._back), [session, *controls], **runs)
-        self.reset.click(self._sends(self._reset), [session, *controls], **runs)
-        for panel in (self.status, self.sharing):
-            panel.select(self._sends(self._on_share), session, **{**private, "outputs": self.sharing})
-        for panel in (
-            self.story,
-            self.diagnosis,
-            self.steps,
-            self.answer,
-            self.cited,
-            self.evidence,
-            self.trail,
-            self.reading_view,
-            self.line,
-        ):
-            panel.select(self._sends(self._on_tree), [session, *controls], **private)
-        self.near.select(self._sends(self._on_near), session, **private)
-        for event in (self.strip.select, self.strip.look):
-            event(self._sends(self._on_strip), [session, *controls], **private)
-        for event in (self.find.submit, self.find_next.click):
-            event(self._sends(self._find), [session, self.find], **private)
         self.change.click(
-            self._sends(lambda: {self.change_panel: gr.Column(visible=True), self.change_notice: []}),
+            packs(lambda: {self.change_panel: gr.Column(visible=True), self.change_notice: []}),
             None,
             [self.change_panel, self.change_notice],
-            api_visibility="private",
-            show_progress="hidden",
+            **QUIET,
         )
-        self.known.select(
-            self._on_known, session, self.controls.query, api_visibility="private", show_progress="hidden"
+        self.asking.progress.select(self._on_progress, self.session, None, api_visibility="private")
+        ways = (
+            (self.open_sample, self._open_sample, self.sample),
+            (self.open_files, self._open_files, self.files),
+            (self.add_files, self._add_files, self.files),
+            (self.open_pasted, self._open_pasted, self.pasted),
+            (self.add_pasted, self._add_pasted, self.pasted),
+            (self.open_generated, self._open_generated, self.length),
         )
+        other = [self.session, self.agent, *self.controls.list()]
+        return [
+            *(
+                closes(button).then(packs(handler), [self.session, source, *chunking], **opens)
+                for button, handler, source in ways
+            ),
+            self.agent.input(packs(self._on_agent), other, **opens),
+        ]
+
+    def _wire_runs(self, runs: dict[str, Any]) -> list[gr.events.Dependency]:
+        """What goes on with a run, one event after another; returns what Cancel ends."""
+        controls = self.controls.list()
+        inputs = [self.session, *controls]
+        self.back.click(packs(self._back), inputs, **runs)
+        self.reset.click(packs(self._reset), inputs, **runs)
+        return [
+            self.asking.run.click(packs(self._run), inputs, **runs),
+            self.controls.query.submit(packs(self._run), inputs, **runs),
+            self.step.click(packs(self._step), inputs, **runs),
+            self.asking.standing.select(packs(self._on_standing), inputs, **runs),
+            self.reading.select(packs(self._on_reading), inputs, **runs),
+            self.wanted.change(packs(self._on_wanted), [self.session, self.wanted, *controls], **runs),
+            self.filled.change(packs(self._on_filled), [self.session, self.filled, *controls], **runs),
+        ]
+
+    def _wire_answers(self, quick: dict[str, Any], runs: dict[str, Any]) -> list[gr.events.Dependency]:
+        """What is made of a run that has ended, beside the line of those who step, and shown within it;
+        returns what Cancel ends.
+        """
+        inputs = [self.session, *self.controls.list()]
+        cites = self.cite.click(packs(self._cite), inputs, **{**quick, **in_line("cite")})
+        reads = self.ended.change(self._read, [self.session, self.ended], self.read, **in_line("answer", 1))
+        reads.success(
+            packs(self._show_answer),
+            [self.session, self.read],
+            **{**runs, "outputs": [self.answer, self.story, self.evidence, self.cite]},
+        )
+        looks_into = {"outputs": self.looked, **in_line("diagnosis", 1)}
+        shows = {**runs, "outputs": self.diagnosis}
+        looked = [self.session, self.looked]
+        looks = self.read.change(self._diagnose, [self.session, self.read], **looks_into)
+        tries = looks.success(packs(self._show_diagnosis), looked, **shows).then(
+            self._try_trained, looked, **looks_into
+        )
+        tries.success(packs(self._show_diagnosis), looked, **shows)
+        return [cites, reads, looks, tries]
+
+    def _wire_looking(self, quick: dict[str, Any]) -> None:
+        """Where a person looks, and where the run is found from now on."""
+        inputs = [self.session, *self.controls.list()]
+        for panel in (self.asking.status, self.sharing):
+            panel.select(packs(self._on_share), self.session, self.sharing, **QUIET)
+        for panel in (
+            *(self.story, self.diagnosis, self.steps, self.answer, self.cited, self.evidence),
+            *(self.trail, self.reading_view, self.asking.line),
+        ):
+            panel.select(packs(self._on_tree), inputs, **quick)
+        self.near.select(packs(self._on_near), self.session, **quick)
+        for event in (self.strip.select, self.strip.look):
+            event(packs(self._on_strip), inputs, **quick)
+        for event in (self.find.submit, self.find_next.click):
+            event(packs(self._find), [self.session, self.find], **quick)
+
+    def _wire_controls(self) -> None:
+        """What the settings say of themselves."""
+        controls = self.controls.list()
+        self.asking.wire_known(self.session)
         for switch, slider in (
             (self.controls.stops, self.controls.threshold),
             (self.controls.reviews, self.controls.review),
         ):
-            switch.input(
-                lambda on: gr.Slider(interactive=on),
-                switch,
-                slider,
-                api_visibility="private",
-                show_progress="hidden",
-            )
+            switch.input(lambda on: gr.Slider(interactive=on), switch, slider, **QUIET)
         gr.on(
             [control.change for control in controls],
-            self._sends(self._on_controls),
-            [session, *controls],
-            [self.standing, self.line],
-            api_visibility="private",
-            show_progress="hidden",
+            packs(self._on_controls),
+            [self.session, *controls],
+            [self.asking.standing, self.asking.line],
             trigger_mode="always_last",
+            **QUIET,
         )
-        self._panels = panels
-        self.own.wire(session, self.controls.query)
 
     def on_load(self, blocks: gr.Blocks) -> None:
         """What a visitor meets. Not in line behind those who open long documents."""
         blocks.load(
-            self._sends(self._load),
+            packs(self._load),
             [self.session, self.visitor_key],
             self._panels,
             js=KEY_SCRIPT if self.services.settings.public else None,
-            api_visibility="private",
-            show_progress="hidden",
-            concurrency_id="load",
-            concurrency_limit=4,
+            **in_line("load", 4),
         )
-
-    def _sends(self, handler: Callable[..., Any]) -> Callable[..., Any]:
-        """The handler with trees and strip packed into strings on their way out (see components.tree)."""
-        return packs(handler, self._packed)
 
     # Handlers; each returns or yields updates by component
 
@@ -328,7 +262,7 @@ class ExploreTab(ExploreLayout):
                 else owner_of(self.services.settings, key or "")
             )
         except UserError as error:
-            yield {self.notice: passing(str(error))}
+            yield {self.asking.notice: passing(str(error))}
             return
         session = replace(session, owner=owner, llm=new_token())
         run_id = str(request.query_params.get("run", ""))[:64]
@@ -344,16 +278,16 @@ class ExploreTab(ExploreLayout):
                 yield update
                 if self.header in update:  # open
                     return
-                refused = update.get(self.notice) or refused
+                refused = update.get(self.asking.notice) or refused
         sample = list_samples()[0]
         refused = refused or passing(self.services.log_notice)
         for update in self._opening(
             session,
             lambda report: opening.open_sample(
-                self.explorer, session, sample.key, self.services.default_checkpoint, report
+                self.explorer, session, sample.key, self.services.agents.default_checkpoint, report
             ),
         ):
-            yield update | ({self.notice: refused} if refused else {})
+            yield update | ({self.asking.notice: refused} if refused else {})
 
     def _method_of(self, run_id: str, owner: str | None) -> str:
         """Of a logged run; empty for one that can't be opened, which attaching says."""
@@ -378,7 +312,7 @@ class ExploreTab(ExploreLayout):
 
     def _attached(self, session: Session) -> Update:
         """The controls as they were for the run in view."""
-        run = self.services.runs.get(session.run)
+        run = self.services.library.runs.get(session.run)
         assert run is not None
         query, config = run.trace.started.query, run.config
         shown = {**self._view(session, query, config), **self._figures(run, session)}
@@ -436,14 +370,14 @@ class ExploreTab(ExploreLayout):
         self, session: Session, paths: list[str] | None, agent: str, chunker: str, max_tokens: float | None
     ) -> Iterator[Update]:
         yield from self._open_files(
-            session, paths, agent, chunker, max_tokens, self.services.corpora.get(session.corpus)
+            session, paths, agent, chunker, max_tokens, self.services.library.corpora.get(session.corpus)
         )
 
     def _add_pasted(
         self, session: Session, text: str, agent: str, chunker: str, max_tokens: float | None
     ) -> Iterator[Update]:
         yield from self._open_pasted(
-            session, text, agent, chunker, max_tokens, self.services.corpora.get(session.corpus)
+            session, text, agent, chunker, max_tokens, self.services.library.corpora.get(session.corpus)
         )
 
     def _open_generated(
@@ -467,17 +401,17 @@ class ExploreTab(ExploreLayout):
         def failed(words: str) -> Update:
             if from_panel:
                 return {self.change_panel: gr.Column(visible=True), self.change_notice: notice(words)}
-            return {self.notice: passing(words)}
+            return {self.asking.notice: passing(words)}
 
-        settled = {self.session: replace(session, opening=""), self.opening_progress: [], **self._busy(False)}
+        settled = {self.session: replace(session, opening=""), self.asking.progress: [], **self._busy(False)}
         token, asked = new_run_id(), False
         self._wanted_openings.discard(session.filling)  # the page is to show something else
         self._wanted_openings.add(token)
         try:
             yield {
                 self.session: replace(session, opening=token),
-                self.opening_progress: preparing(),
-                self.notice: [],
+                self.asking.progress: preparing(),
+                self.asking.notice: [],
                 self.change_notice: [],
                 **self._busy(True),
             }
@@ -485,21 +419,21 @@ class ExploreTab(ExploreLayout):
                 for item in items:
                     if token not in self._wanted_openings:
                         yield {
-                            self.opening_progress: [],
+                            self.asking.progress: [],
                             **self._busy(False),
                         }  # what comes late must not undo what Cancel has shown
                     elif isinstance(item, Finished):
                         shown = (
-                            {self.opening_progress: [], self.filled: (token, token in self._again)}
+                            {self.asking.progress: [], self.filled: (token, token in self._again)}
                             if asked
                             else self._opened(item.result)
                         )
                         yield {**shown, **self._busy(False)}
                     elif isinstance(item, Underway):
                         yield self._underway(item, token, first=not asked)
-                        asked, settled = True, {self.opening_progress: [], **self._busy(False)}
+                        asked, settled = True, {self.asking.progress: [], **self._busy(False)}
                     else:
-                        yield {self.opening_progress: progress(item)}
+                        yield {self.asking.progress: progress(item)}
         except UserError as error:
             yield {**settled, **failed(str(error))}
         except Exception:
@@ -518,9 +452,9 @@ class ExploreTab(ExploreLayout):
         """
         session = replace(item.session, filling=token)
         bar = part_progress(item.progress, self.explorer.documents(session), token in self._again)
-        shown = {self.opening_progress: bar, self.cancel: gr.update(interactive=True)}
+        shown = {self.asking.progress: bar, self.asking.cancel: gr.update(interactive=True)}
         ready = gr.update(interactive=True)
-        opened = {**self._opened(session), self.run: ready, self.step: ready} if first else {}
+        opened = {**self._opened(session), self.asking.run: ready, self.step: ready} if first else {}
         return {**opened, **shown}
 
     def _on_progress(self, session: Session, event: gr.EventData) -> None:
@@ -546,8 +480,8 @@ class ExploreTab(ExploreLayout):
         """Nothing runs over documents that are about to be replaced."""
         ready = gr.update(interactive=not opening_documents)
         return {
-            self.cancel: gr.update(interactive=opening_documents),
-            self.run: ready,
+            self.asking.cancel: gr.update(interactive=opening_documents),
+            self.asking.run: ready,
             self.step: ready,
             **dict.fromkeys(self.openers, ready),
         }
@@ -557,7 +491,7 @@ class ExploreTab(ExploreLayout):
         empty views.
         """
         documents = self.explorer.documents(session)
-        spec = self.services.served(documents.agent.spec)
+        spec = self.services.agents.served(documents.agent.spec)
         query = (
             max(documents.questions, key=lambda known: known.hops).question if documents.questions else ""
         )  # the first of the most hops
@@ -569,17 +503,17 @@ class ExploreTab(ExploreLayout):
             self.page: NO_RUN,
             self.controls.query: query,
             **self.own.listed(session),
-            self.known: known_questions(documents.questions),
+            self.asking.known: known_questions(documents.questions),
             self.chunker: "",
             self.max_tokens: None,
-            self.opening_progress: [],
+            self.asking.progress: [],
             self.agent: self.agents(spec),
         }
 
     def agents(self, spec: CheckpointSpec | None = None) -> gr.Dropdown:
         """The agents that there are now; without a spec, the one that is chosen stays."""
         chosen = {} if spec is None else {"value": spec.name, "info": present.agent_note(spec)}
-        return gr.Dropdown(list(self.services.checkpoints), **chosen)
+        return gr.Dropdown(list(self.services.agents.checkpoints), **chosen)
 
     def _control_values(self, spec: CheckpointSpec, config: EpisodeConfig) -> Update:
         lo, hi = spec.q_range or (-1.0, 1.0)
@@ -626,7 +560,7 @@ class ExploreTab(ExploreLayout):
         """Another agent was chosen, or the list was only passed with the Tab key: that must not cost the run
         in view.
         """
-        documents = self.services.corpora.get(session.corpus)
+        documents = self.services.library.corpora.get(session.corpus)
         if documents is not None and documents.agent.spec.name == agent:
             yield {}
         else:
@@ -719,7 +653,7 @@ class ExploreTab(ExploreLayout):
         for update in self._opening(session, work):
             session = update.get(self.session, session)
             yield update
-        if not found or self.explorer.services.corpora.get(session.corpus) is None or session.opening:
+        if not found or self.explorer.services.library.corpora.get(session.corpus) is None or session.opening:
             return
         query, config = found[0].example.question, found[0].config
         spec = self.explorer.documents(session).agent.spec
@@ -766,7 +700,7 @@ class ExploreTab(ExploreLayout):
         """
         if session.opening:
             yield {
-                notice or self.notice: passing(
+                notice or self.asking.notice: passing(
                     "a document is being opened; wait until it is there, or cancel"
                 )
             }
@@ -777,16 +711,22 @@ class ExploreTab(ExploreLayout):
                 action(query, config)
             ) as sessions:  # a visitor who cancels or leaves closes the run at once
                 for session in sessions:
-                    yield {**self._view(session, query, config), self.cancel: gr.update(interactive=True)}
+                    yield {
+                        **self._view(session, query, config),
+                        self.asking.cancel: gr.update(interactive=True),
+                    }
             run = self.explorer.run_of(session)
             yield {
                 **self._figures(run, session),
                 **self._to_read(run),
-                self.cancel: gr.update(interactive=False),
+                self.asking.cancel: gr.update(interactive=False),
             }
             self.services.log.flush()
         except UserError as error:
-            yield {notice or self.notice: passing(str(error)), self.cancel: gr.update(interactive=False)}
+            yield {
+                notice or self.asking.notice: passing(str(error)),
+                self.asking.cancel: gr.update(interactive=False),
+            }
 
     def _to_read(self, run: RunInView | None) -> Update:
         """Asks for the answer that a run ends in; nothing while a run goes on, or was read before."""
@@ -857,7 +797,7 @@ class ExploreTab(ExploreLayout):
         def work(report: Callable[[str], None]) -> RunInView:
             return self.services.cite(run, llm, report)
 
-        yield {self.cited: answer_view.asking(llm.name), self.cancel: gr.update(interactive=True)}
+        yield {self.cited: answer_view.asking(llm.name), self.asking.cancel: gr.update(interactive=True)}
         try:
             with closing(stream(work)) as items:
                 for item in items:
@@ -867,11 +807,11 @@ class ExploreTab(ExploreLayout):
                         else answer_view.asking(llm.name, item)
                     )
                     yield {self.cited: written}
-            yield {self.cancel: gr.update(interactive=False)}
+            yield {self.asking.cancel: gr.update(interactive=False)}
         except UserError as error:
             yield {
                 self.cited: [*notice(f"no answer came: {error}"), *answer_view.cited(run.cited)],
-                self.cancel: gr.update(interactive=False),
+                self.asking.cancel: gr.update(interactive=False),
             }
         except Exception:
             logging.getLogger(__name__).exception("a language model could not be asked")
@@ -880,7 +820,7 @@ class ExploreTab(ExploreLayout):
             )
             yield {
                 self.cited: [*notice(words), *answer_view.cited(run.cited)],
-                self.cancel: gr.update(interactive=False),
+                self.asking.cancel: gr.update(interactive=False),
             }
 
     def _back(self, session: Session, *controls: Any) -> Update:
@@ -891,7 +831,7 @@ class ExploreTab(ExploreLayout):
 
     def _cancelled(self, session: Session, *controls: Any) -> Update:
         words = passing("Cancelled; what was done so far is kept.", "info")
-        update = {self.opening_progress: [], self.notice: words, **self._busy(False)}
+        update = {self.asking.progress: [], self.asking.notice: words, **self._busy(False)}
         self._wanted_openings -= {session.opening, session.filling}
         session = replace(session, opening="", filling="")
         return (
@@ -905,7 +845,7 @@ class ExploreTab(ExploreLayout):
         return (
             {}
             if session.opening or session.filling in self._wanted_openings
-            else {self.opening_progress: [], **self._busy(False)}
+            else {self.asking.progress: [], **self._busy(False)}
         )
 
     def _on_tree(self, session: Session, event: gr.EventData, *controls: Any) -> Update:
@@ -981,7 +921,7 @@ class ExploreTab(ExploreLayout):
 
     def _navigated(self, session: Session, controls: tuple[Any, ...], action: str, argument: str) -> Update:
         """Looking around: no run goes on. Arguments come from a browser: out of bounds, nothing happens."""
-        documents, run = self.services.corpora.get(session.corpus), self.explorer.run_of(session)
+        documents, run = self.services.library.corpora.get(session.corpus), self.explorer.run_of(session)
         if documents is None or not argument.isdecimal():
             return {}
         value = int(argument)
@@ -1012,8 +952,8 @@ class ExploreTab(ExploreLayout):
         try:
             session = self.own.mark(session, query, chunk_id, belongs)
         except UserError as error:
-            return {self.notice: passing(str(error))}
-        documents = self.services.corpora.get(session.corpus)
+            return {self.asking.notice: passing(str(error))}
+        documents = self.services.library.corpora.get(session.corpus)
         return {
             self.session: session,
             self.steps: present.steps(run, session),
@@ -1037,12 +977,12 @@ class ExploreTab(ExploreLayout):
         try:
             query, config = read_controls(controls)
         except UserError as error:
-            return {self.standing: notice(str(error))}
+            return {self.asking.standing: notice(str(error))}
         return {
-            self.standing: [
+            self.asking.standing: [
                 *present.standing(self.explorer.run_of(session), session, config, query),
                 *part_standing(
-                    self.explorer.run_of(session), self.services.corpora.get(session.corpus), session
+                    self.explorer.run_of(session), self.services.library.corpora.get(session.corpus), session
                 ),
             ],
             **self._line(session, config),
@@ -1050,14 +990,10 @@ class ExploreTab(ExploreLayout):
 
     def _line(self, session: Session, config: EpisodeConfig | None) -> Update:
         """What is set, as long as it can be told."""
-        documents = self.services.corpora.get(session.corpus)
+        documents = self.services.library.corpora.get(session.corpus)
         if documents is None or config is None:
             return {}
-        return {self.line: present.settings_line(documents.agent.spec, config, documents.trained)}
-
-    def _on_known(self, session: Session, event: gr.EventData) -> Any:
-        chosen = known_question(self.services.corpora.get(session.corpus), event)
-        return gr.skip() if chosen is None else chosen
+        return {self.asking.line: present.settings_line(documents.agent.spec, config, documents.trained)}
 
     # Views
 
@@ -1069,7 +1005,7 @@ class ExploreTab(ExploreLayout):
         return {**self._view(session, query, config), **self._figures(self.explorer.run_of(session), session)}
 
     def _reading_only(self, session: Session) -> Update:
-        documents, run = self.services.corpora.get(session.corpus), self.explorer.run_of(session)
+        documents, run = self.services.library.corpora.get(session.corpus), self.explorer.run_of(session)
         shown = {
             self.reading: present.reading(documents, run, session),
             self.reading_view: present.reading_views(session),
@@ -1078,17 +1014,17 @@ class ExploreTab(ExploreLayout):
 
     def _view(self, session: Session, query: str, config: EpisodeConfig | None) -> Update:
         """Every panel for a session."""
-        documents, run = self.services.corpora.get(session.corpus), self.explorer.run_of(session)
+        documents, run = self.services.library.corpora.get(session.corpus), self.explorer.run_of(session)
         session = self.own.at(session, run.trace.started.query if run else query)
         return {
             self.session: session,
             self.page: run.run_id if run else None,
             self.header: present.document_header(documents),
-            self.status: present.standing_at(run, session),
+            self.asking.status: present.standing_at(run, session),
             self.sharing: [],
-            self.notice: [],
+            self.asking.notice: [],
             self.reading_notice: [],
-            self.standing: [
+            self.asking.standing: [
                 *present.standing(run, session, config, query),
                 *part_standing(run, documents, session),
             ],
@@ -1140,7 +1076,7 @@ class ExploreTab(ExploreLayout):
         return {self.session: session, **self._figures(self.explorer.run_of(session), session)}
 
     def _find_strip(self, token: str) -> RunStrip | None:
-        run = self.services.runs.get(token)
+        run = self.services.library.runs.get(token)
         return None if run is None else RunStrip(run)
 
 

@@ -209,13 +209,15 @@ class SparcRuns:
             (asks_agent(documents.agent.encoder, config), "dense" in config.strategies),
         )
         if kind not in known:
-            own, plain = documents.agent.encoder, self.services.agent(PLAIN).encoder
+            own, plain = documents.agent.encoder, self.services.agents.load(PLAIN).encoder
 
             def corpus_of(encoder: DualEncoder) -> Corpus:
                 return (
                     documents.corpus
                     if encoder is own
-                    else self.services.under(documents, self.services.agent(PLAIN), report).corpus
+                    else self.services.library.under(
+                        documents, self.services.agents.load(PLAIN), report
+                    ).corpus
                 )
 
             known[kind] = build_retrievals(config, own, plain, corpus_of)

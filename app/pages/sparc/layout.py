@@ -13,8 +13,8 @@ from app.components.tree import tree
 from app.pages.sparc import story as story_view
 from app.pages.sparc import view
 from app.pages.sparc.llm_panel import LlmPanel
+from app.pages.widgets.asking import Asking
 from app.pages.widgets.text import open_documents
-from app.pages.widgets.work import Work, cancel_button
 from app.services import Services
 from core.log.branches import STRATEGY_NAMES
 from core.sparc.config import MAX_DEPTH, MAX_K, MAX_TEMPERATURE, MAX_WIDTH, STRATEGIES
@@ -65,31 +65,15 @@ class SparcLayout:
                 self.costs = tree(elem_id="qx-sparc-costs")
 
     def _build_form(self, services: Services, session: gr.State) -> None:
-        with gr.Row(elem_classes="qx-question-row"):
-            with gr.Column(elem_classes="qx-asking", scale=6, min_width=240):
-                question = gr.Textbox(
-                    label="Question",
-                    show_label=False,
-                    container=False,
-                    lines=1,
-                    max_lines=4,
-                    placeholder="Ask something about the document",
-                    elem_id="qx-sparc-question",
-                    elem_classes="qx-question",
-                )
-                self.known = tree(elem_id="qx-sparc-known", elem_classes="qx-known")
-            self.run = gr.Button("Run", variant="primary", elem_id="qx-sparc-start", min_width=60)
-        with gr.Row(elem_classes="qx-line"):
-            self.line = tree(view.settings_line(USUAL, ""), elem_id="qx-sparc-set", elem_classes="qx-set")
-            with gr.Row(elem_classes="qx-slot"):
-                self.standing = tree(elem_id="qx-sparc-standing")
-                self.progress = tree(elem_id="qx-sparc-progress")
-                self.cancel = cancel_button("qx-sparc-cancel")
-                self.status = tree(elem_id="qx-sparc-heading", elem_classes="qx-status")
-        self.notice = tree(elem_id="qx-sparc-notice", elem_classes="qx-over")
-        self.work = Work(self.run, self.cancel, self.progress, self.notice)
+        self.asking = Asking(
+            services.library.corpora,
+            "qx-sparc",
+            "Run",
+            line=view.settings_line(USUAL, ""),
+            ids={"run": "start", "status": "heading"},
+        )
         with gr.Column(elem_id="qx-sparc-settings", elem_classes="qx-pop"):
-            self._build_settings(question)
+            self._build_settings(self.asking.question)
             self.llm_panel = LlmPanel(services, session, "sparc-llm")
 
     def _build_settings(self, question: gr.Textbox) -> None:

@@ -17,6 +17,7 @@ from pydantic import SecretStr
 from app.components.tree import packs, tree
 from app.language_models import LanguageModels
 from app.pages.widgets.notices import notice
+from app.pages.widgets.work import QUIET, in_line
 from app.services import Services
 from app.session import Session
 from core.draw.nodes import Node, h
@@ -107,15 +108,10 @@ class LlmPanel:
     def _wire(self) -> None:
         outputs = [self.changed, self.standing, self.address, self.model, self.key, self.source, self.notice]
         fields = [self.session, self.changed, self.kind, self.address, self.model, self.key, self.source]
-        quick: dict[str, Any] = {
-            "api_visibility": "private",
-            "show_progress": "hidden",
-            "concurrency_id": "llm",
-            "concurrency_limit": 4,
-        }
-        self.save.click(self._sends(self._save), fields, outputs, **quick)
-        self.test.click(self._sends(self._test), fields, outputs, **quick)
-        self.forget.click(self._sends(self._forget), [self.session, self.changed], outputs, **quick)
+        quick = in_line("llm")
+        self.save.click(packs(self._save), fields, outputs, **quick)
+        self.test.click(packs(self._test), fields, outputs, **quick)
+        self.forget.click(packs(self._forget), [self.session, self.changed], outputs, **quick)
         self.kind.change(
             lambda kind: (gr.Row(visible=kind == ENDPOINT), gr.Textbox(visible=kind == LOCAL)),
             self.kind,
@@ -125,12 +121,8 @@ class LlmPanel:
 
     def on_show(self, show: Callable[..., Any]) -> None:
         """`show`: the listener of the tab's being opened, or of the page's."""
-        shown = self._sends(lambda session: {self.standing: standing(self.models, session)})
-        show(shown, self.session, [self.standing], api_visibility="private", show_progress="hidden")
-
-    def _sends(self, handler: Callable[..., Any]) -> Callable[..., Any]:
-        """The handler with trees packed into strings on their way out (see components.tree)."""
-        return packs(handler, {self.standing, self.notice})
+        shown = packs(lambda session: {self.standing: standing(self.models, session)})
+        show(shown, self.session, [self.standing], **QUIET)
 
     # Handlers; each returns or yields updates by component
 

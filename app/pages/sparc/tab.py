@@ -18,9 +18,10 @@ from app.pages.sparc import story as story_view
 from app.pages.sparc import view
 from app.pages.sparc.actions import Report, SparcOrder, SparcRun, SparcRuns
 from app.pages.sparc.layout import SparcLayout
-from app.pages.widgets.asking import known_question, known_questions
-from app.pages.widgets.notices import notice, passing, preparing, progress
+from app.pages.widgets.asking import known_questions
+from app.pages.widgets.notices import notice, passing, progress
 from app.pages.widgets.text import open_documents
+from app.pages.widgets.work import QUIET, in_line
 from app.services import Services
 from app.session import Session
 from core.errors import BadRequest, UserError
@@ -81,50 +82,31 @@ class SparcTab(SparcLayout):
         """(run id, number) of a logged run that is to be shown here; the number tells requests apart."""
         self.to_explore: gr.State = gr.State(None)
         """("chunk", chunk id, number) when a chunk is to be opened in Explore."""
-        self._packed = {component for component in vars(self).values() if isinstance(component, gr.HTML)} - {
-            page
-        }
         self._wire()
 
     def _wire(self) -> None:
         controls = self.controls.list()
         self._outputs = [
-            *(self.place, self.to_explore, self.page, self.header, self.line, self.known),
-            *(self.run, self.cancel, self.progress, self.notice, self.standing, self.status, self.story),
-            *(self.result_notice, self.rounds, self.reading, self.final, self.costs),
-            *controls,
+            *(self.place, self.to_explore, self.page, self.header, *self.asking.parts, self.story),
+            *(self.result_notice, self.rounds, self.reading, self.final, self.costs, *controls[1:]),
         ]
         place = [self.session, self.place]
-        quick: dict[str, Any] = {
-            "api_visibility": "private",
-            "show_progress": "hidden",
-            "concurrency_id": "sparc-look",
-            "concurrency_limit": 4,
-        }
-        slow: dict[str, Any] = {
-            "api_visibility": "private",
-            "show_progress": "hidden",
-            "concurrency_id": "sparc",
-            "concurrency_limit": 2,
-        }
-        run = self._sends(self._run)
-        running = [
-            event(run, [*place, *controls], self._outputs, **slow)
-            for event in (self.run.click, self.controls.question.submit, self.standing.select)
-        ]
-        self.work.wire_cancel(running, self._sends(self._cancelled), place, self._outputs, **quick)
-        self.wanted.change(self._sends(self._on_wanted), [*place, self.wanted], self._outputs, **quick)
-        self.known.select(self._on_known, self.session, self.controls.question, **quick)
+        quick = in_line("sparc-look")
+        slow = in_line("sparc", 2)
+        running = self.asking.wire(packs(self._run), [*place, *controls], self._outputs, **slow)
+        self.asking.work.wire_cancel(running, packs(self._cancelled), place, self._outputs, **quick)
+        self.wanted.change(packs(self._on_wanted), [*place, self.wanted], self._outputs, **quick)
+        self.asking.wire_known(self.session)
         for panel in (self.story, self.rounds, self.reading, self.final):
-            panel.select(self._sends(self._on_click), place, self._outputs, **quick)
-        named = self._sends(lambda session, *controls: self._line(session, controls))
-        self.llm_panel.changed.change(named, [self.session, *controls], [self.line], **quick)
+            panel.select(packs(self._on_click), place, self._outputs, **quick)
+        named = packs(lambda session, *controls: self._line(session, controls))
+        self.llm_panel.changed.change(named, [self.session, *controls], [self.asking.line], **quick)
         changes = [control.change for control in controls]
         gr.on(
             changes,
-            self._sends(self._on_controls),
+            packs(self._on_controls),
             [*place, *controls],
-            [self.standing, self.line],
+            [self.asking.standing, self.asking.line],
             trigger_mode="always_last",
             **quick,
         )
@@ -132,14 +114,8 @@ class SparcTab(SparcLayout):
     def on_show(self, show: Callable[..., Any]) -> None:
         """`show`: the listener of the tab's being opened."""
         inputs = [self.session, self.explored, self.place, *self.controls.list()]
-        show(
-            self._sends(self._shown), inputs, self._outputs, api_visibility="private", show_progress="hidden"
-        )
+        show(packs(self._shown), inputs, self._outputs, **QUIET)
         self.llm_panel.on_show(show)
-
-    def _sends(self, handler: Callable[..., Any]) -> Callable[..., Any]:
-        """The handler with trees packed into strings on their way out (see components.tree)."""
-        return packs(handler, self._packed)
 
     # Handlers; each returns or yields updates by component
 
@@ -149,28 +125,22 @@ class SparcTab(SparcLayout):
         """What is open in Explore now, its question too, unless it is the one that was taken over before; and
         who decides.
         """
-        documents = self.services.corpora.get(session.corpus)
-        if documents is None:
+        taken = self.asking.take_over(session, explored, place.seen, question)
+        if taken is None:
             return {**self._line(session, (question, *controls)), self.header: open_documents(None)}
         update: Update = {}
-        if place.seen != (session.corpus, explored):
-            question = explored or question
-        before = self.services.corpora.get(place.seen[0])
-        if (
-            before is None
-            or before.workspace is not documents.workspace
-            or before.agent is not documents.agent
-        ):
+        documents, question = taken.documents, taken.question
+        if taken.before is None or taken.is_new or taken.before.agent is not documents.agent:
             on_offer = self.runs.strategies(documents)
             chosen = [name for name in controls[3] or () if name in on_offer] or list(on_offer)
             controls = (*controls[:3], chosen, *controls[4:])
             update |= {
-                self.known: known_questions(documents.questions),
+                self.asking.known: known_questions(documents.questions),
                 self.controls.strategies: gr.CheckboxGroup(
                     [(STRATEGY_NAMES[name], name) for name in on_offer], value=chosen
                 ),
             }
-        place = replace(place, seen=(session.corpus, explored))
+        place = replace(place, seen=taken.seen)
         return {
             **update,
             self.controls.question: question,
@@ -189,9 +159,9 @@ class SparcTab(SparcLayout):
         try:
             order, run = read_order(controls), self._in_view(session, place)
         except UserError as error:
-            return {**line, self.standing: notice(str(error))}
-        changed = view.changes(run, order.question, order.config, self._same_documents(session, run))
-        return {**line, self.standing: changed}
+            return {**line, self.asking.standing: notice(str(error))}
+        same = run is not None and self.asking.has_open(session, run.workspace)
+        return {**line, self.asking.standing: view.changes(run, order.question, order.config, same)}
 
     def _line(self, session: Session, controls: Sequence[Any]) -> Update:
         """What is set, in words."""
@@ -199,21 +169,7 @@ class SparcTab(SparcLayout):
             config = read_order(controls).config
         except UserError:
             config = None
-        return {self.line: view.settings_line(config, self._named(session))}
-
-    def _on_known(self, session: Session, event: gr.EventData) -> Any:
-        chosen = known_question(self.services.corpora.get(session.corpus), event)
-        return gr.skip() if chosen is None else chosen
-
-    def _same_documents(self, session: Session, run: SparcRun | None) -> bool:
-        """Whether Explore has open what a run searched."""
-        documents = self.services.corpora.get(session.corpus)
-        return (
-            documents is not None
-            and run is not None
-            and run.workspace is not None
-            and documents.workspace.sha256 == run.workspace.sha256
-        )
+        return {self.asking.line: view.settings_line(config, self._named(session))}
 
     def _in_view(self, session: Session, place: SparcPlace) -> SparcRun | None:
         """Raises BadRequest when it is gone, LogError."""
@@ -226,9 +182,9 @@ class SparcTab(SparcLayout):
         try:
             documents, order = open_in_explore(self.services, session), read_order(controls)
         except UserError as error:
-            yield {self.notice: passing(str(error))}
+            yield {self.asking.notice: passing(str(error))}
             return
-        yield {**self.work.busy(), self.progress: preparing(), self.notice: [], self.standing: []}
+        yield self.asking.begun()
         gone = Event()
         shown: SparcRun | None = None
 
@@ -242,9 +198,11 @@ class SparcTab(SparcLayout):
                 for item in items:
                     if isinstance(item, Finished):
                         place = replace(place, run_id=item.result.run_id)
-                        yield {**self.work.free(), **self._drawn(session, place, item.result)}
+                        yield {**self.asking.work.free(), **self._drawn(session, place, item.result)}
                     elif isinstance(item, SparcRun) and item is shown:
-                        yield {self.progress: []}  # a cancel gets through only where something is yielded
+                        yield {
+                            self.asking.progress: []
+                        }  # a cancel gets through only where something is yielded
                     elif isinstance(item, SparcRun):
                         shown = item
                         place = (
@@ -252,19 +210,19 @@ class SparcTab(SparcLayout):
                             if place.run_id != item.run_id
                             else place
                         )
-                        yield {self.progress: [], **self._drawn(session, place, item)}
+                        yield {self.asking.progress: [], **self._drawn(session, place, item)}
                     else:
-                        yield {self.progress: progress(item)}
+                        yield {self.asking.progress: progress(item)}
             self.services.log.flush()
         except UserError as error:
-            yield {**self._settled(session, place), self.notice: passing(str(error))}
+            yield {**self._settled(session, place), self.asking.notice: passing(str(error))}
         except Exception:
             logging.getLogger(__name__).exception("a SPARC run failed")
             words = (
                 "something failed while running; what was there by then is kept, and the server's log"
                 " says why"
             )
-            yield {**self._settled(session, place), self.notice: passing(words)}
+            yield {**self._settled(session, place), self.asking.notice: passing(words)}
         finally:
             gone.set()
 
@@ -275,7 +233,7 @@ class SparcTab(SparcLayout):
             if self.runs.wait_ended(place.run_id, 10)
             else "Cancelling: the turn at work ends first."
         )
-        return {**self._settled(session, place), self.notice: passing(words, "info")}
+        return {**self._settled(session, place), self.asking.notice: passing(words, "info")}
 
     def _settled(self, session: Session, place: SparcPlace) -> Update:
         """The run in view as it is now, and nothing at work."""
@@ -283,7 +241,7 @@ class SparcTab(SparcLayout):
             run = self._in_view(session, place)
         except UserError:
             run = None
-        return {**self.work.free(), **({} if run is None else self._drawn(session, place, run))}
+        return {**self.asking.work.free(), **({} if run is None else self._drawn(session, place, run))}
 
     def _on_wanted(self, session: Session, place: SparcPlace, wanted: object) -> Update:
         """A logged run, drawn from the log alone."""
@@ -315,7 +273,7 @@ class SparcTab(SparcLayout):
                 return self._looked(session, replace(place, chunk_id=chunk_id, anchor=None), run)
             case "page":
                 return self._looked(session, replace(place, anchor=chunk_id), run)
-            case "explore" if self._same_documents(session, run):
+            case "explore" if self.asking.has_open(session, run.workspace):
                 return {self.to_explore: ("chunk", chunk_id, new_run_id())}
         return {}
 
@@ -325,7 +283,7 @@ class SparcTab(SparcLayout):
         """Everything below the form."""
         return {
             self.page: run.run_id,
-            self.status: view.standing_at(run),
+            self.asking.status: view.standing_at(run),
             self.story: story_view.story(run),
             self.result_notice: notice(
                 f"Not all of this run is in the log: {run.log_error}" if run.log_error else ""
@@ -337,5 +295,7 @@ class SparcTab(SparcLayout):
 
     def _looked(self, session: Session, place: SparcPlace, run: SparcRun) -> Update:
         """Another chunk is open, or none."""
-        shown = view.reading(run, place.chunk_id, place.anchor, in_explore=self._same_documents(session, run))
+        shown = view.reading(
+            run, place.chunk_id, place.anchor, in_explore=self.asking.has_open(session, run.workspace)
+        )
         return {self.place: place, self.rounds: view.rounds(run, place.chunk_id), self.reading: shown}

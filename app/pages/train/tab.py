@@ -16,6 +16,7 @@ from app.pages.train.actions import Order, Training, Trainings, checked_base, re
 from app.pages.train.layout import FROM_BASE, TrainLayout, config_values
 from app.pages.widgets.figures import drawn
 from app.pages.widgets.notices import notice
+from app.pages.widgets.work import QUIET, in_line
 from app.services import Services
 from core.errors import BadRequest, UserError
 from core.figures import step_figure, update_figure, validation_figure
@@ -31,16 +32,6 @@ class TrainTab(TrainLayout):
         super().__init__()
         self.services = services
         self.trainings = Trainings(services.log_path)
-        self._trees = {
-            self.list,
-            self.header,
-            self.estimate,
-            self.notice,
-            self.detail_notice,
-            self.validation,
-            self.updates,
-        }
-        self._trees |= {heading for heading, _ in self.figures.values()}
         self._wire()
 
     def _wire(self) -> None:
@@ -71,24 +62,19 @@ class TrainTab(TrainLayout):
         ]
         view_state = [self.chosen, self.stamp, self.pages]
         settings = list(self.settings.values())
-        quick = {
-            "api_visibility": "private",
-            "show_progress": "hidden",
-            "concurrency_id": "train",
-            "concurrency_limit": 4,
-        }
+        quick = in_line("train")
         self.start.click(
-            self._sends(self._start),
+            packs(self._start),
             [self.data, self.questions, self.name, self.start_from, self.base, *settings],
             detail,
             **quick,
         )
-        self.stop.click(self._sends(self._stop), view_state, detail, **quick)
-        self.resume.click(self._sends(self._resume), view_state, detail, **quick)
+        self.stop.click(packs(self._stop), view_state, detail, **quick)
+        self.resume.click(packs(self._resume), view_state, detail, **quick)
         for panel in (self.list, self.updates):
-            panel.select(self._sends(self._on_click), view_state, detail, **quick)
-        self.timer.tick(self._sends(self._tick), view_state, detail, **quick)
-        self.data.change(self._sends(self._on_data), self.data, [self.own, *settings, self.estimate], **quick)
+            panel.select(packs(self._on_click), view_state, detail, **quick)
+        self.timer.tick(packs(self._tick), view_state, detail, **quick)
+        self.data.change(packs(self._on_data), self.data, [self.own, *settings, self.estimate], **quick)
         gr.on(
             [
                 control.change
@@ -97,7 +83,7 @@ class TrainTab(TrainLayout):
                     self.base,
                 )
             ],
-            self._sends(self._estimate),
+            packs(self._estimate),
             [self.data, self.base, *settings],
             self.estimate,
             trigger_mode="always_last",
@@ -110,22 +96,15 @@ class TrainTab(TrainLayout):
         ended.
         """
         show(
-            self._sends(self._shown),
+            packs(self._shown),
             [self.chosen, self.pages, self.data, self.base, *self.settings.values()],
             [*self._detail, self.start_from, self.estimate],
-            api_visibility="private",
-            show_progress="hidden",
+            **QUIET,
         )
 
     def on_hide(self, hide: Callable[..., Any]) -> None:
         """`hide`: the listener of another tab's being opened; nobody watches then."""
-        hide(
-            lambda: gr.Timer(active=False), None, self.timer, api_visibility="private", show_progress="hidden"
-        )
-
-    def _sends(self, handler: Callable[..., Update]) -> Callable[..., Update]:
-        """The handler with trees packed into strings on their way out (see components.tree)."""
-        return packs(handler, self._trees)
+        hide(lambda: gr.Timer(active=False), None, self.timer, **QUIET)
 
     # Handlers; each returns updates by component
 

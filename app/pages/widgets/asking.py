@@ -1,14 +1,135 @@
-"""Around a question: the menu of those that are known, and the line of what is set."""
+"""The question of a tab: its box, those that are known, what starts it, what is set and how it goes."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any
 
 import gradio as gr
 
-from app.components.tree import clicked
+from app.components.tree import clicked, tree
 from app.in_view import Labelled, OpenDocuments
+from app.pages.widgets.notices import preparing
+from app.pages.widgets.work import Work, cancel_button, in_line
+from app.recent import Recent
+from app.session import Session
 from core.draw.nodes import Node, h
+from core.types import Workspace
+
+
+@dataclass(frozen=True)
+class TakenOver:
+    """What a tab takes over from Explore when it is opened."""
+
+    documents: OpenDocuments
+    before: OpenDocuments | None
+    """Those that were taken over the last time, if they are still open."""
+    question: str
+    seen: tuple[str, str]
+    """(token of documents, question in Explore), to be given back the next time."""
+
+    @property
+    def is_new(self) -> bool:
+        """Whether it holds other documents than before."""
+        return self.before is None or self.before.workspace is not self.documents.workspace
+
+
+class Asking:
+    """Builds the components inside the card that is being made; each is an attribute."""
+
+    def __init__(
+        self,
+        corpora: Recent[OpenDocuments],
+        prefix: str,
+        starts: str,
+        *,
+        about: str = "the document",
+        line: list[Node] | None = None,
+        status: list[Node] | None = None,
+        ids: Mapping[str, str] = MappingProxyType({}),
+        beside: Callable[[], None] = lambda: None,
+    ) -> None:
+        """prefix: of all ids; ids: those that end in another word than the attribute's name. starts: the
+        button's label; beside: builds what stands beside it.
+        """
+
+        def named(part: str) -> str:
+            return f"{prefix}-{ids.get(part, part)}"
+
+        self._corpora = corpora
+        with gr.Row(elem_classes="qx-question-row"):
+            with gr.Column(elem_classes="qx-asking", scale=6, min_width=240):
+                self.question = gr.Textbox(
+                    label="Question",
+                    show_label=False,
+                    container=False,
+                    lines=1,
+                    max_lines=4,
+                    placeholder=f"Ask something about {about}",
+                    elem_id=named("question"),
+                    elem_classes="qx-question",
+                )
+                self.known = tree(elem_id=named("known"), elem_classes="qx-known")
+            self.run = gr.Button(starts, variant="primary", elem_id=named("run"), min_width=60)
+            beside()
+        with gr.Row(elem_classes="qx-line"):
+            self.line = tree(line, elem_id=named("set"), elem_classes="qx-set")
+            with gr.Row(elem_classes="qx-slot"):
+                self.standing = tree(elem_id=named("standing"))
+                self.progress = tree(elem_id=named("progress"))
+                self.cancel = cancel_button(named("cancel"))
+                self.status = tree(status, elem_id=named("status"), elem_classes="qx-status")
+        self.notice = tree(elem_id=named("notice"), elem_classes="qx-over")
+        self.work = Work(self.run, self.cancel, self.progress, self.notice)
+
+    @property
+    def parts(self) -> list[gr.Component]:
+        """For `outputs=`."""
+        return [part for part in vars(self).values() if isinstance(part, gr.Component)]
+
+    def wire(
+        self,
+        run: Callable[..., object],
+        inputs: Sequence[gr.Component],
+        outputs: Sequence[gr.Component],
+        **line: Any,
+    ) -> list[gr.events.Dependency]:
+        """Has a run started by the button, by Enter and by the offer to run again."""
+        starts = (self.run.click, self.question.submit, self.standing.select)
+        return [event(run, inputs, outputs, **line) for event in starts]
+
+    def wire_known(self, session: gr.State) -> None:
+        """Has the menu fill in the question. `session`: the visitor's place in Explore."""
+
+        def fill_in(now: Session, event: gr.EventData) -> object:
+            chosen = known_question(self._corpora.get(now.corpus), event)
+            return gr.skip() if chosen is None else chosen
+
+        self.known.select(fill_in, session, self.question, **in_line("known"))
+
+    def begun(self) -> dict[Any, Any]:
+        """What is shown before the first progress comes in."""
+        return {**self.work.busy(), self.progress: preparing(), self.notice: [], self.standing: []}
+
+    def take_over(
+        self, session: Session, explored: str, seen: tuple[str, str], question: str
+    ) -> TakenOver | None:
+        """What is open in Explore now, and the question there unless it was taken over before."""
+        documents = self._corpora.get(session.corpus)
+        if documents is None:
+            return None
+        now = (session.corpus, explored)
+        asked = explored or question if seen != now else question
+        return TakenOver(documents, self._corpora.get(seen[0]), asked, now)
+
+    def has_open(self, session: Session, workspace: Workspace | None) -> bool:
+        """Whether Explore has a run's documents open."""
+        documents = self._corpora.get(session.corpus)
+        return (
+            documents is not None and workspace is not None and documents.workspace.sha256 == workspace.sha256
+        )
 
 
 def settings_toggle(panel: str, first: Node, words: Sequence[Node]) -> Node:

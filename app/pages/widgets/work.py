@@ -15,6 +15,13 @@ import gradio as gr
 from app.components.tree import packs
 
 Update = dict[Any, Any]
+QUIET: dict[str, Any] = {"api_visibility": "private", "show_progress": "hidden"}
+"""Of every event that is the page's own."""
+
+
+def in_line(name: str, at_once: int = 4) -> dict[str, Any]:
+    """Arguments of events that wait for one another once `at_once` of them are handled."""
+    return {**QUIET, "concurrency_id": name, "concurrency_limit": at_once}
 
 
 def cancel_button(elem_id: str) -> gr.Button:
@@ -43,7 +50,7 @@ def wire_cancel(
     """Has `button` cancel what runs. `settled`: how the page stands without it, and that handler's inputs."""
     first = button.click(cancelled, inputs, outputs, cancels=list(running), **listener)
     again, its_inputs = settled
-    first.then(again, its_inputs, outputs, api_visibility="private", show_progress="hidden")
+    first.then(again, its_inputs, outputs, **QUIET)
 
 
 @dataclass(frozen=True)
@@ -74,5 +81,5 @@ class Work:
         **listener: Any,
     ) -> None:
         """Has Cancel end `running`. `cancelled` packs its trees itself, see `packs`."""
-        settled = packs(self.free, {self.progress})
+        settled = packs(self.free)
         wire_cancel(self.cancel, running, cancelled, inputs, outputs, settled=(settled, None), **listener)

@@ -23,7 +23,7 @@ from app.pages.evaluate.documents.actions import (
     evaluate_marked,
 )
 from app.pages.widgets.notices import notice
-from app.pages.widgets.work import Work, cancel_button
+from app.pages.widgets.work import QUIET, Work, cancel_button, in_line
 from app.services import Services
 from app.session import Session
 from core.errors import UserError
@@ -81,7 +81,6 @@ class WholeDocuments:
         """Measured, once a document is through."""
         self.wanted: gr.State = gr.State(None)
         """(owner, token of their open documents, number) when their marked questions are to be asked."""
-        self._packed = {component for component in vars(self).values() if isinstance(component, gr.HTML)}
         shown = [
             self.measured,
             self.progress,
@@ -91,30 +90,16 @@ class WholeDocuments:
             self.run,
             self.cancel,
         ]
-        quiet: dict[str, Any] = {"api_visibility": "private", "show_progress": "hidden"}
         order = [self.files, self.methods, self.k, self.stops]
-        running = self.run.click(
-            self._sends(self._run),
-            [session, *order],
-            shown,
-            concurrency_id="evaluate",
-            concurrency_limit=1,
-            **quiet,
-        )
+        running = self.run.click(packs(self._run), [session, *order], shown, **in_line("evaluate", 1))
         marked = self.wanted.change(
-            self._sends(self._run_marked),
+            packs(self._run_marked),
             [session, self.wanted, self.methods, self.k, self.stops],
             shown,
-            concurrency_id="evaluate",
-            concurrency_limit=1,
-            **quiet,
+            **in_line("evaluate", 1),
         )
-        self.work.wire_cancel([running, marked], self._sends(self._cancelled), None, shown, **quiet)
-        self.questions.select(self._sends(self._turned), self.measured, self.questions, **quiet)
-
-    def _sends(self, handler: Callable[..., Any]) -> Callable[..., Any]:
-        """The handler with trees packed into strings on their way out (see components.tree)."""
-        return packs(handler, self._packed)
+        self.work.wire_cancel([running, marked], packs(self._cancelled), None, shown, **QUIET)
+        self.questions.select(packs(self._turned), self.measured, self.questions, **QUIET)
 
     def _run(
         self, session: Session, files: list[str] | None, methods: list[str], k: float | None, stops: bool
@@ -137,7 +122,7 @@ class WholeDocuments:
     ) -> Iterator[Update]:
         owner, corpus, _ = wanted
         llm = self.services.language_models.get(session)
-        opened = self.services.corpora.get(corpus)
+        opened = self.services.library.corpora.get(corpus)
         documents = opened.workspace.documents if opened is not None and opened.owner == owner else ()
 
         def work(report: Callable[[Measured], None]) -> Measured:
