@@ -20,8 +20,9 @@ import torch
 from sentence_transformers import SentenceTransformer
 
 from benchmarks import Row, median_seconds
-from core.encode.checkpoint import MINILM, find_base, find_checkpoint, read_spec, write_spec
+from core.encode.checkpoint import find_base, find_checkpoint, read_spec, write_spec
 from core.encode.encoder import DualEncoder
+from core.encode.packaged import MINILM
 from core.tasks.prose import compose_paragraph
 
 N_CHUNKS = 300

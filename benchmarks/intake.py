@@ -23,8 +23,9 @@ from unittest.mock import patch
 from sentence_transformers import SentenceTransformer
 
 from benchmarks import DATA, Row
-from core.encode.checkpoint import MINILM, find_base
+from core.encode.checkpoint import find_base
 from core.encode.encoder import DualEncoder, load_encoder
+from core.encode.packaged import MINILM
 from core.ingest import read_document
 from core.opening import chunk_documents, open_corpus
 from core.tasks.narrative import generate_narrative

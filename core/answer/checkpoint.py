@@ -24,7 +24,6 @@ from core.answer.confidence import Knots, check_knots
 from core.answer.network import ReaderNetwork
 from core.encode.adapter import adapter_file, merge_adapter
 from core.encode.checkpoint import (
-    MINILM,
     BaseName,
     find_base,
     load_weights,
@@ -32,7 +31,7 @@ from core.encode.checkpoint import (
     served_architecture,
     sha256_of,
 )
-from core.encode.packaged import has_mpnet
+from core.encode.packaged import MINILM, has_mpnet
 from core.encode.tokens import FastTokenizer
 from core.errors import BadCheckpoint, BadRequest
 
@@ -85,9 +84,7 @@ def shipped() -> Path:
     """
     wanted = os.environ.get(READER_VARIABLE, "")
     if wanted not in ("", "small", "large"):
-        raise BadRequest(
-            f"{READER_VARIABLE}={wanted!r} is no reader; choose small or large, or leave it out"
-        )
+        raise BadRequest(f"{READER_VARIABLE}={wanted!r} is no reader; choose small or large, or leave it out")
     if wanted == "large" or (not wanted and has_mpnet()):
         return LARGE
     return SMALL

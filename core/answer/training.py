@@ -38,9 +38,10 @@ from core.answer.tuning import Tuning, tune
 from core.answer.windows import Window, read_windows
 from core.config import check_least, words
 from core.encode.adapter import adaptable_layers, load_adapter, save_adapter
-from core.encode.checkpoint import MINILM, architecture, find_base, load_weights, max_positions_of, sha256_of
+from core.encode.checkpoint import architecture, find_base, load_weights, max_positions_of, sha256_of
 from core.encode.encoder import fast_dtype, find_device
 from core.encode.forward import batches_by_length
+from core.encode.packaged import MINILM
 from core.encode.tokens import FastTokenizer
 from core.errors import BadCheckpoint, BadRequest
 from core.train.sitting import Sitting, TrainEvent

@@ -17,7 +17,7 @@ from typing import Any
 
 from core.cli.common import named_log
 from core.cli.flags import add_settings, count_or_none
-from core.encode.checkpoint import MINILM
+from core.encode.packaged import MINILM
 from core.errors import BadRequest
 from core.runs import training_record
 from core.train.config import TrainConfig

@@ -18,7 +18,8 @@ from typing import Any
 from core.answer.course import ReadingCourse
 from core.answer.training import ReaderConfig, ReaderTrainer
 from core.cli.flags import add_settings
-from core.encode.checkpoint import MINILM, find_base
+from core.encode.checkpoint import find_base
+from core.encode.packaged import MINILM
 from core.encode.tokens import FastTokenizer
 from core.errors import BadRequest
 from core.train.sitting import TrainEvent

@@ -375,13 +375,9 @@ def _short(error: Exception) -> str:
 
 
 def max_positions_of(model: Encoder) -> int:
-    """Tokens the encoder reads at once; RoBERTa-like ones and MPNet start counting positions after the padding
-    id.
-    """
-    from_padding = ("roberta", "mpnet")
-    offset = (
-        model.config.pad_token_id + 1 if any(name in model.config.model_type for name in from_padding) else 0
-    )
+    """Tokens the encoder reads at once; RoBERTa and MPNet count positions from the padding's."""
+    from_padding = any(name in model.config.model_type for name in ("roberta", "mpnet"))
+    offset = model.config.pad_token_id + 1 if from_padding else 0
     return int(model.config.max_position_embeddings) - offset
 
 

@@ -42,7 +42,9 @@ def _parts() -> list[Path]:
             listed = files(name) or ()
         except PackageNotFoundError:
             continue
-        found += [path for one in listed if ".zip." in one.name and (path := Path(str(one.locate()))).is_file()]
+        found += [
+            path for one in listed if ".zip." in one.name and (path := Path(str(one.locate()))).is_file()
+        ]
     return found
 
 

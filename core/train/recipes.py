@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from core.encode.checkpoint import MINILM, CheckpointSpec, find_base
+from core.encode.checkpoint import CheckpointSpec, find_base
+from core.encode.packaged import MINILM
 from core.encode.tokens import FastTokenizer
 from core.errors import BadRequest
 from core.train.config import NEED_LABELS, TrainConfig

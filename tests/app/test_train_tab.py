@@ -34,7 +34,8 @@ from app.pages.train.actions import (
 )
 from core.cli.train import add_flags
 from core.config import setting_help
-from core.encode.checkpoint import MINILM, find_checkpoint, read_spec, write_spec
+from core.encode.checkpoint import find_checkpoint, read_spec, write_spec
+from core.encode.packaged import MINILM
 from core.errors import BadRequest
 from core.home import home
 from core.log import ExperimentLog, default_log_path, list_trainings

@@ -31,12 +31,12 @@ from typing import Any, Literal
 from app.agents import agents_folder, own_agents
 from core.encode.checkpoint import (
     DEFAULT_NAMES,
-    MINILM,
     SPEC_FILE,
     find_checkpoint,
     read_spec,
     shipped_checkpoints,
 )
+from core.encode.packaged import MINILM
 from core.errors import BadCheckpoint, BadRequest
 from core.home import home
 from core.tasks.data import data_folder

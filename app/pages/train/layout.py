@@ -13,7 +13,7 @@ from app.components.tree import tree
 from app.pages.train import view
 from app.pages.train.actions import MAX_NAME, available_data, example_questions, recipe_config
 from core.config import setting_help
-from core.encode.checkpoint import MINILM
+from core.encode.packaged import MINILM
 from core.tasks.own_questions import MAX_FILE_BYTES
 from core.train.config import OBJECTIVES, TrainConfig
 

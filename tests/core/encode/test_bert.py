@@ -13,8 +13,9 @@ import torch
 from safetensors.torch import load_file
 
 from core.encode.bert import Bert, BertSettings
-from core.encode.checkpoint import MINILM, architecture, find_base, load_weights, served_architecture
+from core.encode.checkpoint import architecture, find_base, load_weights, served_architecture
 from core.encode.mpnet import MPNet, MPNetSettings
+from core.encode.packaged import MINILM
 from core.errors import BadCheckpoint
 
 TINY = Path(__file__).resolve().parents[2] / "data" / "reference" / "tiny-bert"

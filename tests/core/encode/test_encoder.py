@@ -13,8 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tokenizers import Tokenizer, models, pre_tokenizers
 
-from core.encode.checkpoint import MINILM, CheckpointSpec, find_base, write_spec
+from core.encode.checkpoint import CheckpointSpec, find_base, write_spec
 from core.encode.encoder import DualEncoder, compute_dtype
+from core.encode.packaged import MINILM
 from core.errors import BadRequest
 from core.qrag.agent import Agent
 
