@@ -60,7 +60,7 @@ RANK = {part: rank for rank, parts in enumerate(FLOW) for part in parts}
 UNPICKLING = {"pickle", "dill", "cloudpickle", "joblib", "shelve", "marshal"}
 """Modules that must not be called; naming their exceptions is fine."""
 
-LARGEST_FILE = 5_000_000
+LARGEST_FILE = 6_000_000
 """Bytes."""
 
 
