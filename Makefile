@@ -63,6 +63,7 @@ ifeq ($(VARIANT),cpu)
 	else echo 'PyTorch'\''s CPU index does not answer: taking torch from the configured indexes.'; fi
 endif
 	@$(PIP) install --quiet -r $(REQUIREMENTS) -r requirements-dev.txt
+	@.venv/bin/python -c 'from core.encode.packaged import MPNET, packaged; packaged(MPNET)'
 	@rm .venv/.installing && touch $@
 
 clean:

@@ -44,6 +44,7 @@ def start(settings: Settings) -> None:
         beside.submit(
             encoder.encode_states, [encoder.state_tokens("", [])]
         )  # the first state waits a second for its pass to be traced
+        beside.submit(getattr, services, "reader")  # the first answer would wait for it
         beside.submit(_freeze)
         blocks.block_thread()
     finally:
