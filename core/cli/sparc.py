@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from core.answer.checkpoint import SMALL
 from core.answer.protocol import Reader
 from core.answer.reader import load_reader
 from core.cli.common import named_log, progress_printer
@@ -114,7 +115,7 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
         "--reader",
         type=Path,
         metavar="DIR",
-        help="who answers where no language model does (default: the reader that ships)",
+        help="who answers where no language model does (default: the small reader that ships)",
     )
     add_llm_flags(parser)
     parser.add_argument("--json", action="store_true", required=True, help="the only output format so far")
@@ -129,7 +130,7 @@ def run_sparc_command(args: argparse.Namespace) -> int:
     encoder = load_encoder(args.checkpoint, args.device)
     config = _config(args, encoder)
     plain = load_encoder("base", args.device) if encoder.spec.trained else encoder
-    reader = load_reader(args.reader, args.device)
+    reader = load_reader(args.reader or SMALL, args.device)
     with named_log(args.log) as log:
         for question in questions(args, encoder):
             trace = _told(question, config, encoder, plain, reader, llm)
@@ -246,7 +247,7 @@ def sparc_rows(study: SparcStudy, args: argparse.Namespace) -> list[SparcRow]:
     """The evaluations that a study needs, set by set. Raises BadRequest, BadCheckpoint."""
     llm = llm_of(args)
     agent, plain = load_encoder(args.checkpoint or PAGES, args.device), load_encoder("base", args.device)
-    reader = load_reader(args.reader, args.device)
+    reader = load_reader(args.reader or SMALL, args.device)
     rows: list[SparcRow] = []
     for name in args.tasks or study.tasks:
         pooled = read_pool(name, "eval" if args.split == "test" else args.split, args.data)

@@ -48,7 +48,7 @@ LEXICAL = SparcConfig(width=1, depth=1, k=3, strategies=("bm25",))
 @pytest.fixture
 def runs(services: Services) -> SparcRuns:
     """Answered by a reader without weights."""
-    vars(services)["reader"] = WordReader()
+    vars(services)["reader"] = vars(services)["sparc_reader"] = WordReader()
     return SparcRuns(services)
 
 

@@ -8,6 +8,7 @@ from random import Random
 
 import pytest
 
+from core.answer.checkpoint import SMALL
 from core.answer.reader import load_reader
 from core.comparison import contestant
 from core.document_evaluation import Encoders
@@ -111,7 +112,7 @@ def test_sparc_without_a_language_model_answers_every_question_of_the_first_samp
     own = open_corpus([read_document(first.path.read_bytes(), first.path.name)], encoder).corpus
     beside = index_workspace(own.workspace, plain).corpus
     retrievals = build_retrievals(config, encoder, plain, lambda one: own if one is encoder else beside)
-    agents = build_agents(None, load_reader(device="cpu"), config)
+    agents = build_agents(None, load_reader(SMALL, "cpu"), config)
     assert len(first.questions) == 10
     for question in first.questions:
         trace = fold_sparc(run_sparc(question.question, own, agents, retrievals, config))
