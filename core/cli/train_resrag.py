@@ -15,6 +15,7 @@ import sys
 from dataclasses import fields
 from pathlib import Path
 
+from core.answer.checkpoint import SMALL
 from core.answer.reader import load_reader
 from core.cli.flags import add_settings
 from core.encode.encoder import load_encoder
@@ -69,7 +70,7 @@ def run_train_resrag(args: argparse.Namespace) -> int:
         **{field.name: given[field.name] for field in fields(SetTrainConfig) if field.name in given},
         reward=reward,
     )
-    encoder, reader = load_encoder("base", args.device), load_reader(device=args.device)
+    encoder, reader = load_encoder("base", args.device), load_reader(SMALL, args.device)
     learned, held_out = course_questions(encoder.tokenizer, args.data_folder)
     about = SetsRecord(name=name, encoder=encoder.spec.name, reader=reader.name, questions=counts_of(learned))
     last: dict[str, TrainEvent] = {}

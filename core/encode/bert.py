@@ -8,13 +8,15 @@ transformers. Knows nothing of files and texts.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self, TypeAlias
 
 import torch
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 from torch import nn
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from transformers import PreTrainedModel
 
     from core.encode.mpnet import MPNet
@@ -50,8 +52,8 @@ class BertSettings(BaseModel):
         return self
 
     @classmethod
-    def of(cls, values: dict[str, Any]) -> BertSettings | None:
-        """None where config.json asks for anything else than a plain BERT."""
+    def of(cls, values: dict[str, Any]) -> Self | None:
+        """None where config.json asks for anything else."""
         try:
             return cls.model_validate(values)
         except ValidationError:
@@ -65,25 +67,38 @@ class Hidden(NamedTuple):
     """(B, T, D)."""
 
 
-class Bert(nn.Module):
-    """See the module. It has no weights until some are assigned (`core.encode.checkpoint.load_weights`)."""
+class PlainEncoder(nn.Module):
+    """An encoder in torch alone. It has no weights until some are assigned
+    (`core.encode.checkpoint.load_weights`).
+    """
 
-    def __init__(self, config: BertSettings) -> None:
+    def __init__(
+        self,
+        config: BertSettings,
+        embeddings: Callable[[Any], nn.Module],
+        layers: Callable[[Any], nn.Module],
+    ) -> None:
         super().__init__()
         self.config = config
         with torch.device("meta"):  # no random values that are overwritten anyway
-            self.embeddings = _Embeddings(config)
-            self.encoder = _Layers(config)
+            self.embeddings, self.encoder = embeddings(config), layers(config)
 
     @property
     def device(self) -> torch.device:
         """Where its weights are."""
-        return self.embeddings.LayerNorm.weight.device
+        return next(self.parameters()).device
 
     @property
     def dtype(self) -> torch.dtype:
         """What it computes in."""
-        return self.embeddings.LayerNorm.weight.dtype
+        return next(self.parameters()).dtype
+
+
+class Bert(PlainEncoder):
+    """See the module."""
+
+    def __init__(self, config: BertSettings) -> None:
+        super().__init__(config, _Embeddings, _Layers)
 
     def forward(
         self,
@@ -163,7 +178,7 @@ class _Attention(nn.Module):
 class _Layers(nn.Module):
     def __init__(self, config: BertSettings) -> None:
         super().__init__()
-        self.layer = nn.ModuleList(_Layer(config) for _ in range(config.num_hidden_layers))
+        self.layer = nn.ModuleList(Layer(_Attention(config), config) for _ in range(config.num_hidden_layers))
 
     def forward(self, hidden: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
         for layer in self.layer:
@@ -171,10 +186,12 @@ class _Layers(nn.Module):
         return hidden
 
 
-class _Layer(nn.Module):
-    def __init__(self, config: BertSettings) -> None:
+class Layer(nn.Module):
+    """An attention, told what each token may see, and what is computed of its result."""
+
+    def __init__(self, attention: nn.Module, config: BertSettings) -> None:
         super().__init__()
-        self.attention = _Attention(config)
+        self.attention = attention
         self.intermediate = nn.ModuleDict({"dense": nn.Linear(config.hidden_size, config.intermediate_size)})
         self.output = Output(config.intermediate_size, config)
 

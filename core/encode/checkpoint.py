@@ -349,15 +349,14 @@ def load_weights(model: Encoder, weights: dict[str, torch.Tensor], origin: str) 
     """Fills a tower in place. Raises BadCheckpoint on missing, unknown or misshapen weights: never a silent
     random layer.
     """
-    from core.encode.bert import Bert
-    from core.encode.mpnet import MPNet
+    from core.encode.bert import PlainEncoder
 
     own = {
         name: tensor
         for name, tensor in weights.items()
         if not name.startswith("pooler.") and not name.endswith("embeddings.position_ids")
     }
-    assign = isinstance(model, Bert | MPNet)
+    assign = isinstance(model, PlainEncoder)
     if assign:  # copies: what safetensors reads stays tied to the file, which a training may write anew
         own = {name: tensor.to(torch.float32, copy=True) for name, tensor in own.items()}
     try:

@@ -6,13 +6,12 @@ As `core.encode.bert`: the names of weights are those of transformers, which tak
 from __future__ import annotations
 
 import math
-from typing import Any, Literal
+from typing import Literal
 
 import torch
-from pydantic import ValidationError
 from torch import nn
 
-from core.encode.bert import BertSettings, Hidden, Output, embedding
+from core.encode.bert import BertSettings, Hidden, Layer, PlainEncoder, embedding
 
 _FARTHEST = 128
 """Tokens from which on distances share the last bucket."""
@@ -26,34 +25,12 @@ class MPNetSettings(BertSettings):
     pad_token_id: Literal[1]  # positions are counted from it
     relative_attention_num_buckets: Literal[32]
 
-    @classmethod
-    def of(cls, values: dict[str, Any]) -> MPNetSettings | None:
-        """None where config.json asks for anything else than a plain MPNet."""
-        try:
-            return cls.model_validate(values)
-        except ValidationError:
-            return None
 
-
-class MPNet(nn.Module):
-    """See the module. It has no weights until some are assigned, as `Bert`."""
+class MPNet(PlainEncoder):
+    """See the module."""
 
     def __init__(self, config: MPNetSettings) -> None:
-        super().__init__()
-        self.config = config
-        with torch.device("meta"):
-            self.embeddings = _Embeddings(config)
-            self.encoder = _Layers(config)
-
-    @property
-    def device(self) -> torch.device:
-        """Where its weights are."""
-        return self.embeddings.LayerNorm.weight.device
-
-    @property
-    def dtype(self) -> torch.dtype:
-        """What it computes in."""
-        return self.embeddings.LayerNorm.weight.dtype
+        super().__init__(config, _Embeddings, _Layers)
 
     def forward(self, input_ids: torch.Tensor, attention_mask: torch.Tensor) -> Hidden:
         """Both (B, T) integers."""
@@ -83,7 +60,7 @@ class _Layers(nn.Module):
     def __init__(self, config: MPNetSettings) -> None:
         super().__init__()
         self._n_buckets = config.relative_attention_num_buckets
-        self.layer = nn.ModuleList(_Layer(config) for _ in range(config.num_hidden_layers))
+        self.layer = nn.ModuleList(Layer(_Attention(config), config) for _ in range(config.num_hidden_layers))
         self.relative_attention_bias = embedding(self._n_buckets, config.num_attention_heads)
 
     def forward(self, hidden: torch.Tensor, unseen: torch.Tensor) -> torch.Tensor:
@@ -121,16 +98,3 @@ class _Attention(nn.Module):
         seen = nn.functional.scaled_dot_product_attention(query, key, value, attn_mask=bias)
         normal: torch.Tensor = self.LayerNorm(self.attn["o"](seen.transpose(1, 2).flatten(2)) + hidden)
         return normal
-
-
-class _Layer(nn.Module):
-    def __init__(self, config: MPNetSettings) -> None:
-        super().__init__()
-        self.attention = _Attention(config)
-        self.intermediate = nn.ModuleDict({"dense": nn.Linear(config.hidden_size, config.intermediate_size)})
-        self.output = Output(config.intermediate_size, config)
-
-    def forward(self, hidden: torch.Tensor, bias: torch.Tensor) -> torch.Tensor:
-        seen = self.attention(hidden, bias)
-        out: torch.Tensor = self.output(nn.functional.gelu(self.intermediate["dense"](seen)), seen)
-        return out

@@ -20,9 +20,8 @@ from typing import TYPE_CHECKING
 import torch
 from torch import nn
 
-from core.encode.bert import Bert
+from core.encode.bert import PlainEncoder
 from core.encode.checkpoint import max_positions_of
-from core.encode.mpnet import MPNet
 
 if TYPE_CHECKING:
     from core.encode.bert import Encoder
@@ -83,7 +82,7 @@ def trace(plain: Pass, encoder: Encoder, n_inputs: int = 2) -> tuple[Pass, tuple
 @contextmanager
 def _quiet(encoder: Encoder) -> Iterator[None]:
     """Tracing asks a model for everything that it has; transformers logs that a loss is missing."""
-    if isinstance(encoder, Bert | MPNet):
+    if isinstance(encoder, PlainEncoder):
         yield
         return
     from transformers.utils import (
