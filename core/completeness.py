@@ -81,7 +81,7 @@ def completeness(spec: CheckpointSpec, trace: Trace) -> float | None:
 
 
 @dataclass(frozen=True, eq=False)
-class Judged:
+class JudgedQuestions:
     """Questions with their lead, whether their evidence was complete, and what curves of other documents say
     of it.
     """
@@ -125,7 +125,7 @@ class Judged:
         }
 
 
-def judged(rows: Iterable[DocumentRow], agent: str) -> dict[int, Judged]:
+def judged(rows: Iterable[DocumentRow], agent: str) -> dict[int, JudgedQuestions]:
     """By number of chunks, an agent's rows of answerable questions without a stop; sizes of which there are
     too few rows are left out.
     """
@@ -134,7 +134,7 @@ def judged(rows: Iterable[DocumentRow], agent: str) -> dict[int, Judged]:
         for row in rows
         if (row.ran, row.checkpoint) == (_METHOD, agent) and row.covered and not row.stops
     }
-    found: dict[int, Judged] = {}
+    found: dict[int, JudgedQuestions] = {}
     for size in SIZES:
         known = [
             (row, row_lead, is_complete)
@@ -153,11 +153,13 @@ def judged(rows: Iterable[DocumentRow], agent: str) -> dict[int, Judged]:
             others = fold != number
             curve = fit_confidence(leads[others].tolist(), complete[others].tolist())
             said[~others] = [confidence(value, curve) for value in leads[~others]]
-        found[size] = Judged(leads, complete, said)
+        found[size] = JudgedQuestions(leads, complete, said)
     return found
 
 
-def with_curves(spec: CheckpointSpec, curves: Mapping[int, Judged], how: Mapping[str, Any]) -> CheckpointSpec:
+def with_curves(
+    spec: CheckpointSpec, curves: Mapping[int, JudgedQuestions], how: Mapping[str, Any]
+) -> CheckpointSpec:
     """The spec with these curves; `scores.completeness` says what they rest on, `how` included."""
     record = {**how, "by_chunks": {str(size): one.to_json() for size, one in curves.items()}}
     return spec.model_copy(

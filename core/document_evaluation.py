@@ -105,7 +105,7 @@ class Encoders:
 
 
 @dataclass(frozen=True, eq=False)
-class Judged:
+class DocumentResult:
     """The rows of one document, and which of its chunks hold the quotes."""
 
     rows: tuple[DocumentRow, ...]
@@ -125,7 +125,7 @@ def evaluate_documents(
     on_fault: Callable[[BadRequest], None],
     on_progress: Callable[[str], Progress] = lambda _: lambda _: None,
     llm: Llm | None = None,
-) -> Iterator[Judged]:
+) -> Iterator[DocumentResult]:
     """A result a document, in the order in which questions name them. `on_progress` gets a document's name.
     `llm`: writes the sets of `resrag-llm`.
 
@@ -181,7 +181,7 @@ class _Evaluation:
         questions: Sequence[DocumentQuestion],
         places: Mapping[str, tuple[TextPlace, ...]],
         reader: Reader,
-    ) -> Judged:
+    ) -> DocumentResult:
         spec = self.encoder.spec
         k = min(self.setting.k or spec.step_budget, len(self.workspace))
         config = spec.episode_config(step_budget=k, temperature=0.0)
@@ -206,7 +206,7 @@ class _Evaluation:
                         rows.append(gold[i])
                     elif (ran_well := done[method][i]) is not None:
                         rows.append(self._row(question, found, name, method, k, *ran_well))
-        return Judged(tuple(rows), relevant, self.choice, tuple(self.notices))
+        return DocumentResult(tuple(rows), relevant, self.choice, tuple(self.notices))
 
     def _contestant(self, name: str, config: EpisodeConfig) -> Contestant:
         if name != RESRAG_LLM:

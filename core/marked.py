@@ -29,7 +29,7 @@ from core.types import Document, Workspace
 
 
 @dataclass(frozen=True, eq=False)
-class Asked:
+class SupportedQuestions:
     """Questions that have support, and the documents that they are about."""
 
     questions: tuple[DocumentQuestion, ...]
@@ -80,7 +80,7 @@ class Asked:
         return "".join(lines)
 
 
-def ask_marked(log: RunReader, owner: str | None, opened: Sequence[Document]) -> Asked:
+def ask_marked(log: RunReader, owner: str | None, opened: Sequence[Document]) -> SupportedQuestions:
     """The questions of a reader that have support and whose document is at hand, the oldest first."""
     at_hand = {document.sha256: document for document in opened}
     names: dict[str, str] = {}
@@ -110,7 +110,7 @@ def ask_marked(log: RunReader, owner: str | None, opened: Sequence[Document]) ->
         name = names[marked.sha256]
         questions.append(DocumentQuestion(marked.question_id, name, kind, marked.question, answers, quotes))
     documents = {name: at_hand[sha256] for sha256, name in names.items()}
-    return Asked(tuple(questions), documents, tuple(left_out))
+    return SupportedQuestions(tuple(questions), documents, tuple(left_out))
 
 
 def take_in_questions(

@@ -60,7 +60,7 @@ class Words(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class _Piece:
+class _TextPiece:
     """text[start:end], shown as `shown` where that is not None."""
 
     start: int
@@ -140,14 +140,14 @@ class Prose:
                     continue
                 self._instead.setdefault(line_end.start(), (line_end.end(), " "))
 
-    def _cut(self, start: int, end: int) -> list[_Piece]:
+    def _cut(self, start: int, end: int) -> list[_TextPiece]:
         """The pieces between all borders, in order."""
         hidden = sorted((first, last, shown) for first, (last, shown) in self._instead.items())
         borders = sorted(
             {start, end, *(place for first, last, *_ in (*hidden, *self._styled) for place in (first, last))}
         )
         opened = sorted(self._styled, key=lambda one: (one[0], -one[1]))
-        pieces: list[_Piece] = []
+        pieces: list[_TextPiece] = []
         around: list[tuple[int, int, Element]] = []
         n_hidden = n_opened = 0
         for first, last in pairwise(borders):
@@ -159,10 +159,10 @@ class Prose:
                 n_hidden += 1
             is_hidden = n_hidden < len(hidden) and hidden[n_hidden][0] <= first
             shown = None if not is_hidden else hidden[n_hidden][2] if hidden[n_hidden][0] == first else ""
-            pieces.append(_Piece(first, last, shown, tuple(element for _, _, element in around)))
+            pieces.append(_TextPiece(first, last, shown, tuple(element for _, _, element in around)))
         return pieces
 
-    def _shown(self, piece: _Piece, start: int, end: int) -> str:
+    def _shown(self, piece: _TextPiece, start: int, end: int) -> str:
         if piece.shown is None:
             return self._text[max(start, piece.start) : min(end, piece.end)]
         return piece.shown if start <= piece.start < end else ""

@@ -159,7 +159,7 @@ def vary(corpus: Corpus, encoder: DualEncoder, change: Change) -> Variant:
 
 
 @dataclass(frozen=True)
-class Choice:
+class VariantChoice:
     """A chunk that one of two runs chose at a step."""
 
     chunk_id: int
@@ -177,8 +177,8 @@ class StepPair:
     """The same step of two runs; None where one of them had stopped."""
 
     step: int
-    before: Choice | None
-    after: Choice | None
+    before: VariantChoice | None
+    after: VariantChoice | None
 
     @property
     def same_chunk(self) -> bool:
@@ -212,21 +212,21 @@ class TryOut:
         """First step that is not the same in both; None when they chose alike."""
         return next((pair.step for pair in self.pairs if not pair.same_chunk), None)
 
-    def _before(self, step: StepTaken | None) -> Choice | None:
+    def _before(self, step: StepTaken | None) -> VariantChoice | None:
         if step is None:
             return None
-        return Choice(
+        return VariantChoice(
             step.chunk_id,
             step.text,
             step.q_value,
             _q_value(self.after, step.step, self.variant.own(step.chunk_id)),
         )
 
-    def _after(self, step: StepTaken | None) -> Choice | None:
+    def _after(self, step: StepTaken | None) -> VariantChoice | None:
         if step is None:
             return None
         chunk_id = self.variant.original(step.chunk_id)
-        return Choice(chunk_id, step.text, step.q_value, _q_value(self.before, step.step, chunk_id))
+        return VariantChoice(chunk_id, step.text, step.q_value, _q_value(self.before, step.step, chunk_id))
 
 
 def _q_value(trace: Trace, look: int, chunk_id: int | None) -> float | None:

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import ast
 import os
+from collections import defaultdict
 from collections.abc import Iterator
 from importlib.metadata import packages_distributions
 from pathlib import Path
@@ -63,6 +64,9 @@ UNPICKLING = {"pickle", "dill", "cloudpickle", "joblib", "shelve", "marshal"}
 LARGEST_FILE = 6_000_000
 """Bytes."""
 
+SHARED_CLASSES = {"QragRetriever"}
+"""What every framework's adapter calls its retriever."""
+
 
 def sources(*folders: str) -> list[Path]:
     """All Python files under some top-level folders."""
@@ -118,6 +122,17 @@ def test_core_imports_follow_the_flow() -> None:
         allowed = RANK[part] if part in IMPORT_NEIGHBOURS else RANK[part] - 1
         backwards = {target for target in targets - {part} if RANK.get(target, len(FLOW)) > allowed}
         assert not backwards, f"{path} imports {backwards}, which lies to its right"
+
+
+def test_no_class_name_stands_twice() -> None:
+    homes = defaultdict(list)
+    for path in sources("core", "app"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                homes[node.name].append(path.relative_to(ROOT).as_posix())
+    shared = {name: paths for name, paths in homes.items() if len(paths) > 1}
+    assert shared.keys() <= SHARED_CLASSES, shared
+    assert all(path.startswith("core/adapters/") for name in shared for path in shared[name]), shared
 
 
 def test_entry_is_trivial() -> None:

@@ -116,7 +116,7 @@ def load_subject(method: str, checkpoint: str | None, device: str | None) -> Sub
 def run_evaluate(args: argparse.Namespace) -> int:
     """Prints an object a task."""
     subject, reader = load_subject(args.method, args.checkpoint, args.device), load_reader(device=args.device)
-    rival = Rival(args)
+    rival = OtherSide(args)
     with row_file(args.rows) as keep, named_log(args.log) as log:
         for name in args.tasks:
             began = time.perf_counter()
@@ -188,7 +188,7 @@ def episode_config(args: argparse.Namespace, subject: Subject, task: TaskSet) ->
     )
 
 
-class Rival:
+class OtherSide:
     """The other side of a paired test: rows that were kept, or a checkpoint that is run on
     the same examples.
     """

@@ -19,7 +19,13 @@ from core.answer.reader import load_reader
 from core.cli.common import progress_printer
 from core.cli.flags import add_llm_flags, llm_of
 from core.cli.trec import found_lines, line_file, relevant_lines, run_path
-from core.document_evaluation import METHOD_NAMES, DocumentSetting, Encoders, Judged, evaluate_documents
+from core.document_evaluation import (
+    METHOD_NAMES,
+    DocumentResult,
+    DocumentSetting,
+    Encoders,
+    evaluate_documents,
+)
 from core.errors import BadRequest
 from core.evaluate.documents import DocumentRow, document_line, summarise_documents
 from core.tasks.documents import DocumentFolder, read_document_questions
@@ -117,7 +123,7 @@ def run_evaluate_documents(args: argparse.Namespace) -> int:
     return 2 if faults else 0
 
 
-def _relevant_lines(judged: Judged) -> Iterator[str]:
+def _relevant_lines(judged: DocumentResult) -> Iterator[str]:
     """Lines of TREC qrels."""
     documents = {row.id: row.document for row in judged.rows}
     for question, chunk_ids in judged.relevant.items():

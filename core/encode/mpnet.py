@@ -30,7 +30,7 @@ class MPNet(PlainEncoder):
     """See the module."""
 
     def __init__(self, config: MPNetSettings) -> None:
-        super().__init__(config, _Embeddings, _Layers)
+        super().__init__(config, _PaddedEmbeddings, _BiasedLayers)
 
     def forward(self, input_ids: torch.Tensor, attention_mask: torch.Tensor) -> Hidden:
         """Both (B, T) integers."""
@@ -39,7 +39,7 @@ class MPNet(PlainEncoder):
         return Hidden(self.encoder(hidden, unseen))
 
 
-class _Embeddings(nn.Module):
+class _PaddedEmbeddings(nn.Module):
     """(B, T, D) from token ids; padding has the position of the padding."""
 
     def __init__(self, config: MPNetSettings) -> None:
@@ -56,11 +56,13 @@ class _Embeddings(nn.Module):
         return normal
 
 
-class _Layers(nn.Module):
+class _BiasedLayers(nn.Module):
     def __init__(self, config: MPNetSettings) -> None:
         super().__init__()
         self._n_buckets = config.relative_attention_num_buckets
-        self.layer = nn.ModuleList(Layer(_Attention(config), config) for _ in range(config.num_hidden_layers))
+        self.layer = nn.ModuleList(
+            Layer(_BiasedAttention(config), config) for _ in range(config.num_hidden_layers)
+        )
         self.relative_attention_bias = embedding(self._n_buckets, config.num_attention_heads)
 
     def forward(self, hidden: torch.Tensor, unseen: torch.Tensor) -> torch.Tensor:
@@ -84,7 +86,7 @@ class _Layers(nn.Module):
         return torch.where(distance < near, distance, far) + half * (offsets > 0)
 
 
-class _Attention(nn.Module):
+class _BiasedAttention(nn.Module):
     def __init__(self, config: MPNetSettings) -> None:
         super().__init__()
         self._n_heads, width = config.num_attention_heads, config.hidden_size

@@ -98,7 +98,7 @@ def evaluate(
 
 
 @dataclass(frozen=True, slots=True)
-class _Path:
+class _ChosenPath:
     """What a method did on one example."""
 
     chosen: tuple[int, ...]
@@ -174,7 +174,7 @@ def training_set(encoder: DualEncoder) -> str | None:
 
 def _agent_paths(
     agent: Agent, corpora: Sequence[ExampleCorpus], configs: Sequence[EpisodeConfig]
-) -> list[_Path]:
+) -> list[_ChosenPath]:
     bare = [
         config.with_(stop_threshold=None, review_threshold=None) for config in configs
     ]  # what the stop and the review leave is read off the rows
@@ -196,7 +196,7 @@ def _agent_paths(
     for i, look in zip(going_on, agent.look([(episodes[i], chosen[i]) for i in going_on]), strict=True):
         best_q[i].append(float(look.scores.q_values[greedy(look.scores.q_values, look.available)[0]]))
     return [
-        _Path(tuple(ids), _rounded(values), _rounded(best), spent)
+        _ChosenPath(tuple(ids), _rounded(values), _rounded(best), spent)
         for ids, values, best, spent in zip(chosen, q_values, best_q, milliseconds, strict=True)
     ]
 
@@ -209,7 +209,7 @@ def _best_available(event: StepTaken, taken: Sequence[int]) -> float:
     return float(event.scores.q_values[greedy(event.scores.q_values, available)[0]])
 
 
-def _path(retriever: Retriever, corpus: ExampleCorpus, config: EpisodeConfig) -> _Path:
+def _path(retriever: Retriever, corpus: ExampleCorpus, config: EpisodeConfig) -> _ChosenPath:
     """One example through a baseline, which looks once and has no threshold of its own, or
     through a planner.
     """
@@ -231,7 +231,9 @@ def _path(retriever: Retriever, corpus: ExampleCorpus, config: EpisodeConfig) ->
         if plans and config.review_threshold is not None
         else None
     )
-    return _Path(trace.chosen, _rounded([step.q_value for step in trace.steps]), _rounded(best), spent, kept)
+    return _ChosenPath(
+        trace.chosen, _rounded([step.q_value for step in trace.steps]), _rounded(best), spent, kept
+    )
 
 
 def _rounded(values: Sequence[float]) -> tuple[float, ...]:

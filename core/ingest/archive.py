@@ -32,7 +32,7 @@ _PIECE = 1024 * 1024
 
 
 @dataclass
-class Allowance:
+class UnpackAllowance:
     """What the archives of one file may still unpack, those inside them included."""
 
     name: str
@@ -67,10 +67,10 @@ class Allowance:
 class Archive:
     """The entries of a zip archive. `name` stands in the sentences of refusal."""
 
-    def __init__(self, data: bytes, name: str, allowance: Allowance | None = None) -> None:
+    def __init__(self, data: bytes, name: str, allowance: UnpackAllowance | None = None) -> None:
         """Raises BadDocument for a damaged or encrypted archive, BeyondBounds for one of too many entries."""
         self.name = name
-        self.allowance = allowance or Allowance(name, len(data))
+        self.allowance = allowance or UnpackAllowance(name, len(data))
         if data.count(_DIRECTORY_ENTRY) > MAX_ARCHIVE_ENTRIES:  # before the directory is read into objects
             self.allowance.enter(MAX_ARCHIVE_ENTRIES + 1)
         try:

@@ -7,20 +7,18 @@ however the document is cut.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Any, Protocol, TypeVar
+from typing import Any
 
 from pydantic import TypeAdapter
 
 from core.errors import BadRequest, LogError
-from core.log.database import Connection, storable
+from core.log.database import Connection, WritableLog, storable
 from core.log.queries import MINE, RunReader
 from core.log.records import LoggedDocument, new_run_id, now
 from core.log.statements import json_text
-
-T = TypeVar("T")
 
 MAX_QUESTIONS = 500
 """Of one reader."""
@@ -70,14 +68,6 @@ class MarkedQuestion:
                 f"this question has {MAX_MARKS} marks, the most there can be; take one back first"
             )
         return replace(self, marks=(*others, mark))
-
-
-class WritableLog(Protocol):
-    """The log, owned by this process."""
-
-    def write(self, work: Callable[[Connection], T]) -> T:
-        """`work` in a transaction."""
-        ...
 
 
 _QUESTION: TypeAdapter[MarkedQuestion] = TypeAdapter(MarkedQuestion)

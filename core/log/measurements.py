@@ -9,24 +9,22 @@ what events mean.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Literal, Protocol, TypeVar
+from typing import Any, Literal
 
 from pydantic import AwareDatetime, ConfigDict, TypeAdapter, ValidationError
 from pydantic.dataclasses import dataclass as checked_dataclass
 
 from core.errors import LogError, RunNotFound
 from core.evaluate.rows import EpisodeRow
-from core.log.database import Connection, storable
+from core.log.database import Connection, WritableLog, storable
 from core.log.queries import MINE, RunReader
 from core.log.records import new_run_id, now
 from core.log.statements import json_text
 from core.log.wire import MalformedRuns
-
-T = TypeVar("T")
 
 PATTERNS = ("*.evaluation", "*.training")
 """Names of inbox files of this kind."""
@@ -86,14 +84,6 @@ class TrainingEntry:
     folder: str
     n_events: int
     config: dict[str, Any]
-
-
-class WritableLog(Protocol):
-    """The log, owned by this process."""
-
-    def write(self, work: Callable[[Connection], T]) -> T:
-        """`work` in a transaction."""
-        ...
 
 
 def new_evaluation(

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
 
 from core.errors import BadRequest, LogError
-from core.log.spans import PROJECT, RunSpans, Span, spans_of
+from core.log.spans import PROJECT, RunSpans, TraceSpan, spans_of
 from core.log.wire import FinishedRun
 
 if TYPE_CHECKING:  # imported when something is sent: most processes never send
@@ -186,7 +186,7 @@ def message(spans: RunSpans) -> ExportTraceServiceRequest:
             for name, value in values.items()
         ]
 
-    def made(span: Span) -> SpanMessage:
+    def made(span: TraceSpan) -> SpanMessage:
         return SpanMessage(
             trace_id=bytes.fromhex(spans.trace_id),
             span_id=bytes.fromhex(span.span_id),

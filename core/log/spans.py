@@ -33,7 +33,7 @@ Attributes = dict[str, str | float]
 
 
 @dataclass(frozen=True, slots=True)
-class Span:
+class TraceSpan:
     """One piece of work. Times are nanoseconds since 1970."""
 
     span_id: str
@@ -54,7 +54,7 @@ class RunSpans:
 
     trace_id: str
     """32 hex digits."""
-    spans: tuple[Span, ...]
+    spans: tuple[TraceSpan, ...]
 
 
 def spans_of(run: FinishedRun) -> RunSpans:
@@ -68,7 +68,7 @@ def spans_of(run: FinishedRun) -> RunSpans:
     failure = (
         "" if run.status == "complete" else f"{run.status}: {run.message or 'it did not come to its end'}"
     )
-    whole = Span(root, "", f"{run.record.method} run", start, end, attributes, failure)
+    whole = TraceSpan(root, "", f"{run.record.method} run", start, end, attributes, failure)
     return RunSpans(run.record.run_id, (whole, *parts))
 
 
@@ -111,7 +111,7 @@ def _outcome(run: FinishedRun) -> str:
     return "\n\n".join(step.text for step in kept if step.text)
 
 
-def _steps(run: FinishedRun, root: str, start: int) -> Iterator[Span]:
+def _steps(run: FinishedRun, root: str, start: int) -> Iterator[TraceSpan]:
     before: list[int] = []
     borders = borders_of(run.documents, run.record.n_chunks)
     for step in run.events:
@@ -128,12 +128,12 @@ def _steps(run: FinishedRun, root: str, start: int) -> Iterator[Span]:
         }
         found = [Found(step.chunk_id, step.q_value, step.text)]
         attributes = _retriever(run, run.record.query, found, borders) | {_METADATA: _json(told)}
-        yield Span(_span_id(run, f"step {step.step}"), root, f"step {step.step}", start, end, attributes)
+        yield TraceSpan(_span_id(run, f"step {step.step}"), root, f"step {step.step}", start, end, attributes)
         before.append(step.chunk_id)
         start = end
 
 
-def _rounds(run: FinishedRun, trace: SparcTrace, root: str, start: int) -> Iterator[Span]:
+def _rounds(run: FinishedRun, trace: SparcTrace, root: str, start: int) -> Iterator[TraceSpan]:
     borders = borders_of(run.documents, run.record.n_chunks)
     for one in trace.rounds:
         end = start + int(one.cost.milliseconds * _NANOSECONDS)
@@ -141,7 +141,7 @@ def _rounds(run: FinishedRun, trace: SparcTrace, root: str, start: int) -> Itera
         note = one.merged.note.text if one.merged else ""
         before = trace.rounds[one.number - 2].merged if one.number > 1 else None
         attributes = _chain(before.note.text if before else run.record.query, note)
-        yield Span(span_id, root, name, start, end, attributes | {_METADATA: _json(_round_told(one))})
+        yield TraceSpan(span_id, root, name, start, end, attributes | {_METADATA: _json(_round_told(one))})
         for branch in one.branches:
             if branch.retrieved is None:
                 continue
@@ -151,7 +151,7 @@ def _rounds(run: FinishedRun, trace: SparcTrace, root: str, start: int) -> Itera
             took = start + int(branch.retrieved.milliseconds * _NANOSECONDS)
             attributes = _retriever(run, branch.query.query, branch.retrieved.found, borders)
             attributes[_METADATA] = _json(_branch_told(branch))
-            yield Span(_span_id(run, named), span_id, named, start, took, attributes)
+            yield TraceSpan(_span_id(run, named), span_id, named, start, took, attributes)
         start = end
 
 

@@ -31,7 +31,7 @@ from core.log.protocol import RunLog
 from core.log.queries import RunReader
 from core.log.records import DetailName, FinalStatus, RunRecord, detail_json, logged_documents, now
 from core.log.wire import FinishedRun, MalformedRuns
-from core.log.writer import Work, Writer
+from core.log.writer import QueuedWork, Writer
 from core.types import ChunkTable, Document
 
 T = TypeVar("T")
@@ -131,14 +131,14 @@ class ExperimentLog(RunReader):
             statements.insert_run(con, record, logged, created_at)
             statements.copy_parent_steps(con, record)
 
-        self._writer.submit(Work(apply, record.run_id))
+        self._writer.submit(QueuedWork(apply, record.run_id))
 
     def record(self, run_id: str, event: Event) -> None:
         """Add one event with its scores; returns at once. The first event of a run says nothing that its
         record does not, and is not kept.
         """
         if not isinstance(event, RunStarted):
-            self._writer.submit(Work(lambda con: statements.insert_event(con, run_id, event), run_id))
+            self._writer.submit(QueuedWork(lambda con: statements.insert_event(con, run_id, event), run_id))
 
     def attach(self, run_id: str, name: DetailName, value: dict[str, Any], owner: str | None) -> None:
         """Put a JSON object beside a run of `owner`, instead of an earlier one of that name, and wait for the
@@ -162,7 +162,7 @@ class ExperimentLog(RunReader):
                 with contextlib.suppress(RunNotFound):  # its very start may be what could not be written
                     statements.finish_run(con, run_id, "failed", broken, finished_at)
 
-        self._writer.submit(Work(apply, run_id, last=True))
+        self._writer.submit(QueuedWork(apply, run_id, last=True))
         if self.sender is not None:
             self.sender.offer(lambda: finished_run(self, run_id, None))  # None: a visitor's is not found
 

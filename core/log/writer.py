@@ -29,7 +29,7 @@ _logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, eq=False)
-class Work:
+class QueuedWork:
     """Something to do in a transaction. With a future, its caller waits for the outcome; without, a failure
     breaks the run.
     """
@@ -54,7 +54,7 @@ class Writer:
 
     def __init__(self, database: Database) -> None:
         self._database = database
-        self._queue: queue.Queue[Work | Between | None] = queue.Queue(QUEUE_ITEMS)
+        self._queue: queue.Queue[QueuedWork | Between | None] = queue.Queue(QUEUE_ITEMS)
         self._broken: dict[str, str] = {}
         self._failure: LogError | None = None
         self._closing = threading.Lock()
@@ -62,7 +62,7 @@ class Writer:
         self._thread = threading.Thread(target=self._work_off, name="experiment-log", daemon=True)
         self._thread.start()
 
-    def submit(self, work: Work | Between) -> None:
+    def submit(self, work: QueuedWork | Between) -> None:
         """Queue work. Raises LogError once the writer is closed."""
         with self._closing:
             if self._closed:
@@ -72,7 +72,7 @@ class Writer:
     def call(self, apply: Callable[[Connection], Any]) -> Any:
         """Queue work and wait; its result, or what it raised."""
         future: Future[Any] = Future()
-        self.submit(Work(apply, future=future))
+        self.submit(QueuedWork(apply, future=future))
         return future.result()
 
     def between(self, apply: Callable[[], None]) -> None:
@@ -106,13 +106,13 @@ class Writer:
             while len(batch) < BATCH_ITEMS and not self._queue.empty():
                 batch.append(self._queue.get())
             open_ = None not in batch
-            self._commit([item for item in batch if isinstance(item, Work)])
+            self._commit([item for item in batch if isinstance(item, QueuedWork)])
             self._tidy()
             for item in batch:
                 if isinstance(item, Between):
                     _apply(item)
 
-    def _commit(self, batch: list[Work]) -> None:
+    def _commit(self, batch: list[QueuedWork]) -> None:
         wanted = [work for work in batch if work.last or work.run_id not in self._broken]
         if not wanted:
             return
@@ -128,13 +128,13 @@ class Writer:
         for work, result in zip(wanted, results, strict=True):
             self._succeed(work, result)
 
-    def _succeed(self, work: Work, result: Any) -> None:
+    def _succeed(self, work: QueuedWork, result: Any) -> None:
         if work.last and work.run_id is not None:
             self._broken.pop(work.run_id, None)
         if work.future is not None:
             work.future.set_result(result)
 
-    def _fail(self, work: Work, error: Exception) -> None:
+    def _fail(self, work: QueuedWork, error: Exception) -> None:
         failure = error if isinstance(error, LogError) else explain(error, self._database.path)
         if work.future is not None:
             work.future.set_exception(failure)

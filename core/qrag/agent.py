@@ -27,7 +27,7 @@ from core.encode.forward import StateTokens
 from core.errors import BadRequest
 from core.events import Event, RunStarted, StepScores, StepTaken, Stopped
 from core.index import Searchable
-from core.qrag.policy import Choice, choose
+from core.qrag.policy import ChosenAction, choose
 from core.qrag.positions import chunk_positions
 from core.qrag.reranked import Reranked, Reranks, rerank_parts
 from core.qrag.stop import stop_of
@@ -296,13 +296,13 @@ class Agent:
         rng = np.random.default_rng([config.seed, zlib.crc32(run.episode.id.encode()), step])
         choice = choose(q_values, look.available, config.temperature, config.top_k_actions, rng)
         if forced is not None:
-            choice = Choice(forced, float(q_values[forced]), 1.0, choice.state_value, 1)
+            choice = ChosenAction(forced, float(q_values[forced]), 1.0, choice.state_value, 1)
         run.chosen.append(choice.chunk_id)
         return step_event(run.episode, step, choice, look, by_person=forced is not None)
 
 
 def step_event(
-    episode: Episode, step: int, choice: Choice, look: Look, *, by_person: bool = False
+    episode: Episode, step: int, choice: ChosenAction, look: Look, *, by_person: bool = False
 ) -> StepTaken:
     """The event of one action."""
     positions, words = look.scores.positions, look.words

@@ -21,7 +21,7 @@ from core.config import EpisodeConfig
 from core.events import Event, RunStarted, StepTaken, Stopped
 from core.index import Searchable
 from core.qrag.agent import Agent, Episode, Look, step_event
-from core.qrag.policy import Choice, candidates, greedy
+from core.qrag.policy import ChosenAction, candidates, greedy
 from core.qrag.stop import stop_of
 
 
@@ -79,7 +79,9 @@ def _expand(episode: Episode, path: _Path, look: Look) -> list[_Path]:
         q_value = float(q_values[chunk_id])
         if threshold is not None and q_value < threshold:
             break
-        choice = Choice(chunk_id, q_value, 1.0, float(q_values[best]), n_tied if chunk_id == best else 1)
+        choice = ChosenAction(
+            chunk_id, q_value, 1.0, float(q_values[best]), n_tied if chunk_id == best else 1
+        )
         step = step_event(episode, n + 1, choice, look)
         grown.append(_Path((*path.steps, step)))
     return grown

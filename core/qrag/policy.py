@@ -14,7 +14,7 @@ TIE = 1e-6
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class ChosenAction:
     """One action."""
 
     chunk_id: int
@@ -89,14 +89,14 @@ def choose(
     temperature: float,
     top_k: int | None,
     rng: np.random.Generator,
-) -> Choice:
+) -> ChosenAction:
     """Samples an action from the Boltzmann policy, or takes the best one at temperature 0. At least one chunk
     must be available.
     """
     best, n_tied = greedy(q_values, available)
     value = state_value(q_values, available, temperature, top_k)
     if temperature == 0:
-        return Choice(best, float(q_values[best]), 1.0, value, n_tied)
+        return ChosenAction(best, float(q_values[best]), 1.0, value, n_tied)
     p = probabilities(q_values, available, temperature, top_k)
     chunk_id = int(rng.choice(len(p), p=p / p.sum()))
-    return Choice(chunk_id, float(q_values[chunk_id]), float(p[chunk_id]), value, n_tied)
+    return ChosenAction(chunk_id, float(q_values[chunk_id]), float(p[chunk_id]), value, n_tied)

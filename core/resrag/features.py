@@ -57,7 +57,7 @@ NAMES = (
 
 
 @dataclass(frozen=True, eq=False)
-class Look:
+class QuestionFeatures:
     """One question over one corpus."""
 
     features: np.ndarray
@@ -72,14 +72,14 @@ class Look:
         return columns
 
 
-def look(query: str, corpus: Searchable, encoder: DualEncoder) -> Look:
+def look(query: str, corpus: Searchable, encoder: DualEncoder) -> QuestionFeatures:
     """Features of every chunk. `encoder`: the one whose vectors the corpus holds; of at least one chunk."""
     asked = encoder.encode_states([encoder.state_tokens(query, [])])[0]
     cosines, shares = cosines_of(asked, corpus), corpus.words.shares(words_of(query))
     best = int(np.argmax(cosines + np.float32(WORD_WEIGHT) * shares))
     again = encoder.encode_states([encoder.state_tokens(query, [corpus.text(best)])])[0]
     lengths = np.fromiter(map(len, corpus.texts()), dtype=np.float32, count=len(corpus))
-    return Look(
+    return QuestionFeatures(
         columns(cosines, shares, cosines_of(again, corpus), _likeness(best, corpus), lengths, corpus.borders),
         cosines,
     )

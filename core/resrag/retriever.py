@@ -12,7 +12,7 @@ from core.events import Event
 from core.index import Searchable
 from core.methods.protocol import Method, check, one_look_events
 from core.resrag.action import RESRAG
-from core.resrag.features import Look, look
+from core.resrag.features import QuestionFeatures, look
 from core.resrag.sets import LEAST_CHANCE, most_probable_set
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ class EvidenceSet:
         yield from self.events(query, corpus, config, look(query, corpus, self.encoder), started)
 
     def events(
-        self, query: str, corpus: Searchable, config: EpisodeConfig, seen: Look, started: float
+        self, query: str, corpus: Searchable, config: EpisodeConfig, seen: QuestionFeatures, started: float
     ) -> Iterator[Event]:
         """Those of `retrieve`, from a look at the question that was taken already; `started`: its beginning
         by `time.perf_counter`.

@@ -94,7 +94,7 @@ class Rewrite:
 
 
 @dataclass(frozen=True, slots=True)
-class Candidate:
+class BranchResult:
     """One branch's result: a_k, e_k, m'_k."""
 
     branch: int
@@ -123,12 +123,12 @@ class ContextManager(Protocol):
         """m'_k from m^(t-1) and r_k."""
         ...
 
-    def select(self, question: str, candidates: Sequence[Candidate], turn: Turn) -> tuple[int, str, Cost]:
+    def select(self, question: str, candidates: Sequence[BranchResult], turn: Turn) -> tuple[int, str, Cost]:
         """(k*, why, cost); two candidates at least."""
         ...
 
     def merge(
-        self, question: str, best: Candidate, others: Sequence[Candidate], turn: Turn
+        self, question: str, best: BranchResult, others: Sequence[BranchResult], turn: Turn
     ) -> tuple[Note, tuple[Weighed, ...], Cost]:
         """m^(t) from the best branch's memory and the others', and what it chose among, where that is
         known.
@@ -137,7 +137,7 @@ class ContextManager(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class SupportedAnswer:
     """An answer with the chunks it rests on. `confidence` None where nobody measured it."""
 
     answer: str
@@ -148,7 +148,7 @@ class Reading:
 class AnswerGenerator(Protocol):
     """Answers from the memory."""
 
-    def answer(self, question: str, note: Note, turn: Turn) -> tuple[Reading, Cost]:
+    def answer(self, question: str, note: Note, turn: Turn) -> tuple[SupportedAnswer, Cost]:
         """a_k, perhaps empty."""
         ...
 
@@ -157,14 +157,14 @@ class AnswerEvaluator(Protocol):
     """Stops or goes on."""
 
     def judge(
-        self, question: str, query: str, reading: Reading, note: Note, turn: Turn
+        self, question: str, query: str, reading: SupportedAnswer, note: Note, turn: Turn
     ) -> tuple[Verdict, str, Cost]:
         """(e_k, why, cost)."""
         ...
 
 
 @dataclass(frozen=True, eq=False)
-class Agents:
+class SparcAgents:
     """One set that fills all roles."""
 
     name: str

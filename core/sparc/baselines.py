@@ -25,7 +25,7 @@ from core.config import check_query
 from core.errors import BadRequest
 from core.llm.protocol import Llm, LlmError
 from core.metrics import plain_answer
-from core.sparc.agents import Agents, Reading, Turn
+from core.sparc.agents import SparcAgents, SupportedAnswer, Turn
 from core.sparc.budget import Budget, OutOfBudget
 from core.sparc.config import check_sparc_config
 from core.sparc.events import Cost, EndReason, Found, Note, SparcConfig, Strategy
@@ -107,7 +107,7 @@ class _Bench:
 
     question: str
     retrievals: Retrievals
-    agents: Agents
+    agents: SparcAgents
     llm: Llm | None
     config: SparcConfig
     turn: Turn
@@ -117,7 +117,7 @@ class _Bench:
         began = time.perf_counter()
         return self.retrievals.search(strategy, query, self.config.k), 1000 * (time.perf_counter() - began)
 
-    def answer(self, chunk_ids: Sequence[int], turn: Turn | None = None) -> tuple[Reading, Cost]:
+    def answer(self, chunk_ids: Sequence[int], turn: Turn | None = None) -> tuple[SupportedAnswer, Cost]:
         """An answer from whole chunks."""
         began = time.perf_counter()
         note = Note("\n\n".join(map(self.retrievals.text, chunk_ids)), tuple(chunk_ids))
@@ -125,7 +125,7 @@ class _Bench:
         return reading, replace(cost, milliseconds=1000 * (time.perf_counter() - began))
 
     def trace(
-        self, method: str, reading: Reading, evidence: Sequence[int], steps: Sequence[BaselineStep]
+        self, method: str, reading: SupportedAnswer, evidence: Sequence[int], steps: Sequence[BaselineStep]
     ) -> BaselineTrace:
         return BaselineTrace(
             method,
@@ -146,7 +146,7 @@ class _Bench:
 def run_baseline(
     name: str,
     question: str,
-    agents: Agents,
+    agents: SparcAgents,
     retrievals: Retrievals,
     config: SparcConfig,
     llm: Llm | None = None,
@@ -170,7 +170,7 @@ def run_baseline(
     except (LlmError, OutOfBudget) as error:
         reason: EndReason = error.reason if isinstance(error, OutOfBudget) else "failed"
         step = BaselineStep(bench.question, None, (), "", None, turn.budget.taken)
-        return replace(bench.trace(name, Reading("", None, ()), (), [step]), stop_reason=reason)
+        return replace(bench.trace(name, SupportedAnswer("", None, ()), (), [step]), stop_reason=reason)
 
 
 def _vanilla(bench: _Bench) -> BaselineTrace:
@@ -188,7 +188,7 @@ def _vanilla(bench: _Bench) -> BaselineTrace:
     return bench.trace("vanilla", reading, ids, [step])
 
 
-def _attempt(bench: _Bench, number: int) -> tuple[list[int], Reading, BaselineStep]:
+def _attempt(bench: _Bench, number: int) -> tuple[list[int], SupportedAnswer, BaselineStep]:
     """The number-th answer, from 0: a model's next sample over the same chunks, or the reader's over the next
     strategy's.
     """
@@ -218,7 +218,7 @@ def _parallel(bench: _Bench) -> BaselineTrace:
 
 
 def _sequential(bench: _Bench) -> BaselineTrace:
-    tried: list[tuple[float, list[int], Reading]] = []
+    tried: list[tuple[float, list[int], SupportedAnswer]] = []
     steps = []
     for number in range(ATTEMPTS):
         ids, reading, step = _attempt(bench, number)
@@ -236,7 +236,9 @@ def _sequential(bench: _Bench) -> BaselineTrace:
     return bench.trace("sequential", reading, ids, steps)
 
 
-def _self_confidence(bench: _Bench, llm: Llm, reading: Reading, ids: Sequence[int]) -> tuple[float, Cost]:
+def _self_confidence(
+    bench: _Bench, llm: Llm, reading: SupportedAnswer, ids: Sequence[int]
+) -> tuple[float, Cost]:
     values = {
         "question": quoted("question", bench.question),
         "passages": numbered("passage", map(bench.retrievals.text, ids)),
@@ -303,7 +305,12 @@ def _rule_thought(bench: _Bench, ids: Sequence[int], thoughts: Sequence[str]) ->
 
 
 def _iter_retgen(bench: _Bench) -> BaselineTrace:
-    steps, query, reading, ids = list[BaselineStep](), bench.question, Reading("", None, ()), list[int]()
+    steps, query, reading, ids = (
+        list[BaselineStep](),
+        bench.question,
+        SupportedAnswer("", None, ()),
+        list[int](),
+    )
     for _ in range(ITERATIONS):
         found, spent = bench.search(bench.orders[0], query)
         ids = [one.chunk_id for one in found]

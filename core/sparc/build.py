@@ -12,14 +12,14 @@ from core.answer.protocol import Reader
 from core.encode.encoder import DualEncoder
 from core.index import Searchable
 from core.llm.protocol import Llm
-from core.sparc.agents import Agents
+from core.sparc.agents import SparcAgents
 from core.sparc.events import SparcConfig
 from core.sparc.llm_agents import llm_agents
 from core.sparc.retrievals import Retrievals
 from core.sparc.rules import rule_agents
 
 
-def build_agents(llm: Llm | None, reader: Reader, config: SparcConfig | None = None) -> Agents:
+def build_agents(llm: Llm | None, reader: Reader, config: SparcConfig | None = None) -> SparcAgents:
     """Agents for runs of a configuration; it decides how many chunks the rules' memory holds."""
     return rule_agents(reader, (config or SparcConfig()).k) if llm is None else llm_agents(llm)
 

@@ -14,7 +14,7 @@ from typing import Any
 from core.index import Searchable
 from core.llm.protocol import Llm
 from core.metrics import answer_accuracy, answer_em, answer_f1
-from core.sparc.agents import Agents
+from core.sparc.agents import SparcAgents
 from core.sparc.baselines import run_baseline
 from core.sparc.events import Cost, Merged, SparcConfig
 from core.sparc.retrievals import Retrievals
@@ -43,7 +43,7 @@ class Ground:
     retrievals: Retrievals
     corpus: Searchable
     """The one that `retrievals` searches."""
-    agents: Callable[[SparcConfig], Agents]
+    agents: Callable[[SparcConfig], SparcAgents]
     llm: Llm | None
     count: Callable[[Sequence[str]], Sequence[int]]
     """Tokens of texts."""

@@ -21,7 +21,7 @@ from pydantic import BaseModel, BeforeValidator
 
 from core.config import MAX_QUERY_CHARACTERS
 from core.llm.protocol import Llm, LlmError, Message, Sampling, UnfitReply
-from core.sparc.agents import Agents, Candidate, Reading, Rewrite, RewriteTask, Turn
+from core.sparc.agents import BranchResult, Rewrite, RewriteTask, SparcAgents, SupportedAnswer, Turn
 from core.sparc.budget import OutOfBudget, cost_of
 from core.sparc.events import Cost, Found, Note, Strategy, Verdict, Weighed
 from core.sparc.quoting import numbered, quoted
@@ -213,7 +213,7 @@ class LlmManager:
             cost,
         )
 
-    def select(self, question: str, candidates: Sequence[Candidate], turn: Turn) -> tuple[int, str, Cost]:
+    def select(self, question: str, candidates: Sequence[BranchResult], turn: Turn) -> tuple[int, str, Cost]:
         """The branch that the model names."""
         branches = (f"{quoted('answer', one.answer)}\n{quoted('note', one.note.text)}" for one in candidates)
         shown = "\n\n".join(f"Branch {number}:\n{branch}" for number, branch in enumerate(branches, start=1))
@@ -230,7 +230,7 @@ class LlmManager:
         return chosen.best, chosen.reason.strip()[:MAX_REASON_CHARACTERS], cost
 
     def merge(
-        self, question: str, best: Candidate, others: Sequence[Candidate], turn: Turn
+        self, question: str, best: BranchResult, others: Sequence[BranchResult], turn: Turn
     ) -> tuple[Note, tuple[Weighed, ...], Cost]:
         """One note of all; its chunks are those of all notes, the best branch's first. The model weighs no
         chunks."""
@@ -250,12 +250,12 @@ class LlmGenerator:
     def __init__(self, llm: Llm) -> None:
         self.llm = llm
 
-    def answer(self, question: str, note: Note, turn: Turn) -> tuple[Reading, Cost]:
+    def answer(self, question: str, note: Note, turn: Turn) -> tuple[SupportedAnswer, Cost]:
         """A short answer; nobody measures its confidence."""
         values = {"question": quoted("question", question), "note": quoted("note", note.text)}
         given, cost = ask(self.llm, prompt("answer", values), GivenAnswer, turn, turn.temperature)
         answer = given.answer.strip()[:MAX_ANSWER_CHARACTERS]
-        return Reading(answer, None, note.chunk_ids if answer else ()), cost
+        return SupportedAnswer(answer, None, note.chunk_ids if answer else ()), cost
 
 
 class LlmEvaluator:
@@ -265,7 +265,7 @@ class LlmEvaluator:
         self.llm = llm
 
     def judge(
-        self, question: str, query: str, reading: Reading, note: Note, turn: Turn
+        self, question: str, query: str, reading: SupportedAnswer, note: Note, turn: Turn
     ) -> tuple[Verdict, str, Cost]:
         """The verdict, at temperature 0 (appendix A.4)."""
         judgement, cost = ask(
@@ -285,6 +285,6 @@ def evaluator_prompt(question: str, query: str, answer: str, note: Note) -> list
     return prompt("evaluator", values)
 
 
-def llm_agents(llm: Llm) -> Agents:
+def llm_agents(llm: Llm) -> SparcAgents:
     """A full set on one model."""
-    return Agents(llm.name, LlmRewriter(llm), LlmManager(llm), LlmGenerator(llm), LlmEvaluator(llm))
+    return SparcAgents(llm.name, LlmRewriter(llm), LlmManager(llm), LlmGenerator(llm), LlmEvaluator(llm))

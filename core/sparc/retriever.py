@@ -17,7 +17,7 @@ from core.errors import BadRequest
 from core.events import Event, RunStarted, StepTaken, Stopped, StopReason
 from core.index import Searchable
 from core.methods.protocol import Method
-from core.sparc.agents import Agents
+from core.sparc.agents import SparcAgents
 from core.sparc.config import MAX_K
 from core.sparc.events import Retrieved, SparcConfig
 from core.sparc.retrievals import Retrievals
@@ -44,7 +44,7 @@ class SparcRetriever:
     name = SPARC
 
     def __init__(
-        self, agents: Agents, retrievals: Callable[[], Retrievals], checkpoint: str, config: SparcConfig
+        self, agents: SparcAgents, retrievals: Callable[[], Retrievals], checkpoint: str, config: SparcConfig
     ) -> None:
         """retrievals: makes what searches the corpus, asked each time it is needed. checkpoint: name of the
         agent whose vectors are searched.

@@ -23,7 +23,16 @@ import numpy as np
 
 from core.answer.protocol import Answer, Reader
 from core.metrics import plain_answer
-from core.sparc.agents import Agents, Candidate, Reading, Remaining, Rewrite, RewriteTask, Sources, Turn
+from core.sparc.agents import (
+    BranchResult,
+    Remaining,
+    Rewrite,
+    RewriteTask,
+    Sources,
+    SparcAgents,
+    SupportedAnswer,
+    Turn,
+)
 from core.sparc.events import Cost, Found, Note, Strategy, Verdict, Weighed
 from core.sparc.words import mentions, names, plain, repeats, sentences, title, words
 
@@ -125,7 +134,7 @@ def by_worth(question: str, chunk_ids: Sequence[int], sources: Sources) -> list[
 
 
 @dataclass(frozen=True, slots=True)
-class Evidence:
+class ReadEvidence:
     """How far some chunks answer a question, whatever a reader says of them."""
 
     chunk_ids: tuple[int, ...]
@@ -145,11 +154,11 @@ class Evidence:
         return self.covered >= COVERED if self.left is None else self.left.q_value < self.left.threshold
 
 
-def evidence(question: str, chunk_ids: Sequence[int], sources: Sources) -> Evidence:
+def evidence(question: str, chunk_ids: Sequence[int], sources: Sources) -> ReadEvidence:
     """What a memory comes to."""
     kept = sources.needed(question, chunk_ids) or tuple(chunk_ids)
     covered = coverage(question, "\n".join(map(sources.text, kept)), sources)
-    return Evidence(kept, covered, sources.left_to_find(question, kept))
+    return ReadEvidence(kept, covered, sources.left_to_find(question, kept))
 
 
 class RuleManager:
@@ -172,7 +181,7 @@ class RuleManager:
         chunk_ids = [*note.chunk_ids, *(one.chunk_id for one in found)]
         return self._note(question, chunk_ids, turn.sources)[0], Cost()
 
-    def select(self, question: str, candidates: Sequence[Candidate], turn: Turn) -> tuple[int, str, Cost]:
+    def select(self, question: str, candidates: Sequence[BranchResult], turn: Turn) -> tuple[int, str, Cost]:
         """The branch that the evidence speaks for; the first of equals.
 
         A branch without an answer comes last. Four things count one point each: the agent would add nothing
@@ -201,7 +210,7 @@ class RuleManager:
         return candidates[best].branch, reason, Cost()
 
     def merge(
-        self, question: str, best: Candidate, others: Sequence[Candidate], turn: Turn
+        self, question: str, best: BranchResult, others: Sequence[BranchResult], turn: Turn
     ) -> tuple[Note, tuple[Weighed, ...], Cost]:
         """The chunks of all branches, the best of them kept."""
         chunk_ids = [chunk_id for one in (best, *others) for chunk_id in one.note.chunk_ids]
@@ -225,7 +234,7 @@ class RuleManager:
         return Note("\n".join(lines), kept), weighed
 
 
-def _agreement(one: Candidate, candidates: Sequence[Candidate]) -> float:
+def _agreement(one: BranchResult, candidates: Sequence[BranchResult]) -> float:
     """Share of the other branches that give the same answer."""
     others = [other for other in candidates if other is not one]
     return sum(plain_answer(other.answer) == plain_answer(one.answer) for other in others) / len(others)
@@ -313,27 +322,27 @@ class ReaderGenerator:
         self._read: dict[tuple[str, ...], Answer] = {}
         """What was read before: many rounds and branches end with the same chunks."""
 
-    def answer(self, question: str, note: Note, turn: Turn) -> tuple[Reading, Cost]:
+    def answer(self, question: str, note: Note, turn: Turn) -> tuple[SupportedAnswer, Cost]:
         """The reader's answer; it rests on the chunk of its span, or on all where it has none. One that only
         repeats the question is none.
 
         Where the chunks that count give no answer, the whole memory is read.
         """
-        reading = Reading("", None, ())
+        reading = SupportedAnswer("", None, ())
         for chunk_ids in dict.fromkeys(
             [tuple(sorted(evidence(question, note.chunk_ids, turn.sources).chunk_ids)), note.chunk_ids]
         ):
             answer = self._answer(question, tuple(map(turn.sources.text, chunk_ids)))
             if answer.text and not repeats(question, answer.text):
                 return (
-                    Reading(
+                    SupportedAnswer(
                         answer.text,
                         answer.confidence,
                         (chunk_ids[answer.span.passage],) if answer.span else chunk_ids,
                     ),
                     Cost(),
                 )
-            reading = Reading("", answer.confidence, ())
+            reading = SupportedAnswer("", answer.confidence, ())
         return reading, Cost()
 
     def _answer(self, question: str, passages: tuple[str, ...]) -> Answer:
@@ -350,7 +359,7 @@ class RuleEvaluator:
         self,
         question: str,
         query: str,  # noqa: ARG002
-        reading: Reading,
+        reading: SupportedAnswer,
         note: Note,
         turn: Turn,
     ) -> tuple[Verdict, str, Cost]:
@@ -374,7 +383,7 @@ class RuleEvaluator:
         )
 
 
-def _missing(held: Evidence) -> str:
+def _missing(held: ReadEvidence) -> str:
     """In words, what evidence lacks."""
     if held.left is None:
         return f"the chunks hold {held.covered:.0%} of what is asked"
@@ -386,9 +395,9 @@ def _missing(held: Evidence) -> str:
     )
 
 
-def rule_agents(reader: Reader, size: int) -> Agents:
+def rule_agents(reader: Reader, size: int) -> SparcAgents:
     """A full set. `size`: chunks of the memory."""
-    return Agents(
+    return SparcAgents(
         f"rules and {reader.name}",
         RuleRewriter(),
         RuleManager(size),

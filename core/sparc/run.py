@@ -28,7 +28,7 @@ from core.errors import BadRequest
 from core.index import Searchable
 from core.llm.protocol import LlmCancelled, LlmError
 from core.metrics import jaccard
-from core.sparc.agents import Agents, Candidate, RewriteTask, Turn
+from core.sparc.agents import BranchResult, RewriteTask, SparcAgents, Turn
 from core.sparc.budget import Budget, OutOfBudget, cost_of
 from core.sparc.config import check_sparc_config
 from core.sparc.events import (
@@ -63,7 +63,7 @@ _POLL = 0.05
 def run_sparc(
     question: str,
     corpus: Searchable,
-    agents: Agents,
+    agents: SparcAgents,
     retrievals: Retrievals,
     config: SparcConfig | None = None,
     cancelled: Callable[[], bool] = lambda: False,
@@ -91,13 +91,13 @@ class _Run:
 
     question: str
     n_chunks: int
-    agents: Agents
+    agents: SparcAgents
     retrievals: Retrievals
     config: SparcConfig
     cancelled: Callable[[], bool]
     note: Note = field(default_factory=Note)
     asked: tuple[str, ...] = ()
-    best: Candidate | None = None
+    best: BranchResult | None = None
     """Of the last round that was merged."""
     best_round: int = 0
     cost: Cost = field(default_factory=Cost)
@@ -182,7 +182,7 @@ class _Run:
         return RoundStarted(number, queries, _timed(cost, began))
 
     def _merge(
-        self, number: int, candidates: Sequence[Candidate], found: Sequence[Sequence[Found]], turn: Turn
+        self, number: int, candidates: Sequence[BranchResult], found: Sequence[Sequence[Found]], turn: Turn
     ) -> Merged | BrokenOff:
         if len(candidates) == 1:
             return Merged(number, 1, candidates[0].note, None, Cost(), "the only branch")
@@ -209,7 +209,7 @@ class _Run:
             message,
         )
 
-    def _broken_off(self, broken: BrokenOff, finished: Sequence[Candidate] = ()) -> SparcStopped:
+    def _broken_off(self, broken: BrokenOff, finished: Sequence[BranchResult] = ()) -> SparcStopped:
         """The end by a spent budget or a failure: the last merged answer, or the best of what round 1 has
         finished.
         """
@@ -232,9 +232,9 @@ class _Branches:
     broken: BrokenOff | None = None
     """The first in the order of branches."""
     found: list[tuple[Found, ...]] = field(default_factory=list)
-    _candidates: list[Candidate | None] = field(default_factory=list)
+    _candidates: list[BranchResult | None] = field(default_factory=list)
 
-    def finished(self) -> list[Candidate]:
+    def finished(self) -> list[BranchResult]:
         """Results of the branches that went through, in order."""
         return [candidate for candidate in self._candidates if candidate is not None]
 
@@ -305,7 +305,7 @@ class _Branches:
         except (OutOfBudget, LlmError) as error:
             say(_broken(error, self.round, branch, at_work, began))
             return
-        self._candidates[i] = Candidate(
+        self._candidates[i] = BranchResult(
             branch, query.query, note, reading.answer, reading.confidence, reading.citations, verdict
         )
 

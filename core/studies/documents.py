@@ -12,7 +12,7 @@ from pathlib import PurePosixPath
 
 import numpy as np
 
-from core.completeness import LOW, Judged, judged
+from core.completeness import LOW, JudgedQuestions, judged
 from core.errors import BadRequest
 from core.evaluate.documents import DOCUMENT_METRICS, DocumentRow
 from core.statistics import interval, mean, paired_test
@@ -80,7 +80,7 @@ def documents(rows: Sequence[DocumentRow], kinds: Sequence[str] = (NOVELS, MANUA
     return Report("documents", tuple(tables), notes=(note, *(_calibrated(*one) for one in of_all)))
 
 
-def _told_complete(size: int, one: Judged) -> Iterator[tuple[Cell, ...]]:
+def _told_complete(size: int, one: JudgedQuestions) -> Iterator[tuple[Cell, ...]]:
     """Thirds by lead, then what the page warns of and what it does not."""
     ends = np.quantile(one.leads, [1 / 3, 2 / 3])
     third = np.searchsorted(ends, one.leads)
@@ -103,7 +103,7 @@ def _told_complete(size: int, one: Judged) -> Iterator[tuple[Cell, ...]]:
             )
 
 
-def _calibrated(agent: str, size: int, one: Judged) -> str:
+def _calibrated(agent: str, size: int, one: JudgedQuestions) -> str:
     auc = "" if one.auc is None else f", AUC {one.auc:.2f}"
     return (
         f"{agent}, {size} chunks: completeness said of each document by a curve of the others"

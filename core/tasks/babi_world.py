@@ -62,7 +62,7 @@ LONGEST_STORY = 400
 """Facts after which a story that wasn't asked its questions is begun anew; real ones stay below."""
 
 
-class Fact(NamedTuple):
+class WorldFact(NamedTuple):
     """A fact sentence of qa1, qa2, qa3 or qa5, read."""
 
     kind: FactKind
@@ -72,7 +72,7 @@ class Fact(NamedTuple):
     receiver: str = ""
 
 
-class Asked(NamedTuple):
+class WorldQuestion(NamedTuple):
     """A question that a story decides; `support` in the order of the reasoning."""
 
     question: str
@@ -89,11 +89,11 @@ _RELATION = re.compile(r"The (\w+) is (\w+) of the (\w+)\.")
 
 
 @lru_cache(maxsize=8192)
-def read_fact(text: str) -> Fact:
+def read_fact(text: str) -> WorldFact:
     """A fact sentence taken apart. Raises ValueError when it is none of qa1, qa2, qa3 or qa5."""
     for kind, pattern in _FACT.items():
         if match := pattern.fullmatch(text):
-            return Fact(kind, *match.groups())
+            return WorldFact(kind, *match.groups())
     raise ValueError(f"{text!r} is no fact of a bAbI story")
 
 
@@ -101,7 +101,7 @@ def read_fact(text: str) -> Fact:
 class World:
     """What a story has told so far. Rows count its facts."""
 
-    facts: list[Fact] = field(default_factory=list)
+    facts: list[WorldFact] = field(default_factory=list)
     moves: dict[str, list[int]] = field(default_factory=dict)
     """Person -> rows of their moves."""
     holder: dict[str, str] = field(default_factory=dict)
@@ -113,7 +113,7 @@ class World:
     gifts: list[int] = field(default_factory=list)
     """Rows of givings."""
 
-    def tell(self, fact: Fact) -> None:
+    def tell(self, fact: WorldFact) -> None:
         """Makes a fact true."""
         row = len(self.facts)
         self.facts.append(fact)
@@ -137,7 +137,7 @@ class World:
             if not journey or journey[-1][0] != place:
                 journey.append((place, arrival))
 
-    def where_is(self, thing: str) -> Asked | None:
+    def where_is(self, thing: str) -> WorldQuestion | None:
         """qa2's question about an object; None where bAbI wouldn't ask it."""
         if thing not in self.touched:
             return None
@@ -147,9 +147,9 @@ class World:
         arrival = next((move for move in reversed(moves) if carrier or move < last), None)
         if arrival is None or (carrier and arrival < last):
             return None
-        return Asked(f"Where is the {thing}?", self.facts[arrival].target, (last, arrival))
+        return WorldQuestion(f"Where is the {thing}?", self.facts[arrival].target, (last, arrival))
 
-    def where_was(self, thing: str, back: int) -> Asked | None:
+    def where_was(self, thing: str, back: int) -> WorldQuestion | None:
         """qa3's question about the place an object was at `back` places before its last; None where bAbI
         wouldn't ask it.
         """
@@ -162,9 +162,11 @@ class World:
         since = sum(row > departure for row in touched)
         if since != (0 if thing in self.holder else 1):
             return None
-        return Asked(f"Where was the {thing} before the {place}?", before, (touched[-1], arrival, departure))
+        return WorldQuestion(
+            f"Where was the {thing} before the {place}?", before, (touched[-1], arrival, departure)
+        )
 
-    def all_where_was(self, thing: str) -> list[Asked]:
+    def all_where_was(self, thing: str) -> list[WorldQuestion]:
         """qa3's questions about every place of an object that bAbI would ask about."""
         return [
             asked
@@ -172,22 +174,22 @@ class World:
             if (asked := self.where_was(thing, back))
         ]
 
-    def who_gave(self, row: int) -> list[Asked]:
+    def who_gave(self, row: int) -> list[WorldQuestion]:
         """qa5's five questions about one giving, those left out that a later giving or another object would
         answer differently.
         """
         gift = self.facts[row]
         giver, thing, receiver = gift.actor, gift.target, gift.receiver
         questions = (
-            Asked(f"What did {giver} give to {receiver}?", thing, (row,)),
-            Asked(f"Who gave the {thing}?", giver, (row,)),
-            Asked(f"Who gave the {thing} to {receiver}?", giver, (row,)),
-            Asked(f"Who received the {thing}?", receiver, (row,)),
-            Asked(f"Who did {giver} give the {thing} to?", receiver, (row,)),
+            WorldQuestion(f"What did {giver} give to {receiver}?", thing, (row,)),
+            WorldQuestion(f"Who gave the {thing}?", giver, (row,)),
+            WorldQuestion(f"Who gave the {thing} to {receiver}?", giver, (row,)),
+            WorldQuestion(f"Who received the {thing}?", receiver, (row,)),
+            WorldQuestion(f"Who did {giver} give the {thing} to?", receiver, (row,)),
         )
         return [asked for asked in questions if self.answer(asked.question) == asked]
 
-    def answer(self, question: str) -> Asked | None:
+    def answer(self, question: str) -> WorldQuestion | None:
         """A question of qa1, qa2, qa3 or qa5 decided by what was told; None where bAbI wouldn't ask it.
 
         Raises ValueError when it has none of their forms.
@@ -219,11 +221,13 @@ class World:
             if all(getattr(self.facts[row], name) == value for name, value in wanted.items())
         ]
 
-    def _decided(self, question: str, rows: Sequence[int], asked_for: str) -> Asked | None:
-        return Asked(question, getattr(self.facts[rows[-1]], asked_for), (rows[-1],)) if rows else None
+    def _decided(self, question: str, rows: Sequence[int], asked_for: str) -> WorldQuestion | None:
+        return (
+            WorldQuestion(question, getattr(self.facts[rows[-1]], asked_for), (rows[-1],)) if rows else None
+        )
 
 
-def find_support(facts: Sequence[str], question: str) -> Asked | None:
+def find_support(facts: Sequence[str], question: str) -> WorldQuestion | None:
     """Answer and support of a question of qa1 to qa5 by bAbI's rules; None where bAbI wouldn't ask it.
 
     Raises ValueError for sentences that aren't theirs.
@@ -240,7 +244,7 @@ def find_support(facts: Sequence[str], question: str) -> Asked | None:
     return world.answer(question)
 
 
-def _find_relation(facts: Sequence[str], question: str) -> Asked | None:
+def _find_relation(facts: Sequence[str], question: str) -> WorldQuestion | None:
     """qa4. Both forms ask for the first place of a fact; the second turns its direction round."""
     match question.rstrip("?").split():
         case ["What", "is", direction, "of", "the", place] if direction in OPPOSITE:
@@ -252,7 +256,7 @@ def _find_relation(facts: Sequence[str], question: str) -> Asked | None:
     for row, text in enumerate(facts):
         match_ = _RELATION.fullmatch(text)
         if match_ and match_.group(2, 3) == (direction, place):
-            return Asked(question, match_[1], (row,))
+            return WorldQuestion(question, match_[1], (row,))
     return None
 
 
@@ -317,7 +321,7 @@ class _Teller:
                 left -= 1
         return None
 
-    def _next(self) -> Fact:
+    def _next(self) -> WorldFact:
         """What happens now, by the weights of everything that can."""
         rng, place, holder = self.rng, self.place, self.world.holder
         options: list[tuple[FactKind, str]] = [("move", actor) for actor in self.cast]
@@ -346,17 +350,17 @@ class _Teller:
         match kind:
             case "move":
                 here = place[actor]
-                return Fact("move", actor, rng.choice([name for name in PLACES if name != here]))
+                return WorldFact("move", actor, rng.choice([name for name in PLACES if name != here]))
             case "take":
-                return Fact(
+                return WorldFact(
                     "take", actor, rng.choice([thing for thing in loose if place[thing] == place[actor]])
                 )
             case "drop":
-                return Fact("drop", actor, rng.choice(carried[actor]))
+                return WorldFact("drop", actor, rng.choice(carried[actor]))
         giver, receiver = rng.choice(meetings)
-        return Fact("give", giver, rng.choice(carried[giver]), receiver)
+        return WorldFact("give", giver, rng.choice(carried[giver]), receiver)
 
-    def _add(self, fact: Fact) -> None:
+    def _add(self, fact: WorldFact) -> None:
         self.world.tell(fact)
         if fact.kind == "move":
             self.place[fact.actor] = fact.target
@@ -368,7 +372,7 @@ class _Teller:
         tail = " there" if there else f" to {fact.receiver}" if fact.receiver else ""
         self.texts.append(f"{fact.actor} {self.rng.choice(WORDINGS[fact.kind])} the {fact.target}{tail}.")
 
-    def _ask(self) -> Asked | None:
+    def _ask(self) -> WorldQuestion | None:
         """What is asked now, if anything: about one of the people or objects that something happened to
         lately, each as likely.
         """

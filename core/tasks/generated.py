@@ -25,7 +25,7 @@ from core.tasks.example import Example, Noise, weave
 from core.tasks.narrative import generate_narrative
 from core.tasks.prose import compose_paragraph
 from core.tasks.samples import span_chunks
-from core.tasks.story import Story, tell_story
+from core.tasks.story import GeneratedStory, tell_story
 from core.types import Document, Workspace
 
 TASK = "generated"
@@ -107,7 +107,7 @@ def story_example(
     return Example(example_id, TASK, asked.question, chunks, support, (asked.answer,), f"{asked.hops} facts")
 
 
-def _pack_with_prose(rng: Random, story: Story, tokenizer: Tokenizer) -> tuple[list[str], list[int]]:
+def _pack_with_prose(rng: Random, story: GeneratedStory, tokenizer: Tokenizer) -> tuple[list[str], list[int]]:
     """Chunks that hold the facts and the prose around them, and for each fact the chunk it is in.
 
     Facts that follow each other directly stand between the same paragraphs. Packing is that of the app, each

@@ -193,7 +193,7 @@ LEXICON: dict[str, tuple[str, ...]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Subject:
+class ParagraphSubject:
     """One kind of paragraph: openings that introduce the person, and sentences in any order."""
 
     openings: tuple[str, ...]
@@ -201,7 +201,7 @@ class Subject:
 
 
 SUBJECTS = (
-    Subject(
+    ParagraphSubject(
         (
             "{when}, a {thing} {moved} {land}, and {who} {deed}, {tail}.",
             "a {thing} {moved} {land} {when}, and {who} stood {place} and {thought} {idea}.",
@@ -218,7 +218,7 @@ SUBJECTS = (
             "the weather turned {when}, and {he} {deed} {place}.",
         ),
     ),
-    Subject(
+    ParagraphSubject(
         (
             "{when}, {water} {flowed} {by_river}, and {who} {deed} {place}.",
             "{who} knew {water} better than anyone, and {when} it {flowed} {by_river}.",
@@ -235,7 +235,7 @@ SUBJECTS = (
             "{he} watched a {boat} turn {by_river}, {when}.",
         ),
     ),
-    Subject(
+    ParagraphSubject(
         (
             "{when}, {who} {trade} {amount} {ware} {price}, {tail}.",
             "the trade in {ware} was poor {when}, and {who} {trade} {amount} {ware} {price}.",
@@ -252,7 +252,7 @@ SUBJECTS = (
             "two carts of {ware} stood {place} for {years}, {tail}.",
         ),
     ),
-    Subject(
+    ParagraphSubject(
         (
             "{when}, {who} {wrote} a {paper} {news}, {tail}.",
             "a {paper} {news} reached {who} {when}, and {he} read it {place}.",
@@ -269,7 +269,7 @@ SUBJECTS = (
             "every {paper} from {his} {kin} began with the weather: a {thing} {moved} {land}.",
         ),
     ),
-    Subject(
+    ParagraphSubject(
         (
             "{when}, {who} {cooked} {dish} {with_food}, {tail}.",
             "there was {dish} {when}, and {who} {cooked} it {with_food}.",
@@ -286,7 +286,7 @@ SUBJECTS = (
             "somebody {cooked} {dish} {with_food} and {deed}, {tail}.",
         ),
     ),
-    Subject(
+    ParagraphSubject(
         (
             "“{speech},” {said} {who} {manner}, {when}.",
             "{when}, {who} sat {place} and talked {manner}. “{speech},” {he} {said}.",
@@ -303,7 +303,7 @@ SUBJECTS = (
             "the talk turned to a {boat} and then to a {paper} {news}.",
         ),
     ),
-    Subject(
+    ParagraphSubject(
         (
             "{who} often {thought} {idea} {when}, and {place} it seemed like {like}.",
             "{when}, {who} {deed} and {thought} {idea}, {tail}.",

@@ -34,7 +34,7 @@ CHAPTER_TOKENS = 2_000
 
 
 @dataclass(frozen=True, slots=True)
-class Span:
+class TextRange:
     """Code point offsets into a text: `text[start:end]`."""
 
     start: int
@@ -42,14 +42,14 @@ class Span:
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class NarrativeQuestion:
     """A question about the end of the story; `support` holds the deciding fact sentences in the order of the
     reasoning.
     """
 
     question: str
     answer: str
-    support: tuple[Span, ...]
+    support: tuple[TextRange, ...]
     hops: int
 
 
@@ -58,8 +58,8 @@ class Narrative:
     """A generated document. `facts` are the spans of all fact sentences, in order."""
 
     text: str
-    questions: tuple[Question, ...]
-    facts: tuple[Span, ...]
+    questions: tuple[NarrativeQuestion, ...]
+    facts: tuple[TextRange, ...]
 
 
 class _Page:
@@ -70,13 +70,13 @@ class _Page:
         self.offset = 0
         self._separator = ""
 
-    def write(self, sentence: str) -> Span:
+    def write(self, sentence: str) -> TextRange:
         """Appends a sentence to the running paragraph."""
         start = self.offset + len(self._separator)
         self.parts += (self._separator, sentence)
         self.offset = start + len(sentence)
         self._separator = " "
-        return Span(start, self.offset)
+        return TextRange(start, self.offset)
 
     def close_paragraph(self) -> None:
         if self.offset:
@@ -99,13 +99,13 @@ def generate_narrative(n_tokens: int, seed: int = 0, n_questions: int = 12) -> N
     page = _Page()
     spans = tuple(_weave(rng, page, story.facts, n_tokens))
     questions = (
-        Question(q.question, q.answer, tuple(spans[row] for row in q.support), q.hops)
+        NarrativeQuestion(q.question, q.answer, tuple(spans[row] for row in q.support), q.hops)
         for q in story.questions
     )
     return Narrative("".join([*page.parts, "\n"]), tuple(questions), spans)
 
 
-def _weave(rng: Random, page: _Page, facts: Sequence[Fact], n_tokens: int) -> Iterator[Span]:
+def _weave(rng: Random, page: _Page, facts: Sequence[Fact], n_tokens: int) -> Iterator[TextRange]:
     """Writes noise and facts to `page`; yields the span of each fact in order."""
     budget = n_tokens - sum(count_tokens(fact.text) for fact in facts)
     due = [(row + rng.random()) / len(facts) * budget for row in range(len(facts))]

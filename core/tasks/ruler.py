@@ -47,7 +47,7 @@ MOST_HAY_NEEDLES = 60_000
 
 
 @dataclass(frozen=True, slots=True)
-class Variant:
+class NeedleTask:
     """One needle task."""
 
     hay: Hay
@@ -63,15 +63,15 @@ class Variant:
         return RANDOM_IDS if self.hay == "needles" else self.hay
 
 
-VARIANTS: dict[str, Variant] = {
-    "single-1": Variant("repeated"),
-    "single-2": Variant("essays"),
-    "single-3": Variant("essays", "code"),
-    "multikey-1": Variant("essays", n_labels=N_LABELS),
-    "multikey-2": Variant("needles"),
-    "multikey-3": Variant("needles", "code", label="code"),
-    "multivalue": Variant("essays", n_values=N_LABELS),
-    "multiquery": Variant("essays", n_labels=N_LABELS, n_asked=N_LABELS),
+VARIANTS: dict[str, NeedleTask] = {
+    "single-1": NeedleTask("repeated"),
+    "single-2": NeedleTask("essays"),
+    "single-3": NeedleTask("essays", "code"),
+    "multikey-1": NeedleTask("essays", n_labels=N_LABELS),
+    "multikey-2": NeedleTask("needles"),
+    "multikey-3": NeedleTask("needles", "code", label="code"),
+    "multivalue": NeedleTask("essays", n_values=N_LABELS),
+    "multiquery": NeedleTask("essays", n_labels=N_LABELS, n_asked=N_LABELS),
 }
 
 _STATEMENTS = (
@@ -186,7 +186,7 @@ def hay_of(
 
 
 @dataclass(frozen=True, slots=True)
-class _Asked:
+class _NeedleQuestion:
     """A question, the needles it needs in random order and those that only distract, which of them are asked
     for, and their values.
     """
@@ -197,7 +197,7 @@ class _Asked:
     values: tuple[str, ...]
 
 
-def _ask(rng: Random, variant: Variant, use: Use, value: ValueKind) -> _Asked:
+def _ask(rng: Random, variant: NeedleTask, use: Use, value: ValueKind) -> _NeedleQuestion:
     drawer = _Drawer(rng, use)
     labels = [drawer.label(variant.label) for _ in range(variant.n_labels)]
     filed = [(label, drawer.value(value)) for label in labels for _ in range(variant.n_values)]
@@ -209,7 +209,7 @@ def _ask(rng: Random, variant: Variant, use: Use, value: ValueKind) -> _Asked:
         kind=value, labels=_listed(asked)
     )
     needles = tuple(_state(statement, label, filed_value, value) for label, filed_value in filed)
-    return _Asked(question, needles, support, tuple(filed[row][1] for row in support))
+    return _NeedleQuestion(question, needles, support, tuple(filed[row][1] for row in support))
 
 
 def _state(statement: str, label: str, value: str, kind: ValueKind) -> str:
@@ -260,7 +260,7 @@ def needle_examples(
     return tuple(examples)
 
 
-def _example(asked: _Asked, chunks: Woven, variant: str, example_id: str) -> Example:
+def _example(asked: _NeedleQuestion, chunks: Woven, variant: str, example_id: str) -> Example:
     support = tuple(chunks.places[row] for row in asked.support)
     return Example(
         example_id,

@@ -14,7 +14,7 @@ from functools import cache
 from pathlib import Path
 
 from core.errors import BadRequest
-from core.tasks.narrative import Span
+from core.tasks.narrative import TextRange
 from core.types import Workspace
 
 SAMPLE_FOLDER = Path(__file__).resolve().parents[2] / "sample_docs"
@@ -61,7 +61,7 @@ def read_sample(path: Path) -> Sample:
     return Sample(path.name, values["title"], values["description"], path, tuple(questions))
 
 
-def span_chunks(workspace: Workspace, document: int, spans: Iterable[Span]) -> tuple[int, ...]:
+def span_chunks(workspace: Workspace, document: int, spans: Iterable[TextRange]) -> tuple[int, ...]:
     """Ids of the chunks that hold a part of any span of one document, ascending; a span across a border
     counts on both sides.
     """
@@ -72,11 +72,11 @@ def span_chunks(workspace: Workspace, document: int, spans: Iterable[Span]) -> t
     )
 
 
-def find_quote(text: str, quote: str) -> Span:
+def find_quote(text: str, quote: str) -> TextRange:
     """Where `quote` first stands in `text`. Raises BadRequest when nowhere."""
     start = text.find(quote)
     if start < 0 or not quote:
         raise BadRequest(
             f"support {quote!r} is not in the document; quote its text as `ingest --text` prints it"
         )
-    return Span(start, start + len(quote))
+    return TextRange(start, start + len(quote))

@@ -102,7 +102,7 @@ class StoryQuestion:
 
 
 @dataclass(frozen=True, slots=True)
-class Story:
+class GeneratedStory:
     """Facts in the order they happened, and questions, hop counts taking turns."""
 
     facts: tuple[Fact, ...]
@@ -182,7 +182,7 @@ class _World:
         return one, two, three
 
 
-def tell_story(rng: Random, n_facts: int, n_questions: int) -> Story:
+def tell_story(rng: Random, n_facts: int, n_questions: int) -> GeneratedStory:
     """A story of `n_facts` facts that can be asked `n_questions` questions, hops 1, 2, 3, 1, ...
 
     Redraws until the end of the story allows the questions. Raises ValueError when no such story turns up:
@@ -197,7 +197,7 @@ def tell_story(rng: Random, n_facts: int, n_questions: int) -> Story:
         by_hops = world.questions()
         if min(map(len, by_hops)) >= n_each:
             drawn = [shuffled(rng, questions)[:n_each] for questions in by_hops]
-            return Story(
+            return GeneratedStory(
                 tuple(world.facts),
                 tuple([question for turn in zip(*drawn, strict=True) for question in turn][:n_questions]),
             )

@@ -28,7 +28,7 @@ from core.encode.encoder import DualEncoder
 from core.errors import BadRequest
 from core.metrics import answer_f1, fact_recall
 from core.resrag.action import Action, action_of, chunk_ids_of
-from core.resrag.features import Look, look
+from core.resrag.features import QuestionFeatures, look
 from core.resrag.labels import similarity_labels
 from core.resrag.objective import (
     CLIP_RANGE,
@@ -117,7 +117,7 @@ class SeenQuestion:
     """A question with all that its rewards and gradients need."""
 
     asked: SetQuestion
-    look: Look
+    look: QuestionFeatures
 
     @property
     def sizes(self) -> list[int]:

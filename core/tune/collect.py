@@ -49,7 +49,7 @@ NO_LABEL, NO_TRACE, DAMAGED, TOO_MANY = "no label", "no trace", "damaged trace",
 
 
 @dataclass(frozen=True)
-class Report:
+class CollectReport:
     """What a log gave."""
 
     runs: int
@@ -136,7 +136,7 @@ class Collector:
         else:
             self._add_trace(run, label)
 
-    def pairs(self) -> tuple[list[Preference], Report]:
+    def pairs(self) -> tuple[list[Preference], CollectReport]:
         """All pairs, bounded, each once, and what they were made of."""
         found = dict.fromkeys([*self._stop_pairs(), *self._rewrite_pairs()])
         kept = [
@@ -145,7 +145,7 @@ class Collector:
             if len(next(pair_lines([pair])).encode("utf-8", "replace")) <= MAX_LINE_BYTES
         ][:MAX_PAIRS]
         kinds: Counter[str] = Counter(pair.kind for pair in kept)
-        return kept, Report(
+        return kept, CollectReport(
             self._runs,
             _sorted(self._skipped),
             _sorted(self._decisions),
@@ -253,7 +253,7 @@ class Collector:
                 yield Preference("rewrite", state.question, prompt, chosen, rejected)
 
 
-def collect_pairs(reader: RunReader) -> tuple[list[Preference], Report]:
+def collect_pairs(reader: RunReader) -> tuple[list[Preference], CollectReport]:
     """The pairs of all SPARC runs without an owner. Raises LogError, and BadRequest when they give none."""
     collector = Collector()
     for run_id in _run_ids(reader):
@@ -304,7 +304,7 @@ def _sorted(counts: Counter[str]) -> dict[str, int]:
     return dict(sorted(counts.items()))
 
 
-def _none_because(report: Report) -> str:
+def _none_because(report: CollectReport) -> str:
     if not report.runs:
         return "the log holds no SPARC runs"
     if report.skipped and sum(report.skipped.values()) == report.runs:

@@ -23,7 +23,7 @@ from app.agents import own_agents
 from app.pages.train import view
 from app.pages.train.actions import (
     Order,
-    Training,
+    ShownTraining,
     Trainings,
     check_name,
     checked_base,
@@ -126,7 +126,7 @@ def trained_folder(name: str, weights: str) -> Path:
     return folder
 
 
-def ended(trainings: Trainings, name: str) -> Training:
+def ended(trainings: Trainings, name: str) -> ShownTraining:
     wait_for(lambda: not trainings.get(name).is_live)
     return trainings.get(name)
 
@@ -283,7 +283,7 @@ def test_the_example_file_is_in_the_format_it_explains(tmp_path: Path) -> None:
     assert [example.support for example in read_own_questions(path)] == [(0, 2), (1, 2)]
 
 
-def make_training(n_updates: int, state: Any = "running", **changes: Any) -> Training:
+def make_training(n_updates: int, state: Any = "running", **changes: Any) -> ShownTraining:
     """As a child tells it, without one."""
     validated = {
         "event": "validated",
@@ -314,7 +314,7 @@ def make_training(n_updates: int, state: Any = "running", **changes: Any) -> Tra
     started = {"event": "started", "n_parameters": 57_344, "device": "cpu", "config": {}, "data": {}}
     config = recipe_config("own").to_json()
     return replace(
-        Training("mine", Path("/nowhere"), state, config, ".", None, (started, validated, *updates)),
+        ShownTraining("mine", Path("/nowhere"), state, config, ".", None, (started, validated, *updates)),
         **changes,
     )
 
@@ -347,7 +347,7 @@ def test_agents_to_start_from() -> None:
         (make_training(30, "elsewhere"), "a command line trains it"),
     ],
 )
-def test_where_a_training_stands(training: Training, words: str) -> None:
+def test_where_a_training_stands(training: ShownTraining, words: str) -> None:
     assert words in view.standing(training)
     assert words in json.dumps(view.header(training), ensure_ascii=False)
 

@@ -12,7 +12,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from app.pages.evaluate.documents import view
-from app.pages.evaluate.documents.actions import DocumentOrder, Measured, evaluate_files
+from app.pages.evaluate.documents.actions import DocumentOrder, DocumentsProgress, evaluate_files
 from app.services import Services
 from core.errors import BadRequest, Cancelled
 from core.evaluate.documents import read_document_rows
@@ -70,7 +70,7 @@ def files(tmp_path: Path) -> tuple[Path, ...]:
 def test_rows_come_document_by_document_and_faults_are_told(
     services: Services, files: tuple[Path, ...], tmp_path: Path
 ) -> None:
-    heard: list[Measured] = []
+    heard: list[DocumentsProgress] = []
     ended = evaluate_files(services, DocumentOrder(files, METHODS, k=2), heard.append)
     assert [(row.id, row.method) for row in ended.rows] == [
         (name, method) for name in "12" for method in METHODS
@@ -111,7 +111,7 @@ def test_a_language_model_is_a_method_and_what_it_fails_at_is_told(
 
 
 def test_a_cancel_ends_it_before_the_next_document(services: Services, files: tuple[Path, ...]) -> None:
-    def cancelled(_: Measured) -> None:
+    def cancelled(_: DocumentsProgress) -> None:
         raise Cancelled
 
     with pytest.raises(Cancelled):

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from pydantic import ValidationError
 
-from core.completeness import Judged, completeness, completeness_by_size, judged, lead, with_curves
+from core.completeness import JudgedQuestions, completeness, completeness_by_size, judged, lead, with_curves
 from core.config import EpisodeConfig
 from core.encode.checkpoint import CheckpointSpec, read_spec, write_spec
 from core.evaluate.documents import DocumentRow
@@ -127,10 +127,10 @@ def test_what_says_nothing_of_a_size_is_left_out() -> None:
 
 def test_how_good_curves_are_by_hand() -> None:
     complete = np.array([False, False, True, True])
-    one = Judged(np.zeros(4), complete, np.array([0.25, 0.75, 0.75, 0.95]))
+    one = JudgedQuestions(np.zeros(4), complete, np.array([0.25, 0.75, 0.75, 0.95]))
     assert one.auc == pytest.approx((2 + 0.5 + 1) / 4)
     assert one.ece == pytest.approx((0.25 + 2 * 0.25 + 0.05) / 4)
-    assert Judged(np.zeros(2), np.ones(2, bool), np.ones(2)).auc is None
+    assert JudgedQuestions(np.zeros(2), np.ones(2, bool), np.ones(2)).auc is None
 
 
 def test_an_agent_keeps_its_curves(tmp_path: Path) -> None:

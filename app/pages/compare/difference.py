@@ -14,7 +14,7 @@ from core.draw.nodes import Node, act, h
 from core.draw.tables import table
 from core.draw.words import counted, shorten, step_class, stop_words
 from core.prose import plain
-from core.variant import Choice, StepPair, TryOut
+from core.variant import StepPair, TryOut, VariantChoice
 
 NOT_LOGGED = (
     "A try-out: the log has no run of it, since it keeps what can be made again from documents, and no"
@@ -110,7 +110,7 @@ def _pair(pair: StepPair, run: TryOut) -> Node:
     return h("tr", {"class": "" if pair.same_chunk else "qx-on"}, h("td", None, pin), *cells)
 
 
-def _choice(choice: Choice | None, pair: StepPair, run: TryOut, *, is_after: bool) -> Node:
+def _choice(choice: VariantChoice | None, pair: StepPair, run: TryOut, *, is_after: bool) -> Node:
     if choice is None:
         return h("td", {"class": "qx-mut"}, "had stopped")
     gone = run.variant.change.text is None and choice.chunk_id == run.variant.change.chunk_id

@@ -131,7 +131,7 @@ class StopCurve:
 
 
 @dataclass(frozen=True)
-class Episode:
+class ShownEpisode:
     """The example behind a row, and what made the row."""
 
     title: str
@@ -376,7 +376,7 @@ class Evaluations:
         n = config["n_asked"] if "n_asked" in config else len(evaluation.rows)
         return self._load(name, _part(row.split), row.length, n, row.seed, tokenizer)
 
-    def episode(self, evaluation_id: str, position: int, owner: str | None = None) -> Episode:
+    def episode(self, evaluation_id: str, position: int, owner: str | None = None) -> ShownEpisode:
         """What Explore needs to make a row's run again, with the agent's own threshold. Raises BadRequest."""
         row = self.get(evaluation_id, owner).rows[position]
         if row.method != "qrag":
@@ -394,7 +394,7 @@ class Evaluations:
             beam_width=row.beam_width,
             top_k_actions=row.top_k_actions,
         )
-        return Episode(f"{row.task}, {row.id}", example, row.checkpoint, config)
+        return ShownEpisode(f"{row.task}, {row.id}", example, row.checkpoint, config)
 
     def _agent_of(self, row: EpisodeRow) -> Agent:
         name = row.checkpoint if row.checkpoint in self.services.agents.checkpoints else None
@@ -420,7 +420,7 @@ class Evaluations:
             return self._task[1]
 
 
-def open_episode(explorer: Explorer, session: Session, episode: Episode, report: Progress) -> Session:
+def open_episode(explorer: Explorer, session: Session, episode: ShownEpisode, report: Progress) -> Session:
     """The chunks of an example as they are, opened under its agent, with its question known."""
     report(OpenProgress("reading", 0, 1))
     agent = explorer.services.agents.load(episode.agent)

@@ -43,7 +43,7 @@ Update = dict[Any, Any]
 
 
 @dataclass(frozen=True)
-class Looking:
+class EvaluatePlace:
     """What of the log is on the page; ids and numbers come from a browser and are checked where they are
     used.
     """
@@ -67,7 +67,7 @@ class EvaluateTab(EvaluateLayout):
         """session: the visitor's place in Explore, which knows who they are."""
         super().__init__(services, session)
         self.services, self.evaluations, self.session = services, evaluations, session
-        self.looking = gr.State(Looking(owner=newcomer(services.settings)))
+        self.looking = gr.State(EvaluatePlace(owner=newcomer(services.settings)))
         self.to_explore: gr.State = gr.State(None)
         """("episode", evaluation id, row, number) when one is to be opened in Explore."""
         self._wire()
@@ -164,7 +164,7 @@ class EvaluateTab(EvaluateLayout):
 
     # Handlers; each returns or yields updates by component
 
-    def _shown(self, looking: Looking, session: Session, threshold: float) -> Update:
+    def _shown(self, looking: EvaluatePlace, session: Session, threshold: float) -> Update:
         """The list as the log has it now, the agents that there are now, and figures: those that came while
         the tab was hidden were not drawn.
         """
@@ -178,7 +178,7 @@ class EvaluateTab(EvaluateLayout):
             self.second: gr.Dropdown([("none", NOBODY), *agents]),
         }
 
-    def _figures(self, looking: Looking, threshold: float) -> Update:
+    def _figures(self, looking: EvaluatePlace, threshold: float) -> Update:
         """Of the evaluation in view; none without one, and none where no threshold can be read
         off its rows.
         """
@@ -196,7 +196,7 @@ class EvaluateTab(EvaluateLayout):
 
     def _run(
         self,
-        looking: Looking,
+        looking: EvaluatePlace,
         task: str,
         questions: str | None,
         part: str,
@@ -228,7 +228,7 @@ class EvaluateTab(EvaluateLayout):
                 for item in items:
                     if isinstance(item, Finished):
                         first, *others = item.result
-                        looking = Looking(
+                        looking = EvaluatePlace(
                             owner=looking.owner, first=first, second=others[0] if others else ""
                         )
                         yield {**self.work.free(), **self._listed(looking)}
@@ -244,7 +244,7 @@ class EvaluateTab(EvaluateLayout):
                 self.notice: notice("something failed while evaluating; the server's log says why"),
             }
 
-    def _cancelled(self, looking: Looking) -> Update:
+    def _cancelled(self, looking: EvaluatePlace) -> Update:
         settled = self.evaluations.wait_idle(10)
         words = (
             "Cancelled; what was measured so far is kept."
@@ -270,20 +270,22 @@ class EvaluateTab(EvaluateLayout):
             self.questions: gr.File(visible=task == OWN),
         }
 
-    def _on_click(self, looking: Looking, event: gr.EventData) -> Iterator[Update]:
+    def _on_click(self, looking: EvaluatePlace, event: gr.EventData) -> Iterator[Update]:
         """Clicks in any of the trees."""
         action, argument = clicked(event)
         number = int(argument) if argument.isdecimal() else None
         match action:
             case "first":
                 yield from self._choose(
-                    Looking(owner=looking.owner, page=looking.page, second=looking.second, first=argument)
+                    EvaluatePlace(
+                        owner=looking.owner, page=looking.page, second=looking.second, first=argument
+                    )
                 )
             case "second" if looking.first:
                 second = "" if argument in (looking.first, looking.second) else argument
                 yield from self._choose(replace(looking, second=second))
             case "second":
-                yield from self._choose(Looking(owner=looking.owner, page=looking.page, first=argument))
+                yield from self._choose(EvaluatePlace(owner=looking.owner, page=looking.page, first=argument))
             case "evaluations-page" if number is not None:
                 yield self._listed(replace(looking, page=number))
             case "class" if argument in ("", *FAILURES):
@@ -299,7 +301,7 @@ class EvaluateTab(EvaluateLayout):
             case "explore" | "explore-anyway" if looking.episode is not None:
                 yield self._explore(looking, looking.episode, announced=action == "explore-anyway")
 
-    def _explore(self, looking: Looking, position: int, *, announced: bool) -> Update:
+    def _explore(self, looking: EvaluatePlace, position: int, *, announced: bool) -> Update:
         """Asks for the episode in Explore, after saying what a long one costs."""
         try:
             row = self._rows(looking, looking.first)[position]
@@ -311,14 +313,14 @@ class EvaluateTab(EvaluateLayout):
             return {self.episode_notice: notice(str(error))}
         return {self.to_explore: ("episode", looking.first, position, new_run_id()), self.episode_notice: []}
 
-    def _on_threshold(self, looking: Looking, threshold: float | None) -> Update:
+    def _on_threshold(self, looking: EvaluatePlace, threshold: float | None) -> Update:
         try:
             curve = self.evaluations.stop_curve(looking.first, looking.owner)
             return {**self._stops(looking, float(threshold or 0), curve), self.default_notice: []}
         except UserError as error:
             return {self.default_notice: notice(str(error))}
 
-    def _to_best(self, looking: Looking) -> Update:
+    def _to_best(self, looking: EvaluatePlace) -> Update:
         try:
             curve = self.evaluations.stop_curve(looking.first, looking.owner)
         except UserError as error:
@@ -332,7 +334,7 @@ class EvaluateTab(EvaluateLayout):
     def _settled(self, action: Callable[[str, float], str]) -> Callable[..., Update]:
         """A handler that does something lasting with the threshold, and says what was done."""
 
-        def handler(looking: Looking, threshold: float | None) -> Update:
+        def handler(looking: EvaluatePlace, threshold: float | None) -> Update:
             try:
                 if threshold is None:
                     raise BadRequest("the threshold is empty; give a number")
@@ -346,10 +348,10 @@ class EvaluateTab(EvaluateLayout):
 
     # Views
 
-    def _rows(self, looking: Looking, evaluation_id: str) -> tuple[EpisodeRow, ...]:
+    def _rows(self, looking: EvaluatePlace, evaluation_id: str) -> tuple[EpisodeRow, ...]:
         return self.evaluations.get(evaluation_id, looking.owner).rows
 
-    def _listed(self, looking: Looking) -> Update:
+    def _listed(self, looking: EvaluatePlace) -> Update:
         """A page of the log's evaluations."""
         try:
             entries = self.evaluations.all(looking.owner)
@@ -366,11 +368,11 @@ class EvaluateTab(EvaluateLayout):
             self.list_notice: notice(self.services.log_notice, "info"),
         }
 
-    def _choose(self, looking: Looking) -> Iterator[Update]:
+    def _choose(self, looking: EvaluatePlace) -> Iterator[Update]:
         yield self._listed(looking)
         yield from self._results_of(looking)
 
-    def _results_of(self, looking: Looking) -> Iterator[Update]:
+    def _results_of(self, looking: EvaluatePlace) -> Iterator[Update]:
         """Everything below the list: what is quick first, then the intervals."""
         try:
             first = self._rows(looking, looking.first)
@@ -386,7 +388,7 @@ class EvaluateTab(EvaluateLayout):
         except UserError as error:
             yield {self.list_notice: notice(str(error)), self.scores: []}
 
-    def _score_table(self, looking: Looking) -> list[Node]:
+    def _score_table(self, looking: EvaluatePlace) -> list[Node]:
         first = self.evaluations.summary(looking.first, looking.owner)
         if not looking.second:
             return view.score_table(first, None, None)
@@ -401,7 +403,7 @@ class EvaluateTab(EvaluateLayout):
             *view.score_table(first, self.evaluations.summary(looking.second, looking.owner), comparison),
         ]
 
-    def _calibrator(self, looking: Looking, rows: tuple[EpisodeRow, ...]) -> Update:
+    def _calibrator(self, looking: EvaluatePlace, rows: tuple[EpisodeRow, ...]) -> Update:
         """Slider, curve and reliability; a sentence instead where no threshold can be read off the rows."""
         try:
             curve = self.evaluations.stop_curve(looking.first, looking.owner)
@@ -430,7 +432,7 @@ class EvaluateTab(EvaluateLayout):
             self.reliability_table: report_table(report.tables[0]),
         }
 
-    def _stops(self, looking: Looking, threshold: float, curve: StopCurve) -> Update:
+    def _stops(self, looking: EvaluatePlace, threshold: float, curve: StopCurve) -> Update:
         rows = self._rows(looking, looking.first)
         order: tuple[Stop, ...] = ("perfect", "late", "early", "never")
         shares: dict[str, list[float]] = {
@@ -442,7 +444,7 @@ class EvaluateTab(EvaluateLayout):
             self.stops_figure: drawn(lambda: stops_figure(at, shares, threshold, f1)),
         }
 
-    def _episodes(self, looking: Looking) -> Iterator[Update]:
+    def _episodes(self, looking: EvaluatePlace) -> Iterator[Update]:
         """The failure browser; the texts of an open episode come after its numbers, since its task may have
         to be loaded.
         """

@@ -34,7 +34,7 @@ from core.methods.threshold import Threshold
 from core.metrics import answer_f1
 from core.opening import OpenProgress
 from core.resrag.action import RESRAG_LLM, SETS
-from core.resrag.features import Look, look
+from core.resrag.features import QuestionFeatures, look
 from core.resrag.retriever import EvidenceSet
 from core.resrag.sets import (
     LEAST_CHANCE,
@@ -141,7 +141,7 @@ class EvidenceSets:
 
     def __init__(self, services: Services) -> None:
         self.services = services
-        self._looks: Recent[Look] = Recent(MAX_LOOKS_BYTES, lambda seen: seen.features.nbytes)
+        self._looks: Recent[QuestionFeatures] = Recent(MAX_LOOKS_BYTES, lambda seen: seen.features.nbytes)
         self._answers: Recent[EvidenceAnswer] = Recent(MAX_ANSWERS, lambda _: 1)
         self._json_ld: Recent[tuple[str, ...]] = Recent(
             MAX_JSON_LD_CHARACTERS, lambda texts: sum(map(len, texts))
@@ -266,7 +266,7 @@ class EvidenceSets:
             self._json_ld.put(run.token, written)
         return written
 
-    def _seen(self, run: RunInView) -> Look:
+    def _seen(self, run: RunInView) -> QuestionFeatures:
         seen = self._looks.get(run.token)
         if seen is None:
             seen = look(run.trace.started.query, run.documents.corpus, run.documents.agent.encoder)

@@ -45,7 +45,7 @@ _ADDRESS = re.compile(r"https?://[\w.:\[\]-]+")
 
 
 @dataclass(frozen=True)
-class Looking:
+class ExperimentsPlace:
     """What of the log is on the page; ids and numbers come from a browser and are checked where they are
     used.
     """
@@ -89,7 +89,7 @@ class ExperimentsTab(ExperimentsLayout):
         """session: the visitor's place in Explore, which says who they are."""
         super().__init__(services)
         self.services, self.experiments, self.session = services, Experiments(services), session
-        self.looking = gr.State(Looking())
+        self.looking = gr.State(ExperimentsPlace())
         self.to_explore: gr.State = gr.State(None)
         """("run", run id, number) or ("continue", run id, steps kept, number) when one is to be opened in
         Explore.
@@ -212,11 +212,11 @@ class ExperimentsTab(ExperimentsLayout):
 
     # Handlers; each returns or yields updates by component
 
-    def _shown(self, session: Session, looking: Looking) -> Update:
+    def _shown(self, session: Session, looking: ExperimentsPlace) -> Update:
         """The list as the log has it now, and what there is to filter by."""
         return {**self._facets(session), **self._listed(session, looking)}
 
-    def _on_filters(self, session: Session, looking: Looking, *controls: Any) -> Update:
+    def _on_filters(self, session: Session, looking: ExperimentsPlace, *controls: Any) -> Update:
         try:
             return self._listed(session, replace(looking, filters=read_filters(*controls), page=0))
         except UserError as error:
@@ -226,11 +226,11 @@ class ExperimentsTab(ExperimentsLayout):
         """Values of the filters' controls; their change lists all."""
         return [ANY, ANY, ANY, ANY, ANY, next(iter(OUTCOMES)), "", ""]
 
-    def _on_columns(self, session: Session, looking: Looking, columns: list[str] | None) -> Update:
+    def _on_columns(self, session: Session, looking: ExperimentsPlace, columns: list[str] | None) -> Update:
         return self._listed(session, replace(looking, columns=tuple(columns or ())))
 
     def _on_click(
-        self, session: Session, looking: Looking, event: gr.EventData, request: gr.Request
+        self, session: Session, looking: ExperimentsPlace, event: gr.EventData, request: gr.Request
     ) -> Update:
         """Clicks in the list and in the open run; out of bounds, nothing happens."""
         action, argument = clicked(event)
@@ -279,7 +279,7 @@ class ExperimentsTab(ExperimentsLayout):
             return {self.list_notice if in_list else self.run_notice: notice(str(error))}
         return {}
 
-    def _explore(self, session: Session, looking: Looking) -> Update:
+    def _explore(self, session: Session, looking: ExperimentsPlace) -> Update:
         """The open run where it shows best: branches in SPARC, sets in Evidence sets, steps in Explore."""
         if not looking.opened:
             return {}
@@ -294,7 +294,7 @@ class ExperimentsTab(ExperimentsLayout):
                 return {self.to_sets: (looking.opened, new_run_id())}
         return {self.to_explore: ("run", looking.opened, new_run_id())}
 
-    def _replay(self, session: Session, looking: Looking) -> Iterator[Update]:
+    def _replay(self, session: Session, looking: ExperimentsPlace) -> Iterator[Update]:
         """The open run made again, and how it compares."""
         yield {**self.work.busy(), self.replayed: preparing(), self.run_notice: []}
 
@@ -324,7 +324,7 @@ class ExperimentsTab(ExperimentsLayout):
         return {**self.work.free(), self.run_notice: words}
 
     def _export(
-        self, session: Session, looking: Looking, scope: str, form: str, with_text: bool
+        self, session: Session, looking: ExperimentsPlace, scope: str, form: str, with_text: bool
     ) -> Iterator[Update]:
         """A file to download; Gradio keeps a copy of what a handler hands out, so ours goes at once."""
         yield {
@@ -351,7 +351,7 @@ class ExperimentsTab(ExperimentsLayout):
         except UserError as error:
             yield {**ready, self.export_notice: notice(str(error))}
 
-    def _in_scope(self, session: Session, looking: Looking, scope: str) -> list[str]:
+    def _in_scope(self, session: Session, looking: ExperimentsPlace, scope: str) -> list[str]:
         if scope == MATCHING:
             return self.experiments.all_ids(looking.filters, session.owner)
         if scope == OPENED and not looking.opened:
@@ -360,7 +360,7 @@ class ExperimentsTab(ExperimentsLayout):
             raise BadRequest("no run is selected; select some in the list, or choose all that match")
         return [looking.opened] if scope == OPENED else list(looking.selected)
 
-    def _import(self, session: Session, looking: Looking, path: str | None) -> Iterator[Update]:
+    def _import(self, session: Session, looking: ExperimentsPlace, path: str | None) -> Iterator[Update]:
         if path is None:
             return
         yield {self.import_notice: notice("Checking the file…", "info")}
@@ -403,14 +403,14 @@ class ExperimentsTab(ExperimentsLayout):
             self.agent: gr.Dropdown([("any", ANY), *facets.checkpoints]),
         }
 
-    def _listed(self, session: Session, looking: Looking) -> Update:
+    def _listed(self, session: Session, looking: ExperimentsPlace) -> Update:
         """A page of runs, and what the log has to say; the state goes with it."""
         try:
             return {**self._listing(session, looking), self.list_notice: []}
         except UserError as error:
             return {self.looking: looking, self.list: [], self.list_notice: notice(str(error))}
 
-    def _listing(self, session: Session, looking: Looking) -> Update:
+    def _listing(self, session: Session, looking: ExperimentsPlace) -> Update:
         number = min(looking.page, _MOST_PAGES)
         page = self.experiments.page(looking.filters, number, view.PAGE, session.owner)
         if number and not page.rows:  # what stood there is deleted
@@ -426,7 +426,7 @@ class ExperimentsTab(ExperimentsLayout):
         )
         return {self.looking: replace(looking, page=number), self.list: shown}
 
-    def _select(self, session: Session, looking: Looking, toggled: list[str]) -> Update:
+    def _select(self, session: Session, looking: ExperimentsPlace, toggled: list[str]) -> Update:
         """Selects runs that are not, and the other way round."""
         selected = [run_id for run_id in looking.selected if run_id not in toggled] + [
             run_id for run_id in toggled if run_id not in looking.selected
@@ -443,7 +443,7 @@ class ExperimentsTab(ExperimentsLayout):
             self.download: gr.DownloadButton(visible=False),
         }
 
-    def _charted(self, session: Session, looking: Looking) -> Update:
+    def _charted(self, session: Session, looking: ExperimentsPlace) -> Update:
         if not looking.selected:
             return {self.charts: gr.Column(visible=False)}
         charted = self.experiments.charted(looking.selected, session.owner)
@@ -460,7 +460,7 @@ class ExperimentsTab(ExperimentsLayout):
             self.count_table: view.count_table(charted),
         }
 
-    def _opened(self, session: Session, looking: Looking, request: gr.Request) -> Update:
+    def _opened(self, session: Session, looking: ExperimentsPlace, request: gr.Request) -> Update:
         """The open run, or none."""
         listed = self._listed(session, looking)
         if not looking.opened:
@@ -482,7 +482,7 @@ class ExperimentsTab(ExperimentsLayout):
             self.reproduce: view.reproduce(snippets, self.services.settings.public),
         }
 
-    def _headed(self, session: Session, looking: Looking) -> Update:
+    def _headed(self, session: Session, looking: ExperimentsPlace) -> Update:
         """The head of the open run alone."""
         if not looking.opened:
             return {}

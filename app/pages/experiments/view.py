@@ -52,7 +52,7 @@ Key = str
 
 
 @dataclass(frozen=True)
-class Column:
+class RunColumn:
     """A column that the list of runs can have."""
 
     label: str
@@ -100,36 +100,40 @@ def _took(row: RunRow) -> str:
     return "" if seconds is None else f"{1000 * seconds:,.0f} ms" if seconds < 1 else duration(seconds)
 
 
-COLUMNS: dict[Key, Column] = {
-    "method": Column("method", "How chunks were chosen", lambda row: facts_of(row.method).label),
-    "agent": Column(
+COLUMNS: dict[Key, RunColumn] = {
+    "method": RunColumn("method", "How chunks were chosen", lambda row: facts_of(row.method).label),
+    "agent": RunColumn(
         "agent", "The checkpoint whose vectors were searched", lambda row: _cut(row.checkpoint, 20)
     ),
-    "answer": Column("answer", "What was answered, and whether it is right where that is known", _answer),
-    "documents": Column("documents", "What was searched", lambda row: _cut(", ".join(row.titles), 28)),
-    "status": Column("status", "Complete, cancelled, failed, or still running", _status),
-    "steps": Column("steps", "Chunks that were chosen", lambda row: str(row.n_steps)),
-    "support": Column(
+    "answer": RunColumn("answer", "What was answered, and whether it is right where that is known", _answer),
+    "documents": RunColumn("documents", "What was searched", lambda row: _cut(", ".join(row.titles), 28)),
+    "status": RunColumn("status", "Complete, cancelled, failed, or still running", _status),
+    "steps": RunColumn("steps", "Chunks that were chosen", lambda row: str(row.n_steps)),
+    "support": RunColumn(
         "support", "Support chunks among the chosen ones, where the question is labelled", _outcome
     ),
-    "made": Column("made", "When the run began", lambda row: f"{row.created_at.astimezone():%Y-%m-%d %H:%M}"),
-    "stopped by": Column("stopped by", "Why the run stopped", lambda row: row.stop_reason or "", usual=False),
-    "chunks": Column("chunks", "Chunks that were searched", lambda row: f"{row.n_chunks:,}", usual=False),
-    "seed": Column("seed", "Seed of the sampling", lambda row: str(row.seed), usual=False),
-    "took": Column("took", "From beginning to end, pauses of the person included", _took, usual=False),
-    "child of": Column(
+    "made": RunColumn(
+        "made", "When the run began", lambda row: f"{row.created_at.astimezone():%Y-%m-%d %H:%M}"
+    ),
+    "stopped by": RunColumn(
+        "stopped by", "Why the run stopped", lambda row: row.stop_reason or "", usual=False
+    ),
+    "chunks": RunColumn("chunks", "Chunks that were searched", lambda row: f"{row.n_chunks:,}", usual=False),
+    "seed": RunColumn("seed", "Seed of the sampling", lambda row: str(row.seed), usual=False),
+    "took": RunColumn("took", "From beginning to end, pauses of the person included", _took, usual=False),
+    "child of": RunColumn(
         "child of",
         "The run that it was continued from",
         lambda row: (row.parent_run_id or "")[:8],
         usual=False,
     ),
-    "shared": Column(
+    "shared": RunColumn(
         "shared",
         "Whether anybody with the link may open it",
         lambda row: "shared" if row.shared else "",
         usual=False,
     ),
-    "id": Column("id", "Beginning of the run's id", lambda row: row.run_id[:8], usual=False),
+    "id": RunColumn("id", "Beginning of the run's id", lambda row: row.run_id[:8], usual=False),
 }
 """By the name under which a person chooses them."""
 USUAL_COLUMNS = tuple(name for name, column in COLUMNS.items() if column.usual)
@@ -205,7 +209,7 @@ def _selection(selected: Collection[str], rows: Sequence[RunRow]) -> list[Node]:
     ]
 
 
-def _row(row: RunRow, columns: Sequence[Column], selected: bool, opened: bool, again: bool) -> Node:
+def _row(row: RunRow, columns: Sequence[RunColumn], selected: bool, opened: bool, again: bool) -> Node:
     """`again`: it answers the question of the row above, as one comparison."""
     toggle = {
         "class": "qx-btn qx-tick" + " qx-pressed" * selected,

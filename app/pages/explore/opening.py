@@ -23,7 +23,7 @@ from core.cuts import TextSpan
 from core.errors import BadDocument, BadRequest
 from core.ingest import MAX_FILE_BYTES, Converter, default_chunker, read_document, read_documents, read_pasted
 from core.opening import OpenProgress, Progress
-from core.tasks.narrative import Question, Span, generate_narrative
+from core.tasks.narrative import NarrativeQuestion, TextRange, generate_narrative
 from core.tasks.samples import SampleQuestion, find_quote, list_samples, span_chunks
 from core.types import Document, Workspace
 
@@ -180,7 +180,9 @@ def _converter(explorer: Explorer, session: Session) -> Converter:
     return Converter(partial(explorer.services.library.allowance.take_time, session.owner))
 
 
-def _labelled(known: SampleQuestion | Question, workspace: Workspace, support: Sequence[Span]) -> Labelled:
+def _labelled(
+    known: SampleQuestion | NarrativeQuestion, workspace: Workspace, support: Sequence[TextRange]
+) -> Labelled:
     """A question about the first document."""
     spans = tuple((0, span.start, span.end) for span in support)
     return Labelled(known.question, known.answer, known.hops, span_chunks(workspace, 0, support), spans)
@@ -221,7 +223,7 @@ def _chunks_of(spans: Sequence[TextSpan], workspace: Workspace) -> tuple[int, ..
             {
                 chunk
                 for document, start, end in spans
-                for chunk in span_chunks(workspace, document, [Span(start, end)])
+                for chunk in span_chunks(workspace, document, [TextRange(start, end)])
             }
         )
     )

@@ -18,7 +18,7 @@ from app.in_view import OpenDocuments, RunInView
 from app.jobs import Finished, stream
 from app.language_models import new_token
 from app.pages.compare.actions import FromExplore
-from app.pages.evaluate.actions import Episode, Evaluations, open_episode
+from app.pages.evaluate.actions import Evaluations, ShownEpisode, open_episode
 from app.pages.experiments.actions import Experiments
 from app.pages.experiments.view import sharing
 from app.pages.explore import diagnosis as diagnosis_view
@@ -643,7 +643,7 @@ class ExploreTab(ExploreLayout):
 
     def _show_episode(self, session: Session, evaluation_id: str, position: int) -> Iterator[Update]:
         """The example of an evaluation's row, opened and run as it was, with the agent's own threshold."""
-        found: list[Episode] = []
+        found: list[ShownEpisode] = []
 
         def work(report: Progress) -> Session:
             report(OpenProgress("reading", 0, 1))

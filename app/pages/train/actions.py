@@ -90,7 +90,7 @@ class Order:
 
 
 @dataclass(frozen=True)
-class Training:
+class ShownTraining:
     """One training as it stands."""
 
     name: str
@@ -205,7 +205,7 @@ class Trainings:
         with suppress(ProcessLookupError, ValueError):  # it has just ended, or just begun
             os.kill(int((desk / "lock").read_text()), signal.SIGINT)
 
-    def all(self) -> list[Training]:
+    def all(self) -> list[ShownTraining]:
         """Every training whose folder is here, the latest first."""
         names = {path.parent.name for path in agents_folder().glob(f"*/{CONFIG_FILE}")} | {
             path.parent.name for path in _desk("").glob("*/order.json")
@@ -217,7 +217,7 @@ class Trainings:
             reverse=True,
         )
 
-    def get(self, name: str) -> Training:
+    def get(self, name: str) -> ShownTraining:
         """One training. Raises BadRequest when there is none of that name."""
         check_name(name, reserved=False)
         folder, desk = agents_folder() / name, _desk(name)
@@ -230,7 +230,7 @@ class Trainings:
         events = self._events(folder)
         state, message = _state(folder, desk, order is not None, events)
         created = told.get("created_at") or (order or {}).get("created_at")
-        return Training(
+        return ShownTraining(
             name=name,
             folder=folder,
             state=state,

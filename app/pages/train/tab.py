@@ -12,7 +12,14 @@ import plotly.graph_objects as go
 
 from app.components.tree import clicked, packs
 from app.pages.train import view
-from app.pages.train.actions import Order, Training, Trainings, checked_base, recipe_config, startable_agents
+from app.pages.train.actions import (
+    Order,
+    ShownTraining,
+    Trainings,
+    checked_base,
+    recipe_config,
+    startable_agents,
+)
 from app.pages.train.layout import FROM_BASE, TrainLayout, config_values
 from app.pages.widgets.figures import drawn
 from app.pages.widgets.notices import notice
@@ -230,7 +237,7 @@ class TrainTab(TrainLayout):
             ),
         }
 
-    def _detail_view(self, training: Training, page: int) -> Update:
+    def _detail_view(self, training: ShownTraining, page: int) -> Update:
         shown = {
             self.detail: gr.Column(visible=True),
             self.header: view.header(training),
@@ -262,7 +269,7 @@ class TrainTab(TrainLayout):
         return shown
 
 
-def _figures(training: Training) -> dict[str, Callable[[], go.Figure]]:
+def _figures(training: ShownTraining) -> dict[str, Callable[[], go.Figure]]:
     """How each figure of a training is drawn; fine-tuning on labels has neither Q targets nor exploration."""
     events = training.events
     drawn: dict[str, Callable[[], go.Figure]] = {
@@ -280,6 +287,6 @@ def _figures(training: Training) -> dict[str, Callable[[], go.Figure]]:
     return drawn
 
 
-def _stamp(trainings: list[Training], chosen: str) -> Any:
+def _stamp(trainings: list[ShownTraining], chosen: str) -> Any:
     """What decides whether the page is out of date."""
     return chosen, [(training.name, training.state, len(training.events)) for training in trainings]

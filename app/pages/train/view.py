@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from app.pages.train.actions import State, Training
+from app.pages.train.actions import ShownTraining, State
 from app.pages.widgets.notices import notice
 from core.draw.nodes import Node, act, h
 from core.draw.tables import PAGE, pager, table
@@ -148,7 +148,7 @@ def estimate(seconds_an_update: float | None, updates: int) -> list[Node]:
     return [h("p", {"class": "qx-mut qx-sm"}, f"{words}{seconds_an_update:.1f} s on this machine.")]
 
 
-def training_list(trainings: Sequence[Training], chosen: str, page: int) -> list[Node]:
+def training_list(trainings: Sequence[ShownTraining], chosen: str, page: int) -> list[Node]:
     """A table of trainings, one page of it."""
     if not trainings:
         return [
@@ -167,7 +167,7 @@ def training_list(trainings: Sequence[Training], chosen: str, page: int) -> list
     return [table(head, rows, "Trainings"), *pager("trainings-page", page, len(trainings))]
 
 
-def _training_row(training: Training, is_chosen: bool) -> Node:
+def _training_row(training: ShownTraining, is_chosen: bool) -> Node:
     kept = training.kept
     done = training.updates[-1]["update"] if training.updates else 0
     wanted = training.config.get("updates")
@@ -192,7 +192,7 @@ def _training_row(training: Training, is_chosen: bool) -> Node:
     return h("tr", {"class": "qx-on"} if is_chosen else None, *(h("td", None, cell) for cell in cells))
 
 
-def header(training: Training | None) -> list[Node]:
+def header(training: ShownTraining | None) -> list[Node]:
     """What a training is doing, how far it is, and its main numbers."""
     if training is None:
         return []
@@ -215,7 +215,7 @@ def header(training: Training | None) -> list[Node]:
     return nodes
 
 
-def _about(training: Training) -> str:
+def _about(training: ShownTraining) -> str:
     config = training.config
     if not config:
         return ""
@@ -234,7 +234,7 @@ def _about(training: Training) -> str:
     return f"{further}{config['data']} · {played} · {positions} · {weights} · seed {config['seed']}{where}"
 
 
-def _progress(training: Training) -> Node:
+def _progress(training: ShownTraining) -> Node:
     done = training.updates[-1]["update"] if training.updates else 0
     total = int(training.config.get("updates", 1))
     far = {} if training.state == "starting" else {"value": done, "max": max(total, 1)}  # else it moves
@@ -242,7 +242,7 @@ def _progress(training: Training) -> Node:
     return h("div", {"class": "qx-progress", "role": "status"}, h("span", None, standing(training)), bar)
 
 
-def standing(training: Training) -> str:
+def standing(training: ShownTraining) -> str:
     """How far a training is, in a sentence."""
     updates = training.updates
     done, total = (updates[-1]["update"] if updates else 0), training.config.get("updates", 0)
@@ -292,7 +292,7 @@ def curve_heading(name: str, words: str = "") -> list[Node]:
     ]
 
 
-def curve_words(training: Training) -> dict[str, str]:
+def curve_words(training: ShownTraining) -> dict[str, str]:
     """The latest value of every figure, in words: means over as many updates as a point of the curves."""
     updates = training.updates
     if not updates:
@@ -326,17 +326,17 @@ def curve_words(training: Training) -> dict[str, str]:
     return words
 
 
-def loss_name(training: Training) -> str:
+def loss_name(training: ShownTraining) -> str:
     """The loss that is minimised: fine-tuning on labels has no TD loss."""
     return "ranking_loss" if is_supervised(training) else "td_loss"
 
 
-def is_supervised(training: Training) -> bool:
+def is_supervised(training: ShownTraining) -> bool:
     """Whether there are no Q targets to show."""
     return bool(training.config.get("objective") == "supervised")
 
 
-def validation_table(training: Training) -> list[Node]:
+def validation_table(training: ShownTraining) -> list[Node]:
     """Every task at the untrained agent, the one that is kept and the latest."""
     validations, kept = training.validations, training.kept
     if kept is None:
@@ -385,7 +385,7 @@ def _score(values: dict[str, Any] | None) -> str:
     )
 
 
-def update_table(training: Training, page: int) -> list[Node]:
+def update_table(training: ShownTraining, page: int) -> list[Node]:
     """The numbers behind the curves, the latest update first, one page of them."""
     updates = training.updates[::-1]
     if not updates:

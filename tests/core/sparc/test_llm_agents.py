@@ -10,7 +10,7 @@ import pytest
 
 import core.sparc
 from core.llm.protocol import LlmError
-from core.sparc.agents import Candidate, Reading, RewriteTask, Turn
+from core.sparc.agents import BranchResult, RewriteTask, SupportedAnswer, Turn
 from core.sparc.budget import Budget, OutOfBudget
 from core.sparc.events import Cost, Found, Note
 from core.sparc.llm_agents import (
@@ -80,7 +80,9 @@ def test_a_note_names_the_passages_that_it_rests_on(turn: Turn) -> None:
 
 
 def test_a_branch_that_doesn_t_exist_is_taken_for_the_first(turn: Turn) -> None:
-    candidates = [Candidate(i, "", Note(f"note {i}", (i,)), f"answer {i}", None, (), "stop") for i in (1, 2)]
+    candidates = [
+        BranchResult(i, "", Note(f"note {i}", (i,)), f"answer {i}", None, (), "stop") for i in (1, 2)
+    ]
     best, reason, _ = LlmManager(RoleLlm(select={"best": 12})).select(QUESTION, candidates, turn)
     assert best == 1
     assert "branch 12, which does not exist" in reason
@@ -113,7 +115,7 @@ def test_a_verdict_comes_from_a_list_or_not_at_all(turn: Turn) -> None:
 
 def test_a_verdict_may_be_written_large(turn: Turn) -> None:
     verdict, _, _ = LlmEvaluator(RoleLlm(evaluator={"verdict": " STOP"})).judge(
-        QUESTION, "q", Reading("Quillmarsh", None, ()), Note(), turn
+        QUESTION, "q", SupportedAnswer("Quillmarsh", None, ()), Note(), turn
     )
     assert verdict == "stop"
     assert Judgement.model_json_schema()["properties"]["verdict"]["enum"] == ["stop", "continue"], (

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from core.sparc.agents import Candidate, Reading, Remaining, RewriteTask, Turn
+from core.sparc.agents import BranchResult, Remaining, RewriteTask, SupportedAnswer, Turn
 from core.sparc.events import Note
 from core.sparc.retrievals import Retrievals
 from core.sparc.rules import (
@@ -81,7 +81,7 @@ def test_a_note_is_small_and_keeps_what_is_worth_most(retrievals: Retrievals) ->
 
 def test_merged_notes_hold_each_chunk_once_within_the_bound(retrievals: Retrievals) -> None:
     branches = [
-        Candidate(i, "", Note("", ids), "", None, (), "continue")
+        BranchResult(i, "", Note("", ids), "", None, (), "continue")
         for i, ids in enumerate([(FIRST_HOP, 7), (SECOND_HOP, FIRST_HOP)], start=1)
     ]
     note, weighed, _ = RuleManager(2).merge(QUESTION, branches[0], branches[1:], Turn(retrievals))
@@ -91,9 +91,11 @@ def test_merged_notes_hold_each_chunk_once_within_the_bound(retrievals: Retrieva
 
 
 def test_the_surest_answer_on_the_fuller_note_is_the_best_branch(retrievals: Retrievals) -> None:
-    poor = Candidate(1, "", Note("", (7,)), "hills", 0.6, (7,), "continue")
-    good = Candidate(2, "", Note("", (FIRST_HOP, SECOND_HOP)), "Quillmarsh", 0.6, (SECOND_HOP,), "continue")
-    none = Candidate(3, "", Note("", (FIRST_HOP, SECOND_HOP)), "", 0.99, (), "continue")
+    poor = BranchResult(1, "", Note("", (7,)), "hills", 0.6, (7,), "continue")
+    good = BranchResult(
+        2, "", Note("", (FIRST_HOP, SECOND_HOP)), "Quillmarsh", 0.6, (SECOND_HOP,), "continue"
+    )
+    none = BranchResult(3, "", Note("", (FIRST_HOP, SECOND_HOP)), "", 0.99, (), "continue")
     best, reason, _ = RuleManager(2).select(QUESTION, [poor, good, none], Turn(retrievals))
     assert best == 2
     assert reason.startswith("rules: ")
@@ -141,7 +143,7 @@ def test_it_stops_when_the_evidence_is_complete_and_the_reader_sure_enough(
     answer, confidence, remaining, verdict, why
 ) -> None:  # type: ignore[no-untyped-def]
     judged, reason, _ = RuleEvaluator().judge(
-        QUESTION, "", Reading(answer, confidence, ()), Note("", (FIRST_HOP,)), Turn(Agent(remaining))
+        QUESTION, "", SupportedAnswer(answer, confidence, ()), Note("", (FIRST_HOP,)), Turn(Agent(remaining))
     )  # type: ignore[arg-type]
     assert judged == verdict
     assert why in reason
@@ -160,14 +162,14 @@ def test_without_an_agent_it_stops_when_most_of_what_is_asked_is_there(retrieval
         (beside, 0.99, "continue"),
     ):
         verdict, reason, _ = RuleEvaluator().judge(
-            QUESTION, "", Reading("Quillmarsh", sure, ()), note, Turn(retrievals)
+            QUESTION, "", SupportedAnswer("Quillmarsh", sure, ()), note, Turn(retrievals)
         )
         assert (verdict, "of what is asked" in reason) == (wanted, True)
 
 
 def test_complete_evidence_wins_over_a_surer_reader() -> None:
-    sure = Candidate(1, "", Note("", (7,)), "hills", 0.97, (7,), "continue")
-    whole = Candidate(2, "", Note("", (FIRST_HOP,)), "Quillmarsh", 0.5, (FIRST_HOP,), "stop")
+    sure = BranchResult(1, "", Note("", (7,)), "hills", 0.97, (7,), "continue")
+    whole = BranchResult(2, "", Note("", (FIRST_HOP,)), "Quillmarsh", 0.5, (FIRST_HOP,), "stop")
 
     class Two(Agent):
         def needed(self, _: str, chunk_ids: Sequence[int]) -> tuple[int, ...]:  # type: ignore[override]
@@ -185,7 +187,8 @@ def test_branches_that_agree_outvote_one_that_does_not(retrievals: Retrievals) -
     note = Note("", (FIRST_HOP, SECOND_HOP))
     told = [("Sallowfield", 0.7), ("Quillmarsh", 0.5), ("quillmarsh", 0.5)]
     candidates = [
-        Candidate(i, "", note, answer, sure, (), "continue") for i, (answer, sure) in enumerate(told, start=1)
+        BranchResult(i, "", note, answer, sure, (), "continue")
+        for i, (answer, sure) in enumerate(told, start=1)
     ]
     assert RuleManager(2).select(QUESTION, candidates, Turn(retrievals))[0] == 2
 

@@ -9,7 +9,7 @@ import pytest
 
 from core.errors import BadRequest
 from core.ingest import read_document
-from core.tasks.narrative import Span, generate_narrative, questions_json
+from core.tasks.narrative import TextRange, generate_narrative, questions_json
 from core.tasks.samples import SAMPLE_FOLDER, Sample, find_quote, list_samples, read_sample, span_chunks
 from core.types import Workspace, workspace_of_chunks
 
@@ -101,7 +101,7 @@ def test_chunks_of_quotes_and_spans(workspace: Workspace):
     assert quoted_chunks(workspace, 0, ["f", "a"]) == (0, 2)
     assert quoted_chunks(workspace, 0, ["b\n\nc"]) == (0, 1)  # across a border
     assert quoted_chunks(workspace, 0, []) == ()
-    assert span_chunks(workspace, 0, [Span(2, 4)]) == ()  # only the blank lines between two chunks
+    assert span_chunks(workspace, 0, [TextRange(2, 4)]) == ()  # only the blank lines between two chunks
     with pytest.raises(BadRequest, match="'xyz' is not in the document"):
         quoted_chunks(workspace, 0, ["xyz"])
 

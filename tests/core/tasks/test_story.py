@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.tasks.story import ACTORS, OBJECTS, PLACES, WORDINGS, Story, tell_story
+from core.tasks.story import ACTORS, OBJECTS, PLACES, WORDINGS, GeneratedStory, tell_story
 
 VERBS = {wording: kind for kind, wordings in WORDINGS.items() for wording in wordings}
 FACT = re.compile(rf"({'|'.join(ACTORS)}) ({'|'.join(VERBS)}) the (\w+)(?: there| to (\w+))?\.")
@@ -74,7 +74,7 @@ stories = st.builds(
 
 
 @given(stories)
-def test_a_slow_reader_gives_the_same_answers(story: Story):
+def test_a_slow_reader_gives_the_same_answers(story: GeneratedStory):
     told = [read_fact(fact.text) for fact in story.facts]
     assert [answer_slowly(question.question, told) for question in story.questions] == [
         question.answer for question in story.questions
@@ -82,7 +82,7 @@ def test_a_slow_reader_gives_the_same_answers(story: Story):
 
 
 @given(stories)
-def test_every_fact_can_happen_when_it_is_told(story: Story):
+def test_every_fact_can_happen_when_it_is_told(story: GeneratedStory):
     told: list[Told] = []
     holder: dict[str, str] = {}
     for fact in (read_fact(fact.text) for fact in story.facts):
@@ -101,7 +101,7 @@ def test_every_fact_can_happen_when_it_is_told(story: Story):
 
 
 @given(stories)
-def test_support_is_the_deciding_facts(story: Story):
+def test_support_is_the_deciding_facts(story: GeneratedStory):
     told = [read_fact(fact.text) for fact in story.facts]
     for question in story.questions:
         facts = [told[row] for row in question.support]
@@ -128,7 +128,7 @@ def test_support_is_the_deciding_facts(story: Story):
 
 
 @given(stories)
-def test_no_sentence_is_told_twice_and_no_question_asked_twice(story: Story):
+def test_no_sentence_is_told_twice_and_no_question_asked_twice(story: GeneratedStory):
     assert len({fact.text for fact in story.facts}) == len(story.facts)
     assert len({question.question for question in story.questions}) == len(story.questions)
     assert [question.hops for question in story.questions] == [i % 3 + 1 for i in range(len(story.questions))]

@@ -15,11 +15,11 @@ import pytest
 from core.errors import BadRequest
 from core.llm.scripted import ScriptedLlm
 from core.log import ExperimentLog
-from core.sparc.agents import Reading, Sources, Turn
+from core.sparc.agents import Sources, SupportedAnswer, Turn
 from core.sparc.events import Cost
 from core.sparc.llm_agents import llm_agents
 from core.tune import collect
-from core.tune.collect import EARLY_STOP_WEIGHT, STOCK_REASONS, Label, Report, collect_pairs
+from core.tune.collect import EARLY_STOP_WEIGHT, STOCK_REASONS, CollectReport, Label, collect_pairs
 from core.tune.pairs import Preference
 from tests.core.tune.recording import BY_RULES, QUESTION, Round, log_sparc, sparc_trace
 
@@ -82,7 +82,11 @@ def test_prompts_are_what_the_agents_send(log: ExperimentLog) -> None:
     assert branch.answered is not None
     assert branch.noted is not None
     agents.evaluator.judge(
-        QUESTION, branch.query.query, Reading(branch.answered.answer, None, ()), branch.noted.after, turn
+        QUESTION,
+        branch.query.query,
+        SupportedAnswer(branch.answered.answer, None, ()),
+        branch.noted.after,
+        turn,
     )
     rewrite, stop = llm.calls
     assert [pair.prompt for pair in of_kind(log, "rewrite")] == [rewrite]
@@ -119,7 +123,7 @@ def test_the_right_verdict_is_preferred_whichever_was_given(log: ExperimentLog) 
         STOCK_REASONS["stop"],
         "Not sure.",
     )
-    assert report == Report(
+    assert report == CollectReport(
         2,
         {},
         {"rewrites": 2, "wrong continue": 2, "wrong stop": 2},

@@ -60,7 +60,7 @@ class DocumentOrder:
 
 
 @dataclass(frozen=True)
-class Measured:
+class DocumentsProgress:
     """How far an evaluation is, and what it has found."""
 
     n_documents: int
@@ -81,9 +81,9 @@ class Measured:
 def evaluate_files(
     services: Services,
     order: DocumentOrder,
-    report: Callable[[Measured], None],
+    report: Callable[[DocumentsProgress], None],
     llm: Llm | None = None,
-) -> Measured:
+) -> DocumentsProgress:
     """All rows. `report` hears of each step, and may raise Cancelled. `llm`: the visitor's language model.
     Raises BadRequest and BadDocument.
     """
@@ -106,9 +106,9 @@ def evaluate_marked(
     order: DocumentOrder,
     owner: str | None,
     opened: Sequence[Document],
-    report: Callable[[Measured], None],
+    report: Callable[[DocumentsProgress], None],
     llm: Llm | None = None,
-) -> Measured:
+) -> DocumentsProgress:
     """All rows of a visitor's marked questions, over documents that are `opened` or that their runs searched;
     see `evaluate_files`.
     """
@@ -133,13 +133,13 @@ def _evaluate(
     questions: Sequence[DocumentQuestion],
     documents: Documents,
     order: DocumentOrder,
-    report: Callable[[Measured], None],
+    report: Callable[[DocumentsProgress], None],
     llm: Llm | None,
     left_out: Sequence[str] = (),
-) -> Measured:
+) -> DocumentsProgress:
     setting = DocumentSetting(methods=order.methods, k=order.k, stops=order.stops)
     by_id = {question.id: question for question in questions}
-    state = Measured(n_documents=len({question.document for question in questions}))
+    state = DocumentsProgress(n_documents=len({question.document for question in questions}))
 
     def following(name: str) -> Progress:
         def on_progress(now: OpenProgress) -> None:

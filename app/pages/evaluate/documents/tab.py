@@ -18,7 +18,7 @@ from app.pages.evaluate.documents import view
 from app.pages.evaluate.documents.actions import (
     METHODS,
     DocumentOrder,
-    Measured,
+    DocumentsProgress,
     evaluate_files,
     evaluate_marked,
 )
@@ -106,7 +106,7 @@ class WholeDocuments:
     ) -> Iterator[Update]:
         llm = self.services.language_models.get(session)
 
-        def work(report: Callable[[Measured], None]) -> Measured:
+        def work(report: Callable[[DocumentsProgress], None]) -> DocumentsProgress:
             order = _order(tuple(map(Path, files or [])), methods, k, stops)
             return evaluate_files(self.services, order, report, llm)
 
@@ -125,13 +125,15 @@ class WholeDocuments:
         opened = self.services.library.corpora.get(corpus)
         documents = opened.workspace.documents if opened is not None and opened.owner == owner else ()
 
-        def work(report: Callable[[Measured], None]) -> Measured:
+        def work(report: Callable[[DocumentsProgress], None]) -> DocumentsProgress:
             order = _order((), methods, k, stops)
             return evaluate_marked(self.services, order, owner, documents, report, llm)
 
         yield from self._following(work)
 
-    def _following(self, work: Callable[[Callable[[Measured], None]], Measured]) -> Iterator[Update]:
+    def _following(
+        self, work: Callable[[Callable[[DocumentsProgress], None]], DocumentsProgress]
+    ) -> Iterator[Update]:
         n_done = 0
         try:
             yield {
@@ -159,7 +161,7 @@ class WholeDocuments:
                 self.notice: notice("something failed while evaluating; the server's log says why"),
             }
 
-    def _shown(self, state: Measured) -> Update:
+    def _shown(self, state: DocumentsProgress) -> Update:
         return {
             self.measured: state,
             self.scores: view.methods(state),
@@ -172,7 +174,7 @@ class WholeDocuments:
             self.notice: notice("Cancelled; what was measured so far is shown.", "info"),
         }
 
-    def _turned(self, state: Measured | None, event: gr.EventData) -> Update:
+    def _turned(self, state: DocumentsProgress | None, event: gr.EventData) -> Update:
         action, argument = clicked(event)
         if state is None or action != "questions-page" or not argument.isdecimal():
             return {}

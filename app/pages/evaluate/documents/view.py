@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from app.pages.evaluate.documents.actions import Measured
+from app.pages.evaluate.documents.actions import DocumentsProgress
 from app.pages.widgets.notices import notice, progress
 from core.draw.nodes import Node, h
 from core.draw.tables import PAGE, pager, report_table, table
@@ -25,7 +25,7 @@ def method_label(name: str) -> str:
     return ALL_METHODS[name].label if name in ALL_METHODS else name
 
 
-def following(state: Measured) -> list[Node]:
+def following(state: DocumentsProgress) -> list[Node]:
     """How far it is."""
     if state.ended:
         return []
@@ -42,7 +42,7 @@ def following(state: Measured) -> list[Node]:
     return [h("p", {"class": "qx-mut"}, words), *bar]
 
 
-def methods(state: Measured) -> list[Node]:
+def methods(state: DocumentsProgress) -> list[Node]:
     """A line a method, over all documents so far."""
     if not state.rows:
         return notice("No question could be asked.") + _left_out(state) if state.ended else []
@@ -76,7 +76,7 @@ def _of_all(told: Table) -> Table:
     )
 
 
-def questions(state: Measured, page: int) -> list[Node]:
+def questions(state: DocumentsProgress, page: int) -> list[Node]:
     """What each method found for each question; the last page for one behind it."""
     if not state.questions:
         return []
@@ -117,7 +117,7 @@ def _answer(row: DocumentRow | None) -> Node:
     return h("td", None, row.answer)
 
 
-def _left_out(state: Measured) -> list[Node]:
+def _left_out(state: DocumentsProgress) -> list[Node]:
     more = len(state.left_out) - _MOST_LEFT_OUT
     sentences: Sequence[str] = [
         *state.left_out[:_MOST_LEFT_OUT],
