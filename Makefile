@@ -11,13 +11,13 @@ CPU_INDEX := https://download.pytorch.org/whl/cpu
 PIP := .venv/bin/python -m pip --disable-pip-version-check
 STAMP := .venv/.installed-$(VARIANT)
 
-.PHONY: help setup run test tests campaign lint clean
+.PHONY: help setup run test tests campaign lint scripts clean
 
 help:
 	@echo 'make run       set up and start the app      (ARGS="--port 8000" passes flags on)'
 	@echo 'make test      set up, lint, run every test  (ARGS="tests/core -x" passes arguments on to pytest)'
 	@echo 'make campaign  every test with the full counts of files, kills and examples'
-	@echo 'make lint      ruff and mypy'
+	@echo 'make lint      ruff and mypy; types of the scripts, where npm is'
 	@echo 'make clean     remove .venv and caches; your runs and documents stay'
 
 run: setup
@@ -43,6 +43,15 @@ lint: setup
 	@.venv/bin/ruff check .
 	@.venv/bin/ruff format --check .
 	@.venv/bin/mypy
+	@$(MAKE) --no-print-directory scripts
+
+# TypeScript reads the JavaScript in half a second. The app needs neither it nor npm: without them a line says what went unchecked.
+scripts:
+	@if ! command -v npm >/dev/null; then echo 'Types of the scripts went unchecked: there is no npm.'; \
+	elif [ node_modules/.package-lock.json -nt package.json ] || { npm install --silent --no-package-lock --no-audit --no-fund \
+		--fetch-retries=0 --fetch-timeout=10000 && node_modules/.bin/tsc --version && touch node_modules/.package-lock.json; } >/dev/null 2>&1; \
+	then node_modules/.bin/tsc --project .; \
+	else echo 'Types of the scripts went unchecked: npm could not bring TypeScript.'; fi
 
 setup: $(STAMP)
 
@@ -67,5 +76,5 @@ endif
 	@rm .venv/.installing && touch $@
 
 clean:
-	rm -rf .venv .pytest_cache .ruff_cache .mypy_cache .hypothesis tests/artifacts
+	rm -rf .venv node_modules .pytest_cache .ruff_cache .mypy_cache .hypothesis tests/artifacts
 	find app core tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +

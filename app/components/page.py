@@ -11,6 +11,8 @@ from typing import Any
 
 import gradio as gr
 
+from core.draw.scripts import bundled
+
 _HERE = Path(__file__).parent
 NO_RUN = "none"
 
@@ -19,7 +21,7 @@ def page(**kwargs: Any) -> gr.HTML:
     """Invisible but for its help dialog."""
     return gr.HTML(
         html_template=(_HERE / "page.html").read_text(encoding="utf-8"),
-        js_on_load=(_HERE / "page.js").read_text(encoding="utf-8"),
+        js_on_load=f"({bundled('page.js')}).page(element, props, watch);",
         apply_default_css=False,
         **kwargs,
     )

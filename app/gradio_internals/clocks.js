@@ -3,5 +3,5 @@
 {
   const CLOCK = /performance\.now\(\)-[\w$]+\([\w$]+\)\)\/1e3\),[\w$]+&&[\w$]+\(\)/;
   const frame = window.requestAnimationFrame.bind(window);
-  window.requestAnimationFrame = (run) => (CLOCK.test(run) ? setTimeout(run, 1001) : frame(run));
+  window.requestAnimationFrame = (run) => (CLOCK.test(String(run)) ? setTimeout(run, 1001) : frame(run));
 }

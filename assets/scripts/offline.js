@@ -4,20 +4,24 @@ import { localServer, looksOf } from "./offline_numbers.js";
 import { strip } from "./strip.js";
 import { tree } from "./tree.js";
 
+/** @param {string} packed */
 async function inflated(packed) {
   const bytes = Uint8Array.from(atob(packed), (letter) => letter.charCodeAt(0));
   return new Response(new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate"))).arrayBuffer();
 }
 
 // A component as the app has it: its value, and who is told when that changes.
+/** @template V @param {V} value */
 function component(value) {
   const [props, listeners] = [{ value }, []];
   return { props, watch: (_, listener) => listeners.push(listener), set: (next) => ((props.value = next), listeners.forEach((tell) => tell())) };
 }
 
+/** @param {string} id */
 const $ = (id) => document.getElementById(id);
 
 // The chunk in its place, as far as its neighbours' texts are here.
+/** @param {number} chunk @param {LoggedRun} run @param {Map<number, [string, string]>} texts */
 function readingOf(chunk, run, texts) {
   const { value } = run;
   const pins = new Map(value.chosen.map((pin) => [pin.chunk_id, pin.step]));
@@ -48,6 +52,7 @@ function followTheme() {
 async function start() {
   followTheme();
   for (const node of document.querySelectorAll("[data-x]")) node.style.setProperty("--x", node.dataset.x);
+  /** @type {LoggedRun} */
   const run = JSON.parse($("qx-data").textContent);
   const looks = looksOf(await inflated(run.numbers), run.value.n_looks);
   const rows = run.texts ? JSON.parse(new TextDecoder().decode(await inflated(run.texts))) : [];
@@ -63,8 +68,8 @@ async function start() {
     }
     const chosen = run.value.chosen.find((pin) => pin.step === look)?.chunk_id;
     for (const span of document.querySelectorAll("#qx-evidence .qx-chunk")) span.classList.toggle("qx-marked", Number(span.dataset.arg) === chosen);
-    $("qx-before").disabled = look === 1;
-    $("qx-next").disabled = look === run.value.n_looks;
+    $("qx-before").toggleAttribute("disabled", look === 1);
+    $("qx-next").toggleAttribute("disabled", look === run.value.n_looks);
     $("qx-at").textContent = run.value.stopped && look === run.value.n_looks ? "where it stopped" : `step ${look} of ${run.value.chosen.length}`;
   }
   function show(look) {
@@ -80,7 +85,7 @@ async function start() {
   }
   const act = { look: show, open };
   document.addEventListener("click", (event) => {
-    const target = event.target.closest("[data-act]");
+    const target = /** @type {Element} */ (event.target).closest("[data-act]");
     if (target && !$("qx-reading").contains(target)) act[target.dataset.act]?.(Number(target.dataset.arg)); // the tree tells of its own
   });
   document.addEventListener("keydown", (event) => {

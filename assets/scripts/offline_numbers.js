@@ -2,6 +2,7 @@
 // core/tiles.py, rank and probability as in app/pages/explore/strip_source.py.
 
 // Bytes of one significance lie together.
+/** @param {ArrayBuffer} planes @param {number} n_looks */
 export function looksOf(planes, n_looks) {
   const bytes = new Uint8Array(planes);
   const count = bytes.length / 4;
@@ -11,6 +12,7 @@ export function looksOf(planes, n_looks) {
   return Array.from({ length: n_looks }, (_, look) => numbers.subarray((look * count) / n_looks, ((look + 1) * count) / n_looks));
 }
 
+/** @param {LoggedRun} run @param {Float32Array[]} looks @param {Map<number, [string, string]>} texts */
 export function localServer(run, looks, texts) {
   const { value } = run;
   const n = value.n_chunks;

@@ -13,12 +13,15 @@ const TABLE_PAGE = 20;
 const MOST_COLUMNS = 4096;
 const STEP_SHOWN = 900; // milliseconds
 
+/** @param {HTMLElement} element @param {Props} props @param {Trigger} trigger @param {Watch} watch @param {Server} server */
 export function strip(element, props, trigger, watch, server) {
   const root = element.querySelector(".qx-strip");
+  /** @type {Part} */
   const part = (name) => root.querySelector(`[data-part="${name}"]`);
   const invitation = root.querySelector(".qx-strip-invitation");
   const INVITATION = invitation.textContent;
 
+  /** @type {View} */
   const view = {
     value: null, // the last value that can be drawn
     corpus: "",
@@ -110,8 +113,8 @@ export function strip(element, props, trigger, watch, server) {
     const answers = await data("top", stateOf(value, value.look), [["top", [value.token, value.look, mode, tableOffset]]]);
     if (!answers) return;
     fillTable(part, view, answers[0], actions);
-    root.querySelector('[data-page="back"]').disabled = tableOffset === 0;
-    root.querySelector('[data-page="on"]').disabled = tableOffset + TABLE_PAGE >= answers[0].total;
+    root.querySelector('[data-page="back"]').toggleAttribute("disabled", tableOffset === 0);
+    root.querySelector('[data-page="on"]').toggleAttribute("disabled", tableOffset + TABLE_PAGE >= answers[0].total);
   }
 
   // ---- what a person can do
@@ -131,6 +134,7 @@ export function strip(element, props, trigger, watch, server) {
   }, 60);
 
   let gliding = null;
+  /** @type {Actions} */
   const actions = {
     show(lo, hi) {
       cancelAnimationFrame(gliding);
@@ -141,12 +145,13 @@ export function strip(element, props, trigger, watch, server) {
     },
     glide(lo, hi) {
       const [from, to] = [[view.lo, view.hi], fitted(lo, hi, view.value.n_chunks)];
-      if (reducedMotion.matches) return actions.show(...to);
+      if (reducedMotion.matches) return actions.show(to[0], to[1]);
       const began = performance.now();
       const advance = (now) => {
         const t = Math.min(1, Math.max(0, (now - began) / 150));
         const eased = t * (2 - t);
-        actions.show(...from.map((edge, i) => edge + (to[i] - edge) * eased));
+        const [first, last] = from.map((edge, i) => edge + (to[i] - edge) * eased);
+      actions.show(first, last);
         if (t < 1) gliding = requestAnimationFrame(advance);
       };
       cancelAnimationFrame(gliding);
@@ -154,8 +159,8 @@ export function strip(element, props, trigger, watch, server) {
       return undefined;
     },
     zoom(factor, around, glides = false) {
-      const edges = [view.lo, view.hi].map((edge) => around + (edge - around) * factor);
-      (glides ? actions.glide : actions.show)(...edges);
+      const [lo, hi] = [view.lo, view.hi].map((edge) => around + (edge - around) * factor);
+      (glides ? actions.glide : actions.show)(lo, hi);
     },
     point(chunk, event) {
       if (chunk === null) part("tip").hidden = true;

@@ -2,6 +2,7 @@
 
 const KEPT_ANSWERS = 120;
 
+/** @param {Server} server @param {(sentence: string) => void} onError */
 export function makeData(server, onError) {
   const kept = new Map();
   const newest = {};
@@ -33,6 +34,7 @@ export function makeData(server, onError) {
 }
 
 // At most one call every `pause` milliseconds, the last one never lost.
+/** @param {(...values: any[]) => void} call @param {number} pause */
 export function throttled(call, pause) {
   let timer = null;
   let again = false;
@@ -52,6 +54,7 @@ export function throttled(call, pause) {
   };
 }
 
+/** @param {(...values: any[]) => void} call @param {number} pause */
 export function debounced(call, pause) {
   let timer = null;
   return (...values) => {

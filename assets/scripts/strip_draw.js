@@ -6,6 +6,7 @@ import { clipped, crisp, label, LENS, LENS_HEIGHT, line, OVERVIEW_HEIGHT, placer
 
 // Bars of the entries of a tile: from the base line to the greatest value, and below it to the least where that lies lower.
 // Where a column holds several chunks, the part that all of them reach is shaded.
+/** @param {Surface} s @param {Tile} tile @param {Placer} at @param {Scale} scale @param {number} top @param {number} height @param {Colours} colours @param {Set<number>} masked */
 function drawBars(s, tile, at, scale, top, height, colours, masked) {
   const { ctx } = s;
   const n = tile.best.length;
@@ -42,6 +43,7 @@ function drawBars(s, tile, at, scale, top, height, colours, masked) {
 }
 
 // What was not searched has no bars, and hatching, so that nobody takes it for little Q.
+/** @param {Surface} s @param {View} view @param {Placer} at @param {number} top @param {number} height @param {Colours} colours */
 function drawUnsearched(s, view, at, top, height, colours) {
   const { searched, n_chunks } = view.value;
   if (!searched.length) return;
@@ -58,6 +60,7 @@ function drawUnsearched(s, view, at, top, height, colours) {
   }
 }
 
+/** @param {HTMLCanvasElement} canvas @param {View} view @param {Colours} colours */
 export function drawOverview(canvas, view, colours) {
   const s = surface(canvas, OVERVIEW_HEIGHT);
   const { value, shown: seen } = view;
@@ -80,6 +83,7 @@ export function drawOverview(canvas, view, colours) {
 }
 
 // The brush: a frame with a handle at either side; quiet while it holds everything.
+/** @param {Surface} s @param {number} x1 @param {number} x2 @param {string} colour */
 function drawWindow(s, x1, x2, colour) {
   s.ctx.strokeStyle = colour;
   s.ctx.strokeRect(crisp(s, x1) + 0.5, 0.5, x2 - x1 - 1, s.height - 1);
@@ -91,6 +95,7 @@ function drawWindow(s, x1, x2, colour) {
   }
 }
 
+/** @param {HTMLCanvasElement} canvas @param {View} view @param {Colours} colours */
 export function drawLens(canvas, view, colours) {
   const s = surface(canvas, LENS_HEIGHT);
   const { value, shown: seen } = view;
@@ -130,6 +135,7 @@ export function drawLens(canvas, view, colours) {
 }
 
 // While the tile of a new range is on its way, the old one is drawn as far as it goes and the overview beside it.
+/** @param {Surface} s @param {View} view @param {Placer} at @param {number} top @param {number} height @param {Colours} colours */
 function drawBarsOfView(s, view, at, top, height, colours) {
   const { lens, overview, scale, masked } = view.shown;
   const [from, to] = [Math.max(s.left, at(lens.first)), Math.min(s.right, at(lens.last))];
@@ -139,6 +145,7 @@ function drawBarsOfView(s, view, at, top, height, colours) {
   if (to > from) clipped(s, from, 0, to - from, s.height, () => drawBars(s, lens, at, scale, top, height, colours, masked));
 }
 
+/** @param {Surface} s @param {View} view @param {Placer} at @param {number} top @param {number} height @param {Colours} colours */
 function drawDocuments(s, view, at, top, height, colours) {
   const { documents, n_chunks } = view.value;
   if (documents.length < 2) return;
@@ -150,6 +157,7 @@ function drawDocuments(s, view, at, top, height, colours) {
   });
 }
 
+/** @param {Surface} s @param {View} view @param {Placer} at @param {Colours} colours */
 function drawAxis(s, view, at, colours) {
   const y = LENS.pins + LENS.plot + LENS.marks + LENS.axis / 2 + 1;
   const count = Math.max(2, Math.floor((s.right - s.left) / 110));

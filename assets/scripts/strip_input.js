@@ -8,6 +8,7 @@ const DRAG_STARTS = 4; // pixels
 const HANDLE_REACH = 12; // pixels to either side: a target of 24
 const NEAR = 3; // pixels around the pointer within which the most telling chunk is meant, where a chunk is thinner than that
 
+/** @param {HTMLCanvasElement} canvas */
 function makePlace(canvas) {
   const ends = () => [GUTTER, canvas.clientWidth - EDGE];
   return {
@@ -18,6 +19,7 @@ function makePlace(canvas) {
 }
 
 // The chunk meant by a pointer in the lens: a pin's, the one under it, or the most telling one nearby.
+/** @param {HTMLCanvasElement} canvas @param {View} view @param {number} x @param {number} y */
 function chunkMeant(canvas, view, x, y) {
   const place = makePlace(canvas);
   const at = place.chunkAt(x, view.lo, view.hi);
@@ -41,6 +43,7 @@ function chunkMeant(canvas, view, x, y) {
   return best;
 }
 
+/** @param {HTMLCanvasElement} canvas @param {View} view @param {Actions} actions */
 export function listenToLens(canvas, view, actions) {
   const place = makePlace(canvas);
   const fingers = new Map(); // pointer id -> where it is now
@@ -94,6 +97,7 @@ export function listenToLens(canvas, view, actions) {
   }, { passive: false });
 }
 
+/** @param {HTMLCanvasElement} canvas @param {View} view @param {Actions} actions */
 export function listenToKeys(canvas, view, actions) {
   canvas.addEventListener("keydown", (event) => {
     if (!view.value || event.ctrlKey || event.metaKey || event.altKey) return;
@@ -120,6 +124,7 @@ export function listenToKeys(canvas, view, actions) {
 }
 
 // The brush: a handle is dragged, the window is moved, and anywhere else a new window is drawn.
+/** @param {HTMLCanvasElement} canvas @param {View} view @param {Actions} actions */
 export function listenToOverview(canvas, view, actions) {
   const place = makePlace(canvas);
   let drag = null;
@@ -166,6 +171,7 @@ export function listenToOverview(canvas, view, actions) {
   canvas.addEventListener("dblclick", () => actions.glide(0, view.value.n_chunks));
 }
 
+/** @param {HTMLCanvasElement} canvas @param {View} view @param {Actions} actions */
 export function listenToMap(canvas, view, actions) {
   const place = makePlace(canvas);
   const rowOf = (event) => Math.min(view.map.n_rows, Math.max(1, Math.floor(event.offsetY / rowHeight(view.map.n_rows)) + 1));

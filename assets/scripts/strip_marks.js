@@ -6,9 +6,11 @@ import { clipped, crisp, LENS, line, placer, surface, text } from "./strip_surfa
 const PIN_RADIUS = 9;
 const RULER_HEIGHT = 34;
 
+/** @param {StripValue} value */
 const pinsInOrder = (value) => [...value.chosen].sort((a, b) => a.chunk_id - b.chunk_id);
 
 // Pins of the chunks inside the lens with the places where their heads are drawn; also used to find the pin under a pointer.
+/** @param {Pick<Surface, "left" | "right">} s @param {View} view */
 export function placedPins(s, view) {
   const at = placer(s, view.lo, view.hi);
   const inside = pinsInOrder(view.value).filter((pin) => pin.chunk_id + 1 > view.lo && pin.chunk_id < view.hi);
@@ -18,6 +20,7 @@ export function placedPins(s, view) {
 }
 
 // A person's choice is square; a step that lies after the look shown is hollow.
+/** @param {Surface} s @param {Pin} pin @param {number} x @param {number} y @param {number} radius @param {boolean} later @param {Colours} colours */
 function drawHead(s, pin, x, y, radius, later, colours) {
   const { ctx } = s;
   const colour = colours.step(pin.step);
@@ -33,6 +36,7 @@ function drawHead(s, pin, x, y, radius, later, colours) {
   text(s, String(pin.step), x, y + 0.5, later ? colour : colours.panel, "center");
 }
 
+/** @param {Surface} s @param {View} view @param {number} top @param {number} base @param {Colours} colours */
 export function drawStems(s, view, top, base, colours) {
   for (const pin of placedPins(s, view)) {
     const x = crisp(s, pin.x) + 0.5 / s.ratio;
@@ -40,6 +44,7 @@ export function drawStems(s, view, top, base, colours) {
   }
 }
 
+/** @param {Surface} s @param {View} view @param {number} top @param {Colours} colours */
 export function drawPins(s, view, top, colours) {
   const gold = new Set(view.value.gold);
   const y = PIN_RADIUS + 3;
@@ -53,6 +58,7 @@ export function drawPins(s, view, top, colours) {
   s.ctx.font = s.ctx.font.replace(/^600 /, "");
 }
 
+/** @param {Surface} s @param {number} x @param {number} y @param {number} radius @param {string} colour */
 export function ring(s, x, y, radius, colour) {
   s.ctx.strokeStyle = colour;
   s.ctx.lineWidth = 2;
@@ -63,6 +69,7 @@ export function ring(s, x, y, radius, colour) {
 }
 
 // In the overview every choice has its line; those outside the lens also their number, which the lens can't show.
+/** @param {Surface} s @param {View} view @param {Placer} at @param {Colours} colours */
 export function drawOverviewStems(s, view, at, colours) {
   for (const pin of view.value.chosen) {
     const x = crisp(s, at(pin.chunk_id + 0.5));
@@ -70,6 +77,7 @@ export function drawOverviewStems(s, view, at, colours) {
   }
 }
 
+/** @param {Surface} s @param {View} view @param {Placer} at @param {Colours} colours */
 export function drawOverviewFlags(s, view, at, colours) {
   const outside = pinsInOrder(view.value).filter((pin) => pin.chunk_id + 1 <= view.lo || pin.chunk_id >= view.hi);
   const heads = spread(outside.map((pin) => at(pin.chunk_id + 0.5)), 17, s.left, s.right);
@@ -78,6 +86,7 @@ export function drawOverviewFlags(s, view, at, colours) {
 }
 
 // The lane below the bars: hollow rings for the support of a labelled question, crosses for what may never be chosen.
+/** @param {Surface} s @param {View} view @param {Placer} at @param {Colours} colours */
 export function drawMarks(s, view, at, colours) {
   const y = LENS.pins + LENS.plot + LENS.marks / 2 + 1;
   const inside = (chunk) => chunk + 1 > view.lo && chunk < view.hi;
@@ -91,6 +100,7 @@ export function drawMarks(s, view, at, colours) {
   s.ctx.lineWidth = 1;
 }
 
+/** @param {Surface} s @param {View} view @param {Placer} at @param {number} top @param {number} height @param {Colours} colours */
 export function drawPointers(s, view, at, top, height, colours) {
   const band = (chunk, colour, fill) => {
     const [x, end] = [at(chunk), at(chunk + 1)];
@@ -116,6 +126,7 @@ export function drawPointers(s, view, at, top, height, colours) {
 }
 
 // One slope an interval, on the range of the lens; a jump stands where a chosen chunk begins the next one.
+/** @param {HTMLCanvasElement} canvas @param {View} view @param {Colours} colours */
 export function drawRuler(canvas, view, colours) {
   const s = surface(canvas, RULER_HEIGHT);
   const at = placer(s, view.lo, view.hi);
@@ -143,8 +154,10 @@ export function drawRuler(canvas, view, colours) {
   });
 }
 
+/** @param {number} n_rows */
 export const rowHeight = (n_rows) => Math.max(6, Math.min(18, Math.floor(240 / Math.max(1, n_rows))));
 
+/** @param {HTMLCanvasElement} canvas @param {View} view @param {Colours} colours */
 export function drawMap(canvas, view, colours) {
   const { value, map } = view;
   if (!map) return;
@@ -171,10 +184,12 @@ export function drawMap(canvas, view, colours) {
 }
 
 // The cells of the run map as a picture of one pixel a cell, to be stretched when drawn.
+/** @param {RunMap} map @param {StripValue} value @param {Colours} colours */
 export function pictureOf(map, value, colours) {
   const picture = document.createElement("canvas");
   [picture.width, picture.height] = [map.n_columns, map.n_rows];
   const ctx = picture.getContext("2d");
+  /** @type {Pick<Scale, "ramp" | "tint">} */
   const scale = { ramp: "seq", tint: (score) => (score - value.scale.lo) / (value.scale.hi - value.scale.lo || 1) };
   for (let i = 0; i < map.cells.length; i++) {
     if (Number.isNaN(map.cells[i])) continue;

@@ -3,6 +3,7 @@
 const GROUPED = new Intl.NumberFormat("en-US");
 export const whole = (number) => GROUPED.format(number);
 
+/** @param {number | null} value */
 export function shown(value) {
   if (value === null || value === undefined || Number.isNaN(value)) return "–";
   if (!Number.isFinite(value)) return value < 0 ? "−∞" : "∞";
@@ -12,6 +13,7 @@ export function shown(value) {
   return value < 0 && Number(text) !== 0 ? "−" + text : text;
 }
 
+/** @param {number} value */
 const signed = (value) => (value > 0 ? "+" : "") + shown(value);
 
 // Numbers from a server are packed, those of a page without one are not.
@@ -20,6 +22,7 @@ export function unpack(text, Kind) {
   return new Kind(Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0)).buffer);
 }
 
+/** @param {any} answer */
 export function decodeTile(answer) {
   return {
     first: answer.first,
@@ -31,9 +34,12 @@ export function decodeTile(answer) {
 }
 
 // Entry k of a tile begins at this chunk: the rule of core.tiles.Tile, and its inverse.
+/** @param {Columns} tile @param {number} k */
 export const entryStart = (tile, k) => tile.first + Math.floor((k * (tile.last - tile.first)) / tile.best.length);
+/** @param {Columns} tile @param {number} chunk */
 export const entryOf = (tile, chunk) => Math.ceil(((chunk - tile.first + 1) * tile.best.length) / (tile.last - tile.first)) - 1;
 
+/** @param {Tile} tile */
 export function extent(tile) {
   let [lo, hi] = [Infinity, -Infinity];
   for (let k = 0; k < tile.best.length; k++) {
@@ -43,6 +49,7 @@ export function extent(tile) {
   return lo <= hi ? [lo, hi] : null;
 }
 
+/** @param {number} lo @param {number} hi @param {number} count @param {number} [least] */
 export function ticks(lo, hi, count, least = 0) {
   const raw = Math.max((hi - lo) / Math.max(1, count), least, 1e-12);
   const power = 10 ** Math.floor(Math.log10(raw));
@@ -53,6 +60,7 @@ export function ticks(lo, hi, count, least = 0) {
 }
 
 // How a mode turns numbers into heights (0 bottom, 1 top) and colours (0 to 1 on a ramp). `tile` is the overview of the look shown.
+/** @param {Mode} mode @param {StripValue} value @param {Tile} tile @returns {Scale} */
 export function makeScale(mode, value, tile) {
   const range = extent(tile) || [0, 1];
   if (mode === "rank") {
@@ -82,6 +90,7 @@ export function makeScale(mode, value, tile) {
 const LEAST_SPAN = 8; // chunks
 
 // The range nearest to [lo, hi) that is not too narrow and lies within the document.
+/** @param {number} lo @param {number} hi @param {number} n_chunks */
 export function fitted(lo, hi, n_chunks) {
   const span = Math.min(n_chunks, Math.max(hi - lo, Math.min(LEAST_SPAN, n_chunks)));
   const start = Math.min(n_chunks - span, Math.max(0, (lo + hi - span) / 2));
@@ -89,6 +98,7 @@ export function fitted(lo, hi, n_chunks) {
 }
 
 // Moves centres (ascending) as little as possible (least squares) so that neighbours are `gap` apart within [lo, hi].
+/** @param {number[]} centres @param {number} gap @param {number} lo @param {number} hi */
 export function spread(centres, gap, lo, hi) {
   if (!centres.length) return [];
   const step = Math.min(gap, (hi - lo) / Math.max(1, centres.length - 1));
@@ -104,6 +114,7 @@ export function spread(centres, gap, lo, hi) {
   return flat.map((mean, i) => Math.min(hi - (centres.length - 1) * step, Math.max(lo, mean)) + i * step);
 }
 
+/** @param {number[][]} stops */
 export function ramp(stops) {
   return Array.from({ length: 256 }, (_, i) => {
     const at = (i / 255) * (stops.length - 1);

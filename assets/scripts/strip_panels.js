@@ -4,6 +4,7 @@ import { shown, whole } from "./strip_numbers.js";
 
 const MODE_NAMES = { q: null, dq: "change", rank: "rank", p: "probability" }; // q bears the score's own name
 
+/** @template {keyof HTMLElementTagNameMap} K @param {K} tag @param {string} words @param {string} [className] @returns {HTMLElementTagNameMap[K]} */
 export function made(tag, words, className = "") {
   const node = document.createElement(tag);
   node.textContent = words;
@@ -11,9 +12,12 @@ export function made(tag, words, className = "") {
   return node;
 }
 
+/** @param {StripValue} value @param {number} look */
 const isStop = (value, look) => value.stopped && look === value.n_looks;
+/** @param {StripValue} value @param {number} look */
 export const lookName = (value, look) => (isStop(value, look) ? "stop" : "step " + look);
 
+/** @param {View} view */
 function modeSentence(view) {
   const { value, mode } = view;
   const sentences = {
@@ -27,6 +31,7 @@ function modeSentence(view) {
 }
 
 // Reuses the buttons that are there, so that a new value does not take the focus away.
+/** @param {HTMLElement} box @param {{ words: string, name: string, on: boolean, colour?: string, press: () => void }[]} items */
 function fillButtons(box, items) {
   while (box.children.length > items.length) box.lastChild.remove();
   while (box.children.length < items.length) {
@@ -35,7 +40,7 @@ function fillButtons(box, items) {
     box.append(button);
   }
   items.forEach(({ words, name, on, colour, press }, i) => {
-    const button = box.children[i];
+    const button = /** @type {HTMLButtonElement} */ (box.children[i]);
     button.textContent = words;
     button.setAttribute("aria-pressed", String(on));
     button.setAttribute("aria-label", name);
@@ -45,6 +50,7 @@ function fillButtons(box, items) {
   });
 }
 
+/** @param {Part} part @param {View} view @param {Actions} actions */
 export function fillHeader(part, view, actions) {
   const { value, mode } = view;
   part("title").textContent = value.score_name + " along the document" + (value.documents.length > 1 ? "s" : "");
@@ -64,6 +70,7 @@ export function fillHeader(part, view, actions) {
   })));
 }
 
+/** @param {Part} part @param {View} view */
 export function fillLegends(part, view) {
   const { scale } = view.shown;
   const legend = part("legend");
@@ -93,6 +100,7 @@ export function fillKey(key, { value }) {
 }
 
 // ["Q 0.91", "rank 1", ...] and what has happened to the chunk.
+/** @param {View} view @param {Facts} facts */
 function factsOf(view, facts) {
   const numbers = [facts.q === null ? "not searched" : `${view.value.score_name} ${shown(facts.q)}`];
   if (facts.rank !== null) numbers.push("rank " + whole(facts.rank));
@@ -106,17 +114,20 @@ function factsOf(view, facts) {
   return { numbers, notes, step: pin ? pin.step : null };
 }
 
+/** @param {View} view @param {Facts} facts */
 function sentenceOf(view, facts) {
   const { numbers, notes } = factsOf(view, facts);
   const told = numbers.filter((words) => !words.startsWith(view.value.probability_name));
   return [`chunk ${whole(facts.chunk_id)}`, ...told, ...notes].join(", ");
 }
 
+/** @param {HTMLElement} readout @param {View} view @param {Facts} facts */
 export function fillReadout(readout, view, facts) {
   const [head, ...rest] = sentenceOf(view, facts).split(", ");
   readout.replaceChildren(made("b", head), document.createTextNode(rest.length ? ", " + rest.join(", ") : ""));
 }
 
+/** @param {HTMLElement} tip @param {View} view @param {Facts} facts */
 export function fillTip(tip, view, facts) {
   const { numbers, notes, step } = factsOf(view, facts);
   const head = made("div", "");
@@ -133,6 +144,7 @@ export function fillTip(tip, view, facts) {
 }
 
 // Beside the pointer, within the plot.
+/** @param {HTMLElement} tip @param {HTMLElement} plot @param {MouseEvent} event */
 export function placeTip(tip, plot, event) {
   const box = plot.getBoundingClientRect();
   const x = event.clientX - box.left;
@@ -143,6 +155,7 @@ export function placeTip(tip, plot, event) {
   tip.style.transform = `translate(${Math.round(left)}px, ${Math.round(y + 18)}px)`;
 }
 
+/** @param {Part} part @param {View} view @param {{ rows: Facts[], offset: number, total: number }} page @param {Actions} actions */
 export function fillTable(part, view, page, actions) {
   const { value, mode } = view;
   const chances = value.modes.includes("p"); // of a greedy agent there are none

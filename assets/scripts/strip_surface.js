@@ -8,6 +8,7 @@ export const OVERVIEW_HEIGHT = 40;
 export const LENS = { pins: 26, plot: 116, marks: 14, axis: 18 };
 export const LENS_HEIGHT = LENS.pins + LENS.plot + LENS.marks + LENS.axis;
 
+/** @param {HTMLCanvasElement} canvas @param {number} height */
 export function surface(canvas, height) {
   const ratio = window.devicePixelRatio || 1;
   const width = canvas.clientWidth;
@@ -23,9 +24,12 @@ export function surface(canvas, height) {
   return { ctx, width, height, ratio, left: GUTTER, right: width - EDGE };
 }
 
+/** @param {Pick<Surface, "left" | "right">} s @param {number} lo @param {number} hi */
 export const placer = (s, lo, hi) => (chunk) => s.left + ((chunk - lo) / (hi - lo)) * (s.right - s.left);
+/** @param {Surface} s @param {number} x */
 export const crisp = (s, x) => Math.round(x * s.ratio) / s.ratio;
 
+/** @param {Surface} s @param {number} x @param {number} y @param {number} width @param {number} height @param {() => void} draw */
 export function clipped(s, x, y, width, height, draw) {
   s.ctx.save();
   s.ctx.beginPath();
@@ -35,6 +39,7 @@ export function clipped(s, x, y, width, height, draw) {
   s.ctx.restore();
 }
 
+/** @param {Pick<Surface, "ctx">} s @param {number} x1 @param {number} y1 @param {number} x2 @param {number} y2 @param {string} colour @param {number[]} [dash] */
 export function line(s, x1, y1, x2, y2, colour, dash = []) {
   const { ctx } = s;
   ctx.strokeStyle = colour;
@@ -46,6 +51,7 @@ export function line(s, x1, y1, x2, y2, colour, dash = []) {
   ctx.setLineDash([]);
 }
 
+/** @param {Surface} s @param {string} words @param {number} x @param {number} y @param {string} colour @param {CanvasTextAlign} [align] */
 export function text(s, words, x, y, colour, align = "left") {
   s.ctx.textAlign = align;
   s.ctx.fillStyle = colour;
@@ -53,6 +59,7 @@ export function text(s, words, x, y, colour, align = "left") {
 }
 
 // On a patch of the panel's colour: readable over bars.
+/** @param {Surface} s @param {string} words @param {number} x @param {number} y @param {string} colour @param {string} panel */
 export function label(s, words, x, y, colour, panel) {
   s.ctx.globalAlpha = 0.85;
   s.ctx.fillStyle = panel;
@@ -62,6 +69,7 @@ export function label(s, words, x, y, colour, panel) {
 }
 
 // The theme's colours as the browser resolves them: custom properties alone would give system colours and mixes unresolved.
+/** @param {HTMLElement} root */
 export function readColours(root) {
   const probe = document.createElement("span");
   probe.style.cssText = "display:none;forced-color-adjust:none";
@@ -73,7 +81,7 @@ export function readColours(root) {
     return text.startsWith("color(") ? numbers.map((part) => part * 255) : numbers;
   };
   const colour = (name) => `rgb(${channels(name).map(Math.round).join(",")})`;
-  const colours = { seq: ramp(Array.from({ length: 9 }, (_, i) => channels("seq-" + i))), div: ramp(Array.from({ length: 7 }, (_, i) => channels("div-" + i))) };
+  const colours = /** @type {Colours} */ ({ seq: ramp(Array.from({ length: 9 }, (_, i) => channels("seq-" + i))), div: ramp(Array.from({ length: 7 }, (_, i) => channels("div-" + i))) });
   for (const name of ["panel", "line", "ink", "mut", "acc", "good", "warn", "q0"]) colours[name] = colour(name);
   colours.steps = Array.from({ length: 8 }, (_, i) => colour("s" + (i + 1)));
   colours.step = (step) => colours.steps[(step - 1) % 8];

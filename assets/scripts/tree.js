@@ -25,6 +25,7 @@ function build(node) {
   return made;
 }
 
+/** @param {HTMLElement} element @param {Props} props @param {Trigger} trigger @param {Watch} watch */
 export function tree(element, props, trigger, watch) {
   const root = element.querySelector(".qx-tree");
 
@@ -39,6 +40,7 @@ export function tree(element, props, trigger, watch) {
     const value = JSON.parse(props.value || "[]");
     const focus = path(document.activeElement);
     const scroller = root.querySelector("[data-keep-scroll]");
+    /** @type {[string, number] | null} */
     const kept = scroller ? [scroller.dataset.keepScroll, scroller.scrollTop] : null;
     root.replaceChildren(...value.map(build));
     if (focus) root.querySelector(focus)?.focus({ preventScroll: true });
@@ -71,8 +73,8 @@ export function tree(element, props, trigger, watch) {
   }
 
   root.addEventListener("click", (event) => {
-    const target = event.target.closest("[data-act]");
-    if (!target || target.disabled) return;
+    const target = /** @type {Element} */ (event.target).closest("[data-act]");
+    if (!target || target.matches(":disabled")) return;
     target.closest("details.qx-menu")?.removeAttribute("open");
     const argument = target.dataset.arg || "";
     if (target.dataset.act === "copy") copy(target, argument);
