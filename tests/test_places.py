@@ -46,6 +46,7 @@ PLACES = {
     "JSON-LD as an answer model reads it": ("core/answer/metadata.py", "metadata_json"),
     "the question box of a tab": ("app/pages/widgets/asking.py", "Asking"),
     "the strip": ("app/components/strip.py", "strip"),
+    "how scripts are put together": ("core/draw/scripts.py", "bundled"),
     "the page of a run that stands alone": ("core/log/page.py", "run_page"),
     "the story line": ("core/draw/story.py", "story_nodes"),
     "evidence in its place": ("core/draw/evidence.py", "evidence_rows"),
