@@ -716,6 +716,10 @@ def test_other_methods_are_compared_again_and_an_empty_question_leaves_all(
     page.locator("#qx-compare-question textarea").fill("")
     page.locator("#qx-compare-run").click()
     expect(page.locator("#qx-compare-notice")).to_contain_text("the question is empty", timeout=30_000)
+    said, card = (page.locator(f"#qx-compare-{part}").bounding_box() for part in ("notice", "form"))
+    assert said is not None
+    assert card is not None
+    assert said["y"] + said["height"] <= card["y"] + card["height"], "it lies over the columns"
     expect(page.locator("#qx-compare-columns .qx-column")).to_have_count(5)
 
 

@@ -78,10 +78,10 @@ class Asking:
             self.line = tree(line, elem_id=named("set"), elem_classes="qx-set")
             with gr.Row(elem_classes="qx-slot"):
                 self.standing = tree(elem_id=named("standing"))
+                self.notice = tree(elem_id=named("notice"), elem_classes="qx-passing")
                 self.progress = tree(elem_id=named("progress"))
                 self.cancel = cancel_button(named("cancel"))
                 self.status = tree(status, elem_id=named("status"), elem_classes="qx-status")
-        self.notice = tree(elem_id=named("notice"), elem_classes="qx-over")
         self.work = Work(self.run, self.cancel, self.progress, self.notice)
 
     @property
