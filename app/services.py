@@ -266,10 +266,10 @@ class Services:
         remedies = sorted((*found.remedies, remedy), key=lambda remedy: -remedy.n_found)
         return self._diagnosed(run, replace(found, remedies=tuple(remedies)))
 
-    def _diagnosed(self, run: RunInView, found: Diagnosis | None) -> RunInView:
-        if found is None:
+    def _diagnosed(self, run: RunInView, diagnosis: Diagnosis | None) -> RunInView:
+        if diagnosis is None:
             return run
-        run = replace(self.library.runs.get(run.token) or run, diagnosis=found)
+        run = replace(self.library.runs.get(run.token) or run, diagnosis=diagnosis)
         self.library.runs.put(run.token, run)
         return run
 

@@ -154,7 +154,7 @@ def evaluate_documents(
             if own := [question for question in asked if question.id in places]:
                 yield _Evaluation(
                     folder.read(name, converter), setting, encoders, on_progress(name), llm
-                ).judged(own, places, reader)
+                ).result_of(own, places, reader)
 
 
 class _Evaluation:
@@ -176,7 +176,7 @@ class _Evaluation:
         table = self.workspace.tables[0]
         self._start, self._end = table.start, table.end
 
-    def judged(
+    def result_of(
         self,
         questions: Sequence[DocumentQuestion],
         places: Mapping[str, tuple[TextPlace, ...]],
@@ -275,7 +275,7 @@ class _Evaluation:
             checkpoint=trace.started.checkpoint,
             k=k,
             stops=self.setting.stops,
-            **_found(places, evidence),
+            **_covered_quotes(places, evidence),
             n_chunks=len(self.workspace),
             chunk_ids=trace.kept,
             scores=tuple(round(scores[chunk_id], 7) for chunk_id in trace.kept),
@@ -320,7 +320,7 @@ class _Evaluation:
             checkpoint="",
             k=len(chunk_ids),
             stops=False,
-            **_found(places, evidence),
+            **_covered_quotes(places, evidence),
             n_chunks=len(self.workspace),
             chunk_ids=chunk_ids,
             scores=(1.0,) * len(chunk_ids),
@@ -331,7 +331,7 @@ class _Evaluation:
         )
 
 
-def _found(places: Sequence[TextPlace], evidence: Sequence[tuple[int, int]]) -> dict[str, Any]:
+def _covered_quotes(places: Sequence[TextPlace], evidence: Sequence[tuple[int, int]]) -> dict[str, Any]:
     """Which quotes the evidence covers, and with how many of its chunks."""
 
     def found_at(place: TextPlace) -> int | None:

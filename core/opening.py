@@ -72,18 +72,18 @@ class Embedded:
     encoder: DualEncoder
     vectors: np.ndarray
     """(N, D), the rows of the others not yet theirs."""
-    known: np.ndarray
+    mask: np.ndarray
     """(N,) bool."""
 
     @property
     def share(self) -> float:
         """Of the chunks, how many there are."""
-        return float(self.known.mean())
+        return float(self.mask.mean())
 
     @property
     def ranges(self) -> tuple[tuple[int, int], ...]:
         """What a run over `corpus` must be bound to, as `EpisodeConfig.searched`."""
-        return ranges_of(self.known, _MOST_RANGES)
+        return ranges_of(self.mask, _MOST_RANGES)
 
     def corpus(self) -> Corpus:
         """All chunks, with a copy of the vectors as they are now."""

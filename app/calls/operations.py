@@ -452,7 +452,7 @@ class Operations:
         )
         refs = self.comparisons.run(documents, order, self._while_wanted(), model)
         self.services.log.flush()
-        columns = self.comparisons.shown(Compared(documents.token, order, refs))
+        columns = self.comparisons.shown_columns(Compared(documents.token, order, refs))
         runs = {column.name: column.run for column in columns if column.run is not None}
         for ref in refs:
             self.services.leave_run(ref.run)

@@ -123,8 +123,8 @@ def run_evaluate_documents(args: argparse.Namespace) -> int:
     return 2 if faults else 0
 
 
-def _relevant_lines(judged: DocumentResult) -> Iterator[str]:
+def _relevant_lines(result: DocumentResult) -> Iterator[str]:
     """Lines of TREC qrels."""
-    documents = {row.id: row.document for row in judged.rows}
-    for question, chunk_ids in judged.relevant.items():
+    documents = {row.id: row.document for row in result.rows}
+    for question, chunk_ids in result.relevant.items():
         yield from relevant_lines(question, documents[question], chunk_ids)

@@ -36,13 +36,13 @@ def spread(n: int) -> np.ndarray:
     return ids[ids < n]
 
 
-def ranges_of(known: np.ndarray, most: int) -> tuple[tuple[int, int], ...]:
+def ranges_of(mask: np.ndarray, most: int) -> tuple[tuple[int, int], ...]:
     """The runs of True in (N,) bool as [first, last), in order; the `most` longest of them.
 
     >>> ranges_of(np.array([True, False, True, True]), 10)
     ((0, 1), (2, 4))
     """
-    edges = np.flatnonzero(np.diff(known, prepend=False, append=False)).reshape(-1, 2)
+    edges = np.flatnonzero(np.diff(mask, prepend=False, append=False)).reshape(-1, 2)
     if len(edges) > most:
         longest = np.argsort(edges[:, 0] - edges[:, 1], kind="stable")[:most]
         edges = edges[np.sort(longest)]

@@ -21,7 +21,7 @@ from core.ingest.limits import (
     MAX_FILE_BYTES,
     MAX_UNPACKED_BYTES,
 )
-from core.ingest.naming import shown
+from core.ingest.naming import printable
 
 ARCHIVE_STARTS = (b"PK\x03\x04", b"PK\x05\x06")
 _DIRECTORY_ENTRY = b"PK\x01\x02"
@@ -94,7 +94,7 @@ class Archive:
         """The unpacked bytes of an entry. Raises BadDocument when they are damaged or too many for one file,
         BeyondBounds.
         """
-        name = f"{shown(entry.filename)} in {self.name}"
+        name = f"{printable(entry.filename)} in {self.name}"
         if entry.compress_type not in _METHODS:
             raise BadDocument(
                 f"{name} is packed in an unusual way (method {entry.compress_type}); pack it again as an"

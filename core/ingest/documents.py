@@ -17,7 +17,7 @@ from core.ingest.archive import Archive
 from core.ingest.bounds import BeyondBounds
 from core.ingest.converter import Converter
 from core.ingest.limits import MAX_ARCHIVE_DEPTH
-from core.ingest.naming import file_name, shown
+from core.ingest.naming import file_name, printable
 from core.ingest.reader import OnPart, form_of, read_one
 from core.types import Document
 
@@ -70,7 +70,7 @@ class _Unpacking:
         return self._documents
 
     def _read_entry(self, archive: Archive, entry: ZipInfo, folder: str, depth: int, on_part: OnPart) -> None:
-        name, path = f"{file_name(entry.filename)} in {archive.name}", f"{folder}/{shown(entry.filename)}"
+        name, path = f"{file_name(entry.filename)} in {archive.name}", f"{folder}/{printable(entry.filename)}"
         on_part(0, 1)
         self._converter.check_time(name)
         try:

@@ -206,13 +206,13 @@ class Client(ABC):
                 return replace(done, n_attempts=done.n_attempts + n_refused), structure
         raise AssertionError("text is refused by nobody")
 
-    def _noted(self, asked: Structure, alone: bool) -> Structure:
+    def _noted(self, structure: Structure, alone: bool) -> Structure:
         """What served. A reply with words around its object was not constrained, so the model is told the
         schema in words from now on.
         """
-        if alone or asked == "text":
-            return asked
-        self._refused.add(asked)
+        if alone or structure == "text":
+            return structure
+        self._refused.add(structure)
         return "text"
 
 

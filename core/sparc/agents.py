@@ -46,7 +46,7 @@ class Sources(Protocol):
         """What the agent itself would keep of these chunks; None without an agent that knows when to stop."""
         ...
 
-    def left_to_find(self, question: str, known: Sequence[int]) -> Remaining | None:
+    def left_to_find(self, question: str, memory: Sequence[int]) -> Remaining | None:
         """What the agent would still take beside these chunks; None without an agent that knows
         when to stop.
         """

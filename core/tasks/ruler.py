@@ -260,15 +260,15 @@ def needle_examples(
     return tuple(examples)
 
 
-def _example(asked: _NeedleQuestion, chunks: Woven, variant: str, example_id: str) -> Example:
-    support = tuple(chunks.places[row] for row in asked.support)
+def _example(question: _NeedleQuestion, chunks: Woven, variant: str, example_id: str) -> Example:
+    support = tuple(chunks.places[row] for row in question.support)
     return Example(
         example_id,
         f"niah-{variant}",
-        asked.question,
+        question.question,
         chunks,
         support,
-        (", ".join(asked.values),),
+        (", ".join(question.values),),
         VARIANTS[variant].kind,
     )
 

@@ -130,7 +130,7 @@ class _World:
     """
     facts_since: dict[str, int] = field(default_factory=dict)
     """Object -> number of facts that named it since that journey."""
-    told: set[str] = field(default_factory=set)
+    sentences: set[str] = field(default_factory=set)
 
     def place_of(self, actor: str) -> str | None:
         return self.facts[self.moves[actor][-1]].target if self.moves.get(actor) else None
@@ -143,7 +143,7 @@ class _World:
         """Makes `fact` true. The caller has checked that it can happen."""
         row = len(self.facts)
         self.facts.append(fact)
-        self.told.add(fact.text)
+        self.sentences.add(fact.text)
         if fact.kind == "move":
             self.moves.setdefault(fact.actor, []).append(row)
             for thing in [thing for thing, holder in self.holder.items() if holder == fact.actor]:
@@ -217,7 +217,7 @@ def _simulate(rng: Random, cast: Sequence[str], things: Sequence[str], n_facts: 
         awake = [actor for actor in cast if rest_of_actor[actor] > progress]
         loose = [thing for thing in things if rest_of_thing[thing] > progress]
         proposals = islice(_proposals(rng, world, awake, loose), MAX_PROPOSALS)
-        fact = next((fact for fact in proposals if fact.text not in world.told), None)
+        fact = next((fact for fact in proposals if fact.text not in world.sentences), None)
         if fact is None:
             return None
         world.tell(fact)

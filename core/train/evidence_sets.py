@@ -150,17 +150,17 @@ class AnswerScores:
 
     def __init__(self, reader: Reader) -> None:
         self._reader = reader
-        self._known: dict[tuple[str, tuple[int, ...]], float | None] = {}
+        self._f1_of: dict[tuple[str, tuple[int, ...]], float | None] = {}
 
     def of(self, wanted: Sequence[tuple[SetQuestion, Sequence[int]]]) -> list[float | None]:
         """None where the answer is empty."""
         keys = [(asked.id, tuple(sorted(ids))) for asked, ids in wanted]
-        new = {key: asked for key, (asked, _) in zip(keys, wanted, strict=True) if key not in self._known}
+        new = {key: asked for key, (asked, _) in zip(keys, wanted, strict=True) if key not in self._f1_of}
         passages = [[asked.workspace[chunk_id].text for chunk_id in key[1]] for key, asked in new.items()]
         answers = self._reader.read_many([asked.question for asked in new.values()], passages)
         for (key, asked), answer in zip(new.items(), answers, strict=True):
-            self._known[key] = answer_f1(answer.text, asked.answers) if answer.text else None
-        return [self._known[key] for key in keys]
+            self._f1_of[key] = answer_f1(answer.text, asked.answers) if answer.text else None
+        return [self._f1_of[key] for key in keys]
 
 
 class SetTrainer:

@@ -44,7 +44,7 @@ class PaidByAnswers:
     ) -> None:
         """token_cost: taken off for 100 tokens of evidence."""
         self._reader, self._count_tokens, self._token_cost = reader, count_tokens, token_cost
-        self._known: dict[_State, float] = {}
+        self._f1_of: dict[_State, float] = {}
 
     def __call__(self, examples: Sequence[Example], chosen: Sequence[Sequence[int]]) -> list[list[float]]:
         """See the class. Raises BadRequest for a question without an answer."""
@@ -79,11 +79,11 @@ class PaidByAnswers:
             texts = tuple(example.chunks[chunk_id] for chunk_id in sorted(ids))
             key = (example.question, example.answers, texts)
             keys.append(key)
-            if key not in self._known:
+            if key not in self._f1_of:
                 new[key] = example
-        if len(self._known) > _MOST_KNOWN:
-            self._known = {key: self._known[key] for key in keys if key in self._known}
+        if len(self._f1_of) > _MOST_KNOWN:
+            self._f1_of = {key: self._f1_of[key] for key in keys if key in self._f1_of}
         answers = self._reader.read_many([question for question, _, _ in new], [texts for _, _, texts in new])
         for (key, example), answer in zip(new.items(), answers, strict=True):
-            self._known[key] = answer_f1(answer.text, example.answers)
-        return [self._known[key] for key in keys]
+            self._f1_of[key] = answer_f1(answer.text, example.answers)
+        return [self._f1_of[key] for key in keys]

@@ -201,10 +201,12 @@ def candidates_of(
                 )
 
 
-def recall_by_weight(asked: Sequence[Candidates], log_odds: Sequence[np.ndarray], pool: int) -> np.ndarray:
+def recall_by_weight(
+    candidates: Sequence[Candidates], log_odds: Sequence[np.ndarray], pool: int
+) -> np.ndarray:
     """(WEIGHTS, questions): share of the quotes of each question whose chunks are all among the first K."""
-    recall = np.zeros((len(WEIGHTS), len(asked)))
-    for column, (one, odds) in enumerate(zip(asked, log_odds, strict=True)):
+    recall = np.zeros((len(WEIGHTS), len(candidates)))
+    for column, (one, odds) in enumerate(zip(candidates, log_odds, strict=True)):
         for row, weight in enumerate(WEIGHTS):
             q_values = np.array(one.q_values)
             q_values[:pool] += rerank_parts(odds, weight)
@@ -374,8 +376,8 @@ class RerankTrainer:
         chosen = [rng.choice(one.support), *rng.sample(others, self.config.others)]
         return [(one.question, one.texts[i]) for i in chosen]
 
-    def _logits(self, asked: Sequence[tuple[str, str]]) -> torch.Tensor:
-        ids = self.tokenizer.ids([text for one in asked for text in one])
+    def _logits(self, texts: Sequence[tuple[str, str]]) -> torch.Tensor:
+        ids = self.tokenizer.ids([text for one in texts for text in one])
         pairs = [pair(self.tokenizer, ids[i], ids[i + 1]) for i in range(0, len(ids), 2)]
         inputs = padded_pairs(pairs, self.network.encoder, self.tokenizer.pad_id)
         logits: torch.Tensor = self.network(*(tensor.to(self.device) for tensor in inputs))

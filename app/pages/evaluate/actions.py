@@ -105,8 +105,8 @@ class Measuring:
     done: int = 0
     total: int = 0
     seconds_left: float | None = None
-    found: tuple[tuple[str, float | None], ...] = ()
-    """Means so far."""
+    means: tuple[tuple[str, float | None], ...] = ()
+    """Of the metrics, so far."""
 
 
 @dataclass(frozen=True)

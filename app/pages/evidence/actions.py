@@ -120,7 +120,7 @@ class SetInView:
         return self.taken == self.run.trace.kept
 
     @property
-    def found(self) -> int:
+    def n_support_found(self) -> int:
         """Support chunks in the set."""
         return len({*self.taken} & {*self.run.gold})
 

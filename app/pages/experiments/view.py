@@ -256,9 +256,9 @@ def run_head(run: LoggedRun, asking: str) -> list[Node]:
         (
             h("span", {"class": "qx-mark"}, "shared")
             if run.shared
-            else act("share", "", "Share…", **_asked(asking == "share"))
+            else act("share", "", "Share…", **_pressed_state(asking == "share"))
         ),
-        act("delete", "", "Delete…", **_asked(asking == "delete")),
+        act("delete", "", "Delete…", **_pressed_state(asking == "delete")),
         act("close", "", "Close"),
     ]
     head = h(
@@ -272,7 +272,7 @@ def run_head(run: LoggedRun, asking: str) -> list[Node]:
     ]
 
 
-def _asked(pressed: bool) -> dict[str, str]:
+def _pressed_state(pressed: bool) -> dict[str, str]:
     return {"aria-expanded": str(pressed).lower()}
 
 

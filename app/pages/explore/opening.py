@@ -181,11 +181,13 @@ def _converter(explorer: Explorer, session: Session) -> Converter:
 
 
 def _labelled(
-    known: SampleQuestion | NarrativeQuestion, workspace: Workspace, support: Sequence[TextRange]
+    question: SampleQuestion | NarrativeQuestion, workspace: Workspace, support: Sequence[TextRange]
 ) -> Labelled:
     """A question about the first document."""
     spans = tuple((0, span.start, span.end) for span in support)
-    return Labelled(known.question, known.answer, known.hops, span_chunks(workspace, 0, support), spans)
+    return Labelled(
+        question.question, question.answer, question.hops, span_chunks(workspace, 0, support), spans
+    )
 
 
 def _open_beside(

@@ -92,7 +92,7 @@ def questions(state: DocumentsProgress, page: int) -> list[Node]:
             None,
             h("td", None, one.question),
             h("td", None, one.document),
-            *(_found(by_question[one.id].get(name)) for name in names),
+            *(_support_cell(by_question[one.id].get(name)) for name in names),
             _answer(by_question[one.id].get(names[0])),
         )
         for one in shown
@@ -102,7 +102,7 @@ def questions(state: DocumentsProgress, page: int) -> list[Node]:
     return [table(head, lines, "Questions one by one"), *pager("questions-page", page, len(state.questions))]
 
 
-def _found(row: DocumentRow | None) -> Node:
+def _support_cell(row: DocumentRow | None) -> Node:
     if row is None:
         return h("td", {"title": "the language model wrote no set"}, "?")
     if not row.covered:
