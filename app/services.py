@@ -1,4 +1,7 @@
-"""What all visitors share: agents, open documents, language models, and runs on their way into the log."""
+"""What all visitors share.
+
+Agents, open documents, language models, and runs on their way into the log.
+"""
 
 from __future__ import annotations
 

@@ -1,12 +1,11 @@
-"""Questions about whole documents through several methods: a row a question and method.
+"""Questions about whole documents through several methods.
 
-A document is read, cut and embedded once for all its questions and methods, and leaves memory before the
-next. All methods search the chunks of the checkpoint that the app would open the document under; `gold`
-retrieves nothing. Decides whose stop counts (an agent's alone) and that the evidence of every method is read
-by the reader that ships; that a question for which a language model writes no set has no row of that method;
-that quotes of all documents are looked for before anything is embedded; and that a
-question with a quote that isn't there, or stands twice, is left out and told about. Knows nothing of files of
-rows and of printing.
+A row a question and method. A document is read, cut and embedded once for all its questions and methods, and
+leaves memory before the next. All methods search the chunks of the checkpoint that the app would open the
+document under; `gold` retrieves nothing. Decides whose stop counts (an agent's alone) and that the evidence
+of every method is read by the reader that ships; that a question for which a language model writes no set has
+no row of that method; that quotes of all documents are looked for before anything is embedded; and that a
+question with a quote that isn't there, or stands twice, is left out and told about.
 """
 
 from __future__ import annotations

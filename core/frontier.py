@@ -1,10 +1,9 @@
-"""Questions over several documents through methods of one look, at every size of evidence: the rows of the
-quality-cost frontier.
+"""The rows of the quality-cost frontier.
 
-What top-k, hybrid and threshold choose under a smaller bound is the beginning of what they choose under a
-larger one, so each looks once a question; the policy of RES-RAG sees its budget and looks once a budget.
-Every distinct set of a question is read once. Decides the settings and the questions. Knows nothing of
-tables.
+Questions over several documents through methods of one look, at every size of evidence. What top-k, hybrid
+and threshold choose under a smaller bound is the beginning of what they choose under a larger one, so each
+looks once a question; the policy of RES-RAG sees its budget and looks once a budget. Every distinct set of a
+question is read once. Decides the settings and the questions.
 """
 
 from __future__ import annotations

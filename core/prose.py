@@ -1,7 +1,8 @@
-"""A document's text as one reads it: marks of Markdown drawn, hard line breaks joined.
+"""A document's text as one reads it.
 
-Only what is shown changes. Every piece stands for a slice of the text, so that chunks and answers can be
-marked in it. Addresses of links are told and can't be clicked: the document is somebody else's.
+Marks of Markdown drawn, hard line breaks joined. Only what is shown changes. Every piece stands for a slice
+of the text, so that chunks and answers can be marked in it. Addresses of links are told and can't be clicked:
+the document is somebody else's.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
-"""Between the log and the agent: the records of a run and of a training, logging a finished trace, and making
-a logged run again.
+"""Between the log and the agent.
 
-A SPARC run lies in the log as its final evidence, a step a chunk in the order in which branches first
-retrieved it, with its whole trace beside it as detail "sparc" and its outcome as detail "answer". Decides
-what a record says about the encoder, and that a replay reads its documents and chunk borders from the log,
-its vectors from the cache or, where they are gone, from the encoder. Knows nothing of SQL or pages.
+The records of a run and of a training, logging a finished trace, and making a logged run again. A SPARC run
+lies in the log as its final evidence, a step a chunk in the order in which branches first retrieved it, with
+its whole trace beside it as detail "sparc" and its outcome as detail "answer". Decides what a record says
+about the encoder, and that a replay reads its documents and chunk borders from the log, its vectors from the
+cache or, where they are gone, from the encoder.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""The story of a SPARC run as one line, and what became of every chunk in a merge.
+"""The story of a SPARC run as one line.
 
-Read off a trace alone, so that a run out of the log tells the same. Decides which of several reasons is told.
-`app.pages.sparc.story` draws the line.
+And what became of every chunk in a merge. Read off a trace alone, so that a run out of the log tells the
+same. Decides which of several reasons is told. `app.pages.sparc.story` draws the line.
 """
 
 from __future__ import annotations

@@ -1,5 +1,6 @@
-"""How sure scores are: intervals of means, paired tests. Pure functions of numbers; of nothing measured there
-is none.
+"""How sure scores are: intervals of means, paired tests.
+
+Pure functions of numbers; of nothing measured there is none.
 """
 
 from __future__ import annotations

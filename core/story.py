@@ -1,9 +1,8 @@
-"""The story of a run as one line: what was asked, what each choice brought and how far up it had come, what
-was answered, why it ended.
+"""The story of a run as one line.
 
-Decides which words of a chunk stand for it, and that a rank counts the chunks that could still be chosen, as
-in the gold trail. Knows nothing of pages: `Story.sentence` says the whole line, `app.pages.explore.story`
-draws it.
+What was asked, what each choice brought and how far up it had come, what was answered, why it ended. Decides
+which words of a chunk stand for it, and that a rank counts the chunks that could still be chosen, as in the
+gold trail. `Story.sentence` says the whole line, `app.pages.explore.story` draws it.
 """
 
 from __future__ import annotations

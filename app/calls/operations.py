@@ -1,8 +1,10 @@
-"""The explorer for callers without a page: HTTP, MCP and Python call the functions that the tabs call, with explicit ids.
+"""The explorer for callers without a page.
 
-Decides what a caller may name: documents by the id that opening them gave, runs by their id in the log, never a path or an address. Whose
-they are is the visitor key's, which every function takes and only public mode reads. Hints stay real types here, not strings: Gradio reads
-the schema of HTTP and MCP off them, and off the docstrings. Knows nothing of components, nor of how a call arrives: see app.calls.endpoints.
+HTTP, MCP and Python call the functions that the tabs call, with explicit ids. Decides what a caller may name:
+documents by the id that opening them gave, runs by their id in the log, never a path or an address. Whose
+they are is the visitor key's, which every function takes and only public mode reads. Hints stay real types
+here, not strings: Gradio reads the schema of HTTP and MCP off them, and off the docstrings. How a
+call arrives is in app.calls.endpoints.
 """
 
 import base64

@@ -1,6 +1,6 @@
-"""`python -m core calibrate`: an agent's defaults from questions it was not trained on, written into its
-qrag.json with what they rest on.
+"""`python -m core calibrate`.
 
+An agent's defaults from questions it was not trained on, written into its qrag.json with what they rest on.
 Stop threshold, budget and range of Q by default; with --review the threshold of the review and the stop
 threshold that suits it, the others being as they are. Without tasks, or for the task "validation", these are
 the validation examples of the agent's own training data, which for an agent of a person's questions come from

@@ -1,7 +1,6 @@
-"""The answer that a run ends in, as trees of plain data: pure functions. All text stays text (see
-components.tree).
+"""The answer that a run ends in, as trees of plain data.
 
-Decides what is said of confidence in words. Knows nothing of Gradio events.
+Pure functions. All text stays text (see components.tree). Decides what is said of confidence in words.
 """
 
 from __future__ import annotations
@@ -165,8 +164,8 @@ def _citation(one: Citation) -> Node:
 
 
 def in_column(result: EvidenceAnswer | None, at: int, known_answer: str = "") -> Node | None:
-    """The row "answer" of a column of Compare, the `at`-th; None where nothing was answered. `known_answer`: the
-    known answer, empty where nobody knows it.
+    """The row "answer" of a column of Compare, the `at`-th; None where nothing was answered.
+    `known_answer`: empty where nobody knows it.
     """
     if result is None:
         return None

@@ -1,4 +1,7 @@
-"""Evidence in its place: chosen chunks and missed support, each in its paragraph, in document order."""
+"""Evidence in its place.
+
+Chosen chunks and missed support, each in its paragraph, in document order.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""The story line as a tree of plain data: pure functions. All text stays text (see core.draw.nodes).
+"""The story line as a tree of plain data: pure functions.
 
-Decides how a part is drawn. What it says is in core.story.
+All text stays text (see core.draw.nodes). Decides how a part is drawn. What it says is in core.story.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""The story line that Explore and SPARC begin with: its frame, and the parts that both have."""
+"""The story line that Explore and SPARC begin with.
+
+Its frame, and the parts that both have.
+"""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
-"""What the canvas strip draws around its numbers, and the scripts that draw it, for the app and for exported
-pages alike.
+"""What the canvas strip draws around its numbers.
+
+And the scripts that draw it, for the app and for exported pages alike.
 """
 
 from __future__ import annotations

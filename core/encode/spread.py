@@ -1,10 +1,9 @@
-"""The order in which chunks are embedded: spread over the documents, so that a part of them is an even
-sample.
+"""The order in which chunks are embedded.
 
-In document order, whoever asks early would be told of the first chapters alone, and an answer at the end of
-the book would not be there until the last second. Decides that chunks go in stretches of neighbours, since a
-passage is understood by what stands beside it, and that stretches halve the largest gap, as the van der
-Corput sequence does. Knows nothing of encoders.
+Spread over the documents, so that a part of them is an even sample. In document order, whoever asks early
+would be told of the first chapters alone, and an answer at the end of the book would not be there until the
+last second. Decides that chunks go in stretches of neighbours, since a passage is understood by what stands
+beside it, and that stretches halve the largest gap, as the van der Corput sequence does.
 """
 
 from __future__ import annotations

@@ -1,11 +1,10 @@
-"""One run as a page that stands alone: an HTML file for any browser, also one without a network, drawn from
-the log.
+"""One run as a page that stands alone.
 
-Its story, steps and evidence are those of the app's page (core.draw), and so are the strip and what draws it
-(core.log.live). Decides that it loads nothing and runs one script, its own; that whatever came from documents,
-questions and labels stays text; and that text of documents is in it only when asked for: without, chunks are
-numbers. Without scripts it reads as well, with the run map as a picture. Knows nothing of who may see the
-run.
+An HTML file for any browser, also one without a network, drawn from the log. Its story, steps and evidence
+are those of the app's page (core.draw), and so are the strip and what draws it (core.log.live). Decides that
+it loads nothing and runs one script, its own; that whatever came from documents, questions and labels stays
+text; and that text of documents is in it only when asked for: without, chunks are numbers. Without scripts it
+reads as well, with the run map as a picture.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Whether a run that was made again came out as it was logged: pure functions of two traces.
+"""Whether a replayed run came out as it was logged.
 
-A run that was cut short is compared as far as it went. Knows nothing of how the fresh trace was made.
+Pure functions of two traces. A run that was cut short is compared as far as it went.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""A logged run as OpenInference spans: one CHAIN, under it one RETRIEVER a step; of a SPARC run a CHAIN a round
-and a RETRIEVER a branch.
+"""A logged run as OpenInference spans.
 
-The trace has the run's id, and ids of spans follow from it, so that a run that is sent twice is the same
-trace. Decides that spans follow each other by the time that looks took: how long a person thought between two
-steps is in none of them. Knows nothing of files and receivers.
+One CHAIN, under it one RETRIEVER a step; of a SPARC run a CHAIN a round and a RETRIEVER a branch. The trace
+has the run's id, and ids of spans follow from it, so that a run that is sent twice is the same trace. Decides
+that spans follow each other by the time that looks took: how long a person thought between two steps is in
+none of them.
 """
 
 from __future__ import annotations

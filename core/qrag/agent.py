@@ -8,7 +8,7 @@ batching nor on how a person paused it. Stop rule (appendix B): before acting, s
 is below the threshold; the rejected action is part of the event. Review, which the paper doesn't have: once
 stopped, each choice is asked again in the state of the others, and while some are worth less there than the
 review threshold the least of them is taken back. So a chunk that a later choice made superfluous, an earlier
-mention say, is no evidence. Knows nothing of logs, training or pages.
+mention say, is no evidence.
 """
 
 from __future__ import annotations

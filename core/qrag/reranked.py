@@ -1,4 +1,7 @@
-"""What a reranker adds to Q of the best chunks of a look, and the last of it that was computed."""
+"""What a reranker adds to Q of a look's best chunks.
+
+And the last of it that was computed.
+"""
 
 from __future__ import annotations
 

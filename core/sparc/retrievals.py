@@ -1,10 +1,10 @@
-"""The retriever of a SPARC run: one corpus, three strategies, and what the agents may look up about its
-chunks (SPARC-RAG section 3.2, appendix A.3).
+"""The retriever of a SPARC run.
 
-bm25 leaves wh-words out of the query. dense is top-k of the untrained encoder. qrag, beyond the paper, is the
-trained agent: it starts from the best chunks of the memory, takes a few steps, and is topped up to k by the Q
-of its last look, which finds as much as k steps in half the time. Decides how much of a chunk agents read.
-Knows nothing of rounds and branches.
+One corpus, three strategies, and what the agents may look up about its chunks (SPARC-RAG section 3.2,
+appendix A.3). bm25 leaves wh-words out of the query. dense is top-k of the untrained encoder. qrag, beyond
+the paper, is the trained agent: it starts from the best chunks of the memory, takes a few steps, and is
+topped up to k by the Q of its last look, which finds as much as k steps in half the time. Decides how much of
+a chunk agents read.
 """
 
 from __future__ import annotations

@@ -1,5 +1,7 @@
-"""What a study yields: tables and charts as plain data, and their Markdown. How charts are drawn is decided
-elsewhere (`core.svg`, `core.figures`).
+"""What a study yields.
+
+Tables and charts as plain data, and their Markdown. How charts are drawn is decided elsewhere (`core.svg`,
+`core.figures`).
 """
 
 from __future__ import annotations

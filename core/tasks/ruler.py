@@ -1,5 +1,6 @@
-"""Needles in haystacks: RULER's eight needle tasks by an own generator, and questions over long haystacks of
-paragraphs.
+"""Needles in haystacks.
+
+RULER's eight needle tasks by an own generator, and questions over long haystacks of paragraphs.
 
 A needle is a sentence that files a value under a label, and a chunk of its own; the question asks for the
 values of some labels, and its support is their needles. The tasks differ in what is asked and in the hay:
@@ -8,7 +9,7 @@ values of some labels, and its support is their needles. The tasks differ in wha
     labels: words and numbers, UUIDs under UUIDs; kind "random ids", to be reported apart multivalue
     four numbers under one label, all asked multiquery            four labels asked at once
 Wording, words and values are our own. Labels and values of training and of evaluation never meet: a label's
-words and a number's last digit say which of the two it belongs to. Knows nothing of encoders.
+words and a number's last digit say which of the two it belongs to.
 """
 
 from __future__ import annotations

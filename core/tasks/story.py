@@ -1,13 +1,12 @@
-"""A small world in which people carry objects between places, told as one plain sentence a fact, with
-questions about its end.
+"""A small world in which people carry objects between places.
 
-Three kinds of question, answered by the state when the story ends: where a person is (one fact), where an
-object is (two), and where an object was before the place it is at now (three). Support is what bAbI calls
-support: the fewest facts that decide the answer, the object's last fact among them; facts they imply (who
-took what she later puts down) are left out. Decides that no sentence is told twice, so that a quote names its
-place in the text, and that people and objects come to rest one after another, so that the support of
-different questions lies in different parts of the story. Draws from `random.Random.random` only, whose
-sequence Python promises to keep. Knows nothing of tokens or of the text around the facts.
+Told as one plain sentence a fact, with questions about its end. Three kinds of question, answered by the
+state when the story ends: where a person is (one fact), where an object is (two), and where an object was
+before the place it is at now (three). Support is what bAbI calls support: the fewest facts that decide the
+answer, the object's last fact among them; facts they imply (who took what she later puts down) are left out.
+Decides that no sentence is told twice, so that a quote names its place in the text, and that people and
+objects come to rest one after another, so that the support of different questions lies in different parts of
+the story. Draws from `random.Random.random` only, whose sequence Python promises to keep.
 """
 
 from __future__ import annotations

@@ -1,11 +1,10 @@
-"""Training of the light RES-RAG policy: warm-up on labels, then GRPO on the joint reward (RES-RAG section
-3.4).
+"""Training of the light RES-RAG policy.
 
-The encoder is frozen, so what the policy sees of a question is computed once; after that an update is a small
-network and the reader, whose F1 of every distinct set is kept. The policy takes chunks independently; a
-sampled set larger than the question's budget is cut to its likeliest chunks before anybody reads it, as a set
-is served. A budget is drawn for each question. Decides which labels the consistency compares with: the
-support where the data knows it. Knows nothing of flags and of where questions come from.
+Warm-up on labels, then GRPO on the joint reward (RES-RAG section 3.4). The encoder is frozen, so what the
+policy sees of a question is computed once; after that an update is a small network and the reader, whose F1
+of every distinct set is kept. The policy takes chunks independently; a sampled set larger than the question's
+budget is cut to its likeliest chunks before anybody reads it, as a set is served. A budget is drawn for each
+question. Decides which labels the consistency compares with: the support where the data knows it.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""The mixture behind *general*: questions over whole real documents, each among the passages of its document
-that look most like the answer.
+"""The mixture behind *general*.
 
-A question's support are the chunks that hold its quotes. Its distractors are the chunks of the same document
+Questions over whole real documents, each among the passages of its document that look most like the answer. A
+question's support are the chunks that hold its quotes. Its distractors are the chunks of the same document
 that the untrained encoder and BM25 in one sum rank highest, a few of them drawn anew each time; the chunks of
 the other questions of an update join in, for they are embedded anyway. Documents that validate are never
 trained on. Decides nothing about how the agent is served.

@@ -1,13 +1,12 @@
-"""Training of an agent's reranker: question and chunk read together, a chunk of the evidence against what the
-agent itself puts near the top.
+"""Training of an agent's reranker.
 
+Question and chunk read together, a chunk of the evidence against what the agent itself puts near the top.
 Questions about whole documents (`core.answer.natural.training_questions`); the agent's first look at each
 gives its candidates, which are computed once and kept in the folder. Of a question one chunk that holds a
-quote competes with some of the best others, in one softmax. LoRA on the agent's base
-encoder: the agent's own reranker goes on, else training begins with the reader's where it fits, which has
-learned to find answers. A validation reranks the candidates of held-back documents for each of some weights:
-the share of quotes among the first four decides which reranker and which weight are kept. Knows nothing of
-flags.
+quote competes with some of the best others, in one softmax. LoRA on the agent's base encoder: the agent's own
+reranker goes on, else training begins with the reader's where it fits, which has learned to find answers. A
+validation reranks the candidates of held-back documents for each of some weights: the share of quotes among
+the first four decides which reranker and which weight are kept.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Comparisons as trees of plain data for the page: pure functions, one per panel (see components.tree).
+"""Comparisons as trees of plain data for the page.
 
-Decides wording, and that a chunk which several methods found has one colour everywhere, while one that a
-single method found is hollow. Knows nothing of Gradio events and of how runs come about.
+Pure functions, one per panel (see components.tree). Decides wording, and that a chunk which several methods
+found has one colour everywhere, while one that a single method found is hollow.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Evaluations as trees of plain data for the page: pure functions, one per panel (see components.tree).
+"""Evaluations as trees of plain data for the page.
 
-Decides wording, which numbers stand together, and what a number's tooltip says. Knows nothing of agents and
-Gradio events.
+Pure functions, one per panel (see components.tree). Decides wording, which numbers stand together, and what a
+number's tooltip says.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""The reward of a set as steps that add up, and the set as the JSON object of the paper."""
+"""The reward of a set as steps that add up.
+
+And the set as the JSON object of the paper.
+"""
 
 from __future__ import annotations
 

@@ -1,5 +1,7 @@
-"""A set of evidence as trees of plain data for the page: what is set, the set as a sentence, what it costs,
-and the text around a chunk. `documents`, `reward` and `frontier` draw the rest.
+"""A set of evidence as trees of plain data for the page.
+
+What is set, the set as a sentence, what it costs, and the text around a chunk. `documents`, `reward` and
+`frontier` draw the rest.
 """
 
 from __future__ import annotations

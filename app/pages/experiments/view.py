@@ -1,7 +1,7 @@
-"""The log as trees of plain data for the page: pure functions, one per panel (see components.tree).
+"""The log as trees of plain data for the page.
 
-Decides wording, which columns a list of runs can have, and what sharing and deleting say before they are
-done. Knows nothing of Gradio events.
+Pure functions, one per panel (see components.tree). Decides wording, which columns a list of runs can have,
+and what sharing and deleting say before they are done.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
-"""Why a run failed, in one sentence with buttons that do something about it, as a tree of plain data: pure
-functions.
+"""Why a run failed, with buttons that do something about it.
 
-Decides the words. What would have helped was tried in core.diagnosis; where nothing is known of the question,
-core.completeness says how likely it was enough.
+A sentence as a tree of plain data: pure functions. Decides the words. What would have helped was tried in
+core.diagnosis; where nothing is known of the question, core.completeness says how likely it was enough.
 """
 
 from __future__ import annotations

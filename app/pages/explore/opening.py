@@ -1,8 +1,7 @@
-"""Where documents come from in the app: samples, uploads, pasted text, generated stories; and finding one's
-way in them.
+"""Where documents come from in the app.
 
-Everything here may be hostile: files are read from the folder Gradio put them in, under the name the visitor
-gave for display only.
+Samples, uploads, pasted text, generated stories; and finding one's way in them. Everything here may be
+hostile: files are read from the folder Gradio put them in, under the name the visitor gave for display only.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Sessions and runs as trees of plain data for the page: pure functions, one per panel. All text stays text
-(see components.tree).
+"""Sessions and runs as trees of plain data for the page.
 
-Decides wording and what a number's tooltip says. Knows nothing of Gradio events.
+Pure functions, one per panel. All text stays text (see components.tree). Decides wording and what a number's
+tooltip says.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""The panel in which a visitor says which language model to ask: an endpoint with a key, or a model in this
-app.
+"""The panel in which a visitor says which language model to ask.
 
-Whoever places it needs nothing of it but, perhaps, `changed`: the model is found by
-`services.language_models.get(session)`. Several panels over one session show the same model once their tab is
-opened. The key's field is emptied as soon as its key is taken, and nothing sends it back.
+An endpoint with a key, or a model in this app. Whoever places it needs nothing of it but, perhaps, `changed`:
+the model is found by `services.language_models.get(session)`. Several panels over one session show the same
+model once their tab is opened. The key's field is emptied as soon as its key is taken, and nothing sends it
+back.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
-"""The story line of a SPARC run as a tree of plain data: pure functions. All text stays text (see
-components.tree).
+"""The story line of a SPARC run as a tree of plain data.
 
-Decides how a part is drawn, and that merges stand between up to three rounds only. What it says is in
-core.sparc_story.
+Pure functions. All text stays text (see components.tree). Decides how a part is drawn, and that merges stand
+between up to three rounds only. What it says is in core.sparc_story.
 """
 
 from __future__ import annotations

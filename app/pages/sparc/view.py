@@ -1,8 +1,8 @@
-"""SPARC runs as trees of plain data for the page: pure functions, one per panel (see components.tree).
+"""SPARC runs as trees of plain data for the page.
 
-Decides wording; that a round's branches stand side by side and rounds go down, with lines to the one that
-leads and from it into the next; that a branch keeps its colour through all rounds. Whatever documents,
-questions and language models wrote stays text.
+Pure functions, one per panel (see components.tree). Decides wording; that a round's branches stand side by
+side and rounds go down, with lines to the one that leads and from it into the next; that a branch keeps its
+colour through all rounds. Whatever documents, questions and language models wrote stays text.
 """
 
 from __future__ import annotations

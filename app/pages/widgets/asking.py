@@ -1,4 +1,7 @@
-"""The question of a tab: its box, those that are known, what starts it, what is set and how it goes."""
+"""The question of a tab.
+
+Its box, those that are known, what starts it, what is set and how it goes.
+"""
 
 from __future__ import annotations
 

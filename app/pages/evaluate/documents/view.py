@@ -1,5 +1,6 @@
-"""An evaluation over whole documents as trees of plain data (see components.tree): progress, methods side by
-side, questions one by one.
+"""An evaluation over whole documents as trees of plain data (see components.tree).
+
+Progress, methods side by side, questions one by one.
 """
 
 from __future__ import annotations
