@@ -15,8 +15,6 @@ from core.answer.cited import CitedAnswer
 from core.answer.evidence import EvidenceAnswer
 from core.completeness import completeness
 from core.config import EpisodeConfig
-from core.cuts import TextSpan
-from core.diagnosis import Diagnosis
 from core.draw.strip import colour_scale
 from core.encode.checkpoint import CheckpointSpec
 from core.errors import BadRequest
@@ -28,6 +26,8 @@ from core.qrag.positions import Interval, chunk_positions, intervals
 from core.report import trace_json
 from core.retrievers import facts_of
 from core.types import Workspace
+from core.whatif.cuts import TextSpan
+from core.whatif.diagnosis import Diagnosis
 
 
 @dataclass(frozen=True)

@@ -29,11 +29,12 @@ from app.visitors import (
     check_steps,
     n_values,
 )
+from core.again.records import log_trace, run_record, set_detail
+from core.again.replay import workspace_of_run
 from core.answer.cited import CitedAnswer, cited_answer
 from core.answer.evidence import EvidenceAnswer, answer_evidence
 from core.answer.metadata import metadata_json, metadata_lines
 from core.answer.protocol import Reader
-from core.diagnosis import Diagnosis, Remedy, diagnose, n_found_by
 from core.errors import BadRequest, Cancelled, LogError
 from core.events import RunStarted, StepScores, StepTaken, Stopped, Trace
 from core.home import cache_bytes, trim_caches
@@ -43,9 +44,9 @@ from core.log.records import FinalStatus, known_answer_of, label_of, now, suppor
 from core.opening import Progress
 from core.qrag.agent import Agent
 from core.resrag.action import SETS
-from core.runs import log_trace, run_record, set_detail, workspace_of_run
 from core.sparc.retriever import SPARC
 from core.types import Workspace
+from core.whatif.diagnosis import Diagnosis, Remedy, diagnose, n_found_by
 
 _logger = logging.getLogger(__name__)
 

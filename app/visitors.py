@@ -1,4 +1,4 @@
-"""Who a visitor is to the log, and every bound of public mode.
+"""Who a visitor is, and every bound of public mode.
 
 Decides that a visitor is the hash of a secret which only their browser holds, or of the name they signed in
 with; that local mode has one person, whom nothing is counted for; and that what a day's bound counts is what

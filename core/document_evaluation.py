@@ -21,7 +21,6 @@ from core.answer.evidence import EvidenceAnswer, answer_evidence
 from core.answer.natural import holding_chunks
 from core.answer.protocol import Reader
 from core.choice import Choice, choose, method_of
-from core.comparison import Contestant, contestant
 from core.completeness import completeness
 from core.config import EpisodeConfig
 from core.encode.checkpoint import find_checkpoint, read_spec, shipped_checkpoints
@@ -40,6 +39,7 @@ from core.resrag_llm.policy import LlmEvidenceSet
 from core.retrievers import METHODS, notice_of, retrieve_all
 from core.tasks.documents import DocumentQuestion, Documents, QuoteFinder, TextPlace, places_of
 from core.types import Document, Workspace
+from core.whatif.comparison import Contestant, contestant
 
 AUTO = "auto"
 """The agent or method that the app would choose for a document by itself."""

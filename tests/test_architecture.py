@@ -34,9 +34,9 @@ FLOW = (
     {"story"},
     {"draw"},
     {"log"},
-    {"report", "frontier", "row_answers", "variant", "tune", "hub", "runs", "marked"},
-    {"diagnosis", "comparison", "reproduce"},
-    {"sparc_story", "cuts", "document_evaluation"},
+    {"report", "frontier", "row_answers", "variant", "tune", "hub", "marked"},
+    {"whatif", "again"},
+    {"sparc_story", "document_evaluation"},
     {"cli", "__main__", "adapters"},
 )
 """Parts of core from left to right. A part may import everything to the left of it, and its neighbours in one

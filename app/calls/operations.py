@@ -28,7 +28,8 @@ from app.pages.sparc.actions import SparcOrder, SparcRuns
 from app.services import Services
 from app.session import Session
 from app.visitors import owner_of, owner_of_user
-from core.comparison import comparison_json
+from core.again.records import sparc_answer
+from core.again.replay import config_again
 from core.config import EpisodeConfig
 from core.errors import BadRequest, Cancelled
 from core.log import LoggedRun
@@ -37,9 +38,9 @@ from core.log.export import finished_run
 from core.log.records import Status, moment
 from core.log.wire import run_lines
 from core.retrievers import facts_of
-from core.runs import config_again, sparc_answer
 from core.sparc.config import config_from_json
 from core.sparc.retriever import SPARC
+from core.whatif.comparison import comparison_json
 
 Chunker = Literal["", "structure", "sentences"]
 Threshold = float | Literal["none"] | None

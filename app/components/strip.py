@@ -18,7 +18,8 @@ from typing import Any
 
 import gradio as gr
 
-from core.draw.strip import STRIP_SCRIPT, packed, script
+from core.draw.scripts import script
+from core.draw.strip import STRIP_SCRIPT, packed
 from core.errors import BadRequest
 from core.tiles import MODES, Mode, StripSource, best_chunks, run_map, salience, tile
 

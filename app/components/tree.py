@@ -20,7 +20,7 @@ from typing import Any
 import gradio as gr
 
 from core.draw.nodes import Node
-from core.draw.strip import script
+from core.draw.scripts import bundled
 
 _HELD = (gr.Button, gr.Row, gr.Column, gr.Plot)
 """What a generator says of these, it repeats: Gradio's browser side changes an update that it has not shown
@@ -32,7 +32,7 @@ _HELD_SECONDS = 3.0
 as Cancel, has said since.
 """
 
-TREE_SCRIPT = script("tree.js")
+TREE_SCRIPT = f"const qx = {bundled('tree.js')};"
 """What `qx.tree` is: once in the head of the page, for its hundred panels."""
 
 

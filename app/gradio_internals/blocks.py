@@ -5,8 +5,9 @@ each value, in and out, to another thread and back: with dozens of panels a page
 behind them takes, in the loop that all visitors share. Decides that outputs of which nothing was said cost
 nothing, and that values which Gradio would only hand through are handed through at once. What calls by name
 take and give is never a file: in it Gradio would take whatever looks like one for one, and offer a file of
-the server's that a visitor named in a text. Nor is a web server made before there is something to serve.
-Leans on Gradio's `preprocess_data`, `postprocess_data` and the name `App` in its `blocks` (6.31).
+the server's that a visitor named in a text. An event that has said something does not say it again at its
+end. Nor is a web server made before there is something to serve. Leans on Gradio's `preprocess_data`,
+`postprocess_data`, `handle_streaming_diffs` and the name `App` in its `blocks` (6.31).
 """
 
 from __future__ import annotations
@@ -153,6 +154,25 @@ class LeanBlocks(gr.Blocks):
             sent.get(component._id, None if component.stateful else gr.skip())
             for component in block_fn.outputs
         ]
+
+    def handle_streaming_diffs(
+        self,
+        block_fn: BlockFunction,
+        data: list[Any],
+        session_hash: str | None,
+        run: str | None,
+        final: bool,
+        simple_format: bool = False,
+    ) -> list[Any]:
+        """What a step of a generator sends; at its end a page gets nothing.
+
+        Gradio sends the last step's values again there, and a question that a person began to type in between
+        would be gone. Who calls by name is answered with them.
+        """
+        sent = super().handle_streaming_diffs(block_fn, data, session_hash, run, final, simple_format)
+        if not final or block_fn.api_visibility == "public":
+            return list(sent)
+        return [None if component.stateful else gr.skip() for component in block_fn.outputs]
 
 
 def _goes_as_it_is(component: Block, value: Any) -> bool:

@@ -22,7 +22,7 @@ def begin_pages_with(script: str) -> None:
 
     def with_scripts(environment: Any, template: str) -> Any:
         source, *rest = gradios(environment, template)
-        scripts = f"<script>{_CLOCKS}</script><script>const qx = {{}};\n{script}</script>"
+        scripts = f"<script>{_CLOCKS}</script><script>{script}</script>"
         return source.replace("<head>", f"<head>{{% raw %}}{scripts}{{% endraw %}}", 1), *rest
 
     loader.get_source = with_scripts

@@ -1,111 +1,12 @@
-// A run's page without a server. Its numbers lie in the page; what the strip asks of a server (app/components/strip.py) is answered
-// here, by the same rules: columns as in core/tiles.py, rank and probability as in app/pages/explore/strip_source.py.
+// A run's page without a server: its numbers lie in the page.
+
+import { localServer, looksOf } from "./offline_numbers.js";
+import { strip } from "./strip.js";
+import { tree } from "./tree.js";
 
 async function inflated(packed) {
   const bytes = Uint8Array.from(atob(packed), (letter) => letter.charCodeAt(0));
   return new Response(new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate"))).arrayBuffer();
-}
-
-// Bytes of one significance lie together.
-function looksOf(planes, n_looks) {
-  const bytes = new Uint8Array(planes);
-  const count = bytes.length / 4;
-  const joined = new Uint8Array(bytes.length);
-  for (let plane = 0; plane < 4; plane++) for (let i = 0; i < count; i++) joined[4 * i + plane] = bytes[plane * count + i];
-  const numbers = new Float32Array(joined.buffer);
-  return Array.from({ length: n_looks }, (_, look) => numbers.subarray((look * count) / n_looks, ((look + 1) * count) / n_looks));
-}
-
-function localServer(run, looks, texts) {
-  const { value } = run;
-  const n = value.n_chunks;
-  const kept = new Map();
-  const unavailable = (look) => [...value.chosen.filter((pin) => pin.step < look).map((pin) => pin.chunk_id), ...value.forbidden];
-
-  // Ids of what can be chosen, the best first, equals in document order.
-  function candidates(look) {
-    const [q, gone] = [looks[look - 1], new Set(unavailable(look))];
-    return Array.from(q.keys()).filter((i) => !Number.isNaN(q[i]) && !gone.has(i)).sort((a, b) => q[b] - q[a] || a - b);
-  }
-
-  const MADE = {
-    q: (look) => looks[look - 1],
-    dq: (look) => looks[look - 1].map((q, i) => (look > 1 ? q - looks[look - 2][i] : NaN)),
-    rank: (look) => {
-      const ranks = new Float32Array(n).fill(NaN);
-      candidates(look).forEach((chunk, i) => (ranks[chunk] = i + 1));
-      return ranks;
-    },
-    p: (look) => {
-      const chances = new Float32Array(n).fill(NaN);
-      const all = candidates(look);
-      for (const chunk of all) chances[chunk] = 0;
-      const ids = run.top_k === null ? all : all.slice(0, run.top_k);
-      const q = looks[look - 1];
-      const weights = ids.map((chunk) => Math.exp((q[chunk] - q[ids[0]]) / run.temperature));
-      const sum = weights.reduce((a, b) => a + b, 0);
-      ids.forEach((chunk, i) => (chances[chunk] = weights[i] / sum));
-      return chances;
-    },
-  };
-  function values(look, mode) {
-    const key = mode + look;
-    if (!kept.has(key)) kept.set(key, MADE[mode](look));
-    return kept.get(key);
-  }
-  const salience = (number, mode) => (mode === "rank" ? -number : mode === "dq" ? Math.abs(number) : number);
-
-  function folded(numbers, first, last, width, mode) {
-    const entries = Math.min(width, last - first);
-    const [low, high, best] = [new Float32Array(entries).fill(NaN), new Float32Array(entries).fill(NaN), new Int32Array(entries).fill(-1)];
-    for (let k = 0; k < entries; k++) {
-      const end = first + Math.floor(((k + 1) * (last - first)) / entries);
-      for (let i = first + Math.floor((k * (last - first)) / entries); i < end; i++) {
-        const number = numbers[i];
-        if (Number.isNaN(number)) continue;
-        if (!(low[k] <= number)) low[k] = number;
-        if (!(high[k] >= number)) high[k] = number;
-        if (best[k] < 0 || salience(number, mode) > salience(numbers[best[k]], mode)) best[k] = i;
-      }
-    }
-    return { first, last, low, high, best };
-  }
-
-  const number = (one) => (Number.isNaN(one) ? null : one);
-  const startOf = (chunk) => value.documents.findLast((part) => part.first_chunk <= chunk);
-  function rhoAt(chunk, look) {
-    if (run.absolute) return chunk;
-    const slope = run.rulers[look - 1].find((one) => one.lo <= chunk && chunk < one.hi);
-    return slope ? slope.rho_lo + ((slope.rho_hi - slope.rho_lo) * (chunk - slope.lo)) / Math.max(1, slope.hi - 1 - slope.lo) : null;
-  }
-  function facts(chunk, look) {
-    const pin = value.chosen.find((one) => one.chunk_id === chunk && one.step < look);
-    const [heading, text] = texts.get(chunk) || ["", ""];
-    return {
-      chunk_id: chunk, text: text.slice(0, 280), title: startOf(chunk)?.title || "", heading,
-      q: number(values(look, "q")[chunk]), rank: number(values(look, "rank")[chunk]),
-      p: value.modes.includes("p") ? number(values(look, "p")[chunk]) : null,
-      rho: rhoAt(chunk, pin ? pin.step : look), chosen_at: pin ? pin.step : null,
-    };
-  }
-
-  const answers = {
-    tiles: ([, look, mode, lo, hi, width]) => folded(values(look, mode), Math.floor(lo), Math.ceil(hi), width, mode),
-    runmap: ([, width]) => {
-      const rows = looks.map((q) => folded(q, 0, n, width, "q").high);
-      const cells = new Float32Array(rows.length * rows[0].length);
-      rows.forEach((row, i) => cells.set(row, i * row.length));
-      return { n_rows: rows.length, n_columns: rows[0].length, cells };
-    },
-    describe: ([, chunk, look]) => facts(chunk, look),
-    top: ([, look, mode, offset]) => {
-      const numbers = values(look, mode);
-      const worth = (i) => (Number.isNaN(numbers[i]) ? -Infinity : salience(numbers[i], mode));
-      const ids = Array.from({ length: n }, (_, i) => i).sort((a, b) => worth(b) - worth(a) || a - b || 0);
-      return { total: n, offset, rows: ids.slice(offset, offset + 20).map((chunk) => facts(chunk, look)) };
-    },
-  };
-  return Object.fromEntries(Object.entries(answers).map(([name, answer]) => [name, async (request) => answer(request)]));
 }
 
 // A component as the app has it: its value, and who is told when that changes.
@@ -152,7 +53,7 @@ async function start() {
   const rows = run.texts ? JSON.parse(new TextDecoder().decode(await inflated(run.texts))) : [];
   const texts = new Map(rows.map(([chunk, heading, text]) => [chunk, [heading, text]]));
   const at = (look) => ({ ...run.value, look, intervals: run.rulers[look - 1] });
-  const [strip, reading] = [component(at(run.value.look)), component(JSON.stringify([]))];
+  const [shownStrip, reading] = [component(at(run.value.look)), component(JSON.stringify([]))];
 
   function mark(look) {
     for (const button of document.querySelectorAll("[data-act=look]")) {
@@ -167,8 +68,8 @@ async function start() {
     $("qx-at").textContent = run.value.stopped && look === run.value.n_looks ? "where it stopped" : `step ${look} of ${run.value.chosen.length}`;
   }
   function show(look) {
-    if (look < 1 || look > run.value.n_looks || look === strip.props.value.look) return;
-    strip.set(at(look));
+    if (look < 1 || look > run.value.n_looks || look === shownStrip.props.value.look) return;
+    shownStrip.set(at(look));
     mark(look);
   }
   function open(chunk) {
@@ -185,13 +86,13 @@ async function start() {
   document.addEventListener("keydown", (event) => {
     const by = { "[": -1, "]": 1 }[event.key];
     if (!by || event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey) return;
-    show(strip.props.value.look + by);
+    show(shownStrip.props.value.look + by);
   });
-  $("qx-before").onclick = () => show(strip.props.value.look - 1);
-  $("qx-next").onclick = () => show(strip.props.value.look + 1);
+  $("qx-before").onclick = () => show(shownStrip.props.value.look - 1);
+  $("qx-next").onclick = () => show(shownStrip.props.value.look + 1);
   for (const id of ["qx-live", "qx-walk"]) $(id).hidden = false;
-  qx.tree($("qx-reading"), reading.props, (_, { act: name, arg }) => act[name]?.(Number(arg)), reading.watch);
-  runStrip($("qx-strip"), strip.props, (_, data) => ("look" in data ? show(data.look) : open(data.chunk_id)), strip.watch, localServer(run, looks, texts));
+  tree($("qx-reading"), reading.props, (_, { act: name, arg }) => act[name]?.(Number(arg)), reading.watch);
+  strip($("qx-strip"), shownStrip.props, (_, data) => ("look" in data ? show(data.look) : open(data.chunk_id)), shownStrip.watch, localServer(run, looks, texts));
   mark(run.value.look);
 }
 

@@ -1,303 +1,314 @@
-// The strip itself: what is shown, what is asked of the server, and how the parts above work together.
+// The strip itself: what is shown, what is asked of the server, and how its parts work together.
 // Zoom, mode and cursor live here and survive new values; only another set of documents resets them.
 
-const root = element.querySelector(".qx-strip");
-const part = (name) => root.querySelector(`[data-part="${name}"]`);
-const invitation = root.querySelector(".qx-strip-invitation");
-const INVITATION = invitation.textContent;
+import { debounced, makeData, throttled } from "./strip_data.js";
+import { drawLens, drawOverview } from "./strip_draw.js";
+import { listenToKeys, listenToLens, listenToMap, listenToOverview } from "./strip_input.js";
+import { drawMap, drawRuler, pictureOf } from "./strip_marks.js";
+import { decodeTile, entryOf, fitted, makeScale, shown, unpack, whole } from "./strip_numbers.js";
+import { fillHeader, fillKey, fillLegends, fillReadout, fillTable, fillTip, lookName, made, placeTip } from "./strip_panels.js";
+import { EDGE, GUTTER, readColours } from "./strip_surface.js";
+
 const TABLE_PAGE = 20;
 const MOST_COLUMNS = 4096;
-
-const view = {
-  value: null, // the last value that can be drawn
-  corpus: "",
-  mode: "q",
-  lo: 0, // range of the lens, in chunks
-  hi: 1,
-  cursor: null,
-  hover: null,
-  shown: null, // tiles on the screen with the scale and the masked chunks that belong to them
-  map: null,
-};
-let colours = readColours(root);
-let tableOffset = 0;
-
-const data = makeData((sentence) => {
-  part("note").textContent = sentence;
-  part("note").hidden = !sentence;
-});
-const stateOf = (value, look) => [value.token, ...value.chosen.filter((pin) => pin.step < look).map((pin) => pin.chunk_id)].join(",");
-const reducedMotion = window.matchMedia("(prefers-reduced-motion: reduce)");
-
-// ---- drawing
-
-let frame = null;
-function paint() {
-  if (frame === null) frame = requestAnimationFrame(draw);
-}
-
-function draw() {
-  frame = null;
-  if (!view.value || root.dataset.state !== "shown" || !part("plot").clientWidth) return;
-  drawOverview(part("overview"), view, colours);
-  drawLens(part("lens"), view, colours);
-  part("ruler-section").hidden = !view.value.intervals.length;
-  if (view.value.intervals.length) drawRuler(part("ruler"), view, colours);
-  drawMap(part("map"), view, colours);
-}
-
-// ---- numbers
-
-function columnsOf(canvas) {
-  return Math.round((canvas.clientWidth - GUTTER - EDGE) * (window.devicePixelRatio || 1));
-}
-
-// The lens asks for half its span more on either side, so that dragging does not run out of bars.
-async function load() {
-  const { value, mode } = view;
-  const width = columnsOf(part("lens"));
-  if (!value || width < 1) return;
-  const span = view.hi - view.lo;
-  const [lo, hi] = [Math.max(0, Math.floor(view.lo - span / 2)), Math.min(value.n_chunks, Math.ceil(view.hi + span / 2))];
-  const columns = (chunks) => Math.min(MOST_COLUMNS, Math.max(1, Math.round((width * chunks) / span)));
-  const request = (from, to, n) => ["tiles", [value.token, value.look, mode, from, to, n]];
-  root.setAttribute("aria-busy", "true");
-  const answers = await data("tiles", stateOf(value, value.look), [
-    request(0, value.n_chunks, Math.min(MOST_COLUMNS, width)),
-    request(lo, hi, columns(hi - lo)),
-  ]);
-  if (!answers) return;
-  root.setAttribute("aria-busy", "false");
-  const [overview, lens] = answers.map(decodeTile);
-  const masked = new Set(value.chosen.filter((pin) => pin.step < value.look).map((pin) => pin.chunk_id));
-  view.shown = { mode, overview, lens, masked, scale: makeScale(mode, value, overview) };
-  fillLegends(part, view);
-  paint();
-}
-const loadSoon = throttled(load, 80);
-
-async function loadMap() {
-  const { value } = view;
-  const width = columnsOf(part("map"));
-  if (!value || width < 1) return;
-  const answers = await data("runmap", stateOf(value, Infinity) + "/" + value.n_looks, [["runmap", [value.token, Math.min(MOST_COLUMNS, width)]]]);
-  if (!answers) return;
-  const map = { ...answers[0], cells: unpack(answers[0].cells, Float32Array) };
-  view.map = { ...map, picture: pictureOf(map, value, colours) };
-  paint();
-}
-
-async function describe(channel, chunk, use) {
-  const { value } = view;
-  const answers = await data(channel, stateOf(value, value.look), [["describe", [value.token, chunk, value.look]]]);
-  if (answers) use(answers[0]);
-}
-
-async function loadTable() {
-  const { value, mode } = view;
-  if (!value || part("table-panel").hidden) return;
-  const answers = await data("top", stateOf(value, value.look), [["top", [value.token, value.look, mode, tableOffset]]]);
-  if (!answers) return;
-  fillTable(part, view, answers[0], actions);
-  root.querySelector('[data-page="back"]').disabled = tableOffset === 0;
-  root.querySelector('[data-page="on"]').disabled = tableOffset + TABLE_PAGE >= answers[0].total;
-}
-
-// ---- what a person can do
-
-const announce = debounced(() => {
-  if (view.cursor !== null) describe("cursor", view.cursor, (facts) => fillReadout(part("readout"), view, facts));
-}, 150);
-
-let pointer = null;
-const describeHover = debounced(() => {
-  if (view.hover === null) return;
-  describe("hover", view.hover, (facts) => {
-    if (facts.chunk_id !== view.hover) return;
-    fillTip(part("tip"), view, facts);
-    placeTip(part("tip"), part("plot"), pointer);
-  });
-}, 60);
-
-let gliding = null;
-const actions = {
-  show(lo, hi) {
-    cancelAnimationFrame(gliding);
-    actions.point(null);
-    [view.lo, view.hi] = fitted(lo, hi, view.value.n_chunks);
-    paint();
-    loadSoon();
-  },
-  glide(lo, hi) {
-    const [from, to] = [[view.lo, view.hi], fitted(lo, hi, view.value.n_chunks)];
-    if (reducedMotion.matches) return actions.show(...to);
-    const began = performance.now();
-    const advance = (now) => {
-      const t = Math.min(1, Math.max(0, (now - began) / 150));
-      const eased = t * (2 - t);
-      actions.show(...from.map((edge, i) => edge + (to[i] - edge) * eased));
-      if (t < 1) gliding = requestAnimationFrame(advance);
-    };
-    cancelAnimationFrame(gliding);
-    gliding = requestAnimationFrame(advance);
-    return undefined;
-  },
-  zoom(factor, around, glides = false) {
-    const edges = [view.lo, view.hi].map((edge) => around + (edge - around) * factor);
-    (glides ? actions.glide : actions.show)(...edges);
-  },
-  point(chunk, event) {
-    if (chunk === null) part("tip").hidden = true;
-    pointer = event;
-    if (chunk === view.hover) {
-      if (!part("tip").hidden) placeTip(part("tip"), part("plot"), event);
-      return;
-    }
-    view.hover = chunk;
-    part("tip").hidden = true;
-    paint();
-    describeHover();
-  },
-  pointAtMap(row, chunk, event) {
-    const k = entryOf({ first: 0, last: view.value.n_chunks, best: { length: view.map.n_columns } }, Math.floor(chunk));
-    const [from, to] = [k, k + 1].map((at) => Math.floor((at * view.value.n_chunks) / view.map.n_columns));
-    const chunks = to - from > 1 ? `chunks ${whole(from)} – ${whole(to - 1)}, highest` : `chunk ${whole(from)},`;
-    const words = `${chunks} ${view.value.score_name} ${shown(view.map.cells[(row - 1) * view.map.n_columns + k])}`;
-    part("tip").replaceChildren(made("b", lookName(view.value, row)), made("div", words));
-    placeTip(part("tip"), part("plot"), event);
-  },
-  move(next) {
-    const last = view.value.n_chunks - 1;
-    const now = view.value.chosen.find((pin) => pin.step === view.value.look);
-    const start = now ? now.chunk_id : Math.floor((view.lo + view.hi) / 2);
-    view.cursor = Math.min(last, Math.max(0, view.cursor === null ? Math.min(last, start) : next(view.cursor)));
-    const span = view.hi - view.lo;
-    if (view.cursor < view.lo || view.cursor + 1 > view.hi) actions.show(view.cursor + 0.5 - span / 2, view.cursor + 0.5 + span / 2);
-    paint();
-    announce();
-  },
-  open(chunk) {
-    view.cursor = chunk;
-    paint();
-    announce();
-    trigger("select", { chunk_id: chunk });
-  },
-  look(look) {
-    if (look >= 1 && look <= view.value.n_looks && look !== view.value.look) trigger("look", { look });
-  },
-  mode(mode) {
-    view.mode = mode;
-    tableOffset = 0;
-    refresh();
-  },
-};
-
-// ---- the steps one after another
-
 const STEP_SHOWN = 900; // milliseconds
-let player = null;
-const lastChoice = () => view.value.n_looks - Number(view.value.stopped);
-function stopPlaying() {
-  clearInterval(player);
-  player = null;
-  part("play").setAttribute("aria-pressed", "false");
-}
-part("play").onclick = () => {
-  if (player !== null) return stopPlaying();
-  const { token } = view.value;
-  let [before, step] = [view.value.look, 1];
-  part("play").setAttribute("aria-pressed", "true");
-  player = setInterval(() => {
-    const { look } = view.value;
-    if (view.value.token !== token || (look !== step && look !== before)) return stopPlaying(); // somebody looks elsewhere
-    if (look !== step) return undefined; // it is on its way
-    if (step >= lastChoice()) return stopPlaying();
-    [before, step] = [step, step + 1];
-    return actions.look(step);
-  }, STEP_SHOWN);
-  return actions.look(step);
-};
 
-// ---- new values, sizes and themes
+export function strip(element, props, trigger, watch, server) {
+  const root = element.querySelector(".qx-strip");
+  const part = (name) => root.querySelector(`[data-part="${name}"]`);
+  const invitation = root.querySelector(".qx-strip-invitation");
+  const INVITATION = invitation.textContent;
 
-function refresh() {
-  const { value } = view;
-  fillHeader(part, view, actions);
-  part("play").hidden = lastChoice() < 2 || reducedMotion.matches;
-  fillKey(part("key"), view);
-  part("overview").setAttribute("aria-label", `Overview of all ${whole(value.n_chunks)} chunks`);
-  part("lens").setAttribute("aria-label", `${value.score_name} of ${whole(value.n_chunks)} chunks at ${lookName(value, value.look)}. ` +
-    "Arrow keys move the cursor, Enter opens the chunk, plus and minus zoom.");
-  part("ruler").setAttribute("aria-label", `Positions in ${value.intervals.length} intervals`);
-  part("map").setAttribute("aria-label", `Run map: ${value.score_name} along the document, a row for each of ${value.n_looks} steps`);
-  load();
-  loadTable();
-  paint();
-}
-
-function receive() {
-  const value = typeof props.value === "string" ? JSON.parse(props.value || "null") : props.value; // packed, see tree.py
-  const drawable = Boolean(value && value.n_chunks > 0 && value.n_looks > 0);
-  root.dataset.state = drawable ? "shown" : value && value.loading ? "loading" : "empty";
-  invitation.textContent = (value && value.loading) || INVITATION;
-  if (!drawable) return;
-  const before = view.value;
-  const corpus = JSON.stringify([value.n_chunks, value.documents]);
-  if (corpus !== view.corpus) Object.assign(view, { corpus, lo: 0, hi: value.n_chunks, cursor: null, shown: null, map: null });
-  view.value = value;
-  view.hover = null;
-  part("tip").hidden = true;
-  if (!value.modes.includes(view.mode)) view.mode = value.modes[0];
-  const newLook = !before || before.token !== value.token || before.look !== value.look;
-  if (newLook) tableOffset = 0;
-  const pin = value.chosen.find((one) => one.step === value.look);
-  if (newLook && pin) view.cursor = pin.chunk_id; // one announcement a step: the chunk that was chosen
-  announce();
-  refresh();
-  loadMap();
-}
-
-function restyle() {
-  colours = readColours(root);
-  if (view.map) view.map.picture = pictureOf(view.map, view.value, colours);
-  paint();
-}
-
-listenToLens(part("lens"), view, actions);
-listenToKeys(part("lens"), view, actions);
-listenToOverview(part("overview"), view, actions);
-listenToMap(part("map"), view, actions);
-
-for (const button of root.querySelectorAll("[data-zoom]")) {
-  button.onclick = () => {
-    if (button.dataset.zoom === "all") return actions.glide(0, view.value.n_chunks);
-    const inside = view.cursor !== null && view.cursor >= view.lo && view.cursor < view.hi;
-    return actions.zoom(button.dataset.zoom === "in" ? 0.5 : 2, inside ? view.cursor + 0.5 : (view.lo + view.hi) / 2, true);
+  const view = {
+    value: null, // the last value that can be drawn
+    corpus: "",
+    mode: "q",
+    lo: 0, // range of the lens, in chunks
+    hi: 1,
+    cursor: null,
+    hover: null,
+    shown: null, // tiles on the screen with the scale and the masked chunks that belong to them
+    map: null,
   };
-}
-part("table-toggle").onclick = () => {
-  const opens = part("table-panel").hidden;
-  part("table-panel").hidden = !opens;
-  part("table-toggle").setAttribute("aria-expanded", String(opens));
-  part("table-toggle").textContent = opens ? "Hide table" : "Show as table";
-  loadTable();
-};
-for (const button of root.querySelectorAll("[data-page]")) {
-  button.onclick = () => {
-    tableOffset = Math.max(0, tableOffset + (button.dataset.page === "on" ? TABLE_PAGE : -TABLE_PAGE));
+  let colours = readColours(root);
+  let tableOffset = 0;
+
+  const data = makeData(server, (sentence) => {
+    part("note").textContent = sentence;
+    part("note").hidden = !sentence;
+  });
+  const stateOf = (value, look) => [value.token, ...value.chosen.filter((pin) => pin.step < look).map((pin) => pin.chunk_id)].join(",");
+  const reducedMotion = window.matchMedia("(prefers-reduced-motion: reduce)");
+
+  // ---- drawing
+
+  let frame = null;
+  function paint() {
+    if (frame === null) frame = requestAnimationFrame(draw);
+  }
+
+  function draw() {
+    frame = null;
+    if (!view.value || root.dataset.state !== "shown" || !part("plot").clientWidth) return;
+    drawOverview(part("overview"), view, colours);
+    drawLens(part("lens"), view, colours);
+    part("ruler-section").hidden = !view.value.intervals.length;
+    if (view.value.intervals.length) drawRuler(part("ruler"), view, colours);
+    drawMap(part("map"), view, colours);
+  }
+
+  // ---- numbers
+
+  function columnsOf(canvas) {
+    return Math.round((canvas.clientWidth - GUTTER - EDGE) * (window.devicePixelRatio || 1));
+  }
+
+  // The lens asks for half its span more on either side, so that dragging does not run out of bars.
+  async function load() {
+    const { value, mode } = view;
+    const width = columnsOf(part("lens"));
+    if (!value || width < 1) return;
+    const span = view.hi - view.lo;
+    const [lo, hi] = [Math.max(0, Math.floor(view.lo - span / 2)), Math.min(value.n_chunks, Math.ceil(view.hi + span / 2))];
+    const columns = (chunks) => Math.min(MOST_COLUMNS, Math.max(1, Math.round((width * chunks) / span)));
+    const request = (from, to, n) => ["tiles", [value.token, value.look, mode, from, to, n]];
+    root.setAttribute("aria-busy", "true");
+    const answers = await data("tiles", stateOf(value, value.look), [
+      request(0, value.n_chunks, Math.min(MOST_COLUMNS, width)),
+      request(lo, hi, columns(hi - lo)),
+    ]);
+    if (!answers) return;
+    root.setAttribute("aria-busy", "false");
+    const [overview, lens] = answers.map(decodeTile);
+    const masked = new Set(value.chosen.filter((pin) => pin.step < value.look).map((pin) => pin.chunk_id));
+    view.shown = { mode, overview, lens, masked, scale: makeScale(mode, value, overview) };
+    fillLegends(part, view);
+    paint();
+  }
+  const loadSoon = throttled(load, 80);
+
+  async function loadMap() {
+    const { value } = view;
+    const width = columnsOf(part("map"));
+    if (!value || width < 1) return;
+    const answers = await data("runmap", stateOf(value, Infinity) + "/" + value.n_looks, [["runmap", [value.token, Math.min(MOST_COLUMNS, width)]]]);
+    if (!answers) return;
+    const map = { ...answers[0], cells: unpack(answers[0].cells, Float32Array) };
+    view.map = { ...map, picture: pictureOf(map, value, colours) };
+    paint();
+  }
+
+  async function describe(channel, chunk, use) {
+    const { value } = view;
+    const answers = await data(channel, stateOf(value, value.look), [["describe", [value.token, chunk, value.look]]]);
+    if (answers) use(answers[0]);
+  }
+
+  async function loadTable() {
+    const { value, mode } = view;
+    if (!value || part("table-panel").hidden) return;
+    const answers = await data("top", stateOf(value, value.look), [["top", [value.token, value.look, mode, tableOffset]]]);
+    if (!answers) return;
+    fillTable(part, view, answers[0], actions);
+    root.querySelector('[data-page="back"]').disabled = tableOffset === 0;
+    root.querySelector('[data-page="on"]').disabled = tableOffset + TABLE_PAGE >= answers[0].total;
+  }
+
+  // ---- what a person can do
+
+  const announce = debounced(() => {
+    if (view.cursor !== null) describe("cursor", view.cursor, (facts) => fillReadout(part("readout"), view, facts));
+  }, 150);
+
+  let pointer = null;
+  const describeHover = debounced(() => {
+    if (view.hover === null) return;
+    describe("hover", view.hover, (facts) => {
+      if (facts.chunk_id !== view.hover) return;
+      fillTip(part("tip"), view, facts);
+      placeTip(part("tip"), part("plot"), pointer);
+    });
+  }, 60);
+
+  let gliding = null;
+  const actions = {
+    show(lo, hi) {
+      cancelAnimationFrame(gliding);
+      actions.point(null);
+      [view.lo, view.hi] = fitted(lo, hi, view.value.n_chunks);
+      paint();
+      loadSoon();
+    },
+    glide(lo, hi) {
+      const [from, to] = [[view.lo, view.hi], fitted(lo, hi, view.value.n_chunks)];
+      if (reducedMotion.matches) return actions.show(...to);
+      const began = performance.now();
+      const advance = (now) => {
+        const t = Math.min(1, Math.max(0, (now - began) / 150));
+        const eased = t * (2 - t);
+        actions.show(...from.map((edge, i) => edge + (to[i] - edge) * eased));
+        if (t < 1) gliding = requestAnimationFrame(advance);
+      };
+      cancelAnimationFrame(gliding);
+      gliding = requestAnimationFrame(advance);
+      return undefined;
+    },
+    zoom(factor, around, glides = false) {
+      const edges = [view.lo, view.hi].map((edge) => around + (edge - around) * factor);
+      (glides ? actions.glide : actions.show)(...edges);
+    },
+    point(chunk, event) {
+      if (chunk === null) part("tip").hidden = true;
+      pointer = event;
+      if (chunk === view.hover) {
+        if (!part("tip").hidden) placeTip(part("tip"), part("plot"), event);
+        return;
+      }
+      view.hover = chunk;
+      part("tip").hidden = true;
+      paint();
+      describeHover();
+    },
+    pointAtMap(row, chunk, event) {
+      const k = entryOf({ first: 0, last: view.value.n_chunks, best: { length: view.map.n_columns } }, Math.floor(chunk));
+      const [from, to] = [k, k + 1].map((at) => Math.floor((at * view.value.n_chunks) / view.map.n_columns));
+      const chunks = to - from > 1 ? `chunks ${whole(from)} – ${whole(to - 1)}, highest` : `chunk ${whole(from)},`;
+      const words = `${chunks} ${view.value.score_name} ${shown(view.map.cells[(row - 1) * view.map.n_columns + k])}`;
+      part("tip").replaceChildren(made("b", lookName(view.value, row)), made("div", words));
+      placeTip(part("tip"), part("plot"), event);
+    },
+    move(next) {
+      const last = view.value.n_chunks - 1;
+      const now = view.value.chosen.find((pin) => pin.step === view.value.look);
+      const start = now ? now.chunk_id : Math.floor((view.lo + view.hi) / 2);
+      view.cursor = Math.min(last, Math.max(0, view.cursor === null ? Math.min(last, start) : next(view.cursor)));
+      const span = view.hi - view.lo;
+      if (view.cursor < view.lo || view.cursor + 1 > view.hi) actions.show(view.cursor + 0.5 - span / 2, view.cursor + 0.5 + span / 2);
+      paint();
+      announce();
+    },
+    open(chunk) {
+      view.cursor = chunk;
+      paint();
+      announce();
+      trigger("select", { chunk_id: chunk });
+    },
+    look(look) {
+      if (look >= 1 && look <= view.value.n_looks && look !== view.value.look) trigger("look", { look });
+    },
+    mode(mode) {
+      view.mode = mode;
+      tableOffset = 0;
+      refresh();
+    },
+  };
+
+  // ---- the steps one after another
+
+  let player = null;
+  const lastChoice = () => view.value.n_looks - Number(view.value.stopped);
+  function stopPlaying() {
+    clearInterval(player);
+    player = null;
+    part("play").setAttribute("aria-pressed", "false");
+  }
+  part("play").onclick = () => {
+    if (player !== null) return stopPlaying();
+    const { token } = view.value;
+    let [before, step] = [view.value.look, 1];
+    part("play").setAttribute("aria-pressed", "true");
+    player = setInterval(() => {
+      const { look } = view.value;
+      if (view.value.token !== token || (look !== step && look !== before)) return stopPlaying(); // somebody looks elsewhere
+      if (look !== step) return undefined; // it is on its way
+      if (step >= lastChoice()) return stopPlaying();
+      [before, step] = [step, step + 1];
+      return actions.look(step);
+    }, STEP_SHOWN);
+    return actions.look(step);
+  };
+
+  // ---- new values, sizes and themes
+
+  function refresh() {
+    const { value } = view;
+    fillHeader(part, view, actions);
+    part("play").hidden = lastChoice() < 2 || reducedMotion.matches;
+    fillKey(part("key"), view);
+    part("overview").setAttribute("aria-label", `Overview of all ${whole(value.n_chunks)} chunks`);
+    part("lens").setAttribute("aria-label", `${value.score_name} of ${whole(value.n_chunks)} chunks at ${lookName(value, value.look)}. ` +
+      "Arrow keys move the cursor, Enter opens the chunk, plus and minus zoom.");
+    part("ruler").setAttribute("aria-label", `Positions in ${value.intervals.length} intervals`);
+    part("map").setAttribute("aria-label", `Run map: ${value.score_name} along the document, a row for each of ${value.n_looks} steps`);
+    load();
+    loadTable();
+    paint();
+  }
+
+  function receive() {
+    const value = typeof props.value === "string" ? JSON.parse(props.value || "null") : props.value; // packed, see tree.py
+    const drawable = Boolean(value && value.n_chunks > 0 && value.n_looks > 0);
+    root.dataset.state = drawable ? "shown" : value && value.loading ? "loading" : "empty";
+    invitation.textContent = (value && value.loading) || INVITATION;
+    if (!drawable) return;
+    const before = view.value;
+    const corpus = JSON.stringify([value.n_chunks, value.documents]);
+    if (corpus !== view.corpus) Object.assign(view, { corpus, lo: 0, hi: value.n_chunks, cursor: null, shown: null, map: null });
+    view.value = value;
+    view.hover = null;
+    part("tip").hidden = true;
+    if (!value.modes.includes(view.mode)) view.mode = value.modes[0];
+    const newLook = !before || before.token !== value.token || before.look !== value.look;
+    if (newLook) tableOffset = 0;
+    const pin = value.chosen.find((one) => one.step === value.look);
+    if (newLook && pin) view.cursor = pin.chunk_id; // one announcement a step: the chunk that was chosen
+    announce();
+    refresh();
+    loadMap();
+  }
+
+  function restyle() {
+    colours = readColours(root);
+    if (view.map) view.map.picture = pictureOf(view.map, view.value, colours);
+    paint();
+  }
+
+  listenToLens(part("lens"), view, actions);
+  listenToKeys(part("lens"), view, actions);
+  listenToOverview(part("overview"), view, actions);
+  listenToMap(part("map"), view, actions);
+
+  for (const button of root.querySelectorAll("[data-zoom]")) {
+    button.onclick = () => {
+      if (button.dataset.zoom === "all") return actions.glide(0, view.value.n_chunks);
+      const inside = view.cursor !== null && view.cursor >= view.lo && view.cursor < view.hi;
+      return actions.zoom(button.dataset.zoom === "in" ? 0.5 : 2, inside ? view.cursor + 0.5 : (view.lo + view.hi) / 2, true);
+    };
+  }
+  part("table-toggle").onclick = () => {
+    const opens = part("table-panel").hidden;
+    part("table-panel").hidden = !opens;
+    part("table-toggle").setAttribute("aria-expanded", String(opens));
+    part("table-toggle").textContent = opens ? "Hide table" : "Show as table";
     loadTable();
   };
+  for (const button of root.querySelectorAll("[data-page]")) {
+    button.onclick = () => {
+      tableOffset = Math.max(0, tableOffset + (button.dataset.page === "on" ? TABLE_PAGE : -TABLE_PAGE));
+      loadTable();
+    };
+  }
+
+  // Also tells when a hidden tab is shown: its canvases have no size before.
+  new ResizeObserver(() => {
+    if (!view.value || !part("plot").clientWidth) return;
+    paint();
+    loadSoon();
+    loadMap();
+  }).observe(part("plot"));
+  new MutationObserver(restyle).observe(document.body, { attributes: true, attributeFilter: ["class"] });
+  for (const query of ["(forced-colors: active)", "(prefers-color-scheme: dark)"]) window.matchMedia(query).addEventListener("change", restyle);
+
+  watch("value", receive);
+  receive();
 }
-
-// Also tells when a hidden tab is shown: its canvases have no size before.
-new ResizeObserver(() => {
-  if (!view.value || !part("plot").clientWidth) return;
-  paint();
-  loadSoon();
-  loadMap();
-}).observe(part("plot"));
-new MutationObserver(restyle).observe(document.body, { attributes: true, attributeFilter: ["class"] });
-for (const query of ["(forced-colors: active)", "(prefers-color-scheme: dark)"]) window.matchMedia(query).addEventListener("change", restyle);
-
-watch("value", receive);
-receive();

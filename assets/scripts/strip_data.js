@@ -2,7 +2,7 @@
 
 const KEPT_ANSWERS = 120;
 
-function makeData(onError) {
+export function makeData(server, onError) {
   const kept = new Map();
   const newest = {};
 
@@ -33,7 +33,7 @@ function makeData(onError) {
 }
 
 // At most one call every `pause` milliseconds, the last one never lost.
-function throttled(call, pause) {
+export function throttled(call, pause) {
   let timer = null;
   let again = false;
   return function run() {
@@ -52,7 +52,7 @@ function throttled(call, pause) {
   };
 }
 
-function debounced(call, pause) {
+export function debounced(call, pause) {
   let timer = null;
   return (...values) => {
     clearTimeout(timer);

@@ -1,64 +1,8 @@
 // The two pictures of the numbers themselves: the overview of the whole document and the lens on the zoomed range.
-// All canvases of the strip share one gutter, so that what lies above one another is the same chunk.
 
-const GUTTER = 40;
-const EDGE = 10;
-const OVERVIEW_HEIGHT = 40;
-const LENS = { pins: 26, plot: 116, marks: 14, axis: 18 };
-const LENS_HEIGHT = LENS.pins + LENS.plot + LENS.marks + LENS.axis;
-
-function surface(canvas, height) {
-  const ratio = window.devicePixelRatio || 1;
-  const width = canvas.clientWidth;
-  const size = [Math.round(width * ratio), Math.round(height * ratio)];
-  if (canvas.width !== size[0] || canvas.height !== size[1]) [canvas.width, canvas.height] = size;
-  canvas.style.height = height + "px";
-  const ctx = canvas.getContext("2d");
-  ctx.setTransform(ratio, 0, 0, ratio, 0, 0);
-  ctx.clearRect(0, 0, width, height);
-  ctx.font = '11px system-ui, -apple-system, "Segoe UI", Roboto, sans-serif';
-  ctx.textBaseline = "middle";
-  ctx.lineWidth = 1;
-  return { ctx, width, height, ratio, left: GUTTER, right: width - EDGE };
-}
-
-const placer = (s, lo, hi) => (chunk) => s.left + ((chunk - lo) / (hi - lo)) * (s.right - s.left);
-const crisp = (s, x) => Math.round(x * s.ratio) / s.ratio;
-
-function clipped(s, x, y, width, height, draw) {
-  s.ctx.save();
-  s.ctx.beginPath();
-  s.ctx.rect(x, y, width, height);
-  s.ctx.clip();
-  draw();
-  s.ctx.restore();
-}
-
-function line(s, x1, y1, x2, y2, colour, dash = []) {
-  const { ctx } = s;
-  ctx.strokeStyle = colour;
-  ctx.setLineDash(dash);
-  ctx.beginPath();
-  ctx.moveTo(x1, y1);
-  ctx.lineTo(x2, y2);
-  ctx.stroke();
-  ctx.setLineDash([]);
-}
-
-function text(s, words, x, y, colour, align = "left") {
-  s.ctx.textAlign = align;
-  s.ctx.fillStyle = colour;
-  s.ctx.fillText(words, x, y);
-}
-
-// On a patch of the panel's colour: readable over bars.
-function label(s, words, x, y, colour, panel) {
-  s.ctx.globalAlpha = 0.85;
-  s.ctx.fillStyle = panel;
-  s.ctx.fillRect(x - 2, y - 7, s.ctx.measureText(words).width + 4, 14);
-  s.ctx.globalAlpha = 1;
-  text(s, words, x, y, colour);
-}
+import { drawMarks, drawOverviewFlags, drawOverviewStems, drawPins, drawPointers, drawStems, ring } from "./strip_marks.js";
+import { entryStart, extent, shown, ticks, whole } from "./strip_numbers.js";
+import { clipped, crisp, label, LENS, LENS_HEIGHT, line, OVERVIEW_HEIGHT, placer, surface, text } from "./strip_surface.js";
 
 // Bars of the entries of a tile: from the base line to the greatest value, and below it to the least where that lies lower.
 // Where a column holds several chunks, the part that all of them reach is shaded.
@@ -114,7 +58,7 @@ function drawUnsearched(s, view, at, top, height, colours) {
   }
 }
 
-function drawOverview(canvas, view, colours) {
+export function drawOverview(canvas, view, colours) {
   const s = surface(canvas, OVERVIEW_HEIGHT);
   const { value, shown: seen } = view;
   const at = placer(s, 0, value.n_chunks);
@@ -147,7 +91,7 @@ function drawWindow(s, x1, x2, colour) {
   }
 }
 
-function drawLens(canvas, view, colours) {
+export function drawLens(canvas, view, colours) {
   const s = surface(canvas, LENS_HEIGHT);
   const { value, shown: seen } = view;
   const at = placer(s, view.lo, view.hi);

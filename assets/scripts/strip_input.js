@@ -1,16 +1,12 @@
 // Pointer, wheel and keyboard. Plain wheel and vertical swipes are left to the page.
 
+import { placedPins, rowHeight } from "./strip_marks.js";
+import { entryOf } from "./strip_numbers.js";
+import { EDGE, GUTTER, LENS } from "./strip_surface.js";
+
 const DRAG_STARTS = 4; // pixels
 const HANDLE_REACH = 12; // pixels to either side: a target of 24
 const NEAR = 3; // pixels around the pointer within which the most telling chunk is meant, where a chunk is thinner than that
-const LEAST_SPAN = 8; // chunks
-
-// The range nearest to [lo, hi) that is not too narrow and lies within the document.
-function fitted(lo, hi, n_chunks) {
-  const span = Math.min(n_chunks, Math.max(hi - lo, Math.min(LEAST_SPAN, n_chunks)));
-  const start = Math.min(n_chunks - span, Math.max(0, (lo + hi - span) / 2));
-  return [start, start + span];
-}
 
 function makePlace(canvas) {
   const ends = () => [GUTTER, canvas.clientWidth - EDGE];
@@ -45,7 +41,7 @@ function chunkMeant(canvas, view, x, y) {
   return best;
 }
 
-function listenToLens(canvas, view, actions) {
+export function listenToLens(canvas, view, actions) {
   const place = makePlace(canvas);
   const fingers = new Map(); // pointer id -> where it is now
   let grip = null; // [chunk, chunk] under the fingers, or [chunk] under the mouse, to be kept there
@@ -98,7 +94,7 @@ function listenToLens(canvas, view, actions) {
   }, { passive: false });
 }
 
-function listenToKeys(canvas, view, actions) {
+export function listenToKeys(canvas, view, actions) {
   canvas.addEventListener("keydown", (event) => {
     if (!view.value || event.ctrlKey || event.metaKey || event.altKey) return;
     const jump = event.shiftKey ? Math.max(10, Math.round((view.hi - view.lo) / 20)) : 1;
@@ -124,7 +120,7 @@ function listenToKeys(canvas, view, actions) {
 }
 
 // The brush: a handle is dragged, the window is moved, and anywhere else a new window is drawn.
-function listenToOverview(canvas, view, actions) {
+export function listenToOverview(canvas, view, actions) {
   const place = makePlace(canvas);
   let drag = null;
   const chunkAt = (x) => Math.min(view.value.n_chunks, Math.max(0, place.chunkAt(x, 0, view.value.n_chunks)));
@@ -170,7 +166,7 @@ function listenToOverview(canvas, view, actions) {
   canvas.addEventListener("dblclick", () => actions.glide(0, view.value.n_chunks));
 }
 
-function listenToMap(canvas, view, actions) {
+export function listenToMap(canvas, view, actions) {
   const place = makePlace(canvas);
   const rowOf = (event) => Math.min(view.map.n_rows, Math.max(1, Math.floor(event.offsetY / rowHeight(view.map.n_rows)) + 1));
   canvas.addEventListener("click", (event) => view.map && actions.look(rowOf(event)));

@@ -1,12 +1,15 @@
 // What is laid over the numbers and below them: pins, support, forbidden chunks, cursor, the ruler of positions, the run map.
 
+import { shown, spread } from "./strip_numbers.js";
+import { clipped, crisp, LENS, line, placer, surface, text } from "./strip_surface.js";
+
 const PIN_RADIUS = 9;
 const RULER_HEIGHT = 34;
 
 const pinsInOrder = (value) => [...value.chosen].sort((a, b) => a.chunk_id - b.chunk_id);
 
 // Pins of the chunks inside the lens with the places where their heads are drawn; also used to find the pin under a pointer.
-function placedPins(s, view) {
+export function placedPins(s, view) {
   const at = placer(s, view.lo, view.hi);
   const inside = pinsInOrder(view.value).filter((pin) => pin.chunk_id + 1 > view.lo && pin.chunk_id < view.hi);
   const centres = inside.map((pin) => Math.min(s.right, Math.max(s.left, at(pin.chunk_id + 0.5))));
@@ -30,14 +33,14 @@ function drawHead(s, pin, x, y, radius, later, colours) {
   text(s, String(pin.step), x, y + 0.5, later ? colour : colours.panel, "center");
 }
 
-function drawStems(s, view, top, base, colours) {
+export function drawStems(s, view, top, base, colours) {
   for (const pin of placedPins(s, view)) {
     const x = crisp(s, pin.x) + 0.5 / s.ratio;
     line(s, x, top, x, base, colours.step(pin.step), pin.step > view.value.look ? [2, 3] : []);
   }
 }
 
-function drawPins(s, view, top, colours) {
+export function drawPins(s, view, top, colours) {
   const gold = new Set(view.value.gold);
   const y = PIN_RADIUS + 3;
   const pins = placedPins(s, view);
@@ -50,7 +53,7 @@ function drawPins(s, view, top, colours) {
   s.ctx.font = s.ctx.font.replace(/^600 /, "");
 }
 
-function ring(s, x, y, radius, colour) {
+export function ring(s, x, y, radius, colour) {
   s.ctx.strokeStyle = colour;
   s.ctx.lineWidth = 2;
   s.ctx.beginPath();
@@ -60,14 +63,14 @@ function ring(s, x, y, radius, colour) {
 }
 
 // In the overview every choice has its line; those outside the lens also their number, which the lens can't show.
-function drawOverviewStems(s, view, at, colours) {
+export function drawOverviewStems(s, view, at, colours) {
   for (const pin of view.value.chosen) {
     const x = crisp(s, at(pin.chunk_id + 0.5));
     line(s, x, 0, x, s.height, colours.step(pin.step), pin.step > view.value.look ? [2, 3] : []);
   }
 }
 
-function drawOverviewFlags(s, view, at, colours) {
+export function drawOverviewFlags(s, view, at, colours) {
   const outside = pinsInOrder(view.value).filter((pin) => pin.chunk_id + 1 <= view.lo || pin.chunk_id >= view.hi);
   const heads = spread(outside.map((pin) => at(pin.chunk_id + 0.5)), 17, s.left, s.right);
   s.ctx.font = s.ctx.font.replace("11px", "10px");
@@ -75,7 +78,7 @@ function drawOverviewFlags(s, view, at, colours) {
 }
 
 // The lane below the bars: hollow rings for the support of a labelled question, crosses for what may never be chosen.
-function drawMarks(s, view, at, colours) {
+export function drawMarks(s, view, at, colours) {
   const y = LENS.pins + LENS.plot + LENS.marks / 2 + 1;
   const inside = (chunk) => chunk + 1 > view.lo && chunk < view.hi;
   for (const chunk of view.value.gold.filter(inside)) ring(s, at(chunk + 0.5), y, 4, colours.good);
@@ -88,7 +91,7 @@ function drawMarks(s, view, at, colours) {
   s.ctx.lineWidth = 1;
 }
 
-function drawPointers(s, view, at, top, height, colours) {
+export function drawPointers(s, view, at, top, height, colours) {
   const band = (chunk, colour, fill) => {
     const [x, end] = [at(chunk), at(chunk + 1)];
     if (end < s.left || x > s.right) return;
@@ -113,7 +116,7 @@ function drawPointers(s, view, at, top, height, colours) {
 }
 
 // One slope an interval, on the range of the lens; a jump stands where a chosen chunk begins the next one.
-function drawRuler(canvas, view, colours) {
+export function drawRuler(canvas, view, colours) {
   const s = surface(canvas, RULER_HEIGHT);
   const at = placer(s, view.lo, view.hi);
   const steps = new Map(view.value.chosen.map((pin) => [pin.chunk_id, pin.step]));
@@ -140,9 +143,9 @@ function drawRuler(canvas, view, colours) {
   });
 }
 
-const rowHeight = (n_rows) => Math.max(6, Math.min(18, Math.floor(240 / Math.max(1, n_rows))));
+export const rowHeight = (n_rows) => Math.max(6, Math.min(18, Math.floor(240 / Math.max(1, n_rows))));
 
-function drawMap(canvas, view, colours) {
+export function drawMap(canvas, view, colours) {
   const { value, map } = view;
   if (!map) return;
   const pitch = rowHeight(map.n_rows);
@@ -168,7 +171,7 @@ function drawMap(canvas, view, colours) {
 }
 
 // The cells of the run map as a picture of one pixel a cell, to be stretched when drawn.
-function pictureOf(map, value, colours) {
+export function pictureOf(map, value, colours) {
   const picture = document.createElement("canvas");
   [picture.width, picture.height] = [map.n_columns, map.n_rows];
   const ctx = picture.getContext("2d");

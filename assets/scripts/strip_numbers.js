@@ -1,9 +1,9 @@
 // Numbers, scales, colours and places of the strip: pure helpers without state, drawing or network.
 
 const GROUPED = new Intl.NumberFormat("en-US");
-const whole = (number) => GROUPED.format(number);
+export const whole = (number) => GROUPED.format(number);
 
-function shown(value) {
+export function shown(value) {
   if (value === null || value === undefined || Number.isNaN(value)) return "–";
   if (!Number.isFinite(value)) return value < 0 ? "−∞" : "∞";
   const size = Math.abs(value);
@@ -15,12 +15,12 @@ function shown(value) {
 const signed = (value) => (value > 0 ? "+" : "") + shown(value);
 
 // Numbers from a server are packed, those of a page without one are not.
-function unpack(text, Kind) {
+export function unpack(text, Kind) {
   if (text instanceof Kind) return text;
   return new Kind(Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0)).buffer);
 }
 
-function decodeTile(answer) {
+export function decodeTile(answer) {
   return {
     first: answer.first,
     last: answer.last,
@@ -31,10 +31,10 @@ function decodeTile(answer) {
 }
 
 // Entry k of a tile begins at this chunk: the rule of core.tiles.Tile, and its inverse.
-const entryStart = (tile, k) => tile.first + Math.floor((k * (tile.last - tile.first)) / tile.best.length);
-const entryOf = (tile, chunk) => Math.ceil(((chunk - tile.first + 1) * tile.best.length) / (tile.last - tile.first)) - 1;
+export const entryStart = (tile, k) => tile.first + Math.floor((k * (tile.last - tile.first)) / tile.best.length);
+export const entryOf = (tile, chunk) => Math.ceil(((chunk - tile.first + 1) * tile.best.length) / (tile.last - tile.first)) - 1;
 
-function extent(tile) {
+export function extent(tile) {
   let [lo, hi] = [Infinity, -Infinity];
   for (let k = 0; k < tile.best.length; k++) {
     if (Number.isFinite(tile.low[k])) lo = Math.min(lo, tile.low[k]);
@@ -43,7 +43,7 @@ function extent(tile) {
   return lo <= hi ? [lo, hi] : null;
 }
 
-function ticks(lo, hi, count, least = 0) {
+export function ticks(lo, hi, count, least = 0) {
   const raw = Math.max((hi - lo) / Math.max(1, count), least, 1e-12);
   const power = 10 ** Math.floor(Math.log10(raw));
   const step = Math.max(least, [1, 2, 5, 10].find((factor) => factor * power >= raw * 0.999) * power);
@@ -53,7 +53,7 @@ function ticks(lo, hi, count, least = 0) {
 }
 
 // How a mode turns numbers into heights (0 bottom, 1 top) and colours (0 to 1 on a ramp). `tile` is the overview of the look shown.
-function makeScale(mode, value, tile) {
+export function makeScale(mode, value, tile) {
   const range = extent(tile) || [0, 1];
   if (mode === "rank") {
     const depth = Math.log(Math.max(2, value.n_chunks));
@@ -79,8 +79,17 @@ function makeScale(mode, value, tile) {
   return { unit, tint, base: Math.min(1, Math.max(0, unit(zero))), ramp: "seq", ticks: marks, ends: [shown(lo), shown(hi)] };
 }
 
+const LEAST_SPAN = 8; // chunks
+
+// The range nearest to [lo, hi) that is not too narrow and lies within the document.
+export function fitted(lo, hi, n_chunks) {
+  const span = Math.min(n_chunks, Math.max(hi - lo, Math.min(LEAST_SPAN, n_chunks)));
+  const start = Math.min(n_chunks - span, Math.max(0, (lo + hi - span) / 2));
+  return [start, start + span];
+}
+
 // Moves centres (ascending) as little as possible (least squares) so that neighbours are `gap` apart within [lo, hi].
-function spread(centres, gap, lo, hi) {
+export function spread(centres, gap, lo, hi) {
   if (!centres.length) return [];
   const step = Math.min(gap, (hi - lo) / Math.max(1, centres.length - 1));
   const pools = [];
@@ -95,31 +104,10 @@ function spread(centres, gap, lo, hi) {
   return flat.map((mean, i) => Math.min(hi - (centres.length - 1) * step, Math.max(lo, mean)) + i * step);
 }
 
-function ramp(stops) {
+export function ramp(stops) {
   return Array.from({ length: 256 }, (_, i) => {
     const at = (i / 255) * (stops.length - 1);
     const k = Math.min(stops.length - 2, Math.floor(at));
     return `rgb(${stops[k].map((a, c) => Math.round(a + (stops[k + 1][c] - a) * (at - k))).join(",")})`;
   });
-}
-
-// The theme's colours as the browser resolves them: custom properties alone would give system colours and mixes unresolved.
-function readColours(root) {
-  const probe = document.createElement("span");
-  probe.style.cssText = "display:none;forced-color-adjust:none";
-  root.append(probe);
-  const channels = (name) => {
-    probe.style.color = `var(--qx-${name})`;
-    const text = getComputedStyle(probe).color;
-    const numbers = text.match(/-?[\d.]+(e-?\d+)?/g).slice(0, 3).map(Number);
-    return text.startsWith("color(") ? numbers.map((part) => part * 255) : numbers;
-  };
-  const colour = (name) => `rgb(${channels(name).map(Math.round).join(",")})`;
-  const colours = { seq: ramp(Array.from({ length: 9 }, (_, i) => channels("seq-" + i))), div: ramp(Array.from({ length: 7 }, (_, i) => channels("div-" + i))) };
-  for (const name of ["panel", "line", "ink", "mut", "acc", "good", "warn", "q0"]) colours[name] = colour(name);
-  colours.steps = Array.from({ length: 8 }, (_, i) => colour("s" + (i + 1)));
-  colours.step = (step) => colours.steps[(step - 1) % 8];
-  colours.tinted = (scale, value) => colours[scale.ramp][Math.round(255 * Math.min(1, Math.max(0, scale.tint(value) || 0)))];
-  probe.remove();
-  return colours;
 }

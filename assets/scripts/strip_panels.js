@@ -1,8 +1,10 @@
 // The words around the canvases: header buttons, legend, readout, tooltip, table. Text from documents becomes text nodes, nothing else.
 
+import { shown, whole } from "./strip_numbers.js";
+
 const MODE_NAMES = { q: null, dq: "change", rank: "rank", p: "probability" }; // q bears the score's own name
 
-function made(tag, words, className = "") {
+export function made(tag, words, className = "") {
   const node = document.createElement(tag);
   node.textContent = words;
   if (className) node.className = className;
@@ -10,7 +12,7 @@ function made(tag, words, className = "") {
 }
 
 const isStop = (value, look) => value.stopped && look === value.n_looks;
-const lookName = (value, look) => (isStop(value, look) ? "stop" : "step " + look);
+export const lookName = (value, look) => (isStop(value, look) ? "stop" : "step " + look);
 
 function modeSentence(view) {
   const { value, mode } = view;
@@ -43,7 +45,7 @@ function fillButtons(box, items) {
   });
 }
 
-function fillHeader(part, view, actions) {
+export function fillHeader(part, view, actions) {
   const { value, mode } = view;
   part("title").textContent = value.score_name + " along the document" + (value.documents.length > 1 ? "s" : "");
   part("what").textContent = modeSentence(view);
@@ -62,7 +64,7 @@ function fillHeader(part, view, actions) {
   })));
 }
 
-function fillLegends(part, view) {
+export function fillLegends(part, view) {
   const { scale } = view.shown;
   const legend = part("legend");
   legend.hidden = view.shown.mode === "q"; // the run map's legend says the same
@@ -74,7 +76,7 @@ function fillLegends(part, view) {
 }
 
 // What the marks mean, as far as there are any.
-function fillKey(key, { value }) {
+export function fillKey(key, { value }) {
   const items = [];
   if (value.gold.length) items.push(["○", "good", "support"]);
   if (value.searched.length) items.push(["▨", "mut", "not searched"]);
@@ -110,12 +112,12 @@ function sentenceOf(view, facts) {
   return [`chunk ${whole(facts.chunk_id)}`, ...told, ...notes].join(", ");
 }
 
-function fillReadout(readout, view, facts) {
+export function fillReadout(readout, view, facts) {
   const [head, ...rest] = sentenceOf(view, facts).split(", ");
   readout.replaceChildren(made("b", head), document.createTextNode(rest.length ? ", " + rest.join(", ") : ""));
 }
 
-function fillTip(tip, view, facts) {
+export function fillTip(tip, view, facts) {
   const { numbers, notes, step } = factsOf(view, facts);
   const head = made("div", "");
   head.append(made("b", `chunk ${whole(facts.chunk_id)}`));
@@ -131,7 +133,7 @@ function fillTip(tip, view, facts) {
 }
 
 // Beside the pointer, within the plot.
-function placeTip(tip, plot, event) {
+export function placeTip(tip, plot, event) {
   const box = plot.getBoundingClientRect();
   const x = event.clientX - box.left;
   const y = event.clientY - box.top;
@@ -141,7 +143,7 @@ function placeTip(tip, plot, event) {
   tip.style.transform = `translate(${Math.round(left)}px, ${Math.round(y + 18)}px)`;
 }
 
-function fillTable(part, view, page, actions) {
+export function fillTable(part, view, page, actions) {
   const { value, mode } = view;
   const chances = value.modes.includes("p"); // of a greedy agent there are none
   const columns = ["chunk", value.score_name, "rank", ...(chances ? [value.probability_name] : []), "text"];

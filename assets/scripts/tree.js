@@ -1,97 +1,96 @@
 // Draws a tree of plain data as DOM. Text only ever becomes text nodes and whitelisted attributes: nothing in it can turn into
 // markup, template or script. A node is a string or [tag, attributes, children]. Clicks on [data-act] are sent to Python.
-// Every panel of a page runs it; the page's head holds it once, see head.py.
-qx.tree = (() => {
-  const TAGS = new Set(("div span p b strong em mark small code pre h2 h3 h4 ul ol li table thead tbody tr th td button details summary " +
-    "progress section header nav a label hr dl dt dd blockquote").split(" "));
-  const SHAPES = new Set(["svg", "path"]); // in a namespace of their own, with attributes that load and run nothing
-  const ATTRIBUTES = new Set(("class title role tabindex value max disabled hidden open id lang dir scope colspan " +
-    "viewBox preserveAspectRatio height d").split(" "));
+// Every panel of a page runs it; the page's head holds it once, as `qx.tree`.
 
-  function build(node) {
-    if (node === null || node === undefined) return document.createTextNode("");
-    if (!Array.isArray(node)) return document.createTextNode(String(node));
-    const [tag, attributes, children] = node;
-    const made = SHAPES.has(tag) ? document.createElementNS("http://www.w3.org/2000/svg", tag) : document.createElement(TAGS.has(tag) ? tag : "span");
-    for (const [name, value] of Object.entries(attributes || {})) {
-      if (name === "--c") made.style.setProperty("--c", /^var\(--qx-[a-z0-9]+\)$/.test(value) ? value : "");
-      else if (name === "--x" || name === "--y") made.style.setProperty(name, /^\d{1,3}(\.\d+)?%$/.test(value) ? value : ""); // how far across, how far down
-      else if (name === "href") { if (/^(#|\?run=)[\w=-]*$/.test(value)) made.setAttribute("href", value); }
-      else if (value === false || value === null) continue;
-      else if (ATTRIBUTES.has(name) || /^(aria|data)-[a-z-]+$/.test(name)) made.setAttribute(name, value === true ? "" : String(value));
-    }
-    if (tag === "button") made.type = "button";
-    for (const child of children || []) made.appendChild(build(child));
-    return made;
+const TAGS = new Set(("div span p b strong em mark small code pre h2 h3 h4 ul ol li table thead tbody tr th td button details summary " +
+  "progress section header nav a label hr dl dt dd blockquote").split(" "));
+const SHAPES = new Set(["svg", "path"]); // in a namespace of their own, with attributes that load and run nothing
+const ATTRIBUTES = new Set(("class title role tabindex value max disabled hidden open id lang dir scope colspan " +
+  "viewBox preserveAspectRatio height d").split(" "));
+
+function build(node) {
+  if (node === null || node === undefined) return document.createTextNode("");
+  if (!Array.isArray(node)) return document.createTextNode(String(node));
+  const [tag, attributes, children] = node;
+  const made = SHAPES.has(tag) ? document.createElementNS("http://www.w3.org/2000/svg", tag) : document.createElement(TAGS.has(tag) ? tag : "span");
+  for (const [name, value] of Object.entries(attributes || {})) {
+    if (name === "--c") made.style.setProperty("--c", /^var\(--qx-[a-z0-9]+\)$/.test(value) ? value : "");
+    else if (name === "--x" || name === "--y") made.style.setProperty(name, /^\d{1,3}(\.\d+)?%$/.test(value) ? value : ""); // how far across, how far down
+    else if (name === "href") { if (/^(#|\?run=)[\w=-]*$/.test(value)) made.setAttribute("href", value); }
+    else if (value === false || value === null) continue;
+    else if (ATTRIBUTES.has(name) || /^(aria|data)-[a-z-]+$/.test(name)) made.setAttribute(name, value === true ? "" : String(value));
+  }
+  if (tag === "button") made.type = "button";
+  for (const child of children || []) made.appendChild(build(child));
+  return made;
+}
+
+export function tree(element, props, trigger, watch) {
+  const root = element.querySelector(".qx-tree");
+
+  function path(target) {           // where the focus is, so that a redraw can put it back
+    const toggle = target && target.closest && target.closest("[data-toggle]");
+    if (toggle && root.contains(toggle)) return `[data-toggle="${CSS.escape(toggle.dataset.toggle)}"]`;
+    const act = target && target.closest && target.closest("[data-act]");
+    return act && root.contains(act) ? `[data-act="${CSS.escape(act.dataset.act)}"][data-arg="${CSS.escape(act.dataset.arg || "")}"]` : null;
   }
 
-  return (element, props, trigger, watch) => {
-    const root = element.querySelector(".qx-tree");
-
-    function path(target) {           // where the focus is, so that a redraw can put it back
-      const toggle = target && target.closest && target.closest("[data-toggle]");
-      if (toggle && root.contains(toggle)) return `[data-toggle="${CSS.escape(toggle.dataset.toggle)}"]`;
-      const act = target && target.closest && target.closest("[data-act]");
-      return act && root.contains(act) ? `[data-act="${CSS.escape(act.dataset.act)}"][data-arg="${CSS.escape(act.dataset.arg || "")}"]` : null;
+  function draw() {
+    const value = JSON.parse(props.value || "[]");
+    const focus = path(document.activeElement);
+    const scroller = root.querySelector("[data-keep-scroll]");
+    const kept = scroller ? [scroller.dataset.keepScroll, scroller.scrollTop] : null;
+    root.replaceChildren(...value.map(build));
+    if (focus) root.querySelector(focus)?.focus({ preventScroll: true });
+    for (const toggle of root.querySelectorAll("[data-toggle]")) { // what it opens has not changed, see page.js
+      toggle.setAttribute("aria-expanded", String(Boolean(document.getElementById(toggle.dataset.toggle)?.classList.contains("qx-open"))));
     }
+    const next = root.querySelector("[data-keep-scroll]");
+    const shown = root.querySelector("[data-show]");
+    if (next && kept && next.dataset.keepScroll === kept[0]) next.scrollTop = kept[1];
+    else if (next && shown) next.scrollTop = shown.offsetTop - next.offsetTop - next.clientHeight / 3;
+  }
 
-    function draw() {
-      const value = JSON.parse(props.value || "[]");
-      const focus = path(document.activeElement);
-      const scroller = root.querySelector("[data-keep-scroll]");
-      const kept = scroller ? [scroller.dataset.keepScroll, scroller.scrollTop] : null;
-      root.replaceChildren(...value.map(build));
-      if (focus) root.querySelector(focus)?.focus({ preventScroll: true });
-      for (const toggle of root.querySelectorAll("[data-toggle]")) { // what it opens has not changed, see page.js
-        toggle.setAttribute("aria-expanded", String(Boolean(document.getElementById(toggle.dataset.toggle)?.classList.contains("qx-open"))));
-      }
-      const next = root.querySelector("[data-keep-scroll]");
-      const shown = root.querySelector("[data-show]");
-      if (next && kept && next.dataset.keepScroll === kept[0]) next.scrollTop = kept[1];
-      else if (next && shown) next.scrollTop = shown.offsetTop - next.offsetTop - next.clientHeight / 3;
-    }
+  function copy(button, text) {
+    navigator.clipboard?.writeText(text);
+    button.classList.add("qx-copied");
+    setTimeout(() => button.classList.remove("qx-copied"), 1200);
+  }
 
-    function copy(button, text) {
-      navigator.clipboard?.writeText(text);
-      button.classList.add("qx-copied");
-      setTimeout(() => button.classList.remove("qx-copied"), 1200);
-    }
+  function go(id) {                // to a part of the page
+    const behavior = matchMedia("(prefers-reduced-motion: reduce)").matches ? "auto" : "smooth";
+    document.getElementById(id)?.scrollIntoView({ behavior, block: "start" });
+  }
 
-    function go(id) {                // to a part of the page
-      const behavior = matchMedia("(prefers-reduced-motion: reduce)").matches ? "auto" : "smooth";
-      document.getElementById(id)?.scrollIntoView({ behavior, block: "start" });
-    }
+  function download(name, text) {
+    const link = document.createElement("a");
+    link.href = URL.createObjectURL(new Blob([text], { type: /\.csv$/.test(name) ? "text/csv" : "application/json" }));
+    link.download = name || "download.json";
+    link.click();
+    setTimeout(() => URL.revokeObjectURL(link.href), 10000);
+  }
 
-    function download(name, text) {
-      const link = document.createElement("a");
-      link.href = URL.createObjectURL(new Blob([text], { type: /\.csv$/.test(name) ? "text/csv" : "application/json" }));
-      link.download = name || "download.json";
-      link.click();
-      setTimeout(() => URL.revokeObjectURL(link.href), 10000);
-    }
-
-    root.addEventListener("click", (event) => {
-      const target = event.target.closest("[data-act]");
-      if (!target || target.disabled) return;
-      target.closest("details.qx-menu")?.removeAttribute("open");
-      const argument = target.dataset.arg || "";
-      if (target.dataset.act === "copy") copy(target, argument);
-      else if (target.dataset.act === "copy-link") copy(target, new URL(argument, location.origin + location.pathname).href);
-      else if (target.dataset.act === "goto") go(argument);
-      else if (target.dataset.act === "download") download(target.dataset.name, argument);
-      else trigger("select", { act: target.dataset.act, arg: argument });
-    });
-    // What is the same thing in several places lights up in all of them, while one of them is pointed at or has the focus.
-    const lit = { pointer: undefined, focus: undefined };
-    function light(by, event) {
-      lit[by] = event.target.closest("[data-same]")?.dataset.same;
-      for (const node of root.querySelectorAll("[data-same]")) node.classList.toggle("qx-lit", Object.values(lit).includes(node.dataset.same));
-    }
-    root.addEventListener("pointerover", (event) => light("pointer", event));
-    root.addEventListener("pointerleave", (event) => light("pointer", event));
-    root.addEventListener("focusin", (event) => light("focus", event));
-    root.addEventListener("focusout", () => light("focus", { target: root }));
-    watch("value", draw);
-    draw();
-  };
-})();
+  root.addEventListener("click", (event) => {
+    const target = event.target.closest("[data-act]");
+    if (!target || target.disabled) return;
+    target.closest("details.qx-menu")?.removeAttribute("open");
+    const argument = target.dataset.arg || "";
+    if (target.dataset.act === "copy") copy(target, argument);
+    else if (target.dataset.act === "copy-link") copy(target, new URL(argument, location.origin + location.pathname).href);
+    else if (target.dataset.act === "goto") go(argument);
+    else if (target.dataset.act === "download") download(target.dataset.name, argument);
+    else trigger("select", { act: target.dataset.act, arg: argument });
+  });
+  // What is the same thing in several places lights up in all of them, while one of them is pointed at or has the focus.
+  const lit = { pointer: undefined, focus: undefined };
+  function light(by, event) {
+    lit[by] = event.target.closest("[data-same]")?.dataset.same;
+    for (const node of root.querySelectorAll("[data-same]")) node.classList.toggle("qx-lit", Object.values(lit).includes(node.dataset.same));
+  }
+  root.addEventListener("pointerover", (event) => light("pointer", event));
+  root.addEventListener("pointerleave", (event) => light("pointer", event));
+  root.addEventListener("focusin", (event) => light("focus", event));
+  root.addEventListener("focusout", () => light("focus", { target: root }));
+  watch("value", draw);
+  draw();
+}

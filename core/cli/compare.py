@@ -9,6 +9,7 @@ import argparse
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
+from core.again.records import log_sparc
 from core.answer.checkpoint import SMALL
 from core.answer.evidence import answer_evidence
 from core.answer.metadata import metadata_lines
@@ -18,15 +19,14 @@ from core.cli.common import named_log, print_json, say
 from core.cli.flags import add_episode_flags, add_inputs, add_llm_flags, llm_of
 from core.cli.inputs import Question, keep_run, questions
 from core.cli.sparc import sparc_contestant
-from core.comparison import Column, Contestant, columns_json, compare, contestant
 from core.encode.encoder import load_encoder
 from core.errors import BadRequest
 from core.index import Corpus
 from core.resrag.action import RESRAG_LLM, SETS
 from core.resrag_llm.policy import CONTEXT_TOKENS, LlmEvidenceSet
 from core.retrievers import ALL_METHODS, notice_of
-from core.runs import log_sparc
 from core.sparc.retriever import SPARC, SparcRetriever
+from core.whatif.comparison import Column, Contestant, columns_json, compare, contestant
 
 
 def add_flags(parser: argparse.ArgumentParser) -> None:

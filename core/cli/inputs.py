@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from core.again.records import log_trace
 from core.answer.evidence import EvidenceAnswer
 from core.cli.common import progress_printer, say
 from core.config import SEEDS_OF_MODELS, EpisodeConfig, check_query
@@ -30,7 +31,6 @@ from core.index import Corpus
 from core.ingest import MAX_FILE_BYTES, Converter, OnPart, read_documents
 from core.log import RunLog
 from core.opening import Embedded, OpenProgress, chunk_documents, index_of, index_workspace
-from core.runs import log_trace
 from core.types import Document, Workspace, workspace_of_chunks
 
 

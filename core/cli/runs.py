@@ -260,10 +260,10 @@ def pull_command(arguments: argparse.Namespace) -> int:
 
 def replay_command(arguments: argparse.Namespace) -> int:
     """Makes a logged run again. Exit status 1 when the choices differ or Q moved by more than 1e-4."""
+    from core.again.replay import replay_run, replay_sparc
     from core.answer.checkpoint import SMALL
     from core.answer.reader import load_reader  # takes seconds, with the next: the other commands do without
     from core.encode.encoder import load_encoder
-    from core.runs import replay_run, replay_sparc
     from core.sparc.retriever import SPARC
 
     with _reader(arguments) as reader:

@@ -18,13 +18,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from core.again.records import log_sparc
 from core.answer.checkpoint import SMALL
 from core.answer.protocol import Reader
 from core.answer.reader import load_reader
 from core.cli.common import named_log, progress_printer
 from core.cli.flags import add_inputs, add_llm_flags, llm_of
 from core.cli.inputs import Question, questions
-from core.comparison import Contestant
 from core.encode.cache import embed_chunks
 from core.encode.encoder import DualEncoder, load_encoder
 from core.errors import BadRequest
@@ -32,7 +32,6 @@ from core.evaluate.run import EvaluationProgress
 from core.index import Corpus
 from core.llm.protocol import Llm
 from core.opening import index_of, vector_store
-from core.runs import log_sparc
 from core.sparc.build import build_agents, build_retrievals
 from core.sparc.config import MAX_DEPTH, MAX_K, MAX_WIDTH, STRATEGIES, check_sparc_config
 from core.sparc.evaluation import Ground, SparcVariation, evaluate_sparc
@@ -54,6 +53,7 @@ from core.sparc.rows import SparcRow
 from core.sparc.run import run_sparc
 from core.sparc.trace import SparcTrace, extended
 from core.types import workspace_of_chunks
+from core.whatif.comparison import Contestant
 
 if TYPE_CHECKING:
     from core.studies.registry import SparcStudy

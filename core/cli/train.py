@@ -15,11 +15,11 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
+from core.again.records import training_record
 from core.cli.common import named_log
 from core.cli.flags import add_settings, count_or_none
 from core.encode.packaged import MINILM
 from core.errors import BadRequest
-from core.runs import training_record
 from core.train.config import TrainConfig
 from core.train.recipes import RECIPES, plan_training
 from core.train.sitting import TrainEvent

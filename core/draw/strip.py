@@ -1,44 +1,23 @@
 """What the canvas strip draws around its numbers.
 
-And the scripts that draw it, for the app and for exported pages alike.
+For the app and for exported pages alike.
 """
 
 from __future__ import annotations
 
 import base64
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any, TypedDict
 
 import numpy as np
 
+from core.draw.scripts import bundled
 from core.events import ChosenBy
 from core.qrag.positions import Interval
 from core.tiles import MODES, Mode
 
-SCRIPTS = Path(__file__).resolve().parents[2] / "assets" / "scripts"
-
-
-def script(name: str) -> str:
-    """A file of assets/scripts."""
-    return (SCRIPTS / name).read_text(encoding="utf-8")
-
-
-STRIP_SCRIPT = "\n".join(
-    script(f"{name}.js")
-    for name in (
-        "strip_numbers",
-        "strip_data",
-        "strip_draw",
-        "strip_marks",
-        "strip_input",
-        "strip_panels",
-        "strip",
-    )
-)
-"""One script, helpers first: gr.HTML runs a single piece of JavaScript. It finds `element`, `props`,
-`trigger`, `watch` and `server` where it is run.
-"""
+STRIP_SCRIPT = f"({bundled('strip.js')}).strip(element, props, trigger, watch, server);"
+"""For gr.HTML, which runs it where those five names are."""
 
 
 class Pin(TypedDict):

@@ -35,14 +35,12 @@ from core.log.records import (
     RunRow,
     new_run_id,
 )
-from core.log.replay import MAX_Q_DIFFERENCE, ReplayReport, compare_sparc, compare_traces
 from core.log.retention import expire
 from core.log.store import ExperimentLog, default_log_path, open_log
 from core.log.wire import MalformedRuns
 
 __all__ = [
     "FORMATS",
-    "MAX_Q_DIFFERENCE",
     "DetailName",
     "Evaluation",
     "EvaluationEntry",
@@ -56,7 +54,6 @@ __all__ = [
     "LoggedRun",
     "MalformedRuns",
     "Receiver",
-    "ReplayReport",
     "RunLog",
     "RunPage",
     "RunReader",
@@ -64,8 +61,6 @@ __all__ = [
     "RunRow",
     "Training",
     "TrainingEntry",
-    "compare_sparc",
-    "compare_traces",
     "default_log_path",
     "delete_measurement",
     "expire",

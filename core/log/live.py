@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from core.draw.strip import STRIP_SCRIPT, script
+from core.draw.scripts import bundled
 
 NUMBERS_ROOM, TEXTS_ROOM = 600_000, 180_000
 """Characters that packed numbers and texts may take: with scripts and styles, less than 1 MB."""
@@ -35,11 +35,7 @@ STYLE = "\n".join(
     (_ASSETS / name).read_text(encoding="utf-8")
     for name in ("theme.css", "strip.css", "app.css", "offline.css")
 )
-SCRIPT = (
-    f"(() => {{\nconst qx = {{}};\n{script('tree.js')}\n"
-    f"const runStrip = (element, props, trigger, watch, server) => {{\n{STRIP_SCRIPT}\n}};\n"
-    f"{script('offline.js')}\n}})();\n"
-)
+SCRIPT = f"{bundled('offline.js')};\n"
 
 
 def policy(style: str) -> str:

@@ -22,9 +22,10 @@ import numpy as np
 from core.answer.evidence import EvidenceAnswer
 from core.draw.evidence import evidence_rows
 from core.draw.nodes import h, html_of, html_of_all
+from core.draw.scripts import script
 from core.draw.steps import decision, step_card, stop_card
 from core.draw.story import story_nodes
-from core.draw.strip import colour_scale, script, slopes, strip_value
+from core.draw.strip import colour_scale, slopes, strip_value
 from core.draw.trail import gold_trail
 from core.draw.words import counted
 from core.encode.checkpoint import CheckpointSpec, find_checkpoint, read_spec, shipped_checkpoints

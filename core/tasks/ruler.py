@@ -4,10 +4,12 @@ RULER's eight needle tasks by an own generator, and questions over long haystack
 
 A needle is a sentence that files a value under a label, and a chunk of its own; the question asks for the
 values of some labels, and its support is their needles. The tasks differ in what is asked and in the hay:
-    single-1, -2, -3      one needle: a number in repeated sentences, a number in essays, a UUID in essays
-    multikey-1            four labels in essays, one asked multikey-2, -3        the hay is needles of other
-    labels: words and numbers, UUIDs under UUIDs; kind "random ids", to be reported apart multivalue
-    four numbers under one label, all asked multiquery            four labels asked at once
+    single-1, -2, -3   one needle: a number in repeated sentences, a number in essays, a UUID in essays
+    multikey-1         four labels in essays, one asked
+    multikey-2, -3     the hay is needles of other labels: words and numbers, UUIDs under UUIDs;
+                       kind "random ids", to be reported apart
+    multivalue         four numbers under one label, all asked
+    multiquery         four labels asked at once
 Wording, words and values are our own. Labels and values of training and of evaluation never meet: a label's
 words and a number's last digit say which of the two it belongs to.
 """

@@ -38,13 +38,13 @@ from app.pages.explore.opening import open_pasted
 from app.services import Services
 from app.session import Session
 from app.settings import Settings
-from core.comparison import comparison_json, looks
 from core.config import CHUNKERS
-from core.cuts import chunks_of, share_found, sizes_for, spans_of
 from core.encode.checkpoint import read_spec
 from core.errors import BadRequest, Cancelled
 from core.events import fold
-from core.variant import Change
+from core.whatif.comparison import comparison_json, looks
+from core.whatif.cuts import chunks_of, share_found, sizes_for, spans_of
+from core.whatif.variant import Change
 from tests.app.conftest import RunningApp, wait_ready
 from tests.app.explore_page import set_number, show_figures
 from tests.conftest import OpenPage

@@ -21,6 +21,8 @@ from app.pages.evidence.layout import MODEL
 from app.pages.evidence.tab import EvidencePlace, EvidenceTab, read_order
 from app.services import Services
 from app.session import Session
+from core.again.records import logged_json_ld
+from core.again.replay import replay_run
 from core.config import EpisodeConfig
 from core.errors import BadRequest, Cancelled, RunNotFound
 from core.events import fold
@@ -31,7 +33,6 @@ from core.methods.threshold import Threshold
 from core.methods.topk import TopK
 from core.resrag.action import action_json, action_of
 from core.resrag.retriever import EvidenceSet
-from core.runs import logged_json_ld, replay_run
 from core.types import Document
 from tests.app.axe import grave_faults
 from tests.app.conftest import RunningApp, upload, wait_ready

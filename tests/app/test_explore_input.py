@@ -129,9 +129,6 @@ def test_document_text_never_becomes_markup_template_or_script(
         expect(page.locator("#qx-header .qx-doc-title")).not_to_have_text(
             before, timeout=180_000
         )  # a campaign's has some thousand chunks
-        settle(
-            page
-        )  # the box of the last document's question is emptied with the title, in a step of its own
         page.locator("#qx-question textarea").fill(
             "What is the password of the harbour? " + " ".join(PAYLOADS)
         )

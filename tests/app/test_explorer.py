@@ -24,12 +24,12 @@ from core.answer.evidence import EvidenceAnswer
 from core.choice import Choice
 from core.completeness import LOW, completeness_by_size
 from core.config import EpisodeConfig
-from core.diagnosis import Diagnosis, Remedy
 from core.errors import BadDocument, BadRequest, RunNotFound
 from core.events import Stopped
 from core.tasks.narrative import generate_narrative
 from core.tasks.samples import list_samples
 from core.types import Document
+from core.whatif.diagnosis import Diagnosis, Remedy
 
 QUERY = "where was the apple before the hallway ?"
 CONFIG = EpisodeConfig(step_budget=4)

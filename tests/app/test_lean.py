@@ -98,3 +98,19 @@ def test_pages_have_no_server_before_they_are_launched() -> None:
     with gr.Blocks() as plain:
         pass
     assert plain.app is not None
+
+
+def test_an_event_does_not_say_again_at_its_end_what_it_said() -> None:
+    with LeanBlocks() as page:
+        asked, count, button = gr.Textbox("old"), gr.State(0), gr.Button("Go")
+        button.click(lambda: "", None, [asked, count], api_visibility="private")
+        button.click(lambda: "", None, asked)
+    of_the_page, of_callers = page.fns[0], page.fns[1]
+    said: list[Any] = [["old", None], ["", None]]
+    for values in said:
+        page.handle_streaming_diffs(of_the_page, [*values], "visitor", "run", final=False)
+        page.handle_streaming_diffs(of_callers, values[:1], "caller", "run", final=False)
+    end: list[Any] = [None, None]
+    assert page.handle_streaming_diffs(of_the_page, end, "visitor", "run", final=True) == [gr.skip(), None]
+    assert page.handle_streaming_diffs(of_callers, end[:1], "caller", "run", final=True) == [""]
+    assert not page.pending_diff_streams["visitor"]

@@ -28,7 +28,7 @@ OpenPage = Callable[..., Page]
 
 ASSETS = Path(__file__).resolve().parents[2] / "assets"
 GUTTER, EDGE = 40, 10
-"""Pixels beside the plots, as in strip_draw.js."""
+"""Pixels beside the plots, as in strip_surface.js."""
 HOSTILE = (
     "<img src=x onerror='window.hooked=1'> ${window.hooked=2} {{window.hooked}} {{{value}}}"
     " `${window.hooked=3}` <script>window.hooked=4</script>"

@@ -12,6 +12,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from core.again.records import log_trace
+from core.again.replay import replay_run
 from core.cli import main
 from core.config import EpisodeConfig
 from core.encode.encoder import DualEncoder
@@ -24,7 +26,6 @@ from core.methods.bm25 import Bm25
 from core.opening import Embedded, Opened, OpenProgress, index_workspace
 from core.qrag.agent import Agent
 from core.report import trace_json
-from core.runs import log_trace, replay_run
 from core.trail import gold_trails
 from core.types import Workspace, workspace_of_chunks
 

@@ -10,7 +10,6 @@ import pytest
 
 from core.answer.checkpoint import SMALL
 from core.answer.reader import load_reader
-from core.comparison import contestant
 from core.document_evaluation import Encoders
 from core.encode.encoder import DualEncoder, load_encoder
 from core.encode.tokens import FastTokenizer
@@ -32,6 +31,7 @@ from core.tasks.example import Example
 from core.tasks.generated import generated_examples, training_rng
 from core.tasks.noise import compose_noise
 from core.tasks.samples import Sample, SampleQuestion, find_quote, list_samples, span_chunks
+from core.whatif.comparison import contestant
 
 AGENT_OF = {".txt": "narrative", ".md": "multi-hop", ".html": "multi-hop"}
 LEAST_RIGHT = {"river-chronicle.txt": 8, "harbour-almanac.html": 5, "beacon-handbook.md": 2}

@@ -22,10 +22,9 @@ from app.in_view import OpenDocuments, RunInView
 from app.pages.sparc.actions import SparcRuns
 from app.recent import Recent
 from app.services import Services
+from core.again.records import sparc_answer, sparc_detail
 from core.answer.evidence import EvidenceAnswer
-from core.comparison import Column, Contestant, compare
 from core.config import EpisodeConfig, check_query
-from core.cuts import Cut, TextSpan, across_cuts, check_size, chunks_of, share_found, spans_of
 from core.encode.checkpoint import CheckpointSpec
 from core.errors import BadRequest, Cancelled, LogError
 from core.events import Event, RunStarted, StepTaken, Stopped
@@ -33,16 +32,17 @@ from core.index import Corpus
 from core.llm.protocol import Llm
 from core.opening import Opened, OpenProgress, Progress
 from core.qrag.agent import Agent
-from core.qrag.influence import Influence, leave_one_out
 from core.qrag.retriever import MULTISTEP, AgentRetriever
 from core.resrag.action import RESRAG_LLM
 from core.resrag_llm.policy import LlmEvidenceSet
 from core.retrievers import ALL_METHODS, build_retriever
-from core.runs import sparc_answer, sparc_detail
 from core.sparc.retriever import SPARC, SparcRetriever
 from core.sparc.trace import SparcTrace
 from core.types import Workspace
-from core.variant import Change, TryOut, try_out
+from core.whatif.comparison import Column, Contestant, compare
+from core.whatif.cuts import Cut, TextSpan, across_cuts, check_size, chunks_of, share_found, spans_of
+from core.whatif.influence import Influence, leave_one_out
+from core.whatif.variant import Change, TryOut, try_out
 
 AGENT = "qrag:"
 """Begins the key of an agent's method; the checkpoint's name follows."""
@@ -173,7 +173,7 @@ class ShownColumn:
 
     @property
     def column(self) -> Column:
-        """As `core.comparison` exports it."""
+        """As `core.whatif.comparison` exports it."""
         trace, answer = (None, None) if self.run is None else (self.run.trace, self.run.answer)
         return Column(
             self.name, trace, self.milliseconds, BadRequest(self.refused) if self.refused else None, answer

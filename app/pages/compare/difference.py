@@ -14,7 +14,7 @@ from core.draw.nodes import Node, act, h
 from core.draw.tables import table
 from core.draw.words import counted, shorten, step_class, stop_words
 from core.prose import plain
-from core.variant import StepPair, TryOut, VariantChoice
+from core.whatif.variant import StepPair, TryOut, VariantChoice
 
 NOT_LOGGED = (
     "A try-out: the log has no run of it, since it keeps what can be made again from documents, and no"

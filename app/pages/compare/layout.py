@@ -15,7 +15,7 @@ from app.pages.widgets.asking import Asking
 from app.pages.widgets.text import open_documents
 from app.pages.widgets.work import Work, cancel_button
 from core.draw.nodes import h
-from core.variant import MAX_TEXT
+from core.whatif.variant import MAX_TEXT
 
 SAME, OWN_STOP = "same", "own stop"
 """Values of the size control."""

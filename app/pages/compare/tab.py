@@ -44,7 +44,7 @@ from core.errors import BadRequest, UserError
 from core.log import new_run_id
 from core.resrag.action import SETS
 from core.sparc.retriever import SPARC
-from core.variant import MAX_TEXT, Change
+from core.whatif.variant import MAX_TEXT, Change
 
 Update = dict[Any, Any]
 C = TypeVar("C", ColumnRef, CutRow)

@@ -23,7 +23,6 @@ from app.pages.compare.actions import (
 )
 from app.pages.widgets.asking import settings_toggle
 from app.pages.widgets.notices import notice
-from core.comparison import comparison_csv, comparison_json, first_look_rank, found_by, looks, overlap, sets
 from core.config import EpisodeConfig
 from core.draw.answers import in_column
 from core.draw.nodes import Node, act, h
@@ -33,11 +32,20 @@ from core.draw.trail import trail_table
 from core.draw.words import EXPLAIN, counted, duration, shorten, step_class, stop_words
 from core.log.page import review_words
 from core.prose import plain
-from core.qrag.influence import Influence
 from core.resrag.action import SETS
 from core.sparc.retriever import SPARC
 from core.tiles import tile
 from core.types import Workspace
+from core.whatif.comparison import (
+    comparison_csv,
+    comparison_json,
+    first_look_rank,
+    found_by,
+    looks,
+    overlap,
+    sets,
+)
+from core.whatif.influence import Influence
 
 BARS = 160
 """Bars of a picture at most: each is the best of its chunks."""

@@ -22,6 +22,7 @@ from app.in_view import OpenDocuments, RunInView
 from app.recent import Recent
 from app.services import Services
 from app.visitors import check_known
+from core.again.records import logged_json_ld
 from core.answer.evidence import EvidenceAnswer
 from core.answer.metadata import MAX_KEPT, metadata_json
 from core.config import EpisodeConfig, check_query
@@ -48,7 +49,6 @@ from core.resrag.sets import (
     token_counts,
 )
 from core.resrag_llm.policy import LlmEvidenceSet
-from core.runs import logged_json_ld
 from core.studies.frontier import Curve, curves
 
 MAX_BUDGET = 24

@@ -20,6 +20,8 @@ from app.agents import PLAIN
 from app.calls.operations import http_of
 from app.services import Services
 from app.visitors import CHARACTERS_PER_TOKEN, check_known, n_values
+from core.again.replay import Replay, replay_run, replay_sparc
+from core.again.snippets import Source, command_of, of_export, python_of
 from core.encode.checkpoint import shipped_checkpoints
 from core.errors import BadRequest
 from core.log import (
@@ -37,8 +39,6 @@ from core.log.export import FILES, LINES
 from core.log.records import MAX_PAGE, RunCurve, RunFacets
 from core.log.sql import SqlResult, query_log
 from core.opening import Progress
-from core.reproduce import Source, command_of, of_export, python_of
-from core.runs import Replay, replay_run, replay_sparc
 from core.sparc.retriever import SPARC
 
 MAX_SELECTED = 50

@@ -27,6 +27,7 @@ from app.pages.widgets.notices import notice, preparing, progress
 from app.pages.widgets.work import QUIET, in_line
 from app.services import Services
 from app.session import Session
+from core.again.replay import Replay
 from core.draw.words import counted
 from core.errors import BadRequest, UserError
 from core.figures import counts_figure, curves_figure
@@ -35,7 +36,6 @@ from core.log import new_run_id
 from core.log.records import moment
 from core.log.sql import EXAMPLES, SqlResult
 from core.opening import Progress
-from core.runs import Replay
 
 Update = dict[Any, Any]
 _ID = re.compile(r"[0-9a-f]{32}")

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from app.pages.experiments.actions import MAX_CURVES, Charted, Snippet
 from app.pages.widgets.notices import notice
+from core.again.replay import Replay
 from core.draw.nodes import Node, act, h
 from core.draw.tables import pager, table
 from core.draw.words import EXPLAIN, counted, duration, shorten, step_class
@@ -24,7 +25,6 @@ from core.log.sql import MAX_ROWS, SqlResult
 from core.prose import plain
 from core.resrag.action import RESRAG, RESRAG_LLM, SETS
 from core.retrievers import facts_of
-from core.runs import Replay
 from core.sparc.retriever import SPARC
 from core.story import verdict_on
 

@@ -25,9 +25,9 @@ from core.errors import BadRequest
 from core.events import RunStarted, Stopped
 from core.opening import Progress
 from core.qrag.agent import Agent
-from core.qrag.influence import without_each
 from core.qrag.planner import plan
 from core.types import Document, Workspace
+from core.whatif.influence import without_each
 
 RUNS_AT_ONCE = 3
 """Runs that are gone on with at the same time: while one's chunks are scored, another's page is drawn, and a

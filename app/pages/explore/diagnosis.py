@@ -1,7 +1,8 @@
 """Why a run failed, with buttons that do something about it.
 
 A sentence as a tree of plain data: pure functions. Decides the words. What would have helped was tried in
-core.diagnosis; where nothing is known of the question, core.completeness says how likely it was enough.
+core.whatif.diagnosis; where nothing is known of the question, core.completeness says how likely it was
+enough.
 """
 
 from __future__ import annotations
@@ -10,10 +11,10 @@ from app.in_view import RunInView
 from app.pages.explore.view import answer_in_view
 from app.session import Session
 from core.completeness import LOW, completeness_by_size
-from core.diagnosis import MOST_STEPS, Diagnosis, Remedy
 from core.draw.nodes import Node, h
 from core.draw.words import counted, tenths
 from core.story import verdict_on
+from core.whatif.diagnosis import MOST_STEPS, Diagnosis, Remedy
 
 MOST_BUTTONS = 3
 GENERAL = "general"

@@ -20,6 +20,8 @@ from app.in_view import OpenDocuments
 from app.recent import Recent
 from app.services import Services
 from app.visitors import check_known
+from core.again.records import log_sparc_end, sparc_detail, sparc_record
+from core.again.replay import workspace_of_run
 from core.config import check_query
 from core.encode.encoder import DualEncoder
 from core.errors import BadRequest, Cancelled, LogError, UserError
@@ -29,7 +31,6 @@ from core.log import FinalStatus, LoggedRun, RunReader
 from core.log.branches import sparc_trace_of
 from core.log.records import Status, known_answer_of, label_of, support_of
 from core.opening import OpenProgress
-from core.runs import log_sparc_end, sparc_detail, sparc_record, workspace_of_run
 from core.sparc.build import asks_agent, build_agents, build_retrievals
 from core.sparc.config import STRATEGIES, check_sparc_config
 from core.sparc.events import Merged, Retrieved, SparcConfig, SparcEvent, SparcStarted, Strategy

@@ -1,4 +1,4 @@
-"""The story line of a SPARC run as a tree of plain data.
+"""A SPARC run's story line as a tree of plain data.
 
 Pure functions. All text stays text (see components.tree). Decides how a part is drawn, and that merges stand
 between up to three rounds only. What it says is in core.sparc_story.

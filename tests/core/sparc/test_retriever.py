@@ -9,12 +9,12 @@ from dataclasses import replace
 
 import pytest
 
+from core.again.records import sparc_answer, sparc_detail
 from core.config import EpisodeConfig
 from core.errors import LogError
 from core.events import RunStarted, StepTaken, Stopped, fold
 from core.index import Corpus
 from core.log.records import MAX_DETAIL_BYTES, detail_json
-from core.runs import sparc_answer, sparc_detail
 from core.sparc.build import build_agents
 from core.sparc.events import Merged, NoteUpdated, Retrieved, SparcConfig
 from core.sparc.retrievals import Retrievals

@@ -11,7 +11,7 @@ from core.encode.encoder import DualEncoder
 from core.events import fold
 from core.index import Corpus
 from core.qrag.agent import Agent
-from core.qrag.influence import leave_one_out
+from core.whatif.influence import leave_one_out
 
 CHUNKS = [
     f"{name} went to the {place} ."

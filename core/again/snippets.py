@@ -12,9 +12,9 @@ import shlex
 from dataclasses import dataclass, fields
 from pathlib import Path
 
+from core.again.replay import config_again
 from core.config import EpisodeConfig
 from core.log import LoggedRun
-from core.runs import config_again
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,7 @@ def python_of(run: LoggedRun, source: Source) -> str:
         f"from core.log import {', '.join(sorted(names, key=str.lower))}",
         "from core.opening import index_workspace",
         "from core.retrievers import build_retriever",
-        "from core.runs import workspace_of_run",
+        "from core.again.replay import workspace_of_run",
         "",
         f"with {opened} as log:",
         *taken_in,

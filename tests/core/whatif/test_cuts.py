@@ -9,7 +9,13 @@ from pathlib import Path
 import pytest
 
 from core.config import CHUNKERS, EpisodeConfig
-from core.cuts import (
+from core.errors import BadRequest, Cancelled
+from core.events import fold
+from core.opening import OpenProgress, open_corpus
+from core.qrag.agent import Agent
+from core.qrag.retriever import AgentRetriever
+from core.types import Document, Workspace
+from core.whatif.cuts import (
     MAX_TOKENS,
     SIZES,
     Cut,
@@ -20,12 +26,6 @@ from core.cuts import (
     sizes_for,
     spans_of,
 )
-from core.errors import BadRequest, Cancelled
-from core.events import fold
-from core.opening import OpenProgress, open_corpus
-from core.qrag.agent import Agent
-from core.qrag.retriever import AgentRetriever
-from core.types import Document, Workspace
 
 STORY = Document(
     "Story",

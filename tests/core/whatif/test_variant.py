@@ -15,7 +15,7 @@ from core.index import Corpus
 from core.opening import index_of
 from core.qrag.agent import Agent
 from core.types import ChunkTable, Document, Workspace
-from core.variant import MAX_TEXT, Change, TryOut, try_out, vary
+from core.whatif.variant import MAX_TEXT, Change, TryOut, try_out, vary
 
 CHUNKS = [
     f"{name} went to the {place} ."

@@ -6,13 +6,13 @@ from dataclasses import replace
 
 import pytest
 
-from core.diagnosis import Diagnosis, Remedy, diagnose, n_found_by
 from core.encode.encoder import DualEncoder
 from core.events import Stopped, Trace, fold
 from core.index import Corpus
 from core.opening import open_corpus
 from core.qrag.agent import Agent
 from core.types import Document
+from core.whatif.diagnosis import Diagnosis, Remedy, diagnose, n_found_by
 
 TEXT = (
     "The ferry leaves the island at noon. The keeper of the lighthouse is Hedda. Her brother paints boats. It"

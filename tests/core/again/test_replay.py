@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from core.again.records import log_sparc, log_trace, run_record
+from core.again.replay import replay_run, replay_sparc, workspace_of_run
 from core.config import EpisodeConfig
 from core.encode.encoder import DualEncoder
 from core.errors import BadRequest, LogError
@@ -19,7 +21,6 @@ from core.log import ExperimentLog, LoggedDocument
 from core.opening import open_corpus, vector_store
 from core.qrag.agent import Agent
 from core.retrievers import METHODS, build_retriever
-from core.runs import log_sparc, log_trace, replay_run, replay_sparc, run_record, workspace_of_run
 from core.sparc.build import build_agents, build_retrievals
 from core.sparc.events import SparcConfig
 from core.sparc.run import run_sparc

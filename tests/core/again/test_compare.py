@@ -7,9 +7,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from core.again.compare import compare_traces
 from core.config import EpisodeConfig
 from core.events import RunStarted, StepScores, StepTaken, Stopped, StopReason, Trace
-from core.log import compare_traces
 
 
 def trace(

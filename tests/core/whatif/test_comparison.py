@@ -16,7 +16,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.comparison import (
+from core.config import EpisodeConfig
+from core.encode.encoder import DualEncoder
+from core.errors import BadRequest, Cancelled
+from core.events import RunStarted, StepScores, StepTaken, Trace, fold
+from core.index import Corpus
+from core.qrag.agent import Agent
+from core.retrievers import METHODS, build_retriever
+from core.whatif.comparison import (
     CSV_HEAD,
     Column,
     Contestant,
@@ -30,13 +37,6 @@ from core.comparison import (
     overlap,
     sets,
 )
-from core.config import EpisodeConfig
-from core.encode.encoder import DualEncoder
-from core.errors import BadRequest, Cancelled
-from core.events import RunStarted, StepScores, StepTaken, Trace, fold
-from core.index import Corpus
-from core.qrag.agent import Agent
-from core.retrievers import METHODS, build_retriever
 
 CHUNKS = [
     "mary went to the kitchen .",

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from core.comparison import Column, Contestant, OnEvent, compare
 from core.config import CHUNKERS, EpisodeConfig
 from core.encode.checkpoint import CheckpointSpec
 from core.encode.encoder import DualEncoder
@@ -19,6 +18,7 @@ from core.index import Corpus
 from core.methods.protocol import Retriever
 from core.opening import Opened, OpenProgress, open_corpus
 from core.types import Document, Workspace
+from core.whatif.comparison import Column, Contestant, OnEvent, compare
 
 SIZES = (32, 64, 96, 128, 256)
 """Most tokens of a chunk, where the agent reads so many."""

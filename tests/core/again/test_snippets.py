@@ -10,6 +10,8 @@ from typing import Any
 
 import pytest
 
+from core.again.records import log_trace, run_record
+from core.again.snippets import Source, command_of, of_export, python_of
 from core.cli import main
 from core.config import EpisodeConfig
 from core.encode.encoder import DualEncoder
@@ -18,9 +20,7 @@ from core.index import Corpus
 from core.log import ExperimentLog, export_runs
 from core.opening import open_corpus
 from core.qrag.agent import Agent
-from core.reproduce import Source, command_of, of_export, python_of
 from core.retrievers import build_retriever
-from core.runs import log_trace, run_record
 from core.types import Document
 
 QUERY = 'where\'s the "apple" before the garden ; rm -rf $HOME ?'

@@ -1,0 +1,104 @@
+// What the strip asks of a server (app/components/strip.py), answered from the numbers of one run by the same rules: columns as in
+// core/tiles.py, rank and probability as in app/pages/explore/strip_source.py.
+
+// Bytes of one significance lie together.
+export function looksOf(planes, n_looks) {
+  const bytes = new Uint8Array(planes);
+  const count = bytes.length / 4;
+  const joined = new Uint8Array(bytes.length);
+  for (let plane = 0; plane < 4; plane++) for (let i = 0; i < count; i++) joined[4 * i + plane] = bytes[plane * count + i];
+  const numbers = new Float32Array(joined.buffer);
+  return Array.from({ length: n_looks }, (_, look) => numbers.subarray((look * count) / n_looks, ((look + 1) * count) / n_looks));
+}
+
+export function localServer(run, looks, texts) {
+  const { value } = run;
+  const n = value.n_chunks;
+  const kept = new Map();
+  const unavailable = (look) => [...value.chosen.filter((pin) => pin.step < look).map((pin) => pin.chunk_id), ...value.forbidden];
+
+  // Ids of what can be chosen, the best first, equals in document order.
+  function candidates(look) {
+    const [q, gone] = [looks[look - 1], new Set(unavailable(look))];
+    return Array.from(q.keys()).filter((i) => !Number.isNaN(q[i]) && !gone.has(i)).sort((a, b) => q[b] - q[a] || a - b);
+  }
+
+  const MADE = {
+    q: (look) => looks[look - 1],
+    dq: (look) => looks[look - 1].map((q, i) => (look > 1 ? q - looks[look - 2][i] : NaN)),
+    rank: (look) => {
+      const ranks = new Float32Array(n).fill(NaN);
+      candidates(look).forEach((chunk, i) => (ranks[chunk] = i + 1));
+      return ranks;
+    },
+    p: (look) => {
+      const chances = new Float32Array(n).fill(NaN);
+      const all = candidates(look);
+      for (const chunk of all) chances[chunk] = 0;
+      const ids = run.top_k === null ? all : all.slice(0, run.top_k);
+      const q = looks[look - 1];
+      const weights = ids.map((chunk) => Math.exp((q[chunk] - q[ids[0]]) / run.temperature));
+      const sum = weights.reduce((a, b) => a + b, 0);
+      ids.forEach((chunk, i) => (chances[chunk] = weights[i] / sum));
+      return chances;
+    },
+  };
+  function values(look, mode) {
+    const key = mode + look;
+    if (!kept.has(key)) kept.set(key, MADE[mode](look));
+    return kept.get(key);
+  }
+  const salience = (number, mode) => (mode === "rank" ? -number : mode === "dq" ? Math.abs(number) : number);
+
+  function folded(numbers, first, last, width, mode) {
+    const entries = Math.min(width, last - first);
+    const [low, high, best] = [new Float32Array(entries).fill(NaN), new Float32Array(entries).fill(NaN), new Int32Array(entries).fill(-1)];
+    for (let k = 0; k < entries; k++) {
+      const end = first + Math.floor(((k + 1) * (last - first)) / entries);
+      for (let i = first + Math.floor((k * (last - first)) / entries); i < end; i++) {
+        const number = numbers[i];
+        if (Number.isNaN(number)) continue;
+        if (!(low[k] <= number)) low[k] = number;
+        if (!(high[k] >= number)) high[k] = number;
+        if (best[k] < 0 || salience(number, mode) > salience(numbers[best[k]], mode)) best[k] = i;
+      }
+    }
+    return { first, last, low, high, best };
+  }
+
+  const number = (one) => (Number.isNaN(one) ? null : one);
+  const startOf = (chunk) => value.documents.findLast((part) => part.first_chunk <= chunk);
+  function rhoAt(chunk, look) {
+    if (run.absolute) return chunk;
+    const slope = run.rulers[look - 1].find((one) => one.lo <= chunk && chunk < one.hi);
+    return slope ? slope.rho_lo + ((slope.rho_hi - slope.rho_lo) * (chunk - slope.lo)) / Math.max(1, slope.hi - 1 - slope.lo) : null;
+  }
+  function facts(chunk, look) {
+    const pin = value.chosen.find((one) => one.chunk_id === chunk && one.step < look);
+    const [heading, text] = texts.get(chunk) || ["", ""];
+    return {
+      chunk_id: chunk, text: text.slice(0, 280), title: startOf(chunk)?.title || "", heading,
+      q: number(values(look, "q")[chunk]), rank: number(values(look, "rank")[chunk]),
+      p: value.modes.includes("p") ? number(values(look, "p")[chunk]) : null,
+      rho: rhoAt(chunk, pin ? pin.step : look), chosen_at: pin ? pin.step : null,
+    };
+  }
+
+  const answers = {
+    tiles: ([, look, mode, lo, hi, width]) => folded(values(look, mode), Math.floor(lo), Math.ceil(hi), width, mode),
+    runmap: ([, width]) => {
+      const rows = looks.map((q) => folded(q, 0, n, width, "q").high);
+      const cells = new Float32Array(rows.length * rows[0].length);
+      rows.forEach((row, i) => cells.set(row, i * row.length));
+      return { n_rows: rows.length, n_columns: rows[0].length, cells };
+    },
+    describe: ([, chunk, look]) => facts(chunk, look),
+    top: ([, look, mode, offset]) => {
+      const numbers = values(look, mode);
+      const worth = (i) => (Number.isNaN(numbers[i]) ? -Infinity : salience(numbers[i], mode));
+      const ids = Array.from({ length: n }, (_, i) => i).sort((a, b) => worth(b) - worth(a) || a - b || 0);
+      return { total: n, offset, rows: ids.slice(offset, offset + 20).map((chunk) => facts(chunk, look)) };
+    },
+  };
+  return Object.fromEntries(Object.entries(answers).map(([name, answer]) => [name, async (request) => answer(request)]));
+}

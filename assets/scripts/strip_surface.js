@@ -1,0 +1,83 @@
+// Canvases with one gutter, so that what lies above one another is the same chunk, and what is drawn on them: lines, words, colours.
+
+import { ramp } from "./strip_numbers.js";
+
+export const GUTTER = 40;
+export const EDGE = 10;
+export const OVERVIEW_HEIGHT = 40;
+export const LENS = { pins: 26, plot: 116, marks: 14, axis: 18 };
+export const LENS_HEIGHT = LENS.pins + LENS.plot + LENS.marks + LENS.axis;
+
+export function surface(canvas, height) {
+  const ratio = window.devicePixelRatio || 1;
+  const width = canvas.clientWidth;
+  const size = [Math.round(width * ratio), Math.round(height * ratio)];
+  if (canvas.width !== size[0] || canvas.height !== size[1]) [canvas.width, canvas.height] = size;
+  canvas.style.height = height + "px";
+  const ctx = canvas.getContext("2d");
+  ctx.setTransform(ratio, 0, 0, ratio, 0, 0);
+  ctx.clearRect(0, 0, width, height);
+  ctx.font = '11px system-ui, -apple-system, "Segoe UI", Roboto, sans-serif';
+  ctx.textBaseline = "middle";
+  ctx.lineWidth = 1;
+  return { ctx, width, height, ratio, left: GUTTER, right: width - EDGE };
+}
+
+export const placer = (s, lo, hi) => (chunk) => s.left + ((chunk - lo) / (hi - lo)) * (s.right - s.left);
+export const crisp = (s, x) => Math.round(x * s.ratio) / s.ratio;
+
+export function clipped(s, x, y, width, height, draw) {
+  s.ctx.save();
+  s.ctx.beginPath();
+  s.ctx.rect(x, y, width, height);
+  s.ctx.clip();
+  draw();
+  s.ctx.restore();
+}
+
+export function line(s, x1, y1, x2, y2, colour, dash = []) {
+  const { ctx } = s;
+  ctx.strokeStyle = colour;
+  ctx.setLineDash(dash);
+  ctx.beginPath();
+  ctx.moveTo(x1, y1);
+  ctx.lineTo(x2, y2);
+  ctx.stroke();
+  ctx.setLineDash([]);
+}
+
+export function text(s, words, x, y, colour, align = "left") {
+  s.ctx.textAlign = align;
+  s.ctx.fillStyle = colour;
+  s.ctx.fillText(words, x, y);
+}
+
+// On a patch of the panel's colour: readable over bars.
+export function label(s, words, x, y, colour, panel) {
+  s.ctx.globalAlpha = 0.85;
+  s.ctx.fillStyle = panel;
+  s.ctx.fillRect(x - 2, y - 7, s.ctx.measureText(words).width + 4, 14);
+  s.ctx.globalAlpha = 1;
+  text(s, words, x, y, colour);
+}
+
+// The theme's colours as the browser resolves them: custom properties alone would give system colours and mixes unresolved.
+export function readColours(root) {
+  const probe = document.createElement("span");
+  probe.style.cssText = "display:none;forced-color-adjust:none";
+  root.append(probe);
+  const channels = (name) => {
+    probe.style.color = `var(--qx-${name})`;
+    const text = getComputedStyle(probe).color;
+    const numbers = text.match(/-?[\d.]+(e-?\d+)?/g).slice(0, 3).map(Number);
+    return text.startsWith("color(") ? numbers.map((part) => part * 255) : numbers;
+  };
+  const colour = (name) => `rgb(${channels(name).map(Math.round).join(",")})`;
+  const colours = { seq: ramp(Array.from({ length: 9 }, (_, i) => channels("seq-" + i))), div: ramp(Array.from({ length: 7 }, (_, i) => channels("div-" + i))) };
+  for (const name of ["panel", "line", "ink", "mut", "acc", "good", "warn", "q0"]) colours[name] = colour(name);
+  colours.steps = Array.from({ length: 8 }, (_, i) => colour("s" + (i + 1)));
+  colours.step = (step) => colours.steps[(step - 1) % 8];
+  colours.tinted = (scale, value) => colours[scale.ramp][Math.round(255 * Math.min(1, Math.max(0, scale.tint(value) || 0)))];
+  probe.remove();
+  return colours;
+}

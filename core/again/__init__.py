@@ -1,0 +1,1 @@
+"""Logged runs, made again and compared with what was logged."""

@@ -1,0 +1,4 @@
+"""What is asked of a run that was not made.
+
+Another method, cut, text or choice.
+"""
