@@ -1,25 +1,23 @@
 """How sure scores are: intervals of means, paired tests.
 
-Pure functions of numbers; of nothing measured there is none.
+Pure functions of numbers; of nothing measured there is none. `scipy.stats` computes them; its import takes a
+second, so it waits for the first.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
+from typing import Any
 
 import numpy as np
 
 CONFIDENCE = 0.95
 """Of every interval here."""
-_Z = 1.959963984540054
-"""Standard normal quantile of that confidence, both sides."""
-RESAMPLES = 10_000
-"""Bootstrap samples of an interval, and random sign vectors of a test."""
 _EXACT_SIGNS = 12
 """Up to this many differences that aren't 0, all sign vectors are gone through."""
-_BLOCK = 1_000
-"""Resamples held in memory at once."""
+_DRAWN: dict[str, Any] = {"n_resamples": 10_000, "batch": 1_000}
+"""Bootstrap samples of an interval, and random sign vectors of a test; so many in memory at once."""
 
 
 def mean(values: Iterable[float | None]) -> float | None:
@@ -48,18 +46,18 @@ def wilson(successes: int, n: int) -> tuple[float, float]:
     >>> [round(end, 3) for end in wilson(50, 100)]
     [0.404, 0.596]
     """
-    share, shrink = successes / n, 1 + _Z**2 / n
-    middle = (share + _Z**2 / (2 * n)) / shrink
-    half = _Z * np.sqrt(share * (1 - share) / n + _Z**2 / (4 * n**2)) / shrink
-    return max(0.0, float(middle - half)), min(1.0, float(middle + half))
+    from scipy.stats import binomtest
+
+    ends = binomtest(successes, n).proportion_ci(CONFIDENCE, method="wilson")
+    return float(ends.low), float(ends.high)
 
 
 def _bootstrap(values: np.ndarray) -> tuple[float, float]:
-    rng, means = np.random.default_rng(0), []
-    for _ in range(0, RESAMPLES, _BLOCK):
-        means.append(values[rng.integers(0, len(values), (_BLOCK, len(values)))].mean(axis=1))
-    lo, hi = np.quantile(np.concatenate(means), [(1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2])
-    return float(lo), float(hi)
+    from scipy.stats import bootstrap
+
+    drawn = bootstrap((values,), np.mean, confidence_level=CONFIDENCE, method="percentile", rng=0, **_DRAWN)
+    ends = drawn.confidence_interval
+    return float(ends.low), float(ends.high)
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,17 +98,21 @@ def paired_test(first: Sequence[float | None], second: Sequence[float | None]) -
 
 def _sign_flip_p(differences: np.ndarray) -> float:
     """p-value from the differences that aren't 0: the others add nothing, whatever their sign."""
-    m = len(differences)
-    if m == 0:
+    from scipy.stats import monte_carlo_test, permutation_test
+
+    def flipped(size: tuple[int, ...]) -> np.ndarray:
+        values: np.ndarray = differences * (1 - 2 * rng.integers(0, 2, size, dtype=np.int8))
+        return values
+
+    m, rng, how = len(differences), np.random.default_rng(0), _DRAWN | {"alternative": "greater"}
+    if m < 2:  # of one, both signs are as far from 0
         return 1.0
-    seen = abs(differences.sum()) * (
-        1 - 1e-12
-    )  # sums of equal numbers in another order may differ by rounding
-    if m <= _EXACT_SIGNS:
-        signs = 1 - 2 * ((np.arange(2**m)[:, None] >> np.arange(m)) & 1)
-        return float((np.abs(signs @ differences) >= seen).mean())
-    rng, hits = np.random.default_rng(0), 0
-    for _ in range(0, RESAMPLES, _BLOCK):
-        signs = 1 - 2 * rng.integers(0, 2, (_BLOCK, m), dtype=np.int8)
-        hits += int((np.abs(signs @ differences) >= seen).sum())
-    return (1 + hits) / (1 + RESAMPLES)
+    if m <= _EXACT_SIGNS:  # of one sample, "samples" are its signs
+        return float(permutation_test((differences,), _from_zero, permutation_type="samples", **how).pvalue)
+    return float(monte_carlo_test(differences, flipped, _from_zero, **how).pvalue)
+
+
+def _from_zero(differences: np.ndarray, axis: int) -> np.ndarray:
+    """How far their sum is from 0."""
+    distance: np.ndarray = np.abs(differences.sum(axis=axis))
+    return distance
