@@ -26,6 +26,7 @@ from core.answer.confidence import (
 from core.encode.checkpoint import CheckpointSpec
 from core.evaluate.documents import DocumentRow
 from core.events import Trace
+from core.qrag.retriever import QRAG
 
 PLACE = 4
 """The chunk whose Q the best one's is compared with."""
@@ -33,7 +34,6 @@ SIZES = (4, 8, 12)
 """Numbers of chunks that a curve is made for, where the rows tell."""
 LOW = 0.5
 """Below this, evidence is more likely incomplete than not, and the page says so (docs/training.md)."""
-_METHOD = "qrag"
 _FOLDS = 5
 _FEWEST_ROWS = 5 * FEWEST_IN_BLOCK
 
@@ -60,7 +60,7 @@ def completeness_by_size(spec: CheckpointSpec, trace: Trace) -> dict[int, float]
     """
     config, first = trace.started.config, trace.scores_at(1)
     is_own_search = (
-        (trace.started.method, trace.started.checkpoint) == (_METHOD, spec.name)
+        (trace.started.method, trace.started.checkpoint) == (QRAG.name, spec.name)
         and not config.temperature
         and not config.forced
         and not config.forbidden
@@ -133,7 +133,7 @@ def questions_by_size(rows: Iterable[DocumentRow], agent: str) -> dict[int, Judg
     own = {
         row.id: row
         for row in rows
-        if (row.ran, row.checkpoint) == (_METHOD, agent) and row.covered and not row.stops
+        if (row.ran, row.checkpoint) == (QRAG.name, agent) and row.covered and not row.stops
     }
     found: dict[int, JudgedQuestions] = {}
     for size in SIZES:

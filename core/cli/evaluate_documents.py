@@ -27,7 +27,8 @@ from core.document_evaluation import (
     evaluate_documents,
 )
 from core.errors import BadRequest
-from core.evaluate.documents import DocumentRow, document_line, summarise_documents
+from core.evaluate.documents import DocumentRow, summarise_documents
+from core.evaluate.rows import row_line
 from core.tasks.documents import DocumentFolder, read_document_questions
 
 
@@ -111,7 +112,7 @@ def run_evaluate_documents(args: argparse.Namespace) -> int:
                 print(notice, file=sys.stderr)
             for row in judged.rows:
                 print(json.dumps(row.to_json(), ensure_ascii=False, allow_nan=False), flush=True)
-                keep_row(document_line(row))
+                keep_row(row_line(row))
                 keep_found[row.method]("".join(found_lines(row.id, row.document, row.chunk_ids, row.method)))
             keep_relevant("".join(_relevant_lines(judged)))
             rows += judged.rows

@@ -7,7 +7,6 @@ completeness are over questions that have quotes; what was not measured is None.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -90,11 +89,6 @@ class DocumentRow:
 
 
 _ROW = TypeAdapter(DocumentRow)
-
-
-def document_line(row: DocumentRow) -> str:
-    """One line of JSON with all of a row, newline included."""
-    return json.dumps(asdict(row), ensure_ascii=False, allow_nan=False) + "\n"
 
 
 def read_document_rows(path: Path) -> list[DocumentRow]:

@@ -6,9 +6,7 @@ setting, not texts. Pure functions of rows.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
-from dataclasses import asdict
 from pathlib import Path
 
 from pydantic import ConfigDict, TypeAdapter
@@ -45,11 +43,6 @@ class FrontierRow:
 
 
 _ROW = TypeAdapter(FrontierRow)
-
-
-def frontier_line(row: FrontierRow) -> str:
-    """One line of JSON, newline included."""
-    return json.dumps(asdict(row), ensure_ascii=False, allow_nan=False) + "\n"
 
 
 def read_frontier(path: Path) -> list[FrontierRow]:

@@ -15,12 +15,15 @@ import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 from pydantic.dataclasses import dataclass
 
 from core.errors import BadRequest
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, config=ConfigDict(extra="forbid", allow_inf_nan=False))
@@ -88,8 +91,8 @@ _ROW = TypeAdapter(EpisodeRow)
 T = TypeVar("T")
 
 
-def row_line(row: EpisodeRow) -> str:
-    """One line of JSON, newline included."""
+def row_line(row: DataclassInstance) -> str:
+    """One line of JSON for a row of any kind, newline included."""
     return json.dumps(asdict(row), ensure_ascii=False, allow_nan=False) + "\n"
 
 

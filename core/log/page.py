@@ -498,7 +498,7 @@ def _chart(trace: Trace) -> Html:
     """Q of each choice, and of the one that was refused, against the threshold; scores of SPARC's branches
     are on scales of their own.
     """
-    if trace.started.method == "sparc":
+    if trace.started.method == SPARC:
         return Html("")
     points = [(step.step, step.q_value) for step in trace.steps]
     if trace.stopped is not None and trace.stopped.q_value is not None:

@@ -29,6 +29,7 @@ from core.log.records import MAX_PAGE
 from core.metrics import answer_accuracy, answer_em, fact_recall, plain_answer
 from core.sparc.events import Cost, Verdict
 from core.sparc.llm_agents import Judgement, WantedQueries, WantedQuery, evaluator_prompt, rewriter_prompt
+from core.sparc.retriever import SPARC
 from core.sparc.trace import SparcRound, SparcTrace
 from core.tune.pairs import MAX_LINE_BYTES, MAX_PAIRS, Preference, pair_lines
 
@@ -280,7 +281,7 @@ def is_right(answer: str, accepted: Collection[str]) -> bool:
 def _run_ids(reader: RunReader) -> Iterator[str]:
     offset, total = 0, 1
     while offset < total:
-        page = reader.search(owner=None, method="sparc", limit=MAX_PAGE, offset=offset)
+        page = reader.search(owner=None, method=SPARC, limit=MAX_PAGE, offset=offset)
         yield from (row.run_id for row in page.rows)
         offset, total = offset + MAX_PAGE, page.total
 

@@ -52,6 +52,8 @@ from core.errors import BadRequest, UserError
 from core.figures import Drawing, best_q_figure, distribution_figure, parts_figure
 from core.log import new_run_id
 from core.opening import OpenProgress, Progress
+from core.resrag.action import SETS
+from core.sparc.retriever import SPARC
 from core.tasks.samples import list_samples
 from core.tiles import MODES
 
@@ -272,11 +274,11 @@ class ExploreTab(ExploreLayout):
         refused: list[Node] = []
         yield {self.session: session, self.strip: strip_loading("A document is being opened…")}
         if run_id:
-            match self._method_of(run_id, owner):
-                case "sparc":
-                    yield {self.to_sparc: (run_id, new_run_id())}
-                case "resrag" | "resrag-llm":
-                    yield {self.to_sets: (run_id, new_run_id())}
+            method = self._method_of(run_id, owner)
+            if method == SPARC:
+                yield {self.to_sparc: (run_id, new_run_id())}
+            elif method in SETS:
+                yield {self.to_sets: (run_id, new_run_id())}
             for update in self._attaching(session, run_id):
                 yield update
                 if self.header in update:  # open

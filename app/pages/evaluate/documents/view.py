@@ -11,7 +11,8 @@ from app.pages.evaluate.documents.actions import DocumentsProgress
 from app.pages.widgets.notices import notice, progress
 from core.draw.nodes import Node, h
 from core.draw.tables import PAGE, pager, report_table, table
-from core.evaluate.documents import DocumentRow, document_line
+from core.evaluate.documents import DocumentRow
+from core.evaluate.rows import row_line
 from core.retrievers import ALL_METHODS
 from core.studies.documents import documents
 from core.studies.report import Table
@@ -55,7 +56,7 @@ def methods(state: DocumentsProgress) -> list[Node]:
     )
     keep: list[Node] = []
     if state.ended:
-        lines = "".join(map(document_line, state.rows))
+        lines = "".join(map(row_line, state.rows))
         keep = [
             h(
                 "p",
