@@ -1,10 +1,11 @@
-"""How likely the evidence of one search holds all that a question needs, read off Q without a label.
+"""How likely the evidence of one search holds all a question needs.
 
-The lead is Q of the best chunk at the first look minus Q of the fourth. Where one chunk stands out, its
-passage is mostly the one that is needed; where four are worth about the same, none of them mostly is. Which
-share of evidence is complete at a lead is measured on questions whose passages are known, by number of
-chunks, and kept with the agent. Only for agents whose Q no choice changes: theirs is one search. Decides
-which runs are such a search, and how curves are judged: each document by a curve of the others.
+Read off Q without a label. The lead is Q of the best chunk at the first look minus Q of the fourth. Where one
+chunk stands out, its passage is mostly the one that is needed; where four are worth about the same, none of
+them mostly is. Which share of evidence is complete at a lead is measured on questions whose passages are
+known, by number of chunks, and kept with the agent. Only for agents whose Q no choice changes: theirs is one
+search. Decides which runs are such a search, and how curves are judged: each document by a curve
+of the others.
 """
 
 from __future__ import annotations
@@ -125,7 +126,7 @@ class JudgedQuestions:
         }
 
 
-def judged(rows: Iterable[DocumentRow], agent: str) -> dict[int, JudgedQuestions]:
+def questions_by_size(rows: Iterable[DocumentRow], agent: str) -> dict[int, JudgedQuestions]:
     """By number of chunks, an agent's rows of answerable questions without a stop; sizes of which there are
     too few rows are left out.
     """

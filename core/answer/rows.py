@@ -1,6 +1,6 @@
-"""One row per question that the reader answered from evidence, and its lines of JSON.
+"""One row per question that the reader answered.
 
-A row holds scores, not texts. Knows nothing of where evidence comes from.
+And its lines of JSON. A row holds scores, not texts.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""`python -m core evaluate-documents`: questions about whole documents through several methods, a JSON line a
-question and method, then the summary.
+"""`python -m core evaluate-documents`.
 
+Questions about whole documents through several methods, a JSON line a question and method, then the summary.
 Questions with a quote that does not stand exactly once in their document are named on stderr and left out;
-the exit status is 2 then. Files for other
-tools: TREC runs, a file a method since a run has one, and the chunks that hold the quotes as TREC qrels.
+the exit status is 2 then. Files for other tools: TREC runs, a file a method since a run has one, and the
+chunks that hold the quotes as TREC qrels.
 """
 
 from __future__ import annotations
@@ -124,8 +124,8 @@ def run_evaluate_documents(args: argparse.Namespace) -> int:
     return 2 if faults else 0
 
 
-def _relevant_lines(judged: DocumentResult) -> Iterator[str]:
+def _relevant_lines(result: DocumentResult) -> Iterator[str]:
     """Lines of TREC qrels."""
-    documents = {row.id: row.document for row in judged.rows}
-    for question, chunk_ids in judged.relevant.items():
+    documents = {row.id: row.document for row in result.rows}
+    for question, chunk_ids in result.relevant.items():
         yield from relevant_lines(question, documents[question], chunk_ids)

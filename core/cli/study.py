@@ -1,8 +1,8 @@
-"""`python -m core study NAME`: result rows into tables in Markdown and, if asked, a figure.
+"""`python -m core study NAME`.
 
-Rows come from the file that --rows names when it is there; otherwise the evaluations that the study needs are
-run, and their rows written to that file. So a table in the docs is one command, which needs no model once its
-rows are kept.
+Result rows into tables in Markdown and, if asked, a figure. Rows come from the file that --rows names when it
+is there; otherwise the evaluations that the study needs are run, and their rows written to that file. So a
+table in the docs is one command, which needs no model once its rows are kept.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
-"""Questions about whole documents: a row a question and method, and what the rows come to by kind of
-question.
+"""Questions about whole documents.
 
-A quote counts as found when the evidence holds 60 % of it (`core.metrics.COVERED`), however the document is
-cut. Passage recall and completeness are over questions that have quotes; what was not measured is None. Pure
-functions of rows.
+A row a question and method, and what the rows come to by kind of question. A quote counts as found when the
+evidence holds 60 % of it (`core.metrics.COVERED`), however the document is cut. Passage recall and
+completeness are over questions that have quotes; what was not measured is None. Pure functions of rows.
 """
 
 from __future__ import annotations

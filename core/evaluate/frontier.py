@@ -1,7 +1,7 @@
-"""What evidence costs and what it brings: a row a question and method, over all sizes of evidence that the
-method was given.
+"""What evidence costs and what it brings.
 
-A row holds scores by setting, not texts. Pure functions of rows.
+A row a question and method, over all sizes of evidence that the method was given. A row holds scores by
+setting, not texts. Pure functions of rows.
 """
 
 from __future__ import annotations

@@ -4,8 +4,7 @@ A row is what a method did WITHOUT a stop threshold, up to its step budget. Stop
 choices before it, so what any threshold or smaller budget would have done is read off the row (see
 `outcomes`); nothing derived is stored but how the reader answered. Self-contained: every row names its task,
 length, budget, agent and what that was trained on. The one exception is planning: a beam looks ahead with the
-threshold of its configuration, so its row is the planned path with that threshold. Knows nothing of encoders,
-logs or figures.
+threshold of its configuration, so its row is the planned path with that threshold.
 """
 
 from __future__ import annotations

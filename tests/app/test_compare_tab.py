@@ -85,7 +85,7 @@ def compared(
     comparisons: Comparisons, documents: OpenDocuments, order: ComparisonOrder
 ) -> tuple[Compared, list[ShownColumn]]:
     place = Compared(documents.token, order, comparisons.run(documents, order, lambda _: None))
-    return place, comparisons.shown(place)
+    return place, comparisons.shown_columns(place)
 
 
 def test_columns_are_logged_runs_that_explore_opens(
@@ -523,7 +523,7 @@ def test_a_comparison_that_is_gone_says_so(
     fresh = Comparisons(Services(Settings(log=services.log_path.with_name("other.duckdb"))))
     try:
         with pytest.raises(BadRequest, match="not in memory any more"):
-            fresh.shown(place)
+            fresh.shown_columns(place)
         with pytest.raises(BadRequest, match="not open any more"):
             fresh.workspace(place)
     finally:

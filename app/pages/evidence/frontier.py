@@ -1,4 +1,7 @@
-"""Quality against cost: a line a method over the tokens of its evidence, a dot a setting."""
+"""Quality against cost.
+
+A line a method over the tokens of its evidence, a dot a setting.
+"""
 
 from __future__ import annotations
 

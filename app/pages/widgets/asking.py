@@ -1,4 +1,7 @@
-"""The question of a tab: its box, those that are known, what starts it, what is set and how it goes."""
+"""The question of a tab.
+
+Its box, those that are known, what starts it, what is set and how it goes.
+"""
 
 from __future__ import annotations
 
@@ -182,10 +185,10 @@ def known_question(documents: OpenDocuments | None, event: gr.EventData) -> str 
     return documents.questions[int(argument)].question
 
 
-def question_label(known: Labelled) -> str:
+def question_label(labelled: Labelled) -> str:
     """A known question in the list, with its hops where they are known."""
     return (
-        known.question
-        if not known.hops
-        else f"{known.question}  ·  {known.hops} hop{'s' if known.hops > 1 else ''}"
+        labelled.question
+        if not labelled.hops
+        else f"{labelled.question}  ·  {labelled.hops} hop{'s' if labelled.hops > 1 else ''}"
     )

@@ -1,5 +1,6 @@
-"""An evaluation over whole documents as trees of plain data (see components.tree): progress, methods side by
-side, questions one by one.
+"""An evaluation over whole documents as trees of plain data (see components.tree).
+
+Progress, methods side by side, questions one by one.
 """
 
 from __future__ import annotations
@@ -93,7 +94,7 @@ def questions(state: DocumentsProgress, page: int) -> list[Node]:
             None,
             h("td", None, one.question),
             h("td", None, one.document),
-            *(_found(by_question[one.id].get(name)) for name in names),
+            *(_support_cell(by_question[one.id].get(name)) for name in names),
             _answer(by_question[one.id].get(names[0])),
         )
         for one in shown
@@ -103,7 +104,7 @@ def questions(state: DocumentsProgress, page: int) -> list[Node]:
     return [table(head, lines, "Questions one by one"), *pager("questions-page", page, len(state.questions))]
 
 
-def _found(row: DocumentRow | None) -> Node:
+def _support_cell(row: DocumentRow | None) -> Node:
     if row is None:
         return h("td", {"title": "the language model wrote no set"}, "?")
     if not row.covered:
