@@ -1,3 +1,4 @@
-"""The Gradio app: tabs, components, sessions, and what turns a trace into text and rows. No retrieval logic;
-that is `core`.
+"""The Gradio app.
+
+Tabs, components, sessions, and what turns a trace into text and rows. No retrieval logic; that is `core`.
 """

@@ -1,4 +1,7 @@
-"""The agents on offer: those that ship, the one named at the start, and those trained here."""
+"""The agents on offer.
+
+Those that ship, the one named at the start, and those trained here.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Assembles the pages and serves them. What each tab does is in app.tabs."""
+"""Assembles the pages and serves them.
+
+What each tab does is in app.tabs.
+"""
 
 from __future__ import annotations
 

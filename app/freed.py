@@ -3,7 +3,7 @@
 DuckDB, torch and JSON free pieces of all sizes on many threads; glibc keeps what lies between pieces still in
 use, and a server's memory creeps up though nothing is held. It gives every thread a heap of its own, up to
 eight for each core, and in heaps that threads which come and go have left few pages are ever free as a whole:
-beside other work 700 runs took 36 MB so, with two heaps nothing. Knows nothing of who freed what.
+beside other work 700 runs took 36 MB so, with two heaps nothing.
 """
 
 from __future__ import annotations

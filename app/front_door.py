@@ -1,11 +1,11 @@
-"""Which requests the app takes at all: those of its own pages, and of callers that are no browser.
+"""Which requests the app takes at all.
 
-Any website can make a visitor's browser send requests here, and a name that its owner points to 127.0.0.1
-makes a browser take that website's pages for the app's own. Decides that a request which names another
-website as its Origin is refused, that a browser which says that another site asked is believed, that the app
-answers to known names only where it trusts whoever reaches it, and what browsers may do with its pages. A
-caller that sends no Origin, as curl and MCP clients don't, is no browser. Knows nothing of sign-in and of
-what is asked.
+Those of its own pages, and of callers that are no browser. Any website can make a visitor's browser send
+requests here, and a name that its owner points to 127.0.0.1 makes a browser take that website's pages for the
+app's own. Decides that a request which names another website as its Origin is refused, that a browser which
+says that another site asked is believed, that the app answers to known names only where it trusts whoever
+reaches it, and what browsers may do with its pages. A caller that sends no Origin, as curl and MCP clients
+don't, is no browser.
 """
 
 from __future__ import annotations

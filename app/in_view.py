@@ -1,4 +1,7 @@
-"""Documents that are open and runs in view, as every page sees them: frozen, replaced as they go on."""
+"""Open documents and runs in view, as every page sees them.
+
+Frozen, replaced as they go on.
+"""
 
 from __future__ import annotations
 

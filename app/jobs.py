@@ -1,8 +1,8 @@
-"""Long work for a Gradio generator: runs in a thread, hands its progress to the generator, stops when the
-generator is closed.
+"""Long work for a Gradio generator.
 
-The worker reports through a callback; once the listener is gone, the callback raises `Cancelled` inside the
-worker. What the worker has stored by then stays. Knows nothing of what the work is.
+Runs in a thread, hands its progress to the generator, stops when the generator is closed. The worker reports
+through a callback; once the listener is gone, the callback raises `Cancelled` inside the worker. What the
+worker has stored by then stays.
 """
 
 from __future__ import annotations

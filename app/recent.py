@@ -1,4 +1,4 @@
-"""A cache that several threads share and that forgets what was not used for longest."""
+"""A cache for several threads that forgets the least recently used."""
 
 from __future__ import annotations
 

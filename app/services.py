@@ -1,4 +1,7 @@
-"""What all visitors share: agents, open documents, language models, and runs on their way into the log."""
+"""What all visitors share.
+
+Agents, open documents, language models, and runs on their way into the log.
+"""
 
 from __future__ import annotations
 
@@ -267,10 +270,10 @@ class Services:
         remedies = sorted((*found.remedies, remedy), key=lambda remedy: -remedy.n_found)
         return self._diagnosed(run, replace(found, remedies=tuple(remedies)))
 
-    def _diagnosed(self, run: RunInView, found: Diagnosis | None) -> RunInView:
-        if found is None:
+    def _diagnosed(self, run: RunInView, diagnosis: Diagnosis | None) -> RunInView:
+        if diagnosis is None:
             return run
-        run = replace(self.library.runs.get(run.token) or run, diagnosis=found)
+        run = replace(self.library.runs.get(run.token) or run, diagnosis=diagnosis)
         self.library.runs.put(run.token, run)
         return run
 

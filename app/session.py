@@ -1,5 +1,6 @@
-"""One visitor's place in the explorer: small, frozen, held by gr.State. Everything large is found through its
-tokens.
+"""One visitor's place in the explorer: small, frozen, held by gr.State.
+
+Everything large is found through its tokens.
 """
 
 from __future__ import annotations

@@ -1,9 +1,10 @@
-"""Names and passwords: who may sign in, and how often one may guess.
+"""Names and passwords.
 
-Decides that each wrong password doubles the time until the next one is looked at, for a name from one network
-address, so that nobody locks another out; and, so that many addresses together guess no faster, that a name
-has so many wrong passwords an hour, wherever they come from. A name that nobody has is slowed down as any
-other, and passwords are compared in constant time. Counts live in memory.
+Who may sign in, and how often one may guess. Decides that each wrong password doubles the time until the next
+one is looked at, for a name from one network address, so that nobody locks another out; and, so that many
+addresses together guess no faster, that a name has so many wrong passwords an hour, wherever they come from.
+A name that nobody has is slowed down as any other, and passwords are compared in constant time. Counts live
+in memory.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""The Gradio theme: its parts take the colours of assets/theme.css, which knows light and dark."""
+"""The Gradio theme.
+
+Its parts take the colours of assets/theme.css, which knows light and dark.
+"""
 
 import gradio as gr
 

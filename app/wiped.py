@@ -1,9 +1,9 @@
-"""Secrets are taken out of the environment, where child processes and, on Linux, every process of the same
-user would find them.
+"""Secrets taken out of the environment.
 
-`os.environ.pop` only hides a variable: the words that the process was started with stay where
-/proc/PID/environ reads them. Decides that they are overwritten there. What started the process (a shell,
-make, a container's init) has an environment of its own, out of reach from here.
+There child processes and, on Linux, every process of the same user would find them. `os.environ.pop` only
+hides a variable: the words that the process was started with stay where /proc/PID/environ reads them. Decides
+that they are overwritten there. What started the process (a shell, make, a container's init) has an
+environment of its own, out of reach from here.
 """
 
 from __future__ import annotations

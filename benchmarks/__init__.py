@@ -1,8 +1,7 @@
-"""Measurements that others can repeat: `python -m benchmarks NAME --json`. The form of a result is here; each
-module makes one.
+"""Measurements that others can repeat: `python -m benchmarks NAME --json`.
 
-Every ratio is ours over theirs, both measured in the same run on the same machine, so that it says something
-wherever it is run.
+The form of a result is here; each module makes one. Every ratio is ours over theirs, both measured in the
+same run on the same machine, so that it says something wherever it is run.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""`python -m benchmarks NAME [--json]`: runs one benchmark and prints its rows, as a table or as one JSON
-object. With `--rows FILE` it runs nothing, and prints such an object as Markdown.
+"""`python -m benchmarks NAME [--json]`.
 
-Exit status 2, with one line on stderr, where the data or a package that the benchmark compares with is
-missing.
+Runs one benchmark and prints its rows, as a table or as one JSON object. With `--rows FILE` it runs nothing,
+and prints such an object as Markdown. Exit status 2, with one line on stderr, where the data or a package
+that the benchmark compares with is missing.
 """
 
 from __future__ import annotations

@@ -1,5 +1,6 @@
-"""Whether the rules by which the generator derives support are bAbI's: share of published questions whose
-support they give exactly.
+"""Whether the rules by which the generator derives support are bAbI's.
+
+Share of published questions whose support they give exactly.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
-"""A look of the shipped agent while another thread is busy in Python, as when a page is drawn or a document
-is read for somebody else.
+"""A look of the shipped agent beside a busy Python thread.
 
-Compared with the same tower as transformers runs it, called from Python. States of 60 and 250 tokens; alone,
-and beside one thread that counts.
+As when a page is drawn or a document is read for somebody else. Compared with the same tower as transformers
+runs it, called from Python. States of 60 and 250 tokens; alone, and beside one thread that counts.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
-"""The attacks of docs/security.md with their full counts: what was tried, how often, and what came of it.
+"""The attacks of docs/security.md with their full counts.
 
-Each attack is a test that fails where it succeeds; `make campaign` runs these and all others. A file of tests
-that says by `record_attack` how often it tried what leaves those rows, any other one row: how many of its
-cases passed. `python -m benchmarks.campaign` also puts the table into docs/security.md.
+What was tried, how often, and what came of it. Each attack is a test that fails where it succeeds; `make
+campaign` runs these and all others. A file of tests that says by `record_attack` how often it tried what
+leaves those rows, any other one row: how many of its cases passed. `python -m benchmarks.campaign` also puts
+the table into docs/security.md.
 """
 
 from __future__ import annotations

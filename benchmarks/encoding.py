@@ -1,9 +1,9 @@
-"""Tokens a second of the dual encoder against sentence-transformers, same model, same texts, both in float32.
+"""Tokens a second of the dual encoder against sentence-transformers.
 
-300 chunks of composed prose, 10 to 200 words each, as a chunker would give them. Theirs runs at the better of
-two batch sizes. Where the app runs ours otherwise, in half precision or with OpenVINO, that is measured, too.
-sentence-transformers is no requirement of this
-project: install it for this comparison.
+Same model, same texts, both in float32. 300 chunks of composed prose, 10 to 200 words each, as a chunker
+would give them. Theirs runs at the better of two batch sizes. Where the app runs ours otherwise, in half
+precision or with OpenVINO, that is measured, too. sentence-transformers is no requirement of this project:
+install it for this comparison.
 """
 
 from __future__ import annotations

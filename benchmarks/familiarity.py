@@ -1,9 +1,9 @@
-"""How foreign real documents are to each shipped agent: bits a word piece, as a ratio to the agent's own
-validation texts.
+"""How foreign real documents are to each shipped agent.
 
-An agent calls a document foreign from a ratio of `core.encode.familiarity.FOREIGN` on. Documents are of kinds
-that the agent knows (novels of authors it never read), knows in part (essays, wiki paragraphs), and does not
-know (other languages, program text, lists).
+Bits a word piece, as a ratio to the agent's own validation texts. An agent calls a document foreign from a
+ratio of `core.encode.familiarity.FOREIGN` on. Documents are of kinds that the agent knows (novels of authors
+it never read), knows in part (essays, wiki paragraphs), and does not know (other languages, program text,
+lists).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Seconds from opening a 1 MB book to the first step, cold and from the caches, and the share of each stage.
+"""Seconds from opening a 1 MB book to the first step.
 
-The book is a real novel where the data sets are, else a generated story of that size. The model is loaded
-before the clock starts, as in the app.
+Cold and from the caches, and the share of each stage. The book is a real novel where the data sets are, else
+a generated story of that size. The model is loaded before the clock starts, as in the app.
 """
 
 from __future__ import annotations

@@ -1,12 +1,12 @@
-"""Opening a novel against sentence-transformers, which is given the chunks and encodes them in its defaults;
---n tokens, 100,000 by default.
+"""Opening a novel against sentence-transformers.
 
-Ours is all of opening: reading, cutting, tokenizing, embedding, keeping the vectors, indexing; each time into
-an empty home folder. They take turns, and the medians of five are compared, in seconds on the wall and of the
-processors: the latter say something on a busy machine, too. What encoding alone takes of our seconds is
-measured by encoding the same chunks once more, and so is what stands beside it: reading and cutting, and
-tokenizing, which is a part of encoding. sentence-transformers is no requirement of this project: install it
-for this comparison.
+That is given the chunks and encodes them in its defaults; --n tokens, 100,000 by default. Ours is all of
+opening: reading, cutting, tokenizing, embedding, keeping the vectors, indexing; each time into an empty home
+folder. They take turns, and the medians of five are compared, in seconds on the wall and of the processors:
+the latter say something on a busy machine, too. What encoding alone takes of our seconds is measured by
+encoding the same chunks once more, and so is what stands beside it: reading and cutting, and tokenizing,
+which is a part of encoding. sentence-transformers is no requirement of this project: install it for this
+comparison.
 """
 
 from __future__ import annotations

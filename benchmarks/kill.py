@@ -1,9 +1,9 @@
-"""`kill -9` of processes that log runs under load, 200 times at random moments, and the log opened after
-each.
+"""`kill -9` of processes that log runs under load.
 
-A process records from three threads at once, deletes runs, folds its write-ahead log and copies snapshots all
-the time. What it says is committed is then looked for, Q of all chunks included. All processes share one log,
-so that a mistake would be found later, too.
+200 times at random moments, and the log opened after each. A process records from three threads at once,
+deletes runs, folds its write-ahead log and copies snapshots all the time. What it says is committed is then
+looked for, Q of all chunks included. All processes share one log, so that a mistake would be found later,
+too.
 """
 
 from __future__ import annotations

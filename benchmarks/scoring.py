@@ -1,10 +1,9 @@
-"""One step of the agent over 160,000 and 400,000 chunks of 384 dimensions (documents of some 10 and 25
-million tokens).
+"""One step of the agent over 160,000 and 400,000 chunks.
 
-Ours turns the state once for each grid position. Compared with turning every chunk, as the reference
-implementation does, in vectorised torch; and with a plain FAISS inner-product search over the same vectors,
-which knows no positions and returns ten chunks instead of all scores. Four relative intervals, as after three
-choices. The numbers are compared too.
+Of 384 dimensions: documents of some 10 and 25 million tokens. Ours turns the state once for each grid
+position. Compared with turning every chunk, as the reference implementation does, in vectorised torch; and
+with a plain FAISS inner-product search over the same vectors, which knows no positions and returns ten chunks
+instead of all scores. Four relative intervals, as after three choices. The numbers are compared too.
 """
 
 from __future__ import annotations

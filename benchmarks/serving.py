@@ -1,5 +1,6 @@
-"""The app in a process of its own for measurements: on a free port, with a home folder that is gone
-afterwards.
+"""The app in a process of its own for measurements.
+
+On a free port, with a home folder that is gone afterwards.
 """
 
 from __future__ import annotations

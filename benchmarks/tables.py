@@ -1,10 +1,10 @@
-"""`python -m benchmarks.tables`: runs the `study` commands of the documents with results and puts what they
-print, and the figures they draw, in their places. So it does with commands that print what a benchmark
-measured before (`benchmarks NAME --rows FILE`).
+"""`python -m benchmarks.tables`.
 
-A command stands in the document as it would be typed; what it prints follows between two comments. From what
-each table was made stands in `results/made.json` as a hash, so that a test makes those anew of which that is
-not true any more.
+Runs the `study` commands of the documents with results and puts what they print, and the figures they draw,
+in their places. So it does with commands that print what a benchmark measured before (`benchmarks NAME --rows
+FILE`). A command stands in the document as it would be typed; what it prints follows between two comments.
+From what each table was made stands in `results/made.json` as a hash, so that a test makes those anew of
+which that is not true any more.
 """
 
 from __future__ import annotations

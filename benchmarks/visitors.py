@@ -1,13 +1,14 @@
-"""Eight visitors who press Step at once, each on a page of their own, against the app in public mode.
+"""Eight visitors who press Step at once, in public mode.
 
-Three measures of a visitor's share: by the CPU, how long the server's CPU seconds for such a step take at an
-eighth of the cores; the same with everything that a step brings beside others, its part of an answer and of
-the log's work counted; and by the clock, what a step takes when nobody else is there, times the visitors,
-over the cores, which is less where a step alone uses more than one core. Times are a page's: from the click
-until the last change that the step makes has come. A step that ends its run does more, since the agent
-reviews its choices, so these are counted apart, too. Then the page asks for the answer and its visitor waits
-for that, too, before the next click: its times stand in rows of their own, its work is done beside the steps
-of the others. The clients take their part of the same cores, which no share counts.
+Each on a page of their own. Three measures of a visitor's share: by the CPU, how long the server's CPU
+seconds for such a step take at an eighth of the cores; the same with everything that a step brings beside
+others, its part of an answer and of the log's work counted; and by the clock, what a step takes when nobody
+else is there, times the visitors, over the cores, which is less where a step alone uses more than one core.
+Times are a page's: from the click until the last change that the step makes has come. A step that ends its
+run does more, since the agent reviews its choices, so these are counted apart, too. Then the page asks for
+the answer and its visitor waits for that, too, before the next click: its times stand in rows of their own,
+its work is done beside the steps of the others. The clients take their part of the same cores, which no share
+counts.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
-"""BM25 of a corpus: the weight of every word in every chunk, and scores of all chunks for the words of a
-query.
+"""BM25 of a corpus.
 
-Lucene's variant by bm25s, English stop words dropped. Texts are read once, however many methods and encoders
-search them. Scores are inner products of the query's words and a chunk's weights, so they are exact for all
-chunks.
+The weight of every word in every chunk, and scores of all chunks for the words of a query. Lucene's variant
+by bm25s, English stop words dropped. Texts are read once, however many methods and encoders search them.
+Scores are inner products of the query's words and a chunk's weights, so they are exact for all chunks.
 """
 
 from __future__ import annotations

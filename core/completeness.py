@@ -1,10 +1,11 @@
-"""How likely the evidence of one search holds all that a question needs, read off Q without a label.
+"""How likely the evidence of one search holds all a question needs.
 
-The lead is Q of the best chunk at the first look minus Q of the fourth. Where one chunk stands out, its
-passage is mostly the one that is needed; where four are worth about the same, none of them mostly is. Which
-share of evidence is complete at a lead is measured on questions whose passages are known, by number of
-chunks, and kept with the agent. Only for agents whose Q no choice changes: theirs is one search. Decides
-which runs are such a search, and how curves are judged: each document by a curve of the others.
+Read off Q without a label. The lead is Q of the best chunk at the first look minus Q of the fourth. Where one
+chunk stands out, its passage is mostly the one that is needed; where four are worth about the same, none of
+them mostly is. Which share of evidence is complete at a lead is measured on questions whose passages are
+known, by number of chunks, and kept with the agent. Only for agents whose Q no choice changes: theirs is one
+search. Decides which runs are such a search, and how curves are judged: each document by a curve
+of the others.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from core.answer.confidence import (
 from core.encode.checkpoint import CheckpointSpec
 from core.evaluate.documents import DocumentRow
 from core.events import Trace
+from core.qrag.retriever import QRAG
 
 PLACE = 4
 """The chunk whose Q the best one's is compared with."""
@@ -32,7 +34,6 @@ SIZES = (4, 8, 12)
 """Numbers of chunks that a curve is made for, where the rows tell."""
 LOW = 0.5
 """Below this, evidence is more likely incomplete than not, and the page says so (docs/training.md)."""
-_METHOD = "qrag"
 _FOLDS = 5
 _FEWEST_ROWS = 5 * FEWEST_IN_BLOCK
 
@@ -59,7 +60,7 @@ def completeness_by_size(spec: CheckpointSpec, trace: Trace) -> dict[int, float]
     """
     config, first = trace.started.config, trace.scores_at(1)
     is_own_search = (
-        (trace.started.method, trace.started.checkpoint) == (_METHOD, spec.name)
+        (trace.started.method, trace.started.checkpoint) == (QRAG.name, spec.name)
         and not config.temperature
         and not config.forced
         and not config.forbidden
@@ -125,14 +126,14 @@ class JudgedQuestions:
         }
 
 
-def judged(rows: Iterable[DocumentRow], agent: str) -> dict[int, JudgedQuestions]:
+def questions_by_size(rows: Iterable[DocumentRow], agent: str) -> dict[int, JudgedQuestions]:
     """By number of chunks, an agent's rows of answerable questions without a stop; sizes of which there are
     too few rows are left out.
     """
     own = {
         row.id: row
         for row in rows
-        if (row.ran, row.checkpoint) == (_METHOD, agent) and row.covered and not row.stops
+        if (row.ran, row.checkpoint) == (QRAG.name, agent) and row.covered and not row.stops
     }
     found: dict[int, JudgedQuestions] = {}
     for size in SIZES:

@@ -1,7 +1,6 @@
-"""The configuration objects that feed sliders, flags and log rows alike: frozen, JSON-serialisable, checked
-at the door.
+"""The configuration objects that feed sliders, flags and log rows alike.
 
-Decides defaults only where a checkpoint says nothing. Knows nothing of how the values are used.
+Frozen, JSON-serialisable, checked at the door. Decides defaults only where a checkpoint says nothing.
 """
 
 from __future__ import annotations

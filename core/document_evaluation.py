@@ -1,12 +1,11 @@
-"""Questions about whole documents through several methods: a row a question and method.
+"""Questions about whole documents through several methods.
 
-A document is read, cut and embedded once for all its questions and methods, and leaves memory before the
-next. All methods search the chunks of the checkpoint that the app would open the document under; `gold`
-retrieves nothing. Decides whose stop counts (an agent's alone) and that the evidence of every method is read
-by the reader that ships; that a question for which a language model writes no set has no row of that method;
-that quotes of all documents are looked for before anything is embedded; and that a
-question with a quote that isn't there, or stands twice, is left out and told about. Knows nothing of files of
-rows and of printing.
+A row a question and method. A document is read, cut and embedded once for all its questions and methods, and
+leaves memory before the next. All methods search the chunks of the checkpoint that the app would open the
+document under; `gold` retrieves nothing. Decides whose stop counts (an agent's alone) and that the evidence
+of every method is read by the reader that ships; that a question for which a language model writes no set has
+no row of that method; that quotes of all documents are looked for before anything is embedded; and that a
+question with a quote that isn't there, or stands twice, is left out and told about.
 """
 
 from __future__ import annotations
@@ -154,7 +153,7 @@ def evaluate_documents(
             if own := [question for question in asked if question.id in places]:
                 yield _Evaluation(
                     folder.read(name, converter), setting, encoders, on_progress(name), llm
-                ).judged(own, places, reader)
+                ).result_of(own, places, reader)
 
 
 class _Evaluation:
@@ -176,7 +175,7 @@ class _Evaluation:
         table = self.workspace.tables[0]
         self._start, self._end = table.start, table.end
 
-    def judged(
+    def result_of(
         self,
         questions: Sequence[DocumentQuestion],
         places: Mapping[str, tuple[TextPlace, ...]],
@@ -275,7 +274,7 @@ class _Evaluation:
             checkpoint=trace.started.checkpoint,
             k=k,
             stops=self.setting.stops,
-            **_found(places, evidence),
+            **_covered_quotes(places, evidence),
             n_chunks=len(self.workspace),
             chunk_ids=trace.kept,
             scores=tuple(round(scores[chunk_id], 7) for chunk_id in trace.kept),
@@ -320,7 +319,7 @@ class _Evaluation:
             checkpoint="",
             k=len(chunk_ids),
             stops=False,
-            **_found(places, evidence),
+            **_covered_quotes(places, evidence),
             n_chunks=len(self.workspace),
             chunk_ids=chunk_ids,
             scores=(1.0,) * len(chunk_ids),
@@ -331,7 +330,7 @@ class _Evaluation:
         )
 
 
-def _found(places: Sequence[TextPlace], evidence: Sequence[tuple[int, int]]) -> dict[str, Any]:
+def _covered_quotes(places: Sequence[TextPlace], evidence: Sequence[tuple[int, int]]) -> dict[str, Any]:
     """Which quotes the evidence covers, and with how many of its chunks."""
 
     def found_at(place: TextPlace) -> int | None:

@@ -1,7 +1,7 @@
-"""The few errors that a person can cause, each with one sentence: the value, the bound, the remedy.
+"""The few errors that a person can cause, each with one sentence.
 
-Callers at the edge (command line, app, HTTP) catch `UserError` and show its text; anything else is a bug and
-keeps its traceback.
+The value, the bound, the remedy. Callers at the edge (command line, app, HTTP) catch `UserError` and show its
+text; anything else is a bug and keeps its traceback.
 """
 
 from collections.abc import Iterable

@@ -1,8 +1,8 @@
-"""What a run says while it goes: a stream of frozen events, and the trace they fold into.
+"""What a run says while it goes.
 
-Each event is small and turns into JSON. The Q-values and positions of all N chunks ride along as
-`StepScores`, arrays that never enter the JSON form; whoever wants to keep them (log, tiles) takes them from
-the event. Knows nothing of who listens.
+A stream of frozen events, and the trace they fold into. Each event is small and turns into JSON. The Q-values
+and positions of all N chunks ride along as `StepScores`, arrays that never enter the JSON form; whoever wants
+to keep them (log, tiles) takes them from the event.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""Plotly figures as pure functions of traces, of a training's events and of a study's charts. Colours work on
-light and dark pages; nothing here knows a page.
+"""Plotly figures as pure functions.
 
-Those that every step of a run draws anew are drawings: plain values that plotly's own classes have not
-checked, since checking them takes five times as long as drawing. The tests have them checked. Figures raise
-on bad input; whoever shows them decides what a person sees instead.
+Of traces, of a training's events and of a study's charts. Colours work on light and dark pages. Those that
+every step of a run draws anew are drawings: plain values that plotly's own classes have not checked, since
+checking them takes five times as long as drawing. The tests have them checked. Figures raise on bad input;
+whoever shows them decides what a person sees instead.
 """
 
 from __future__ import annotations

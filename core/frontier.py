@@ -1,10 +1,9 @@
-"""Questions over several documents through methods of one look, at every size of evidence: the rows of the
-quality-cost frontier.
+"""The rows of the quality-cost frontier.
 
-What top-k, hybrid and threshold choose under a smaller bound is the beginning of what they choose under a
-larger one, so each looks once a question; the policy of RES-RAG sees its budget and looks once a budget.
-Every distinct set of a question is read once. Decides the settings and the questions. Knows nothing of
-tables.
+Questions over several documents through methods of one look, at every size of evidence. What top-k, hybrid
+and threshold choose under a smaller bound is the beginning of what they choose under a larger one, so each
+looks once a question; the policy of RES-RAG sees its budget and looks once a budget. Every distinct set of a
+question is read once. Decides the settings and the questions.
 """
 
 from __future__ import annotations
@@ -112,22 +111,23 @@ def _settings(method: Retriever) -> tuple[float, ...]:
     return THRESHOLDS if isinstance(method, Threshold) else SIZES
 
 
-def _sets(method: Retriever, asked: SetQuestion, corpus: Corpus) -> list[tuple[int, ...]]:
+def _sets(method: Retriever, question: SetQuestion, corpus: Corpus) -> list[tuple[int, ...]]:
     """What a method takes at each of its settings, best first."""
     if isinstance(method, EvidenceSet):
         return [
-            _kept(method, asked, corpus, EpisodeConfig(step_budget=min(size, len(corpus)))) for size in SIZES
+            _kept(method, question, corpus, EpisodeConfig(step_budget=min(size, len(corpus))))
+            for size in SIZES
         ]
     if isinstance(method, Threshold):
         trace = fold(
             method.retrieve(
-                asked.question, corpus, EpisodeConfig(step_budget=1, stop_threshold=min(THRESHOLDS))
+                question.question, corpus, EpisodeConfig(step_budget=1, stop_threshold=min(THRESHOLDS))
             )
         )
         return [tuple(step.chunk_id for step in trace.steps if step.q_value >= least) for least in THRESHOLDS]
-    most = _kept(method, asked, corpus, EpisodeConfig(step_budget=min(max(SIZES), len(corpus))))
+    most = _kept(method, question, corpus, EpisodeConfig(step_budget=min(max(SIZES), len(corpus))))
     return [most[:size] for size in SIZES]
 
 
-def _kept(method: Retriever, asked: SetQuestion, corpus: Corpus, config: EpisodeConfig) -> tuple[int, ...]:
-    return fold(method.retrieve(asked.question, corpus, config)).kept
+def _kept(method: Retriever, question: SetQuestion, corpus: Corpus, config: EpisodeConfig) -> tuple[int, ...]:
+    return fold(method.retrieve(question.question, corpus, config)).kept

@@ -1,10 +1,10 @@
-"""Row i <-> chunk i: the vectors of all chunks, and the scores of ALL of them for one state.
+"""Row i <-> chunk i.
 
-Nothing approximate: scores are float32 inner products with the stored vectors. The state is turned instead of
-the chunks, once per run of neighbouring chunks that share a grid position (Q-RAG eq. 7 with rotations moved
-to the other side); such a run is a contiguous slice, so a step is one pass over the vectors. Vectors don't
-depend on positions: many haystacks made of the same texts share one matrix, each with its own order of rows.
-Knows nothing of states or episodes.
+The vectors of all chunks, and the scores of ALL of them for one state. Nothing approximate: scores are
+float32 inner products with the stored vectors. The state is turned instead of the chunks, once per run of
+neighbouring chunks that share a grid position (Q-RAG eq. 7 with rotations moved to the other side); such a
+run is a contiguous slice, so a step is one pass over the vectors. Vectors don't depend on positions: many
+haystacks made of the same texts share one matrix, each with its own order of rows.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""torch, imported when something is first done with it: that takes a second and a half, and the app shows its
-pages before anything is embedded.
+"""torch, imported when something is first done with it.
 
-For modules that pages import. One that defines networks, or is only there to compute, imports torch as usual,
-and is imported where it is needed.
+That takes a second and a half, and the app shows its pages before anything is embedded. For modules that
+pages import. One that defines networks, or is only there to compute, imports torch as usual, and is imported
+where it is needed.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Marked questions out of the log and into it: as labelled questions with quotes, as lines of a file, as
-examples to train on.
+"""Marked questions out of the log and into it.
 
-A document of theirs is one that is open, or that a run of their reader's searched. Decides that a marked
-passage is a quote that stands once, made longer where it doesn't. Knows nothing of pages.
+As labelled questions with quotes, as lines of a file, as examples to train on. A document of theirs is one
+that is open, or that a run of their reader's searched. Decides that a marked passage is a quote that stands
+once, made longer where it doesn't.
 """
 
 from __future__ import annotations

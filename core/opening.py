@@ -1,9 +1,10 @@
-"""Opening documents: Document[] -> chunk tables -> vectors -> Corpus, with both caches, progress and cancel.
+"""Opening documents.
 
-Decides which chunker a kind of document gets and where the caches lie. Opening known documents again
-tokenizes and embeds nothing. Whoever names a `part` of the caches reads and fills that alone: what it costs
-to open a text then says nothing of who else opened it. Every long stage reports through one callback, which
-may raise `Cancelled`; what was embedded by then is kept. Knows nothing of episodes or pages.
+Document[] -> chunk tables -> vectors -> Corpus, with both caches, progress and cancel. Decides which chunker
+a kind of document gets and where the caches lie. Opening known documents again tokenizes and embeds nothing.
+Whoever names a `part` of the caches reads and fills that alone: what it costs to open a text then says
+nothing of who else opened it. Every long stage reports through one callback, which may raise `Cancelled`;
+what was embedded by then is kept.
 """
 
 from __future__ import annotations
@@ -72,18 +73,18 @@ class Embedded:
     encoder: DualEncoder
     vectors: np.ndarray
     """(N, D), the rows of the others not yet theirs."""
-    known: np.ndarray
+    mask: np.ndarray
     """(N,) bool."""
 
     @property
     def share(self) -> float:
         """Of the chunks, how many there are."""
-        return float(self.known.mean())
+        return float(self.mask.mean())
 
     @property
     def ranges(self) -> tuple[tuple[int, int], ...]:
         """What a run over `corpus` must be bound to, as `EpisodeConfig.searched`."""
-        return ranges_of(self.known, _MOST_RANGES)
+        return ranges_of(self.mask, _MOST_RANGES)
 
     def corpus(self) -> Corpus:
         """All chunks, with a copy of the vectors as they are now."""

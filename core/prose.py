@@ -1,7 +1,8 @@
-"""A document's text as one reads it: marks of Markdown drawn, hard line breaks joined.
+"""A document's text as one reads it.
 
-Only what is shown changes. Every piece stands for a slice of the text, so that chunks and answers can be
-marked in it. Addresses of links are told and can't be clicked: the document is somebody else's.
+Marks of Markdown drawn, hard line breaks joined. Only what is shown changes. Every piece stands for a slice
+of the text, so that chunks and answers can be marked in it. Addresses of links are told and can't be clicked:
+the document is somebody else's.
 """
 
 from __future__ import annotations
@@ -61,11 +62,11 @@ class Words(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class _TextPiece:
-    """text[start:end], shown as `shown` where that is not None."""
+    """text[start:end], shown as `replacement` where that is not None."""
 
     start: int
     end: int
-    shown: str | None
+    replacement: str | None
     elements: tuple[Element, ...]
 
 
@@ -163,9 +164,9 @@ class Prose:
         return pieces
 
     def _shown(self, piece: _TextPiece, start: int, end: int) -> str:
-        if piece.shown is None:
+        if piece.replacement is None:
             return self._text[max(start, piece.start) : min(end, piece.end)]
-        return piece.shown if start <= piece.start < end else ""
+        return piece.replacement if start <= piece.start < end else ""
 
 
 def plain(text: str) -> str:

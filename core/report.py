@@ -1,7 +1,7 @@
-"""Traces as the JSON objects of the command line: the contract that scripts and outside tests rely on.
+"""Traces as the JSON objects of the command line.
 
-Pure: traces in, plain values out. Chunk ids are 0-based over all documents, steps 1-based. What an agent's
-review took back is in `steps` but not in `evidence`.
+The contract that scripts and outside tests rely on. Pure: traces in, plain values out. Chunk ids are 0-based
+over all documents, steps 1-based. What an agent's review took back is in `steps` but not in `evidence`.
 """
 
 from __future__ import annotations

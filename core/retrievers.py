@@ -1,4 +1,7 @@
-"""The registry of retrieval methods: a line a method, in the order in which they are listed everywhere."""
+"""The registry of retrieval methods.
+
+A line a method, in the order in which they are listed everywhere.
+"""
 
 from __future__ import annotations
 

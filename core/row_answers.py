@@ -1,7 +1,7 @@
 """Rows of an evaluation with what the reader answers from their evidence.
 
 Decides that the evidence of a row is what its method would hand on, stop and review included, and that a
-question without a known answer stays unmeasured. Knows nothing of retrieval, files and logs.
+question without a known answer stays unmeasured.
 """
 
 from __future__ import annotations

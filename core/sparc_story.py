@@ -1,7 +1,7 @@
-"""The story of a SPARC run as one line, and what became of every chunk in a merge.
+"""The story of a SPARC run as one line.
 
-Read off a trace alone, so that a run out of the log tells the same. Decides which of several reasons is told.
-`app.pages.sparc.story` draws the line.
+And what became of every chunk in a merge. Read off a trace alone, so that a run out of the log tells the
+same. Decides which of several reasons is told. `app.pages.sparc.story` draws the line.
 """
 
 from __future__ import annotations
@@ -82,8 +82,8 @@ class SparcStory:
         return " ".join(told)
 
 
-def sparc_story(trace: SparcTrace, gold: Sequence[int], known: str) -> SparcStory:
-    """The story of the rounds that were merged. `gold`, `known`: of a labelled question."""
+def sparc_story(trace: SparcTrace, gold: Sequence[int], known_answer: str) -> SparcStory:
+    """The story of the rounds that were merged. `gold`, `known_answer`: of a labelled question."""
     stopped, chosen = trace.stopped, trace.chosen_branch
     cited = chosen.answered.citations if chosen is not None and chosen.answered is not None else ()
     answer = "" if stopped is None else stopped.answer.strip()
@@ -94,7 +94,11 @@ def sparc_story(trace: SparcTrace, gold: Sequence[int], known: str) -> SparcStor
         None
         if stopped is None
         else StoryAnswer(
-            answer, trace.confidence, cited[0] if answer and cited else None, verdict_on(answer, known), known
+            answer,
+            trace.confidence,
+            cited[0] if answer and cited else None,
+            verdict_on(answer, known_answer),
+            known_answer,
         ),
         "" if stopped is None else end_sentence(trace),
     )
@@ -115,7 +119,7 @@ def fates(trace: SparcTrace, number: int) -> tuple[Fate, ...]:
     held = _note_before(trace, number)
     finders: dict[int, list[int]] = {}
     for branch in one.branches:
-        for chunk in _found(branch):
+        for chunk in _chunks_of(branch):
             finders.setdefault(chunk.chunk_id, []).append(branch.number)
     kept = one.merged.note.chunk_ids
     by_worth = [chunk.chunk_id for chunk in one.merged.weighed]
@@ -149,13 +153,13 @@ def _part(trace: SparcTrace, one: SparcRound, gold: Sequence[int]) -> RoundPart:
     assert one.best is not None
     best, told = one.best, fates(trace, one.number)
     cited = best.answered.citations if best.answered is not None else ()
-    shown = next((i for i in cited if i in trace.found), next((c.chunk_id for c in _found(best)), None))
+    shown = next((i for i in cited if i in trace.found), next((c.chunk_id for c in _chunks_of(best)), None))
     answer = best.answered.answer if best.answered is not None else ""
     found = {
         chunk.chunk_id
         for before in trace.rounds[: one.number]
         for branch in before.branches
-        for chunk in _found(branch)
+        for chunk in _chunks_of(branch)
     }
     n_kept = sum(fate.kept for fate in told)
     return RoundPart(
@@ -233,7 +237,7 @@ def _note_before(trace: SparcTrace, number: int) -> tuple[int, ...]:
     return before.note.chunk_ids if before is not None else ()
 
 
-def _found(branch: SparcBranch) -> tuple[Found, ...]:
+def _chunks_of(branch: SparcBranch) -> tuple[Found, ...]:
     return branch.retrieved.found if branch.retrieved is not None else ()
 
 

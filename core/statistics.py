@@ -1,5 +1,7 @@
-"""How sure scores are: intervals of means, paired tests. Pure functions of numbers; of nothing measured there
-is none. `scipy.stats` computes them; its import takes a second, so it waits for the first.
+"""How sure scores are: intervals of means, paired tests.
+
+Pure functions of numbers; of nothing measured there is none. `scipy.stats` computes them; its import takes a
+second, so it waits for the first.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
-"""The story of a run as one line: what was asked, what each choice brought and how far up it had come, what
-was answered, why it ended.
+"""The story of a run as one line.
 
-Decides which words of a chunk stand for it, and that a rank counts the chunks that could still be chosen, as
-in the gold trail. Knows nothing of pages: `Story.sentence` says the whole line, `app.pages.explore.story`
-draws it.
+What was asked, what each choice brought and how far up it had come, what was answered, why it ended. Decides
+which words of a chunk stand for it, and that a rank counts the chunks that could still be chosen, as in the
+gold trail. `Story.sentence` says the whole line, `app.pages.explore.story` draws it.
 """
 
 from __future__ import annotations
@@ -79,8 +78,8 @@ class StoryAnswer:
     """The chunk that it stands in, or that is worth reading."""
     verdict: Verdict | None
     """Against the known answer; None where nobody knows it."""
-    known: str
-    """The known answer, empty where nobody knows it."""
+    known_answer: str
+    """Empty where nobody knows it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,12 +109,16 @@ class Story:
 
 
 def story_of(
-    trace: Trace, text: Callable[[int], str], gold: Sequence[int], told: EvidenceAnswer | None, known: str
+    trace: Trace,
+    text: Callable[[int], str],
+    gold: Sequence[int],
+    reading: EvidenceAnswer | None,
+    known_answer: str,
 ) -> Story:
     """The story of the steps that a trace holds.
 
-    text: of a chunk, by its id. gold: support of a labelled question. told: what was read from the evidence,
-    once it was. known: the known answer.
+    text: of a chunk, by its id. gold: support of a labelled question. reading: what was read from the
+    evidence, once it was. known_answer: the known answer.
     """
     query = trace.started.query
     missed = (
@@ -127,7 +130,7 @@ def story_of(
 
     def part(chunk_id: int, step: int | None) -> StoryPart:
         words = text(chunk_id)
-        mark = _telling(words, chunk_id, told, asked, spoken)
+        mark = _telling(words, chunk_id, reading, asked, spoken)
         spoken.update(words_of(mark))
         by = trace.steps[step - 1].chosen_by if step else "agent"
         return StoryPart(
@@ -140,7 +143,7 @@ def story_of(
         )
 
     steps = tuple(part(step.chunk_id, step.step) for step in trace.steps)
-    answer = None if told is None else _answer(told, known)
+    answer = None if reading is None else _answer(reading, known_answer)
     return Story(
         query,
         trace.started.config.n_searched(trace.started.n_chunks),
@@ -203,7 +206,7 @@ def answer_words(answer: StoryAnswer) -> str:
     if answer.verdict is not None and answer.text:
         words.append(answer.verdict)
     if answer.verdict not in (None, "right"):
-        words.append(f"known answer {answer.known}")
+        words.append(f"known answer {answer.known_answer}")
     return ", ".join(words)
 
 
@@ -226,31 +229,42 @@ def ordinal(rank: int) -> str:
     return f"{rank:,}{'th' if teen else {1: 'st', 2: 'nd', 3: 'rd'}.get(rank % 10, 'th')}"
 
 
-def verdict_on(said: str, known: str) -> Verdict | None:
+def verdict_on(said: str, known_answer: str) -> Verdict | None:
     """What an answer (empty for none) is against the known one: right where they share at least half of their
     words; None where nobody knows it.
     """
-    if not known:
+    if not known_answer:
         return None
     if not said.strip():
         return "no answer"
-    return "right" if answer_f1(said, [known]) >= RIGHT_FROM else "wrong"
+    return "right" if answer_f1(said, [known_answer]) >= RIGHT_FROM else "wrong"
 
 
-def _answer(told: EvidenceAnswer, known: str) -> StoryAnswer:
-    cited = told.citations[0] if told.citations else None
-    text = told.said
-    return StoryAnswer(text, told.confidence, cited if text else told.passage, verdict_on(text, known), known)
+def _answer(reading: EvidenceAnswer, known_answer: str) -> StoryAnswer:
+    cited = reading.citations[0] if reading.citations else None
+    text = reading.said
+    return StoryAnswer(
+        text,
+        reading.confidence,
+        cited if text else reading.passage,
+        verdict_on(text, known_answer),
+        known_answer,
+    )
 
 
 def _telling(
-    text: str, chunk_id: int, told: EvidenceAnswer | None, asked: Sequence[str], spoken: set[str]
+    text: str, chunk_id: int, reading: EvidenceAnswer | None, asked: Sequence[str], spoken: set[str]
 ) -> str:
     """The words that stand for a chunk: the answer where it stands here, else the longest word of the
     question that no earlier part has told.
     """
-    if told is not None and told.reliable and told.place is not None and told.citations[0] == chunk_id:
-        return text[told.place[0] : told.place[1]]
+    if (
+        reading is not None
+        and reading.reliable
+        and reading.place is not None
+        and reading.citations[0] == chunk_id
+    ):
+        return text[reading.place[0] : reading.place[1]]
     line = one_line(text)
     new = sorted({word for word in asked if word not in spoken}, key=len, reverse=True)
     for word in new:

@@ -1,10 +1,8 @@
-"""The data on the spine: documents, chunk tables, workspaces. Frozen, without behaviour beyond looking things
-up.
+"""The data on the spine: documents, chunk tables, workspaces.
 
-A chunk is an exact slice of its document's text, so the table stores offsets, not strings. Tables are
-columns, not a list of
-objects: a document of ten million tokens has some 160,000 to 400,000 chunks and opens from the cache in
-milliseconds. Knows nothing of tokenizers, vectors or files.
+Frozen, without behaviour beyond looking things up. A chunk is an exact slice of its document's text, so the
+table stores offsets, not strings. Tables are columns, not a list of objects: a document of ten million tokens
+has some 160,000 to 400,000 chunks and opens from the cache in milliseconds.
 """
 
 from __future__ import annotations

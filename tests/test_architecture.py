@@ -135,6 +135,14 @@ def test_no_class_name_stands_twice() -> None:
     assert all(path.startswith("core/adapters/") for name in shared for path in shared[name]), shared
 
 
+def test_modules_begin_with_a_short_line() -> None:
+    for path in sources("core", "app"):
+        words = ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or ""
+        first = words.partition("\n\n")[0]
+        assert 0 < len(first.split()) <= 12, f"{path}: {first}"
+        assert "nows nothing of" not in words, f"{path}: say it with a test here"
+
+
 def test_entry_is_trivial() -> None:
     assert len((ROOT / "app.py").read_text(encoding="utf-8").splitlines()) < 40
 

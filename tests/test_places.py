@@ -12,6 +12,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[1]
 PLACES = {
     "the stop rule": ("core/qrag/stop.py", "stop_of"),
+    "a row of measurements as a line of JSON": ("core/evaluate/rows.py", "row_line"),
     "temperature": ("core/qrag/policy.py", "probabilities"),
     "rho": ("core/qrag/positions.py", "chunk_positions"),
     "PDF conversion": ("core/ingest/convert.py", "_pdf"),

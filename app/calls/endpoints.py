@@ -1,9 +1,9 @@
-"""How the operations are offered to callers without a page: Gradio's HTTP calls, and MCP on top of them.
+"""How the operations are offered to callers without a page.
 
-Decides that they wait in the same lines as the page's buttons, that work stops whose caller has hung up while
-waiting for its result, that a mistake of the caller comes back as its one sentence, and that anything else
-says nothing of the inside, which the server's log keeps. A caller who has not yet asked for a result has not
-hung up. Knows nothing of what the operations do.
+Gradio's HTTP calls, and MCP on top of them. Decides that they wait in the same lines as the page's buttons,
+that work stops whose caller has hung up while waiting for its result, that a mistake of the caller comes back
+as its one sentence, and that anything else says nothing of the inside, which the server's log keeps. A caller
+who has not yet asked for a result has not hung up.
 """
 
 from __future__ import annotations

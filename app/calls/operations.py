@@ -1,8 +1,10 @@
-"""The explorer for callers without a page: HTTP, MCP and Python call the functions that the tabs call, with explicit ids.
+"""The explorer for callers without a page.
 
-Decides what a caller may name: documents by the id that opening them gave, runs by their id in the log, never a path or an address. Whose
-they are is the visitor key's, which every function takes and only public mode reads. Hints stay real types here, not strings: Gradio reads
-the schema of HTTP and MCP off them, and off the docstrings. Knows nothing of components, nor of how a call arrives: see app.calls.endpoints.
+HTTP, MCP and Python call the functions that the tabs call, with explicit ids. Decides what a caller may name:
+documents by the id that opening them gave, runs by their id in the log, never a path or an address. Whose
+they are is the visitor key's, which every function takes and only public mode reads. Hints stay real types
+here, not strings: Gradio reads the schema of HTTP and MCP off them, and off the docstrings. How a
+call arrives is in app.calls.endpoints.
 """
 
 import base64
@@ -453,7 +455,7 @@ class Operations:
         )
         refs = self.comparisons.run(documents, order, self._while_wanted(), model)
         self.services.log.flush()
-        columns = self.comparisons.shown(Compared(documents.token, order, refs))
+        columns = self.comparisons.shown_columns(Compared(documents.token, order, refs))
         runs = {column.name: column.run for column in columns if column.run is not None}
         for ref in refs:
             self.services.leave_run(ref.run)

@@ -1,5 +1,6 @@
-"""A mark on the page that tells when somebody comes near it: what lies below is made for those who look at
-it, and for nobody else.
+"""A mark on the page that tells when somebody comes near it.
+
+What lies below is made for those who look at it, and for nobody else.
 """
 
 from __future__ import annotations

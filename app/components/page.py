@@ -1,7 +1,7 @@
-"""The page's own behaviour: keeps the id of the run in view in the address, and listens for keys.
+"""The page's own behaviour.
 
-Its value is that id, or NO_RUN, which removes it from the address; without a value the address stays what the
-visitor came with.
+Keeps the id of the run in view in the address, and listens for keys. Its value is that id, or NO_RUN, which
+removes it from the address; without a value the address stays what the visitor came with.
 """
 
 from __future__ import annotations

@@ -1,13 +1,12 @@
-"""The canvas strip: what every chunk is worth along the documents, drawn from tiles that the browser asks
-for.
+"""The canvas strip.
 
-The component's value says what to draw around the numbers (pins, threshold, ruler); the numbers come from
-server functions, tile by tile, so zooming stays smooth at any length. Server functions have no session: they
-take the run's unguessable token, and `find` decides whether there is such a run. They check all they get and
-answer {"error": sentence} rather than raise, because an exception reaches the browser as nothing. Sends
-`select` {"chunk_id"} and `look` {"look"}: values from a browser, to be checked by whoever listens. The
-template is static; texts reach the page as the component's value and as answers, and only ever become text
-nodes.
+What every chunk is worth along the documents, drawn from tiles that the browser asks for. The component's
+value says what to draw around the numbers (pins, threshold, ruler); the numbers come from server functions,
+tile by tile, so zooming stays smooth at any length. Server functions have no session: they take the run's
+unguessable token, and `find` decides whether there is such a run. They check all they get and answer
+{"error": sentence} rather than raise, because an exception reaches the browser as nothing. Sends `select`
+{"chunk_id"} and `look` {"look"}: values from a browser, to be checked by whoever listens. The template is
+static; texts reach the page as the component's value and as answers, and only ever become text nodes.
 """
 
 from __future__ import annotations

@@ -1,11 +1,10 @@
-"""A gr.HTML that shows untrusted text safely: Python sends a tree of plain data, the browser builds it with
-text nodes only.
+"""A gr.HTML that shows untrusted text safely.
 
-gr.HTML templates run what they are given (`${...}`, `{{...}}`), so document text never enters one. The
-template here is static; the tree travels as the component's value, packed into one string: Gradio sends a
-generator's values as differences to the one before, and its differences of nested lists that shrink are
-wrong. A click on a node with `data-act` triggers `select` with {"act", "arg"}: values from a browser, to be
-checked by whoever listens.
+Python sends a tree of plain data, the browser builds it with text nodes only. gr.HTML templates run what they
+are given (`${...}`, `{{...}}`), so document text never enters one. The template here is static; the tree
+travels as the component's value, packed into one string: Gradio sends a generator's values as differences to
+the one before, and its differences of nested lists that shrink are wrong. A click on a node with `data-act`
+triggers `select` with {"act", "arg"}: values from a browser, to be checked by whoever listens.
 """
 
 from __future__ import annotations

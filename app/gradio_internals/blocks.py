@@ -6,9 +6,8 @@ behind them takes, in the loop that all visitors share. Decides that outputs of 
 nothing, and that values which Gradio would only hand through are handed through at once. What calls by name
 take and give is never a file: in it Gradio would take whatever looks like one for one, and offer a file of
 the server's that a visitor named in a text. An event that has said something does not say it again at its
-end. Nor is a web server made before there is something to serve.
-Leans on Gradio's `preprocess_data`, `postprocess_data`, `handle_streaming_diffs` and the name `App` in its
-`blocks` (6.31). Knows nothing of pages.
+end. Nor is a web server made before there is something to serve. Leans on Gradio's `preprocess_data`,
+`postprocess_data`, `handle_streaming_diffs` and the name `App` in its `blocks` (6.31).
 """
 
 from __future__ import annotations

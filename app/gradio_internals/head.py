@@ -1,5 +1,6 @@
-"""Gradio's page with scripts before its own: what all panels share, and clocks of work under way that tick
-once a second (clocks.js).
+"""Gradio's page with scripts before its own.
+
+What all panels share, and clocks of work under way that tick once a second (clocks.js).
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""The lines in front of the machine: a page's events one after another, and in public mode fair: those who
-wait get their turn in rounds.
+"""The lines in front of the machine.
 
-Gradio works a line off in the order of arrival, and has one for each kind of work. Where a line takes several
-at once, it would take two of one page, too; here they wait for each other, since a step starts where the last
+A page's events one after another, and in public mode fair: those who wait get their turn in rounds. Gradio
+works a line off in the order of arrival, and has one for each kind of work. Where a line takes several at
+once, it would take two of one page, too; here they wait for each other, since a step starts where the last
 one ended. In public mode a newcomer is put behind everyone's first, before anyone's second. Decides that too
 many events of one visitor are refused at once. Visitors are told apart by what their page's session says;
 without one, by the key that loading a page and calls without a page send as their last value; without a key,

@@ -1,10 +1,10 @@
-"""What the server keeps of pages and callers between two of their events, and when it lets go.
+"""Gradio's memory of pages and callers, and when it lets go.
 
 Gradio copies the settings of every component for every session, half a megabyte and 40 ms, for deep links,
 which this app does without; it keeps the session of each single HTTP call as long as a page's, and a closed
 page's for an hour. Decides that a session holds its own values only, that the newest few of those without any
 stay, and that a page which was closed gives its documents and runs up a minute later, unless another page
-shows them. Leans on Gradio's private `state_holder` (6.31). Knows nothing of components.
+shows them. Leans on Gradio's private `state_holder` (6.31).
 """
 
 from __future__ import annotations

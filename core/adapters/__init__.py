@@ -1,4 +1,5 @@
-"""The methods as retrievers of other people's frameworks, one file each; see docs/adapters.md.
+"""The methods as retrievers of other people's frameworks, one file each.
 
-Import the file of the framework that is installed: `core.adapters.langchain`, `.llama_index`, `.haystack`.
+See docs/adapters.md. Import the file of the framework that is installed: `core.adapters.langchain`,
+`.llama_index`, `.haystack`.
 """

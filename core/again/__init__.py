@@ -1,1 +1,1 @@
-"""Runs as the log keeps them, made again, and compared with what was logged."""
+"""Logged runs, made again and compared with what was logged."""

@@ -1,6 +1,6 @@
-"""Whether a run that was made again came out as it was logged: pure functions of two traces.
+"""Whether a replayed run came out as it was logged.
 
-A run that was cut short is compared as far as it went. Knows nothing of how the fresh trace was made.
+Pure functions of two traces. A run that was cut short is compared as far as it went.
 """
 
 from __future__ import annotations
@@ -106,7 +106,7 @@ def _different_branch(number: int, old: SparcBranch, new: SparcBranch) -> str | 
     pairs = [
         ("searched for", old.query.query, new.query.query),
         ("searched with", old.query.strategy, new.query.strategy),
-        ("retrieved chunks", _found(old), _found(new)),
+        ("retrieved chunks", _chunk_ids(old), _chunk_ids(new)),
         ("answered", old.answered and old.answered.answer, new.answered and new.answered.answer),
         ("judged", old.judged and old.judged.verdict, new.judged and new.judged.verdict),
     ]
@@ -121,7 +121,7 @@ def _different_branch(number: int, old: SparcBranch, new: SparcBranch) -> str | 
     )
 
 
-def _found(branch: SparcBranch) -> tuple[int, ...] | None:
+def _chunk_ids(branch: SparcBranch) -> tuple[int, ...] | None:
     return None if branch.retrieved is None else tuple(one.chunk_id for one in branch.retrieved.found)
 
 

@@ -2,7 +2,7 @@
 
 A SPARC run lies in the log as its final evidence, a step a chunk in the order in which branches first
 retrieved it, with its whole trace beside it as detail "sparc" and its outcome as detail "answer". Decides
-what a record says about the encoder. Knows nothing of SQL or pages.
+what a record says about the encoder.
 """
 
 from __future__ import annotations

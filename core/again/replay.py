@@ -1,7 +1,7 @@
 """Making a logged run again.
 
 Documents and chunk borders come from the log, vectors from the cache or, where they are gone, from the
-encoder. Knows nothing of SQL or pages.
+encoder.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""How a logged run is made again: a command line and a Python program, as text to copy.
-`app.calls.operations` has the HTTP call.
+"""How a logged run is made again.
 
-Decides that a run's documents and their cuts come out of the log, since nobody knows where their files lie or
-whether they are still the same; from the log where it is, or, for whoever has only the run's JSON export,
-from that file. Pure: knows nothing of what is on the machine.
+A command line and a Python program, as text to copy. `app.calls.operations` has the HTTP call. Decides that a
+run's documents and their cuts come out of the log, since nobody knows where their files lie or whether they
+are still the same; from the log where it is, or, for whoever has only the run's JSON export, from that file.
+Pure:.
 """
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
-"""From evidence to an answer: the extractive reader that ships, and answers of a language model that cite
-chunks.
+"""From evidence to an answer.
+
+The extractive reader that ships, and answers of a language model that cite chunks.
 """

@@ -1,9 +1,10 @@
-"""Where an answer may begin and end: never within a word, a bracket, a quotation, a name or markup.
+"""Where an answer may begin and end.
 
-A span that a network points at is moved outward to whole words, to the other bracket or quotation mark where
-that is near, to the surname behind an initial, to whole items of a list; where the other half is too far,
-what remains on the longer side is kept. Of text with markup the longest piece without any is kept. What can't
-be made whole is no answer. Pure functions of texts and places.
+Never within a word, a bracket, a quotation, a name or markup. A span that a network points at is moved
+outward to whole words, to the other bracket or quotation mark where that is near, to the surname behind an
+initial, to whole items of a list; where the other half is too far, what remains on the longer side is kept.
+Of text with markup the longest piece without any is kept. What can't be made whole is no answer. Pure
+functions of texts and places.
 """
 
 from __future__ import annotations

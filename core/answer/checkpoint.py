@@ -1,8 +1,8 @@
-"""A reader on disk: `reader.json` beside a LoRA adapter and the heads, and how its network is loaded.
+"""A reader on disk.
 
-The folder holds adapter/ (the format of peft, bfloat16), heads.safetensors (float32) and, for a base encoder
-that is neither on PyPI nor on the hub, base/. Decides what a reader may say of itself (`ReaderSpec`). Nothing
-is unpickled. Knows nothing of questions.
+`reader.json` beside a LoRA adapter and the heads, and how its network is loaded. The folder holds adapter/
+(the format of peft, bfloat16), heads.safetensors (float32) and, for a base encoder that is neither on PyPI
+nor on the hub, base/. Decides what a reader may say of itself (`ReaderSpec`). Nothing is unpickled.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Questions with known answers through a reader: an `AnswerRow` each, over evidence that is given.
+"""Questions with known answers through a reader.
 
-Decides that a question without a known answer is left out, and that evidence is read in document order. Knows
-nothing of retrieval.
+An `AnswerRow` each, over evidence that is given. Decides that a question without a known answer is left out,
+and that evidence is read in document order.
 """
 
 from __future__ import annotations

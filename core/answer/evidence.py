@@ -1,9 +1,8 @@
-"""An answer from chunks: what a reader says of the evidence of a run, with the place in its chunk, as log,
-page and command line hold it.
+"""An answer from chunks.
 
-Decides that evidence is read in document order, and that the JSON-LD of the pages (RES-RAG eq. 7) is read
-where the chunks alone hold no reliable answer: an answer from it cites no chunk. Knows nothing of how the
-chunks were found.
+What a reader says of the evidence of a run, with the place in its chunk, as log, page and command line hold
+it. Decides that evidence is read in document order, and that the JSON-LD of the pages (RES-RAG eq. 7) is read
+where the chunks alone hold no reliable answer: an answer from it cites no chunk.
 """
 
 from __future__ import annotations

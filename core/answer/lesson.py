@@ -1,8 +1,7 @@
-"""One thing to learn: a question, passages, and what is right; and which answers of a window that makes
-right.
+"""One thing to learn.
 
-Decides that an accepted answer counts wherever it stands as whole words, whatever its case. Knows nothing of
-where lessons come from.
+A question, passages, and what is right; and which answers of a window that makes right. Decides that an
+accepted answer counts wherever it stands as whole words, whatever its case.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
-"""The reader's network: the base encoder with two heads, and one distribution over everything a window may
-answer.
+"""The reader's network.
 
-A window answers with one of its spans, or with one of CLASSES. A span's score is that of its first token as a
-beginning plus that of its last token as an end; all spans within one passage up to the longest answer compete
-with the classes in one softmax, so a string that occurs twice may share its probability between its places,
-and training need not know which of them is meant. Knows nothing of texts and files.
+The base encoder with two heads, and one distribution over everything a window may answer. A window answers
+with one of its spans, or with one of CLASSES. A span's score is that of its first token as a beginning plus
+that of its last token as an end; all spans within one passage up to the longest answer compete with the
+classes in one softmax, so a string that occurs twice may share its probability between its places, and
+training need not know which of them is meant.
 """
 
 from __future__ import annotations

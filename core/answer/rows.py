@@ -1,13 +1,11 @@
-"""One row per question that the reader answered from evidence, and its lines of JSON.
+"""One row per question that the reader answered.
 
-A row holds scores, not texts. Knows nothing of where evidence comes from.
+And its lines of JSON. A row holds scores, not texts.
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
-from dataclasses import asdict
 from pathlib import Path
 
 from pydantic import ConfigDict, TypeAdapter
@@ -44,11 +42,6 @@ class AnswerRow:
 
 
 _ROW = TypeAdapter(AnswerRow)
-
-
-def answer_line(row: AnswerRow) -> str:
-    """One line of JSON, newline included."""
-    return json.dumps(asdict(row), ensure_ascii=False, allow_nan=False) + "\n"
 
 
 def read_answers(path: Path) -> list[AnswerRow]:

@@ -1,9 +1,9 @@
-"""Statements that a passage bears out, contradicts or doesn't speak of, made from questions with answers and
-from sentences of passages.
+"""Statements that a passage supports, contradicts or doesn't speak of.
 
-They ask the reader whether something is so: "yes", "no", or "none" where the passages don't say. The data
-sets have few such questions. Decides how a question becomes a statement, clumsily, and that a wrong statement
-names another thing of the same look in place of the right one.
+Made from questions with answers and from sentences of passages. They ask the reader whether something is so:
+"yes", "no", or "none" where the passages don't say. The data sets have few such questions. Decides how a
+question becomes a statement, clumsily, and that a wrong statement names another thing of the same look in
+place of the right one.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
-"""Training of the reader: LoRA on the base encoder and two heads, by the marginal likelihood of every right
-answer of a window.
+"""Training of the reader.
 
-A lesson's passages are cut into windows as in serving; of a question with an answer the first window that
-holds it is learned, of one without an answer one at random. A validation saves the reader as it would be
-served and lets that read held-out lessons: F1 of its answers decides which is kept, and confidence is
-calibrated on them. Knows nothing of flags.
+LoRA on the base encoder and two heads, by the marginal likelihood of every right answer of a window. A
+lesson's passages are cut into windows as in serving; of a question with an answer the first window that holds
+it is learned, of one without an answer one at random. A validation saves the reader as it would be served and
+lets that read held-out lessons: F1 of its answers decides which is kept, and confidence is calibrated on
+them.
 """
 
 from __future__ import annotations

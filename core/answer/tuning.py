@@ -1,10 +1,10 @@
-"""What validation sets and measures: the bias of "no answer", the two confidence lines, the least confidence
-that is shown, scores by source.
+"""What validation sets and measures.
 
-The bias is the one of a grid at which the mean F1 of all lessons is largest; an answer to a question without
-one scores 0, saying so scores 1. Confidence is fitted on answers that are right: that share at least half of
+The bias of "no answer", the two confidence lines, the least confidence that is shown, scores by source. The
+bias is the one of a grid at which the mean F1 of all lessons is largest; an answer to a question without one
+scores 0, saying so scores 1. Confidence is fitted on answers that are right: that share at least half of
 their words with an accepted one (F1 of RIGHT_FROM). The reported calibration error is that of a two-fold fit:
-each half is judged by the line of the other. Knows nothing of training.
+each half is judged by the line of the other.
 """
 
 from __future__ import annotations

@@ -1,11 +1,12 @@
-"""A question and its passages as rows of tokens: what the reader sees at once, and which characters each
-token stands for.
+"""A question and its passages as rows of tokens.
+
+What the reader sees at once, and which characters each token stands for.
 
     [CLS] question [SEP] passage [SEP] passage [SEP] ...
 Passages follow each other in the order given, as many as fit in a window; one that fits in none is read in
 pieces that overlap. So an answer that needs two passages has both before it where they are short enough.
 Decides that only so much of the passages is read, that an answer begins and ends at word borders, and that
-halves of characters are read as "unknown": offsets stay those of the text. Knows nothing of networks.
+halves of characters are read as "unknown": offsets stay those of the text.
 """
 
 from __future__ import annotations

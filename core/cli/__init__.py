@@ -1,7 +1,8 @@
-"""The command line: parse, call, print. `python -m core --help` lists the commands.
+"""The command line: parse, call, print.
 
-stdout carries the result only; progress, notices and errors go to stderr. Exit status: 0, or 2 for unusable
-arguments or input with one sentence. A command or method that doesn't exist yet exits 2 as well.
+`python -m core --help` lists the commands. stdout carries the result only; progress, notices and errors go to
+stderr. Exit status: 0, or 2 for unusable arguments or input with one sentence. A command or method that
+doesn't exist yet exits 2 as well.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""`python -m core calibrate`: an agent's defaults from questions it was not trained on, written into its
-qrag.json with what they rest on.
+"""`python -m core calibrate`.
 
+An agent's defaults from questions it was not trained on, written into its qrag.json with what they rest on.
 Stop threshold, budget and range of Q by default; with --review the threshold of the review and the stop
 threshold that suits it, the others being as they are. Without tasks, or for the task "validation", these are
 the validation examples of the agent's own training data, which for an agent of a person's questions come from
@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 from core.cli.common import progress_printer
 from core.cli.evaluate import Subject, add_data_flags, load_subject, load_task_examples, row_file, task_length
-from core.completeness import PLACE, judged, with_curves
+from core.completeness import PLACE, questions_by_size, with_curves
 from core.config import EpisodeConfig
 from core.encode.checkpoint import CheckpointSpec, find_checkpoint, read_spec, write_spec
 from core.errors import BadCheckpoint, BadRequest
@@ -130,7 +130,7 @@ def _calibrate_completeness(folder: Path, args: argparse.Namespace) -> int:
             f"{spec.name} looks again after each choice, so one look does not say whether its evidence is"
             " complete; name an agent of one search, general say"
         )
-    curves = judged(read_document_rows(args.documents), spec.name)
+    curves = questions_by_size(read_document_rows(args.documents), spec.name)
     if not curves:
         raise BadRequest(
             f"{args.documents.name} has too few rows of {spec.name} with quotes, {PLACE} chunks and no stop;"

@@ -1,5 +1,6 @@
-"""What commands share besides their flags: the log that --log names, what goes to stdout and to stderr, and
-progress where somebody watches. Knows nothing of what they do.
+"""What commands share besides their flags.
+
+The log that --log names, what goes to stdout and to stderr, and progress where somebody watches.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""`python -m core compare`: the same questions through several methods, at equal size of evidence."""
+"""`python -m core compare`.
+
+The same questions through several methods, at equal size of evidence.
+"""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""`python -m core evaluate`: tasks through a method, a JSON object a task.
+"""`python -m core evaluate`.
 
-Decides which default wins: a flag, then the step budget that the task names, then the checkpoint's settings.
-Rows go to a file of JSON lines, to the log, or both. Progress with the time left goes to stderr while
-somebody watches.
+Tasks through a method, a JSON object a task. Decides which default wins: a flag, then the step budget that
+the task names, then the checkpoint's settings. Rows go to a file of JSON lines, to the log, or both. Progress
+with the time left goes to stderr while somebody watches.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""`python -m core evaluate-documents`: questions about whole documents through several methods, a JSON line a
-question and method, then the summary.
+"""`python -m core evaluate-documents`.
 
+Questions about whole documents through several methods, a JSON line a question and method, then the summary.
 Questions with a quote that does not stand exactly once in their document are named on stderr and left out;
-the exit status is 2 then. Files for other
-tools: TREC runs, a file a method since a run has one, and the chunks that hold the quotes as TREC qrels.
+the exit status is 2 then. Files for other tools: TREC runs, a file a method since a run has one, and the
+chunks that hold the quotes as TREC qrels.
 """
 
 from __future__ import annotations
@@ -27,7 +27,8 @@ from core.document_evaluation import (
     evaluate_documents,
 )
 from core.errors import BadRequest
-from core.evaluate.documents import DocumentRow, document_line, summarise_documents
+from core.evaluate.documents import DocumentRow, summarise_documents
+from core.evaluate.rows import row_line
 from core.tasks.documents import DocumentFolder, read_document_questions
 
 
@@ -111,7 +112,7 @@ def run_evaluate_documents(args: argparse.Namespace) -> int:
                 print(notice, file=sys.stderr)
             for row in judged.rows:
                 print(json.dumps(row.to_json(), ensure_ascii=False, allow_nan=False), flush=True)
-                keep_row(document_line(row))
+                keep_row(row_line(row))
                 keep_found[row.method]("".join(found_lines(row.id, row.document, row.chunk_ids, row.method)))
             keep_relevant("".join(_relevant_lines(judged)))
             rows += judged.rows
@@ -123,8 +124,8 @@ def run_evaluate_documents(args: argparse.Namespace) -> int:
     return 2 if faults else 0
 
 
-def _relevant_lines(judged: DocumentResult) -> Iterator[str]:
+def _relevant_lines(result: DocumentResult) -> Iterator[str]:
     """Lines of TREC qrels."""
-    documents = {row.id: row.document for row in judged.rows}
-    for question, chunk_ids in judged.relevant.items():
+    documents = {row.id: row.document for row in result.rows}
+    for question, chunk_ids in result.relevant.items():
         yield from relevant_lines(question, documents[question], chunk_ids)

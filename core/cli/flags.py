@@ -1,4 +1,4 @@
-"""Flags that several commands share. Knows nothing of what the commands do."""
+"""Flags that several commands share."""
 
 from __future__ import annotations
 

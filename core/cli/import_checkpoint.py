@@ -1,4 +1,7 @@
-"""`python -m core import-checkpoint`: an agent out of a checkpoint of the Q-RAG authors."""
+"""`python -m core import-checkpoint`.
+
+An agent out of a checkpoint of the Q-RAG authors.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
-"""`python -m core ingest`: documents cut into chunks, as JSON lines, or the text that their offsets refer to.
+"""`python -m core ingest`.
 
-A page with JSON-LD has it in the line of its first chunk.
+Documents cut into chunks, as JSON lines, or the text that their offsets refer to. A page with JSON-LD has it
+in the line of its first chunk.
 """
 
 from __future__ import annotations

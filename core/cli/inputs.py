@@ -1,7 +1,7 @@
-"""What a command works on: questions over documents, chunk lists or a file of episodes.
+"""What a command works on.
 
-Reads the files that the person at the keyboard named, cuts and embeds what they hold, and lays flags over the
-checkpoint's defaults.
+Questions over documents, chunk lists or a file of episodes. Reads the files that the person at the keyboard
+named, cuts and embeds what they hold, and lays flags over the checkpoint's defaults.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""`python -m core runs`: the log from the command line: list, show, export, import, delete, push, pull,
-replay.
+"""`python -m core runs`.
 
-Each command takes the parsed arguments, prints its result to stdout and notices to stderr, and returns the
-exit status; errors a person can put right are raised as `UserError` for the caller to print. The command line
-is local mode: it sees the runs without an owner.
+The log from the command line: list, show, export, import, delete, push, pull, replay. Each command takes the
+parsed arguments, prints its result to stdout and notices to stderr, and returns the exit status; errors a
+person can put right are raised as `UserError` for the caller to print. The command line is local mode: it
+sees the runs without an owner.
 """
 
 from __future__ import annotations

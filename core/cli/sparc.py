@@ -1,8 +1,8 @@
-"""`python -m core sparc`: one question through SPARC, its trace as JSON; and the evaluations behind `study
-sparc`.
+"""`python -m core sparc`.
 
-Decides that dense retrieval searches the untrained encoder's vectors and Q-RAG the checkpoint's, and that
-rounds are told on stderr as they go.
+One question through SPARC, its trace as JSON; and the evaluations behind `study sparc`. Decides that dense
+retrieval searches the untrained encoder's vectors and Q-RAG the checkpoint's, and that rounds are told on
+stderr as they go.
 """
 
 from __future__ import annotations
@@ -133,7 +133,7 @@ def run_sparc_command(args: argparse.Namespace) -> int:
     reader = load_reader(args.reader or SMALL, args.device)
     with named_log(args.log) as log:
         for question in questions(args, encoder):
-            trace = _told(question, config, encoder, plain, reader, llm)
+            trace = _run_aloud(question, config, encoder, plain, reader, llm)
             values = trace.to_json()
             print(
                 json.dumps(
@@ -197,7 +197,7 @@ def _served(encoder: DualEncoder) -> tuple[Strategy, ...]:
     return tuple(name for name in STRATEGIES if name != "qrag" or encoder.spec.trained)
 
 
-def _told(
+def _run_aloud(
     question: Question,
     config: SparcConfig,
     encoder: DualEncoder,

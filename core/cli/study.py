@@ -1,8 +1,8 @@
-"""`python -m core study NAME`: result rows into tables in Markdown and, if asked, a figure.
+"""`python -m core study NAME`.
 
-Rows come from the file that --rows names when it is there; otherwise the evaluations that the study needs are
-run, and their rows written to that file. So a table in the docs is one command, which needs no model once its
-rows are kept.
+Result rows into tables in Markdown and, if asked, a figure. Rows come from the file that --rows names when it
+is there; otherwise the evaluations that the study needs are run, and their rows written to that file. So a
+table in the docs is one command, which needs no model once its rows are kept.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from core.answer.reader import load_reader
-from core.answer.rows import AnswerRow, answer_line, read_answers
+from core.answer.rows import AnswerRow, read_answers
 from core.cli.answers import answer_rows, told_by
 from core.cli.common import progress_printer
 from core.cli.evaluate import add_data_flags, load_subject, load_task_examples, task_length
@@ -25,14 +25,14 @@ from core.config import EpisodeConfig
 from core.encode.encoder import load_encoder
 from core.errors import BadRequest
 from core.evaluate.documents import DocumentRow, read_document_rows
-from core.evaluate.frontier import FrontierRow, frontier_line, read_frontier
+from core.evaluate.frontier import FrontierRow, read_frontier
 from core.evaluate.joining import join_chunks
 from core.evaluate.rows import EpisodeRow, read_rows, row_line
 from core.evaluate.run import BATCH, Setting, evaluate
 from core.frontier import frontier_methods, frontier_questions, frontier_rows
 from core.log.atomic import write_whole
 from core.resrag.policy import SHIPPED
-from core.sparc.rows import SparcRow, read_sparc_rows, sparc_line
+from core.sparc.rows import SparcRow, read_sparc_rows
 from core.studies.registry import (
     STUDIES,
     AnswerStudy,
@@ -145,7 +145,7 @@ def _answer_rows(study: AnswerStudy, args: argparse.Namespace) -> list[AnswerRow
     if args.rows is not None and args.rows.exists():
         return read_answers(args.rows)
     rows = list(answer_rows(args.tasks or study.tasks, study, args))
-    _keep(args.rows, map(answer_line, rows))
+    _keep(args.rows, map(row_line, rows))
     return rows
 
 
@@ -162,7 +162,7 @@ def _sparc_rows(study: SparcStudy, args: argparse.Namespace) -> list[SparcRow]:
     if args.rows is not None and args.rows.exists():
         return read_sparc_rows(args.rows)
     rows = sparc_rows(study, args)
-    _keep(args.rows, map(sparc_line, rows))
+    _keep(args.rows, map(row_line, rows))
     return rows
 
 
@@ -176,7 +176,7 @@ def _frontier_rows(study: FrontierStudy, args: argparse.Namespace) -> list[Front
     for name in args.tasks or study.tasks:
         questions = frontier_questions(name, args.n or study.n, encoder.tokenizer, args.data)
         rows += frontier_rows(questions, encoder, reader, methods, told_by(progress_printer(name)))
-    _keep(args.rows, map(frontier_line, rows))
+    _keep(args.rows, map(row_line, rows))
     return rows
 
 

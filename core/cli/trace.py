@@ -1,4 +1,7 @@
-"""`python -m core trace`: runs of the agent, one question or a batch, as JSON lines."""
+"""`python -m core trace`.
+
+Runs of the agent, one question or a batch, as JSON lines.
+"""
 
 from __future__ import annotations
 

@@ -1,9 +1,8 @@
-"""`python -m core train-reranker`: gives an agent a reranker, which reads its best chunks together with the
-question.
+"""`python -m core train-reranker`.
 
-Progress goes to stderr; the events, one a line, are in the folder's `progress.jsonl`. Started again with the
-same arguments, it goes on where it was cut off. Ctrl-C stops between two updates; the best agent so far is in
-the folder.
+Gives an agent a reranker, which reads its best chunks together with the question. Progress goes to stderr;
+the events, one a line, are in the folder's `progress.jsonl`. Started again with the same arguments, it goes
+on where it was cut off. Ctrl-C stops between two updates; the best agent so far is in the folder.
 """
 
 from __future__ import annotations

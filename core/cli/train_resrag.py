@@ -1,9 +1,8 @@
-"""`python -m core train-resrag`: trains the light policy of RES-RAG into a folder, and prints what came of
-it.
+"""`python -m core train-resrag`.
 
-Progress goes to stderr; the events, one a line, are in the folder's `progress.jsonl`. Started again with the
-same arguments, it goes on where it was cut off. Ctrl-C stops between two updates; the best policy so far is
-in the folder.
+Trains the light policy of RES-RAG into a folder, and prints what came of it. Progress goes to stderr; the
+events, one a line, are in the folder's `progress.jsonl`. Started again with the same arguments, it goes on
+where it was cut off. Ctrl-C stops between two updates; the best policy so far is in the folder.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
-"""Files of lines that other tools read: TREC runs and qrels, a file a method or task since a run has one.
+"""Files of lines that other tools read.
 
-Decides how a chunk is called there, DOCUMENT#CHUNK. Knows nothing of retrieval.
+TREC runs and qrels, a file a method or task since a run has one. Decides how a chunk is called there,
+DOCUMENT#CHUNK.
 """
 
 from __future__ import annotations

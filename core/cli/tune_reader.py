@@ -1,5 +1,6 @@
-"""`python -m core tune-reader`: sets anew when a reader says "no answer", how sure it is, and from which
-confidence on its answers are shown.
+"""`python -m core tune-reader`.
+
+Sets anew when a reader says "no answer", how sure it is, and from which confidence on its answers are shown.
 """
 
 from __future__ import annotations

@@ -1,1 +1,4 @@
-"""What the app's pages and the exported page draw alike: pure functions from core's data to nodes."""
+"""What the app's pages and the exported page draw alike.
+
+Pure functions from core's data to nodes.
+"""

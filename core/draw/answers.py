@@ -1,7 +1,6 @@
-"""The answer that a run ends in, as trees of plain data: pure functions. All text stays text (see
-components.tree).
+"""The answer that a run ends in, as trees of plain data.
 
-Decides what is said of confidence in words. Knows nothing of Gradio events.
+Pure functions. All text stays text (see components.tree). Decides what is said of confidence in words.
 """
 
 from __future__ import annotations
@@ -32,32 +31,32 @@ LONGEST = 400
 """Characters of an answer that are shown."""
 
 
-def answer(told: EvidenceAnswer | None, texts: Mapping[int, str], known: str = "") -> list[Node]:
+def answer(result: EvidenceAnswer | None, texts: Mapping[int, str], known_answer: str = "") -> list[Node]:
     """The answer with how sure it is and the chunk it stands in, or the best passage where it isn't reliable;
     nothing before a run has ended.
 
-    `texts`: of the chunks of the evidence. `known`: the known answer, empty where nobody knows it.
+    `texts`: of the chunks of the evidence. `known_answer`: the known answer, empty where nobody knows it.
     """
-    if told is None:
+    if result is None:
         return []
     by = h(
         "span",
         {"class": "qx-mut", "title": BY_READER, "tabindex": "0"},
-        f"by {told.by}, from the evidence alone",
+        f"by {result.by}, from the evidence alone",
     )
     return [
         h(
             "section",
             {"class": "qx-answer", "aria-label": "Answer"},
             h("h3", None, "Answer"),
-            *_words(told, texts),
-            judged(verdict_on(told.said, known), known),
-            h("p", {"class": "qx-sm"}, *_facts(told), by),
+            *_words(result, texts),
+            verdict_line(verdict_on(result.said, known_answer), known_answer),
+            h("p", {"class": "qx-sm"}, *_facts(result), by),
         )
     ]
 
 
-def judged(verdict: Verdict | None, known: str, tag: str = "p") -> Node | None:
+def verdict_line(verdict: Verdict | None, known_answer: str, tag: str = "p") -> Node | None:
     """Whether an answer is right, with the known answer where it is not; None where nobody knows."""
     if verdict is None:
         return None
@@ -67,7 +66,7 @@ def judged(verdict: Verdict | None, known: str, tag: str = "p") -> Node | None:
     return h(
         tag,
         {"class": "qx-sm qx-judged qx-wrong", "title": COMPARED, "tabindex": "0"},
-        f"{sign} · known answer: {known}",
+        f"{sign} · known answer: {known_answer}",
     )
 
 
@@ -105,26 +104,28 @@ def asking(llm: str, text: str = "") -> list[Node]:
     ]
 
 
-def cited(told: CitedAnswer | None) -> list[Node]:
+def cited(cited_answer: CitedAnswer | None) -> list[Node]:
     """A language model's answer, sentence by sentence with the chunks it cites; what the reader does not find
     there is marked.
     """
-    if told is None:
+    if cited_answer is None:
         return []
-    sentences = [_sentence(sentence) for sentence in told.sentences]
+    sentences = [_sentence(sentence) for sentence in cited_answer.sentences]
     words = sentences or [h("p", {"class": "qx-answer-text qx-answer-none"}, "No answer in the evidence.")]
-    refused = ", ".join(map(str, told.refused))
-    doubts = [f"cites passage {refused}, which it was not given"] if told.refused else []
-    doubts += [f"was cut off after {told.cost.completion_tokens:,} tokens"] if told.cut else []
+    refused = ", ".join(map(str, cited_answer.refused))
+    doubts = [f"cites passage {refused}, which it was not given"] if cited_answer.refused else []
+    doubts += (
+        [f"was cut off after {cited_answer.cost.completion_tokens:,} tokens"] if cited_answer.cut else []
+    )
     noted = [h("p", None, h("span", {"class": "qx-sm qx-unsupported"}, doubt)) for doubt in doubts]
-    tokens = told.cost.prompt_tokens + told.cost.completion_tokens
+    tokens = cited_answer.cost.prompt_tokens + cited_answer.cost.completion_tokens
     cost = h(
         "p",
         {"class": "qx-sm qx-mut", "title": CHECKED, "tabindex": "0"},
-        f"citations checked by the reader · {tokens:,} tokens · {told.cost.milliseconds:,.0f} ms",
+        f"citations checked by the reader · {tokens:,} tokens · {cited_answer.cost.milliseconds:,.0f} ms",
     )
     label = {"class": "qx-answer", "aria-label": "Answer of the language model"}
-    return [h("section", label, h("h3", None, f"Answer of {told.llm}"), *words, *noted, cost)]
+    return [h("section", label, h("h3", None, f"Answer of {cited_answer.llm}"), *words, *noted, cost)]
 
 
 def _sentence(sentence: CitedSentence) -> Node:
@@ -162,18 +163,18 @@ def _citation(one: Citation) -> Node:
     )
 
 
-def in_column(told: EvidenceAnswer | None, at: int, known: str = "") -> Node | None:
-    """The row "answer" of a column of Compare, the `at`-th; None where nothing was answered. `known`: the
-    known answer, empty where nobody knows it.
+def in_column(result: EvidenceAnswer | None, at: int, known_answer: str = "") -> Node | None:
+    """The row "answer" of a column of Compare, the `at`-th; None where nothing was answered.
+    `known_answer`: empty where nobody knows it.
     """
-    if told is None:
+    if result is None:
         return None
     sure = None
-    if told.confidence is not None and told.said:
+    if result.confidence is not None and result.said:
         sure = h(
             "span",
             {"class": "qx-mut qx-sm", "title": CONFIDENCE, "tabindex": "0"},
-            sure_words(told.confidence),
+            sure_words(result.confidence),
         )
     cited = [
         h(
@@ -186,28 +187,28 @@ def in_column(told: EvidenceAnswer | None, at: int, known: str = "") -> Node | N
             },
             f"chunk {chunk_id:,}",
         )
-        for chunk_id in _shown_chunks(told)
+        for chunk_id in _shown_chunks(result)
     ]
-    if not told.reliable:
+    if not result.reliable:
         words = h("span", {"title": UNRELIABLE, "tabindex": "0"}, "no reliable answer")
     else:
         words = (
-            h("strong", None, shortened(told.text))
-            if told.text
+            h("strong", None, shortened(result.text))
+            if result.text
             else h("span", None, "no answer in the evidence")
         )
-    verdict = judged(verdict_on(told.said, known), known, "span")
-    said = words if told.text or verdict is None else None  # the verdict says that there is none
+    verdict = verdict_line(verdict_on(result.said, known_answer), known_answer, "span")
+    said = words if result.text or verdict is None else None  # the verdict says that there is none
     return h("p", {"class": "qx-column-answer"}, said, sure, verdict, *cited)
 
 
-def answer_place(chunk: Chunk, told: EvidenceAnswer | None) -> tuple[int, int] | None:
+def answer_place(chunk: Chunk, result: EvidenceAnswer | None) -> tuple[int, int] | None:
     """Where in its document's text a chunk holds the answer; None where it doesn't, or the answer isn't
     reliable.
     """
-    if told is None or told.place is None or told.citations[0] != chunk.chunk_id or not told.reliable:
+    if result is None or result.place is None or result.citations[0] != chunk.chunk_id or not result.reliable:
         return None
-    start, end = told.place
+    start, end = result.place
     return chunk.start + start, chunk.start + end
 
 
@@ -216,36 +217,40 @@ def shortened(text: str) -> str:
     return text if len(text) <= LONGEST else text[:LONGEST].rstrip() + "…"
 
 
-def _words(told: EvidenceAnswer, texts: Mapping[int, str]) -> list[Node]:
-    if not told.reliable:
+def _words(result: EvidenceAnswer, texts: Mapping[int, str]) -> list[Node]:
+    if not result.reliable:
         said = h(
             "p",
             {"class": "qx-answer-text qx-answer-none", "title": UNRELIABLE, "tabindex": "0"},
             "No reliable answer.",
         )
-        passage = None if told.passage is None else texts.get(told.passage)
+        passage = None if result.passage is None else texts.get(result.passage)
         return (
             [said]
             if passage is None
             else [said, h("blockquote", {"class": "qx-answer-passage"}, shortened(plain(passage)))]
         )
-    if not told.text:
+    if not result.text:
         return [h("p", {"class": "qx-answer-text qx-answer-none"}, "No answer in the evidence.")]
-    return [h("p", {"class": "qx-answer-text"}, shortened(told.text))]
+    return [h("p", {"class": "qx-answer-text"}, shortened(result.text))]
 
 
-def _shown_chunks(told: EvidenceAnswer) -> tuple[int, ...]:
+def _shown_chunks(result: EvidenceAnswer) -> tuple[int, ...]:
     """Those that the answer rests on, or the one worth reading where it isn't reliable."""
-    if told.reliable or told.passage is None:
-        return told.citations
-    return (told.passage,)
+    if result.reliable or result.passage is None:
+        return result.citations
+    return (result.passage,)
 
 
-def _facts(told: EvidenceAnswer) -> list[Node]:
+def _facts(result: EvidenceAnswer) -> list[Node]:
     sure: list[Node] = []
-    if told.confidence is not None:
+    if result.confidence is not None:
         sure = [
-            h("span", {"class": "qx-kv", "title": CONFIDENCE, "tabindex": "0"}, sure_words(told.confidence)),
+            h(
+                "span",
+                {"class": "qx-kv", "title": CONFIDENCE, "tabindex": "0"},
+                sure_words(result.confidence),
+            ),
             " · ",
         ]
     cited = [
@@ -254,6 +259,6 @@ def _facts(told: EvidenceAnswer) -> list[Node]:
             {"class": "qx-link", "data-act": "open", "data-arg": str(chunk_id)},
             f"chunk {chunk_id:,}",
         )
-        for chunk_id in _shown_chunks(told)
+        for chunk_id in _shown_chunks(result)
     ]
     return [*sure, *(part for button in cited for part in (button, " · "))]

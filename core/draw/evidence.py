@@ -1,4 +1,7 @@
-"""Evidence in its place: chosen chunks and missed support, each in its paragraph, in document order."""
+"""Evidence in its place.
+
+Chosen chunks and missed support, each in its paragraph, in document order.
+"""
 
 from __future__ import annotations
 
@@ -25,17 +28,17 @@ def evidence_rows(
     chosen: Mapping[int, int],
     missed: Sequence[int],
     look: int,
-    told: EvidenceAnswer | None,
+    answer: EvidenceAnswer | None,
 ) -> list[Node]:
     """Paragraphs in document order, with what lies between two. chosen: step by chunk id. look: the step that
-    is looked at. told: the answer, to be marked where it stands.
+    is looked at. answer: the answer, to be marked where it stands.
     """
     places = _passages(workspace, sorted([*chosen, *missed]))
     rows: list[Node] = []
     for i, passage in enumerate(places):
         if i:
             rows.append(h("li", {"class": "qx-gap"}, _distance(workspace, places[i - 1], passage)))
-        rows.append(_passage(workspace, passage, chosen, look, told))
+        rows.append(_passage(workspace, passage, chosen, look, answer))
     return rows
 
 
@@ -82,7 +85,11 @@ def _distance(workspace: Workspace, before: Passage, after: Passage) -> str:
 
 
 def _passage(
-    workspace: Workspace, passage: Passage, chosen: Mapping[int, int], look: int, told: EvidenceAnswer | None
+    workspace: Workspace,
+    passage: Passage,
+    chosen: Mapping[int, int],
+    look: int,
+    answer: EvidenceAnswer | None,
 ) -> Node:
     """A paragraph with its chunks marked, and in its margin which they are and where."""
     document, at, end, chunk_ids = passage
@@ -109,7 +116,7 @@ def _passage(
                     prose,
                     chunk.start,
                     min(chunk.end, chunk.start + MAX_SHOWN),
-                    answer_place(chunk, told),
+                    answer_place(chunk, answer),
                 ),
             ]
         parts.append(h("span", {**mark, "data-act": "open", "data-arg": str(chunk_id)}, *words))

@@ -1,6 +1,7 @@
-"""Nodes: markup as plain data, built by a browser with text nodes (tree.js) or written as HTML.
+"""Markup as plain data.
 
-Decides which elements and attributes there are: none that loads or runs anything. Text stays text in both.
+Built by a browser with text nodes (tree.js) or written as HTML. Decides which elements and attributes there
+are: none that loads or runs anything. Text stays text in both.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The card of a choice, and the line at which a run stops."""
+"""A choice's card, and the line at which a run stops."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""The story line as a tree of plain data: pure functions. All text stays text (see core.draw.nodes).
+"""The story line as a tree of plain data: pure functions.
 
-Decides how a part is drawn. What it says is in core.story.
+All text stays text (see core.draw.nodes). Decides how a part is drawn. What it says is in core.story.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ import math
 from collections.abc import Sequence
 
 from core.draw.nodes import Node, h
-from core.draw.story_line import answer_part, asked, part_head, story_line
+from core.draw.story_line import answer_part, part_head, question_part, story_line
 from core.draw.words import counted, step_class
 from core.story import Story, StoryPart, ordinal
 
@@ -19,17 +19,17 @@ RANKS = (
 _WIDTH, _HEIGHT = 44, 16
 
 
-def story_nodes(shown: Story, *, look: int, n_looks: int, tokens: int | None) -> list[Node]:
+def story_nodes(story: Story, *, look: int, n_looks: int, tokens: int | None) -> list[Node]:
     """The line of a story. look: the look that is shown. tokens: of the evidence,
     None where nobody counted."""
-    parts: list[Node] = [asked(shown.query)]
-    parts += [_choice(part, shown.n_chunks, look) for part in shown.steps]
-    parts += [_missed(part) for part in shown.missed]
-    if shown.answer is not None:
-        parts.append(answer_part(shown.answer))
-    if shown.end:
-        parts.append(_end(shown, look, n_looks, tokens))
-    return story_line(shown.sentence(), parts)
+    parts: list[Node] = [question_part(story.query)]
+    parts += [_choice(part, story.n_chunks, look) for part in story.steps]
+    parts += [_missed(part) for part in story.missed]
+    if story.answer is not None:
+        parts.append(answer_part(story.answer))
+    if story.end:
+        parts.append(_end(story, look, n_looks, tokens))
+    return story_line(story.sentence(), parts)
 
 
 def _choice(part: StoryPart, n_chunks: int, look: int) -> Node:
@@ -59,15 +59,15 @@ def _missed(part: StoryPart) -> Node:
     return h("li", {"class": "qx-told qx-miss"}, button)
 
 
-def _end(shown: Story, look: int, n_looks: int, tokens: int | None) -> Node:
-    n_kept = sum(not part.taken_back for part in shown.steps)
+def _end(story: Story, look: int, n_looks: int, tokens: int | None) -> Node:
+    n_kept = sum(not part.taken_back for part in story.steps)
     size = "" if tokens is None else f", {tokens:,} tokens"
     inner = [
         part_head("Stopped", h("span", {"class": "qx-stop-mark", "aria-hidden": "true"})),
-        h("span", {"class": "qx-part-words"}, shown.end),
+        h("span", {"class": "qx-part-words"}, story.end),
         h("span", {"class": "qx-part-foot"}, counted(n_kept, "chunk") + size),
     ]
-    if n_looks == len(shown.steps):
+    if n_looks == len(story.steps):
         return h("li", {"class": "qx-ends"}, h("div", {"class": "qx-part"}, *inner))
     on = look == n_looks
     current = {"aria-current": "step"} if on else {}

@@ -1,4 +1,7 @@
-"""The story line that Explore and SPARC begin with: its frame, and the parts that both have."""
+"""The story line that Explore and SPARC begin with.
+
+Its frame, and the parts that both have.
+"""
 
 from __future__ import annotations
 
@@ -21,37 +24,37 @@ def story_line(aloud: str, parts: Sequence[Node]) -> list[Node]:
     ]
 
 
-def asked(query: str) -> Node:
+def question_part(query: str) -> Node:
     """The first part: the question."""
     words = h("span", {"class": "qx-part-words", "dir": "auto"}, query)
     return h("li", {"class": "qx-asked"}, h("div", {"class": "qx-part"}, part_head("Asked"), words))
 
 
-def answer_part(told: StoryAnswer, none: str = "No reliable answer", why: str = UNRELIABLE) -> Node:
+def answer_part(answer: StoryAnswer, none: str = "No reliable answer", why: str = UNRELIABLE) -> Node:
     """What the run ends in. `none`: what is said where there is no answer; `why`: on hover."""
-    kind = {"right": "qx-right", "wrong": "qx-wrong", "no answer": "qx-wrong", None: ""}[told.verdict]
-    sign = {"right": "✓", "wrong": "✗"}.get(told.verdict or "", "=" if told.text else "–")
+    kind = {"right": "qx-right", "wrong": "qx-wrong", "no answer": "qx-wrong", None: ""}[answer.verdict]
+    sign = {"right": "✓", "wrong": "✗"}.get(answer.verdict or "", "=" if answer.text else "–")
     foot: list[Node] = []
-    if told.text and told.confidence is not None:
-        foot.append(h("span", {"title": CONFIDENCE}, sure(told.confidence)))
-    if told.text and told.verdict is not None:
-        foot += [" · ", h("strong", None, told.verdict)]
-    if told.verdict not in (None, "right"):
-        foot.append(h("span", {"class": "qx-known-answer"}, f"known: {told.known}"))
+    if answer.text and answer.confidence is not None:
+        foot.append(h("span", {"title": CONFIDENCE}, sure(answer.confidence)))
+    if answer.text and answer.verdict is not None:
+        foot += [" · ", h("strong", None, answer.verdict)]
+    if answer.verdict not in (None, "right"):
+        foot.append(h("span", {"class": "qx-known-answer"}, f"known: {answer.known_answer}"))
     words = h("span", {"class": "qx-part-words", "title": why}, none)
-    if told.text:
-        words = h("span", {"class": "qx-part-answer", "dir": "auto"}, shortened(told.text))
+    if answer.text:
+        words = h("span", {"class": "qx-part-answer", "dir": "auto"}, shortened(answer.text))
     inner = [
         part_head("Answer", h("span", {"class": "qx-badge", "aria-hidden": "true"}, sign)),
         words,
         h("span", {"class": "qx-part-foot"}, *foot),
     ]
-    if told.chunk_id is None:
+    if answer.chunk_id is None:
         return h("li", {"class": f"qx-ends {kind}"}, h("div", {"class": "qx-part"}, *inner))
     return h(
         "li",
         {"class": f"qx-ends {kind}"},
-        h("button", {"class": "qx-part", "data-act": "open", "data-arg": str(told.chunk_id)}, *inner),
+        h("button", {"class": "qx-part", "data-act": "open", "data-arg": str(answer.chunk_id)}, *inner),
     )
 
 

@@ -1,4 +1,7 @@
-"""What the canvas strip draws around its numbers, for the app and for exported pages alike."""
+"""What the canvas strip draws around its numbers.
+
+For the app and for exported pages alike.
+"""
 
 from __future__ import annotations
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from core.draw.nodes import Node, act, h
-from core.studies.report import Table, shown
+from core.studies.report import Table, cell_text
 
 PAGE = 20
 """Rows of a table shown at once."""
@@ -30,17 +30,17 @@ def pager(action: str, page: int, total: int) -> list[Node]:
     last = (total - 1) // PAGE
     if last <= 0:
         return []
-    shown = f"{page * PAGE + 1:,} to {min(total, (page + 1) * PAGE):,} of {total:,}"
+    cell_text = f"{page * PAGE + 1:,} to {min(total, (page + 1) * PAGE):,} of {total:,}"
     before, after = (
         act(action, page - 1, "‹ before", disabled=page <= 0),
         act(action, page + 1, "after ›", disabled=page >= last),
     )
     return [
-        h("div", {"class": "qx-row qx-sm qx-pager"}, before, h("span", {"class": "qx-mut"}, shown), after)
+        h("div", {"class": "qx-row qx-sm qx-pager"}, before, h("span", {"class": "qx-mut"}, cell_text), after)
     ]
 
 
-def report_table(told: Table) -> list[Node]:
+def report_table(report: Table) -> list[Node]:
     """A study's table."""
-    rows = [h("tr", None, *(h("td", None, shown(cell)) for cell in row)) for row in told.rows]
-    return [table(told.columns, rows, told.title)]
+    rows = [h("tr", None, *(h("td", None, cell_text(cell)) for cell in row)) for row in report.rows]
+    return [table(report.columns, rows, report.title)]

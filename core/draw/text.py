@@ -1,4 +1,7 @@
-"""A page of a document with marked chunks, and the way to other pages."""
+"""A page of a document with marked chunks.
+
+And the way to other pages.
+"""
 
 from __future__ import annotations
 

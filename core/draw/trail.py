@@ -1,5 +1,6 @@
-"""The gold trail as a tree of plain data: the rank of every support chunk at every step, and what became of
-it, in words. Pure functions.
+"""The gold trail as a tree of plain data.
+
+The rank of every support chunk at every step, and what became of it, in words. Pure functions.
 """
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
-"""Texts -> float vectors: tokenizers, dual encoders, their checkpoints on disk, the embedding cache,
-rotations.
+"""Texts -> float vectors.
+
+Tokenizers, dual encoders, their checkpoints on disk, the embedding cache, rotations.
 """

@@ -1,9 +1,9 @@
-"""LoRA on a tower: low-rank changes of its linear layers, in the file format of peft, merged into the
-weights.
+"""LoRA on a tower.
 
-The change of a layer is B A * alpha / rank. In training it is a parametrization of the weight, so that the
-product is formed once per update, not once per token; on loading it is added and gone. Decides which layers
-are adapted: every linear layer of the encoder's blocks. Knows nothing of training and of checkpoints' specs.
+Low-rank changes of its linear layers, in the file format of peft, merged into the weights. The change of a
+layer is B A * alpha / rank. In training it is a parametrization of the weight, so that the product is formed
+once per update, not once per token; on loading it is added and gone. Decides which layers are adapted: every
+linear layer of the encoder's blocks.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""BERT to compute with: the architecture of the encoders that ship, in torch alone.
+"""BERT to compute with.
 
-transformers, which has it too and trains it here, takes seconds to import: half of what the app needs to
-start. Weights have the same names as there, and vectors are the same bit for bit
-(`tests/core/encode/test_bert.py`). Decides which config.json is plain enough; any other one is left to
-transformers. Knows nothing of files and texts.
+The architecture of the encoders that ship, in torch alone. transformers, which has it too and trains it here,
+takes seconds to import: half of what the app needs to start. Weights have the same names as there, and
+vectors are the same bit for bit (`tests/core/encode/test_bert.py`). Decides which config.json is plain
+enough; any other one is left to transformers.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
-"""Chunk vectors on disk: one append-only file per encoder, read through memory maps, with a checksum per
-block.
+"""Chunk vectors on disk.
 
-A vector is keyed by the SHA-256 (first 16 bytes) of its chunk's text, so an edited document embeds only what
-changed, and several documents share. Several processes may read and append; appending takes a file lock,
-looking for new blocks shares it. A block whose checksum fails is skipped, so its texts are embedded again; a
-torn block at the end (killed writer) is cut off by the next append. Does not know how vectors are made. Not
-protected against: someone who edits the file and its checksums.
+One append-only file per encoder, read through memory maps, with a checksum per block. A vector is keyed by
+the SHA-256 (first 16 bytes) of its chunk's text, so an edited document embeds only what changed, and several
+documents share. Several processes may read and append; appending takes a file lock, looking for new blocks
+shares it. A block whose checksum fails is skipped, so its texts are embedded again; a torn block at the end
+(killed writer) is cut off by the next append. Does not know how vectors are made. Not protected against:
+someone who edits the file and its checksums.
 """
 
 from __future__ import annotations

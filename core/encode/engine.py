@@ -1,12 +1,12 @@
-"""What makes vectors of chunks on a processor: OpenVINO where it is installed and quicker, torch otherwise.
+"""What makes vectors of chunks on a processor.
 
-OpenVINO takes the tower as torch traced it, adapters merged, in float32, and computes in the precision that
-torch would have. It is imported and its graph is made when the first chunks come, 0.8 CPU seconds a process;
-so nothing of it lies on the disk. One batch a thread is under way, and while they are computed the next ones
-are tokenized and padded. In float32 its vectors are torch's within 1e-6; in bfloat16 the two engines round in
-other places, so each has a name for its vectors. Which one is quicker is measured once for each processor,
-version and shape of tower, and kept in the home folder. States are torch's: a state is one row, and logged Q
-stays what it was. Knows nothing of checkpoints' folders and of caches.
+OpenVINO where it is installed and quicker, torch otherwise. OpenVINO takes the tower as torch traced it,
+adapters merged, in float32, and computes in the precision that torch would have. It is imported and its graph
+is made when the first chunks come, 0.8 CPU seconds a process; so nothing of it lies on the disk. One batch a
+thread is under way, and while they are computed the next ones are tokenized and padded. In float32 its
+vectors are torch's within 1e-6; in bfloat16 the two engines round in other places, so each has a name for its
+vectors. Which one is quicker is measured once for each processor, version and shape of tower, and kept in the
+home folder. States are torch's: a state is one row, and logged Q stays what it was.
 """
 
 from __future__ import annotations

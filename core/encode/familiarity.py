@@ -1,9 +1,9 @@
-"""How much a document's words resemble those that an agent was trained on.
+"""How much a document's words resemble an agent's training texts.
 
 The measure is the mean surprise of its word pieces, in bits, under the frequencies of the training texts.
 Decides when a document counts as foreign: from FOREIGN times the surprise of the agent's own validation
 texts. Measured on both shipped agents (docs/training.md): other novels and plain English stay below, program
-text, other languages and tables of names lie above. Knows nothing of chunks and vectors.
+text, other languages and tables of names lie above.
 """
 
 from __future__ import annotations

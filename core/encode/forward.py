@@ -1,8 +1,8 @@
-"""What goes into a tower and what comes out: token rows of states and chunks, batches by length, pooled
-vectors.
+"""What goes into a tower and what comes out.
 
-Serving and training share these functions, so that an agent is served as it was trained. Decides how a state
-that outgrows the encoder's window is cut. Knows nothing of gradients, caches and positions.
+Token rows of states and chunks, batches by length, pooled vectors. Serving and training share these
+functions, so that an agent is served as it was trained. Decides how a state that outgrows the encoder's
+window is cut.
 """
 
 from __future__ import annotations

@@ -1,5 +1,6 @@
-"""Fetching repositories of the Hugging Face hub, with one sentence when that fails. Knows nothing of what is
-in them.
+"""Fetching repositories of the Hugging Face hub.
+
+With one sentence when that fails.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Models that are in use: who asks for one that somebody still holds gets the same, instead of a second one a
-second later.
+"""Models that are in use.
 
-Holds none itself, so that a model's memory goes with whoever used it last. A folder whose files changed since
-is loaded anew. Knows nothing of what a model does.
+Who asks for one that somebody still holds gets the same, instead of a second one a second later. Holds none
+itself, so that a model's memory goes with whoever used it last. A folder whose files changed since is loaded
+anew.
 """
 
 from __future__ import annotations

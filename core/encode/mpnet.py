@@ -1,6 +1,7 @@
-"""MPNet to compute with, in torch alone: BERT whose attention also weighs how far apart two tokens are.
+"""MPNet to compute with, in torch alone.
 
-As `core.encode.bert`: the names of weights are those of transformers, which takes seconds to import.
+BERT whose attention also weighs how far apart two tokens are. As `core.encode.bert`: the names of weights are
+those of transformers, which takes seconds to import.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
-"""Base encoders that PyPI packages carry: all-MiniLM-L6-v2 whole, all-mpnet-base-v2 in five parts of one zip.
+"""Base encoders that PyPI packages carry.
 
-The parts are joined once, beside the installed packages or, where that is read-only, in the home folder.
+All-MiniLM-L6-v2 whole, all-mpnet-base-v2 in five parts of one zip. The parts are joined once, beside the
+installed packages or, where that is read-only, in the home folder.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""Imports checkpoints of the Q-RAG authors: a folder or hub id with `config.yaml` and `model_best.pt` becomes
-our own format.
+"""Imports checkpoints of the Q-RAG authors.
 
-The only place that reads a pickle, and only through `torch.load(weights_only=True)`, which refuses anything
-but tensors. What their code computes and this format must reproduce: mean over hidden states divided by 10,
-two halves, positions by linspace truncated to integers, float32 throughout (see tests/data/reference).
+A folder or hub id with `config.yaml` and `model_best.pt` becomes our own format. The only place that reads a
+pickle, and only through `torch.load(weights_only=True)`, which refuses anything but tensors. What their code
+computes and this format must reproduce: mean over hidden states divided by 10, two halves, positions by
+linspace truncated to integers, float32 throughout (see tests/data/reference).
 """
 
 from __future__ import annotations

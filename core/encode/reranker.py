@@ -1,10 +1,10 @@
-"""The reranker of an agent: a cross-encoder that reads question and chunk together and says whether the chunk
-belongs to the evidence.
+"""The reranker of an agent.
 
-Two vectors meet in one number; here every word of the question meets every word of the chunk, at the cost of
-a pass for each chunk. So it reads only the best chunks of a first look (see `core.qrag.agent`). It is the
+A cross-encoder that reads question and chunk together and says whether the chunk belongs to the evidence. Two
+vectors meet in one number; here every word of the question meets every word of the chunk, at the cost of a
+pass for each chunk. So it reads only the best chunks of a first look (see `core.qrag.agent`). It is the
 agent's base encoder with a LoRA adapter of its own and one linear output on the first token, in the agent's
-folder under `reranker/`. Knows nothing of episodes and of training.
+folder under `reranker/`.
 """
 
 from __future__ import annotations

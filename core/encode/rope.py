@@ -1,10 +1,10 @@
-"""Rotary positions (Q-RAG eq. 9), applied to either side of the inner product.
+"""Rotary positions (Q-RAG eq. 9).
 
-Rotations are orthogonal, so <s, R_p a> = <R_-p s, a>: chunk vectors stay as they were embedded and the STATE
-vector is turned, once per distinct position. A vector consists of `halves` equal parts (the reference trains
-two critics side by side); each part is turned on its own by the same frequencies, pairing adjacent
-components. A pair is turned as a complex number, in torch: numpy's sines take five times as long. Knows
-nothing of where positions come from.
+Applied to either side of the inner product. Rotations are orthogonal, so <s, R_p a> = <R_-p s, a>: chunk
+vectors stay as they were embedded and the STATE vector is turned, once per distinct position. A vector
+consists of `halves` equal parts (the reference trains two critics side by side); each part is turned on its
+own by the same frequencies, pairing adjacent components. A pair is turned as a complex number, in torch:
+numpy's sines take five times as long.
 """
 
 from __future__ import annotations

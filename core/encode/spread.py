@@ -1,10 +1,9 @@
-"""The order in which chunks are embedded: spread over the documents, so that a part of them is an even
-sample.
+"""The order in which chunks are embedded.
 
-In document order, whoever asks early would be told of the first chapters alone, and an answer at the end of
-the book would not be there until the last second. Decides that chunks go in stretches of neighbours, since a
-passage is understood by what stands beside it, and that stretches halve the largest gap, as the van der
-Corput sequence does. Knows nothing of encoders.
+Spread over the documents, so that a part of them is an even sample. In document order, whoever asks early
+would be told of the first chapters alone, and an answer at the end of the book would not be there until the
+last second. Decides that chunks go in stretches of neighbours, since a passage is understood by what stands
+beside it, and that stretches halve the largest gap, as the van der Corput sequence does.
 """
 
 from __future__ import annotations
@@ -36,13 +35,13 @@ def spread(n: int) -> np.ndarray:
     return ids[ids < n]
 
 
-def ranges_of(known: np.ndarray, most: int) -> tuple[tuple[int, int], ...]:
+def ranges_of(mask: np.ndarray, most: int) -> tuple[tuple[int, int], ...]:
     """The runs of True in (N,) bool as [first, last), in order; the `most` longest of them.
 
     >>> ranges_of(np.array([True, False, True, True]), 10)
     ((0, 1), (2, 4))
     """
-    edges = np.flatnonzero(np.diff(known, prepend=False, append=False)).reshape(-1, 2)
+    edges = np.flatnonzero(np.diff(mask, prepend=False, append=False)).reshape(-1, 2)
     if len(edges) > most:
         longest = np.argsort(edges[:, 0] - edges[:, 1], kind="stable")[:most]
         edges = edges[np.sort(longest)]

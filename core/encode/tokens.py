@@ -1,6 +1,7 @@
-"""A fast tokenizer as this project needs it: counts, offsets, and ids without special tokens.
+"""A fast tokenizer as this project needs it.
 
-Counting ignores special tokens; truncation is decided by whoever builds the input. Knows nothing of models.
+Counts, offsets, and ids without special tokens. Counting ignores special tokens; truncation is decided by
+whoever builds the input.
 """
 
 from __future__ import annotations

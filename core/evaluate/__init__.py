@@ -1,5 +1,5 @@
-"""Evaluation: examples through a method, one frozen row an example, and everything that follows from rows.
+"""Evaluation: examples through a method, one frozen row an example.
 
-`corpora` indexes examples that share a haystack once, `run` makes rows, `outcomes` and `summary` read them,
-`rows` keeps them as JSON lines.
+And everything that follows from rows. `corpora` indexes examples that share a haystack once, `run` makes
+rows, `outcomes` and `summary` read them, `rows` keeps them as JSON lines.
 """

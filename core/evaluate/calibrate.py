@@ -1,8 +1,8 @@
-"""An agent's defaults from validation rows: stop and review threshold, step budget, range of Q, and the
-temperature at which probabilities are shown.
+"""An agent's defaults from validation rows.
 
-Rows must come from examples the agent was not trained on, and not from those it is tested on. Decides that
-every task counts once, however many examples it has. Pure functions of rows.
+Stop and review threshold, step budget, range of Q, and the temperature at which probabilities are shown. Rows
+must come from examples the agent was not trained on, and not from those it is tested on. Decides that every
+task counts once, however many examples it has. Pure functions of rows.
 """
 
 from __future__ import annotations
@@ -178,9 +178,9 @@ def calibrate_review(by_pair: Iterable[tuple[Thresholds, Sequence[EpisodeRow]]])
             if plain
             else _middle({review for tried, review in good if tried == stop and review is not None})
         ),
-        fact_f1=_told({review: f1[pair] for review, pair in of_stop.items()}),
-        fact_em=_told({review: em[pair] for review, pair in of_stop.items()}),
-        by_stop=_told(best),
+        fact_f1=_by_name({review: f1[pair] for review, pair in of_stop.items()}),
+        fact_em=_by_name({review: em[pair] for review, pair in of_stop.items()}),
+        by_stop=_by_name(best),
         n=n,
     )
 
@@ -201,7 +201,7 @@ def _mean(rows: Sequence[EpisodeRow], measure: Callable[[Sequence[int], Sequence
     )
 
 
-def _told(means: Mapping[float, float] | Mapping[float | None, float]) -> dict[str, float]:
+def _by_name(means: Mapping[float, float] | Mapping[float | None, float]) -> dict[str, float]:
     return {
         "none" if threshold is None else f"{threshold:g}": round(value, 6)
         for threshold, value in means.items()

@@ -1,10 +1,9 @@
-"""Examples made searchable: every distinct text is embedded once, however many questions and places it
-serves.
+"""Examples made searchable.
 
-A chunk's vector doesn't depend on where it stands, so all questions over one noise share one matrix, each
-with its own order of rows; no vector is copied for a question, and what was embedded once stays in the cache
-on disk. Decides which texts share a matrix: the noise that any question reads, and the own texts of as many
-questions as fit in memory. Knows nothing of episodes.
+Every distinct text is embedded once, however many questions and places it serves. A chunk's vector doesn't
+depend on where it stands, so all questions over one noise share one matrix, each with its own order of rows;
+no vector is copied for a question, and what was embedded once stays in the cache on disk. Decides which texts
+share a matrix: the noise that any question reads, and the own texts of as many questions as fit in memory.
 """
 
 from __future__ import annotations

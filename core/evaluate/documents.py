@@ -1,14 +1,12 @@
-"""Questions about whole documents: a row a question and method, and what the rows come to by kind of
-question.
+"""Questions about whole documents.
 
-A quote counts as found when the evidence holds 60 % of it (`core.metrics.COVERED`), however the document is
-cut. Passage recall and completeness are over questions that have quotes; what was not measured is None. Pure
-functions of rows.
+A row a question and method, and what the rows come to by kind of question. A quote counts as found when the
+evidence holds 60 % of it (`core.metrics.COVERED`), however the document is cut. Passage recall and
+completeness are over questions that have quotes; what was not measured is None. Pure functions of rows.
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -91,11 +89,6 @@ class DocumentRow:
 
 
 _ROW = TypeAdapter(DocumentRow)
-
-
-def document_line(row: DocumentRow) -> str:
-    """One line of JSON with all of a row, newline included."""
-    return json.dumps(asdict(row), ensure_ascii=False, allow_nan=False) + "\n"
 
 
 def read_document_rows(path: Path) -> list[DocumentRow]:

@@ -1,14 +1,12 @@
-"""What evidence costs and what it brings: a row a question and method, over all sizes of evidence that the
-method was given.
+"""What evidence costs and what it brings.
 
-A row holds scores by setting, not texts. Pure functions of rows.
+A row a question and method, over all sizes of evidence that the method was given. A row holds scores by
+setting, not texts. Pure functions of rows.
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
-from dataclasses import asdict
 from pathlib import Path
 
 from pydantic import ConfigDict, TypeAdapter
@@ -45,11 +43,6 @@ class FrontierRow:
 
 
 _ROW = TypeAdapter(FrontierRow)
-
-
-def frontier_line(row: FrontierRow) -> str:
-    """One line of JSON, newline included."""
-    return json.dumps(asdict(row), ensure_ascii=False, allow_nan=False) + "\n"
 
 
 def read_frontier(path: Path) -> list[FrontierRow]:

@@ -1,5 +1,6 @@
-"""Larger chunks from the ones a task has: neighbours joined, as if the document had been
-cut more coarsely.
+"""Larger chunks from the ones a task has.
+
+Neighbours joined, as if the document had been cut more coarsely.
 """
 
 from __future__ import annotations

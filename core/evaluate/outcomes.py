@@ -1,8 +1,8 @@
-"""What one row says: where a threshold, a smaller budget or an oracle would have stopped, and what kind of
-failure it was.
+"""What one row says.
 
-Pure functions of a row. The stop rule is that of the agent: before acting, stop when the best available Q is
-below the threshold (Q-RAG appendix B); early, late and perfect stops are the paper's, with one class more for
+Where a threshold, a smaller budget or an oracle would have stopped, and what kind of failure it was. Pure
+functions of a row. The stop rule is that of the agent: before acting, stop when the best available Q is below
+the threshold (Q-RAG appendix B); early, late and perfect stops are the paper's, with one class more for
 episodes that never hold all support.
 """
 

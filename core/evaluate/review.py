@@ -1,7 +1,6 @@
-"""What an agent's review would leave of the choices in rows, for any review threshold: the vectors of the
-chosen chunks alone are needed.
+"""What an agent's review would leave of the choices in rows.
 
-Knows nothing of files, and nothing of how a threshold is chosen.
+For any review threshold: the vectors of the chosen chunks alone are needed.
 """
 
 from __future__ import annotations

@@ -4,8 +4,7 @@ A row is what a method did WITHOUT a stop threshold, up to its step budget. Stop
 choices before it, so what any threshold or smaller budget would have done is read off the row (see
 `outcomes`); nothing derived is stored but how the reader answered. Self-contained: every row names its task,
 length, budget, agent and what that was trained on. The one exception is planning: a beam looks ahead with the
-threshold of its configuration, so its row is the planned path with that threshold. Knows nothing of encoders,
-logs or figures.
+threshold of its configuration, so its row is the planned path with that threshold.
 """
 
 from __future__ import annotations
@@ -16,12 +15,15 @@ import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 from pydantic.dataclasses import dataclass
 
 from core.errors import BadRequest
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, config=ConfigDict(extra="forbid", allow_inf_nan=False))
@@ -89,8 +91,8 @@ _ROW = TypeAdapter(EpisodeRow)
 T = TypeVar("T")
 
 
-def row_line(row: EpisodeRow) -> str:
-    """One line of JSON, newline included."""
+def row_line(row: DataclassInstance) -> str:
+    """One line of JSON for a row of any kind, newline included."""
     return json.dumps(asdict(row), ensure_ascii=False, allow_nan=False) + "\n"
 
 

@@ -2,7 +2,7 @@
 
 Decides what may be said of a failure: its status, the hub's own words in one short line with every secret
 blotted out, and the remedy. The client's exceptions are not chained, since their texts are whatever the
-server said. Knows nothing of Spaces and data sets.
+server said.
 """
 
 from __future__ import annotations

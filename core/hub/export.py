@@ -1,11 +1,12 @@
-"""The log's copy in a data set of the hub: pushed by token, pulled again where the disk did not last.
+"""The log's copy in a data set of the hub.
 
-A data set holds `index.json` (which runs lie in which file, and which are shared), `runs/*.jsonl` (whole runs
-with their owners, see core.log.mirror), and two Parquet tables for the hub's viewer. A file of runs never
-changes; runs that were deleted here leave by writing their file anew without them, and then the history is
-squashed and stored files that nothing refers to are removed, so that deleted means deleted. What this log
-never knew was put there by another log and stays. Each commit names the one it builds on, so two that push at
-once don't overwrite each other: the second is refused and tries again later.
+Pushed by token, pulled again where the disk did not last. A data set holds `index.json` (which runs lie in
+which file, and which are shared), `runs/*.jsonl` (whole runs with their owners, see core.log.mirror), and two
+Parquet tables for the hub's viewer. A file of runs never changes; runs that were deleted here leave by
+writing their file anew without them, and then the history is squashed and stored files that nothing refers to
+are removed, so that deleted means deleted. What this log never knew was put there by another log and stays.
+Each commit names the one it builds on, so two that push at once don't overwrite each other: the second is
+refused and tries again later.
 
 A bucket of the hub would have no history to clear, but takes files one by one, so that a push cut off
 half-way would show.

@@ -1,8 +1,8 @@
-"""Zip archives, read within bounds: entries, unpacked bytes, ratio. The sizes that count are those that
-decompression gives, never those that headers claim.
+"""Zip archives, read within bounds: entries, unpacked bytes, ratio.
 
-Decides what is refused as a whole (a bomb, an encrypted archive, a damaged directory) and what only costs one
-entry. Nothing is written anywhere, and names are only told. Knows nothing of what the entries are.
+The sizes that count are those that decompression gives, never those that headers claim. Decides what is
+refused as a whole (a bomb, an encrypted archive, a damaged directory) and what only costs one entry. Nothing
+is written anywhere, and names are only told.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from core.ingest.limits import (
     MAX_FILE_BYTES,
     MAX_UNPACKED_BYTES,
 )
-from core.ingest.naming import shown
+from core.ingest.naming import printable
 
 ARCHIVE_STARTS = (b"PK\x03\x04", b"PK\x05\x06")
 _DIRECTORY_ENTRY = b"PK\x01\x02"
@@ -94,7 +94,7 @@ class Archive:
         """The unpacked bytes of an entry. Raises BadDocument when they are damaged or too many for one file,
         BeyondBounds.
         """
-        name = f"{shown(entry.filename)} in {self.name}"
+        name = f"{printable(entry.filename)} in {self.name}"
         if entry.compress_type not in _METHODS:
             raise BadDocument(
                 f"{name} is packed in an unusual way (method {entry.compress_type}); pack it again as an"

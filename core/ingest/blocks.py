@@ -1,12 +1,12 @@
-"""The blocks of a Markdown text that chunking cares about: headings, tables, lists. Everything between them
-is text.
+"""The blocks of a Markdown text that chunking cares about.
 
-One pass over the lines, linear in time and without a syntax tree: a general parser needs some hundred times
-the memory of a long list, and its offsets stop at lines anyway. Follows CommonMark and the pipe tables of
-GitHub for top-level blocks; fenced code, HTML comments and quotes are text whatever they contain. Departs
-from CommonMark in small things: a list of another bullet right below a list is a list of its own even inside
-an item's lazy lines, and HTML blocks other than comments, scripts and preformatted text are ordinary text.
-Checked in the tests against markdown-it on real documents.
+Headings, tables, lists. Everything between them is text. One pass over the lines, linear in time and without
+a syntax tree: a general parser needs some hundred times the memory of a long list, and its offsets stop at
+lines anyway. Follows CommonMark and the pipe tables of GitHub for top-level blocks; fenced code, HTML
+comments and quotes are text whatever they contain. Departs from CommonMark in small things: a list of another
+bullet right below a list is a list of its own even inside an item's lazy lines, and HTML blocks other than
+comments, scripts and preformatted text are ordinary text. Checked in the tests against markdown-it on real
+documents.
 """
 
 from __future__ import annotations

@@ -1,5 +1,6 @@
-"""The refusal that goes for everything that is opened together; other refusals cost one file. Knows no bound
-itself: those are in `limits`.
+"""The refusal that goes for everything that is opened together.
+
+Other refusals cost one file. Knows no bound itself: those are in `limits`.
 """
 
 from core.errors import BadDocument

@@ -1,5 +1,6 @@
-"""Document -> chunk table, by either chunker. Decides which one a kind of document gets, and what a duplicate
-is.
+"""Document -> chunk table, by either chunker.
+
+Decides which one a kind of document gets, and what a duplicate is.
 """
 
 from __future__ import annotations

@@ -1,11 +1,12 @@
-"""A page's tree without its low-signal elements: what is left is what a reader came for.
+"""A page's tree without its low-signal elements.
 
-Dropped: scripts, styles, media, form controls, navigation, page headers and footers, hidden elements, what
-its class or id calls a cookie banner, advertisement, share bar, newsletter box or breadcrumb, and menus and
-teasers: named so, and little but links. Kept: the element that holds a main heading or an article, the header
-of an article and its footer unless that is links, and what has a large share of the page's text, unless its
-tag or a `hidden` attribute says it is none. Links and images lose their markup, anchor text stays. Attributes
-are dropped at the end, so nothing of them reaches the converter. Knows nothing of Markdown.
+What is left is what a reader came for. Dropped: scripts, styles, media, form controls, navigation, page
+headers and footers, hidden elements, what its class or id calls a cookie banner, advertisement, share bar,
+newsletter box or breadcrumb, and menus and teasers: named so, and little but links. Kept: the element that
+holds a main heading or an article, the header of an article and its footer unless that is links, and what has
+a large share of the page's text, unless its tag or a `hidden` attribute says it is none. Links and images
+lose their markup, anchor text stays. Attributes are dropped at the end, so nothing of them reaches the
+converter.
 """
 
 from __future__ import annotations

@@ -1,11 +1,10 @@
-"""Conversions in a child process: starting it, handing it files, watching the clock, and ending it, whatever
-happens.
+"""Conversions in a child process.
 
-One child serves the files of one opening, since starting it takes longer than most conversions; no child ever
-serves two people. Nothing is written to disk: files and results go through pipes. Whoever waits is asked ten
-times a second whether to go on. Of the environment the child gets where programs and temporary files lie, no
-key that may stand there. Decides which pages are read without a child: the first small ones of an opening.
-Knows nothing of other formats.
+Starting it, handing it files, watching the clock, and ending it, whatever happens. One child serves the files
+of one opening, since starting it takes longer than most conversions; no child ever serves two people. Nothing
+is written to disk: files and results go through pipes. Whoever waits is asked ten times a second whether to
+go on. Of the environment the child gets where programs and temporary files lie, no key that may stand there.
+Decides which pages are read without a child: the first small ones of an opening.
 """
 
 from __future__ import annotations

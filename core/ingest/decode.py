@@ -1,6 +1,6 @@
-"""Bytes -> text: byte order marks, declared encodings, UTF-8, and a guess where none of these fits. Says what
-it had to change.
+"""Bytes -> text.
 
+Byte order marks, declared encodings, UTF-8, and a guess where none of these fits. Says what it had to change.
 The text that comes out has `\\n` line ends only, no control characters but tab, line and page feed, and no
 lone surrogates.
 """

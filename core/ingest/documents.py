@@ -1,8 +1,8 @@
-"""A file -> its documents: one, or all those of a zip archive and of the archives in it.
+"""A file -> its documents.
 
-Decides what becomes of an archive's files: those that can't be read are left out and told about, a bound that
-is passed refuses everything. Names in an archive are only shown. What is not being read is still packed, so
-memory holds one file and the texts so far.
+One, or all those of a zip archive and of the archives in it. Decides what becomes of an archive's files:
+those that can't be read are left out and told about, a bound that is passed refuses everything. Names in an
+archive are only shown. What is not being read is still packed, so memory holds one file and the texts so far.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from core.ingest.archive import Archive
 from core.ingest.bounds import BeyondBounds
 from core.ingest.converter import Converter
 from core.ingest.limits import MAX_ARCHIVE_DEPTH
-from core.ingest.naming import file_name, shown
+from core.ingest.naming import file_name, printable
 from core.ingest.reader import OnPart, form_of, read_one
 from core.types import Document
 
@@ -70,7 +70,7 @@ class _Unpacking:
         return self._documents
 
     def _read_entry(self, archive: Archive, entry: ZipInfo, folder: str, depth: int, on_part: OnPart) -> None:
-        name, path = f"{file_name(entry.filename)} in {archive.name}", f"{folder}/{shown(entry.filename)}"
+        name, path = f"{file_name(entry.filename)} in {archive.name}", f"{folder}/{printable(entry.filename)}"
         on_part(0, 1)
         self._converter.check_time(name)
         try:

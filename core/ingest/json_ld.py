@@ -1,8 +1,8 @@
-"""The JSON-LD blocks of a page, as plain values, as text for an answer model, and what they are about.
-Forgives what pages get wrong around the JSON, never inside it.
+"""The JSON-LD blocks of a page.
 
-Keeps blocks in page order, and only those that parse. Bounded in number, size and depth. Of schema.org it
-knows the names `@type` and `@graph` alone.
+As plain values, as text for an answer model, and what they are about. Forgives what pages get wrong around
+the JSON, never inside it. Keeps blocks in page order, and only those that parse. Bounded in number, size and
+depth. Of schema.org it knows the names `@type` and `@graph` alone.
 """
 
 from __future__ import annotations

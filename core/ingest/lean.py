@@ -1,9 +1,8 @@
-"""markitdown without the parts that nothing here uses and that cost the most: importing them takes longer
-than everything else in it.
+"""markitdown without the parts that nothing here uses.
 
-magika guesses formats, which are known here; its runtime (onnxruntime) writes a file among the temporary ones
-when it is imported and holds addresses for telemetry. So `MarkItDown` itself, which asks it, can't be used:
-its converters are called directly.
+Importing them takes longer than everything else in it. magika guesses formats, which are known here; its
+runtime (onnxruntime) writes a file among the temporary ones when it is imported and holds addresses for
+telemetry. So `MarkItDown` itself, which asks it, can't be used: its converters are called directly.
 """
 
 from __future__ import annotations

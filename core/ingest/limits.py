@@ -1,4 +1,4 @@
-"""Every bound of reading and chunking, in one place, each with its reason."""
+"""Every bound of reading and chunking, each with its reason."""
 
 MAX_FILE_BYTES = 64 * 1024 * 1024
 """Largest upload: a text of ten million tokens is some 45 MB."""

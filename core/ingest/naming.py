@@ -1,7 +1,7 @@
-"""Names that are safe to show: of files, of what lies in archives, and titles that documents give themselves.
+"""Names that are safe to show.
 
-Decides which title of a document's metadata is worth more than the name of its file. No name that passes here
-is ever a path.
+Of files, of what lies in archives, and titles that documents give themselves. Decides which title of a
+document's metadata is worth more than the name of its file. No name that passes here is ever a path.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def clip(title: str) -> str:
     return title if len(title) <= MAX_TITLE_CHARACTERS else title[: MAX_TITLE_CHARACTERS - 1].rstrip() + "…"
 
 
-def shown(name: str) -> str:
+def printable(name: str) -> str:
     """A name on one line, without characters that control a terminal or turn the direction of writing; those
     are escaped.
     """
@@ -40,7 +40,7 @@ def shown(name: str) -> str:
 
 def file_name(path: str) -> str:
     """The last part of a path of any system, safe to show."""
-    return shown(path.replace("\\", "/").rstrip("/").rpartition("/")[2]) or "the file"
+    return printable(path.replace("\\", "/").rstrip("/").rpartition("/")[2]) or "the file"
 
 
 def extension(path: str) -> str:
@@ -50,7 +50,7 @@ def extension(path: str) -> str:
 
 def sane_title(title: str | None) -> str:
     """A title from metadata as one line; empty when there is none, or a program made it up."""
-    plain = shown(
+    plain = printable(
         _TURNING.sub("", " ".join((title or "")[: 4 * MAX_TITLE_CHARACTERS].replace("\0", " ").split()))
     )
     return "" if not any(map(str.isalnum, plain)) or _NO_TITLE.fullmatch(plain) else plain

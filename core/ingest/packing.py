@@ -1,11 +1,10 @@
-"""Units of text -> chunks of at most so many tokens. Both chunkers end here; they differ in what a unit and a
-group is.
+"""Units of text -> chunks of at most so many tokens.
 
-Neighbouring units of one group are packed greedily. A unit that is too long alone is cut into its sentences,
-a sentence that is too long at a token border: after a line break if one is near the end, else after clause
-punctuation, else at a blank. Units are counted first; a chunk of several is counted again as the one text it
-is, since not every tokenizer adds up. Keeps offsets in arrays and holds the strings of one batch at a time,
-so memory stays bounded. Knows nothing of Markdown.
+Both chunkers end here; they differ in what a unit and a group is. Neighbouring units of one group are packed
+greedily. A unit that is too long alone is cut into its sentences, a sentence that is too long at a token
+border: after a line break if one is near the end, else after clause punctuation, else at a blank. Units are
+counted first; a chunk of several is counted again as the one text it is, since not every tokenizer adds up.
+Keeps offsets in arrays and holds the strings of one batch at a time, so memory stays bounded.
 """
 
 from __future__ import annotations

@@ -1,12 +1,12 @@
-"""Where sentences begin and end: rules over one compiled pattern, linear in the text, offsets exact.
+"""Where sentences begin and end.
 
-A pattern finds places where a sentence may end: closing punctuation before a blank, a CJK full stop, an empty
-line, a line that begins a list item, a table row or a heading. Only a full stop needs a second look: the word
-before it (abbreviation, initial, number) and the word after it (small letter, usual first word of a sentence)
-decide.
+Rules over one compiled pattern, linear in the text, offsets exact. A pattern finds places where a sentence
+may end: closing punctuation before a blank, a CJK full stop, an empty line, a line that begins a list item, a
+table row or a heading. Only a full stop needs a second look: the word before it (abbreviation, initial,
+number) and the word after it (small letter, usual first word of a sentence) decide.
 
 Single line breaks mean nothing, so hard-wrapped books work; a text without any full stop is cut at its empty
-lines. The abbreviations are English, German and French. Knows nothing of tokens.
+lines. The abbreviations are English, German and French.
 
 Own rules, since the one small and fast library tried (sentencex 1.0) takes "(It was so.) Next one." and whole
 quoted speeches for one sentence, and others rebuild the text and lose the offsets.

@@ -1,9 +1,8 @@
-"""HTML -> a tree that is safe to walk: end tags that HTML implies are put in, and elements too deep become
-flat text.
+"""HTML -> a tree that is safe to walk.
 
-Python's HTML parser leaves `<p>a<p>b` and `<li>a<li>b` nested in one another, so that an old page of a
-thousand paragraphs is a thousand levels deep; here a start tag closes what HTML says it closes. Comments and
-declarations are gone.
+End tags that HTML implies are put in, and elements too deep become flat text. Python's HTML parser leaves
+`<p>a<p>b` and `<li>a<li>b` nested in one another, so that an old page of a thousand paragraphs is a thousand
+levels deep; here a start tag closes what HTML says it closes. Comments and declarations are gone.
 """
 
 from __future__ import annotations

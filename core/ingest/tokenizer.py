@@ -1,4 +1,7 @@
-"""What chunking needs to know of a tokenizer. Decides nothing; the real ones live with the encoders."""
+"""What chunking needs to know of a tokenizer.
+
+Decides nothing; the real ones live with the encoders.
+"""
 
 from __future__ import annotations
 

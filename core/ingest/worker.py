@@ -1,10 +1,10 @@
-"""The child process that converts files: `python -m core.ingest.worker`, a job a frame on stdin, progress and
-results as frames on stdout.
+"""The child process that converts files.
 
-A frame is a line of JSON, which says how many bytes of payload follow. Decides the limits: memory from what
-is taken once the libraries are imported, computing time and clock time a job, and no file may grow by a byte.
-A limit that strikes ends the process; the parent says so to the person. It ends with its parent, too, however
-that ends. Does not protect against errors in the interpreter itself.
+`python -m core.ingest.worker`, a job a frame on stdin, progress and results as frames on stdout. A frame is a
+line of JSON, which says how many bytes of payload follow. Decides the limits: memory from what is taken once
+the libraries are imported, computing time and clock time a job, and no file may grow by a byte. A limit that
+strikes ends the process; the parent says so to the person. It ends with its parent, too, however that ends.
+Does not protect against errors in the interpreter itself.
 """
 
 from __future__ import annotations

@@ -1,5 +1,6 @@
-"""Language models behind one protocol: OpenAI-compatible endpoints, the hub's inference client, local
-transformers models, a scripted one.
+"""Language models behind one protocol.
+
+OpenAI-compatible endpoints, the hub's inference client, local transformers models, a scripted one.
 """
 
 KEY_VARIABLE = "QRAG_LLM_KEY"

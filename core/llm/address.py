@@ -1,11 +1,11 @@
-"""Where language models may be asked: addresses, the list that a public server keeps, and what a host name
-resolves to at the moment of asking.
+"""Where language models may be asked.
 
+Addresses, the list that a public server keeps, and what a host name resolves to at the moment of asking.
 Decides: plain http and https, no names or passwords in an address, no query. Where strangers give addresses,
 only listed hosts count, and every address that such a host resolves to must lie in the open internet,
 addresses wrapped in other addresses included. The caller connects to what `Reach.places` returned and looks
 nothing up again, so a name that changes its mind gains nothing. What is wrong with an address is said without
-repeating it: people paste keys into the wrong field. Knows nothing of HTTP.
+repeating it: people paste keys into the wrong field.
 """
 
 from __future__ import annotations

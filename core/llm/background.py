@@ -1,8 +1,8 @@
-"""Work on a thread of its own whose items are read by a caller who may lose patience at any moment.
+"""Work on a thread of its own, read item by item.
 
-Decides that a caller who cancels waits for nothing, not for a name to be looked up nor for a model's next
-token: the thread is left to end by itself, and whoever started the work tells it so. Knows nothing of what
-the work is.
+By a caller who may lose patience at any moment. Decides that a caller who cancels waits for nothing, not for
+a name to be looked up nor for a model's next token: the thread is left to end by itself, and whoever started
+the work tells it so.
 """
 
 from __future__ import annotations

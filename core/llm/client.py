@@ -1,12 +1,11 @@
-"""What all clients share: how a structured reply is asked for, found, checked and asked for again, and how
-tokens are counted where nobody says.
+"""What all clients share.
 
-Decides the order of asking: constrained to the JSON schema, constrained to some JSON object, free text in
-which the object is looked for; a client names those that its model serves. A reply that doesn't fit is
-answered once with what is wrong with it. `Reply.structure` names what really
-served: an object that had to be picked out of other words counts as text, whatever was asked for. Replies are
-as hostile as uploads: their size is bounded, half characters are mended, and objects come out of pydantic
-only. Knows nothing of endpoints or models.
+How a structured reply is asked for, found, checked and asked for again, and how tokens are counted where
+nobody says. Decides the order of asking: constrained to the JSON schema, constrained to some JSON object,
+free text in which the object is looked for; a client names those that its model serves. A reply that doesn't
+fit is answered once with what is wrong with it. `Reply.structure` names what really served: an object that
+had to be picked out of other words counts as text, whatever was asked for. Replies are as hostile as uploads:
+their size is bounded, half characters are mended, and objects come out of pydantic only.
 """
 
 from __future__ import annotations
@@ -206,13 +205,13 @@ class Client(ABC):
                 return replace(done, n_attempts=done.n_attempts + n_refused), structure
         raise AssertionError("text is refused by nobody")
 
-    def _noted(self, asked: Structure, alone: bool) -> Structure:
+    def _noted(self, structure: Structure, alone: bool) -> Structure:
         """What served. A reply with words around its object was not constrained, so the model is told the
         schema in words from now on.
         """
-        if alone or asked == "text":
-            return asked
-        self._refused.add(asked)
+        if alone or structure == "text":
+            return structure
+        self._refused.add(structure)
         return "text"
 
 

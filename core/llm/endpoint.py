@@ -1,10 +1,10 @@
-"""A model behind an OpenAI-compatible endpoint: vLLM, Ollama, llama.cpp, LM Studio, hosted ones, and the
-hub's inference, which speaks the same.
+"""A model behind an OpenAI-compatible endpoint.
 
-Decides what is tried again (429, 5xx, connections that fail, as long as no text has been passed on), how long
-a server's Retry-After is honoured, and that what an endpoint refuses (a structure, a field of the request) is
-not asked of it again by this client. Every failure is one sentence that names the model and its host; the
-endpoint's own words stand in it as a short quotation without the key. Knows nothing of prompts.
+vLLM, Ollama, llama.cpp, LM Studio, hosted ones, and the hub's inference, which speaks the same. Decides what
+is tried again (429, 5xx, connections that fail, as long as no text has been passed on), how long a server's
+Retry-After is honoured, and that what an endpoint refuses (a structure, a field of the request) is not asked
+of it again by this client. Every failure is one sentence that names the model and its host; the endpoint's
+own words stand in it as a short quotation without the key.
 """
 
 from __future__ import annotations

@@ -1,9 +1,10 @@
-"""A causal language model on this machine, by transformers: a folder, or an id of the hub.
+"""A causal language model on this machine, by transformers.
 
-Decides that one reply is generated at a time, since they would share the processor; that code which comes
-with a model is never run and weights are safetensors only; and that randomness comes from a generator of its
-own, not from the process's. The loop over tokens is written out here because it has to end between any two of
-them. Nothing constrains what the model writes, so structured replies are found in free text.
+A folder, or an id of the hub. Decides that one reply is generated at a time, since they would share the
+processor; that code which comes with a model is never run and weights are safetensors only; and that
+randomness comes from a generator of its own, not from the process's. The loop over tokens is written out here
+because it has to end between any two of them. Nothing constrains what the model writes, so structured replies
+are found in free text.
 """
 
 from __future__ import annotations

@@ -1,5 +1,6 @@
-"""Whether a language model answers, how fast, and which structure it serves: one tiny call. Decides nothing
-else.
+"""Whether a language model answers, how fast, and which structure it serves.
+
+One tiny call. Decides nothing else.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """What every language model client offers, as frozen data and one protocol.
 
-Decides what a call costs and how it may fail. Knows nothing of endpoints, prompts or agents.
+Decides what a call costs and how it may fail.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
-"""A stand-in that says what its script tells it: for tests, and for a demonstration where no model is at
-hand.
+"""A stand-in that says what its script tells it.
 
-Decides nothing. Its tokens are estimated, its structured replies are looked for in free text as those of any
-model that nothing constrains.
+For tests, and for a demonstration where no model is at hand. Decides nothing. Its tokens are estimated, its
+structured replies are looked for in free text as those of any model that nothing constrains.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""One POST over a connection to an address that was checked, its answer read piece by piece.
+"""One POST over a connection to an address that was checked.
 
-Decides that nothing is followed: no redirect, no proxy of the environment, no cookie, no compression; and
-that TLS is verified against the name of the host whatever address it resolved to: the URL holds the address,
-the Host field and TLS the name. What fails comes out as words without any exception behind it, whose frames
-would hold the request with its key.
+Its answer is read piece by piece. Decides that nothing is followed: no redirect, no proxy of the environment,
+no cookie, no compression; and that TLS is verified against the name of the host whatever address it resolved
+to: the URL holds the address, the Host field and TLS the name. What fails comes out as words without any
+exception behind it, whose frames would hold the request with its key.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
-"""The experiment log: one DuckDB file, one owner process, every run with the Q-values of all chunks.
+"""The experiment log.
 
-`open_log` to record runs, `open_reader` to look at them from another process, `export_runs` and `import_runs`
-to move them; evaluations and trainings come and go whole (`keep`). Callers pass an
-owner and nothing else: who may see what is decided here, in SQL.
+One DuckDB file, one owner process, every run with the Q-values of all chunks. `open_log` to record runs,
+`open_reader` to look at them from another process, `export_runs` and `import_runs` to move them; evaluations
+and trainings come and go whole (`keep`). Callers pass an owner and nothing else: who may see what is decided
+here, in SQL.
 """
 
 from core.log.export import FORMATS, ExportFormat, export_runs, import_runs, send_runs

@@ -1,10 +1,10 @@
-"""Arrays and texts as compressed bytes, and back, with every size checked before memory is taken.
+"""Arrays and texts as compressed bytes, and back.
 
-Q-values: the four bytes of each float32 are laid out as four planes, and each plane's byte frequencies are
-coded (zlib, Huffman only). Scores look random to a search for repetitions, so only the exponents shrink, to
-some 83% in all; the search of zlib's usual mode takes twice the time and finds nothing. zlib's checksum shows
-damage. Lossless: a replay is compared at 1e-4, sums over runs are not. Knows nothing of what the numbers
-mean.
+Every size is checked before memory is taken. Q-values: the four bytes of each float32 are laid out as four
+planes, and each plane's byte frequencies are coded (zlib, Huffman only). Scores look random to a search for
+repetitions, so only the exponents shrink, to some 83% in all; the search of zlib's usual mode takes twice the
+time and finds nothing. zlib's checksum shows damage. Lossless: a replay is compared at 1e-4, sums over runs
+are not.
 """
 
 from __future__ import annotations

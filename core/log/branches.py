@@ -1,7 +1,7 @@
-"""What a logged SPARC run has beside its steps: its rounds and branches, checked, and in words.
+"""What a logged SPARC run has beside its steps.
 
-Imports bring what anybody wrote, so a trace is taken only when it folds and names no chunk that the run's
-documents don't have. Knows nothing of pages.
+Its rounds and branches, checked, and in words. Imports bring what anybody wrote, so a trace is taken only
+when it folds and names no chunk that the run's documents don't have.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
-"""One DuckDB file: transactions for the writer, cursors for readers, and survival of a full disk.
+"""One DuckDB file.
 
-DuckDB gives up its whole instance when a checkpoint can't be written, even one that a commit started,
-although the commit is safe in the write-ahead log. So automatic checkpoints are off; the writer calls
-`checkpoint_if_due` between transactions, and an instance that gave up is closed and opened again, which needs
-no disk space. As only checkpoints change what the file says, a copy of its bytes between two of them is a
-whole database. DuckDB's own `COPY FROM DATABASE` takes twice as long, and twice the log's length of memory.
-Knows nothing of runs.
+Transactions for the writer, cursors for readers, and survival of a full disk. DuckDB gives up its whole
+instance when a checkpoint can't be written, even one that a commit started, although the commit is safe in
+the write-ahead log. So automatic checkpoints are off; the writer calls `checkpoint_if_due` between
+transactions, and an instance that gave up is closed and opened again, which needs no disk space. As only
+checkpoints change what the file says, a copy of its bytes between two of them is a whole database. DuckDB's
+own `COPY FROM DATABASE` takes twice as long, and twice the log's length of memory.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""Runs out of the log and into another: JSON (lines, lossless), CSV and Parquet (a table of runs and a table
-of steps), HTML (a page a run), OpenInference (a line a run, for tools that show traces), GraphML (a graph a
-SPARC run).
+"""Runs out of the log and into another.
 
-Only JSON carries the Q-values of all chunks and comes back in. Who may export what is decided by the queries,
-as for every reader. CSV cells that a spreadsheet would run as formulas are disarmed with an apostrophe.
+JSON (lines, lossless), CSV and Parquet (a table of runs and a table of steps), HTML (a page a run),
+OpenInference (a line a run, for tools that show traces), GraphML (a graph a SPARC run). Only JSON carries the
+Q-values of all chunks and comes back in. Who may export what is decided by the queries, as for every reader.
+CSV cells that a spreadsheet would run as formulas are disarmed with an apostrophe.
 """
 
 from __future__ import annotations

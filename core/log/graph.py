@@ -1,7 +1,6 @@
-"""A SPARC run as a graph in GraphML: the question, branches, chunks, merged notes, the answer, and who asked,
-found, kept and said what.
+"""A SPARC run as a graph in GraphML.
 
-Knows nothing of files.
+The question, branches, chunks, merged notes, the answer, and who asked, found, kept and said what.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Who may use the log file: one owner process that writes, or any number of short readers.
+"""Who may use the log file.
 
-Decides by flock on `<log>.lock`, held for as long as the log is open; the system drops it with the process,
-however it ends. The owner's process id stands in the lock file for the error message only. Knows nothing of
-DuckDB, which keeps a lock of its own.
+One owner process that writes, or any number of short readers. Decides by flock on `<log>.lock`, held for as
+long as the log is open; the system drops it with the process, however it ends. The owner's process id stands
+in the lock file for the error message only.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Questions that a reader marked: which passages belong to the answer and which don't, one document each.
+"""Questions that a reader marked.
 
-Decides that a question is named by its reader, its document and its words, and who reads, changes and deletes
-it: its owner. Knows nothing of chunks: a mark is a place in the document's text, so that it stays where it is
-however the document is cut.
+Which passages belong to the answer and which don't, one document each. Decides that a question is named by
+its reader, its document and its words, and who reads, changes and deletes it: its owner. A mark is a place in
+the document's text, so that it stays where it is however the document is cut.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""Evaluations and trainings in the log: rows and progress events, written whole, read back as they were.
+"""Evaluations and trainings in the log.
 
-Decides that logging the same training again adds the events that are missing, so its caller needs no memory
-of what is there; that an evaluation is written once; and who may read and delete: their owner. When another
-process owns the log, they wait in its inbox. Numbers that follow from rows are not kept. Knows nothing of
-what events mean.
+Rows and progress events, written whole, read back as they were. Decides that logging the same training again
+adds the events that are missing, so its caller needs no memory of what is there; that an evaluation is
+written once; and who may read and delete: their owner. When another process owns the log, they wait in its
+inbox. Numbers that follow from rows are not kept.
 """
 
 from __future__ import annotations

@@ -7,8 +7,7 @@ checkpoint and up to a second to read a run, against 0.1 s and 0.02 s in parts; 
 the runs within 8 MB of it.
 
 Each migration is a function that runs once, in one transaction with the row that records it, so a log is
-never between two versions. Migrations are append-only: a released one is never edited. Knows nothing of what
-reads or writes the tables.
+never between two versions. Migrations are append-only: a released one is never edited.
 """
 
 from __future__ import annotations

@@ -1,11 +1,10 @@
-"""Whole logs on their way to a copy and back: files of runs with their owners, tables of all runs, and what a
-copy was given before.
+"""Whole logs on their way to a copy and back.
 
-Decides what a copy is: every run that has ended, whoever owns it. Only whoever runs the program may make one
-or take one in, so it is no part of what visitors can reach; `export_runs` and `import_runs` are, and know no
-owners but the caller. The log remembers which runs a copy was given: one of these that is gone from the log
-was deleted and must go from the copy, any other was put there by somebody else. Knows nothing of where a copy
-lies.
+Files of runs with their owners, tables of all runs, and what a copy was given before. Decides what a copy is:
+every run that has ended, whoever owns it. Only whoever runs the program may make one or take one in, so it is
+no part of what visitors can reach; `export_runs` and `import_runs` are, and know no owners but the caller.
+The log remembers which runs a copy was given: one of these that is gone from the log was deleted and must go
+from the copy, any other was put there by somebody else.
 """
 
 from __future__ import annotations

@@ -1,10 +1,9 @@
-"""Spans of runs on their way to a receiver of OpenTelemetry: as lines of OTLP's JSON, and over HTTP as
-protobuf, which every receiver takes.
+"""Spans of runs on their way to a receiver of OpenTelemetry.
 
-`Sender` sends each run of one's own some seconds after its end, from a thread of its own: a receiver that is
-slow, gone or wrong costs a run nothing, and is told about in one sentence of the process's log. Off unless
-QRAG_OTLP_ENDPOINT names a receiver. Decides that runs of visitors are never sent by themselves. Knows nothing
-of what a run is.
+As lines of OTLP's JSON, and over HTTP as protobuf, which every receiver takes. `Sender` sends each run of
+one's own some seconds after its end, from a thread of its own: a receiver that is slow, gone or wrong costs a
+run nothing, and is told about in one sentence of the process's log. Off unless QRAG_OTLP_ENDPOINT names a
+receiver. Decides that runs of visitors are never sent by themselves.
 """
 
 from __future__ import annotations

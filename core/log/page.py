@@ -1,11 +1,10 @@
-"""One run as a page that stands alone: an HTML file for any browser, also one without a network, drawn from
-the log.
+"""One run as a page that stands alone.
 
-Its story, steps and evidence are those of the app's page (core.draw), and so are the strip and what draws it
-(core.log.live). Decides that it loads nothing and runs one script, its own; that whatever came from documents,
-questions and labels stays text; and that text of documents is in it only when asked for: without, chunks are
-numbers. Without scripts it reads as well, with the run map as a picture. Knows nothing of who may see the
-run.
+An HTML file for any browser, also one without a network, drawn from the log. Its story, steps and evidence
+are those of the app's page (core.draw), and so are the strip and what draws it (core.log.live). Decides that
+it loads nothing and runs one script, its own; that whatever came from documents, questions and labels stays
+text; and that text of documents is in it only when asked for: without, chunks are numbers. Without scripts it
+reads as well, with the run map as a picture.
 """
 
 from __future__ import annotations
@@ -99,7 +98,7 @@ class _View:
     """Of the agent, where it ships with the app and is the one that ran."""
     workspace: Workspace | None
     """The documents as they were cut, where they may be shown and were kept."""
-    told: EvidenceAnswer | None
+    answer: EvidenceAnswer | None
 
     @property
     def trace(self) -> Trace:
@@ -163,13 +162,13 @@ def run_page(run: LoggedRun, documents: Sequence[LoggedDocument], *, with_text: 
 
 def _view(run: LoggedRun, documents: Sequence[LoggedDocument], with_text: bool) -> _View:
     borders = borders_of(documents, run.record.n_chunks)
-    workspace, told = None, None
+    workspace, answer = None, None
     tables = [document.table for document in documents if document.table is not None]
     if with_text and borders and all(document.text is not None for document in documents):
         workspace = Workspace(tuple(document.document() for document in documents), tuple(tables))
     if with_text:
         texts = {step.chunk_id: step.text for step in run.trace.steps}
-        told = EvidenceAnswer.from_json(run.details.get("answer", {}), texts)
+        answer = EvidenceAnswer.from_json(run.details.get("answer", {}), texts)
     return _View(
         run,
         documents,
@@ -179,7 +178,7 @@ def _view(run: LoggedRun, documents: Sequence[LoggedDocument], with_text: bool) 
         _scores(run.trace),
         _spec_of(run, borders),
         workspace,
-        told,
+        answer,
     )
 
 
@@ -378,7 +377,7 @@ def _drawing(shapes: str, height: int, words: str) -> Html:
 
 def _story(view: _View) -> Html:
     """The line that says it all."""
-    shown = story_of(view.trace, view.text, view.support, view.told, known_answer_of(view.run))
+    shown = story_of(view.trace, view.text, view.support, view.answer, known_answer_of(view.run))
     tokens = sum(view.workspace[i].n_tokens for i in view.trace.kept) if view.workspace else None
     nodes = story_nodes(shown, look=view.look, n_looks=view.n_looks, tokens=tokens)
     return el("section", Html(html_of_all(nodes)), class_="qx-card qx-story-card", id="qx-story")
@@ -499,7 +498,7 @@ def _chart(trace: Trace) -> Html:
     """Q of each choice, and of the one that was refused, against the threshold; scores of SPARC's branches
     are on scales of their own.
     """
-    if trace.started.method == "sparc":
+    if trace.started.method == SPARC:
         return Html("")
     points = [(step.step, step.q_value) for step in trace.steps]
     if trace.stopped is not None and trace.stopped.q_value is not None:
@@ -622,7 +621,7 @@ def _evidence(view: _View) -> Html:
     if view.workspace is not None:
         steps = {step.chunk_id: step.step for step in trace.steps if step.chunk_id in trace.kept}
         missed = [i for i in view.support if i not in trace.chosen] if trace.stopped is not None else []
-        rows = evidence_rows(view.workspace, steps, missed, view.look, view.told)
+        rows = evidence_rows(view.workspace, steps, missed, view.look, view.answer)
         return _evidence_card(Html(html_of(h("ol", {"class": "qx-evidence"}, *rows))))
     texts = {step.chunk_id: step.text for step in trace.steps}
     items = []

@@ -1,4 +1,7 @@
-"""Where the chunks of a logged run lie in its documents, as far as the log kept that."""
+"""Where the chunks of a logged run lie in its documents.
+
+As far as the log kept that.
+"""
 
 from __future__ import annotations
 

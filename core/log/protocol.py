@@ -1,4 +1,7 @@
-"""Where runs and measurements go: the log itself, or its inbox when another process owns the log."""
+"""Where runs and measurements go.
+
+The log itself, or its inbox when another process owns the log.
+"""
 
 from __future__ import annotations
 

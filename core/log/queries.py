@@ -1,8 +1,8 @@
-"""Every SQL statement that reads the log, and `RunReader`, the methods that the owner and a reader of the log
-share.
+"""Every SQL statement that reads the log.
 
-Decides who may see what: a list holds the reader's own runs, and another's run opens by its id once it is
-shared. `owner` None is local mode and means the runs without an owner. Knows nothing of files and threads.
+And `RunReader`, the methods that the owner and a reader of the log share. Decides who may see what: a list
+holds the reader's own runs, and another's run opens by its id once it is shared. `owner` None is local mode
+and means the runs without an owner.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
-"""Reading the log from a process that does not own it: the file itself while nobody owns it, else the owner's
-last snapshot.
+"""Reading the log from a process that does not own it.
 
-Decides which of the two, and says how old it is. A reader keeps owners out for as long as it has the file
-open: close it soon.
+The file itself while nobody owns it, else the owner's last snapshot. Decides which of the two, and says how
+old it is. A reader keeps owners out for as long as it has the file open: close it soon.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""What the log holds, as frozen data: a run, a page of runs, a document as it was read.
+"""What the log holds, as frozen data.
 
-Decides what must be known when a run starts. Knows nothing of SQL, threads or files. The state of the random
-generator is not kept: the agent draws each step from (seed, step), so seed and step suffice.
+A run, a page of runs, a document as it was read. Decides what must be known when a run starts. The state of
+the random generator is not kept: the agent draws each step from (seed, step), so seed and step suffice.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
-"""Deleting what visitors left behind: their runs and evaluations of long ago, and the documents that nobody
-refers to any more.
+"""Deleting what visitors left behind.
 
-Decides that age counts from a run's end, or from its beginning while nobody ended it, and that sharing
-doesn't lengthen it. What has no owner was made in local mode and stays for good. Knows nothing of clocks: the
-caller says what is too old.
+Their runs and evaluations of long ago, and the documents that nobody refers to any more. Decides that age
+counts from a run's end, or from its beginning while nobody ended it, and that sharing doesn't lengthen it.
+What has no owner was made in local mode and stays for good. The caller says what is too old.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""A logged run as OpenInference spans: one CHAIN, under it one RETRIEVER a step; of a SPARC run a CHAIN a round
-and a RETRIEVER a branch.
+"""A logged run as OpenInference spans.
 
-The trace has the run's id, and ids of spans follow from it, so that a run that is sent twice is the same
-trace. Decides that spans follow each other by the time that looks took: how long a person thought between two
-steps is in none of them. Knows nothing of files and receivers.
+One CHAIN, under it one RETRIEVER a step; of a SPARC run a CHAIN a round and a RETRIEVER a branch. The trace
+has the run's id, and ids of spans follow from it, so that a run that is sent twice is the same trace. Decides
+that spans follow each other by the time that looks took: how long a person thought between two steps is in
+none of them.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def spans_of(run: FinishedRun) -> RunSpans:
     root = _span_id(run, "run")
     parts = [*(_steps(run, root, start) if trace is None else _rounds(run, trace, root, start))]
     end = max([start, *(span.end for span in parts)])
-    attributes = _chain(run.record.query, _outcome(run)) | {_METADATA: _json(_told(run, trace))}
+    attributes = _chain(run.record.query, _outcome(run)) | {_METADATA: _json(_run_facts(run, trace))}
     failure = (
         "" if run.status == "complete" else f"{run.status}: {run.message or 'it did not come to its end'}"
     )
@@ -80,7 +80,7 @@ def _branches(run: FinishedRun) -> SparcTrace | None:
         return None
 
 
-def _told(run: FinishedRun, trace: SparcTrace | None) -> dict[str, Any]:
+def _run_facts(run: FinishedRun, trace: SparcTrace | None) -> dict[str, Any]:
     """What decided how the run went, and how it ended."""
     record, stop = run.record, None if trace is None else trace.stopped
     ended = run.events[-1] if run.events else None
@@ -141,7 +141,7 @@ def _rounds(run: FinishedRun, trace: SparcTrace, root: str, start: int) -> Itera
         note = one.merged.note.text if one.merged else ""
         before = trace.rounds[one.number - 2].merged if one.number > 1 else None
         attributes = _chain(before.note.text if before else run.record.query, note)
-        yield TraceSpan(span_id, root, name, start, end, attributes | {_METADATA: _json(_round_told(one))})
+        yield TraceSpan(span_id, root, name, start, end, attributes | {_METADATA: _json(_round_facts(one))})
         for branch in one.branches:
             if branch.retrieved is None:
                 continue
@@ -150,12 +150,12 @@ def _rounds(run: FinishedRun, trace: SparcTrace, root: str, start: int) -> Itera
             )
             took = start + int(branch.retrieved.milliseconds * _NANOSECONDS)
             attributes = _retriever(run, branch.query.query, branch.retrieved.found, borders)
-            attributes[_METADATA] = _json(_branch_told(branch))
+            attributes[_METADATA] = _json(_branch_facts(branch))
             yield TraceSpan(_span_id(run, named), span_id, named, start, took, attributes)
         start = end
 
 
-def _round_told(one: SparcRound) -> dict[str, Any]:
+def _round_facts(one: SparcRound) -> dict[str, Any]:
     merged = one.merged
     return {
         "calls": one.cost.calls,
@@ -167,7 +167,7 @@ def _round_told(one: SparcRound) -> dict[str, Any]:
     }
 
 
-def _branch_told(branch: SparcBranch) -> dict[str, Any]:
+def _branch_facts(branch: SparcBranch) -> dict[str, Any]:
     return {
         "strategy": branch.query.strategy,
         "reason": branch.query.reason,
@@ -188,15 +188,15 @@ def _retriever(run: FinishedRun, query: str, found: Sequence[Found], borders: Se
     for i, one in enumerate(found):
         prefix = f"{_DOCUMENTS}.{i}.document"
         place = place_of(one.chunk_id, run.documents, borders)
-        told = _place_told(run, place) | ({"support": one.chunk_id in support} if support else {})
+        facts = _place_facts(run, place) | ({"support": one.chunk_id in support} if support else {})
         attributes[f"{prefix}.id"] = str(one.chunk_id)
         attributes[f"{prefix}.score"] = float(one.score)
         attributes |= {f"{prefix}.content": one.text} if one.text else {}
-        attributes |= {f"{prefix}.metadata": _json(told)} if told else {}
+        attributes |= {f"{prefix}.metadata": _json(facts)} if facts else {}
     return attributes | _text(_OUTPUT, "\n\n".join(one.text for one in found if one.text))
 
 
-def _place_told(run: FinishedRun, place: Place | None) -> dict[str, Any]:
+def _place_facts(run: FinishedRun, place: Place | None) -> dict[str, Any]:
     if place is None:
         return {}
     title = run.documents[place.document].title

@@ -1,8 +1,8 @@
-"""A person's own SQL over the log: asked of a snapshot, in a child process (`sql_worker`) that can touch
-nothing else.
+"""A person's own SQL over the log.
 
-Decides the bounds of a query and of its answer. For local mode only: a snapshot holds everybody's runs, and
-no SQL is filtered by owner.
+Asked of a snapshot, in a child process (`sql_worker`) that can touch nothing else. Decides the bounds of a
+query and of its answer. For local mode only: a snapshot holds everybody's runs, and no SQL is filtered by
+owner.
 """
 
 from __future__ import annotations

@@ -1,9 +1,10 @@
-"""The child process that answers one SQL query: an order as JSON on stdin, the answer as JSON on stdout.
+"""The child process that answers one SQL query.
 
-Whoever asks may write any SQL, so this process has nothing to lose: it opens a snapshot of the log to read,
-nothing else, with DuckDB's access to files, network, extensions, Python objects and settings locked; it
-accepts exactly one SELECT; and the system bounds its memory, computing time and files. Its parent watches the
-clock. It runs as a file of its own, outside the package, so that it starts in a tenth of a second.
+An order as JSON on stdin, the answer as JSON on stdout. Whoever asks may write any SQL, so this process has
+nothing to lose: it opens a snapshot of the log to read, nothing else, with DuckDB's access to files, network,
+extensions, Python objects and settings locked; it accepts exactly one SELECT; and the system bounds its
+memory, computing time and files. Its parent watches the clock. It runs as a file of its own, outside the
+package, so that it starts in a tenth of a second.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Every SQL statement that changes the log; each function runs inside the transaction of its caller.
+"""Every SQL statement that changes the log.
 
-Decides who may change what: a finished run takes no more events, and only its owner shares or deletes it.
-Strings go in as parameters, never into the statement. Half a surrogate pair, which DuckDB refuses, becomes a
-question mark.
+Each function runs inside the transaction of its caller. Decides who may change what: a finished run takes no
+more events, and only its owner shares or deletes it. Strings go in as parameters, never into the statement.
+Half a surrogate pair, which DuckDB refuses, becomes a question mark.
 """
 
 from __future__ import annotations

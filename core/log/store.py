@@ -1,7 +1,7 @@
 """`ExperimentLog`: the log as its one owner process sees it.
 
 Decides the order of things: what is recorded, shared or deleted goes through one queue, and reads wait for
-what was queued before them. Knows nothing of the agent, the screens, or how rows look (statements, queries).
+what was queued before them.
 """
 
 from __future__ import annotations

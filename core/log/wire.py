@@ -1,9 +1,9 @@
-"""Finished runs as lines of JSON: what exports, imports and the inbox are made of.
+"""Finished runs as lines of JSON.
 
-A run is a `run` line, a `document` line for each text that no earlier run of the file brought, its `event`
-and `detail` lines and an `end` line; arrays are base64 of the log's own blobs, so nothing is lost. Whoever
-wrote a file is not trusted: every line has a bound, every field a type, fields that don't exist are refused,
-texts must fit their hashes, and nothing is unpickled. Knows nothing of the database.
+What exports, imports and the inbox are made of. A run is a `run` line, a `document` line for each text that
+no earlier run of the file brought, its `event` and `detail` lines and an `end` line; arrays are base64 of the
+log's own blobs, so nothing is lost. Whoever wrote a file is not trusted: every line has a bound, every field
+a type, fields that don't exist are refused, texts must fit their hashes, and nothing is unpickled.
 """
 
 from __future__ import annotations

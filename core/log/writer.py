@@ -1,9 +1,9 @@
-"""The one thread that writes: takes what is queued, commits it in one transaction, and survives what fails.
+"""The one thread that writes.
 
-Decides the batches: everything that waits when a transaction begins, so an idle log commits a step at once
-and a busy one many together. A work item that fails breaks its own run only: later events of that run are
-dropped, its end is recorded as failed with the reason, and the next `flush` raises it. Knows nothing of what
-the work does; it must be safe to run again after a rollback.
+Takes what is queued, commits it in one transaction, and survives what fails. Decides the batches: everything
+that waits when a transaction begins, so an idle log commits a step at once and a busy one many together. A
+work item that fails breaks its own run only: later events of that run are dropped, its end is recorded as
+failed with the reason, and the next `flush` raises it.
 """
 
 from __future__ import annotations

@@ -1,1 +1,4 @@
-"""Methods that look once and need no model but an encoder, and what all methods have in common."""
+"""Methods that look once and need only an encoder.
+
+And what all methods have in common.
+"""

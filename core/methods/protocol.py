@@ -1,9 +1,10 @@
-"""What every retrieval method keeps to: the protocol, the facts to be told of it, and the events of one look.
+"""What every retrieval method keeps to.
 
-Every method turns (query, corpus, config) into the same events, scores of all chunks included, so that one
-view, one log and one comparison serve them all. A method that looks once shows the same scores at each of its
-steps. `config.step_budget` bounds the evidence of every method but threshold, whose evidence is as large as
-its rule makes it; randomness comes from `config.seed`. `core.retrievers` lists the methods.
+The protocol, the facts to be told of it, and the events of one look. Every method turns (query, corpus,
+config) into the same events, scores of all chunks included, so that one view, one log and one comparison
+serve them all. A method that looks once shows the same scores at each of its steps. `config.step_budget`
+bounds the evidence of every method but threshold, whose evidence is as large as its rule makes it; randomness
+comes from `config.seed`. `core.retrievers` lists the methods.
 """
 
 from __future__ import annotations

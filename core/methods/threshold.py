@@ -1,4 +1,7 @@
-"""Every chunk that is like enough to the query, however many these are."""
+"""Every chunk that is like enough to the query.
+
+However many these are.
+"""
 
 from __future__ import annotations
 

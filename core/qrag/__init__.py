@@ -1,1 +1,4 @@
-"""The multi-step retrieval MDP of Q-RAG section 3 and its agent: positions, policy, episodes, planning."""
+"""The multi-step retrieval MDP of Q-RAG section 3 and its agent.
+
+Positions, policy, episodes, planning.
+"""

@@ -8,7 +8,7 @@ batching nor on how a person paused it. Stop rule (appendix B): before acting, s
 is below the threshold; the rejected action is part of the event. Review, which the paper doesn't have: once
 stopped, each choice is asked again in the state of the others, and while some are worth less there than the
 review threshold the least of them is taken back. So a chunk that a later choice made superfluous, an earlier
-mention say, is no evidence. Knows nothing of logs, training or pages.
+mention say, is no evidence.
 """
 
 from __future__ import annotations
@@ -244,7 +244,7 @@ class Agent:
         )
         words = self._words_part(episode)
         q_value = episode.corpus.index.q_value(state_vector, chunk_id, float(positions[chunk_id]))
-        reranked = self._reranks.known(episode)
+        reranked = self._reranks.get(episode)
         return (
             q_value
             + (0.0 if words is None else float(words[chunk_id]))
@@ -269,7 +269,7 @@ class Agent:
         reranker = self.encoder.reranker
         if reranker is None:
             return None
-        known = self._reranks.known(episode)
+        known = self._reranks.get(episode)
         if known is None:
             n_searched = episode.config.n_searched(len(episode.corpus))  # those without Q come last
             best = np.argsort(-q_values, kind="stable")[: min(self.spec.rerank_pool, n_searched)]

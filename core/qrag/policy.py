@@ -1,6 +1,6 @@
-"""Choosing among Q-values: Boltzmann policy, state value, greedy limit, ties (Q-RAG eq. 3 and 4).
+"""Choosing among Q-values.
 
-Pure functions of arrays. Knows nothing of texts, states or budgets.
+Boltzmann policy, state value, greedy limit, ties (Q-RAG eq. 3 and 4). Pure functions of arrays.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""What a reranker adds to Q of the best chunks of a look, and the last of it that was computed."""
+"""What a reranker adds to Q of a look's best chunks.
+
+And the last of it that was computed.
+"""
 
 from __future__ import annotations
 
@@ -50,20 +53,20 @@ class Reranks:
         self._by_corpus: WeakKeyDictionary[Searchable, OrderedDict[object, Reranked]] = WeakKeyDictionary()
         self._changing = threading.Lock()
 
-    def known(self, episode: Episode) -> Reranked | None:
+    def get(self, episode: Episode) -> Reranked | None:
         """What was kept."""
         with self._changing:
-            return self._by_corpus.get(episode.corpus, OrderedDict()).get(_asked(episode))
+            return self._by_corpus.get(episode.corpus, OrderedDict()).get(_key(episode))
 
     def keep(self, episode: Episode, reranked: Reranked) -> Reranked:
         """Keeps it for the next steps, and gives it back."""
         with self._changing:
             of_corpus = self._by_corpus.setdefault(episode.corpus, OrderedDict())
-            of_corpus[_asked(episode)] = reranked
+            of_corpus[_key(episode)] = reranked
             while len(of_corpus) > _MOST_KEPT:
                 of_corpus.popitem(last=False)
         return reranked
 
 
-def _asked(episode: Episode) -> object:
+def _key(episode: Episode) -> object:
     return episode.query, episode.config.searched

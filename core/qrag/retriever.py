@@ -1,4 +1,7 @@
-"""The agent as one retrieval method among others: trained, or the untrained encoder step by step."""
+"""The agent as one retrieval method among others.
+
+Trained, or the untrained encoder step by step.
+"""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
-"""When an episode ends by itself: nothing is left to choose, or the best Q lies below the threshold. The step
-budget is the loop's.
+"""When an episode ends by itself.
+
+Nothing is left to choose, or the best Q lies below the threshold. The step budget is the loop's.
 """
 
 from __future__ import annotations

@@ -1,1 +1,4 @@
-"""RES-RAG: the smallest set of evidence over several documents that answers a question, chosen at once."""
+"""RES-RAG: the smallest evidence set that answers a question.
+
+Over several documents, chosen at once.
+"""

@@ -1,8 +1,7 @@
-"""What the policy is trained by (RES-RAG eq. 17 to 21), for a policy that takes every chunk by an independent
-chance.
+"""The policy's training objective (RES-RAG eq. 17 to 21).
 
-Decides the range of the ratio's clip and the stabiliser, for which the paper has no value. Knows nothing of
-rewards, questions and networks.
+For a policy that takes every chunk by an independent chance. Decides the range of the ratio's clip and the
+stabiliser, for which the paper has no value.
 """
 
 from __future__ import annotations

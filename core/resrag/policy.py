@@ -1,9 +1,8 @@
-"""The light policy of RES-RAG: a small network that gives every chunk a chance of being taken, and the set
-that follows from the chances.
+"""The light policy of RES-RAG.
 
+A small network that gives every chunk a chance of being taken, and the set that follows from the chances.
 Decides what the most probable set is: the chunks that are likelier taken than not, the likeliest first, at
 most as many as the budget. It may be smaller than the budget. Ships as a folder of a card and safetensors.
-Knows nothing of training and of who asks.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""The joint reward of RES-RAG (eq. 8 to 14): pure functions of counts, labels and the F1 of an answer.
+"""The joint reward of RES-RAG (eq. 8 to 14).
 
-Decides what the paper leaves open: the reward of an unusable answer, and what stands in the segmented
-penalty's place where that is left out. Knows nothing of texts, readers and policies.
+Pure functions of counts, labels and the F1 of an answer. Decides what the paper leaves open: the reward of an
+unusable answer, and what stands in the segmented penalty's place where that is left out.
 """
 
 from __future__ import annotations

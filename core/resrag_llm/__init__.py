@@ -1,1 +1,4 @@
-"""RES-RAG's policy as in the paper: a language model that writes the action."""
+"""RES-RAG's policy as in the paper.
+
+A language model that writes the action.
+"""

@@ -1,3 +1,4 @@
-"""SPARC-RAG: sequential rounds of parallel branches over one memory, with a language model or with rules and
-a reader.
+"""SPARC-RAG: sequential rounds of parallel branches over one memory.
+
+With a language model, or with rules and a reader.
 """

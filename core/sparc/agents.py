@@ -1,9 +1,8 @@
-"""The roles of a SPARC run: what each is given, what it gives back, and what it may use meanwhile (SPARC-RAG
-section 3.2).
+"""The roles of a SPARC run.
 
-A role is a protocol of one or a few functions; a set of agents fills all four. The retriever is no agent: see
-`core.sparc.retrievals`. Decides that agents keep no state of a run, so that branches may share them. Knows
-nothing of rounds.
+What each is given, what it gives back, and what it may use meanwhile (SPARC-RAG section 3.2). A role is a
+protocol of one or a few functions; a set of agents fills all four. The retriever is no agent: see
+`core.sparc.retrievals`. Decides that agents keep no state of a run, so that branches may share them.
 """
 
 from __future__ import annotations
@@ -46,7 +45,7 @@ class Sources(Protocol):
         """What the agent itself would keep of these chunks; None without an agent that knows when to stop."""
         ...
 
-    def left_to_find(self, question: str, known: Sequence[int]) -> Remaining | None:
+    def left_to_find(self, question: str, memory: Sequence[int]) -> Remaining | None:
         """What the agent would still take beside these chunks; None without an agent that knows
         when to stop.
         """

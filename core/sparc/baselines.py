@@ -1,5 +1,6 @@
-"""The paper's baselines, on the same retrieval, reader and language model as SPARC (SPARC-RAG section 4.4,
-appendix A.5).
+"""The baselines of SPARC-RAG (section 4.4, appendix A.5).
+
+On the same retrieval, reader and language model as SPARC.
 
     vanilla      one search with the question, one answer parallel     W answers at temperature 0.7, the most
     frequent one sequential   an answer and a self-assessed confidence; below 0.7 it tries again, three times
@@ -8,7 +9,7 @@ appendix A.5).
 Raw chunks pile up here, no note is kept, so their number is bounded as in the paper's `global_max_num_paras`.
 Without a language model a reader gives the answers. It is not sampled, so where a model would answer again,
 the reader reads what another strategy finds; its reasoning sentence is the sentence of the evidence that says
-most of what is asked; its confidence is its own. Knows nothing of rounds and branches.
+most of what is asked; its confidence is its own.
 """
 
 from __future__ import annotations

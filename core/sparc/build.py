@@ -1,7 +1,7 @@
-"""A set of agents from what is there: a language model, or rules and the reader.
+"""A set of agents from what is there.
 
-Decides that a language model, where there is one, fills every role, and that rules ask a trained agent even
-where nothing is searched with it. Knows nothing of where models come from.
+A language model, or rules and the reader. Decides that a language model, where there is one, fills every
+role, and that rules ask a trained agent even where nothing is searched with it.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""What a SPARC run says while it goes: frozen events, small and JSON-serialisable, and the trace they fold
-into.
+"""What a SPARC run says while it goes.
 
-Rounds and branches are 1-based. Decides nothing. Knows nothing of agents, models or pages.
+Frozen events, small and JSON-serialisable, and the trace they fold into. Rounds and branches are 1-based.
+Decides nothing.
 """
 
 from __future__ import annotations

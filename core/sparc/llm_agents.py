@@ -1,12 +1,12 @@
-"""Agents that ask a language model: prompts and structured replies (SPARC-RAG section 3.2, with the inputs
-and outputs of appendix D).
+"""Agents that ask a language model.
 
-The prompts are the project's own, one file each in `prompts/`, read anew by each process: edit them there.
-Everything that documents or earlier replies brought is quoted between marks. Decides what happens to a reply
-that keeps the schema and still doesn't fit: missing queries, and those that say the same twice, are filled up
-with the question itself, a branch that doesn't exist is taken for the first, numbers of passages that don't
-exist are dropped. Nothing that a reply says can do more than that: strategies, verdicts and branches are
-picked from lists. Knows nothing of rounds and threads.
+Prompts and structured replies (SPARC-RAG section 3.2, with the inputs and outputs of appendix D). The prompts
+are the project's own, one file each in `prompts/`, read anew by each process: edit them there. Everything
+that documents or earlier replies brought is quoted between marks. Decides what happens to a reply that keeps
+the schema and still doesn't fit: missing queries, and those that say the same twice, are filled up with the
+question itself, a branch that doesn't exist is taken for the first, numbers of passages that don't exist are
+dropped. Nothing that a reply says can do more than that: strategies, verdicts and branches are picked from
+lists.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
-"""One corpus of all paragraphs of all questions of a set, as the papers search: not ten paragraphs a
-question.
+"""One corpus of all paragraphs of a set's questions.
 
-Paragraphs that stand under several questions are kept once, and each question's support is mapped to the
-pooled ids. Knows nothing of vectors.
+As the papers search: not ten paragraphs a question. Paragraphs that stand under several questions are kept
+once, and each question's support is mapped to the pooled ids.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
-"""The retriever of a SPARC run: one corpus, three strategies, and what the agents may look up about its
-chunks (SPARC-RAG section 3.2, appendix A.3).
+"""The retriever of a SPARC run.
 
-bm25 leaves wh-words out of the query. dense is top-k of the untrained encoder. qrag, beyond the paper, is the
-trained agent: it starts from the best chunks of the memory, takes a few steps, and is topped up to k by the Q
-of its last look, which finds as much as k steps in half the time. Decides how much of a chunk agents read.
-Knows nothing of rounds and branches.
+One corpus, three strategies, and what the agents may look up about its chunks (SPARC-RAG section 3.2,
+appendix A.3). bm25 leaves wh-words out of the query. dense is top-k of the untrained encoder. qrag, beyond
+the paper, is the trained agent: it starts from the best chunks of the memory, takes a few steps, and is
+topped up to k by the Q of its last look, which finds as much as k steps in half the time. Decides how much of
+a chunk agents read.
 """
 
 from __future__ import annotations
@@ -85,8 +85,8 @@ class Retrievals:
             if self._plain_corpus is not None:
                 self._plain_corpus.index.prepare_top_k()
 
-    def search(self, strategy: Strategy, query: str, k: int, known: Sequence[int] = ()) -> tuple[Found, ...]:
-        """At most k chunks, best first. `known`: the memory's chunks, best first, which only qrag starts
+    def search(self, strategy: Strategy, query: str, k: int, memory: Sequence[int] = ()) -> tuple[Found, ...]:
+        """At most k chunks, best first. `memory`: the memory's chunks, best first, which only qrag starts
         from. Raises BadRequest.
         """
         query = query.strip()[:MAX_QUERY_CHARACTERS]
@@ -104,7 +104,7 @@ class Retrievals:
                 assert self._plain_corpus is not None
                 return self._one_look(self._dense, self._plain_corpus, query, k)
             case "qrag":
-                return self._agent_search(query, k, known)
+                return self._agent_search(query, k, memory)
 
     def _one_look(self, retriever: Bm25 | TopK, corpus: Searchable, query: str, k: int) -> tuple[Found, ...]:
         steps = [
@@ -114,9 +114,9 @@ class Retrievals:
         ]
         return tuple(Found(step.chunk_id, float(step.q_value), self.text(step.chunk_id)) for step in steps)
 
-    def _agent_search(self, query: str, k: int, known: Sequence[int]) -> tuple[Found, ...]:
+    def _agent_search(self, query: str, k: int, memory: Sequence[int]) -> tuple[Found, ...]:
         assert self._agent is not None
-        start = tuple(known[:START])
+        start = tuple(memory[:START])
         budget = min(len(start) + min(k, STEPS), len(self._corpus))
         config = EpisodeConfig(step_budget=budget)
         events = self._agent.run(query, self._corpus, config, prefix=start)
@@ -184,16 +184,16 @@ class Retrievals:
         )[0]
         return tuple(chunk_id for chunk_id in taken if chunk_id not in end.taken_back)
 
-    def left_to_find(self, question: str, known: Sequence[int]) -> Remaining | None:
-        """The best chunk that the agent would still take, `known` being all of its state.
+    def left_to_find(self, question: str, memory: Sequence[int]) -> Remaining | None:
+        """The best chunk that the agent would still take, `memory` being all of its state.
 
         None without an agent that knows when to stop, and when every chunk is known.
         """
-        if self._agent is None or self._agent.spec.stop_threshold is None or len(known) >= len(self._corpus):
+        if self._agent is None or self._agent.spec.stop_threshold is None or len(memory) >= len(self._corpus):
             return None
-        row = self._q_values(self._agent, question, [known])[0]
+        row = self._q_values(self._agent, question, [memory])[0]
         unknown = np.ones(len(self._corpus), dtype=bool)
-        unknown[list(known)] = False
+        unknown[list(memory)] = False
         best, _ = greedy(row, unknown)
         return Remaining(best, float(row[best]), self._agent.spec.stop_threshold)
 

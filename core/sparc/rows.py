@@ -1,14 +1,12 @@
-"""One row per question and method over a pooled corpus, and its lines of JSON.
+"""One row per question and method over a pooled corpus.
 
-A row holds ids, counts and scores, no texts. A SPARC run of some depth gives a row for each smaller depth as
-well, since rounds don't know how many may follow. Knows nothing of how evidence was found.
+And its lines of JSON. A row holds ids, counts and scores, no texts. A SPARC run of some depth gives a row for
+each smaller depth as well, since rounds don't know how many may follow.
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
-from dataclasses import asdict
 from pathlib import Path
 
 from pydantic import ConfigDict, TypeAdapter
@@ -87,11 +85,6 @@ class SparcRow:
 
 
 _ROW = TypeAdapter(SparcRow)
-
-
-def sparc_line(row: SparcRow) -> str:
-    """One line of JSON, newline included."""
-    return json.dumps(asdict(row), ensure_ascii=False, allow_nan=False) + "\n"
 
 
 def read_sparc_rows(path: Path) -> list[SparcRow]:

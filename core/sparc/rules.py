@@ -1,5 +1,6 @@
-"""Agents without a language model: rules choose queries, keep the memory and judge the evidence, a reader
-answers.
+"""Agents without a language model.
+
+Rules choose queries, keep the memory and judge the evidence, a reader answers.
 
     Rewriter          names that the evidence brings and the question doesn't have, each with the words of the
     question that its chunk leaves open ContextManager    the chunks that the trained agent needs, then those
@@ -11,7 +12,7 @@ answers.
 What a chunk is worth is a weighted sum of what can be measured of it, whatever strategy brought it; the
 weights are round numbers near those of logistic regressions on validation questions (docs/sparc.md). Decides
 that a memory holds as many chunks as a branch retrieves, so that it stays small and is comparable with one
-retrieval of that size. Knows nothing of rounds, threads and models.
+retrieval of that size.
 """
 
 from __future__ import annotations

@@ -1,5 +1,6 @@
-"""The SPARC loop: rounds of branches that run at the same time, as a generator of events (SPARC-RAG algorithm
-1).
+"""The SPARC loop.
+
+Rounds of branches that run at the same time, as a generator of events (SPARC-RAG algorithm 1).
 
 A branch retrieves, updates the memory, answers and judges, in a thread of its own; its events come out as
 they happen, in order within the branch. When all are done, the context manager picks the best branch and
@@ -11,7 +12,7 @@ merges the memories, and that branch's verdict decides. Decides the following wh
   the run with the best answer so far: the last merged one, or, in round 1, that of the first branch that was
   accepted, else of the first that answered.
 - Cancelling (`cancelled()` turns true, or the generator is closed) ends the events without a last word; calls
-on their way are told to stop. Knows nothing of prompts, models and logs.
+on their way are told to stop.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
-"""Words, names and sentences of English text, by rules: what the agents without a language model read of
-questions and chunks.
+"""Words, names and sentences of English text, by rules.
 
-Decides which words say nothing about what is asked, and that a name is a run of capitalised words. Knows
-nothing of corpora.
+What the agents without a language model read of questions and chunks. Decides which words say nothing about
+what is asked, and that a name is a run of capitalised words.
 """
 
 from __future__ import annotations

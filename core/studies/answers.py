@@ -1,6 +1,6 @@
-"""Answers by task and evidence: exact match, F1, accuracy, and whether confidence means what it says.
+"""Answers by task and evidence.
 
-Pure functions of rows.
+Exact match, F1, accuracy, and whether confidence means what it says. Pure functions of rows.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Methods side by side on questions about whole documents, by kind of document, with paired tests against
-what the app chooses by itself.
+"""Methods side by side on questions about whole documents.
 
-The kind of a document is read off its name, as `../shared/data/natural` names them. Pure functions of rows.
+By kind of document, with paired tests against what the app chooses by itself. The kind of a document is read
+off its name, as `../shared/data/natural` names them. Pure functions of rows.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from pathlib import PurePosixPath
 
 import numpy as np
 
-from core.completeness import LOW, JudgedQuestions, judged
+from core.completeness import LOW, JudgedQuestions, questions_by_size
 from core.errors import BadRequest
 from core.evaluate.documents import DOCUMENT_METRICS, DocumentRow
 from core.statistics import interval, mean, paired_test
@@ -58,7 +58,7 @@ def documents(rows: Sequence[DocumentRow], kinds: Sequence[str] = (NOVELS, MANUA
         ("all", list(rows))
     ]
     methods = tuple(dict.fromkeys(row.method for row in rows))
-    found = [_found(kind, method, group) for kind, group in groups if group for method in methods]
+    found = [_method_row(kind, method, group) for kind, group in groups if group for method in methods]
     answered = [_answered(kind, method, group) for kind, group in groups if group for method in methods]
     first = rows[0]
     stops = "agents free to stop" if first.stops else "no stop"
@@ -72,7 +72,10 @@ def documents(rows: Sequence[DocumentRow], kinds: Sequence[str] = (NOVELS, MANUA
     )
     tables = [Table("Found", _FOUND, tuple(found)), Table("Answered", _ANSWERED, tuple(answered))]
     chosen_rows = [row for row in rows if row.method == CHOSEN]
-    by_size = {agent: judged(chosen_rows, agent) for agent in sorted({row.checkpoint for row in chosen_rows})}
+    by_size = {
+        agent: questions_by_size(chosen_rows, agent)
+        for agent in sorted({row.checkpoint for row in chosen_rows})
+    }
     of_all = [(agent, size, one) for agent, sizes in by_size.items() for size, one in sizes.items()]
     if of_all:
         cells = tuple(line for _, size, one in of_all for line in _told_complete(size, one))
@@ -111,7 +114,7 @@ def _calibrated(agent: str, size: int, one: JudgedQuestions) -> str:
     )
 
 
-def _found(kind: str, method: str, group: Sequence[DocumentRow]) -> tuple[Cell, ...]:
+def _method_row(kind: str, method: str, group: Sequence[DocumentRow]) -> tuple[Cell, ...]:
     own = [row for row in group if row.method == method and row.covered]
     several = [float(all(row.covered)) for row in own if len(row.covered) > 1]
     recall, complete = (

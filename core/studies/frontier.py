@@ -1,9 +1,9 @@
-"""The quality-cost frontier: what answers and support come to at every size of evidence, and methods against
-RES-RAG at equal tokens.
+"""The quality-cost frontier.
 
-Table 3 and figure 4 of the RES-RAG paper, as far as rows can tell. At equal tokens: a question's score of
-another method is the mixture of its two settings whose mean tokens lie around those of RES-RAG, mixed so that
-the means are equal; the same mixture for all questions. Pure functions of rows.
+What answers and support come to at every size of evidence, and methods against RES-RAG at equal tokens. Table
+3 and figure 4 of the RES-RAG paper, as far as rows can tell. At equal tokens: a question's score of another
+method is the mixture of its two settings whose mean tokens lie around those of RES-RAG, mixed so that the
+means are equal; the same mixture for all questions. Pure functions of rows.
 """
 
 from __future__ import annotations

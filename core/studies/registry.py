@@ -1,7 +1,6 @@
-"""The studies by name: how rows become a report, and which evaluations bring the rows when there are none
-yet.
+"""The studies by name.
 
-Knows nothing of checkpoints and files.
+How rows become a report, and which evaluations bring the rows when there are none yet.
 """
 
 from __future__ import annotations

@@ -1,5 +1,7 @@
-"""What a study yields: tables and charts as plain data, and their Markdown. How charts are drawn is decided
-elsewhere (`core.svg`, `core.figures`).
+"""What a study yields.
+
+Tables and charts as plain data, and their Markdown. How charts are drawn is decided elsewhere (`core.svg`,
+`core.figures`).
 """
 
 from __future__ import annotations
@@ -76,13 +78,17 @@ def markdown(report: Report) -> str:
 
 
 def _lines(table: Table) -> str:
-    lines = [table.columns, ("---",) * len(table.columns), *[tuple(map(shown, row)) for row in table.rows]]
+    lines = [
+        table.columns,
+        ("---",) * len(table.columns),
+        *[tuple(map(cell_text, row)) for row in table.rows],
+    ]
     return "\n".join(
         f"|{'|'.join(cells)}|" if cells[0] == "---" else f"| {' | '.join(cells)} |" for cells in lines
     )
 
 
-def shown(cell: Cell) -> str:
+def cell_text(cell: Cell) -> str:
     """A cell as text."""
     if cell is None:
         return "-"

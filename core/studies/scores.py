@@ -1,7 +1,7 @@
-"""Evaluations side by side, a line each: the scores under every stop rule, and paired tests between methods
-on the same questions.
+"""Evaluations side by side, a line each.
 
-Pure functions of rows.
+The scores under every stop rule, and paired tests between methods on the same questions. Pure functions of
+rows.
 """
 
 from __future__ import annotations

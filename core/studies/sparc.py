@@ -1,8 +1,8 @@
-"""SPARC and its baselines over pooled corpora: scores at equal evidence, what width and depth bring,
-second-round searches, wrong stops.
+"""SPARC and its baselines over pooled corpora.
 
-Tables 1, 5, 6 and 7 and figures 3, 5 and 7 of the SPARC-RAG paper, as far as rows can tell; the same
-functions serve runs with and without a language model. Pure functions of rows.
+Scores at equal evidence, what width and depth bring, second-round searches, wrong stops. Tables 1, 5, 6 and 7
+and figures 3, 5 and 7 of the SPARC-RAG paper, as far as rows can tell; the same functions serve runs with and
+without a language model. Pure functions of rows.
 """
 
 from __future__ import annotations

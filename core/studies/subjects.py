@@ -1,5 +1,6 @@
-"""Words for what rows are about: names of evaluations in tables, and the conditions that belong beside every
-number.
+"""Words for what rows are about.
+
+Names of evaluations in tables, and the conditions that belong beside every number.
 """
 
 from __future__ import annotations

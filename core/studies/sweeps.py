@@ -1,6 +1,7 @@
-"""One quantity varied, everything else equal: step budget, beam, length of the haystack, chunk size.
+"""One quantity varied, everything else equal.
 
-Each takes the rows of all variations and groups them by what they say of themselves. Pure functions of rows.
+Step budget, beam, length of the haystack, chunk size. Each takes the rows of all variations and groups them
+by what they say of themselves. Pure functions of rows.
 """
 
 from __future__ import annotations

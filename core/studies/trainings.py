@@ -1,10 +1,9 @@
-"""Trainings side by side: learning curves, ablations, and sweeps of one setting, from the events that each
-training tells.
+"""Trainings side by side.
 
-A training is the list of its events (`progress.jsonl`, see `core.train.sitting`). What tells trainings apart
-is read off their
-configurations: a setting that differs from what most of them have, the seed aside, makes a variant. Pure
-functions of events.
+Learning curves, ablations, and sweeps of one setting, from the events that each training tells. A training is
+the list of its events (`progress.jsonl`, see `core.train.sitting`). What tells trainings apart is read off
+their configurations: a setting that differs from what most of them have, the seed aside, makes a variant.
+Pure functions of events.
 """
 
 from __future__ import annotations

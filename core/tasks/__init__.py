@@ -1,6 +1,6 @@
-"""Tasks: documents with questions whose supporting passages are known, so that retrieval can be scored.
+"""Tasks: documents with questions whose supporting passages are known.
 
-`story` simulates people, places and objects; `prose` composes the noise around them; `narrative` weaves both
-into a document of any length; `samples` lists the documents that ship with the app and finds the chunks that
-hold their support.
+So retrieval can be scored. `story` simulates people, places and objects; `prose` composes the noise around
+them; `narrative` weaves both into a document of any length; `samples` lists the documents that ship with the
+app and finds the chunks that hold their support.
 """

@@ -1,8 +1,8 @@
-"""Reads the bAbI tasks in their published format: stories line by line, with questions between the facts.
+"""Reads the bAbI tasks in their published format.
 
-A question sees the facts above it and nothing else. Its support is given as line numbers, which count
-question lines too and come in the order of the reasoning; here they become ascending indices into the facts.
-Knows nothing of noise and haystacks.
+Stories line by line, with questions between the facts. A question sees the facts above it and nothing else.
+Its support is given as line numbers, which count question lines too and come in the order of the reasoning;
+here they become ascending indices into the facts.
 """
 
 from __future__ import annotations

@@ -1,5 +1,6 @@
-"""Tells stories like those of bAbI qa1 to qa5 and derives answers and support as bAbI does, so that training
-never runs out of stories.
+"""Stories like those of bAbI qa1 to qa5, without end.
+
+Answers and support are derived as bAbI does, so that training never runs out of stories.
 
 `World` is told one fact after another and says what could be asked now and which facts decide it;
 `find_support` replays a story through it, and the teller asks through it too, so both follow the same rules.
@@ -11,7 +12,7 @@ The rules were read off the training files:
     qa4  the one of the two facts that names both places.
     qa5  the last giving that fits the question.
 What bAbI asks when, and how often each kind of fact comes, was read off there as well. Vocabulary and
-sentence forms are bAbI's. Draws from `random.Random`. Knows nothing of noise and haystacks.
+sentence forms are bAbI's. Draws from `random.Random`.
 """
 
 from __future__ import annotations

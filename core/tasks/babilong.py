@@ -1,10 +1,9 @@
-"""bAbI stories hidden in long texts, as BabiLong composes them: every fact a chunk of its own, in order, the
-rest noise.
+"""bAbI stories hidden in long texts, as BabiLong composes them.
 
-A length is a budget of tokens that facts and noise share, counted by the encoder's tokenizer without special
-tokens. Facts stand at uniformly random places; the noise starts anywhere in the books and begins again where
-they don't reach. Stories that are longer than the budget are left out, and counted. Knows nothing of
-encoders.
+Every fact a chunk of its own, in order, the rest noise. A length is a budget of tokens that facts and noise
+share, counted by the encoder's tokenizer without special tokens. Facts stand at uniformly random places; the
+noise starts anywhere in the books and begins again where they don't reach. Stories that are longer than the
+budget are left out, and counted.
 """
 
 from __future__ import annotations

@@ -1,5 +1,6 @@
-"""Every task that can be evaluated, by its name: where its examples come from, its defaults, and a sentence
-that describes what was loaded.
+"""Every task that can be evaluated, by its name.
+
+Where its examples come from, its defaults, and a sentence that describes what was loaded.
 
     qa1 ... qa5                      bAbI questions over books (BabiLong)
     niah-single-1 ... niah-multiquery    needles (RULER)

@@ -1,7 +1,7 @@
-"""Where the data sets lie, and how a file of JSON lines is read that a stranger may have made.
+"""Where the data sets lie, and how their JSON lines are read.
 
-Data sets are not part of the repository; what is in which folder, their own README says. Knows nothing of
-what records mean.
+A stranger may have made the file. Data sets are not part of the repository; what is in which folder, their
+own README says.
 """
 
 from __future__ import annotations

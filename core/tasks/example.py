@@ -1,8 +1,8 @@
-"""One question over chunks whose support is known: what training, evaluation and studies are made of.
+"""One question over chunks whose support is known.
 
-A haystack of ten million tokens serves hundreds of questions, so its chunks are not copied for each: `Woven`
-looks up noise and a question's own texts by id, and says which row of the noise a chunk is, so that vectors
-are shared too. Knows nothing of where examples come from, nor of encoders.
+What training, evaluation and studies are made of. A haystack of ten million tokens serves hundreds of
+questions, so its chunks are not copied for each: `Woven` looks up noise and a question's own texts by id, and
+says which row of the noise a chunk is, so that vectors are shared too.
 """
 
 from __future__ import annotations

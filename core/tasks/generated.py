@@ -1,13 +1,12 @@
-"""Labelled examples from the project's own stories: whole generated documents for evaluation, short haystacks
-for training.
+"""Labelled examples from the project's own stories.
 
-A document is cut as *narrative* reads a plain text, a sentence a chunk. Training imitates that without making
-whole documents: the facts stand among noise that all examples of a batch share. A few training examples pack
-facts and the prose around them up to 64 tokens, so that other chunk sizes aren't foreign to the agent;
-support is then every chunk that holds a deciding fact. Seeds: evaluation draws from `Random(integer)` at
-FIRST_SEED and above, the documents in sample_docs from small integers; training takes a generator of the
-caller's, who seeds it with text (`training_rng`), and Python keeps the two kinds of seed apart. Knows nothing
-of encoders.
+Whole generated documents for evaluation, short haystacks for training. A document is cut as *narrative* reads
+a plain text, a sentence a chunk. Training imitates that without making whole documents: the facts stand among
+noise that all examples of a batch share. A few training examples pack facts and the prose around them up to
+64 tokens, so that other chunk sizes aren't foreign to the agent; support is then every chunk that holds a
+deciding fact. Seeds: evaluation draws from `Random(integer)` at FIRST_SEED and above, the documents in
+sample_docs from small integers; training takes a generator of the caller's, who seeds it with text
+(`training_rng`), and Python keeps the two kinds of seed apart.
 """
 
 from __future__ import annotations

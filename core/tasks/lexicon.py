@@ -1,8 +1,9 @@
-"""The words and sentence patterns that `prose` composes noise from, drawn up for this project.
+"""The words and sentence patterns that `prose` composes noise from.
 
-Two rules hold, and tests keep them: every word is a single token of the all-MiniLM-L6-v2 tokenizer, and none
-is a person, an object or a place of `story`. A slot in braces is a key of LEXICON; {who}, {he}, {his}, {him}
-are the paragraph's person. Verbs stand in the past tense, where singular and plural agree.
+Drawn up for this project. Two rules hold, and tests keep them: every word is a single token of the
+all-MiniLM-L6-v2 tokenizer, and none is a person, an object or a place of `story`. A slot in braces is a key
+of LEXICON; {who}, {he}, {his}, {him} are the paragraph's person. Verbs stand in the past tense, where
+singular and plural agree.
 """
 
 from __future__ import annotations

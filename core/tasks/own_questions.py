@@ -1,8 +1,7 @@
-"""A person's own questions, for training and evaluation: a line `{"question", "chunks": [text], "support":
-[ids], "id"?, "answer"?}` each.
+"""A person's own questions, for training and evaluation.
 
-Support are 0-based indices into the chunks. Every bound is named here; every refusal names the line and the
-remedy.
+A line `{"question", "chunks": [text], "support": [ids], "id"?, "answer"?}` each. Support are 0-based indices
+into the chunks. Every bound is named here; every refusal names the line and the remedy.
 """
 
 from __future__ import annotations

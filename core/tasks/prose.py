@@ -1,10 +1,10 @@
-"""Composes noise: paragraphs of plain narrative about weather, a river, trade, letters, food, talk and
-thoughts.
+"""Composes noise.
 
-A paragraph keeps to one subject and one person, whom it introduces before it says "he" or "she". People here
-are roles ("the old bishop"), never names, so that noise can't change an answer. Slots multiply the words: ten
-million tokens repeat a sentence now and then and a paragraph practically never. Knows nothing of the facts
-that are woven in, and needs no tokenizer: the words of `lexicon` are single tokens.
+Paragraphs of plain narrative about weather, a river, trade, letters, food, talk and thoughts. A paragraph
+keeps to one subject and one person, whom it introduces before it says "he" or "she". People here are roles
+("the old bishop"), never names, so that noise can't change an answer. Slots multiply the words: ten million
+tokens repeat a sentence now and then and a paragraph practically never. The words of `lexicon` are single
+tokens.
 """
 
 from __future__ import annotations

@@ -1,5 +1,6 @@
-"""Reads question-answering sets whose support is known: the project's common schema and the public formats
-they come from.
+"""Reads question-answering sets whose support is known.
+
+The project's common schema and the public formats they come from.
 
     *.jsonl     a record a line, ours ({"question", "chunks", "support"}) or MuSiQue's ({"question",
     "paragraphs"}) *.json      one list in HotpotQA's format, which 2WikiMultiHopQA shares ({"question",

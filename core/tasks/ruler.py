@@ -1,14 +1,17 @@
-"""Needles in haystacks: RULER's eight needle tasks by an own generator, and questions over long haystacks of
-paragraphs.
+"""Needles in haystacks.
+
+RULER's eight needle tasks by an own generator, and questions over long haystacks of paragraphs.
 
 A needle is a sentence that files a value under a label, and a chunk of its own; the question asks for the
 values of some labels, and its support is their needles. The tasks differ in what is asked and in the hay:
-    single-1, -2, -3      one needle: a number in repeated sentences, a number in essays, a UUID in essays
-    multikey-1            four labels in essays, one asked multikey-2, -3        the hay is needles of other
-    labels: words and numbers, UUIDs under UUIDs; kind "random ids", to be reported apart multivalue
-    four numbers under one label, all asked multiquery            four labels asked at once
+    single-1, -2, -3   one needle: a number in repeated sentences, a number in essays, a UUID in essays
+    multikey-1         four labels in essays, one asked
+    multikey-2, -3     the hay is needles of other labels: words and numbers, UUIDs under UUIDs;
+                       kind "random ids", to be reported apart
+    multivalue         four numbers under one label, all asked
+    multiquery         four labels asked at once
 Wording, words and values are our own. Labels and values of training and of evaluation never meet: a label's
-words and a number's last digit say which of the two it belongs to. Knows nothing of encoders.
+words and a number's last digit say which of the two it belongs to.
 """
 
 from __future__ import annotations
@@ -260,15 +263,15 @@ def needle_examples(
     return tuple(examples)
 
 
-def _example(asked: _NeedleQuestion, chunks: Woven, variant: str, example_id: str) -> Example:
-    support = tuple(chunks.places[row] for row in asked.support)
+def _example(question: _NeedleQuestion, chunks: Woven, variant: str, example_id: str) -> Example:
+    support = tuple(chunks.places[row] for row in question.support)
     return Example(
         example_id,
         f"niah-{variant}",
-        asked.question,
+        question.question,
         chunks,
         support,
-        (", ".join(asked.values),),
+        (", ".join(question.values),),
         VARIANTS[variant].kind,
     )
 

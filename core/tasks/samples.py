@@ -1,8 +1,9 @@
-"""The documents that ship with the app, their questions, and the chunks that hold a question's support.
+"""The documents that ship with the app, and their questions.
 
-Each file of sample_docs has a sidecar `<name>.questions.json`; support is written there as quotes, which
-occur exactly once in the text that `core.ingest` reads from the file, so that hits can be shown whatever the
-chunking. The first sample is what a first visit shows. Knows nothing of retrieval.
+With the chunks that hold a question's support. Each file of sample_docs has a sidecar
+`<name>.questions.json`; support is written there as quotes, which occur exactly once in the text that
+`core.ingest` reads from the file, so that hits can be shown whatever the chunking. The first sample is what a
+first visit shows.
 """
 
 from __future__ import annotations

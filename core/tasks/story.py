@@ -1,13 +1,12 @@
-"""A small world in which people carry objects between places, told as one plain sentence a fact, with
-questions about its end.
+"""A small world in which people carry objects between places.
 
-Three kinds of question, answered by the state when the story ends: where a person is (one fact), where an
-object is (two), and where an object was before the place it is at now (three). Support is what bAbI calls
-support: the fewest facts that decide the answer, the object's last fact among them; facts they imply (who
-took what she later puts down) are left out. Decides that no sentence is told twice, so that a quote names its
-place in the text, and that people and objects come to rest one after another, so that the support of
-different questions lies in different parts of the story. Draws from `random.Random.random` only, whose
-sequence Python promises to keep. Knows nothing of tokens or of the text around the facts.
+Told as one plain sentence a fact, with questions about its end. Three kinds of question, answered by the
+state when the story ends: where a person is (one fact), where an object is (two), and where an object was
+before the place it is at now (three). Support is what bAbI calls support: the fewest facts that decide the
+answer, the object's last fact among them; facts they imply (who took what she later puts down) are left out.
+Decides that no sentence is told twice, so that a quote names its place in the text, and that people and
+objects come to rest one after another, so that the support of different questions lies in different parts of
+the story. Draws from `random.Random.random` only, whose sequence Python promises to keep.
 """
 
 from __future__ import annotations
@@ -130,7 +129,7 @@ class _World:
     """
     facts_since: dict[str, int] = field(default_factory=dict)
     """Object -> number of facts that named it since that journey."""
-    told: set[str] = field(default_factory=set)
+    sentences: set[str] = field(default_factory=set)
 
     def place_of(self, actor: str) -> str | None:
         return self.facts[self.moves[actor][-1]].target if self.moves.get(actor) else None
@@ -143,7 +142,7 @@ class _World:
         """Makes `fact` true. The caller has checked that it can happen."""
         row = len(self.facts)
         self.facts.append(fact)
-        self.told.add(fact.text)
+        self.sentences.add(fact.text)
         if fact.kind == "move":
             self.moves.setdefault(fact.actor, []).append(row)
             for thing in [thing for thing, holder in self.holder.items() if holder == fact.actor]:
@@ -217,7 +216,7 @@ def _simulate(rng: Random, cast: Sequence[str], things: Sequence[str], n_facts: 
         awake = [actor for actor in cast if rest_of_actor[actor] > progress]
         loose = [thing for thing in things if rest_of_thing[thing] > progress]
         proposals = islice(_proposals(rng, world, awake, loose), MAX_PROPOSALS)
-        fact = next((fact for fact in proposals if fact.text not in world.told), None)
+        fact = next((fact for fact in proposals if fact.text not in world.sentences), None)
         if fact is None:
             return None
         world.tell(fact)

@@ -1,10 +1,9 @@
-"""A weighted sum of agents' adapters: between an agent and what further training made of it, or of several
-seeds and their base encoder.
+"""A weighted sum of agents' adapters.
 
-Training gains on what it saw much of and loses a little elsewhere; part of the way often has most of both
-(Wortsman et al. 2022, "Robust fine-tuning of zero-shot models"), and the mean of several seeds is better than
-each ("Model soups", of the same year). The changes of each layer are summed as a whole, then cut back to
-their rank. Knows nothing of training itself.
+Between an agent and what further training made of it, or of several seeds and their base encoder. Training
+gains on what it saw much of and loses a little elsewhere; part of the way often has most of both (Wortsman et
+al. 2022, "Robust fine-tuning of zero-shot models"), and the mean of several seeds is better than each ("Model
+soups", of the same year). The changes of each layer are summed as a whole, then cut back to their rank.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""What a training run is told: one frozen object that feeds flags, the Train tab, the run's folder and the
-checkpoint's record.
+"""What a training run is told.
 
-Defaults are those of *narrative*, where its recipe names no others; how the shipped agents were trained
-stands on their cards. Knows nothing of how the values are used.
+One frozen object that feeds flags, the Train tab, the run's folder and the checkpoint's record. Defaults are
+those of *narrative*, where its recipe names no others; how the shipped agents were trained stands on their
+cards.
 """
 
 from __future__ import annotations

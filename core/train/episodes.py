@@ -1,9 +1,8 @@
-"""Playing training episodes and their loss: one part of a batch, from examples to a scalar (Q-RAG algorithm
-1, lines 16 to 29).
+"""Playing training episodes and their loss.
 
-What keeps it cheap: every distinct text of the batch is embedded once a tower, noise never carries a gradient
-as a candidate, and the states' graphs of the rollout serve the loss, so no state is embedded twice. Knows
-nothing of optimisers, schedules and files.
+One part of a batch, from examples to a scalar (Q-RAG algorithm 1, lines 16 to 29). What keeps it cheap: every
+distinct text of the batch is embedded once a tower, noise never carries a gradient as a candidate, and the
+states' graphs of the rollout serve the loss, so no state is embedded twice.
 """
 
 from __future__ import annotations

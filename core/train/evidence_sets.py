@@ -1,11 +1,10 @@
-"""Training of the light RES-RAG policy: warm-up on labels, then GRPO on the joint reward (RES-RAG section
-3.4).
+"""Training of the light RES-RAG policy.
 
-The encoder is frozen, so what the policy sees of a question is computed once; after that an update is a small
-network and the reader, whose F1 of every distinct set is kept. The policy takes chunks independently; a
-sampled set larger than the question's budget is cut to its likeliest chunks before anybody reads it, as a set
-is served. A budget is drawn for each question. Decides which labels the consistency compares with: the
-support where the data knows it. Knows nothing of flags and of where questions come from.
+Warm-up on labels, then GRPO on the joint reward (RES-RAG section 3.4). The encoder is frozen, so what the
+policy sees of a question is computed once; after that an update is a small network and the reader, whose F1
+of every distinct set is kept. The policy takes chunks independently; a sampled set larger than the question's
+budget is cut to its likeliest chunks before anybody reads it, as a set is served. A budget is drawn for each
+question. Decides which labels the consistency compares with: the support where the data knows it.
 """
 
 from __future__ import annotations
@@ -150,17 +149,17 @@ class AnswerScores:
 
     def __init__(self, reader: Reader) -> None:
         self._reader = reader
-        self._known: dict[tuple[str, tuple[int, ...]], float | None] = {}
+        self._f1_of: dict[tuple[str, tuple[int, ...]], float | None] = {}
 
     def of(self, wanted: Sequence[tuple[SetQuestion, Sequence[int]]]) -> list[float | None]:
         """None where the answer is empty."""
         keys = [(asked.id, tuple(sorted(ids))) for asked, ids in wanted]
-        new = {key: asked for key, (asked, _) in zip(keys, wanted, strict=True) if key not in self._known}
+        new = {key: asked for key, (asked, _) in zip(keys, wanted, strict=True) if key not in self._f1_of}
         passages = [[asked.workspace[chunk_id].text for chunk_id in key[1]] for key, asked in new.items()]
         answers = self._reader.read_many([asked.question for asked in new.values()], passages)
         for (key, asked), answer in zip(new.items(), answers, strict=True):
-            self._known[key] = answer_f1(answer.text, asked.answers) if answer.text else None
-        return [self._known[key] for key in keys]
+            self._f1_of[key] = answer_f1(answer.text, asked.answers) if answer.text else None
+        return [self._f1_of[key] for key in keys]
 
 
 class SetTrainer:

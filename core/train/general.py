@@ -1,7 +1,7 @@
-"""The mixture behind *general*: questions over whole real documents, each among the passages of its document
-that look most like the answer.
+"""The mixture behind *general*.
 
-A question's support are the chunks that hold its quotes. Its distractors are the chunks of the same document
+Questions over whole real documents, each among the passages of its document that look most like the answer. A
+question's support are the chunks that hold its quotes. Its distractors are the chunks of the same document
 that the untrained encoder and BM25 in one sum rank highest, a few of them drawn anew each time; the chunks of
 the other questions of an update join in, for they are embedded anyway. Documents that validate are never
 trained on. Decides nothing about how the agent is served.
@@ -52,7 +52,7 @@ OWN_QUESTIONS = Path(__file__).resolve().parents[2] / "assets" / "questions"
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class _Asked:
+class _QuestionTexts:
     """A question with texts of its document."""
 
     question: DocumentQuestion
@@ -84,8 +84,8 @@ class GeneralMixture:
             )
         documents = DocumentFolder(folder, natural / "train.jsonl.gz")
         plain = load_encoder("base")
-        self._train = list(_asked(questions, documents, tokenizer, plain))
-        self._held = list(_asked(self._validation_questions, documents, tokenizer, plain))
+        self._train = list(_questions_with_texts(questions, documents, tokenizer, plain))
+        self._held = list(_questions_with_texts(self._validation_questions, documents, tokenizer, plain))
         Random("order of validation").shuffle(self._held)
 
     def draw(self, rng: Random, n: int) -> list[Example]:
@@ -117,7 +117,7 @@ class GeneralMixture:
         }
 
 
-def _example(one: _Asked, texts: Iterable[str], rng: Random) -> Example:
+def _example(one: _QuestionTexts, texts: Iterable[str], rng: Random) -> Example:
     """The question over some texts, each once, in random order: what is trained reads no positions."""
     chunks = list(dict.fromkeys(texts))
     rng.shuffle(chunks)
@@ -129,12 +129,12 @@ def _example(one: _Asked, texts: Iterable[str], rng: Random) -> Example:
     )
 
 
-def _asked(
+def _questions_with_texts(
     questions: Iterable[DocumentQuestion],
     documents: DocumentFolder,
     tokenizer: FastTokenizer,
     plain: DualEncoder,
-) -> Iterator[_Asked]:
+) -> Iterator[_QuestionTexts]:
     """Every question that has an answer; one whose quotes are not found is left out. Documents are read one
     after the other, and embedded unless they were before.
     """
@@ -145,16 +145,16 @@ def _asked(
     with Converter() as converter:
         for name, asked in by_document.items():
             document = documents.read(name, converter)
-            yield from _asked_of(document, name, asked, tokenizer, plain)
+            yield from _texts_of_document(document, name, asked, tokenizer, plain)
 
 
-def _asked_of(
+def _texts_of_document(
     document: Document,
     name: str,
     questions: Iterable[DocumentQuestion],
     tokenizer: FastTokenizer,
     plain: DualEncoder,
-) -> Iterator[_Asked]:
+) -> Iterator[_QuestionTexts]:
     table = chunk_document(
         document, ChunkConfig(chunker=default_chunker(document.kind), max_tokens=CHUNK_TOKENS), tokenizer
     )
@@ -179,6 +179,6 @@ def _asked_of(
         ranked = np.argsort(-likeness, kind="stable")[: HARDEST + len(near)].tolist()
         distractors = [chunk_id for chunk_id in ranked if chunk_id not in near][:HARDEST]
         of_texts = {texts[row]: float(shares[row]) for row in (*support, *distractors)}
-        yield _Asked(
+        yield _QuestionTexts(
             question, tuple(texts[row] for row in support), tuple(texts[row] for row in distractors), of_texts
         )

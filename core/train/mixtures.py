@@ -1,6 +1,6 @@
-"""What an agent is trained on: where each update's examples come from, and the fixed ones that validate it.
+"""What an agent is trained on.
 
-Knows nothing of towers and losses.
+Where each update's examples come from, and the fixed ones that validate it.
 """
 
 from __future__ import annotations

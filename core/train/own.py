@@ -1,6 +1,6 @@
-"""The mixture of a person's own questions: a file of them, split into training and validation.
+"""The mixture of a person's own questions.
 
-Knows nothing of towers.
+A file of them, split into training and validation.
 """
 
 from __future__ import annotations

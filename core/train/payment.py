@@ -1,9 +1,9 @@
-"""What a training pays for the choices of an episode: by labelled support (Q-RAG section 3.1), or by answers
-alone, without any label of support.
+"""What a training pays for the choices of an episode.
 
-By answers each choice is paid what it adds to the F1 of the reader's answer, less what its tokens cost. So
-an episode's rewards sum to the F1 of its last state less the cost of its evidence, and Q of a chunk that adds
-nothing is below 0, where an agent can stop. Decides that nothing read is worth 0. Knows nothing of towers.
+By labelled support (Q-RAG section 3.1), or by answers alone, without any label of support. By answers each
+choice is paid what it adds to the F1 of the reader's answer, less what its tokens cost. So an episode's
+rewards sum to the F1 of its last state less the cost of its evidence, and Q of a chunk that adds nothing is
+below 0, where an agent can stop. Decides that nothing read is worth 0.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class PaidByAnswers:
     ) -> None:
         """token_cost: taken off for 100 tokens of evidence."""
         self._reader, self._count_tokens, self._token_cost = reader, count_tokens, token_cost
-        self._known: dict[_State, float] = {}
+        self._f1_of: dict[_State, float] = {}
 
     def __call__(self, examples: Sequence[Example], chosen: Sequence[Sequence[int]]) -> list[list[float]]:
         """See the class. Raises BadRequest for a question without an answer."""
@@ -79,11 +79,11 @@ class PaidByAnswers:
             texts = tuple(example.chunks[chunk_id] for chunk_id in sorted(ids))
             key = (example.question, example.answers, texts)
             keys.append(key)
-            if key not in self._known:
+            if key not in self._f1_of:
                 new[key] = example
-        if len(self._known) > _MOST_KNOWN:
-            self._known = {key: self._known[key] for key in keys if key in self._known}
+        if len(self._f1_of) > _MOST_KNOWN:
+            self._f1_of = {key: self._f1_of[key] for key in keys if key in self._f1_of}
         answers = self._reader.read_many([question for question, _, _ in new], [texts for _, _, texts in new])
         for (key, example), answer in zip(new.items(), answers, strict=True):
-            self._known[key] = answer_f1(answer.text, example.answers)
-        return [self._known[key] for key in keys]
+            self._f1_of[key] = answer_f1(answer.text, example.answers)
+        return [self._f1_of[key] for key in keys]

@@ -1,6 +1,6 @@
-"""What can be trained by name: a mixture, the settings that suit it, and how the agent will be served.
+"""What can be trained by name.
 
-Knows nothing of the training loop.
+A mixture, the settings that suit it, and how the agent will be served.
 """
 
 from __future__ import annotations

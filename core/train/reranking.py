@@ -1,13 +1,12 @@
-"""Training of an agent's reranker: question and chunk read together, a chunk of the evidence against what the
-agent itself puts near the top.
+"""Training of an agent's reranker.
 
+Question and chunk read together, a chunk of the evidence against what the agent itself puts near the top.
 Questions about whole documents (`core.answer.natural.training_questions`); the agent's first look at each
 gives its candidates, which are computed once and kept in the folder. Of a question one chunk that holds a
-quote competes with some of the best others, in one softmax. LoRA on the agent's base
-encoder: the agent's own reranker goes on, else training begins with the reader's where it fits, which has
-learned to find answers. A validation reranks the candidates of held-back documents for each of some weights:
-the share of quotes among the first four decides which reranker and which weight are kept. Knows nothing of
-flags.
+quote competes with some of the best others, in one softmax. LoRA on the agent's base encoder: the agent's own
+reranker goes on, else training begins with the reader's where it fits, which has learned to find answers. A
+validation reranks the candidates of held-back documents for each of some weights: the share of quotes among
+the first four decides which reranker and which weight are kept.
 """
 
 from __future__ import annotations
@@ -201,10 +200,12 @@ def candidates_of(
                 )
 
 
-def recall_by_weight(asked: Sequence[Candidates], log_odds: Sequence[np.ndarray], pool: int) -> np.ndarray:
+def recall_by_weight(
+    candidates: Sequence[Candidates], log_odds: Sequence[np.ndarray], pool: int
+) -> np.ndarray:
     """(WEIGHTS, questions): share of the quotes of each question whose chunks are all among the first K."""
-    recall = np.zeros((len(WEIGHTS), len(asked)))
-    for column, (one, odds) in enumerate(zip(asked, log_odds, strict=True)):
+    recall = np.zeros((len(WEIGHTS), len(candidates)))
+    for column, (one, odds) in enumerate(zip(candidates, log_odds, strict=True)):
         for row, weight in enumerate(WEIGHTS):
             q_values = np.array(one.q_values)
             q_values[:pool] += rerank_parts(odds, weight)
@@ -374,8 +375,8 @@ class RerankTrainer:
         chosen = [rng.choice(one.support), *rng.sample(others, self.config.others)]
         return [(one.question, one.texts[i]) for i in chosen]
 
-    def _logits(self, asked: Sequence[tuple[str, str]]) -> torch.Tensor:
-        ids = self.tokenizer.ids([text for one in asked for text in one])
+    def _logits(self, texts: Sequence[tuple[str, str]]) -> torch.Tensor:
+        ids = self.tokenizer.ids([text for one in texts for text in one])
         pairs = [pair(self.tokenizer, ids[i], ids[i + 1]) for i in range(0, len(ids), 2)]
         inputs = padded_pairs(pairs, self.network.encoder, self.tokenizer.pad_id)
         logits: torch.Tensor = self.network(*(tensor.to(self.device) for tensor in inputs))

@@ -1,7 +1,7 @@
-"""Targets of training: rewards for chosen chunks, and lambda-returns over them (Q-RAG section 3.2, algorithm
-1).
+"""Targets of training.
 
-Pure functions of ids and tensors. Knows nothing of towers and texts.
+Rewards for chosen chunks, and lambda-returns over them (Q-RAG section 3.2, algorithm 1). Pure functions of
+ids and tensors.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 A few hundred of many kinds rather than many of one: a policy of features learns from little, and each
 distinct text has to be embedded once. Validation holds out one question in nine of the training parts; no
-test part is read. Decides the counts. Knows nothing of policies.
+test part is read. Decides the counts.
 """
 
 from __future__ import annotations

@@ -1,11 +1,10 @@
-"""Questions over several documents whose chunks are sentences: what an evidence set is trained and measured
-on.
+"""Questions over several documents whose chunks are sentences.
 
-Paragraphs of the question-answering sets are documents and their sentences chunks: with a chunk a document
-the penalty of RES-RAG could never act. Sets that are cut into sentences already keep their chunks, and those
-under one title are a document; so are the rows of a table. Decides which sentences inherit the support of a
-paragraph, see `sentence_support`. Questions about whole documents are asked over several of these at once,
-cut as they are served. Knows nothing of policies and rewards.
+What an evidence set is trained and measured on. Paragraphs of the question-answering sets are documents and
+their sentences chunks: with a chunk a document the penalty of RES-RAG could never act. Sets that are cut into
+sentences already keep their chunks, and those under one title are a document; so are the rows of a table.
+Decides which sentences inherit the support of a paragraph, see `sentence_support`. Questions about whole
+documents are asked over several of these at once, cut as they are served.
 """
 
 from __future__ import annotations

@@ -1,12 +1,12 @@
-"""A training in a folder: its loop, its events, the best result so far, and going on after a kill with the
-same curve.
+"""A training in a folder.
 
-The folder is at every moment a result that can be served (once the first validation is done) with three files
-more: `train.json`, what was asked for; `progress.jsonl`, an event a line, which a watcher may read while it
-grows; `resume.safetensors`, what the learner needs to go on from the last save. A learner draws the
-randomness of update u from (seed, u) alone, so nothing about it has to be saved. The best by validation is
-kept. The last one, whose learning rate has fallen, takes its place unless the best lies more than a standard
-error above: among equals by so few examples it measured better. Knows nothing of what is learned.
+Its loop, its events, the best result so far, and going on after a kill with the same curve. The folder is at
+every moment a result that can be served (once the first validation is done) with three files more:
+`train.json`, what was asked for; `progress.jsonl`, an event a line, which a watcher may read while it grows;
+`resume.safetensors`, what the learner needs to go on from the last save. A learner draws the randomness of
+update u from (seed, u) alone, so nothing about it has to be saved. The best by validation is kept. The last
+one, whose learning rate has fallen, takes its place unless the best lies more than a standard error above:
+among equals by so few examples it measured better.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""The two towers under training and their slowly following targets (Q-RAG algorithm 1, lines 3 to 7 and 31).
+"""The two towers under training and their slowly following targets.
 
-Only the linear layers of the encoder's blocks change, by LoRA or as whole matrices; embeddings, norms and
-biases stay the base's. The changed weights are formed in float32 once per update and rounded to the compute
-precision there, exactly as serving rounds them. Knows nothing of episodes and losses.
+Q-RAG algorithm 1, lines 3 to 7 and 31. Only the linear layers of the encoder's blocks change, by LoRA or as
+whole matrices; embeddings, norms and biases stay the base's. The changed weights are formed in float32 once
+per update and rounded to the compute precision there, exactly as serving rounds them.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""The training of an agent: updates by Q-RAG algorithm 1, and validation of the towers as a checkpoint, as it
-would be served.
+"""The training of an agent.
 
-Its folder, its loop and what is kept are those of `core.train.sitting`. Randomness of update u derives from
-(seed, u) alone. Knows nothing of flags, pages and the log.
+Updates by Q-RAG algorithm 1, and validation of the towers as a checkpoint, as it would be served. Its folder,
+its loop and what is kept are those of `core.train.sitting`. Randomness of update u derives from (seed, u)
+alone.
 """
 
 from __future__ import annotations

@@ -1,1 +1,4 @@
-"""Preference pairs from logged SPARC runs, and weighted DPO on them (SPARC-RAG section 3.4)."""
+"""Preference pairs from logged SPARC runs, and DPO on them.
+
+Weighted by pair (SPARC-RAG section 3.4).
+"""

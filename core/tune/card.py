@@ -1,5 +1,6 @@
-"""The card of a tuned model: what it was made of and what was measured, in Markdown. A pure function of what
-was asked and told.
+"""The card of a tuned model.
+
+What it was made of and what was measured, in Markdown. A pure function of what was asked and told.
 """
 
 from __future__ import annotations

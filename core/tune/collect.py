@@ -1,15 +1,15 @@
-"""Preference pairs from the SPARC runs of a log: rewrites by the support that they found, stop decisions by
-whether the answer was right.
+"""Preference pairs from the SPARC runs of a log.
 
-SPARC-RAG section 3.4. A prompt is, message for message, what the agent sends: the agent's own prompt for the
-state that the trace holds and, where the model was told its schema in words, those words. Only decisions that
-a language model took count, in runs whose question has a label.
+Rewrites by the support that they found, stop decisions by whether the answer was right. SPARC-RAG section
+3.4. A prompt is, message for message, what the agent sends: the agent's own prompt for the state that the
+trace holds and, where the model was told its schema in words, those words. Only decisions that a language
+model took count, in runs whose question has a label.
 
 Decides two things that the paper leaves open. Every judged answer gives one pair, whether the verdict was
 wrong or right, since right ones keep the tuned model from going on always (or stopping always). The verdict
 that no run gave in that state gets a stock reason: verdicts are taken at temperature 0, so that the other one
 never comes by itself. Traces may come from anywhere: damaged ones are counted and left out, and all sizes are
-bounded. Knows nothing of files and training.
+bounded.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ from core.log.records import MAX_PAGE
 from core.metrics import answer_accuracy, answer_em, fact_recall, plain_answer
 from core.sparc.events import Cost, Verdict
 from core.sparc.llm_agents import Judgement, WantedQueries, WantedQuery, evaluator_prompt, rewriter_prompt
+from core.sparc.retriever import SPARC
 from core.sparc.trace import SparcRound, SparcTrace
 from core.tune.pairs import MAX_LINE_BYTES, MAX_PAIRS, Preference, pair_lines
 
@@ -280,7 +281,7 @@ def is_right(answer: str, accepted: Collection[str]) -> bool:
 def _run_ids(reader: RunReader) -> Iterator[str]:
     offset, total = 0, 1
     while offset < total:
-        page = reader.search(owner=None, method="sparc", limit=MAX_PAGE, offset=offset)
+        page = reader.search(owner=None, method=SPARC, limit=MAX_PAGE, offset=offset)
         yield from (row.run_id for row in page.rows)
         offset, total = offset + MAX_PAGE, page.total
 

@@ -1,7 +1,8 @@
-"""What a tuning is told: one frozen object that feeds flags, the folder's record and its card.
+"""What a tuning is told.
 
-Defaults are those of SPARC-RAG appendix A.4, with one exception: its effective batch of 16 pairs, four on
-each of four GPUs, is accumulated on one device. Knows nothing of how the values are used.
+One frozen object that feeds flags, the folder's record and its card. Defaults are those of SPARC-RAG appendix
+A.4, with one exception: its effective batch of 16 pairs, four on each of four GPUs, is accumulated on one
+device.
 """
 
 from __future__ import annotations

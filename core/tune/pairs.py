@@ -1,9 +1,9 @@
-"""One preference: a prompt, the reply that is preferred to another, what kind of pair it is and what it
-weighs; and files of them.
+"""One preference.
 
-A file is JSON lines in the conversational form that preference trainers take: `prompt`, `chosen` and
+A prompt, the reply that is preferred to another, what kind of pair it is and what it weighs; and files of
+them. A file is JSON lines in the conversational form that preference trainers take: `prompt`, `chosen` and
 `rejected` are lists of messages, beside them `weight`, `kind` and `question`. Decides their bounds, since a
-file may come from anywhere. Knows nothing of runs, models or training.
+file may come from anywhere.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
-"""A tuning in a folder: pairs in, LoRA adapters out, going on after a kill or a cancel where it was last
-saved.
+"""A tuning in a folder.
 
-The folder holds `tune.json`, what was asked for; `progress.jsonl`, an event a line, which a watcher may read
-while it grows; `checkpoints/` while it is at work; and at the end adapters (safetensors only), the tokenizer
-with the chat template it was tuned with, and `README.md`, a card. A tenth of the questions is held out,
-whole: the margin on their pairs is what the card tells. Knows nothing of flags and of where pairs come from.
+Pairs in, LoRA adapters out, going on after a kill or a cancel where it was last saved. The folder holds
+`tune.json`, what was asked for; `progress.jsonl`, an event a line, which a watcher may read while it grows;
+`checkpoints/` while it is at work; and at the end adapters (safetensors only), the tokenizer with the chat
+template it was tuned with, and `README.md`, a card. A tenth of the questions is held out, whole: the margin
+on their pairs is what the card tells.
 """
 
 from __future__ import annotations

@@ -1,1 +1,4 @@
-"""What is asked of a run that was not made: another method, cut, text or choice."""
+"""What is asked of a run that was not made.
+
+Another method, cut, text or choice.
+"""

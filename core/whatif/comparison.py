@@ -1,9 +1,9 @@
-"""One question through several methods at equal size of evidence: the loop, and what the answers have in
-common.
+"""One question through several methods at equal size of evidence.
 
-Decides whose stop threshold counts (it is in units of an agent's Q, so it is that agent's alone), that
-building an index is no part of a method's time, and that a method which can't answer doesn't keep the others
-from it. Chunk ids of all methods are those of one workspace. Knows nothing of logs and pages.
+The loop, and what the answers have in common. Decides whose stop threshold counts (it is in units of an
+agent's Q, so it is that agent's alone), that building an index is no part of a method's time, and that a
+method which can't answer doesn't keep the others from it. Chunk ids of all methods are those of one
+workspace.
 """
 
 from __future__ import annotations

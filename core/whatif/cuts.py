@@ -1,8 +1,8 @@
-"""One question and one agent over the same documents, cut in several ways.
+"""One question and agent over documents cut in several ways.
 
 Chunk ids of two cuts have nothing in common, so what was found is compared as text, by its characters. Each
 cut is opened through the caches like any document, one after the other; what one embedded the next time
-finds. Decides which cuts are tried. Knows nothing of logs and pages.
+finds. Decides which cuts are tried.
 """
 
 from __future__ import annotations

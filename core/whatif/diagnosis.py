@@ -1,9 +1,8 @@
-"""Why a run failed a question whose support is known, and what would have helped: each remedy was tried here,
-none is guessed.
+"""Why a run failed, and what would have helped.
 
-Decides which remedies are tried: more steps, keeping what the review took back, taking a neighbour of a
-choice, and BM25. Knows nothing of pages. What another agent would find is for its caller to add, because that
-embeds the document.
+For a question whose support is known; each remedy was tried here, none is guessed. Decides which remedies are
+tried: more steps, keeping what the review took back, taking a neighbour of a choice, and BM25. What another
+agent would find is for its caller to add, because that embeds the document.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Why a chunk was chosen: what each choice was worth without each of the choices before it (leave one out).
+"""Why a chunk was chosen.
 
-Asks the agent again with one chunk fewer in the state, which changes the state's text and, with relative
-positions, where chunks lie. Two choices may each be dispensable while the other is there: the differences
-don't add up to Q.
+What each choice was worth without each of the choices before it (leave one out). Asks the agent again with
+one chunk fewer in the state, which changes the state's text and, with relative positions, where chunks lie.
+Two choices may each be dispensable while the other is there: the differences don't add up to Q.
 """
 
 from __future__ import annotations

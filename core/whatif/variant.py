@@ -1,11 +1,10 @@
-"""What made the difference: the same question over the same documents but for one chunk, which reads
-otherwise or is gone.
+"""What made the difference.
 
-A changed chunk is no slice of any document, so it gets neither a `Document` nor a `Workspace`: a `Variant` is
-laid over a corpus and is searched like one. Only the changed text is embedded, and its vector is kept
-nowhere. The log holds runs that can be made again from documents, so a run over a variant has no place there.
-A chunk that is taken out leaves no gap: those behind it move up by one, and so do their positions. Knows
-nothing of logs and pages.
+The same question over the same documents but for one chunk, which reads otherwise or is gone. A changed chunk
+is no slice of any document, so it gets neither a `Document` nor a `Workspace`: a `Variant` is laid over a
+corpus and is searched like one. Only the changed text is embedded, and its vector is kept nowhere. The log
+holds runs that can be made again from documents, so a run over a variant has no place there. A chunk that is
+taken out leaves no gap: those behind it move up by one, and so do their positions.
 """
 
 from __future__ import annotations

@@ -85,7 +85,7 @@ def compared(
     comparisons: Comparisons, documents: OpenDocuments, order: ComparisonOrder
 ) -> tuple[Compared, list[ShownColumn]]:
     place = Compared(documents.token, order, comparisons.run(documents, order, lambda _: None))
-    return place, comparisons.shown(place)
+    return place, comparisons.shown_columns(place)
 
 
 def test_columns_are_logged_runs_that_explore_opens(
@@ -523,7 +523,7 @@ def test_a_comparison_that_is_gone_says_so(
     fresh = Comparisons(Services(Settings(log=services.log_path.with_name("other.duckdb"))))
     try:
         with pytest.raises(BadRequest, match="not in memory any more"):
-            fresh.shown(place)
+            fresh.shown_columns(place)
         with pytest.raises(BadRequest, match="not open any more"):
             fresh.workspace(place)
     finally:
@@ -716,6 +716,10 @@ def test_other_methods_are_compared_again_and_an_empty_question_leaves_all(
     page.locator("#qx-compare-question textarea").fill("")
     page.locator("#qx-compare-run").click()
     expect(page.locator("#qx-compare-notice")).to_contain_text("the question is empty", timeout=30_000)
+    said, card = (page.locator(f"#qx-compare-{part}").bounding_box() for part in ("notice", "form"))
+    assert said is not None
+    assert card is not None
+    assert said["y"] + said["height"] <= card["y"] + card["height"], "it lies over the columns"
     expect(page.locator("#qx-compare-columns .qx-column")).to_have_count(5)
 
 

@@ -101,7 +101,7 @@ def test_rows_of_two_agents_reach_the_log_and_come_back(
     assert evaluations.comparison(first, second) == compare(logged.rows, evaluations.get(second).rows)
     last = [report for report in told if report.agent == "tiny"][-1]
     assert (last.stage, last.done, last.total) == ("retrieving", 6, 6)
-    assert dict(last.found)["fact_f1"] == pytest.approx(evaluations.summary(second).metrics["fact_f1"])
+    assert dict(last.means)["fact_f1"] == pytest.approx(evaluations.summary(second).metrics["fact_f1"])
     assert Evaluations(services).get(first).rows == logged.rows
     with pytest.raises(RunNotFound):
         evaluations.get("0" * 32)

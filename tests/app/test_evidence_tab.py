@@ -236,7 +236,7 @@ def test_a_language_model_chooses_where_it_is_asked_to(
         with pytest.raises(BadRequest, match="twice gave no usable JSON object"):
             sets.run(documents, order, quiet, connect(server.url, "tiny"))
     view = sets.at(run, 3)
-    assert (view.by_model, view.taken, view.tokens > 0, view.found) == (True, (3, 0, 1), True, 1)
+    assert (view.by_model, view.taken, view.tokens > 0, view.n_support_found) == (True, (3, 0, 1), True, 1)
     assert sets.at(run, 2).taken == (3, 0)
     assert sets.at(run, MAX_BUDGET).taken == (3, 0, 1)
     assert sets.answered(view).answer is not None

@@ -376,7 +376,7 @@ def test_a_comparison_has_it_as_a_column_at_equal_size(
     order = ComparisonOrder(QUESTION, ("topk", "sparc"), 3)
     told: list[Comparing[ColumnRef]] = []
     place = Compared(documents.token, order, comparisons.run(documents, order, told.append))
-    columns = comparisons.shown(place)
+    columns = comparisons.shown_columns(place)
     assert [column.name for column in columns] == ["top-k", "SPARC-RAG"]
     run = columns[1].run
     assert run is not None

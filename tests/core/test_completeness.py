@@ -10,7 +10,14 @@ import numpy as np
 import pytest
 from pydantic import ValidationError
 
-from core.completeness import JudgedQuestions, completeness, completeness_by_size, judged, lead, with_curves
+from core.completeness import (
+    JudgedQuestions,
+    completeness,
+    completeness_by_size,
+    lead,
+    questions_by_size,
+    with_curves,
+)
 from core.config import EpisodeConfig
 from core.encode.checkpoint import CheckpointSpec, read_spec, write_spec
 from core.evaluate.documents import DocumentRow
@@ -98,7 +105,7 @@ one three quarters are complete.
 
 
 def test_curves_are_shares_of_complete_evidence_by_lead() -> None:
-    curves = judged(ROWS, "finder")
+    curves = questions_by_size(ROWS, "finder")
     assert list(curves) == [4, 8, 12]
     large = (0.4, round(46 / 62, 4))
     assert curves[4].curve == curves[8].curve == ((0.1, round(11 / 42, 4)), large)
@@ -116,13 +123,16 @@ def test_what_says_nothing_of_a_size_is_left_out() -> None:
         *(row(i, 0.3, ()) for i in range(100)),
         *(row(i, 0.3, (1,), scores=(0.5, 0.4, 0.3)) for i in range(100)),
     ]
-    assert judged(others, "finder") == {}
-    assert judged(ROWS[:99], "finder") == {}
+    assert questions_by_size(others, "finder") == {}
+    assert questions_by_size(ROWS[:99], "finder") == {}
     older = [replace(one, k=4, found_at=()) for one in ROWS]
-    assert list(judged(older, "finder")) == [4]
-    assert judged(older, "finder")[4].complete.sum() == sum(all(one.covered) for one in ROWS)
+    assert list(questions_by_size(older, "finder")) == [4]
+    assert questions_by_size(older, "finder")[4].complete.sum() == sum(all(one.covered) for one in ROWS)
     short = [replace(one, k=4, n_chunks=4) for one in ROWS]
-    assert judged(short, "finder")[12].complete.sum() == judged(ROWS, "finder")[4].complete.sum()
+    assert (
+        questions_by_size(short, "finder")[12].complete.sum()
+        == questions_by_size(ROWS, "finder")[4].complete.sum()
+    )
 
 
 def test_how_good_curves_are_by_hand() -> None:
@@ -134,7 +144,7 @@ def test_how_good_curves_are_by_hand() -> None:
 
 
 def test_an_agent_keeps_its_curves(tmp_path: Path) -> None:
-    spec = with_curves(SPEC, judged(ROWS, "finder"), {"on": "rows"})
+    spec = with_curves(SPEC, questions_by_size(ROWS, "finder"), {"on": "rows"})
     write_spec(tmp_path, spec)
     assert read_spec(tmp_path) == spec
     assert spec.scores is not None

@@ -77,11 +77,11 @@ def test_parts_grow_and_are_even(opened: tuple[Opened, list[tuple[Embedded, Trac
     assert len(parts) >= 2
     assert 0 < parts[0].share < 0.5 < parts[-1].share < 1
     for part in parts:
-        eighths = part.known.reshape(8, -1).mean(axis=1)
+        eighths = part.mask.reshape(8, -1).mean(axis=1)
         assert abs(eighths - part.share).max() < 0.35
     for before, after in pairwise(parts):
-        assert (before.known < after.known).any()
-        assert (before.known <= after.known).all()
+        assert (before.mask < after.mask).any()
+        assert (before.mask <= after.mask).all()
 
 
 def test_a_run_sees_what_is_there_and_nothing_else(
@@ -89,14 +89,14 @@ def test_a_run_sees_what_is_there_and_nothing_else(
 ) -> None:
     corpus = opened[0].corpus
     for part, trace in opened[1]:
-        assert part.known[list(trace.chosen)].all()
+        assert part.mask[list(trace.chosen)].all()
         for step in trace.steps:
             assert step.scores is not None
-            np.testing.assert_array_equal(np.isnan(step.scores.q_values), ~part.known)
+            np.testing.assert_array_equal(np.isnan(step.scores.q_values), ~part.mask)
         again = fold(agent.run(QUERY, corpus, trace.started.config))
         assert again.chosen == trace.chosen, "the vectors that come later change nothing"
     whole = fold(agent.run(QUERY, corpus, EpisodeConfig(step_budget=3)))
-    first, known = opened[1][0][1].steps[0].scores, opened[1][0][0].known
+    first, known = opened[1][0][1].steps[0].scores, opened[1][0][0].mask
     assert first is not None
     assert whole.steps[0].scores is not None
     np.testing.assert_allclose(
@@ -113,7 +113,7 @@ def test_the_log_and_json_say_that_it_was_a_part(
     part, trace = opened[1][0]
     values = json.loads(json.dumps(trace_json(trace, timings={}, full=True), allow_nan=False))
     assert values["searched"] == pytest.approx(part.share, abs=1e-6)
-    assert [q is None for q in values["steps"][0]["q_values"]] == (~part.known).tolist()
+    assert [q is None for q in values["steps"][0]["q_values"]] == (~part.mask).tolist()
     assert EpisodeConfig.from_json(values["config"]) == trace.started.config
     with ExperimentLog.open(tmp_path / "log.duckdb") as log:
         run_id = log_trace(log, trace, part.workspace, agent.encoder)
@@ -124,7 +124,7 @@ def test_the_log_and_json_say_that_it_was_a_part(
 
 def test_what_was_not_searched_has_no_rank(opened: tuple[Opened, list[tuple[Embedded, Trace]]]) -> None:
     part, trace = opened[1][0]
-    missing, there = int(np.argmin(part.known)), trace.chosen[1]
+    missing, there = int(np.argmin(part.mask)), trace.chosen[1]
     lost, found = gold_trails(trace, [missing, there])
     assert set(lost.standings) == {None}
     assert found.standings[1] is not None
@@ -133,7 +133,7 @@ def test_what_was_not_searched_has_no_rank(opened: tuple[Opened, list[tuple[Embe
 
 def test_bounds(agent: Agent, opened: tuple[Opened, list[tuple[Embedded, Trace]]]) -> None:
     corpus, part = opened[0].corpus, opened[1][0][0]
-    missing = int(np.argmin(part.known))
+    missing = int(np.argmin(part.mask))
     refused = {
         "not embedded yet": EpisodeConfig(searched=part.ranges, forced=((1, missing),)),
         "must ascend": EpisodeConfig(searched=((5, 9), (2, 4))),
@@ -161,7 +161,7 @@ def test_cancel_keeps_the_part_and_the_next_opening_goes_on(
 
     with pytest.raises(Cancelled):
         index_workspace(workspace, encoder, cancel_with_a_part, on_part=parts.append)
-    n_done = int(parts[-1].known.sum())
+    n_done = int(parts[-1].mask.sum())
     opened = index_workspace(workspace, encoder)
     assert opened.n_embedded <= len(TEXTS) - n_done
     assert sum(map(len, TEXTS)) > 2 * PART_CHARACTERS

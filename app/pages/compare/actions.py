@@ -1,11 +1,11 @@
-"""Comparisons for the page: the methods on offer, running them over the documents that Explore has open,
-finding what they found again.
+"""Comparisons for the page.
 
+The methods on offer, running them over the documents that Explore has open, finding what they found again.
 Decides that every column, and the run of every way of cutting, is a run of the log like any other, so that it
 can be opened, replayed and exported as such; that a try-out with a changed chunk is none, because no document
 holds what it searched; that all methods search the same chunks, those of the open documents; that what
 Explore never chooses is left out for agents alone, since the other methods are there to show what they find
-without a person's help; and that agents stop by themselves only when asked to. Knows nothing of components.
+without a person's help; and that agents stop by themselves only when asked to.
 """
 
 from __future__ import annotations
@@ -253,7 +253,7 @@ class Comparisons:
         """
         columns = [
             column
-            for column in self.shown(compared)
+            for column in self.shown_columns(compared)
             if column.run is not None and column.run.method.looks_again
         ]
         if not columns:
@@ -264,17 +264,17 @@ class Comparisons:
             for column, run in runs
         ]
 
-    def shown(self, compared: Compared) -> list[ShownColumn]:
+    def shown_columns(self, compared: Compared) -> list[ShownColumn]:
         """The columns with their runs. Raises BadRequest when one is not in memory any more."""
-        shown = []
+        columns = []
         for ref in compared.columns:
             run = self.services.library.runs.get(ref.run)
             if run is None and not ref.refused:
                 raise BadRequest(
                     "this comparison is not in memory any more; compare again, the vectors are kept"
                 )
-            shown.append(ShownColumn(ref.name, run, ref.milliseconds, ref.refused))
-        return shown
+            columns.append(ShownColumn(ref.name, run, ref.milliseconds, ref.refused))
+        return columns
 
     def influence(self, run: RunInView) -> Influence:
         """What an agent's choices owe to those before; asked of the agent once a run."""
@@ -330,7 +330,7 @@ class Comparisons:
             (
                 self._branches(documents, order, llm)
                 if key == SPARC
-                else self._asked(order, llm)
+                else self._llm_set(order, llm)
                 if key == RESRAG_LLM
                 else self._contestant(key, order, own=key == own_key(name))
             )
@@ -353,7 +353,7 @@ class Comparisons:
             agent,
         )
 
-    def _asked(self, order: ComparisonOrder, llm: Llm | None) -> tuple[Contestant, Agent]:
+    def _llm_set(self, order: ComparisonOrder, llm: Llm | None) -> tuple[Contestant, Agent]:
         """The column of the language model that writes an evidence set; refused where none is connected."""
         plain, label = self.services.agents.load(PLAIN), OFFERED[RESRAG_LLM].label
         chooser, config = LlmEvidenceSet(llm, plain.encoder), EpisodeConfig(step_budget=order.k)
@@ -409,7 +409,7 @@ class _Comparison:
     ) -> None:
         self.services, self.documents, self.query, self.report = services, documents, query, report
         self.gold = next((known.support for known in documents.questions if known.question == query), ())
-        self.found: tuple[ColumnRef, ...] = ()
+        self.results: tuple[ColumnRef, ...] = ()
         self.run: RunInView | None = None
         self.sparc: SparcRetriever | None = None
         """The method at work, where it is SPARC."""
@@ -433,23 +433,26 @@ class _Comparison:
                     self._keep_branches()
                 self.run = self.services.add_event(self.run, event)
             taken = 0 if self.run is None else len(self.run.trace.steps)
-            self.report(Comparing(self.found, one.name, "retrieving", taken, one.config.step_budget))
+            self.report(Comparing(self.results, one.name, "retrieving", taken, one.config.step_budget))
 
         try:
             for column in compare(self.query, (one for one, _ in contestants), corpus_of, hear):
                 if column.error is not None:
                     self._give_up("failed", str(column.error))
-                    self.found = (*self.found, ColumnRef(column.name, refused=str(column.error)))
+                    self.results = (*self.results, ColumnRef(column.name, refused=str(column.error)))
                 elif self.run is not None:
                     self.run = self._answered(self.run)
-                    self.found = (*self.found, ColumnRef(column.name, self.run.token, column.milliseconds))
+                    self.results = (
+                        *self.results,
+                        ColumnRef(column.name, self.run.token, column.milliseconds),
+                    )
         except Cancelled:
             self._give_up("cancelled", None)
             raise
         except Exception as error:
             self._give_up("failed", str(error))
             raise
-        return self.found
+        return self.results
 
     def _answered(self, run: RunInView) -> RunInView:
         """With SPARC's own answer, or with one from what was chosen."""
@@ -467,7 +470,7 @@ class _Comparison:
 
         def branching(trace: SparcTrace) -> None:
             self.report(
-                Comparing(self.found, name, "branching", len(trace.rounds), trace.started.config.depth)
+                Comparing(self.results, name, "branching", len(trace.rounds), trace.started.config.depth)
             )
 
         self._open(name, self.services.agents.load(PLAIN))
@@ -503,7 +506,9 @@ class _Comparison:
 
         def embedding(progress: OpenProgress) -> None:
             self.report(
-                Comparing(self.found, name, "embedding", progress.done, progress.total, progress.seconds_left)
+                Comparing(
+                    self.results, name, "embedding", progress.done, progress.total, progress.seconds_left
+                )
             )
 
         return self.services.library.under(self.documents, agent, embedding)
@@ -522,7 +527,7 @@ class _Cutting:
         self.services, self.documents, self.query, self.report = services, documents, query, report
         self.support = support_spans(documents, query)
         self.open_spans: Sequence[TextSpan] = ()
-        self.found: tuple[CutRow, ...] = ()
+        self.results: tuple[CutRow, ...] = ()
         self._meters: dict[str, Progress | None] = {}
 
     def rows(self, config: EpisodeConfig) -> tuple[CutRow, ...]:
@@ -543,8 +548,8 @@ class _Cutting:
                 self.query, documents, retriever, agent.encoder, config, self._opening, self._hear, part
             ),
         ):
-            self.found = (*self.found, self._row(cut))
-        return self.found
+            self.results = (*self.results, self._row(cut))
+        return self.results
 
     def _row(self, cut: Cut) -> CutRow:
         trace = cut.column.trace
@@ -574,7 +579,7 @@ class _Cutting:
             if isinstance(event, StepTaken)
             else event.n_steps
         )
-        self.report(Comparing(self.found, one.name, "retrieving", taken, one.config.step_budget))
+        self.report(Comparing(self.results, one.name, "retrieving", taken, one.config.step_budget))
 
     def _opening(self, name: str, progress: OpenProgress) -> None:
         """Tells how far opening a cut is, and counts what a visitor has to have embedded."""
@@ -585,7 +590,7 @@ class _Cutting:
                     "cutting" if progress.stage == "chunking" else "embedding"
                 )
                 self.report(
-                    Comparing(self.found, name, stage, progress.done, progress.total, progress.seconds_left)
+                    Comparing(self.results, name, stage, progress.done, progress.total, progress.seconds_left)
                 )
 
         if name not in self._meters:

@@ -1,7 +1,7 @@
-"""What made the difference, as trees of plain data: an agent's run with one chunk changed, and the same
-question across ways of cutting.
+"""What made the difference, as trees of plain data.
 
-Decides wording. Pure functions; knows nothing of how the runs come about.
+An agent's run with one chunk changed, and the same question across ways of cutting. Decides wording. Pure
+functions.
 """
 
 from __future__ import annotations

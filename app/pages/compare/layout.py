@@ -1,5 +1,6 @@
-"""What the Compare tab consists of: components only, no events. Texts of labels and hints are here, those of
-results in app.pages.compare.view.
+"""What the Compare tab consists of: components only, no events.
+
+Texts of labels and hints are here, those of results in app.pages.compare.view.
 """
 
 from __future__ import annotations

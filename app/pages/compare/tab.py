@@ -1,4 +1,7 @@
-"""The Compare tab: which component starts which action, and what is shown then."""
+"""The Compare tab.
+
+Which component starts which action, and what is shown then.
+"""
 
 from __future__ import annotations
 
@@ -390,7 +393,7 @@ class CompareTab(CompareLayout):
         try:
             value = int(number)
             if action == "explore" and value < len(compared.columns):
-                run = self.comparisons.shown(compared)[value].run
+                run = self.comparisons.shown_columns(compared)[value].run
                 if run is None:
                     return {}
                 if run.trace.started.method == SPARC:
@@ -416,7 +419,7 @@ class CompareTab(CompareLayout):
 
     def _results(self, compared: Compared) -> Update:
         """Everything below the form."""
-        columns, workspace = self.comparisons.shown(compared), self.comparisons.workspace(compared)
+        columns, workspace = self.comparisons.shown_columns(compared), self.comparisons.workspace(compared)
         return {
             self.compared: compared,
             self.heading: view.heading(compared, columns, workspace),
@@ -446,7 +449,10 @@ class CompareTab(CompareLayout):
     def _looked(self, compared: Compared) -> Update:
         """Another chunk is open, or none, or other columns explain themselves."""
         try:
-            columns, workspace = self.comparisons.shown(compared), self.comparisons.workspace(compared)
+            columns, workspace = (
+                self.comparisons.shown_columns(compared),
+                self.comparisons.workspace(compared),
+            )
         except UserError as error:
             return {self.result_notice: notice(str(error))}
         owed = {

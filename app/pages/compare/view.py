@@ -1,7 +1,7 @@
-"""Comparisons as trees of plain data for the page: pure functions, one per panel (see components.tree).
+"""Comparisons as trees of plain data for the page.
 
-Decides wording, and that a chunk which several methods found has one colour everywhere, while one that a
-single method found is hollow. Knows nothing of Gradio events and of how runs come about.
+Pure functions, one per panel (see components.tree). Decides wording, and that a chunk which several methods
+found has one colour everywhere, while one that a single method found is hollow.
 """
 
 from __future__ import annotations
@@ -66,14 +66,14 @@ Colours = Mapping[int, str]
 """CSS class of each chunk that was chosen."""
 
 
-def colours(found: Mapping[int, Sequence[str]], taken_back: Iterable[int] = ()) -> dict[int, str]:
+def colours(finders: Mapping[int, Sequence[str]], taken_back: Iterable[int] = ()) -> dict[int, str]:
     """A class a chunk: the steps' colours one after the other for what several found, hollow
     for the others.
     """
-    shared = [chunk_id for chunk_id, names in found.items() if len(names) > 1]
+    shared = [chunk_id for chunk_id, names in finders.items() if len(names) > 1]
     return {
         chunk_id: step_class(shared.index(chunk_id) + 1) if chunk_id in shared else HOLLOW
-        for chunk_id in (*found, *taken_back)
+        for chunk_id in (*finders, *taken_back)
     }
 
 
@@ -290,7 +290,7 @@ def heading(compared: Compared, columns: Sequence[ShownColumn], workspace: Works
 def _column(
     at: int,
     column: ShownColumn,
-    found: Mapping[int, Sequence[str]],
+    finders: Mapping[int, Sequence[str]],
     paint: Colours,
     n_columns: int,
     compared: Compared,
@@ -311,7 +311,7 @@ def _column(
             at,
             run,
             place,
-            found,
+            finders,
             paint,
             n_columns,
             compared.chunk_id,
@@ -452,14 +452,14 @@ def _card(
     at: int,
     run: RunInView,
     place: int,
-    found: Mapping[int, Sequence[str]],
+    finders: Mapping[int, Sequence[str]],
     paint: Colours,
     n_columns: int,
     opened: int | None,
     owed: Node | None,
 ) -> Node:
     step = run.trace.steps[place]
-    chunk_id, names = step.chunk_id, found.get(step.chunk_id, ())
+    chunk_id, names = step.chunk_id, finders.get(step.chunk_id, ())
     marks: list[Node] = []
     if chunk_id in run.trace.taken_back:
         marks.append(

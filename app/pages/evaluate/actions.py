@@ -1,10 +1,9 @@
-"""Evaluations for the page: making them, reading them from the log, and finding the example behind a row
-again.
+"""Evaluations for the page.
 
-Decides that an evaluation runs in this process, since its vectors and Explore's are the same, and that what
-was measured before a cancel is kept; that a threshold is looked at on rows, without the agent; and whose
-defaults may be written. A row names its question by id only, so the task is loaded again for its texts; the
-last one stays in memory. Knows nothing of components.
+Making them, reading them from the log, and finding the example behind a row again. Decides that an evaluation
+runs in this process, since its vectors and Explore's are the same, and that what was measured before a cancel
+is kept; that a threshold is looked at on rows, without the agent; and whose defaults may be written. A row
+names its question by id only, so the task is loaded again for its texts; the last one stays in memory.
 """
 
 from __future__ import annotations
@@ -105,8 +104,8 @@ class Measuring:
     done: int = 0
     total: int = 0
     seconds_left: float | None = None
-    found: tuple[tuple[str, float | None], ...] = ()
-    """Means so far."""
+    means: tuple[tuple[str, float | None], ...] = ()
+    """Of the metrics, so far."""
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,7 @@
-"""What the Evaluate tab consists of. Texts of labels and hints are here, those of results in
-app.pages.evaluate.view.
+"""What the Evaluate tab consists of.
 
-Components only, no events; the card of whole documents is a part of its own.
+Texts of labels and hints are here, those of results in app.pages.evaluate.view. Components only, no events;
+the card of whole documents is a part of its own.
 """
 
 from __future__ import annotations

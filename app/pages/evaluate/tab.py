@@ -1,4 +1,7 @@
-"""The Evaluate tab: which component starts which action, and what is shown then."""
+"""The Evaluate tab.
+
+Which component starts which action, and what is shown then.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Evaluations as trees of plain data for the page: pure functions, one per panel (see components.tree).
+"""Evaluations as trees of plain data for the page.
 
-Decides wording, which numbers stand together, and what a number's tooltip says. Knows nothing of agents and
-Gradio events.
+Pure functions, one per panel (see components.tree). Decides wording, which numbers stand together, and what a
+number's tooltip says.
 """
 
 from __future__ import annotations
@@ -146,7 +146,7 @@ def measuring(now: Measuring) -> list[Node]:
     )
     found = [
         number(f"{METRIC_WORDS[name][0]} so far", _short(name, value), METRIC_WORDS[name][1])
-        for name, value in now.found
+        for name, value in now.means
     ]
     nodes: list[Node] = [
         h("div", {"class": "qx-progress", "role": "status"}, h("span", None, words + counted), bar)
@@ -426,9 +426,9 @@ def reliability_heading(note: str) -> list[Node]:
     ]
 
 
-def failure_filter(found: Mapping[Failure, Sequence[int]], chosen: str) -> list[Node]:
+def failure_filter(episodes: Mapping[Failure, Sequence[int]], chosen: str) -> list[Node]:
     """How many episodes are of each class, as buttons."""
-    total = sum(map(len, found.values()))
+    total = sum(map(len, episodes.values()))
     every = _filter("", "all", total, chosen == "", "Every episode")
     return [
         h(
@@ -436,7 +436,7 @@ def failure_filter(found: Mapping[Failure, Sequence[int]], chosen: str) -> list[
             {"class": "qx-row"},
             every,
             *(
-                _filter(name, name, len(found[name]), chosen == name, words)
+                _filter(name, name, len(episodes[name]), chosen == name, words)
                 for name, words in FAILURE_WORDS.items()
             ),
         )
@@ -497,7 +497,7 @@ def failure_table(
         cells: list[Node] = [
             name,
             h("span", {"title": FAILURE_WORDS[kind]}, kind),
-            _found(row),
+            _support_words(row),
             _choices(row),
         ]
         if others:
@@ -512,7 +512,7 @@ def failure_table(
     return [table(head, lines, "Episodes"), *pager("episodes-page", page, len(positions))]
 
 
-def _found(row: EpisodeRow) -> str:
+def _support_words(row: EpisodeRow) -> str:
     return f"{len(set(own_evidence(row)) & set(row.support))} of {len(row.support)}"
 
 

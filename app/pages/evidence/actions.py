@@ -1,9 +1,9 @@
-"""Evidence sets for the page: one run from question to log, the set at any other budget from the same look,
-and the frontier that the project measured.
+"""Evidence sets for the page.
 
-Decides that a run is logged at the budget that was set when it was started; that moving the budget afterwards
-shows the set that a run at that budget would take, from the features that were computed once, and logs
-nothing; and that what the page compares with comes from the same look. Knows nothing of components.
+One run from question to log, the set at any other budget from the same look, and the frontier that the
+project measured. Decides that a run is logged at the budget that was set when it was started; that moving the
+budget afterwards shows the set that a run at that budget would take, from the features that were computed
+once, and logs nothing; and that what the page compares with comes from the same look.
 """
 
 from __future__ import annotations
@@ -120,7 +120,7 @@ class SetInView:
         return self.taken == self.run.trace.kept
 
     @property
-    def found(self) -> int:
+    def n_support_found(self) -> int:
         """Support chunks in the set."""
         return len({*self.taken} & {*self.run.gold})
 

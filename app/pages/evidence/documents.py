@@ -1,5 +1,7 @@
-"""The documents of a set, a row each: chances as bars along the document and sorted against the square root
-of its size, and the texts of what is taken. A row has at most COLUMNS bars, however long the document is.
+"""The documents of a set, a row each.
+
+Chances as bars along the document and sorted against the square root of its size, and the texts of what is
+taken. A row has at most COLUMNS bars, however long the document is.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""Quality against cost: a line a method over the tokens of its evidence, a dot a setting."""
+"""Quality against cost.
+
+A line a method over the tokens of its evidence, a dot a setting.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +14,9 @@ from app.pages.evidence.view import pressed
 from app.pages.widgets.notices import notice
 from core.draw.nodes import Node, h
 from core.draw.words import shorten
+from core.qrag.retriever import QRAG
+from core.resrag.action import RESRAG
+from core.sparc.retriever import SPARC
 from core.studies.frontier import Curve
 
 MEASURES = {"f1": "Answer F1", "recall": "Support recall"}
@@ -24,7 +30,7 @@ _COLOURS = (
     "var(--qx-s6)",
 )
 _TICKS = tuple(digit * 10**power for power in range(8) for digit in (1, 2, 5))
-_SETTING = {"threshold": "cosine", "resrag": "budget", "qrag": "stop at Q", "sparc": "W × D"}
+_SETTING = {"threshold": "cosine", RESRAG: "budget", QRAG.name: "stop at Q", SPARC: "W × D"}
 
 
 def frontier(curves: Sequence[Curve], task: str, measure: str, budget: int) -> list[Node]:
@@ -36,9 +42,7 @@ def frontier(curves: Sequence[Curve], task: str, measure: str, budget: int) -> l
         return []
     task = task if task in tasks else tasks[0]
     measure = measure if measure in MEASURES else next(iter(MEASURES))
-    own = sorted(
-        (curve for curve in curves if curve.task == task), key=lambda curve: curve.method != "resrag"
-    )
+    own = sorted((curve for curve in curves if curve.task == task), key=lambda curve: curve.method != RESRAG)
     head = h(
         "div",
         {"class": "qx-row"},
@@ -96,7 +100,7 @@ def _plot(curves: Sequence[Curve], measure: str, budget: int) -> Node:
         lines.append(h("path", {"class": "qx-front-line", "--c": colour, "d": f"M{path}"}))
         ring = max((one for one in curve.settings if one <= budget), default=min(curve.settings))
         for x, y, setting in points:
-            kind = "qx-front-dot" + " qx-ring" * (curve.method == "resrag" and setting == ring)
+            kind = "qx-front-dot" + " qx-ring" * (curve.method == RESRAG and setting == ring)
             words = (
                 f"{_name(curve)}, {_SETTING.get(curve.method, 'k')} {setting:g}: {x:,.0f} tokens,"
                 f" {MEASURES[measure]} {y:.3f}"

@@ -1,5 +1,6 @@
-"""What the Evidence sets tab consists of: components only, no events. Texts of labels and hints are here,
-those of results in app.pages.evidence.view.
+"""What the Evidence sets tab consists of: components only, no events.
+
+Texts of labels and hints are here, those of results in app.pages.evidence.view.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""The reward of a set as steps that add up, and the set as the JSON object of the paper."""
+"""The reward of a set as steps that add up.
+
+And the set as the JSON object of the paper.
+"""
 
 from __future__ import annotations
 
@@ -42,23 +45,23 @@ def reward(view: SetInView | None) -> list[Node]:
     ]
 
 
-def _terms(told: RewardTerms) -> list[Node]:
-    reward, config = told.reward, told.config
+def _terms(terms: RewardTerms) -> list[Node]:
+    reward, config = terms.reward, terms.config
     beyond = (
         "No document above √N"
-        if not told.n_beyond
-        else f"{counted(told.n_beyond, 'document')} above √N, mean {told.mean_penalty:.2f}"
+        if not terms.n_beyond
+        else f"{counted(terms.n_beyond, 'document')} above √N, mean {terms.mean_penalty:.2f}"
     )
     answer = (
         ("No answer", "fixed")
-        if told.f1 is None
-        else (f"Answer, F1 {told.f1:.2f}", f"{config.answer_weight:g} × F1 with the known answer")
+        if terms.f1 is None
+        else (f"Answer, F1 {terms.f1:.2f}", f"{config.answer_weight:g} × F1 with the known answer")
     )
     rows = [
         ("answer", *answer, signed(reward.answer)),
         (
             "consistency",
-            f"Agreement with the support, F1 {told.consistency:.2f}",
+            f"Agreement with the support, F1 {terms.consistency:.2f}",
             f"{config.consistency_weight:g} × F1, mean of the documents",
             signed(reward.consistency),
         ),
@@ -91,12 +94,12 @@ def signed(value: float) -> str:
     return f"{value:+.2f}".replace("-", "−")
 
 
-def _waterfall(told: RewardTerms) -> Node:
+def _waterfall(terms: RewardTerms) -> Node:
     """Three steps, each beginning where the one before ends; the line is where they end."""
     steps = [
-        ("answer", told.reward.answer),
-        ("consistency", told.reward.consistency),
-        ("penalty", -told.reward.penalty),
+        ("answer", terms.reward.answer),
+        ("consistency", terms.reward.consistency),
+        ("penalty", -terms.reward.penalty),
     ]
     ends = np.cumsum([0.0, *(value for _, value in steps)])
     usual = RewardConfig()
@@ -126,7 +129,7 @@ def _waterfall(told: RewardTerms) -> Node:
     return h(
         "div",
         {"class": "qx-waterfall"},
-        h("svg", {**attributes, "role": "img", "aria-label": f"{words}: {told.reward.total:.2f}"}, *drawing),
+        h("svg", {**attributes, "role": "img", "aria-label": f"{words}: {terms.reward.total:.2f}"}, *drawing),
     )
 
 

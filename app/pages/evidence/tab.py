@@ -1,4 +1,7 @@
-"""The Evidence sets tab: which component starts which action, and what is shown then."""
+"""The Evidence sets tab.
+
+Which component starts which action, and what is shown then.
+"""
 
 from __future__ import annotations
 

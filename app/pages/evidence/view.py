@@ -1,5 +1,7 @@
-"""A set of evidence as trees of plain data for the page: what is set, the set as a sentence, what it costs,
-and the text around a chunk. `documents`, `reward` and `frontier` draw the rest.
+"""A set of evidence as trees of plain data for the page.
+
+What is set, the set as a sentence, what it costs, and the text around a chunk. `documents`, `reward` and
+`frontier` draw the rest.
 """
 
 from __future__ import annotations
@@ -54,10 +56,10 @@ def said(view: SetInView | None) -> list[Node]:
     if not view.taken:
         parts = [h("strong", None, "No chunk"), f" of {run.n_chunks:,} is likelier taken than not"]
     elif run.gold:
-        kind = "qx-good" if view.found == len(run.gold) else "qx-warn"
+        kind = "qx-good" if view.n_support_found == len(run.gold) else "qx-warn"
         parts += [
             f", hold{'s' if len(view.taken) == 1 else ''} ",
-            h("strong", {"class": kind}, f"{view.found} of {len(run.gold)} support"),
+            h("strong", {"class": kind}, f"{view.n_support_found} of {len(run.gold)} support"),
         ]
     return [
         h("p", {"class": "qx-set-label"}, "The set"),

@@ -1,9 +1,9 @@
-"""The log for the page: finding runs, what is drawn of several, making one again, sharing, deleting, exports,
-imports, and a person's own SQL.
+"""The log for the page.
 
-Decides what a file to download is (one file, an archive where a format has several), how much goes through
-the page at once, and that SQL is for local mode. Whose runs are whose is decided in `core.log`: every call
-passes the visitor. Knows nothing of components.
+Finding runs, what is drawn of several, making one again, sharing, deleting, exports, imports, and a person's
+own SQL. Decides what a file to download is (one file, an archive where a format has several), how much goes
+through the page at once, and that SQL is for local mode. Whose runs are whose is decided in `core.log`: every
+call passes the visitor.
 """
 
 from __future__ import annotations

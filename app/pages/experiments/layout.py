@@ -1,5 +1,6 @@
-"""What the Experiments tab consists of: components only, no events. Texts of labels and hints are here, those
-of results in app.pages.experiments.view.
+"""What the Experiments tab consists of: components only, no events.
+
+Texts of labels and hints are here, those of results in app.pages.experiments.view.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
-"""The Experiments tab: which component starts which action, and what is shown then.
+"""The Experiments tab.
 
-What is done is in app.pages.experiments.actions, how it reads in app.pages.experiments.view.
+Which component starts which action, and what is shown then. What is done is in app.pages.experiments.actions,
+how it reads in app.pages.experiments.view.
 """
 
 from __future__ import annotations

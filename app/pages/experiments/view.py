@@ -1,7 +1,7 @@
-"""The log as trees of plain data for the page: pure functions, one per panel (see components.tree).
+"""The log as trees of plain data for the page.
 
-Decides wording, which columns a list of runs can have, and what sharing and deleting say before they are
-done. Knows nothing of Gradio events.
+Pure functions, one per panel (see components.tree). Decides wording, which columns a list of runs can have,
+and what sharing and deleting say before they are done.
 """
 
 from __future__ import annotations
@@ -256,9 +256,9 @@ def run_head(run: LoggedRun, asking: str) -> list[Node]:
         (
             h("span", {"class": "qx-mark"}, "shared")
             if run.shared
-            else act("share", "", "Share…", **_asked(asking == "share"))
+            else act("share", "", "Share…", **_pressed_state(asking == "share"))
         ),
-        act("delete", "", "Delete…", **_asked(asking == "delete")),
+        act("delete", "", "Delete…", **_pressed_state(asking == "delete")),
         act("close", "", "Close"),
     ]
     head = h(
@@ -272,7 +272,7 @@ def run_head(run: LoggedRun, asking: str) -> list[Node]:
     ]
 
 
-def _asked(pressed: bool) -> dict[str, str]:
+def _pressed_state(pressed: bool) -> dict[str, str]:
     return {"aria-expanded": str(pressed).lower()}
 
 

@@ -1,12 +1,12 @@
-"""What the buttons of Explore do, as functions from one session to the next; a run yields a session per
-event.
+"""What the buttons of Explore do.
+
+Functions from one session to the next; a run yields a session per event.
 
 Decides when pressing Run or Step continues a run, forks a child or begins anew (a logged run never changes):
 - a run in progress on the same question goes on; steps that Back took away come back as they were, as long as
   nothing has changed;
 - with other settings it goes on from the cursor as a child run;
 - anything else begins a new run.
-Knows nothing of components or of how things look.
 """
 
 from __future__ import annotations

@@ -1,14 +1,14 @@
-"""Why a run failed, in one sentence with buttons that do something about it, as a tree of plain data: pure
-functions.
+"""Why a run failed, with buttons that do something about it.
 
-Decides the words. What would have helped was tried in core.whatif.diagnosis; where nothing is known of the
-question, core.completeness says how likely it was enough.
+A sentence as a tree of plain data: pure functions. Decides the words. What would have helped was tried in
+core.whatif.diagnosis; where nothing is known of the question, core.completeness says how likely it was
+enough.
 """
 
 from __future__ import annotations
 
 from app.in_view import RunInView
-from app.pages.explore.view import told
+from app.pages.explore.view import answer_in_view
 from app.session import Session
 from core.completeness import LOW, completeness_by_size
 from core.draw.nodes import Node, h
@@ -71,7 +71,7 @@ def _incomplete(run: RunInView, share: float) -> list[Node]:
 
 def _no_answer(run: RunInView, session: Session) -> list[Node]:
     """Of a question whose support nobody knows."""
-    answer = told(run, session)
+    answer = answer_in_view(run, session)
     if answer is None or answer.said:
         return []
     best = max((step.q_value for step in run.trace.steps), default=None)
@@ -87,7 +87,7 @@ def _no_answer(run: RunInView, session: Session) -> list[Node]:
 
 
 def _reading_failed(run: RunInView, session: Session) -> list[Node]:
-    answer = told(run, session)
+    answer = answer_in_view(run, session)
     verdict = None if answer is None else verdict_on(answer.said, run.known_answer)
     if verdict in (None, "right"):
         return []
@@ -99,30 +99,30 @@ def _reading_failed(run: RunInView, session: Session) -> list[Node]:
     )
 
 
-def _cause(found: Diagnosis, run: RunInView) -> str:
-    name = f"chunk {found.chunk_id:,}"
-    if found.taken_back_at is not None:
+def _cause(finding: Diagnosis, run: RunInView) -> str:
+    name = f"chunk {finding.chunk_id:,}"
+    if finding.taken_back_at is not None:
         words = (
-            f"{name} belongs to the answer. It was found at step {found.taken_back_at}, and the review took"
+            f"{name} belongs to the answer. It was found at step {finding.taken_back_at}, and the review took"
             " it back."
         )
-    elif found.beside is not None:
-        side = "past" if found.chunk_id > found.beside else "before"
+    elif finding.beside is not None:
+        side = "past" if finding.chunk_id > finding.beside else "before"
         words = (
-            f"{name} belongs to the answer. It lies one chunk {side} chunk {found.beside:,}, which was"
+            f"{name} belongs to the answer. It lies one chunk {side} chunk {finding.beside:,}, which was"
             " chosen; it never was."
         )
-    elif not found.ranks:
+    elif not finding.ranks:
         words = f"{name} belongs to the answer and was never chosen."
     else:
-        first, best = found.ranks[0], min(found.ranks)
-        way = f", came up to {best:,} at step {found.ranks.index(best) + 1}" if best < first else ""
+        first, best = finding.ranks[0], min(finding.ranks)
+        way = f", came up to {best:,} at step {finding.ranks.index(best) + 1}" if best < first else ""
         words = f"{name} belongs to the answer. It stood at rank {first:,}{way} and was never chosen."
     return words if run.spec.trained else f"{words} This agent is not trained."
 
 
-def _button(remedy: Remedy, found: Diagnosis, run: RunInView) -> Node:
-    brings = f"found {found.n_found} → {remedy.n_found} of {found.n_support}"
+def _button(remedy: Remedy, finding: Diagnosis, run: RunInView) -> Node:
+    brings = f"found {finding.n_found} → {remedy.n_found} of {finding.n_support}"
     match remedy.way:
         case "keep":
             return _do("keep", "0", "Run without the review", brings)
@@ -136,7 +136,7 @@ def _button(remedy: Remedy, found: Diagnosis, run: RunInView) -> Node:
                 "compare",
                 "",
                 "Compare with BM25",
-                f"chunk {found.chunk_id:,} is at rank {remedy.value} there",
+                f"chunk {finding.chunk_id:,} is at rank {remedy.value} there",
             )
         case "agent":
             return _do("agent", remedy.value, f"Use {remedy.value} (trained)", brings)

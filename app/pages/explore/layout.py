@@ -1,5 +1,6 @@
-"""What the Explore tab consists of: components only, no events. Texts of labels and hints are here, those of
-results in app.pages.explore.view.
+"""What the Explore tab consists of: components only, no events.
+
+Texts of labels and hints are here, those of results in app.pages.explore.view.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
-"""Where documents come from in the app: samples, uploads, pasted text, generated stories; and finding one's
-way in them.
+"""Where documents come from in the app.
 
-Everything here may be hostile: files are read from the folder Gradio put them in, under the name the visitor
-gave for display only.
+Samples, uploads, pasted text, generated stories; and finding one's way in them. Everything here may be
+hostile: files are read from the folder Gradio put them in, under the name the visitor gave for display only.
 """
 
 from __future__ import annotations
@@ -181,11 +180,13 @@ def _converter(explorer: Explorer, session: Session) -> Converter:
 
 
 def _labelled(
-    known: SampleQuestion | NarrativeQuestion, workspace: Workspace, support: Sequence[TextRange]
+    question: SampleQuestion | NarrativeQuestion, workspace: Workspace, support: Sequence[TextRange]
 ) -> Labelled:
     """A question about the first document."""
     spans = tuple((0, span.start, span.end) for span in support)
-    return Labelled(known.question, known.answer, known.hops, span_chunks(workspace, 0, support), spans)
+    return Labelled(
+        question.question, question.answer, question.hops, span_chunks(workspace, 0, support), spans
+    )
 
 
 def _open_beside(

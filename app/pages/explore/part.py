@@ -1,8 +1,8 @@
-"""Asking while documents are embedded: how an opening says that it can be asked, and what the page shows of
-it.
+"""Asking while documents are embedded.
 
-Documents that are embedded in part lie under the token that the whole of them will have, so that a page only
-has to be told once. Decides from when on a part is worth offering. Knows nothing of how chunks are embedded.
+How an opening says that it can be asked, and what the page shows of it. Documents that are embedded in part
+lie under the token that the whole of them will have, so that a page only has to be told once. Decides from
+when on a part is worth offering.
 """
 
 from __future__ import annotations

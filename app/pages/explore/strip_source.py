@@ -1,4 +1,7 @@
-"""What the canvas strip draws of a run: Q, its change, rank and probability of every chunk at every look."""
+"""What the canvas strip draws of a run.
+
+Q, its change, rank and probability of every chunk at every look.
+"""
 
 from __future__ import annotations
 

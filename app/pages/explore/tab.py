@@ -1,4 +1,7 @@
-"""The Explore tab: which component starts which action, and what is shown then."""
+"""The Explore tab.
+
+Which component starts which action, and what is shown then.
+"""
 
 from __future__ import annotations
 
@@ -49,6 +52,8 @@ from core.errors import BadRequest, UserError
 from core.figures import Drawing, best_q_figure, distribution_figure, parts_figure
 from core.log import new_run_id
 from core.opening import OpenProgress, Progress
+from core.resrag.action import SETS
+from core.sparc.retriever import SPARC
 from core.tasks.samples import list_samples
 from core.tiles import MODES
 
@@ -269,11 +274,11 @@ class ExploreTab(ExploreLayout):
         refused: list[Node] = []
         yield {self.session: session, self.strip: strip_loading("A document is being opened…")}
         if run_id:
-            match self._method_of(run_id, owner):
-                case "sparc":
-                    yield {self.to_sparc: (run_id, new_run_id())}
-                case "resrag" | "resrag-llm":
-                    yield {self.to_sets: (run_id, new_run_id())}
+            method = self._method_of(run_id, owner)
+            if method == SPARC:
+                yield {self.to_sparc: (run_id, new_run_id())}
+            elif method in SETS:
+                yield {self.to_sets: (run_id, new_run_id())}
             for update in self._attaching(session, run_id):
                 yield update
                 if self.header in update:  # open
@@ -753,12 +758,12 @@ class ExploreTab(ExploreLayout):
             return {}
         if error:
             return {self.answer: notice(error)}
-        told = present.told(run, session)
+        answer = present.answer_in_view(run, session)
         return {
-            self.answer: answer_view.answer(told, run.evidence_texts(), run.known_answer),
+            self.answer: answer_view.answer(answer, run.evidence_texts(), run.known_answer),
             self.story: story_view.story(run, session),
             self.evidence: present.evidence(run, session),
-            self.cite: gr.update(visible=told is not None),
+            self.cite: gr.update(visible=answer is not None),
         }
 
     def _diagnose(self, session: Session, read: tuple[str, str]) -> str:
@@ -1037,10 +1042,12 @@ class ExploreTab(ExploreLayout):
             self.answer: (
                 []
                 if run is None
-                else answer_view.answer(present.told(run, session), run.evidence_texts(), run.known_answer)
+                else answer_view.answer(
+                    present.answer_in_view(run, session), run.evidence_texts(), run.known_answer
+                )
             ),
-            self.cite: gr.update(visible=present.told(run, session) is not None),
-            self.cited: answer_view.cited(present.cited(run, session)),
+            self.cite: gr.update(visible=present.answer_in_view(run, session) is not None),
+            self.cited: answer_view.cited(present.cited_in_view(run, session)),
             self.evidence: present.evidence(run, session),
             self.back: gr.update(interactive=session.cursor > 0),
             self.reset: gr.update(interactive=run is not None),

@@ -1,7 +1,7 @@
-"""Sessions and runs as trees of plain data for the page: pure functions, one per panel. All text stays text
-(see components.tree).
+"""Sessions and runs as trees of plain data for the page.
 
-Decides wording and what a number's tooltip says. Knows nothing of Gradio events.
+Pure functions, one per panel. All text stays text (see components.tree). Decides wording and what a number's
+tooltip says.
 """
 
 from __future__ import annotations
@@ -369,7 +369,7 @@ def evidence(run: RunInView | None, session: Session) -> list[Node]:
         if shown.stopped is not None
         else []
     )
-    rows = evidence_rows(workspace, chosen, missed, session.look, told(run, session))
+    rows = evidence_rows(workspace, chosen, missed, session.look, answer_in_view(run, session))
     key = f"{run.token} {session.cursor} {session.look}"
     keep = {
         "class": "qx-evidence",
@@ -427,12 +427,12 @@ def _likely(run: RunInView, shown: Trace) -> Node | None:
     )
 
 
-def told(run: RunInView | None, session: Session) -> EvidenceAnswer | None:
+def answer_in_view(run: RunInView | None, session: Session) -> EvidenceAnswer | None:
     """The answer of a run whose end is in view: after Back it is another evidence that is shown."""
     return run.answer if run is not None and session.cursor == len(run.trace.steps) else None
 
 
-def cited(run: RunInView | None, session: Session) -> CitedAnswer | None:
+def cited_in_view(run: RunInView | None, session: Session) -> CitedAnswer | None:
     """The same of a language model's."""
     return run.cited if run is not None and session.cursor == len(run.trace.steps) else None
 

@@ -1,5 +1,6 @@
-"""What the SPARC tab consists of: components only, no events. Texts of labels and hints are here, those of
-results in app.pages.sparc.view.
+"""What the SPARC tab consists of: components only, no events.
+
+Texts of labels and hints are here, those of results in app.pages.sparc.view.
 """
 
 from __future__ import annotations

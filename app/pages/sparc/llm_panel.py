@@ -1,9 +1,9 @@
-"""The panel in which a visitor says which language model to ask: an endpoint with a key, or a model in this
-app.
+"""The panel in which a visitor says which language model to ask.
 
-Whoever places it needs nothing of it but, perhaps, `changed`: the model is found by
-`services.language_models.get(session)`. Several panels over one session show the same model once their tab is
-opened. The key's field is emptied as soon as its key is taken, and nothing sends it back.
+An endpoint with a key, or a model in this app. Whoever places it needs nothing of it but, perhaps, `changed`:
+the model is found by `services.language_models.get(session)`. Several panels over one session show the same
+model once their tab is opened. The key's field is emptied as soon as its key is taken, and nothing sends it
+back.
 """
 
 from __future__ import annotations
@@ -204,21 +204,21 @@ def _described(llm: Llm) -> str:
     return f"{llm.name} in this app"
 
 
-def tested(found: Probe) -> list[Node]:
+def tested(probe: Probe) -> list[Node]:
     """What a test brought."""
-    if found.structure is None or found.reply is None:
+    if probe.structure is None or probe.reply is None:
         return notice(
-            f"{found.model} replies, but writes no JSON that can be used: SPARC needs that, cited answers"
+            f"{probe.model} replies, but writes no JSON that can be used: SPARC needs that, cited answers"
             " don't.",
             "info",
         )
     seconds, tokens = (
-        found.reply.milliseconds / 1000,
-        found.reply.prompt_tokens + found.reply.completion_tokens,
+        probe.reply.milliseconds / 1000,
+        probe.reply.prompt_tokens + probe.reply.completion_tokens,
     )
-    counted = "" if found.reply.counted_by != "estimate" else " about"
+    counted = "" if probe.reply.counted_by != "estimate" else " about"
     return notice(
-        f"{found.model} answered in {seconds:.1f} s and {_STRUCTURES[found.structure]}; the test"
+        f"{probe.model} answered in {seconds:.1f} s and {_STRUCTURES[probe.structure]}; the test"
         f" took{counted} {tokens:,} tokens.",
         "info",
     )

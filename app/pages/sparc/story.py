@@ -1,8 +1,7 @@
-"""The story line of a SPARC run as a tree of plain data: pure functions. All text stays text (see
-components.tree).
+"""A SPARC run's story line as a tree of plain data.
 
-Decides how a part is drawn, and that merges stand between up to three rounds only. What it says is in
-core.sparc_story.
+Pure functions. All text stays text (see components.tree). Decides how a part is drawn, and that merges stand
+between up to three rounds only. What it says is in core.sparc_story.
 """
 
 from __future__ import annotations
@@ -10,7 +9,7 @@ from __future__ import annotations
 from app.pages.sparc.actions import SparcRun
 from app.pages.widgets.notices import notice
 from core.draw.nodes import Node, h
-from core.draw.story_line import answer_part, asked, part_head, story_line
+from core.draw.story_line import answer_part, part_head, question_part, story_line
 from core.draw.words import shorten, step_class
 from core.log.branches import branch_name, end_sentence
 from core.sparc.trace import SparcTrace
@@ -30,7 +29,7 @@ def story(run: SparcRun | None) -> list[Node]:
     if run is None:
         return [h("p", {"class": "qx-empty"}, INVITATION)]
     shown = sparc_story(run.trace, run.gold, run.known_answer)
-    parts: list[Node] = [asked(shorten(shown.question, _LONGEST))]
+    parts: list[Node] = [question_part(shorten(shown.question, _LONGEST))]
     for i, part in enumerate(shown.rounds):
         parts.append(_round(part, shown.n_gold))
         if i + 1 < len(shown.rounds) <= _MOST_WITH_MERGES:

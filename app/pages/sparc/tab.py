@@ -1,4 +1,7 @@
-"""The SPARC tab: which component starts which action, and what is shown then."""
+"""The SPARC tab.
+
+Which component starts which action, and what is shown then.
+"""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""SPARC runs as trees of plain data for the page: pure functions, one per panel (see components.tree).
+"""SPARC runs as trees of plain data for the page.
 
-Decides wording; that a round's branches stand side by side and rounds go down, with lines to the one that
-leads and from it into the next; that a branch keeps its colour through all rounds. Whatever documents,
-questions and language models wrote stays text.
+Pure functions, one per panel (see components.tree). Decides wording; that a round's branches stand side by
+side and rounds go down, with lines to the one that leads and from it into the next; that a branch keeps its
+colour through all rounds. Whatever documents, questions and language models wrote stays text.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from app.pages.sparc.actions import SparcRun
 from app.pages.widgets.asking import settings_toggle
 from app.pages.widgets.notices import notice
-from core.draw.answers import judged
+from core.draw.answers import verdict_line
 from core.draw.nodes import Node, act, h
 from core.draw.tables import table
 from core.draw.text import crumb, document_page, page_around, turn_pages
@@ -382,7 +382,7 @@ def _card(
             else None
         ),
         _look(branch, run),
-        _found(branch, run, seen, opened),
+        _retrieved_chunks(branch, run, seen, opened),
         _answer(branch, run),
         *_verdict(branch, run),
         *_waiting(branch, run),
@@ -391,7 +391,7 @@ def _card(
     )
 
 
-def _found(branch: SparcBranch, run: SparcRun, seen: Finders, opened: int | None) -> Node | None:
+def _retrieved_chunks(branch: SparcBranch, run: SparcRun, seen: Finders, opened: int | None) -> Node | None:
     if branch.retrieved is None:
         return None
     if not branch.retrieved.found:
@@ -509,7 +509,7 @@ def _answer(branch: SparcBranch, run: SparcRun) -> Node | None:
     )
     has_confidence = answered.confidence is not None and bool(answered.answer.strip())
     sure = _sure(answered.confidence or 0.0) if has_confidence else None
-    verdict = judged(verdict_on(answered.answer, run.known_answer), run.known_answer, "span")
+    verdict = verdict_line(verdict_on(answered.answer, run.known_answer), run.known_answer, "span")
     pill = None
     if branch.judged is not None:
         accepted = branch.judged.verdict == "stop"
@@ -699,8 +699,8 @@ def _merge(merged: Merged, one: SparcRound, run: SparcRun, *, last: bool) -> Nod
     )
 
 
-def _fates(heading: str, told: Sequence[Fate], run: SparcRun, kind: str) -> Node:
-    rows = [_fate(fate, run) for fate in told]
+def _fates(heading: str, fates: Sequence[Fate], run: SparcRun, kind: str) -> Node:
+    rows = [_fate(fate, run) for fate in fates]
     listed = _some(rows, heading, "qx-fates", MOST_FATES) if rows else None
     return h("div", {"class": kind}, h("h4", None, heading), listed)
 

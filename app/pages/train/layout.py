@@ -1,5 +1,6 @@
-"""What the Train tab consists of: components only, no events. The less usual settings are made from
-`TrainConfig`, its docstrings their help.
+"""What the Train tab consists of: components only, no events.
+
+The less usual settings are made from `TrainConfig`, its docstrings their help.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""The Train tab: which component starts which action, and what is shown then."""
+"""The Train tab.
+
+Which component starts which action, and what is shown then.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Trainings as trees of plain data for the page: pure functions, one per panel (see components.tree).
+"""Trainings as trees of plain data for the page.
 
-Decides wording and what a number's tooltip says. Knows nothing of processes and Gradio events.
+Pure functions, one per panel (see components.tree). Decides wording and what a number's tooltip says.
 """
 
 from __future__ import annotations

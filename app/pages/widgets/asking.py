@@ -1,4 +1,7 @@
-"""The question of a tab: its box, those that are known, what starts it, what is set and how it goes."""
+"""The question of a tab.
+
+Its box, those that are known, what starts it, what is set and how it goes.
+"""
 
 from __future__ import annotations
 
@@ -78,10 +81,10 @@ class Asking:
             self.line = tree(line, elem_id=named("set"), elem_classes="qx-set")
             with gr.Row(elem_classes="qx-slot"):
                 self.standing = tree(elem_id=named("standing"))
+                self.notice = tree(elem_id=named("notice"), elem_classes="qx-passing")
                 self.progress = tree(elem_id=named("progress"))
                 self.cancel = cancel_button(named("cancel"))
                 self.status = tree(status, elem_id=named("status"), elem_classes="qx-status")
-        self.notice = tree(elem_id=named("notice"), elem_classes="qx-over")
         self.work = Work(self.run, self.cancel, self.progress, self.notice)
 
     @property
@@ -182,10 +185,10 @@ def known_question(documents: OpenDocuments | None, event: gr.EventData) -> str 
     return documents.questions[int(argument)].question
 
 
-def question_label(known: Labelled) -> str:
+def question_label(labelled: Labelled) -> str:
     """A known question in the list, with its hops where they are known."""
     return (
-        known.question
-        if not known.hops
-        else f"{known.question}  ·  {known.hops} hop{'s' if known.hops > 1 else ''}"
+        labelled.question
+        if not labelled.hops
+        else f"{labelled.question}  ·  {labelled.hops} hop{'s' if labelled.hops > 1 else ''}"
     )

@@ -15,7 +15,7 @@ def notice(text: str, kind: str = "error", *buttons: Node) -> list[Node]:
 
 
 def passing(text: str, kind: str = "error") -> list[Node]:
-    """A notice that lies over the page until it is closed, or something else happens."""
+    """A notice that stands until it is closed, or something else happens."""
     return notice(
         text,
         kind,

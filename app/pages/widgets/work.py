@@ -1,7 +1,8 @@
-"""What takes long on a page: its button, Cancel beside its progress, and how both stand while it works.
+"""What takes long on a page.
 
-Cancel's end is shown twice. The browser draws what two events sent side by side, so that something the
-cancelled one had sent may be drawn after it, and leave the page locked.
+Its button, Cancel beside its progress, and how both stand while it works. Cancel's end is shown twice. The
+browser draws what two events sent side by side, so that something the cancelled one had sent may be drawn
+after it, and leave the page locked.
 """
 
 from __future__ import annotations

@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 
 from core.answer.evaluation import evaluate_answers, gold_evidence
-from core.answer.rows import answer_line, group_answers, read_answers
+from core.answer.rows import group_answers, read_answers
 from core.errors import BadRequest
+from core.evaluate.rows import row_line
 from core.tasks.example import Example
 from tests.core.answer.conftest import NOISE, TrainedReader
 
@@ -45,7 +46,7 @@ def test_a_row_an_answer(trained: TrainedReader, tmp_path: Path) -> None:
     assert [row.em for row in rows[2:]] == [0, 0]
     assert {row.fingerprint for row in rows} == {trained.reader.fingerprint}
     path = tmp_path / "rows.jsonl"
-    path.write_text("".join(map(answer_line, rows)), encoding="utf-8")
+    path.write_text("".join(map(row_line, rows)), encoding="utf-8")
     assert read_answers(path) == rows
     assert [len(group) for group in group_answers(rows)] == [2, 2]
 

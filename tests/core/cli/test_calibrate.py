@@ -10,8 +10,7 @@ import pytest
 
 from core.encode.checkpoint import read_spec, write_spec
 from core.evaluate.calibrate import PLATEAU
-from core.evaluate.documents import document_line
-from core.evaluate.rows import read_rows
+from core.evaluate.rows import read_rows, row_line
 from tests.core.cli.conftest import Output
 from tests.core.test_completeness import ROWS, SPEC
 
@@ -76,7 +75,7 @@ def test_an_agent_of_unknown_training_needs_tasks(refused: Output, agent: Path) 
 
 def test_completeness_is_read_off_rows_about_documents(core: Output, refused: Output, tmp_path: Path) -> None:
     rows = tmp_path / "rows.jsonl"
-    rows.write_text("".join(map(document_line, ROWS)), encoding="utf-8")
+    rows.write_text("".join(map(row_line, ROWS)), encoding="utf-8")
     write_spec(tmp_path, SPEC)
     result = json.loads(core("calibrate", tmp_path, "--documents", rows))
     spec = read_spec(tmp_path)

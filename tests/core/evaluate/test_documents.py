@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from core.evaluate.documents import DocumentRow, document_line, read_document_rows, summarise_documents
+from core.evaluate.documents import DocumentRow, read_document_rows, summarise_documents
+from core.evaluate.rows import row_line
 
 
 def row(**changes: Any) -> DocumentRow:
@@ -82,7 +83,7 @@ def test_what_is_not_reliable_is_no_answer_shown() -> None:
 
 def test_rows_are_read_back_as_they_were(tmp_path: Path) -> None:
     path = tmp_path / "rows.jsonl"
-    path.write_text("".join(map(document_line, ROWS)), encoding="utf-8")
+    path.write_text("".join(map(row_line, ROWS)), encoding="utf-8")
     assert read_document_rows(path) == ROWS
     assert list(json.loads(json.dumps(ROWS[0].to_json()))) == [
         *(

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.ingest.limits import MAX_TITLE_CHARACTERS
-from core.ingest.naming import file_name, sane_title, shown
+from core.ingest.naming import file_name, printable, sane_title
 
 
 @pytest.mark.parametrize(
@@ -47,7 +47,7 @@ def test_titles_that_programs_made_up_are_not(title):
 
 @given(st.text(max_size=400))
 def test_what_is_shown_is_one_bounded_printable_line(text):
-    for name in (shown(text), file_name(text), sane_title(text)):
+    for name in (printable(text), file_name(text), sane_title(text)):
         assert name.isprintable()
         assert len(name) <= MAX_TITLE_CHARACTERS
     assert "/" not in file_name(text)

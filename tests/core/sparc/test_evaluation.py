@@ -8,12 +8,13 @@ from pathlib import Path
 import pytest
 
 from core.errors import BadRequest
+from core.evaluate.rows import row_line
 from core.sparc.build import build_agents
 from core.sparc.evaluation import Ground, SparcVariation, evaluate_sparc
 from core.sparc.events import SparcConfig
 from core.sparc.pooled import pool
 from core.sparc.retrievals import Retrievals
-from core.sparc.rows import SparcRow, read_sparc_rows, sparc_line
+from core.sparc.rows import SparcRow, read_sparc_rows
 from core.studies.report import markdown
 from core.studies.sparc import sparc
 from core.tasks.example import Example
@@ -81,7 +82,7 @@ def test_every_method_has_a_row_a_question_and_at_most_k_chunks(rows: list[Sparc
 
 def test_rows_come_back_from_their_lines(rows: list[SparcRow], tmp_path: Path) -> None:
     path = tmp_path / "rows.jsonl"
-    path.write_text("".join(map(sparc_line, rows)), encoding="utf-8")
+    path.write_text("".join(map(row_line, rows)), encoding="utf-8")
     assert read_sparc_rows(path) == rows
     path.write_text('{"id": "a"}\n', encoding="utf-8")
     with pytest.raises(BadRequest, match=r"line 1 of rows\.jsonl is no SPARC row"):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from core.studies.report import Report, Table, markdown, shown, with_interval
+from core.studies.report import Report, Table, cell_text, markdown, with_interval
 
 
 def test_markdown() -> None:
@@ -26,5 +26,5 @@ def test_a_row_must_fill_its_columns() -> None:
 
 
 def test_words_for_numbers() -> None:
-    assert (shown(3), shown(2 / 3), shown(None)) == ("3", "0.667", "-")
+    assert (cell_text(3), cell_text(2 / 3), cell_text(None)) == ("3", "0.667", "-")
     assert (with_interval(0.5, None), with_interval(None, (0.0, 1.0))) == ("0.500", None)

@@ -1,5 +1,6 @@
-"""The card of the Evaluate tab for questions about whole documents: its components, and which of them starts
-what.
+"""The card of the Evaluate tab for questions about whole documents.
+
+Its components, and which of them starts what.
 """
 
 from __future__ import annotations

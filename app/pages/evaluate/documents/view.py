@@ -1,5 +1,6 @@
-"""An evaluation over whole documents as trees of plain data (see components.tree): progress, methods side by
-side, questions one by one.
+"""An evaluation over whole documents as trees of plain data (see components.tree).
+
+Progress, methods side by side, questions one by one.
 """
 
 from __future__ import annotations
@@ -10,7 +11,8 @@ from app.pages.evaluate.documents.actions import DocumentsProgress
 from app.pages.widgets.notices import notice, progress
 from core.draw.nodes import Node, h
 from core.draw.tables import PAGE, pager, report_table, table
-from core.evaluate.documents import DocumentRow, document_line
+from core.evaluate.documents import DocumentRow
+from core.evaluate.rows import row_line
 from core.retrievers import ALL_METHODS
 from core.studies.documents import documents
 from core.studies.report import Table
@@ -54,7 +56,7 @@ def methods(state: DocumentsProgress) -> list[Node]:
     )
     keep: list[Node] = []
     if state.ended:
-        lines = "".join(map(document_line, state.rows))
+        lines = "".join(map(row_line, state.rows))
         keep = [
             h(
                 "p",
@@ -92,7 +94,7 @@ def questions(state: DocumentsProgress, page: int) -> list[Node]:
             None,
             h("td", None, one.question),
             h("td", None, one.document),
-            *(_found(by_question[one.id].get(name)) for name in names),
+            *(_support_cell(by_question[one.id].get(name)) for name in names),
             _answer(by_question[one.id].get(names[0])),
         )
         for one in shown
@@ -102,7 +104,7 @@ def questions(state: DocumentsProgress, page: int) -> list[Node]:
     return [table(head, lines, "Questions one by one"), *pager("questions-page", page, len(state.questions))]
 
 
-def _found(row: DocumentRow | None) -> Node:
+def _support_cell(row: DocumentRow | None) -> Node:
     if row is None:
         return h("td", {"title": "the language model wrote no set"}, "?")
     if not row.covered:
