@@ -1,6 +1,7 @@
 // Numbers, scales, colours and places of the strip: pure helpers without state, drawing or network.
 
 const GROUPED = new Intl.NumberFormat("en-US");
+/** @param {number} number */
 export const whole = (number) => GROUPED.format(number);
 
 /** @param {number | null} value */
