@@ -235,7 +235,7 @@ def find_support(facts: Sequence[str], question: str) -> WorldQuestion | None:
 
     >>> story = ["Mary went to the office.", "Mary got the milk there.", "Mary moved to the garden."]
     >>> find_support(story, "Where is the milk?")
-    Asked(question='Where is the milk?', answer='garden', support=(1, 2))
+    WorldQuestion(question='Where is the milk?', answer='garden', support=(1, 2))
     """
     if facts and _RELATION.fullmatch(facts[0]):
         return _find_relation(facts, question)
