@@ -1,6 +1,6 @@
 """Assembles the pages and serves them.
 
-What each tab does is in app.tabs.
+What each tab does is in app.pages.
 """
 
 from __future__ import annotations

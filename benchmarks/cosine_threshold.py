@@ -1,10 +1,10 @@
 """The cosine that best tells support from the rest.
 
-For the encoder that ships. RES-RAG (section 3.4.1) labels by a cosine of at least 0.4, with another encoder.
-Here: for each threshold from 0 to 1 in steps of 0.01, the F1 of {chunks at or over it} against the annotated
-support, averaged over 200 evenly spaced questions of each TRAINING set, then over the sets, so that the
-largest doesn't decide alone. A question for which nothing is kept counts 0. Ties go to the lower threshold.
-The vectors are those that the app would use, stored precision included, and are kept in its cache.
+It is that of the encoder that ships. RES-RAG (section 3.4.1) labels by a cosine of at least 0.4, with another
+encoder. Here: for each threshold from 0 to 1 in steps of 0.01, the F1 of {chunks at or over it} against the
+annotated support, averaged over 200 evenly spaced questions of each TRAINING set, then over the sets, so that
+the largest doesn't decide alone. A question for which nothing is kept counts 0. Ties go to the lower
+threshold. The vectors are those that the app would use, stored precision included, and are kept in its cache.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Telling "a passage bears out a statement" from "it doesn't".
 
-By words, by meaning and by reading. Statements are held-out training questions of SQuAD and Natural Questions
-put together with their answer. They are borne out by the supporting passage. Against that stand the same
-statement beside a passage that distracts, and the statement with another thing of the passage in place of the
-answer. The measure is the area under the ROC curve: 0.5 is guessing, 1 is never wrong.
+It is told by words, by meaning and by reading. Statements are held-out training questions of SQuAD and
+Natural Questions put together with their answer. They are borne out by the supporting passage. Against that
+stand the same statement beside a passage that distracts, and the statement with another thing of the passage
+in place of the answer. The measure is the area under the ROC curve: 0.5 is guessing, 1 is never wrong.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """One row per question that the reader answered.
 
-And its lines of JSON. A row holds scores, not texts.
+Rows become lines of JSON here. A row holds scores, not texts.
 """
 
 from __future__ import annotations

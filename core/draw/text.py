@@ -1,6 +1,6 @@
 """A page of a document with marked chunks.
 
-And the way to other pages.
+It has the way to other pages, too.
 """
 
 from __future__ import annotations

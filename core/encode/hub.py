@@ -1,6 +1,6 @@
 """Fetching repositories of the Hugging Face hub.
 
-With one sentence when that fails.
+A failure is told in one sentence.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Where the chunks of a logged run lie in its documents.
 
-As far as the log kept that.
+They are known as far as the log kept them.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
 """Methods that look once and need only an encoder.
 
-And what all methods have in common.
+What all methods have in common is here, too.
 """

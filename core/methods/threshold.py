@@ -1,6 +1,6 @@
 """Every chunk that is like enough to the query.
 
-However many these are.
+Their number is not bounded.
 """
 
 from __future__ import annotations

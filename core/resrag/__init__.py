@@ -1,4 +1,4 @@
 """RES-RAG: the smallest evidence set that answers a question.
 
-Over several documents, chosen at once.
+It is chosen at once, over several documents.
 """

@@ -1,4 +1,4 @@
 """RES-RAG's policy as in the paper.
 
-A language model that writes the action.
+A language model writes the action.
 """

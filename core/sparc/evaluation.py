@@ -1,7 +1,7 @@
 """Questions over a pooled corpus through SPARC and its baselines.
 
-A `SparcRow` each. Decides that every method's evidence counts up to k chunks, the first ones, so that all are
-compared at the same size.
+Each is a `SparcRow`. Decides that every method's evidence counts up to k chunks, the first ones, so that all
+are compared at the same size.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """One row per question and method over a pooled corpus.
 
-And its lines of JSON. A row holds ids, counts and scores, no texts. A SPARC run of some depth gives a row for
-each smaller depth as well, since rounds don't know how many may follow.
+Rows become lines of JSON here. A row holds ids, counts and scores, no texts. A SPARC run of some depth gives
+a row for each smaller depth as well, since rounds don't know how many may follow.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
 """Preference pairs from logged SPARC runs, and DPO on them.
 
-Weighted by pair (SPARC-RAG section 3.4).
+Pairs have weights (SPARC-RAG section 3.4).
 """
