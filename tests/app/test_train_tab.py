@@ -30,6 +30,7 @@ from app.pages.train.actions import (
     command,
     example_questions,
     recipe_config,
+    shipped_seconds_an_update,
     startable_agents,
 )
 from core.cli.train import add_flags
@@ -364,8 +365,19 @@ def test_words_and_tables_of_a_training() -> None:
     assert '["td", {}, ["1"]]' in second
     assert "41 to 45 of 45" in second
     assert '"0.250"' in json.dumps(view.validation_table(training))
-    assert "nobody knows yet" in json.dumps(view.estimate(None, 900))
-    assert "About 25 min" in json.dumps(view.estimate(5.0, 300))
+    assert "nobody knows yet" in json.dumps(view.estimate(None, None, 900))
+    assert "About 25 min: an update of an earlier" in json.dumps(view.estimate(5.0, 9.0, 300))
+    assert "About 45 min on two cores" in json.dumps(view.estimate(None, 9.0, 300))
+
+
+def test_the_pace_of_the_agent_that_ships_stands_in_for_one_not_measured_here() -> None:
+    config = recipe_config("general")
+    seconds = shipped_seconds_an_update(config)
+    assert seconds is not None
+    assert 5 < seconds < 20, "1,505 to 2,778 s for 200 updates each"
+    assert shipped_seconds_an_update(replace(config, episodes=config.episodes + 1)) is None
+    assert shipped_seconds_an_update(recipe_config("own")) == pytest.approx(2508 / 400)
+    assert shipped_seconds_an_update(recipe_config("chains")) is None
 
 
 def open_train(page: Page) -> None:

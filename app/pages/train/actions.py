@@ -57,6 +57,10 @@ ROOT = Path(__file__).resolve().parents[3]
 NICENESS = 10
 """The page must stay quick while a training takes every core."""
 MAX_NAME = 40
+_PACE = ("episodes", "steps", "rank", "objective")
+"""Settings that decide how long an update takes, beside the data."""
+_LIKE_MULTI_HOP = ("own", "multi-hop-without-musique")
+"""Data whose chunks are paragraphs, as those of the agent that ships."""
 LIVELY = 600.0
 """Seconds without news, longer than a validation takes, after which a training that a command line started
 counts as ended.
@@ -249,10 +253,7 @@ class Trainings:
         """
         base = "." if Path(base).is_dir() else base
         for training in self.all():
-            alike = all(
-                training.config.get(name) == getattr(config, name)
-                for name in ("data", "episodes", "steps", "rank", "objective")
-            )
+            alike = all(training.config.get(name) == getattr(config, name) for name in ("data", *_PACE))
             if alike and training.base == base and training.updates:
                 last = training.updates[-1]
                 return float(last["seconds"]) / int(last["update"])
@@ -330,6 +331,22 @@ def startable_agents() -> dict[str, str]:
             if read_spec(find_checkpoint(start)).weights == "adapters":
                 startable[name] = start
     return startable
+
+
+def shipped_seconds_an_update(config: TrainConfig) -> float | None:
+    """What an update of the agent that ships took where it was trained; None where none was trained on such
+    data, or its episodes, steps, rank or objective differ.
+    """
+    name = "multi-hop" if config.data in _LIKE_MULTI_HOP else config.data
+    if name not in shipped_checkpoints():
+        return None
+    record = read_spec(find_checkpoint(name)).training or {}
+    parts = [
+        part
+        for part in record.get("blend", [record])
+        if part.get("seconds") and all(part["config"].get(each) == getattr(config, each) for each in _PACE)
+    ]
+    return sum(part["seconds"] / part["updates"] for part in parts) / len(parts) if parts else None
 
 
 def check_name(name: str, *, reserved: bool = True) -> str:

@@ -20,8 +20,10 @@ from core.train.config import OBJECTIVES, TrainConfig
 
 DATA_LABELS = {
     "narrative": "Stories and needles in books (narrative)",
+    "chains": "Short stories of two and three facts (chains)",
     "multi-hop": "Paragraphs of Wikipedia (multi-hop)",
     "multi-hop-without-musique": "The same without MuSiQue",
+    "general": "Questions about whole documents (general)",
     "own": "My own questions",
 }
 NOT_SHOWN = ("data", "start_from")

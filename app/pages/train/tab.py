@@ -21,6 +21,7 @@ from app.pages.train.actions import (
     Trainings,
     checked_base,
     recipe_config,
+    shipped_seconds_an_update,
     startable_agents,
 )
 from app.pages.train.layout import FROM_BASE, TrainLayout, config_values
@@ -216,7 +217,7 @@ class TrainTab(TrainLayout):
             seconds = self.trainings.seconds_an_update(config, checked_base(base or ""))
         except UserError:
             return {self.estimate: []}  # told when the training is begun
-        return {self.estimate: view.estimate(seconds, config.updates)}
+        return {self.estimate: view.estimate(seconds, shipped_seconds_an_update(config), config.updates)}
 
     # Views
 

@@ -133,19 +133,27 @@ def format_help(example: str) -> list[Node]:
     ]
 
 
-def estimate(seconds_an_update: float | None, updates: int) -> list[Node]:
-    """How long it will take, as far as that was measured."""
-    if seconds_an_update is None:
+def estimate(seconds_an_update: float | None, shipped: float | None, updates: int) -> list[Node]:
+    """How long it will take, as far as that was measured. seconds_an_update: of a training like it on this
+    machine; `shipped`: of the agent that ships, elsewhere.
+    """
+    if seconds_an_update is not None:
+        words = (
+            f"About {duration(seconds_an_update * updates)}: an update of an earlier training with the same"
+            f" data, episodes, steps and rank took {seconds_an_update:.1f} s on this machine."
+        )
+    elif shipped is not None:
+        words = (
+            f"About {duration(shipped * updates)} on two cores with bfloat16: an update of an agent that"
+            f" ships took {shipped:.1f} s there. Without bfloat16 it takes three to four times as long."
+            " Nothing like it was trained on this machine yet."
+        )
+    else:
         words = (
             f"{counted(updates, 'update')}: nothing like it was trained on this machine, so nobody knows yet"
             " how long they take. The time left is told from the first update on; a stopped one goes on."
         )
-        return [h("p", {"class": "qx-mut qx-sm"}, words)]
-    words = (
-        f"About {duration(seconds_an_update * updates)}: an update of an earlier training with the same data,"
-        " episodes, steps and rank took "
-    )
-    return [h("p", {"class": "qx-mut qx-sm"}, f"{words}{seconds_an_update:.1f} s on this machine.")]
+    return [h("p", {"class": "qx-mut qx-sm"}, words)]
 
 
 def training_list(trainings: Sequence[ShownTraining], chosen: str, page: int) -> list[Node]:
