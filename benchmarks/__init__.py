@@ -34,6 +34,7 @@ class Row:
 
 def machine() -> dict[str, Any]:
     """What the figures were measured on."""
+    import faiss
     import torch
 
     from core.encode.engine import processor
@@ -45,6 +46,8 @@ def machine() -> dict[str, Any]:
         "gpu": torch.cuda.get_device_name() if torch.cuda.is_available() else None,
         "python": platform.python_version(),
         "torch": torch.__version__,
+        "cuda": torch.version.cuda,
+        "faiss": faiss.__version__,
     }
 
 

@@ -25,6 +25,7 @@ BENCHMARKS = {
     "intake": (
         "opening a novel against encoding its chunks with sentence-transformers in its defaults (--n tokens)"
     ),
+    "gpu": "encoding, scoring, a step, training on this machine, on a card if it has one (--n tokens)",
     "cosine_threshold": "the cosine from which a chunk counts as support, on three QA training sets",
     "first_step": "seconds from opening a 1 MB book to the first step, cold and cached",
     "babi_rules": "whether the generator's rules of support are bAbI's",

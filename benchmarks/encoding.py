@@ -13,17 +13,16 @@ from collections.abc import Callable
 from functools import partial
 from itertools import islice
 from pathlib import Path
-from random import Random
 
 import numpy as np
 import torch
 from sentence_transformers import SentenceTransformer
 
 from benchmarks import Row, median_seconds
+from benchmarks.prose import compose_chunks
 from core.encode.checkpoint import find_base, find_checkpoint, read_spec, write_spec
 from core.encode.encoder import DualEncoder
 from core.encode.packaged import MINILM
-from core.tasks.prose import compose_paragraph
 
 N_CHUNKS = 300
 BATCH_SIZES = (32, 128)
@@ -32,7 +31,7 @@ REPEATS = 2
 
 def rows() -> list[Row]:
     """Rates, and how far the two agree."""
-    texts = chunks()
+    texts = list(islice(compose_chunks(), N_CHUNKS))
     with tempfile.TemporaryDirectory() as folder:
         write_spec(Path(folder), read_spec(find_checkpoint("base")).model_copy(update={"vectors": "float32"}))
         full = DualEncoder(Path(folder))
@@ -68,14 +67,3 @@ def rows() -> list[Row]:
             "sentence-transformers, float32",
         ),
     ]
-
-
-def chunks() -> list[str]:
-    """Composed prose cut at random sentence borders: the same texts every time."""
-    rng = Random(0)
-    out = []
-    for _ in range(N_CHUNKS):
-        wanted = rng.choice((1, 2, 4, 8, 12))
-        sentences = (sentence for _ in range(4) for sentence in compose_paragraph(rng))
-        out.append(" ".join(islice(sentences, wanted)))
-    return out
