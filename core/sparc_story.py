@@ -1,7 +1,7 @@
 """The story of a SPARC run as one line.
 
 And what became of every chunk in a merge. Read off a trace alone, so that a run out of the log tells the
-same. Decides which of several reasons is told. `app.pages.sparc.story` draws the line.
+same. Decides which of several reasons is told. `core.draw.sparc_line` draws the line.
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from core.log.branches import STRATEGY_NAMES, branch_name, end_sentence
 from core.metrics import plain_answer
-from core.sparc.events import Found, Strategy
-from core.sparc.trace import SparcBranch, SparcRound, SparcTrace
+from core.sparc.events import Strategy
+from core.sparc.naming import STRATEGY_NAMES, branch_name, end_sentence
+from core.sparc.trace import SparcRound, SparcTrace
 from core.story import Excerpt, StoryAnswer, answer_words, excerpt, ordinal, verdict_on
 
 _NUMBERS = ("no", "one", "two", "three", "four")
@@ -119,7 +119,7 @@ def fates(trace: SparcTrace, number: int) -> tuple[Fate, ...]:
     held = _note_before(trace, number)
     finders: dict[int, list[int]] = {}
     for branch in one.branches:
-        for chunk in _chunks_of(branch):
+        for chunk in branch.chunks:
             finders.setdefault(chunk.chunk_id, []).append(branch.number)
     kept = one.merged.note.chunk_ids
     by_worth = [chunk.chunk_id for chunk in one.merged.weighed]
@@ -153,13 +153,13 @@ def _part(trace: SparcTrace, one: SparcRound, gold: Sequence[int]) -> RoundPart:
     assert one.best is not None
     best, told = one.best, fates(trace, one.number)
     cited = best.answered.citations if best.answered is not None else ()
-    shown = next((i for i in cited if i in trace.found), next((c.chunk_id for c in _chunks_of(best)), None))
+    shown = next((i for i in cited if i in trace.found), next((c.chunk_id for c in best.chunks), None))
     answer = best.answered.answer if best.answered is not None else ""
     found = {
         chunk.chunk_id
         for before in trace.rounds[: one.number]
         for branch in before.branches
-        for chunk in _chunks_of(branch)
+        for chunk in branch.chunks
     }
     n_kept = sum(fate.kept for fate in told)
     return RoundPart(
@@ -235,10 +235,6 @@ def _names(one: SparcRound, branches: Sequence[int]) -> str:
 def _note_before(trace: SparcTrace, number: int) -> tuple[int, ...]:
     before = trace.rounds[number - 2].merged if number > 1 else None
     return before.note.chunk_ids if before is not None else ()
-
-
-def _chunks_of(branch: SparcBranch) -> tuple[Found, ...]:
-    return branch.retrieved.found if branch.retrieved is not None else ()
 
 
 def _counted(n: int) -> str:

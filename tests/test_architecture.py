@@ -32,11 +32,12 @@ FLOW = (
     {"studies"},
     {"figures", "svg", "tiles", "trail"},
     {"story"},
+    {"sparc_story"},
     {"draw"},
     {"log"},
     {"report", "frontier", "row_answers", "variant", "tune", "hub", "marked"},
     {"whatif", "again"},
-    {"sparc_story", "document_evaluation"},
+    {"document_evaluation"},
     {"cli", "__main__", "adapters"},
 )
 """Parts of core from left to right. A part may import everything to the left of it, and its neighbours in one

@@ -18,12 +18,13 @@ from core.errors import BadRequest, LogError
 from core.events import fold
 from core.index import Corpus
 from core.log import LoggedDocument, LoggedRun
-from core.log.branches import decided_by_rules, sparc_trace_of
+from core.log.branches import sparc_trace_of
 from core.opening import Progress, index_workspace
 from core.resrag.action import RESRAG_LLM
 from core.retrievers import build_retriever
 from core.sparc.build import build_agents, build_retrievals
 from core.sparc.events import Retrieved, SparcEvent
+from core.sparc.naming import decided_by_rules
 from core.sparc.retrievals import Retrievals
 from core.sparc.retriever import SPARC
 from core.sparc.run import run_sparc

@@ -9,9 +9,10 @@ import io
 from typing import Any
 
 from core.errors import LogError
-from core.log.branches import branch_name, sparc_trace_of
+from core.log.branches import sparc_trace_of
 from core.log.places import borders_of, place_of
 from core.log.wire import FinishedRun
+from core.sparc.naming import branch_name
 
 QUESTION, ANSWER = "question", "answer"
 """Ids of two nodes; the others are "branch 1.1", "note 1", "chunk 34"."""
@@ -59,7 +60,7 @@ def graphml_of(run: FinishedRun) -> bytes:
                 verdict=judged.verdict if judged else None,
             )
             graph.add_edge(before, name, kind="asks")
-            for rank, found in enumerate(branch.retrieved.found if branch.retrieved else (), start=1):
+            for rank, found in enumerate(branch.chunks, start=1):
                 graph.add_edge(
                     name, chunk(found.chunk_id, found.text), kind="finds", rank=rank, score=float(found.score)
                 )

@@ -31,13 +31,14 @@ from core.draw.words import counted
 from core.encode.checkpoint import CheckpointSpec, find_checkpoint, read_spec, shipped_checkpoints
 from core.errors import LogError
 from core.events import Trace, share_searched
-from core.log.branches import STRATEGY_NAMES, branch_name, end_sentence, sparc_settings, sparc_trace_of
+from core.log.branches import sparc_trace_of
 from core.log.live import SCRIPT, STYLE, data_block, packed_looks, packed_texts, policy
 from core.log.places import borders_of, place_of
 from core.log.records import LoggedDocument, LoggedRun, known_answer_of, support_of
 from core.qrag.positions import chunk_positions, intervals
 from core.resrag.action import RESRAG, RESRAG_LLM, SETS
 from core.retrievers import facts_of
+from core.sparc.naming import STRATEGY_NAMES, branch_name, end_sentence, sparc_settings
 from core.sparc.retriever import SPARC
 from core.sparc.trace import SparcBranch, SparcTrace
 from core.story import story_of

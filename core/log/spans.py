@@ -16,10 +16,11 @@ from typing import Any
 
 from core.errors import LogError
 from core.events import StepTaken
-from core.log.branches import STRATEGY_NAMES, branch_name, sparc_trace_of
+from core.log.branches import sparc_trace_of
 from core.log.places import Place, borders_of, place_of
 from core.log.wire import FinishedRun
 from core.sparc.events import Found
+from core.sparc.naming import STRATEGY_NAMES, branch_name
 from core.sparc.trace import SparcBranch, SparcRound, SparcTrace
 
 PROJECT = "qrag-explorer"

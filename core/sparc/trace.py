@@ -22,6 +22,7 @@ from core.sparc.events import (
     BranchQuery,
     BrokenOff,
     Cost,
+    Found,
     Judged,
     Merged,
     Note,
@@ -57,6 +58,11 @@ class SparcBranch:
     def number(self) -> int:
         """1-based."""
         return self.query.branch
+
+    @property
+    def chunks(self) -> tuple[Found, ...]:
+        """What it retrieved, best first."""
+        return () if self.retrieved is None else self.retrieved.found
 
     @property
     def cost(self) -> Cost:

@@ -10,9 +10,10 @@ from typing import Any
 
 import pytest
 
-from app.pages.sparc import story as story_view
 from app.pages.sparc import view
 from app.pages.sparc.actions import SparcRun
+from core.draw import sparc as drawn
+from core.draw import sparc_line
 from core.draw.nodes import Node
 from core.sparc.events import (
     Answered,
@@ -67,15 +68,15 @@ def everything(run: SparcRun) -> list[Node]:
     return [
         *view.settings_line(run.trace.started.config, ""),
         *view.standing_at(run),
-        *story_view.story(run),
-        *view.rounds(run, 17),
-        *view.final(run),
-        *view.costs(run),
+        *sparc_line.story(run),
+        *drawn.rounds(run, 17),
+        *drawn.final(run),
+        *drawn.costs(run),
         *view.reading(run, 17, None, in_explore=True),
     ]
 
 
-def drawn(tree: Any, name: str) -> list[str]:
+def wires(tree: Any, name: str) -> list[str]:
     """Classes of the lines of one kind of wire."""
     return [
         attributes["class"]
@@ -85,7 +86,7 @@ def drawn(tree: Any, name: str) -> list[str]:
 
 
 def test_branches_stand_side_by_side_and_lines_lead_from_the_best_into_the_next_round() -> None:
-    shown = view.rounds(run_of(story()))
+    shown = drawn.rounds(run_of(story()))
     assert len(having(shown, "qx-round")) == 2
     assert [attributes["aria-label"] for _, attributes, _ in having(shown, "qx-branch")] == [
         "Round 1, branch 1, BM25",
@@ -94,7 +95,7 @@ def test_branches_stand_side_by_side_and_lines_lead_from_the_best_into_the_next_
         "Round 2, branch 2, BM25",
     ]
     assert classes(shown, "qx-lanes") == ["qx-lanes qx-w2"] * 2
-    assert drawn(shown, "qx-wire") == [
+    assert wires(shown, "qx-wire") == [
         *("qx-wire-on", "qx-wire-lead qx-c2"),
         *("qx-wire-out", "qx-wire-out"),
         *("qx-wire-lead qx-c1", "qx-wire-on"),
@@ -115,7 +116,7 @@ def test_a_merge_tells_what_it_kept_and_dropped_and_why() -> None:
     events[at] = replace(merged, weighed=weighed)
     bands = [
         " ".join(words(children).split())
-        for _, _, children in having(view.rounds(run_of(events)), "qx-merge")
+        for _, _, children in having(drawn.rounds(run_of(events)), "qx-merge")
     ]
     assert "Kept in the note: 1 Chunk 3 tells of Anna. 3 the answer rests on it" in bands[0]
     assert "Dropped: 3 Chunk 17 tells of Anna. 17 support 2nd of 2 by worth, the note holds 1" in bands[0]
@@ -129,7 +130,7 @@ def test_a_merge_tells_what_it_kept_and_dropped_and_why() -> None:
 
 
 def test_a_card_tells_chunks_note_answer_verdict_and_cost() -> None:
-    shown = view.rounds(run_of(story()), opened=30)
+    shown = drawn.rounds(run_of(story()), opened=30)
     card = having(shown, "qx-branch")[2][2]
     told = words(card)
     for part in (
@@ -164,18 +165,18 @@ def test_who_could_not_go_on_is_named_where_it_happened_with_what_it_took() -> N
     before, why = story()[:5], "tiny twice gave no usable JSON object"
     failed = BrokenOff(1, 1, "answer evaluator", "failed", why, spent)
     run = run_of([*before, failed, SparcStopped("failed", "", 0, 0, (), spent, why)], status="failed")
-    card = having(view.rounds(run), "qx-branch")[0][2]
+    card = having(drawn.rounds(run), "qx-branch")[0][2]
     assert f"answer evaluator {why}" in " ".join(words(card).split())
     assert "answer evaluator 2 300 + 40 900 none" in " ".join(words(card).split())
     assert run.trace.rounds[0].branches[0].cost.calls == 2 + 2
     merging = BrokenOff(1, 0, "context manager", "calls", "", spent)
-    merge = having(view.rounds(run_of([*before, merging])), "qx-merge")[0][2]
+    merge = having(drawn.rounds(run_of([*before, merging])), "qx-merge")[0][2]
     assert " ".join(words(merge).split()) == "context manager the budget of calls is used up"
 
 
 def test_totals_stand_against_their_budgets() -> None:
     run = run_of(story(max_calls=20))
-    [totals] = having(view.rounds(run), "qx-totals")
+    [totals] = having(drawn.rounds(run), "qx-totals")
     assert " ".join(words(totals[2]).split()) == (
         "2 of 3 rounds 15 of 20 calls 3,750 of 5,000 tokens 6 different chunks read 3 in the note found support"
     )
@@ -183,8 +184,8 @@ def test_totals_stand_against_their_budgets() -> None:
 
 
 def test_who_decides_is_said() -> None:
-    assert "scripted rewrites, answers and judges" in words(view.costs(run_of(story())))
-    assert f"No language model acts here: {RULES} rewrite" in words(view.costs(run_of(story(agents=RULES))))
+    assert "scripted rewrites, answers and judges" in words(drawn.costs(run_of(story())))
+    assert f"No language model acts here: {RULES} rewrite" in words(drawn.costs(run_of(story(agents=RULES))))
     assert "rules and the reader decide" in words(view.settings_line(SparcConfig(), ""))
     assert "some-llm decides" in words(view.settings_line(SparcConfig(), "some-llm"))
     assert "a setting is empty" in words(view.settings_line(None, ""))
@@ -206,13 +207,13 @@ def test_a_run_that_goes_on_says_what_it_is_doing(n_events: int, status: str, do
     run = run_of(story()[:n_events])
     [said] = [
         words(children)
-        for _, attributes, children in nodes(story_view.story(run))
+        for _, attributes, children in nodes(sparc_line.story(run))
         if attributes.get("role") == "status"
     ]
     assert said == status
-    live = [words(children) for _, _, children in having(view.rounds(run), "qx-live")]
+    live = [words(children) for _, _, children in having(drawn.rounds(run), "qx-live")]
     assert (live[:1] or [""]) == [doing]
-    assert view.final(run) == []
+    assert drawn.final(run) == []
 
 
 @pytest.mark.parametrize(
@@ -230,24 +231,26 @@ def test_every_end_has_its_sentence(reason: Any, told: str) -> None:
     assert isinstance(stopped, SparcStopped)
     end = replace(stopped, reason=reason, message="the endpoint did not answer" if reason == "failed" else "")
     run = run_of([*events, end], status="failed" if reason == "failed" else "complete")
-    assert told[1:] in words(story_view.story(run))
+    assert told[1:] in words(sparc_line.story(run))
 
 
 def test_states_before_and_after() -> None:
-    assert "Press Run" in words(story_view.story(None))
-    assert view.standing_at(None) == view.final(None) == view.costs(None) == view.reading(None, 3, None) == []
+    assert "Press Run" in words(sparc_line.story(None))
+    assert (
+        view.standing_at(None) == drawn.final(None) == drawn.costs(None) == view.reading(None, 3, None) == []
+    )
     cancelled = run_of(story()[:7], status="cancelled")
-    assert "Cancelled; the rounds so far are kept." in words(story_view.story(cancelled))
-    assert "ended here" in words(view.rounds(cancelled))
+    assert "Cancelled; the rounds so far are kept." in words(sparc_line.story(cancelled))
+    assert "ended here" in words(drawn.rounds(cancelled))
     *events, stopped = story()
     assert isinstance(stopped, SparcStopped)
     none = run_of([*events[:2], replace(stopped, answer="", round=0, branch=0, evidence=(), reason="calls")])
-    assert "No answer in the evidence" in words(story_view.story(none))
-    assert "no branch had an answer by then" in words(story_view.story(none))
+    assert "No answer in the evidence" in words(sparc_line.story(none))
+    assert "no branch had an answer by then" in words(sparc_line.story(none))
 
 
 def test_each_card_shows_where_its_branch_looked() -> None:
-    shown = view.rounds(run_of(story()))
+    shown = drawn.rounds(run_of(story()))
     told = [
         attributes["aria-label"] for tag, attributes, _ in nodes(shown) if attributes.get("role") == "img"
     ]
@@ -258,7 +261,7 @@ def test_each_card_shows_where_its_branch_looked() -> None:
 
 
 def test_the_answer_shows_its_evidence() -> None:
-    shown = view.final(run_of(story()))
+    shown = drawn.final(run_of(story()))
     assert "1 of 2 support chunks found" in words(shown)
     items = [" ".join(words([item]).split()) for item in having(shown, "qx-rests-on")[0][2]]
     assert items == [
@@ -274,14 +277,14 @@ def test_answers_are_compared_with_the_known_one() -> None:
         ("in the barn", "83 % sure · wrong known: in the barn", "✗ wrong · known answer: in the barn"),
     ):
         run = run_of(story(), known_answer=known)
-        assert line in " ".join(words(story_view.story(run)).split())
-        assert any(card in words(children) for _, _, children in having(view.rounds(run), "qx-branch"))
-    assert "right" not in words(story_view.story(run_of(story())))
+        assert line in " ".join(words(sparc_line.story(run)).split())
+        assert any(card in words(children) for _, _, children in having(drawn.rounds(run), "qx-branch"))
+    assert "right" not in words(sparc_line.story(run_of(story())))
 
 
 def test_the_story_is_one_line_and_one_sentence() -> None:
     run = run_of(story(), known_answer="under the mill stone")
-    shown = story_view.story(run)
+    shown = sparc_line.story(run)
     parts = having(shown, "qx-story")[0][2]
     assert [" ".join(words([part]).split()) for part in parts] == [
         "Asked Where did Anna hide the letter?",
@@ -299,7 +302,7 @@ def test_the_story_is_one_line_and_one_sentence() -> None:
         "Answer: under the mill stone, 83 % sure, right. Stopped: the evaluator accepted the answer of branch 2.1."
     )
     targets = [a["data-arg"] for _, a, _ in nodes(shown) if a.get("data-act") == "goto"]
-    there = {a["id"] for _, a, _ in nodes(view.rounds(run)) if "id" in a}
+    there = {a["id"] for _, a, _ in nodes(drawn.rounds(run)) if "id" in a}
     assert targets == ["qx-round-1", "qx-merge-1", "qx-round-2"]
     assert {*targets} <= there
 

@@ -34,11 +34,12 @@ from core.log import (
     export_runs,
     import_runs,
 )
-from core.log.branches import decided_by_rules, sparc_trace_of
+from core.log.branches import sparc_trace_of
 from core.log.export import FILES, LINES
 from core.log.records import MAX_PAGE, RunCurve, RunFacets
 from core.log.sql import SqlResult, query_log
 from core.opening import Progress
+from core.sparc.naming import decided_by_rules
 from core.sparc.retriever import SPARC
 
 MAX_SELECTED = 50

@@ -9,7 +9,7 @@ comes back out of the log is checked, since imports bring what anybody wrote.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Generator, Mapping
+from collections.abc import Callable, Collection, Generator
 from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -23,22 +23,22 @@ from app.visitors import check_known
 from core.again.records import log_sparc_end, sparc_detail, sparc_record
 from core.again.replay import workspace_of_run
 from core.config import check_query
+from core.draw.sparc import ShownSparc
 from core.encode.encoder import DualEncoder
 from core.errors import BadRequest, Cancelled, LogError, UserError
 from core.index import Corpus
 from core.llm.protocol import Llm
 from core.log import FinalStatus, LoggedRun, RunReader
 from core.log.branches import sparc_trace_of
-from core.log.records import Status, known_answer_of, label_of, support_of
+from core.log.records import known_answer_of, label_of, support_of
 from core.opening import OpenProgress
 from core.sparc.build import asks_agent, build_agents, build_retrievals
 from core.sparc.config import STRATEGIES, check_sparc_config
-from core.sparc.events import Merged, Retrieved, SparcConfig, SparcEvent, SparcStarted, Strategy
+from core.sparc.events import Merged, SparcConfig, SparcEvent, SparcStarted, Strategy
 from core.sparc.retrievals import Retrievals
 from core.sparc.retriever import SPARC, SparcRetriever
 from core.sparc.run import run_sparc
-from core.sparc.trace import SparcTrace, fold_sparc
-from core.types import Workspace
+from core.sparc.trace import fold_sparc
 
 MAX_VIEW_BYTES = 256 * 2**20
 """Memory for runs in view; older ones are read from the log again."""
@@ -56,40 +56,15 @@ class SparcOrder:
     config: SparcConfig
 
 
-@dataclass(frozen=True, eq=False)
-class SparcRun:
-    """A run as far as it went. Replaced, never changed, as events come in."""
+@dataclass(frozen=True, eq=False, kw_only=True)
+class SparcRun(ShownSparc):
+    """A run of this process or out of the log. Replaced, never changed, as events come in."""
 
     run_id: str
-    trace: SparcTrace
     owner: str | None = None
     """The visitor who has it in view."""
-    status: Status = "running"
-    message: str | None = None
-    """Why it failed, in a sentence."""
-    workspace: Workspace | None = None
-    """What was searched; None where its texts were not kept."""
-    gold: tuple[int, ...] = ()
-    """Support chunks of a labelled question."""
-    known_answer: str = ""
-    """Of a labelled question; empty where nobody knows it."""
     log_error: str = ""
     """Why part of it is not in the log; empty where all is."""
-
-    @property
-    def evidence(self) -> tuple[int, ...]:
-        """Chunks of the final note, or of the last merged one."""
-        return self.trace.stopped.evidence if self.trace.stopped is not None else self.trace.note.chunk_ids
-
-    @cached_property
-    def texts(self) -> Mapping[int, str]:
-        """Texts of the chunks that were retrieved, as far as the trace has them."""
-        return {
-            one.chunk_id: one.text
-            for event in self.trace.events
-            if isinstance(event, Retrieved)
-            for one in event.found
-        }
 
     @cached_property
     def n_bytes(self) -> int:
@@ -245,14 +220,14 @@ def from_log(logged: LoggedRun, log: RunReader, owner: str | None) -> SparcRun:
     except LogError:  # its texts were not kept; what the trace quotes is there all the same
         workspace = None
     return SparcRun(
-        record.run_id,
-        trace,
-        owner,
-        logged.status,
-        logged.message,
-        workspace,
-        support_of(logged),
-        known_answer_of(logged),
+        run_id=record.run_id,
+        trace=trace,
+        owner=owner,
+        status=logged.status,
+        message=logged.message,
+        workspace=workspace,
+        gold=support_of(logged),
+        known_answer=known_answer_of(logged),
     )
 
 
@@ -330,9 +305,9 @@ class _Recorder:
             label = label_of(self.gold, self.answer)
             record = sparc_record(event, workspace, self.documents.agent.encoder, label=label, owner=owner)
             self.run = SparcRun(
-                record.run_id,
-                fold_sparc([event]),
-                owner,
+                run_id=record.run_id,
+                trace=fold_sparc([event]),
+                owner=owner,
                 workspace=workspace,
                 gold=self.gold,
                 known_answer=self.answer,

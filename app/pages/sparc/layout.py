@@ -11,15 +11,16 @@ from typing import Any
 import gradio as gr
 
 from app.components.tree import tree
-from app.pages.sparc import story as story_view
 from app.pages.sparc import view
 from app.pages.sparc.llm_panel import LlmPanel
 from app.pages.widgets.asking import Asking
 from app.pages.widgets.text import open_documents
 from app.services import Services
-from core.log.branches import STRATEGY_NAMES
+from core.draw import sparc as drawn
+from core.draw import sparc_line
 from core.sparc.config import MAX_DEPTH, MAX_K, MAX_TEMPERATURE, MAX_WIDTH, STRATEGIES
 from core.sparc.events import SparcConfig
+from core.sparc.naming import STRATEGY_NAMES
 
 USUAL = SparcConfig()
 FIRST_ROUNDS = {"with the question as it is": "question", "with rewrites of it": "rewrite"}
@@ -53,10 +54,10 @@ class SparcLayout:
         with gr.Column(elem_classes="qx-card qx-ask", elem_id="qx-sparc-form"):
             self._build_form(services, session)
         with gr.Column(elem_classes="qx-card qx-story-card"):
-            self.story = tree(story_view.story(None), elem_id="qx-sparc-story")
+            self.story = tree(sparc_line.story(None), elem_id="qx-sparc-story")
         with gr.Column(elem_classes="qx-card", elem_id="qx-sparc-run"):
             self.result_notice = tree(elem_id="qx-sparc-result-notice")
-            self.rounds = tree(view.rounds(None), elem_id="qx-sparc-rounds")
+            self.rounds = tree(drawn.rounds(None), elem_id="qx-sparc-rounds")
         with gr.Column(elem_classes="qx-card qx-drawer", elem_id="qx-sparc-drawer"):
             self.reading = tree(elem_id="qx-sparc-reading")
         with gr.Row(elem_classes="qx-split"):

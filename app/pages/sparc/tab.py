@@ -17,7 +17,6 @@ import gradio as gr
 from app.components.tree import clicked, packs
 from app.jobs import Finished, stream
 from app.pages.explore.actions import open_in_explore
-from app.pages.sparc import story as story_view
 from app.pages.sparc import view
 from app.pages.sparc.actions import Report, SparcOrder, SparcRun, SparcRuns
 from app.pages.sparc.layout import SparcLayout
@@ -27,10 +26,12 @@ from app.pages.widgets.text import open_documents
 from app.pages.widgets.work import QUIET, in_line
 from app.services import Services
 from app.session import Session
+from core.draw import sparc as drawn
+from core.draw import sparc_line
 from core.errors import BadRequest, UserError
 from core.log import new_run_id
-from core.log.branches import STRATEGY_NAMES
 from core.sparc.events import SparcConfig
+from core.sparc.naming import STRATEGY_NAMES
 
 Update = dict[Any, Any]
 
@@ -287,12 +288,12 @@ class SparcTab(SparcLayout):
         return {
             self.page: run.run_id,
             self.asking.status: view.standing_at(run),
-            self.story: story_view.story(run),
+            self.story: sparc_line.story(run),
             self.result_notice: notice(
                 f"Not all of this run is in the log: {run.log_error}" if run.log_error else ""
             ),
-            self.final: view.final(run),
-            self.costs: view.costs(run),
+            self.final: drawn.final(run),
+            self.costs: drawn.costs(run),
             **self._looked(session, place, run),
         }
 
@@ -301,4 +302,4 @@ class SparcTab(SparcLayout):
         shown = view.reading(
             run, place.chunk_id, place.anchor, in_explore=self.asking.has_open(session, run.workspace)
         )
-        return {self.place: place, self.rounds: view.rounds(run, place.chunk_id), self.reading: shown}
+        return {self.place: place, self.rounds: drawn.rounds(run, place.chunk_id), self.reading: shown}

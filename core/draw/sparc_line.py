@@ -1,17 +1,16 @@
 """A SPARC run's story line as a tree of plain data.
 
-Pure functions. All text stays text (see components.tree). Decides how a part is drawn, and that merges stand
+Pure functions; all text stays text. Decides how a part is drawn, and that merges stand
 between up to three rounds only. What it says is in core.sparc_story.
 """
 
 from __future__ import annotations
 
-from app.pages.sparc.actions import SparcRun
-from app.pages.widgets.notices import notice
 from core.draw.nodes import Node, h
+from core.draw.sparc import ShownSparc
 from core.draw.story_line import answer_part, part_head, question_part, story_line
 from core.draw.words import shorten, step_class
-from core.log.branches import branch_name, end_sentence
+from core.sparc.naming import branch_name, end_sentence
 from core.sparc.trace import SparcTrace
 from core.sparc_story import RoundPart, lead, sparc_story
 
@@ -24,7 +23,7 @@ _MOST_WITH_MERGES = 3
 _LONGEST = 400
 
 
-def story(run: SparcRun | None) -> list[Node]:
+def story(run: ShownSparc | None) -> list[Node]:
     """The rounds that were merged, what goes on now, and the end."""
     if run is None:
         return [h("p", {"class": "qx-empty"}, INVITATION)]
@@ -114,7 +113,7 @@ def doing(trace: SparcTrace) -> str:
     )
 
 
-def _ended_early(run: SparcRun) -> Node:
+def _ended_early(run: ShownSparc) -> Node:
     words = (
         "Cancelled; the rounds so far are kept."
         if run.status == "cancelled"
@@ -127,8 +126,9 @@ def _ended_early(run: SparcRun) -> Node:
     return h("li", {"class": "qx-ends"}, h("div", {"class": "qx-part"}, *inner))
 
 
-def _failure(run: SparcRun) -> list[Node]:
+def _failure(run: ShownSparc) -> list[Node]:
     """Why an agent could not go on, whole: a part of the line has room for three lines."""
     if run.status != "failed" or run.trace.stopped is None:
         return []
-    return notice(shorten(end_sentence(run.trace), 1_000))
+    words = h("span", None, shorten(end_sentence(run.trace), 1_000))
+    return [h("div", {"class": "qx-notice qx-error", "role": "alert"}, words)]

@@ -1,0 +1,743 @@
+"""SPARC runs as trees of plain data, for the app's page and for exported ones.
+
+Pure functions, one per panel. Decides that a round's branches stand side by side and rounds go down, with
+lines to the one that leads and from it into the next; that a branch keeps its colour through all rounds.
+Whatever documents, questions and language models wrote stays text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal
+
+from core.draw.answers import verdict_line
+from core.draw.nodes import Node, h
+from core.draw.tables import table
+from core.draw.words import counted, shorten, step_class
+from core.ingest.sentences import split_sentences
+from core.prose import plain
+from core.sparc.events import BrokenOff, Cost, Found, Merged, Note, Retrieved, Strategy
+from core.sparc.naming import STRATEGY_NAMES, branch_name, decided_by_rules
+from core.sparc.trace import SparcBranch, SparcRound, SparcTrace
+from core.sparc_story import Fate, asked_anew, fates
+from core.story import excerpt, one_line, verdict_on
+from core.story import sure as sure_words
+from core.types import Workspace
+
+STRATEGY_SENTENCES: dict[Strategy, str] = {
+    "bm25": "Chunks that share the rarest words with the query",
+    "dense": "Chunks nearest to the query by the untrained encoder",
+    "qrag": "Chunks that the agent of the open documents chooses one after another",
+}
+OVERLAP = (
+    "Mean Jaccard index of the chunks of any two branches: 0 when each found its own, 1 when all found the"
+    " same (SPARC-RAG appendix B.2)"
+)
+CONFIDENCE = (
+    "How sure whoever answered is; the reader's is calibrated: of the answers given with 0.8, some 80 in a"
+    " hundred are right"
+)
+EMPTY = (
+    "A round stands here as soon as it begins: its branches side by side, each with what it asked, where it"
+    " looked, what it found and what it answers; below them what the merge kept and dropped."
+)
+COSTS = "a row a branch: time at work, and what a language model took"
+MOST_SENTENCES = 8
+"""Sentences of a note's difference that a card lists."""
+MOST_ROWS = 4
+"""Chunks of a card that are seen before more are asked for."""
+MOST_FATES = 3
+_LONGEST = 400
+"""Characters of a query, an answer or a reason that a card shows; the whole is in the export."""
+_LONGEST_TEXT = 4_000
+"""Characters of a whole note."""
+_ROW = 20
+"""Height of the picture of where a branch looked, in pixels."""
+_WIRE = 900
+"""Width in which the lines between rounds are drawn; they stretch over the page."""
+
+Finders = Mapping[int, Sequence[str]]
+"""Branches that found a chunk, by its id."""
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class ShownSparc:
+    """A run as far as it went, with what it is drawn from."""
+
+    trace: SparcTrace
+    status: Literal["running", "complete", "cancelled", "failed"] = "running"
+    message: str | None = None
+    """Why it failed, in a sentence."""
+    workspace: Workspace | None = None
+    """What was searched; None where its texts were not kept."""
+    gold: tuple[int, ...] = ()
+    """Support chunks of a labelled question."""
+    known_answer: str = ""
+    """Of a labelled question; empty where nobody knows it."""
+
+    @property
+    def evidence(self) -> tuple[int, ...]:
+        """Chunks of the final note, or of the last merged one."""
+        return self.trace.stopped.evidence if self.trace.stopped is not None else self.trace.note.chunk_ids
+
+    @cached_property
+    def texts(self) -> Mapping[int, str]:
+        """Texts of the chunks that were retrieved, as far as the trace has them."""
+        return {
+            one.chunk_id: one.text
+            for event in self.trace.events
+            if isinstance(event, Retrieved)
+            for one in event.found
+        }
+
+
+def _totals(run: ShownSparc) -> Node:
+    """Running totals against the budgets."""
+    trace, cost, config = run.trace, run.trace.cost, run.trace.started.config
+    tokens = cost.prompt_tokens + cost.completion_tokens
+    told = [(f"{len(trace.rounds)}", f" of {counted(config.depth, 'round')}")]
+    if config.max_calls is not None:
+        told.append((f"{cost.calls:,}", f" of {config.max_calls:,} calls"))
+    if tokens or config.max_tokens is not None:
+        most = "" if config.max_tokens is None else f" of {config.max_tokens:,}"
+        told.append((f"{tokens:,}", f"{most} tokens"))
+    told.append((f"{len(trace.found):,}", " different chunks read"))
+    told.append((f"{len(trace.note.chunk_ids)}", " in the note"))
+    legend = h("span", {"class": "qx-legend"}, h("span", {"class": "qx-legend-chosen"}), "found")
+    gold = (
+        [h("span", {"class": "qx-legend"}, h("span", {"class": "qx-legend-gold"}), "support")]
+        if run.gold
+        else []
+    )
+    return h(
+        "span",
+        {"class": "qx-totals qx-sm qx-mut"},
+        *(h("span", None, h("strong", None, value), words) for value, words in told),
+        legend,
+        *gold,
+    )
+
+
+def rounds(run: ShownSparc | None, opened: int | None = None) -> list[Node]:
+    """Rounds from above down, their branches side by side. `opened`: chunk that is open in the reading
+    place.
+    """
+    if run is None:
+        return [h("p", {"class": "qx-empty"}, EMPTY)]
+    trace = run.trace
+    if not trace.rounds:
+        words = (
+            "The first round is on its way."
+            if run.status == "running"
+            else "It ended before its first round."
+        )
+        return [h("p", {"class": "qx-empty"}, words)]
+    seen: dict[int, list[str]] = {}
+    shown = []
+    leader = ""
+    for one in trace.rounds:
+        shown.append(_round(one, run, leader, seen, opened))
+        for branch in one.branches:
+            for chunk in branch.chunks:
+                seen.setdefault(chunk.chunk_id, []).append(branch_name(one.number, branch.number))
+        leader = "" if one.merged is None else branch_name(one.number, one.merged.best_branch)
+    return shown
+
+
+def _round(one: SparcRound, run: ShownSparc, leader: str, seen: Finders, opened: int | None) -> Node:
+    """`leader`: the branch whose note it goes on from; empty in round 1."""
+    best = None if one.merged is None else one.merged.best_branch
+    n, name = len(one.branches), f"qx-round-{one.number}"
+    last = one is run.trace.rounds[-1]
+    lanes = [
+        h(
+            "li",
+            {"class": f"qx-lane {step_class(branch.number)}"},
+            _card(one, branch, run, branch.number == best, seen, opened),
+        )
+        for branch in one.branches
+    ]
+    below: list[Node] = []
+    if one.merged is not None and best is not None:
+        below = [
+            _wire(n, best, into=True),
+            _merge(one.merged, one, run, last=run.trace.stopped is not None and last),
+        ]
+        below += [] if last else [_wire(len(run.trace.rounds[one.number].branches), best, into=False)]
+    elif one.broken is not None:
+        below = [h("div", {"class": "qx-merge qx-merge-broken"}, h("div", None, *_broken(one.broken)))]
+    return h(
+        "section",
+        {"class": "qx-round", "aria-labelledby": name},
+        h(
+            "header",
+            {"class": "qx-round-head"},
+            h("h3", {"id": name}, f"Round {one.number}"),
+            *_round_facts(one, leader),
+            _totals(run) if one.number == 1 else None,
+        ),
+        h(
+            "ol",
+            {"class": f"qx-lanes qx-w{min(max(n, 1), 8)}", "aria-label": f"Branches of round {one.number}"},
+            *lanes,
+        ),
+        *below,
+    )
+
+
+def _round_facts(one: SparcRound, leader: str) -> list[Node]:
+    plain_question = one.number == 1 and not one.started.cost.milliseconds and not one.started.cost.calls
+    facts: list[Node] = [
+        h(
+            "span",
+            None,
+            f"asked on, from the note of {leader}"
+            if leader
+            else "the question as it is"
+            if plain_question
+            else "the question rewritten",
+        )
+    ]
+    found = [chunk.chunk_id for branch in one.branches for chunk in branch.chunks]
+    if found:
+        facts.append(h("span", None, f"{len(found)} found, {len(set(found))} different"))
+    if one.merged is not None and one.merged.overlap is not None:
+        overlap = {"class": "qx-kv", "title": OVERLAP, "tabindex": "0"}
+        facts.append(h("span", overlap, f"overlap {one.merged.overlap:.2f}"))
+    if one.started.cost.calls:
+        took = {"class": "qx-kv", "title": "What the query rewriter took", "tabindex": "0"}
+        facts.append(h("span", took, f"rewriter {cost_words(one.started.cost)}"))
+    return [h("span", {"class": "qx-facts qx-sm qx-mut"}, *facts)]
+
+
+def _wire(n: int, lead: int, *, into: bool) -> Node:
+    """Lines from the branches of a round to the one that leads, or from there into the next."""
+    middle = [_WIRE * (2 * i + 1) / (2 * n) for i in range(n)]
+    hub = middle[min(lead, n) - 1]
+    lines = []
+    for i, x in enumerate(middle, start=1):
+        course = (
+            f"M{x:.0f} 0C{x:.0f} 18 {hub:.0f} 8 {hub:.0f} 26"
+            if into
+            else f"M{hub:.0f} 0C{hub:.0f} 18 {x:.0f} 8 {x:.0f} 26"
+        )
+        kind = (
+            f"qx-wire-lead {step_class(lead)}"
+            if into and i == lead
+            else "qx-wire-on"
+            if into
+            else "qx-wire-out"
+        )
+        lines.append(h("path", {"class": kind, "d": course}))
+    view = {"viewBox": f"0 0 {_WIRE} 26", "preserveAspectRatio": "none", "aria-hidden": "true"}
+    return h("div", {"class": "qx-wire"}, h("svg", view, *lines))
+
+
+def _look(branch: SparcBranch, run: ShownSparc) -> Node | None:
+    """Where along the documents a branch looked: the longer a mark, the higher the chunk stood; support is
+    dotted.
+    """
+    found, n = branch.chunks, run.trace.started.n_chunks
+    if branch.retrieved is None:
+        return None
+    borders = [] if run.workspace is None else [int(first) for first in run.workspace.borders[1:-1]]
+    strokes = [_stroke(i, n, 1.0, "qx-border") for i in borders]
+    strokes += [_stroke(i, n, 1.0, "qx-look-gold") for i in run.gold if i < n]
+    strokes += [
+        _stroke(chunk.chunk_id, n, 1 - place / max(len(found), 1) / 1.5, "qx-stem", str(chunk.chunk_id))
+        for place, chunk in enumerate(found)
+        if chunk.chunk_id < n
+    ]
+    told = f"Found along the document: chunks {', '.join(f'{chunk.chunk_id:,}' for chunk in found) or 'none'}"
+    view = {"viewBox": f"0 0 1000 {_ROW}", "preserveAspectRatio": "none", "height": str(_ROW)}
+    return h("div", {"class": "qx-look"}, h("svg", {**view, "role": "img", "aria-label": told}, *strokes))
+
+
+def _stroke(chunk_id: int, n: int, height: float, kind: str, same: str = "") -> Node:
+    x = 1000 * (chunk_id + 0.5) / max(n, 1)
+    lit = {"data-same": same} if same else {}
+    return h("path", {"class": kind, "d": f"M{x:.1f} {_ROW}V{_ROW * (1 - height):.1f}", **lit})
+
+
+def _card(
+    one: SparcRound, branch: SparcBranch, run: ShownSparc, best: bool, seen: Finders, opened: int | None
+) -> Node:
+    name, sentence = STRATEGY_NAMES[branch.query.strategy], STRATEGY_SENTENCES[branch.query.strategy]
+    marks: list[Node] = [
+        h("span", {"class": "qx-strategy", "title": sentence, "tabindex": "0"}, name),
+        h("span", {"class": "qx-grow"}),
+    ]
+    chosen = run.trace.chosen_branch is branch and bool(run.trace.answer.strip())
+    if best or chosen:
+        title = (
+            "The answer of the run is this branch's"
+            if chosen
+            else "The context manager chose this branch: the next round goes on from its note"
+        )
+        marks.append(h("span", {"class": "qx-mark qx-best", "title": title}, "wins" if chosen else "leads"))
+    asked = asked_anew(run.trace.started.question, shorten(branch.query.query, _LONGEST))
+    words = [h("em", None, said) if fresh else said for said, fresh in asked]
+    reason = branch.query.reason.removeprefix("rules: ")
+    return h(
+        "div",
+        {
+            "class": "qx-branch" + " qx-won" * (best or chosen),
+            "role": "group",
+            "aria-label": f"Round {one.number}, branch {branch.number}, {name}" + ", leads" * best,
+        },
+        h(
+            "div",
+            {"class": "qx-step-head"},
+            h("span", {"class": "qx-pin"}, branch_name(one.number, branch.number)),
+            *marks,
+        ),
+        h("p", {"class": "qx-sparc-query", "dir": "auto"}, *words),
+        (
+            h("p", {"class": "qx-sm qx-mut", "dir": "auto"}, shorten(reason, _LONGEST))
+            if reason and reason != "the plain question"
+            else None
+        ),
+        _look(branch, run),
+        _retrieved_chunks(branch, run, seen, opened),
+        _answer(branch, run),
+        *_verdict(branch, run),
+        *_waiting(branch, run),
+        _note(branch),
+        _costs(branch),
+    )
+
+
+def _retrieved_chunks(branch: SparcBranch, run: ShownSparc, seen: Finders, opened: int | None) -> Node | None:
+    if branch.retrieved is None:
+        return None
+    if not branch.retrieved.found:
+        return h("p", {"class": "qx-mut qx-sm"}, "found nothing")
+    rows = [
+        _chunk(chunk, branch, run, seen.get(chunk.chunk_id, ()), chunk.chunk_id == opened)
+        for chunk in branch.retrieved.found
+    ]
+    return _some(rows, "Chunks found, best first", "qx-chunks", MOST_ROWS)
+
+
+def _some(rows: Sequence[Node], label: str, kind: str, most: int) -> Node:
+    """A list of which the first are seen, the others on demand."""
+    more = rows[most:]
+    shown = h("ol", {"class": kind, "aria-label": label}, *rows[:most])
+    if not more:
+        return shown
+    rest = h("ol", {"class": kind, "aria-label": f"{label}, the others"}, *more)
+    summary = h("summary", {"class": "qx-more"}, f"{len(more)} more")
+    return h("div", None, shown, h("details", {"class": "qx-sm"}, summary, rest))
+
+
+def _chunk(chunk: Found, branch: SparcBranch, run: ShownSparc, before: Sequence[str], opened: bool) -> Node:
+    is_gold = chunk.chunk_id in run.gold
+    sign, taken = _taken(chunk.chunk_id, branch)
+    told = (
+        f"chunk {chunk.chunk_id:,}"
+        + ", support" * is_gold
+        + (f", {taken}" if taken else "")
+        + (f", found before by {', '.join(before)}" if before else "")
+    )
+    attributes = {
+        "class": "qx-chunk-row" + " qx-again" * bool(before) + " qx-gold-row" * is_gold + " qx-on" * opened,
+        "data-act": "open",
+        "data-arg": str(chunk.chunk_id),
+        "data-same": str(chunk.chunk_id),
+        "aria-label": told,
+        "aria-pressed": str(opened).lower(),
+        "title": f"{told}: {shorten(plain(chunk.text), 240)}",
+    }
+    words = h("span", {"class": "qx-chunk-text", "dir": "auto"}, shorten(one_line(chunk.text), 160))
+    tick = h("span", {"class": "qx-found-at"}, "✓ ") if is_gold else None
+    number = h("span", {"class": "qx-chunk-id"}, tick, f"{chunk.chunk_id:,}")
+    mark = h("span", {"class": "qx-sign", "aria-hidden": "true"}, sign)
+    return h("li", None, h("button", attributes, mark, words, number))
+
+
+def _taken(chunk_id: int, branch: SparcBranch) -> tuple[str, str]:
+    """Whether a found chunk went into the branch's note: a sign, and the same in words."""
+    if branch.noted is None:
+        return " ", ""
+    if chunk_id not in branch.noted.after.chunk_ids:
+        return "·", "not taken into its note"
+    return (
+        ("=", "in its note before") if chunk_id in branch.noted.before.chunk_ids else ("+", "new in its note")
+    )
+
+
+def _note(branch: SparcBranch) -> Node | None:
+    """What a branch's note gained and lost, folded: free text where a language model writes it."""
+    if branch.noted is None:
+        return None
+    added, removed = note_difference(branch.noted.before, branch.noted.after)
+    if not added and not removed:
+        words = "note unchanged" if branch.noted.after.text.strip() else "note empty"
+        return h("p", {"class": "qx-sm qx-mut"}, words)
+    lines = [*_sentences(added, "+", "added", "qx-added"), *_sentences(removed, "−", "removed", "qx-removed")]
+    told = f"note: {counted(len(added), 'sentence')} added" + (f", {len(removed)} removed" if removed else "")
+    return h(
+        "details",
+        {"class": "qx-sm qx-cost"},
+        h("summary", None, told),
+        h("ul", {"class": "qx-difference"}, *lines),
+    )
+
+
+def _sentences(sentences: Sequence[str], sign: str, word: str, kind: str) -> Iterator[Node]:
+    for sentence in sentences[:MOST_SENTENCES]:
+        unseen = h("span", {"class": "qx-unseen"}, f"{word}: ")
+        yield h(
+            "li",
+            {"class": kind},
+            h("span", {"class": "qx-sign", "aria-hidden": "true"}, sign),
+            unseen,
+            h("span", {"dir": "auto"}, shorten(sentence, 280)),
+        )
+    if len(sentences) > MOST_SENTENCES:
+        yield h("li", {"class": f"{kind} qx-mut"}, f"{len(sentences) - MOST_SENTENCES} more {word}")
+
+
+def note_difference(before: Note, after: Note) -> tuple[list[str], list[str]]:
+    """Sentences that a note gained and lost, in their order.
+
+    >>> note_difference(Note("It rained. She left."), Note("It rained. He stayed."))
+    (['He stayed.'], ['She left.'])
+    """
+    old, new = _said(before.text), _said(after.text)
+    return [sentence for sentence in new if sentence not in old], [
+        sentence for sentence in old if sentence not in new
+    ]
+
+
+def _said(text: str) -> list[str]:
+    return list(dict.fromkeys(" ".join(text[start:end].split()) for start, end in split_sentences(text)))
+
+
+def _answer(branch: SparcBranch, run: ShownSparc) -> Node | None:
+    answered = branch.answered
+    if answered is None:
+        return None
+    words: Node = (
+        h("strong", {"dir": "auto"}, shorten(answered.answer, _LONGEST))
+        if answered.answer.strip()
+        else h("span", {"class": "qx-mut"}, NO_ANSWER)
+    )
+    has_confidence = answered.confidence is not None and bool(answered.answer.strip())
+    sure = _sure(answered.confidence or 0.0) if has_confidence else None
+    verdict = verdict_line(verdict_on(answered.answer, run.known_answer), run.known_answer, "span")
+    pill = None
+    if branch.judged is not None:
+        accepted = branch.judged.verdict == "stop"
+        sentence = "The evaluator accepts the answer" if accepted else "The evaluator wants to know more"
+        attributes = {"class": "qx-mark" + " qx-hit" * accepted, "title": sentence, "tabindex": "0"}
+        pill = h("span", attributes, "accepted" if accepted else "go on")
+    return h("div", {"class": "qx-said"}, words, sure, verdict, h("span", {"class": "qx-grow"}), pill)
+
+
+NO_ANSWER = "no answer in the evidence"
+
+
+def _sure(confidence: float) -> Node:
+    return h(
+        "span",
+        {"class": "qx-kv qx-sm qx-mut qx-sure", "title": CONFIDENCE, "tabindex": "0"},
+        sure_words(confidence),
+    )
+
+
+def _cited(citations: Sequence[int], run: ShownSparc) -> Node | None:
+    if not citations:
+        return None
+    links = [
+        h(
+            "button",
+            {
+                "class": "qx-link",
+                "data-act": "open",
+                "data-arg": str(i),
+                "data-same": str(i),
+                "aria-label": f"cited: chunk {i:,}",
+            },
+            f"{i:,}",
+        )
+        for i in dict.fromkeys(citations)
+        if 0 <= i < run.trace.started.n_chunks
+    ]
+    return (
+        h("span", {"class": "qx-cited qx-why-so"}, h("span", {"class": "qx-mut"}, "rests on chunk"), *links)
+        if links
+        else None
+    )
+
+
+def _verdict(branch: SparcBranch, run: ShownSparc) -> list[Node]:
+    """Why the evaluator decided so, and what the answer rests on."""
+    nodes = []
+    reason = "" if branch.judged is None else branch.judged.reason.removeprefix("rules: ")
+    if reason:
+        nodes.append(h("p", {"class": "qx-sm qx-mut", "dir": "auto"}, shorten(reason, _LONGEST)))
+    answered = branch.answered
+    cited = None if answered is None or not answered.answer.strip() else _cited(answered.citations, run)
+    return [*nodes, *([cited] if cited is not None else [])]
+
+
+def _broken(broken: BrokenOff) -> list[Node]:
+    """Who could not go on, and why."""
+    why = broken.message or f"the budget of {broken.reason} is used up"
+    sentence = "Whose turn it was when the run ended"
+    mark = h("span", {"class": "qx-mark qx-warn", "title": sentence, "tabindex": "0"}, broken.agent)
+    return [mark, " ", h("span", {"class": "qx-sm", "dir": "auto"}, shorten(why, _LONGEST))]
+
+
+def _waiting(branch: SparcBranch, run: ShownSparc) -> list[Node]:
+    """What a branch is about to do, or never came to."""
+    if branch.broken is not None:
+        return [h("p", None, *_broken(branch.broken))]
+    steps = (
+        (branch.retrieved, "retrieving"),
+        (branch.noted, "updating its note"),
+        (branch.answered, "answering"),
+        (branch.judged, "being judged"),
+    )
+    doing = next((words for event, words in steps if event is None), None)
+    if doing is None:
+        return []
+    return (
+        [h("p", {"class": "qx-live"}, f"{doing}…")]
+        if run.status == "running"
+        else [h("p", {"class": "qx-mut"}, "ended here")]
+    )
+
+
+def cost_words(cost: Cost) -> str:
+    """What a turn took, in a few words."""
+    calls = (
+        f"{counted(cost.calls, 'call')} · {counted(cost.prompt_tokens + cost.completion_tokens, 'token')} · "
+        if cost.calls
+        else ""
+    )
+    return f"{calls}{cost.milliseconds:,.0f} ms"
+
+
+_STRUCTURES = {"json_schema": "by schema", "json_object": "as JSON", "text": "found in text"}
+
+
+def _costs(branch: SparcBranch) -> Node | None:
+    """What each agent of a branch took, folded."""
+    if branch.retrieved is None:
+        return None
+    turns = (
+        ("context manager", branch.noted),
+        ("answer generator", branch.answered),
+        ("answer evaluator", branch.judged),
+    )
+    costs = {"retriever": Cost(milliseconds=branch.retrieved.milliseconds)} | {
+        agent: event.cost for agent, event in turns if event is not None
+    }
+    if branch.broken is not None:
+        costs[branch.broken.agent] = branch.broken.cost
+    rows = [
+        h(
+            "tr",
+            None,
+            h("th", {"scope": "row"}, agent),
+            *(
+                h("td", None, cell)
+                for cell in (
+                    f"{cost.calls}",
+                    f"{cost.prompt_tokens:,} + {cost.completion_tokens:,}",
+                    f"{cost.milliseconds:,.0f}",
+                )
+            ),
+            h(
+                "td",
+                None,
+                (
+                    "none"
+                    if branch.broken is not None and agent == branch.broken.agent
+                    else _STRUCTURES.get(cost.structure or "", "")
+                ),
+            ),
+        )
+        for agent, cost in costs.items()
+    ]
+    head: list[str | tuple[str, str]] = [
+        "agent",
+        "calls",
+        ("tokens", "Read + written"),
+        "ms",
+        ("reply", "How the structured reply was got"),
+    ]
+    whole = cost_words(branch.cost)
+    return h(
+        "details",
+        {"class": "qx-cost qx-sm"},
+        h("summary", None, whole),
+        table(head, rows, f"What branch {branch.number} took"),
+    )
+
+
+def _merge(merged: Merged, one: SparcRound, run: ShownSparc, *, last: bool) -> Node:
+    """Who leads and why, what the merged note kept, and what it dropped and why. `last`: no other round came
+    after it.
+    """
+    wins = last and run.trace.chosen_branch is one.best and bool(run.trace.answer.strip())
+    if len(one.branches) > 1:
+        leads = f"Branch {branch_name(one.number, merged.best_branch)} {'wins' if wins else 'leads'}"
+    else:
+        leads = f"Its note {'is the last' if last else 'goes on'}"
+    reason = merged.reason.removeprefix("rules: ")
+    sentences = _said(merged.note.text)
+    note = None
+    if sentences:
+        text = h("p", {"class": "qx-quote", "dir": "auto"}, shorten(merged.note.text, _LONGEST_TEXT))
+        summary = h("summary", None, f"the note: {counted(len(sentences), 'sentence')}")
+        note = h("details", {"class": "qx-sm qx-cost"}, summary, text)
+    cost = None
+    if merged.cost.calls:
+        cost = h("p", {"class": "qx-sm qx-mut"}, f"context manager {cost_words(merged.cost)}")
+    told = fates(run.trace, one.number)
+    kept, dropped = [fate for fate in told if fate.kept], [fate for fate in told if not fate.kept]
+    return h(
+        "div",
+        {"class": f"qx-merge {step_class(merged.best_branch)}", "id": f"qx-merge-{one.number}"},
+        h(
+            "div",
+            None,
+            h("strong", None, leads),
+            h("p", {"class": "qx-sm qx-mut", "dir": "auto"}, shorten(reason, _LONGEST)) if reason else None,
+            note,
+            cost,
+        ),
+        _fates(f"Kept in the note: {len(kept)}", kept, run, "qx-kept"),
+        _fates(f"Dropped: {len(dropped)}", dropped, run, "qx-dropped"),
+    )
+
+
+def _fates(heading: str, fates: Sequence[Fate], run: ShownSparc, kind: str) -> Node:
+    rows = [_fate(fate, run) for fate in fates]
+    listed = _some(rows, heading, "qx-fates", MOST_FATES) if rows else None
+    return h("div", {"class": kind}, h("h4", None, heading), listed)
+
+
+def _fate(fate: Fate, run: ShownSparc) -> Node:
+    is_gold = fate.chunk_id in run.gold
+    text = run.texts.get(fate.chunk_id, "")
+    paint = step_class(fate.branches[0]) if fate.branches else "qx-solo"
+    attributes = {"class": "qx-link", "data-act": "open", "data-arg": str(fate.chunk_id)}
+    link = h("button", {**attributes, "data-same": str(fate.chunk_id)}, f"{fate.chunk_id:,}")
+    support = None
+    if is_gold:
+        mark = "qx-found-at" if fate.kept else "qx-lost"
+        support = h("span", {"class": mark}, "✓ support" if fate.kept else "support")
+    return h(
+        "li",
+        {"class": paint},
+        h("span", {"class": "qx-dot", "aria-hidden": "true"}),
+        h(
+            "span",
+            {"class": "qx-fate-text", "dir": "auto", "title": shorten(text, 400)},
+            shorten(one_line(text), 160),
+        ),
+        link,
+        support,
+        h("span", {"class": "qx-fate-why", "title": fate.why}, fate.why),
+    )
+
+
+# The end
+
+
+def final(run: ShownSparc | None) -> list[Node]:
+    """What the answer rests on: the final evidence in document order, the answer marked where it stands."""
+    if run is None or run.status == "running" or run.trace.stopped is None or not run.evidence:
+        return []
+    winner = run.trace.chosen_branch
+    cited = () if winner is None or winner.answered is None else winner.answered.citations
+    answer, finders = run.trace.stopped.answer.strip(), finders_of(run.trace)
+    hits = len({*run.gold} & {*run.evidence})
+    support = f" · {hits} of {len(run.gold)} support chunks found" if run.gold else ""
+    items = []
+    for chunk_id in sorted(run.evidence):
+        words = run.texts.get(chunk_id, "")
+        shown = excerpt(words, answer if chunk_id in cited else "", 160)
+        link = {"class": "qx-link", "data-act": "open", "data-arg": str(chunk_id), "data-same": str(chunk_id)}
+        items.append(
+            h(
+                "li",
+                {"class": "qx-cited-item" if chunk_id in cited else None},
+                h("button", link, f"chunk {chunk_id:,}"),
+                h(
+                    "span",
+                    {"class": "qx-rests", "dir": "auto", "title": shorten(plain(words), 600)},
+                    shown.before,
+                    h("mark", {"class": "qx-answer-mark"}, shown.mark) if shown.mark else None,
+                    shown.after,
+                ),
+                h("span", {"class": "qx-mark"}, "cited") if chunk_id in cited else None,
+                h("span", {"class": "qx-mark qx-hit"}, "support") if chunk_id in run.gold else None,
+                h(
+                    "span",
+                    {"class": "qx-sm qx-mut"},
+                    f"found by {', '.join(finders.get(chunk_id, ())) or 'none'}",
+                ),
+            )
+        )
+    head = h("h3", None, "What the answer rests on" if answer else "What was found")
+    told = f"{counted(len(items), 'chunk')} in document order{support}"
+    facts = h("span", {"class": "qx-sm qx-mut"}, told)
+    return [h("div", {"class": "qx-row"}, head, facts), h("ol", {"class": "qx-rests-on"}, *items)]
+
+
+def costs(run: ShownSparc | None) -> list[Node]:
+    """A bar a branch: how long it worked, and the tokens of its calls."""
+    if run is None or run.status == "running":
+        return []
+    told = [
+        (branch_name(one.number, branch.number), branch, one.best is branch)
+        for one in run.trace.rounds
+        for branch in one.branches
+        if branch.retrieved is not None
+    ]
+    longest = max((branch.cost.milliseconds for _, branch, _ in told), default=0.0)
+    rows: list[Node] = []
+    for name, branch, best in told:
+        cost = branch.cost
+        share = 100 * cost.milliseconds / longest if longest else 0.0
+        label = f"{name} {STRATEGY_NAMES[branch.query.strategy]}"
+        paint = step_class(branch.number)
+        rows += [
+            h("span", {"class": "qx-best" if best else None}, label),
+            h("span", {"class": f"qx-bar-of {paint}" + " qx-best" * best, "--x": f"{share:.1f}%"}),
+            h("span", {"class": "qx-mut"}, cost_words(cost)),
+        ]
+    if not rows:
+        return []
+    head = h(
+        "div", {"class": "qx-row"}, h("h3", None, "What it cost"), h("span", {"class": "qx-sm qx-mut"}, COSTS)
+    )
+    who = h("p", {"class": "qx-sm qx-mut qx-agents"}, agents_words(run.trace))
+    return [head, h("div", {"class": "qx-bars"}, *rows), who]
+
+
+def agents_words(trace: SparcTrace) -> str:
+    """Who decided, in a sentence."""
+    agents = trace.started.agents
+    return (
+        f"No language model acts here: {agents} rewrite, answer and judge."
+        if decided_by_rules(trace)
+        else f"{agents} rewrites, answers and judges."
+    )
+
+
+def finders_of(trace: SparcTrace) -> dict[int, list[str]]:
+    """By chunk, the branches that found it."""
+    found: dict[int, list[str]] = {}
+    for one in trace.rounds:
+        for branch in one.branches:
+            for chunk in branch.chunks:
+                found.setdefault(chunk.chunk_id, []).append(branch_name(one.number, branch.number))
+    return found
