@@ -2,7 +2,7 @@
 
 import { localServer, looksOf } from "./offline_numbers.js";
 import { strip } from "./strip.js";
-import { tree } from "./tree.js";
+import { go, lightUp, tree } from "./tree.js";
 
 /** @param {string} packed */
 async function inflated(packed) {
@@ -24,7 +24,7 @@ const $ = (id) => document.getElementById(id);
 /** @param {number} chunk @param {LoggedRun} run @param {Map<number, [string, string]>} texts */
 function readingOf(chunk, run, texts) {
   const { value } = run;
-  const pins = new Map(value.chosen.map((pin) => [pin.chunk_id, pin.step]));
+  const pins = new Map(value.chosen.map((pin) => [pin.chunk_id, pin]));
   const title = value.documents.findLast((part) => part.first_chunk <= chunk)?.title || "";
   const [heading] = texts.get(chunk) || [""];
   const where = [title, heading].filter(Boolean).join(" › ");
@@ -34,10 +34,10 @@ function readingOf(chunk, run, texts) {
   const spans = [];
   for (let i = chunk - 6; i <= chunk + 6; i++) {
     if (!texts.has(i)) continue;
-    const step = pins.get(i);
-    const kinds = ["qx-chunk", ...(step ? ["qx-chosen", `qx-c${((step - 1) % 8) + 1}`] : []), ...(value.gold.includes(i) ? ["qx-gold"] : []), ...(i === chunk ? ["qx-marked"] : [])];
-    const pin = step ? [["span", { class: "qx-pin" }, [String(step)]]] : [];
-    spans.push(["span", { class: kinds.join(" "), "data-act": "open", "data-arg": String(i), "data-show": i === chunk }, [...pin, texts.get(i)[1]]], " ");
+    const pin = pins.get(i);
+    const kinds = ["qx-chunk", ...(pin ? ["qx-chosen", `qx-c${((pin.step - 1) % 8) + 1}`] : []), ...(value.gold.includes(i) ? ["qx-gold"] : []), ...(i === chunk ? ["qx-marked"] : [])];
+    const sign = pin ? [["span", { class: "qx-pin" }, [pin.name || String(pin.step)]]] : [];
+    spans.push(["span", { class: kinds.join(" "), "data-act": "open", "data-arg": String(i), "data-show": i === chunk }, [...sign, texts.get(i)[1]]], " ");
   }
   return [crumb, ["div", { class: "qx-read", tabindex: "0", role: "region", "aria-label": "Document text" }, spans]];
 }
@@ -49,16 +49,12 @@ function followTheme() {
   follow();
 }
 
-async function start() {
-  followTheme();
-  for (const node of document.querySelectorAll("[data-x]")) node.style.setProperty("--x", node.dataset.x);
-  /** @type {LoggedRun} */
-  const run = JSON.parse($("qx-data").textContent);
+// What a run with Q of all chunks has: the strip, and steps to walk. Gives what buttons may ask for.
+/** @param {LoggedRun} run @param {Map<number, [string, string]>} texts @param {(chunk: number) => void} open */
+async function stepping(run, texts, open) {
   const looks = looksOf(await inflated(run.numbers), run.value.n_looks);
-  const rows = run.texts ? JSON.parse(new TextDecoder().decode(await inflated(run.texts))) : [];
-  const texts = new Map(rows.map(([chunk, heading, text]) => [chunk, [heading, text]]));
   const at = (look) => ({ ...run.value, look, intervals: run.rulers[look - 1] });
-  const [shownStrip, reading] = [component(at(run.value.look)), component(JSON.stringify([]))];
+  const shown = component(at(run.value.look));
 
   function mark(look) {
     for (const button of document.querySelectorAll("[data-act=look]")) {
@@ -73,32 +69,44 @@ async function start() {
     $("qx-at").textContent = run.value.stopped && look === run.value.n_looks ? "where it stopped" : `step ${look} of ${run.value.chosen.length}`;
   }
   function show(look) {
-    if (look < 1 || look > run.value.n_looks || look === shownStrip.props.value.look) return;
-    shownStrip.set(at(look));
+    if (look < 1 || look > run.value.n_looks || look === shown.props.value.look) return;
+    shown.set(at(look));
     mark(look);
   }
+  document.addEventListener("keydown", (event) => {
+    const by = { "[": -1, "]": 1 }[event.key];
+    if (!by || event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey) return;
+    show(shown.props.value.look + by);
+  });
+  $("qx-before").onclick = () => show(shown.props.value.look - 1);
+  $("qx-next").onclick = () => show(shown.props.value.look + 1);
+  for (const id of ["qx-live", "qx-walk"]) $(id).hidden = false;
+  strip($("qx-strip"), shown.props, (_, data) => ("look" in data ? show(data.look) : open(data.chunk_id)), shown.watch, localServer(run, looks, texts));
+  mark(run.value.look);
+  return { look: (arg) => show(Number(arg)) };
+}
+
+async function start() {
+  followTheme();
+  for (const node of document.querySelectorAll("[data-x]")) node.style.setProperty("--x", node.dataset.x);
+  /** @type {LoggedRun} */
+  const run = JSON.parse($("qx-data").textContent);
+  const rows = run.texts ? JSON.parse(new TextDecoder().decode(await inflated(run.texts))) : [];
+  const texts = new Map(rows.map(([chunk, heading, text]) => [chunk, [heading, text]]));
+  const reading = component(JSON.stringify([]));
   function open(chunk) {
     if (!Number.isInteger(chunk) || chunk < 0 || chunk >= run.value.n_chunks) return;
     $("qx-reading-card").hidden = false;
     reading.set(JSON.stringify(readingOf(chunk, run, texts)));
     $("qx-reading-card").scrollIntoView({ block: "nearest" });
   }
-  const act = { look: show, open };
+  const act = { open: (arg) => open(Number(arg)), goto: go, ...(run.numbers ? await stepping(run, texts, open) : {}) };
   document.addEventListener("click", (event) => {
     const target = /** @type {Element} */ (event.target).closest("[data-act]");
-    if (target && !$("qx-reading").contains(target)) act[target.dataset.act]?.(Number(target.dataset.arg)); // the tree tells of its own
+    if (target && !$("qx-reading").contains(target)) act[target.dataset.act]?.(target.dataset.arg); // the tree tells of its own
   });
-  document.addEventListener("keydown", (event) => {
-    const by = { "[": -1, "]": 1 }[event.key];
-    if (!by || event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey) return;
-    show(shownStrip.props.value.look + by);
-  });
-  $("qx-before").onclick = () => show(shownStrip.props.value.look - 1);
-  $("qx-next").onclick = () => show(shownStrip.props.value.look + 1);
-  for (const id of ["qx-live", "qx-walk"]) $(id).hidden = false;
-  tree($("qx-reading"), reading.props, (_, { act: name, arg }) => act[name]?.(Number(arg)), reading.watch);
-  strip($("qx-strip"), shownStrip.props, (_, data) => ("look" in data ? show(data.look) : open(data.chunk_id)), shownStrip.watch, localServer(run, looks, texts));
-  mark(run.value.look);
+  tree($("qx-reading"), reading.props, (_, { act: name, arg }) => act[name]?.(arg), reading.watch);
+  lightUp(document.body);
 }
 
 if ($("qx-data")) start();

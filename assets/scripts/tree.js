@@ -25,6 +25,27 @@ function build(node) {
   return made;
 }
 
+// To a part of the page.
+/** @param {string} id */
+export function go(id) {
+  const behavior = matchMedia("(prefers-reduced-motion: reduce)").matches ? "auto" : "smooth";
+  document.getElementById(id)?.scrollIntoView({ behavior, block: "start" });
+}
+
+// What is the same thing in several places lights up in all of them, while one of them is pointed at or has the focus.
+/** @param {HTMLElement} root */
+export function lightUp(root) {
+  const lit = { pointer: undefined, focus: undefined };
+  function light(by, target) {
+    lit[by] = target.closest("[data-same]")?.dataset.same;
+    for (const node of root.querySelectorAll("[data-same]")) node.classList.toggle("qx-lit", Object.values(lit).includes(node.dataset.same));
+  }
+  root.addEventListener("pointerover", (event) => light("pointer", event.target));
+  root.addEventListener("pointerleave", () => light("pointer", root));
+  root.addEventListener("focusin", (event) => light("focus", event.target));
+  root.addEventListener("focusout", () => light("focus", root));
+}
+
 /** @param {HTMLElement} element @param {Props} props @param {Trigger} trigger @param {Watch} watch */
 export function tree(element, props, trigger, watch) {
   const root = element.querySelector(".qx-tree");
@@ -59,11 +80,6 @@ export function tree(element, props, trigger, watch) {
     setTimeout(() => button.classList.remove("qx-copied"), 1200);
   }
 
-  function go(id) {                // to a part of the page
-    const behavior = matchMedia("(prefers-reduced-motion: reduce)").matches ? "auto" : "smooth";
-    document.getElementById(id)?.scrollIntoView({ behavior, block: "start" });
-  }
-
   function download(name, text) {
     const link = document.createElement("a");
     link.href = URL.createObjectURL(new Blob([text], { type: /\.csv$/.test(name) ? "text/csv" : "application/json" }));
@@ -83,16 +99,7 @@ export function tree(element, props, trigger, watch) {
     else if (target.dataset.act === "download") download(target.dataset.name, argument);
     else trigger("select", { act: target.dataset.act, arg: argument });
   });
-  // What is the same thing in several places lights up in all of them, while one of them is pointed at or has the focus.
-  const lit = { pointer: undefined, focus: undefined };
-  function light(by, event) {
-    lit[by] = event.target.closest("[data-same]")?.dataset.same;
-    for (const node of root.querySelectorAll("[data-same]")) node.classList.toggle("qx-lit", Object.values(lit).includes(node.dataset.same));
-  }
-  root.addEventListener("pointerover", (event) => light("pointer", event));
-  root.addEventListener("pointerleave", (event) => light("pointer", event));
-  root.addEventListener("focusin", (event) => light("focus", event));
-  root.addEventListener("focusout", () => light("focus", { target: root }));
+  lightUp(root);
   watch("value", draw);
   draw();
 }

@@ -4,7 +4,7 @@ type Mode = "q" | "dq" | "rank" | "p";
 interface Columns { first: number; last: number; best: { length: number } }
 type Placer = (chunk: number) => number;
 type Numbers = ArrayLike<number>;
-interface Pin { step: number; chunk_id: number; by: string }
+interface Pin { step: number; chunk_id: number; by: string; name?: string }
 interface Slope { lo: number; hi: number; rho_lo: number; rho_hi: number }
 interface StripValue {
   token: string; n_chunks: number; n_looks: number; look: number; scale: { lo: number; hi: number }; threshold: number | null;

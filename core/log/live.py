@@ -11,7 +11,7 @@ from __future__ import annotations
 import base64
 import json
 import zlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from hashlib import sha256
 from itertools import chain
 from pathlib import Path
@@ -33,7 +33,7 @@ _ASSETS = Path(__file__).resolve().parents[2] / "assets"
 
 STYLE = "\n".join(
     (_ASSETS / name).read_text(encoding="utf-8")
-    for name in ("theme.css", "strip.css", "app.css", "offline.css")
+    for name in ("theme.css", "strip.css", "app.css", "sparc.css", "offline.css")
 )
 SCRIPT = f"{bundled('offline.js')};\n"
 
@@ -77,20 +77,20 @@ def _rounded(numbers: np.ndarray, bits: int) -> np.ndarray:
 
 
 def packed_texts(
-    places: Sequence[tuple[str, str]], first: Sequence[int], looks: Sequence[np.ndarray]
+    places: Mapping[int, tuple[str, str]], first: Sequence[int], looks: Sequence[np.ndarray]
 ) -> tuple[str, int]:
     """(heading, text) of chunks as compressed text, as many as have room, and how many those are.
 
-    first: chunks whose neighbourhood matters most.
+    places: by chunk, those that are known. first: chunks whose neighbourhood matters most.
     """
     near = (
         chunk_id + by
         for by in sorted(range(-_NEAR, _NEAR + 1), key=abs)
         for chunk_id in first
-        if 0 <= chunk_id + by < len(places)
+        if chunk_id + by in places
     )
-    best = (int(chunk_id) for q_values in looks for chunk_id in _best_of(q_values))
-    order = list(dict.fromkeys(chain(near, best, range(len(places)))))
+    best = (int(chunk_id) for q_values in looks for chunk_id in _best_of(q_values) if int(chunk_id) in places)
+    order = list(dict.fromkeys(chain(near, best, places)))
 
     def packed(count: int) -> str:
         rows = [[i, places[i][0], places[i][1][:LONGEST_TEXT]] for i in sorted(order[:count])]

@@ -1,7 +1,7 @@
 """One run as a page that stands alone.
 
-An HTML file for any browser, also one without a network, drawn from the log. Its story, steps and evidence
-are those of the app's page (core.draw), and so are the strip and what draws it (core.log.live). Decides that
+An HTML file for any browser, also one without a network, drawn from the log. Its story, steps, evidence
+and SPARC's rounds are those of the app's pages (core.draw), and so are the strip and what draws it (core.log.live). Decides that
 it loads nothing and runs one script, its own; that whatever came from documents, questions and labels stays
 text; and that text of documents is in it only when asked for: without, chunks are numbers. Without scripts it
 reads as well, with the run map as a picture.
@@ -20,12 +20,14 @@ from typing import Any
 import numpy as np
 
 from core.answer.evidence import EvidenceAnswer
+from core.draw import sparc, sparc_line
 from core.draw.evidence import evidence_rows
-from core.draw.nodes import h, html_of, html_of_all
+from core.draw.nodes import Node, h, html_of, html_of_all
 from core.draw.scripts import script
+from core.draw.sparc import ShownSparc
 from core.draw.steps import decision, step_card, stop_card
 from core.draw.story import story_nodes
-from core.draw.strip import colour_scale, slopes, strip_value
+from core.draw.strip import Part, colour_scale, slopes, strip_value
 from core.draw.trail import gold_trail
 from core.draw.words import counted
 from core.encode.checkpoint import CheckpointSpec, find_checkpoint, read_spec, shipped_checkpoints
@@ -38,9 +40,9 @@ from core.log.records import LoggedDocument, LoggedRun, known_answer_of, support
 from core.qrag.positions import chunk_positions, intervals
 from core.resrag.action import RESRAG, RESRAG_LLM, SETS
 from core.retrievers import facts_of
-from core.sparc.naming import STRATEGY_NAMES, branch_name, end_sentence, sparc_settings
+from core.sparc.naming import end_sentence, sparc_settings
 from core.sparc.retriever import SPARC
-from core.sparc.trace import SparcBranch, SparcTrace
+from core.sparc.trace import SparcTrace
 from core.story import story_of
 from core.studies.report import Chart, Line
 from core.svg import svg
@@ -126,6 +128,20 @@ class _View:
         return self.workspace[chunk_id].text if self.workspace is not None else self._chosen.get(chunk_id, "")
 
     @cached_property
+    def places(self) -> dict[int, tuple[str, str]]:
+        """(headings, text) of every chunk; none where texts stay out or were not kept."""
+        chunks = self.workspace or ()
+        return {i: (" › ".join(chunk.heading_path), chunk.text) for i, chunk in enumerate(chunks)}
+
+    @property
+    def first_chunks(self) -> list[Part]:
+        """Title of every document, and where it begins."""
+        return [
+            {"title": document.title, "first_chunk": first}
+            for document, first in zip(self.documents, self.borders or [0], strict=False)
+        ]
+
+    @cached_property
     def _chosen(self) -> dict[int, str]:
         return {step.chunk_id: step.text for step in self.trace.steps} if self.with_text else {}
 
@@ -135,15 +151,21 @@ def run_page(run: LoggedRun, documents: Sequence[LoggedDocument], *, with_text: 
     have room besides, and the documents with the chunks marked in them.
     """
     view = _view(run, documents, with_text)
-    has_branches = run.record.method == SPARC  # they value only what they retrieve
-    data = {} if has_branches or not view.looks else _data(view)
+    branches = _branches(run) if with_text else None  # nearly all that they say is text of documents
+    if branches is not None:
+        data = _branch_data(view, branches)
+        body = list(_branch_sections(view, branches))
+    else:
+        is_sparc = run.record.method == SPARC  # its branches value only what they retrieve
+        data = {} if is_sparc or not view.looks else _data(view)
+        body = [
+            *([] if is_sparc else [_story(view), *_instrument(view, data)]),
+            _sides(view),
+            el("div", *_trail(view), _chart(run.trace), class_="qx-below"),
+        ]
     sections = [
         _head(run, documents, view.support),
-        *([] if has_branches else [_story(view)]),
-        *([] if has_branches else _instrument(view, data)),
-        *(_rounds(run) if with_text else []),
-        _sides(view),
-        el("div", *_trail(view), _chart(run.trace), class_="qx-below"),
+        *body,
         *(_documents(run.trace, documents, view.borders) if with_text else []),
         _colophon(run, documents, with_text),
     ]
@@ -448,9 +470,7 @@ def _data(view: _View) -> dict[str, Any]:
     """What the script draws from: the strip as the app sends it, Q of every look, texts that have room."""
     trace, config, spec = view.trace, view.trace.started.config, view.spec
     numbers, rounded = packed_looks(view.looks)
-    places = []
-    if view.workspace is not None:
-        places = [(" › ".join(chunk.heading_path), chunk.text) for chunk in view.workspace]
+    places = view.places
     texts, n_texts = packed_texts(places, [*trace.chosen, *view.support], view.looks) if places else ("", 0)
     rulers: list[Any] = [[] for _ in view.looks]
     if spec is not None and view.borders:
@@ -473,10 +493,7 @@ def _data(view: _View) -> dict[str, Any]:
         gold=view.support,
         forbidden=config.forbidden,
         searched=config.searched,
-        documents=[
-            {"title": document.title, "first_chunk": first}
-            for document, first in zip(view.documents, view.borders or [0], strict=False)
-        ],
+        documents=view.first_chunks,
         stopped=len(view.looks) > len(trace.steps),
         modes=MODES if config.temperature else tuple(mode for mode in MODES if mode != "p"),
         score_name=score_name(view.run),
@@ -565,55 +582,53 @@ def _trail(view: _View) -> Iterator[Html]:
         yield el("section", Html(html_of_all(nodes)), class_="qx-card", id="qx-trail")
 
 
-def _rounds(run: LoggedRun) -> Iterator[Html]:
-    """What a SPARC run's branches asked, found, answered and were told; nothing for another run."""
-    trace = _branches(run)
-    if trace is None:
-        return
-    yield el("h2", "Answer")
-    yield el("p", trace.answer or "There is no answer in the evidence.", dir="auto")
-    yield el("p", f"By {trace.started.agents}.", class_="qx-mut")
-    for one in trace.rounds:
-        yield el("h2", f"Round {one.number}")
-        yield el("ol", *(_branch(one.number, branch) for branch in one.branches), class_="qx-plain")
-        if one.merged is not None:
-            yield el(
-                "p",
-                f"Branch {one.merged.best_branch} went on. {one.merged.reason}",
-                dir="auto",
-                class_="qx-mut",
-            )
-
-
-def _branch(number: int, branch: SparcBranch) -> Html:
-    name = el("strong", f"{branch_name(number, branch.number)} ")
-    children = [
-        el("p", name, el("span", STRATEGY_NAMES[branch.query.strategy], class_="qx-mut")),
-        el("blockquote", branch.query.query, dir="auto"),
+def _branch_sections(view: _View, trace: SparcTrace) -> Iterator[Html]:
+    """A SPARC run as its page in the app shows it."""
+    run = view.run
+    shown = ShownSparc(
+        trace=trace,
+        status=run.status,
+        message=run.message,
+        workspace=view.workspace,
+        gold=view.support,
+        known_answer=known_answer_of(run),
+    )
+    yield el("section", _tree(sparc_line.story(shown)), class_="qx-card qx-story-card", id="qx-story")
+    yield el("section", _tree(sparc.rounds(shown)), class_="qx-card", id="qx-sparc-run")
+    ends = [
+        el("section", _tree(nodes), class_="qx-card", id=name)
+        for name, nodes in (("qx-sparc-final", sparc.final(shown)), ("qx-sparc-costs", sparc.costs(shown)))
+        if nodes
     ]
-    if branch.retrieved is not None:
-        children.append(
-            el(
-                "p",
-                f"found chunk {', '.join(f'{one.chunk_id:,}' for one in branch.retrieved.found) or 'none'}",
-                class_="qx-mut",
-            )
-        )
-    if branch.answered is not None:
-        children.append(el("p", f"answered: {branch.answered.answer or 'nothing'}", dir="auto"))
-    if branch.judged is not None:
-        children.append(
-            el(
-                "p",
-                (
-                    f"{branch.judged.verdict}: {branch.judged.reason}"
-                    if branch.judged.reason
-                    else branch.judged.verdict
-                ),
-                dir="auto",
-            )
-        )
-    return el("li", *children)
+    yield _reading()
+    yield el("div", *ends, class_="qx-below")
+
+
+def _tree(nodes: Sequence[Node]) -> Html:
+    return el("div", Html(html_of_all(nodes)), class_="qx-tree")
+
+
+def _branch_data(view: _View, trace: SparcTrace) -> dict[str, Any]:
+    """What the script reads chunks from: those of the documents that have room, what branches found first."""
+    finders = sparc.finders_of(trace)
+    places = view.places or {
+        chunk.chunk_id: ("", chunk.text)
+        for one in trace.rounds
+        for branch in one.branches
+        for chunk in branch.chunks
+    }
+    texts, n_texts = packed_texts(places, [*finders, *view.support], [])
+    pins = [
+        {"chunk_id": chunk_id, "name": names[0], "step": int(names[0].partition(".")[2])}
+        for chunk_id, names in finders.items()
+    ]
+    value = {
+        "n_chunks": trace.started.n_chunks,
+        "chosen": pins,
+        "gold": list(view.support),
+        "documents": view.first_chunks,
+    }
+    return {"value": value, "texts": texts, "n_texts": n_texts}
 
 
 def _evidence(view: _View) -> Html:

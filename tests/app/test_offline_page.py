@@ -1,20 +1,25 @@
-"""The exported page of a run in a browser, from a file: it steps, opens chunks, and nothing in it runs or loads but
-its own script.
+"""The exported pages of a run and of a SPARC run in a browser, from files: they step, open chunks, light up, and
+nothing in them runs or loads but their own script.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
+from core.again.records import log_sparc_end
 from core.config import EpisodeConfig
 from core.events import StepScores
 from core.log import ExperimentLog, export_runs
+from core.sparc.trace import fold_sparc
 from core.types import Document
+from tests.app.axe import grave_faults
+from tests.app.sparc_story import story
 from tests.core.log.recording import chunk_table, make_record, step_taken, stopped
 from tests.settled import new_context
 
@@ -48,6 +53,30 @@ def page(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> Iterator
         log.record(record.run_id, replace(stopped(record.run_id, 3), scores=last))
         log.finish(record.run_id, "complete")
         file = export_runs(log, [record.run_id], "html", folder / "run.html")
+    yield from opened(browser, file)
+
+
+@pytest.fixture(scope="module")
+def sparc_page(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Page]:
+    folder = tmp_path_factory.mktemp("offline-sparc")
+    text = " ".join(f"{HOSTILE} {i:04}" for i in range(N))
+    size = len(HOSTILE) + 6
+    document = Document(HOSTILE, text, "text")
+    table = replace(chunk_table(N), start=np.arange(N) * size, end=np.arange(N) * size + size - 1)
+    label = {"support": [17, 31], "answer": "Under the Mill Stone"}
+    record = make_record(
+        method="sparc", query=HOSTILE, n_chunks=N, document_hashes=(document.sha256,), label=label
+    )
+    with ExperimentLog.open(folder / "log.duckdb") as log:
+        log.start(record, [document], [table])
+        trace = fold_sparc(story(question=HOSTILE, n_chunks=N))
+        log_sparc_end(log, record.run_id, trace, None, "complete")
+        file = export_runs(log, [record.run_id], "html", folder / "run.html")
+    yield from opened(browser, file)
+
+
+def opened(browser: Browser, file: Path) -> Iterator[Page]:
+    """A page from a file, which keeps what it asks for and says in `said`."""
     context = new_context(browser, viewport={"width": 1440, "height": 900})
     page = context.new_page()
     page.said = []  # type: ignore[attr-defined]
@@ -55,12 +84,12 @@ def page(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> Iterator
     page.on("console", lambda message: page.said.append(message.text))  # type: ignore[attr-defined]
     page.on("pageerror", lambda error: page.said.append(str(error)))  # type: ignore[attr-defined]
     page.goto(file.as_uri())
-    expect(page.locator("#qx-strip [data-state=shown]")).to_be_visible()
     yield page
     context.close()
 
 
 def test_it_steps_with_keys_buttons_and_the_story(page: Page) -> None:
+    expect(page.locator("#qx-strip [data-state=shown]")).to_be_visible()
     at, title = page.locator("#qx-at"), page.locator("#qx-strip [data-part=what]")
     expect(at).to_have_text("step 3 of 3")
     expect(page.locator("#qx-steps .qx-step.qx-on .qx-badge")).to_have_text("3")
@@ -103,6 +132,30 @@ def test_a_chunk_is_read_in_its_place_and_its_text_stays_text(page: Page) -> Non
     expect(page.locator("#qx-reading .qx-chunk")).to_have_count(12)
     page.locator("#qx-reading .qx-chunk").last.click()
     expect(page.locator("#qx-reading .qx-crumb")).to_contain_text("chunk 11 of 60")
+    stayed_text(page)
+    assert grave_faults(page) == []
+
+
+def test_a_sparc_run_shows_its_rounds_and_opens_chunks(sparc_page: Page) -> None:
+    expect(sparc_page.locator("#qx-story li")).to_have_count(6)
+    expect(sparc_page.locator("#qx-story .qx-right")).to_contain_text("under the mill stone")
+    expect(sparc_page.locator(".qx-round")).to_have_count(2)
+    expect(sparc_page.locator(".qx-branch")).to_have_count(4)
+    expect(sparc_page.locator("#qx-sparc-final li")).to_have_count(3)
+    row = sparc_page.locator(".qx-chunk-row[data-arg='30']")
+    row.hover()
+    expect(sparc_page.locator(".qx-stem.qx-lit")).to_have_count(1)
+    row.click()
+    expect(sparc_page.locator("#qx-reading .qx-marked .qx-pin")).to_have_text("2.1")
+    expect(sparc_page.locator("#qx-reading .qx-marked")).to_contain_text("</script><script>")
+    expect(sparc_page.locator("#qx-reading .qx-crumb")).to_contain_text("chunk 30 of 60")
+    sparc_page.locator("#qx-story [data-act=goto]").first.click()
+    expect(sparc_page.locator("#qx-round-1")).to_be_in_viewport()
+    stayed_text(sparc_page)
+    assert grave_faults(sparc_page) == []
+
+
+def stayed_text(page: Page) -> None:
     assert page.title() != "taken"
     assert page.locator("img").count() == 0
     assert [words for words in page.said if not words.startswith("file:")] == []  # type: ignore[attr-defined]

@@ -1,4 +1,4 @@
-"""What the SPARC page has around a run: settings, standing, the reading place.
+"""Settings, standing and reading place of the SPARC page.
 
 Pure functions, one per panel (see components.tree). The run itself is drawn by core.draw.sparc, as exported
 pages draw it.

@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 from bs4 import BeautifulSoup, Tag
 
+from core.again.records import log_sparc_end
 from core.config import EpisodeConfig
 from core.errors import LogError, RunNotFound
 from core.events import StepScores
@@ -22,9 +23,12 @@ from core.log import ExperimentLog, LoggedDocument, LoggedRun, RunRecord, export
 from core.log.live import SCRIPT, STYLE
 from core.log.page import MAX_PICTURES, MAX_WHOLE, run_page
 from core.log.records import support_of
+from core.sparc.trace import fold_sparc
 from core.types import Document
+from tests.app.sparc_story import story
 from tests.core.log.recording import (
     DOCUMENT,
+    N_CHUNKS,
     chunk_table,
     log_run,
     make_record,
@@ -169,6 +173,29 @@ def test_texts_are_in_it_only_when_asked_for(log: ExperimentLog) -> None:
     assert with_text.pre is not None
     assert with_text.pre.get_text() == DOCUMENT.text
     assert is_inert(with_text)
+
+
+def test_a_sparc_run_has_its_rounds_where_texts_are_asked_for(log: ExperimentLog) -> None:
+    record = make_record(method="sparc", label={"support": [17, 31]})
+    log.start(record, [DOCUMENT], [chunk_table()])
+    log_sparc_end(log, record.run_id, fold_sparc(story(n_chunks=N_CHUNKS)), None, "complete")
+    without, page = page_of(log, record), page_of(log, record, with_text=True)
+    for secret in ("tells of Anna", "mill", "Sentence 1 of"):
+        assert secret not in without.get_text()
+        assert secret in page.get_text()
+    assert without.find("script", id="qx-data") is None
+    assert [str(heading.string) for heading in page.select(".qx-round h3")] == ["Round 1", "Round 2"]
+    assert [pin["name"] for pin in data_of(page)["value"]["chosen"]] == [
+        "1.1",
+        "1.1",
+        "1.1",
+        "1.2",
+        "2.1",
+        "2.2",
+    ]
+    assert {row[0] for row in texts_of(data_of(page))} == set(range(N_CHUNKS))
+    assert is_inert(page)
+    assert is_inert(without)
 
 
 def test_whatever_is_hostile_stays_text(log: ExperimentLog) -> None:
