@@ -1,4 +1,4 @@
-"""SPARC runs as trees of plain data, for the app's page and for exported ones.
+"""SPARC runs as trees of plain data, for pages here and exported.
 
 Pure functions, one per panel. Decides that a round's branches stand side by side and rounds go down, with
 lines to the one that leads and from it into the next; that a branch keeps its colour through all rounds.

@@ -1,4 +1,4 @@
-"""What a logged SPARC run has beside its steps: rounds and branches, checked.
+"""Rounds and branches of a logged SPARC run, checked.
 
 Imports bring what anybody wrote, so a trace is taken only
 when it folds and names no chunk that the run's documents don't have.

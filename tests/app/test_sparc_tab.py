@@ -302,7 +302,7 @@ def test_the_exported_page_tells_the_branches_only_with_texts(
     run = runs.run(documents, SparcOrder(QUESTION, LEXICAL), None, quiet)
     kept, texts = logged(services, run), services.own_log.documents(run.run_id)
     with_text, without = run_page(kept, texts, with_text=True), run_page(kept, texts)
-    for branches_alone in ("<h2>Round 1</h2>", "rules and words"):
+    for branches_alone in ("Round 1</h3>", "rules and words"):
         assert branches_alone in with_text
         assert branches_alone not in without
     assert "Chunks of a branch" in without
