@@ -21,7 +21,7 @@ ROOT = Path(__file__).resolve().parents[2]
 FOLDERS = ("app", "assets", "core", "sample_docs")
 FILES = ("LICENSE", "app.py", "requirements.txt")
 KINDS = frozenset(
-    {".css", ".gz", ".html", ".js", ".json", ".md", ".png", ".py", ".safetensors", ".svg", ".txt"}
+    {".css", ".gif", ".gz", ".html", ".js", ".json", ".md", ".py", ".safetensors", ".svg", ".txt"}
 )
 """Suffixes of files in the folders that belong to the program."""
 
