@@ -15,7 +15,7 @@ from app.agents import Agents
 from app.in_view import Labelled, OpenDocuments, RunInView
 from app.recent import Recent
 from app.visitors import DOCUMENTS_OPEN, Allowance
-from core.config import ChunkConfig
+from core.config import ChunkConfig, EpisodeConfig
 from core.opening import Embedded, OnPart, Opened, Progress, index_workspace, open_corpus
 from core.qrag.agent import Agent
 from core.types import Document, Workspace
@@ -119,6 +119,18 @@ class Library:
             ):
                 return known
         return self.reopen(documents.workspace, agent, on_progress, documents.questions, documents.owner)
+
+    def with_likeliest(self, documents: OpenDocuments, query: str) -> OpenDocuments:
+        """Documents that are embedded in part, for one question: also the chunks that share most words with
+        it. What the documents are to other questions stays as it is, and their visitor has paid for all of
+        them.
+        """
+        encoder, workspace = documents.agent.encoder, documents.workspace
+        there = EpisodeConfig(searched=documents.searched).searched_chunks(len(workspace))
+        vectors = documents.corpus.index.vectors.cpu().numpy()
+        part = self.cache_part((document.sha256 for document in workspace.documents), documents.owner)
+        embedded = Embedded(workspace, encoder, vectors, there).with_likeliest(query, part=part)
+        return replace(documents, corpus=embedded.corpus(), searched=embedded.ranges)
 
     def _partly(
         self,

@@ -22,6 +22,7 @@ from benchmarks import Row, machine
 BENCHMARKS = {
     "scoring": "one step over 160,000 and 400,000 chunks: turned query, turned chunks, FAISS",
     "encoding": "tokens a second, against sentence-transformers",
+    "likeliest": "what a preview finds of what the agent will find (--n documents)",
     "intake": (
         "opening a novel against encoding its chunks with sentence-transformers in its defaults (--n tokens)"
     ),

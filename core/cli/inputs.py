@@ -68,7 +68,7 @@ class Question:
 
     def _indexed(self, encoder: DualEncoder) -> Corpus:
         """All chunks, or once the time is over those that are there by then, to which the run is bound: at
-        least a part that lies evenly.
+        least a part that lies evenly, and the likeliest by the question's words.
         """
         began, show = time.perf_counter(), progress_printer()
         parts: list[Embedded] = []
@@ -86,14 +86,15 @@ class Question:
                 self.workspace, encoder, report, on_part=None if self.within is None else keep
             )
         except Cancelled:
+            part = parts[0].with_likeliest(self.query)
             self._spend("embedding", 1000 * (time.perf_counter() - began))
-            self.config = self.config.with_(searched=parts[0].ranges)
+            self.config = self.config.with_(searched=part.ranges)
             self.config.check_against(len(self.workspace))
             say(
-                f"searched {100 * parts[0].share:.0f} % of the chunks; ask again for more, what was embedded"
-                " is kept"
+                f"searched {100 * part.share:.0f} % of the chunks, among them those that share most words"
+                " with the question; ask again for more, what was embedded is kept"
             )
-            return parts[0].corpus()
+            return part.corpus()
         for notice in opened.notices:
             say(notice)
         for stage, milliseconds in opened.milliseconds.items():

@@ -30,8 +30,8 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
         "--within",
         type=float,
         metavar="SECONDS",
-        help="embed no longer than this before asking what is there by then; the JSON says which share was"
-        " searched, and the next command goes on from there",
+        help="embed no longer than this before asking what is there by then, and what shares most words with"
+        " the question; the JSON says which share was searched, and the next command goes on from there",
     )
     parser.add_argument("--full", action="store_true", help="Q and position of all chunks at every step")
     parser.add_argument("--json", action="store_true", required=True, help="the only output format so far")

@@ -18,7 +18,7 @@ import struct
 import threading
 import time
 import zlib
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
@@ -206,7 +206,7 @@ def embed_chunks(
 
     `on_progress` is called between batches and may raise `Cancelled`: what is embedded by then is kept in the
     store. `on_part` is called with (the vectors, (N,) bool which rows have theirs for good) whenever there
-    are more of them that lie evenly over the texts, the last ones aside.
+    are more of them that lie evenly over the texts, the last ones aside; the first time after one stretch.
     """
     dtype = np.dtype(encoder.spec.vectors)
     keys = text_keys(texts)
@@ -219,8 +219,10 @@ def embed_chunks(
     for i in np.flatnonzero(~found).tolist():
         missing.setdefault(keys[i].tobytes(), []).append(i)
     places = list(missing.values())
-    if sum(len(texts[rows[0]]) for rows in places) > PART_CHARACTERS:
+    is_long = sum(len(texts[rows[0]]) for rows in places) > PART_CHARACTERS
+    if is_long:
         places = [places[i] for i in spread(len(places)).tolist()]
+    n_first = LEAST_STRETCH if is_long and on_part is not None else 0
     n_cached, started, done = int(found.sum()), time.monotonic(), 0
     last = n_even = 0
     pending: list[tuple[np.ndarray, np.ndarray]] = []
@@ -244,7 +246,7 @@ def embed_chunks(
     try:
         report(0, 0)
         flushed, characters = time.monotonic(), 0.0
-        for indices, batch in encoder.iter_encode_chunks([texts[rows[0]] for rows in places]):
+        for indices, batch in _encoded(encoder, [texts[rows[0]] for rows in places], n_first):
             stored = batch.astype(dtype)
             for index, vector in zip(indices.tolist(), stored, strict=True):
                 vectors[places[index]] = vector
@@ -264,3 +266,12 @@ def embed_chunks(
     finally:
         keep()
     return vectors
+
+
+def _encoded(
+    encoder: DualEncoder, texts: Sequence[str], n_first: int
+) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """As `DualEncoder.iter_encode_chunks`, the first so many texts before all others."""
+    for first, last in ((0, n_first), (n_first, len(texts))):
+        for indices, vectors in encoder.iter_encode_chunks(texts[first:last]):
+            yield first + indices, vectors

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from playwright.sync_api import expect
 
+from core.tasks.narrative import generate_narrative
 from tests.app.conftest import RunningApp, StartApp, upload, wait_ready
 from tests.app.explore_page import CARDS, chosen, run, run_id, show_figures, show_settings
 from tests.conftest import OpenPage
@@ -103,6 +104,26 @@ def _eventually(command, seconds: float = 60):  # type: ignore[no-untyped-def]
         if result.returncode == 0 or time.monotonic() > deadline:
             return result
         time.sleep(1)
+
+
+def test_a_question_to_half_a_document_has_a_preview(
+    running_app: RunningApp, open_page: OpenPage, tmp_path: Path
+) -> None:
+    story = tmp_path / "half-read.txt"
+    story.write_text(generate_narrative(100_000, seed=5).text)
+    page = open_page(running_app.url)
+    wait_ready(page)
+    upload(page, story, seconds=200)
+    expect(page.locator("#qx-opening")).to_contain_text("can be asked", timeout=60_000)
+    expect(page.get_by_role("button", name="Run again at the end")).to_have_attribute("aria-pressed", "true")
+    page.locator("#qx-question textarea").fill("Where did the old lamp stand?")
+    page.locator("#qx-run").click()
+    expect(page.locator(".qx-partly")).to_contain_text(
+        re.compile(r"Searched \d[\d,]* of [\d,]+ chunks"), timeout=90_000
+    )
+    expect(page.locator("#qx-standing .qx-chip")).to_have_text("preview")
+    page.locator("#qx-cancel").click()
+    expect(page.get_by_role("button", name="Embed the rest")).to_be_visible(timeout=60_000)
 
 
 def test_a_messy_page_comes_out_clean(running_app: RunningApp, open_page: OpenPage, messy_page: Path) -> None:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from app.in_view import OpenDocuments, RunInView
-from app.pages.explore import part
+from app.pages.explore import part, tab
 from app.pages.explore import view as present
 from app.pages.explore.actions import Explorer, open_in_explore
 from app.pages.explore.opening import open_pasted
@@ -18,6 +19,7 @@ from app.services import Services
 from app.session import Session
 from core.config import EpisodeConfig
 from core.errors import BadRequest, Cancelled
+from core.events import share_searched
 from core.opening import OpenProgress
 
 QUERY = "where was john ?"
@@ -70,14 +72,25 @@ def test_a_part_is_asked_and_then_all_of_it(explorer: Explorer) -> None:
         values = RunStrip(run).values(1, mode)
         np.testing.assert_array_equal(np.isnan(values), ~there, err_msg=mode)
     assert all(np.isfinite(run.scale()))
-    assert f"searched {percent(documents.share)}" in present.status(run, seen)
+    assert there.sum() > documents.n_searched, "its likeliest chunks are not those of other questions"
+    searched = f"searched {percent(share_searched(run.trace))}"
+    assert searched in present.status(run, seen)
     assert explorer.services.own_log.get(run.run_id).record.config["searched"]
 
     whole = explorer.documents(session)
     assert (whole.searched, whole.share) == ((), 1)
     offer = json.dumps(part_standing(run, whole, seen))
-    assert f"Searched {percent(documents.share)} of the chunks; all can be now" in offer
-    assert "Run again" in offer
+    for words in (
+        "preview",
+        f"Searched {there.sum()} of {len(there)} chunks",
+        "; all can be now",
+        "Run again",
+    ):
+        assert words in offer
+    assert tab.is_preview_of(run, f" {QUERY}")
+    assert not tab.is_preview_of(run, "another question")
+    forced = replace(run.trace.started, config=run.config.with_(forced=((1, 0),)))
+    assert not tab.is_preview_of(replace(run, trace=replace(run.trace, started=forced)), QUERY)
     *_, further = explorer.advance(seen, QUERY, CONFIG.with_(step_budget=4), 1)
     child = explorer.run_of(further)
     assert child is not None

@@ -23,7 +23,7 @@ from core.events import Trace, fold
 from core.log import ExperimentLog
 from core.log.page import settings_of
 from core.methods.bm25 import Bm25
-from core.opening import Embedded, Opened, OpenProgress, index_workspace
+from core.opening import LIKELIEST_CHUNKS, Embedded, Opened, OpenProgress, index_workspace
 from core.qrag.agent import Agent
 from core.report import trace_json
 from core.trail import gold_trails
@@ -75,6 +75,7 @@ def test_ranges_keep_the_longest() -> None:
 def test_parts_grow_and_are_even(opened: tuple[Opened, list[tuple[Embedded, Trace]]]) -> None:
     parts = [part for part, _ in opened[1]]
     assert len(parts) >= 2
+    assert parts[0].mask.sum() == LEAST_STRETCH, "the first comes at once"
     assert 0 < parts[0].share < 0.5 < parts[-1].share < 1
     for part in parts:
         eighths = part.mask.reshape(8, -1).mean(axis=1)
@@ -148,6 +149,39 @@ def test_bounds(agent: Agent, opened: tuple[Opened, list[tuple[Embedded, Trace]]
         fold(Bm25().retrieve(QUERY, corpus, EpisodeConfig(searched=part.ranges)))
 
 
+def test_the_likeliest_by_words_are_embedded_first(
+    agent: Agent, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("QRAG_HOME", str(tmp_path))
+    far = [700 + i for i in range(3)]
+    texts = [f"mary took the apple {text}" if i in far else text for i, text in enumerate(TEXTS)]
+    workspace = workspace_of_chunks(texts, agent.encoder.tokenizer.count(texts))
+    parts: list[Embedded] = []
+    seen: list[np.ndarray] = []
+
+    def ask(part: Embedded) -> None:
+        if not parts:
+            likeliest = part.with_likeliest("who took the apple ?")
+            parts.extend((part, likeliest))
+            seen.append(likeliest.vectors[likeliest.mask].copy())
+
+    whole = index_workspace(workspace, agent.encoder, on_part=ask).corpus
+    part, likeliest = parts
+    assert not part.mask[far].any()
+    assert np.flatnonzero(likeliest.mask & ~part.mask).tolist() == far, "those that share a word, no others"
+    np.testing.assert_allclose(seen[0], whole.index.vectors[likeliest.mask].numpy(), atol=1e-3)
+    config = EpisodeConfig(step_budget=3, searched=likeliest.ranges)
+    assert fold(agent.run("who took the apple ?", whole, config)).started.config.n_searched(len(texts)) == 35
+
+    assert part.with_likeliest("zebra ?").ranges == part.ranges
+    hurried = part.with_likeliest("john ?", seconds=0)
+    assert 0 < hurried.mask.sum() - part.mask.sum() < LIKELIEST_CHUNKS, (
+        "some in any case, then the time is over"
+    )
+    everything = Embedded(workspace, agent.encoder, part.vectors, np.ones(len(texts), bool))
+    assert everything.ranges == (), "a run over all is bound to nothing"
+
+
 def test_cancel_keeps_the_part_and_the_next_opening_goes_on(
     agent: Agent, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -183,7 +217,9 @@ def test_trace_within_seconds(
     shown = capsys.readouterr()
     partly = json.loads(shown.out)
     assert 0 < partly["searched"] < 1
-    assert f"searched {100 * partly['searched']:.0f} % of the chunks; ask again" in shown.err
+    assert (
+        f"searched {100 * partly['searched']:.0f} % of the chunks, among them those that share" in shown.err
+    )
     assert main([*command[:1], "--episodes", "none.jsonl", "--json", "--within", "1"]) == 2
 
 

@@ -271,6 +271,8 @@ class Explorer:
         steps: int | None,
     ) -> Generator[Session]:
         documents = self.documents(session)
+        if documents.searched:
+            documents = self.services.library.with_likeliest(documents, query)
         config = config.with_(searched=documents.searched)
         config.check_against(len(documents.corpus))
         self.leave(session)

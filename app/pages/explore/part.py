@@ -13,8 +13,7 @@ from dataclasses import dataclass
 from app.in_view import OpenDocuments, RunInView
 from app.pages.widgets.notices import bar, notice, time_left
 from app.session import Session
-from core.draw.nodes import Node, act
-from core.events import share_searched
+from core.draw.nodes import Node, act, h
 from core.opening import OpenProgress, Progress
 
 LEAST_WAIT = 5.0
@@ -80,16 +79,28 @@ def part_progress(item: OpenProgress, documents: OpenDocuments, again: bool) -> 
     return [*bar(item, words), toggle]
 
 
+def likeliest_first(documents: OpenDocuments | None) -> list[Node]:
+    """What stands there until a question to a part has its first look."""
+    if documents is None or not documents.searched:
+        return []
+    return notice("Embedding the chunks that share most words with the question", "info")
+
+
 def part_standing(run: RunInView | None, documents: OpenDocuments | None, session: Session) -> list[Node]:
     """That the run in view was over a part, with the way to more; that the rest was left out."""
     if documents is None:
         return []
     rest = act("rest", "", "Embed the rest") if documents.searched and not session.filling else None
     if run is not None and run.config.searched:
-        words = f"Searched {percent(share_searched(run.trace))}"
-        if run.config.searched == documents.searched:  # the bar says so, too, while there is one
-            return [] if rest is None else notice(f"{words} of the chunks", "partly", rest)
-        now = "all" if not documents.searched else percent(documents.share)
-        buttons = [act("again", "", "Run again"), *([rest] if rest else [])]
-        return notice(f"{words} of the chunks; {now} can be now", "partly", *buttons)
+        n_searched = run.config.n_searched(run.n_chunks)
+        words = (
+            f"Searched {n_searched:,} of {run.n_chunks:,} chunks, among them those that share most words with"
+            " the question"
+        )
+        buttons = [rest] if rest else []
+        if documents.n_searched > n_searched:
+            words += f"; {'all' if not documents.searched else percent(documents.share)} can be now"
+            buttons.insert(0, act("again", "", "Run again"))
+        badge = h("span", {"class": "qx-chip qx-chip-bad"}, "preview")
+        return [badge, *notice(words, "partly", *buttons)]
     return notice(f"{percent(documents.share)} of the chunks can be asked", "partly", rest) if rest else []

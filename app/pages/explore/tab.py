@@ -31,7 +31,7 @@ from app.pages.explore import view as present
 from app.pages.explore.actions import RUNS_AT_ONCE, Explorer
 from app.pages.explore.layout import MAX_BUDGET, ExploreLayout
 from app.pages.explore.mark_view import BELONGS, DOES_NOT
-from app.pages.explore.part import Underway, opening_of, part_progress, part_standing
+from app.pages.explore.part import Underway, likeliest_first, opening_of, part_progress, part_standing
 from app.pages.explore.strip_source import RunStrip
 from app.pages.widgets.asking import known_questions
 from app.pages.widgets.figures import drawn
@@ -435,6 +435,8 @@ class ExploreTab(ExploreLayout):
                         )
                         yield {**shown, **self._busy(False)}
                     elif isinstance(item, Underway):
+                        if not asked:
+                            self._again.add(token)
                         yield self._underway(item, token, first=not asked)
                         asked, settled = True, {self.asking.progress: [], **self._busy(False)}
                     else:
@@ -470,15 +472,15 @@ class ExploreTab(ExploreLayout):
     def _on_filled(
         self, session: Session, filled: tuple[str, bool] | None, *controls: Any
     ) -> Iterator[Update]:
-        """All is there of what could be asked in part: the run in view says so, and is made again where that
-        was wanted.
+        """All is there of what could be asked in part: the run in view says so, and is made again unless that
+        is not wanted, somebody had a hand in it, or another question is being typed.
         """
         if filled is None or session.filling != filled[0]:
             return
         session = replace(session, filling="")
         documents, run = self.explorer.documents(session), self.explorer.run_of(session)
         yield {**self._shown(session, controls), self.header: present.document_header(documents)}
-        if filled[1] and run is not None and run.ended and run.config.searched:
+        if filled[1] and run is not None and run.ended and is_preview_of(run, str(controls[0] or "")):
             yield from self._again_from_the_start(session, controls)
 
     def _busy(self, opening_documents: bool) -> Update:
@@ -712,6 +714,8 @@ class ExploreTab(ExploreLayout):
             return
         try:
             query, config = read_controls(controls)
+            if waiting := likeliest_first(self.services.library.corpora.get(session.corpus)):
+                yield {self.asking.standing: waiting}
             with closing(
                 action(query, config)
             ) as sessions:  # a visitor who cancels or leaves closes the run at once
@@ -1085,6 +1089,11 @@ class ExploreTab(ExploreLayout):
     def _find_strip(self, token: str) -> RunStrip | None:
         run = self.services.library.runs.get(token)
         return None if run is None else RunStrip(run)
+
+
+def is_preview_of(run: RunInView, query: str) -> bool:
+    """Whether a run over a part answers this question, as the agent alone would."""
+    return bool(run.config.searched) and not run.config.forced and run.trace.started.query == query.strip()
 
 
 def _distribution(run: RunInView, look: int) -> Drawing:

@@ -179,7 +179,7 @@ def status(run: RunInView | None, session: Session) -> str:
     took = f" · {last.milliseconds:,.0f} ms" if last else ""
     child = f" · child run from step {run.fork_step}" if run.parent_run_id else ""
     method = f"{run.trace.started.method} · " if run.trace.started.method != "qrag" else ""
-    searched = f" · searched {percent(share_searched(run.trace))}" if run.config.searched else ""
+    searched = f" · preview: searched {percent(share_searched(run.trace))}" if run.config.searched else ""
     return f"{method}step {session.cursor} of {budget}{took}{searched}{child}"
 
 
