@@ -7,6 +7,7 @@ nothing.
 
 from __future__ import annotations
 
+import fcntl
 import os
 import shutil
 import subprocess
@@ -23,7 +24,7 @@ from hypothesis import settings
 from playwright.sync_api import Browser, BrowserContext, Page, Playwright, sync_playwright
 from xdist.scheduler import LoadFileScheduling
 
-from tests.app.forked import share
+from tests.app.forked import forked_command, share
 from tests.hub_stand_in import TOKEN, HubStandIn, serve_hub
 from tests.settled import new_context
 
@@ -309,6 +310,34 @@ def open_page(browser: Browser) -> Iterator[OpenPage]:
     yield open_
     for context in contexts:
         context.close()
+
+
+def home_after_a_visit(tmp_path_factory: pytest.TempPathFactory, name: str, *flags: str) -> Path:
+    """A home folder where the sample of a first visit was open and methods were compared over it: embedding it
+    takes 8 seconds of a core for the agent, and as many for the base encoder, whom methods without an agent
+    ask. Made by one worker for all; to be copied.
+    """
+    from core.tasks.samples import list_samples  # needs the environment as it is set above
+
+    own = tmp_path_factory.getbasetemp()
+    home = (own.parent if "PYTEST_XDIST_WORKER" in os.environ else own) / name
+    home.mkdir(exist_ok=True)
+    with (home.with_suffix(".lock")).open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not any(home.iterdir()):
+            question = ("--document", str(list_samples()[0].path), "--query", "Where was the blanket?")
+            methods = ("--methods", "qrag,topk", "--step-budget", "1", "--json")
+            made = forked_command(
+                {**os.environ, "QRAG_HOME": str(home)}, "compare", *question, *methods, *flags
+            )
+            assert made.returncode == 0, made.stderr
+    return home
+
+
+@pytest.fixture(scope="session")
+def visited_home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The home folder after a visit, with the agents that ship."""
+    return home_after_a_visit(tmp_path_factory, "visited-home")
 
 
 @pytest.fixture(scope="session")

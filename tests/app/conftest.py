@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import fcntl
 import gzip
 import os
 import shutil
 import socket
 import subprocess
 import sys
-import tempfile
 import time
 import urllib.request
 from collections.abc import Callable, Iterator
@@ -23,9 +21,9 @@ from playwright.sync_api import Page, expect
 
 from app.gradio_internals.imports import import_gradio
 from core.tasks.narrative import generate_narrative
-from core.tasks.samples import list_samples
 from tests.app import forked
-from tests.app.forked import ROOT, Forked
+from tests.app.forked import ROOT, Forked, forked_command
+from tests.conftest import home_after_a_visit
 
 if TYPE_CHECKING:
     from app.services import Services
@@ -50,16 +48,6 @@ class RunningApp:
     def command(self, *arguments: str) -> subprocess.CompletedProcess[str]:
         """`python -m core ...` beside the app."""
         return forked_command(self.environment, *arguments)
-
-
-def forked_command(environment: dict[str, str], *arguments: str) -> subprocess.CompletedProcess[str]:
-    """`python -m core ...`."""
-    with tempfile.TemporaryDirectory() as folder:
-        output, errors = Path(folder) / "output", Path(folder) / "errors"
-        process = Forked(forked.command, arguments, environment, output, errors)
-        return subprocess.CompletedProcess(
-            arguments, process.wait(300), output.read_text(), errors.read_text()
-        )
 
 
 StartApp = Callable[..., RunningApp]
@@ -101,32 +89,6 @@ def start_process(home: Path, *flags: str, imported: bool = True) -> tuple[Runni
             time.sleep(0.05)
     process.kill()
     raise AssertionError("the app did not answer within two minutes: " + output.read_text())
-
-
-@pytest.fixture(scope="session")
-def visited_home(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A home folder where the sample of a first visit was open once: embedding it takes 8 seconds of a core.
-    Made by one worker for all; to be copied.
-    """
-    own = tmp_path_factory.getbasetemp()
-    home = (own.parent if "PYTEST_XDIST_WORKER" in os.environ else own) / "visited-home"
-    home.mkdir(exist_ok=True)
-    with (home.with_suffix(".lock")).open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        if not any(home.iterdir()):
-            words = (
-                "trace",
-                "--document",
-                str(list_samples()[0].path),
-                "--query",
-                "Where was the blanket?",
-                "--step-budget",
-                "1",
-                "--json",
-            )
-            made = forked_command({**os.environ, "QRAG_HOME": str(home)}, *words)
-            assert made.returncode == 0, made.stderr
-    return home
 
 
 @pytest.fixture
@@ -191,9 +153,12 @@ def tiny(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="session")
 def tiny_app(tmp_path_factory: pytest.TempPathFactory, tiny: Path) -> Iterator[RunningApp]:
     """As `running_app`, for tests that take nothing from the agents that ship: this one runs in milliseconds
-    and never stops early.
+    and never stops early. Methods beside it ask the base encoder, which does not.
     """
-    with served(tmp_path_factory.mktemp("home"), "--checkpoint", str(tiny)) as app:
+    home = tmp_path_factory.mktemp("home")
+    checkpoint = ("--checkpoint", str(tiny))
+    shutil.copytree(home_after_a_visit(tmp_path_factory, "tiny-home", *checkpoint), home, dirs_exist_ok=True)
+    with served(home, *checkpoint) as app:
         yield app
 
 

@@ -16,6 +16,7 @@ import runpy
 import secrets
 import subprocess
 import sys
+import tempfile
 import threading
 from collections.abc import Callable
 from functools import cache
@@ -123,6 +124,16 @@ class Forked:
 
     def kill(self) -> None:
         self._child.kill()
+
+
+def forked_command(environment: dict[str, str], *arguments: str) -> subprocess.CompletedProcess[str]:
+    """`python -m core ...`."""
+    with tempfile.TemporaryDirectory() as folder:
+        output, errors = Path(folder) / "output", Path(folder) / "errors"
+        process = Forked(command, arguments, environment, output, errors)
+        return subprocess.CompletedProcess(
+            arguments, process.wait(300), output.read_text(), errors.read_text()
+        )
 
 
 def _begin(

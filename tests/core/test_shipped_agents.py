@@ -4,6 +4,9 @@ what they measured, far above untrained.
 
 from __future__ import annotations
 
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
 from random import Random
 
 import pytest
@@ -44,6 +47,15 @@ LEAST_FOUND = {"river-chronicle.txt": 10, "harbour-almanac.html": 7, "beacon-han
 """The same with what the app opens a document under by itself, of ten, nine and ten; what is missing are
 second and third passages, which share no word with the question, and *general* looks once.
 """
+
+
+@pytest.fixture(scope="module", autouse=True)
+def home_of_a_visitor(visited_home: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """The sample of a first visit is embedded already."""
+    home = shutil.copytree(visited_home, tmp_path_factory.mktemp("home"), dirs_exist_ok=True)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("QRAG_HOME", str(home))
+        yield
 
 
 @pytest.fixture(scope="module")
