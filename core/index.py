@@ -120,7 +120,12 @@ class ChunkIndex:
             halves=self.halves,
             theta=self.theta,
         )[0]
-        return float(self._vectors_of(chunk_id, chunk_id + 1)[0].cpu().numpy() @ turned.astype(np.float32))
+        return float(self.vector(chunk_id) @ turned.astype(np.float32))
+
+    def vector(self, chunk_id: int) -> np.ndarray:
+        """(D,) float32 of one chunk, as it is stored."""
+        row: np.ndarray = self._vectors_of(chunk_id, chunk_id + 1)[0].cpu().numpy()
+        return row
 
     def _vectors_of(self, first: int, last: int) -> torch.Tensor:
         """(last - first, D) vectors of neighbouring chunks."""
@@ -155,11 +160,42 @@ class ChunkIndex:
         return flat
 
 
+class VectorIndex(Protocol):
+    """What a retriever asks of the vectors of N chunks. `ChunkIndex` says what each of these gives; one that
+    lies in shards is in `core.cluster`.
+    """
+
+    @property
+    def dim(self) -> int: ...
+    @property
+    def norms(self) -> np.ndarray: ...
+    def __len__(self) -> int: ...
+    def q_values(self, state_vector: np.ndarray, positions: np.ndarray) -> np.ndarray:
+        """(N,) float32."""
+        ...
+
+    def q_value(self, state_vector: np.ndarray, chunk_id: int, position: float = 0.0) -> float:
+        """Of one chunk."""
+        ...
+
+    def vector(self, chunk_id: int) -> np.ndarray:
+        """(D,) float32."""
+        ...
+
+    def prepare_top_k(self) -> None:
+        """Once, before the first `top_k`."""
+        ...
+
+    def top_k(self, vector: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
+        """(ids (k,), inner products (k,))."""
+        ...
+
+
 class Searchable(Protocol):
     """What a retriever needs of the thing it searches: vectors, texts, and where documents end."""
 
     @property
-    def index(self) -> ChunkIndex: ...
+    def index(self) -> VectorIndex: ...
     @property
     def borders(self) -> np.ndarray:
         """(documents + 1,) int64, see `Workspace.borders`."""

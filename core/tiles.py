@@ -88,11 +88,20 @@ def tile(values: np.ndarray, lo: float, hi: float, width: int, *, salience: np.n
     """
     first, last = math.floor(lo), math.ceil(hi)
     starts = column_starts(last - first, width)
-    part = np.asarray(values[first:last], dtype=np.float32)
-    telling = part if salience is None else np.asarray(salience[first:last], dtype=np.float32)
+    return fold_columns(values[first:last], starts, first, None if salience is None else salience[first:last])
+
+
+def fold_columns(
+    values: np.ndarray, starts: np.ndarray, first: int, salience: np.ndarray | None = None
+) -> Tile:
+    """Folds chunks from `first` on, values (n,), into columns that begin at `starts`, counted from `first`;
+    the first of them is 0.
+    """
+    part = np.asarray(values, dtype=np.float32)
+    telling = part if salience is None else np.asarray(salience, dtype=np.float32)
     return Tile(
         first=first,
-        last=last,
+        last=first + len(part),
         minima=np.fmin.reduceat(part, starts),
         maxima=np.fmax.reduceat(part, starts),
         best=_first_largest(telling, starts, first),

@@ -37,7 +37,7 @@ FLOW = (
     {"log"},
     {"report", "frontier", "row_answers", "variant", "tune", "hub", "marked"},
     {"whatif", "again"},
-    {"document_evaluation"},
+    {"document_evaluation", "cluster"},
     {"cli", "__main__", "adapters"},
 )
 """Parts of core from left to right. A part may import everything to the left of it, and its neighbours in one
@@ -190,7 +190,7 @@ def test_every_imported_library_is_listed(folder: str) -> None:
     distributions = packages_distributions()
     optional = [
         line
-        for name in ("tune", "adapters") * (folder == "core")
+        for name in ("tune", "adapters", "cluster") * (folder == "core")
         for line in listed(f"requirements-{name}.txt")
     ]
     names = {

@@ -22,6 +22,7 @@ COMMANDS = {
     "import-checkpoint": "convert a checkpoint of the Q-RAG authors",
     "blend": "an agent from several: part of the way of a further training, or the mean of seeds",
     "trace": "run the agent and print what it saw and chose",
+    "embed-corpus": "documents into a corpus on disk that trace searches, on a cluster if wanted",
     "compare": "the same question through several methods",
     "sparc": "rounds of parallel searches that end in an answer, with or without a language model",
     "evaluate": "score a method on labelled questions",

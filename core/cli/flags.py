@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from core.llm.protocol import Llm
 
 
-def add_inputs(parser: argparse.ArgumentParser) -> None:
+def add_inputs(parser: argparse.ArgumentParser, *, with_corpus: bool = False) -> None:
     """What is asked, of which documents."""
     parser.add_argument("--query", metavar="TEXT")
     source = parser.add_mutually_exclusive_group(required=True)
@@ -33,10 +33,22 @@ def add_inputs(parser: argparse.ArgumentParser) -> None:
         metavar="FILE.jsonl",
         help='a line {"id", "query", "chunks", if known "support" and "answers"} each',
     )
+    if with_corpus:
+        source.add_argument("--corpus", type=Path, metavar="DIR", help="what embed-corpus made")
     parser.add_argument("--checkpoint", metavar="NAME_OR_DIR")
     parser.add_argument("--device", metavar="D", help="cpu or cuda (default: cuda when there is one)")
     parser.add_argument(
         "--log", nargs="?", const="", metavar="FILE", help="keep the run in the experiment log"
+    )
+
+
+def add_cluster_flag(parser: argparse.ArgumentParser) -> None:
+    """Where workers are."""
+    parser.add_argument(
+        "--cluster",
+        metavar="ADDRESS",
+        help="a Ray cluster to work on, as 10.0.0.1:6379; local starts one of this machine's cores (default:"
+        " none, in this process)",
     )
 
 

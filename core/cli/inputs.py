@@ -139,7 +139,7 @@ def questions(args: argparse.Namespace, encoder: DualEncoder) -> Iterator[Questi
             workspace = workspace_of_chunks(
                 line["chunks"], encoder.tokenizer.count(line["chunks"]), str(line["id"])
             )
-            config = _config(args, encoder.spec, len(workspace))
+            config = config_of(args, encoder.spec, len(workspace))
             yield Question(
                 line["id"],
                 line["query"],
@@ -161,7 +161,7 @@ def questions(args: argparse.Namespace, encoder: DualEncoder) -> Iterator[Questi
         read = time.perf_counter()
         workspace = chunk_documents(documents, encoder, on_progress=progress_printer())
         timings |= {"reading": 1000 * (read - began), "chunking": 1000 * (time.perf_counter() - read)}
-    config = _config(args, encoder.spec, len(workspace))
+    config = config_of(args, encoder.spec, len(workspace))
     yield Question(None, args.query, workspace, config, timings, within=within)
 
 
@@ -207,7 +207,7 @@ def _read_file(path: Path, converter: Converter, on_part: OnPart) -> dict[str, D
     return read_documents(data, path.name, converter, on_part)
 
 
-def _config(args: argparse.Namespace, spec: CheckpointSpec, n_chunks: int) -> EpisodeConfig:
+def config_of(args: argparse.Namespace, spec: CheckpointSpec, n_chunks: int) -> EpisodeConfig:
     """Flags over the checkpoint's defaults; a default budget shrinks to a short document, a given one does
     not.
     """

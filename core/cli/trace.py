@@ -12,10 +12,13 @@ from collections.abc import Iterable, Iterator
 from core.answer.evidence import answer_evidence
 from core.answer.reader import load_reader
 from core.cli.common import named_log, print_json
-from core.cli.flags import add_episode_flags, add_inputs
-from core.cli.inputs import Question, keep_run, questions
+from core.cli.flags import add_cluster_flag, add_episode_flags, add_inputs
+from core.cli.inputs import Question, config_of, keep_run, questions
 from core.completeness import completeness
+from core.config import check_query
 from core.encode.encoder import load_encoder
+from core.errors import BadRequest
+from core.events import fold
 from core.qrag.agent import Agent, Episode
 from core.qrag.retriever import AgentRetriever
 from core.report import trace_json
@@ -24,7 +27,8 @@ from core.retrievers import retrieve_all
 
 def add_flags(parser: argparse.ArgumentParser) -> None:
     """The flags of `trace`."""
-    add_inputs(parser)
+    add_inputs(parser, with_corpus=True)
+    add_cluster_flag(parser)
     add_episode_flags(parser)
     parser.add_argument(
         "--within",
@@ -40,6 +44,10 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
 
 def run_trace(args: argparse.Namespace) -> int:
     """Runs the agent, one query or a batch."""
+    if args.corpus is not None:
+        return _trace_corpus(args)
+    if args.cluster is not None:
+        raise BadRequest("--cluster searches what embed-corpus made; name that with --corpus")
     began = time.perf_counter()
     encoder = load_encoder(args.checkpoint, args.device)
     loading = 1000 * (time.perf_counter() - began)
@@ -76,6 +84,37 @@ def run_trace(args: argparse.Namespace) -> int:
                 )
                 print_json({"id": question.id, **result} if args.episodes else result)
                 keep_run(log, trace, question.workspace, encoder, answer)
+    return 0
+
+
+def _trace_corpus(args: argparse.Namespace) -> int:
+    """Runs the agent over a corpus on disk, in this process or on a cluster."""
+    from core.cluster.agent import ShardedAgent
+    from core.cluster.parts import CorpusParts, EmbeddedCorpus
+    from core.cluster.workers import opened_index
+
+    if args.query is None or args.log is not None or args.within is not None:
+        raise BadRequest("--corpus takes --query, and neither --log nor --within; put the flags right")
+    check_query(args.query)
+    parts = CorpusParts(args.corpus)
+    encoder = load_encoder(args.checkpoint or parts.plan.checkpoint, args.device)
+    if encoder.vector_fingerprint != parts.plan.vectors:
+        raise BadRequest(
+            f"{args.corpus} was embedded by {parts.plan.checkpoint} as {parts.plan.vectors}, not as"
+            f" {encoder.vector_fingerprint}; name that checkpoint, or set QRAG_ENGINE to that engine"
+        )
+    config = config_of(args, encoder.spec, len(parts))
+    agent = Agent(encoder) if args.full else ShardedAgent(encoder)
+    with opened_index(parts, encoder.spec, args.cluster) as index:
+        corpus = EmbeddedCorpus(parts, index)
+        trace = fold(AgentRetriever(agent).retrieve(args.query, corpus, config))
+    evidence = {chunk_id: corpus.text(chunk_id) for chunk_id in trace.evidence}
+    answer = answer_evidence(load_reader(device=args.device), [args.query], [evidence])[0]
+    likely = completeness(encoder.spec, trace)
+    result = trace_json(
+        trace, timings={"steps": trace.milliseconds}, full=args.full, answer=answer, completeness=likely
+    )
+    print_json({**result, "documents": {str(chunk_id): corpus.title(chunk_id) for chunk_id in evidence}})
     return 0
 
 

@@ -181,21 +181,7 @@ class Agent:
         looks = []
         for (episode, chosen), state_tokens, vector in zip(states, tokens, vectors, strict=True):
             started = time.perf_counter()
-            corpus, config = episode.corpus, episode.config
-            positions = chunk_positions(self.spec, corpus.borders, chosen, use_positions=config.use_positions)
-            q_values, words = corpus.index.q_values(vector, positions), self._words_part(episode)
-            if words is not None:
-                q_values += words
-            available = config.searched_chunks(len(corpus))
-            if config.searched:
-                q_values[~available] = np.nan
-            reranked = self._reranked(episode, q_values)
-            if reranked is not None:
-                q_values[reranked.chunk_ids] += reranked.parts
-            available[list(chosen)] = False
-            available[list(config.forbidden)] = False
-            turned = self.spec.position_kind != "none" and config.use_positions
-            scores = StepScores(q_values, positions if turned else None)
+            words, reranked, scores, available = self._seen(episode, chosen, vector)
             looks.append(
                 Look(
                     vector,
@@ -208,6 +194,27 @@ class Agent:
                 )
             )
         return looks
+
+    def _seen(
+        self, episode: Episode, chosen: Sequence[int], state_vector: np.ndarray
+    ) -> tuple[np.ndarray | None, Reranked | None, StepScores, np.ndarray]:
+        """(words, reranked, scores, available) of a look."""
+        corpus, config = episode.corpus, episode.config
+        positions = chunk_positions(self.spec, corpus.borders, chosen, use_positions=config.use_positions)
+        q_values, words = corpus.index.q_values(state_vector, positions), self._words_part(episode)
+        if words is not None:
+            q_values += words
+        available = config.searched_chunks(len(corpus))
+        if config.searched:
+            q_values[~available] = np.nan
+        reranked = self._reranked(episode, q_values)
+        if reranked is not None:
+            q_values[reranked.chunk_ids] += reranked.parts
+        available[list(chosen)] = False
+        available[list(config.forbidden)] = False
+        turned = self.spec.position_kind != "none" and config.use_positions
+        scores = StepScores(q_values, positions if turned else None)
+        return words, reranked, scores, available
 
     def review(self, ends: Sequence[tuple[Episode, Sequence[int], Stopped]]) -> list[Stopped]:
         """The ends of episodes, given (episode, chosen ids, end), with what the review says of the choices, a

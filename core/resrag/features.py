@@ -146,9 +146,7 @@ def columns(
 
 
 def _likeness(best: int, corpus: Searchable) -> np.ndarray:
-    index = corpus.index
-    row = best if index.rows is None else int(index.rows[best])
-    return cosines_of(index.vectors[row].cpu().numpy(), corpus)
+    return cosines_of(corpus.index.vector(best), corpus)
 
 
 def _standardised(values: np.ndarray) -> np.ndarray:

@@ -1,0 +1,56 @@
+"""`python -m core embed-corpus`.
+
+Documents -> a corpus on disk that `trace --corpus` searches. Run again after whatever stopped it, it goes on.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from pathlib import Path
+
+from core.cli.common import print_json, say
+from core.cli.flags import add_cluster_flag
+from core.cluster.embedding import TEXT, TITLE, embed_corpus
+
+
+def add_flags(parser: argparse.ArgumentParser) -> None:
+    """The flags of `embed-corpus`."""
+    parser.add_argument(
+        "source",
+        type=Path,
+        metavar="FOLDER_OR_PARQUET",
+        help=f"documents, or Parquet files with a column {TEXT} and, if known, {TITLE}",
+    )
+    parser.add_argument("--out", type=Path, required=True, metavar="DIR", help="where the corpus goes")
+    parser.add_argument("--checkpoint", metavar="NAME_OR_DIR")
+    parser.add_argument("--device", metavar="D", help="cpu or cuda (default: cuda when there is one)")
+    add_cluster_flag(parser)
+    parser.set_defaults(func=run_embed_corpus)
+
+
+def run_embed_corpus(args: argparse.Namespace) -> int:
+    """Embeds what is not embedded yet, then prints one JSON object."""
+    began = time.perf_counter()
+    made = embed_corpus(
+        args.source,
+        args.out,
+        args.checkpoint,
+        args.device,
+        args.cluster,
+        lambda done, total: say(f"{done:,} of {total:,} parts"),
+    )
+    for notice in made.left_out:
+        say(f"left out: {notice}")
+    print_json(
+        {
+            "corpus": str(args.out),
+            "parts": made.n_parts,
+            "parts_before": made.n_parts_before,
+            "documents": made.n_documents,
+            "left_out": len(made.left_out),
+            "chunks": made.n_chunks,
+            "seconds": round(time.perf_counter() - began, 3),
+        }
+    )
+    return 0

@@ -1,0 +1,153 @@
+"""Shards and encoders in workers of a Ray cluster.
+
+`--cluster local` starts a cluster of this machine's cores and ends it with the command; any other address is
+one that runs. A worker that dies is started again, on another machine where its own is gone, and asked again;
+its files must lie under the same path on every machine. A shard that can't be read, or gives no answer in
+time, ends the run with a sentence that names it. Whoever reaches a Ray cluster can run programs on it: it
+belongs behind a firewall.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+from core.cluster.parts import CorpusParts
+from core.cluster.shard import Shard, ShardSetting
+from core.cluster.sharded import LocalShards, ShardedIndex, shard_settings
+from core.encode.checkpoint import CheckpointSpec
+from core.errors import BadRequest, UserError
+
+LOCAL = "local"
+STORE_BYTES = 500_000_000
+"""Of shared memory on a cluster that a command starts: what is sent to the workers and back."""
+ANSWER_SECONDS = 300.0
+"""How long a shard may take, a worker's start included."""
+RETRIES = 3
+"""Of a question, when the worker that it was put to dies."""
+
+
+@contextmanager
+def joined_cluster(address: str) -> Iterator[None]:
+    """This process as a driver of the cluster at an address, unless it is one of some cluster already. Raises
+    BadRequest.
+    """
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # before ray is imported, which else reports home
+    try:
+        import ray
+    except ModuleNotFoundError as error:
+        raise BadRequest(
+            "--cluster needs the package ray; install requirements-cluster.txt, or leave the flag out"
+        ) from error
+    if ray.is_initialized():
+        yield
+        return
+    started: dict[str, Any] = (
+        {
+            "num_cpus": os.cpu_count(),
+            "object_store_memory": STORE_BYTES,
+            "include_dashboard": False,
+        }
+        if address == LOCAL
+        else {"address": address}
+    )
+    try:
+        ray.init(**started, log_to_driver=False, logging_level="ERROR")
+    except (ConnectionError, ValueError, RuntimeError) as error:
+        raise BadRequest(
+            f"no Ray cluster answers at {address!r}; start one (ray start --head), or give --cluster {LOCAL}"
+        ) from error
+    try:
+        yield
+    finally:
+        ray.shutdown()
+
+
+def n_cores() -> int:
+    """Of all machines of the cluster."""
+    import ray
+
+    return max(1, int(ray.cluster_resources().get("CPU", 1)))
+
+
+def as_worker(kind: type) -> Any:
+    """A class whose objects live in workers, a core each, and are made again when theirs dies."""
+    import ray
+
+    return ray.remote(kind).options(num_cpus=1, max_restarts=-1, max_task_retries=RETRIES)
+
+
+class RayShards:
+    """Shards in workers. Ends them when it is closed."""
+
+    def __init__(self, settings: Sequence[ShardSetting]) -> None:
+        worker = as_worker(Shard)
+        self._settings = settings
+        self._workers = [worker.remote(setting) for setting in settings]
+
+    def ask_all(self, name: str, arguments: Sequence[tuple[Any, ...]]) -> list[Any]:
+        """See `Shards`. Raises BadRequest for a shard that is gone, and what a shard raises."""
+        answers = [
+            getattr(worker, name).remote(*given)
+            for worker, given in zip(self._workers, arguments, strict=True)
+        ]
+        return [self._answer(shard, answer) for shard, answer in enumerate(answers)]
+
+    def ask(self, shard: int, name: str, *arguments: Any) -> Any:
+        """See `Shards`. Raises as `ask_all` does."""
+        return self._answer(shard, getattr(self._workers[shard], name).remote(*arguments))
+
+    def keep(self, arrays: Sequence[np.ndarray]) -> list[Any]:
+        """See `Shards`."""
+        import ray
+
+        return [ray.put(array) for array in arrays]
+
+    def close(self) -> None:
+        """Gives the workers back to the cluster."""
+        import ray
+
+        for worker in self._workers:
+            ray.kill(worker)
+
+    def _answer(self, shard: int, answer: Any) -> Any:
+        import ray
+        from ray.exceptions import GetTimeoutError, RayActorError, RayTaskError
+
+        try:
+            return ray.get(answer, timeout=ANSWER_SECONDS)
+        except RayTaskError as error:
+            if isinstance(error.cause, UserError):
+                raise error.cause from error
+            raise
+        except (GetTimeoutError, RayActorError) as error:
+            setting = self._settings[shard]
+            raise BadRequest(
+                f"shard {shard + 1} of {len(self._workers)}, parts {setting.first} to {setting.last - 1} of"
+                f" {setting.folder}, gives no answer, so not all chunks can be searched; see with `ray"
+                " status` whether the cluster has a free core for it"
+            ) from error
+
+
+@contextmanager
+def opened_index(
+    parts: CorpusParts, spec: CheckpointSpec, address: str | None, n_shards: int | None = None
+) -> Iterator[ShardedIndex]:
+    """The index of a corpus: in this process without an address, else in workers of that cluster, one a core.
+    `n_shards`: at most so many.
+    """
+    if address is None:
+        settings = shard_settings(parts, spec, n_shards or 1)
+        yield ShardedIndex(parts, settings, LocalShards(settings))
+        return
+    with joined_cluster(address):
+        settings = shard_settings(parts, spec, n_shards or n_cores())
+        shards = RayShards(settings)
+        try:
+            yield ShardedIndex(parts, settings, shards)
+        finally:
+            shards.close()
