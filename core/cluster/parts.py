@@ -109,7 +109,7 @@ def write_part(
     texts: Sequence[str],
     vectors: np.ndarray,
 ) -> None:
-    """Puts a part in its place; one that is there already stays. texts and vectors (n, D): of all its chunks."""
+    """Puts a part in its place; one that is there already stays. texts and vectors (n, D): of all chunks."""
     encoded = [text.encode("utf-8", "surrogatepass") for text in texts]
     temporary = folder / f".{number:06d}.{uuid.uuid4().hex}"
     temporary.mkdir()

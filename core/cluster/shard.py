@@ -83,8 +83,8 @@ class Shard:
         """(n,) float32: products with all chunks."""
         known = self._views.pop(view.key, None)
         if known is None:
-            known = np.empty(len(self), np.float32)
-            lengths = np.diff(view.starts, append=len(self))
+            known = np.empty(self._n_chunks, np.float32)
+            lengths = np.diff(view.starts, append=self._n_chunks)
             positions = np.repeat(view.positions, lengths)
             for first, block in self._blocks():
                 last = first + len(block)
@@ -125,7 +125,8 @@ class Shard:
         """(n,) float32 lengths of the vectors."""
         return np.concatenate([block.norms for _, block in self._blocks()])
 
-    def __len__(self) -> int:
+    @property
+    def _n_chunks(self) -> int:
         return self._starts[-1]
 
     def _seen(self, view: ShardView, words: np.ndarray | None) -> np.ndarray:

@@ -20,7 +20,7 @@ from core.cluster.parts import CorpusParts
 from core.cluster.shard import Shard, ShardSetting
 from core.cluster.sharded import LocalShards, ShardedIndex, shard_settings
 from core.encode.checkpoint import CheckpointSpec
-from core.errors import BadRequest, UserError
+from core.errors import BadRequest, UserError, quoted
 
 LOCAL = "local"
 STORE_BYTES = 500_000_000
@@ -57,9 +57,13 @@ def joined_cluster(address: str) -> Iterator[None]:
     )
     try:
         ray.init(**started, log_to_driver=False, logging_level="ERROR")
-    except (ConnectionError, ValueError, RuntimeError) as error:
+    except Exception as error:  # it fails in more ways than it names
+        ray.shutdown()
         raise BadRequest(
-            f"no Ray cluster answers at {address!r}; start one (ray start --head), or give --cluster {LOCAL}"
+            f"no Ray cluster of this machine's cores started in time{quoted(str(error))}; try again when the"
+            " machine is less busy, or leave --cluster out"
+            if address == LOCAL
+            else f"no Ray cluster answers at {address!r}; start one (ray start --head), or give --cluster {LOCAL}"
         ) from error
     try:
         yield

@@ -1,0 +1,410 @@
+"""Shards against one index: the same Q, best chunks, tiles, counts and events, in this process and in workers of a
+Ray cluster, also when workers are killed; what is gone is said. And corpora that are embedded whatever is killed.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import closing, suppress
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from core.cli import main
+from core.cluster.agent import FEWEST, ShardedAgent
+from core.cluster.embedding import CorpusMade, embed_corpus
+from core.cluster.parts import CorpusFile, CorpusParts, CorpusPlan, EmbeddedCorpus, PartDocument, write_part
+from core.cluster.sharded import LocalShards, ShardedIndex, shard_settings
+from core.cluster.workers import LOCAL, RayShards, joined_cluster, opened_index
+from core.encode.checkpoint import CheckpointSpec
+from core.encode.encoder import DualEncoder, load_encoder
+from core.errors import BadDocument, BadRequest
+from core.events import Event, StepTaken, Stopped, Trace, fold
+from core.index import ChunkIndex, Corpus
+from core.opening import index_of
+from core.qrag.agent import Agent
+from core.qrag.retriever import AgentRetriever
+from core.tasks.narrative import generate_narrative
+from core.tiles import best_chunks, tile
+from core.types import join_workspaces, workspace_of_chunks
+
+SPEC = CheckpointSpec(
+    name="vectors", trained=False, position_kind="relative", position_resolution=0.25, halves=2
+)
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[None]:
+    with joined_cluster(LOCAL):
+        yield
+
+
+def write_corpus(folder: Path, parts: Sequence[np.ndarray], checkpoint: str = "vectors") -> CorpusParts:
+    """A corpus of vectors, a document a part."""
+    files = tuple((CorpusFile(f"{number}.txt", len(part)),) for number, part in enumerate(parts))
+    CorpusPlan(checkpoint, "vectors", parts[0].shape[1], files).save(folder)
+    for number, part in enumerate(parts):
+        texts = [f"chunk {row} of part {number}" for row in range(len(part))]
+        write_part(folder, number, [PartDocument(f"{number}.txt", len(part))], texts, part)
+    return CorpusParts(folder)
+
+
+def local_index(parts: CorpusParts, spec: CheckpointSpec, n_shards: int) -> ShardedIndex:
+    settings = shard_settings(parts, spec, n_shards)
+    return ShardedIndex(parts, settings, LocalShards(settings))
+
+
+def test_no_cluster_at_an_address_is_said(tmp_path: Path) -> None:
+    """First in this file: later this process has joined a cluster."""
+    parts = write_corpus(tmp_path, [np.eye(4, dtype=np.float16)])
+    with (
+        pytest.raises(BadRequest, match="no Ray cluster answers at 'nowhere'"),
+        opened_index(parts, SPEC, "nowhere"),
+    ):
+        pass
+
+
+@given(st.integers(0, 2**32 - 1), st.sampled_from([None, 0.25, 1.0]), st.integers(1, 5))
+def test_shards_tell_what_one_index_tells(
+    tmp_path_factory: pytest.TempPathFactory, seed: int, grid: float | None, n_shards: int
+) -> None:
+    rng, spec = np.random.default_rng(seed), SPEC.model_copy(update={"position_resolution": grid})
+    sizes = rng.integers(0, 30, size=6)
+    sizes[rng.integers(6)] += 1
+    vectors = rng.integers(-3, 4, size=(sizes.sum(), 8)).astype(np.float16)  # small whole numbers: many ties
+    parts = write_corpus(tmp_path_factory.mktemp("corpus"), np.split(vectors, np.cumsum(sizes)[:-1]))
+    sharded = local_index(parts, spec, n_shards)
+    whole = ChunkIndex(vectors, halves=spec.halves, theta=spec.rope_theta, resolution=grid)
+    n = len(vectors)
+    state, positions = rng.standard_normal(8).astype(np.float32), np.sort(rng.uniform(0, 9, n))
+    q_values = whole.q_values(state, positions)
+    np.testing.assert_allclose(sharded.q_values(state, positions), q_values, atol=1e-5)
+    np.testing.assert_allclose(sharded.norms, whole.norms, rtol=1e-6)
+    chunk_id = int(rng.integers(n))
+    assert sharded.q_value(state, chunk_id, 2.3) == whole.q_value(state, chunk_id, 2.3)
+
+    words = rng.random(n, np.float32)
+    added = rng.choice(n, size=min(3, n), replace=False)
+    left_out = rng.choice(n, size=int(rng.integers(n)), replace=False)
+    look = sharded.look(
+        state,
+        positions,
+        words=sharded.keep(words),
+        added=(added, np.ones(len(added), np.float32)),
+        left_out=left_out.tolist(),
+    )
+    seen = sharded.q_values(state, positions) + words
+    seen[added] += np.float32(1)
+    lo, hi = sorted(rng.choice(n + 1, size=2, replace=False).tolist())
+    width = int(rng.integers(1, 12))
+    for ours, theirs in zip(
+        vars(sharded.tile(look, lo, hi, width)).values(),
+        vars(tile(seen, lo, hi, width)).values(),
+        strict=True,
+    ):
+        np.testing.assert_array_equal(ours, theirs)
+    threshold = float(np.median(seen))
+    assert sharded.count(look, threshold) == (seen >= threshold).sum()
+    seen[left_out] = -np.inf
+    ids, values = sharded.best(look, 5)
+    wanted = [i for i in best_chunks(seen, 0, 5).tolist() if np.isfinite(seen[i])]
+    assert ids[: len(wanted)].tolist() == wanted
+    assert values.tolist() == seen[ids].tolist()
+    assert {*np.flatnonzero(seen >= seen.max() - 1e-6)} <= {*ids}
+
+
+def test_top_k_is_by_products_without_positions(tmp_path: Path) -> None:
+    parts = write_corpus(tmp_path, [np.eye(4, dtype=np.float16), 2 * np.eye(4, dtype=np.float16)])
+    ids, products = local_index(parts, SPEC, 2).top_k(np.array([0, 0, 1, 0.5], np.float32), 3)
+    assert ids.tolist() == [6, 2, 7]
+    assert products.tolist() == [2, 1, 1]
+
+
+QUESTIONS = {"narrative": "Where is the lantern?", "general": "Who carried the lantern to the harbour?"}
+
+
+@pytest.fixture(scope="module")
+def story(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder of three documents, told anew."""
+    folder = tmp_path_factory.mktemp("story")
+    sentences = generate_narrative(1_000).text.split("\n")
+    for number, part in enumerate(np.array_split(np.array(sentences, dtype=object), 3)):
+        (folder / f"{number}.txt").write_text("\n".join(part), encoding="utf-8")
+    return folder
+
+
+@pytest.fixture(scope="module", params=QUESTIONS)
+def told(
+    request: pytest.FixtureRequest, story: Path, tmp_path_factory: pytest.TempPathFactory
+) -> tuple[DualEncoder, Path]:
+    """A shipped agent's encoder, and the story under it in three parts."""
+    folder = tmp_path_factory.mktemp("corpus")
+    embed_corpus(story, folder, request.param, "cpu", part_bytes=1)
+    return load_encoder(request.param, "cpu"), folder
+
+
+def inline(encoder: DualEncoder, parts: CorpusParts) -> Corpus:
+    """The same chunks and vectors in memory, documents and all."""
+    told = [list(part.texts()) for part in parts.parts]
+    workspace = join_workspaces([workspace_of_chunks(texts, np.ones(len(texts))) for texts in told])
+    return Corpus(workspace, index_of(encoder, np.concatenate([part.vectors for part in parts.parts])))
+
+
+def run(agent: Agent, corpus: Corpus | EmbeddedCorpus, query: str, budget: int = 4) -> Trace:
+    config = agent.spec.episode_config(step_budget=budget, stop_threshold=None)
+    return fold(AgentRetriever(agent).retrieve(query, corpus, config))
+
+
+def assert_same_events(ours: Trace, theirs: Trace) -> None:
+    """All that events say, but for clocks and the last bits of products."""
+
+    def said(event: Event) -> object:
+        if isinstance(event, StepTaken | Stopped):
+            event = replace(event, milliseconds=0.0, q_value=None)  # type: ignore[arg-type]
+        if isinstance(event, Stopped):
+            return replace(event, review=())
+        if isinstance(event, StepTaken):
+            return replace(event, state_value=0.0, content_q=None, words_q=None)
+        return event
+
+    assert [said(step) for step in ours.steps] == [said(step) for step in theirs.steps]
+    assert ours.started == theirs.started
+    assert ours.stopped is not None
+    assert theirs.stopped is not None
+    assert said(ours.stopped) == said(theirs.stopped)
+    for a, b in zip((*ours.steps, ours.stopped), (*theirs.steps, theirs.stopped), strict=True):
+        for name in ("q_value", "state_value", "content_q", "words_q", "review"):
+            first, second = getattr(a, name, None), getattr(b, name, None)
+            assert (first is None) == (second is None), name
+            if first is not None:
+                assert first == pytest.approx(second, abs=1e-5), name
+
+
+@pytest.mark.parametrize("budget", [1, 4])
+def test_a_run_over_shards_is_the_run_over_one_index(told: tuple[DualEncoder, Path], budget: int) -> None:
+    encoder, folder = told
+    parts, query = CorpusParts(folder), QUESTIONS[encoder.spec.name]
+    expected = run(Agent(encoder), inline(encoder, parts), query, budget)
+    corpus = EmbeddedCorpus(parts, local_index(parts, encoder.spec, 3))
+    assert_same_events(run(Agent(encoder), corpus, query, budget), expected)
+    few = run(ShardedAgent(encoder), corpus, query, budget)
+    assert_same_events(few, expected)
+    scores = few.scores_at(1)
+    assert scores is not None
+    assert FEWEST <= np.isfinite(scores.q_values).sum() < len(corpus)
+
+
+@pytest.mark.usefixtures("cluster")
+def test_a_killed_worker_is_replaced_in_the_middle_of_a_run(told: tuple[DualEncoder, Path]) -> None:
+    encoder, folder = told
+    parts, query = CorpusParts(folder), QUESTIONS[encoder.spec.name]
+    expected = run(Agent(encoder), inline(encoder, parts), query)
+    settings = shard_settings(parts, encoder.spec, 2)
+    with closing(RayShards(settings)) as shards:
+        corpus = EmbeddedCorpus(parts, ShardedIndex(parts, settings, shards))
+        agent = ShardedAgent(encoder)
+        config = agent.spec.episode_config(step_budget=4, stop_threshold=None)
+        events, killed = [], []
+        for event in AgentRetriever(agent).retrieve(query, corpus, config):
+            if isinstance(event, StepTaken) and event.step in (1, 2):  # one shard, then the other
+                killed.append(shards.ask(event.step - 1, "process"))
+                os.kill(killed[-1], signal.SIGKILL)
+            events.append(event)
+        assert_same_events(fold(events), expected)
+        assert not {*killed} & {*shards.ask_all("process", [(), ()])}
+
+
+@pytest.mark.usefixtures("cluster")
+def test_a_shard_that_is_gone_is_said(tmp_path: Path) -> None:
+    parts = write_corpus(tmp_path, [np.eye(4, dtype=np.float16)] * 3)
+    settings = shard_settings(parts, SPEC, 2)
+    with closing(RayShards(settings)) as shards:
+        shutil.rmtree(tmp_path / "000002")
+        with pytest.raises(
+            BadDocument, match=r"^part 2 of the corpus, .* so not all chunks can be searched; .*$"
+        ):
+            ShardedIndex(parts, settings, shards).q_values(np.ones(4, np.float32), np.zeros(12))
+    with pytest.raises(BadDocument, match="1 of the 3 parts"):
+        CorpusParts(tmp_path)
+
+
+def test_a_damaged_part_is_said(tmp_path: Path) -> None:
+    index = local_index(write_corpus(tmp_path, [np.eye(4, dtype=np.float16)] * 2), SPEC, 1)
+    path = tmp_path / "000001" / "vectors.npy"
+    path.write_bytes(path.read_bytes()[:-8])
+    with pytest.raises(BadDocument, match="part 1 of the corpus"):
+        index.norms  # noqa: B018
+
+
+@pytest.mark.usefixtures("cluster")
+def test_the_command_asks_workers_and_says_the_same(
+    told: tuple[DualEncoder, Path], capsys: pytest.CaptureFixture[str]
+) -> None:
+    encoder, folder = told
+    printed = []
+    for flags in ([], ["--cluster", LOCAL], ["--full"]):
+        query = QUESTIONS[encoder.spec.name]
+        assert (
+            main(["trace", "--corpus", str(folder), "--query", query, "--device", "cpu", "--json", *flags])
+            == 0
+        )
+        values = json.loads(capsys.readouterr().out)
+        assert {*values["documents"].values()} <= {"0.txt", "1.txt", "2.txt"}
+        printed.append(
+            ([step["chunk_id"] for step in values["steps"]], values["answer"]["text"], values["completeness"])
+        )
+    assert printed[0][0]
+    assert printed[0] == printed[1] == printed[2]
+
+
+@pytest.fixture
+def many(tmp_path: Path) -> Path:
+    """A folder of six documents, one of them beside the others and one that nobody can read."""
+    folder = tmp_path / "many"
+    (folder / "below").mkdir(parents=True)
+    for number in range(4):
+        (folder / f"{number}.txt").write_text(f"Ben took {number} lamps. Ada went home.", encoding="utf-8")
+    (folder / "below" / "page.html").write_text(
+        "<h1>Boats</h1><p>The ferry left at noon.</p>", encoding="utf-8"
+    )
+    (folder / "5.txt").write_bytes(b"")
+    (folder / ".hidden").write_text("not a document", encoding="utf-8")
+    return folder
+
+
+def held(folder: Path) -> list[tuple[list[tuple[str, int]], list[str], np.ndarray]]:
+    """Documents, texts and vectors of each part."""
+    return [
+        ([(one.title, one.n_chunks) for one in part.documents], list(part.texts()), np.array(part.vectors))
+        for part in CorpusParts(folder).parts
+        if part.n_chunks
+    ]
+
+
+def assert_same_corpus(ours: Path, theirs: Path) -> None:
+    for (documents, texts, vectors), (others, other_texts, other_vectors) in zip(
+        held(ours), held(theirs), strict=True
+    ):
+        assert (documents, texts) == (others, other_texts)
+        np.testing.assert_allclose(vectors, other_vectors, atol=1e-3)  # half precision
+
+
+@pytest.fixture
+def tiny(tiny_checkpoints: dict[str, Path]) -> str:
+    return str(next(iter(tiny_checkpoints.values())))
+
+
+def embed(source: Path, out: Path, checkpoint: str, cluster: str | None = None) -> CorpusMade:
+    return embed_corpus(source, out, checkpoint, "cpu", cluster, part_bytes=1)
+
+
+def test_documents_become_parts(many: Path, tmp_path: Path, tiny: str) -> None:
+    made = embed(many, tmp_path / "out", tiny)
+    assert (made.n_parts, made.n_parts_before, made.n_documents) == (6, 0, 5)
+    assert len(made.left_out) == 1
+    assert made.left_out[0].startswith("5.txt: ")
+    parts = CorpusParts(tmp_path / "out")
+    corpus = EmbeddedCorpus(parts, local_index(parts, SPEC, 2))
+    assert corpus.titles == ["0.txt", "1.txt", "2.txt", "3.txt", "below/page.html"]
+    assert [corpus.text(i) for i in range(len(corpus))] == corpus.texts()
+    assert corpus.title(int(corpus.borders[2])) == "2.txt"
+    encoder = load_encoder(tiny, "cpu")
+    stored = np.concatenate([part.vectors for part in parts.parts if part.n_chunks])
+    np.testing.assert_allclose(stored, encoder.encode_chunks(corpus.texts()), atol=1e-3)
+
+
+def test_rows_of_parquet_are_documents(tmp_path: Path, tiny: str) -> None:
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    texts = [f"Row {row} of the table. It has two sentences." for row in range(7)]
+    table = pa.table({"text": [*texts[:3], None, *texts[3:]], "title": [f"t{row}" for row in range(8)]})
+    parquet.write_table(table, tmp_path / "rows.parquet", row_group_size=3)
+    made = embed(tmp_path / "rows.parquet", tmp_path / "out", tiny)
+    assert (made.n_parts, made.n_documents, len(made.left_out)) == (8, 7, 1)
+    whole = [" ".join(texts) for _, texts, _ in held(tmp_path / "out")]
+    assert whole == texts
+    parquet.write_table(pa.table({"body": texts}), tmp_path / "other.parquet")
+    with pytest.raises(BadDocument, match="no column 'text'"):
+        embed(tmp_path / "other.parquet", tmp_path / "out2", tiny)
+
+
+@pytest.mark.parametrize("change", ["documents", "encoder"])
+def test_another_corpus_is_not_mixed_in(
+    many: Path, tmp_path: Path, tiny_checkpoints: dict[str, Path], change: str
+) -> None:
+    first, second, *_ = map(str, tiny_checkpoints.values())
+    embed(many, tmp_path / "out", first)
+    if change == "documents":
+        (many / "0.txt").write_text("Ben took no lamps at all that evening.", encoding="utf-8")
+    with pytest.raises(BadRequest, match="is of other documents or another encoder"):
+        embed(many, tmp_path / "out", first if change == "documents" else "narrative")
+    assert second != first
+
+
+def test_a_killed_embedding_goes_on(many: Path, tmp_path: Path, tiny: str) -> None:
+    for number in range(6, 60):
+        (many / f"{number}.txt").write_text(f"Ada hid {number} keys in the shed.", encoding="utf-8")
+    out, program = (
+        tmp_path / "out",
+        (
+            "import sys; from pathlib import Path; from core.cluster.embedding import embed_corpus;"
+            "embed_corpus(Path(sys.argv[1]), Path(sys.argv[2]), sys.argv[3], 'cpu', part_bytes=1)"
+        ),
+    )
+    child = subprocess.Popen([sys.executable, "-c", program, str(many), str(out), tiny])
+    while not (out / "000003").is_dir():
+        assert child.poll() is None
+        time.sleep(0.01)
+    child.send_signal(signal.SIGKILL)
+    child.wait()
+    before = {path.name: path.stat().st_mtime_ns for path in out.glob("[0-9]*")}
+    made = embed(many, out, tiny)
+    assert 4 <= made.n_parts_before == len(before) < made.n_parts == 60
+    assert {name: (out / name).stat().st_mtime_ns for name in before} == before
+    assert not [*out.glob(".[0-9]*")]
+    embed(many, tmp_path / "whole", tiny)
+    assert_same_corpus(out, tmp_path / "whole")
+
+
+@pytest.mark.usefixtures("cluster")
+def test_workers_embed_the_same_though_one_is_killed(many: Path, tmp_path: Path, tiny: str) -> None:
+    for number in range(6, 60):
+        (many / f"{number}.txt").write_text(f"Ada hid {number} keys in the shed.", encoding="utf-8")
+    killed = []
+
+    def kill(done: int, _total: int) -> None:
+        if done == 5:
+            killed.append(one_worker())
+            os.kill(killed[0], signal.SIGKILL)
+
+    made = embed_corpus(many, tmp_path / "out", tiny, "cpu", LOCAL, kill, part_bytes=1)
+    assert killed
+    assert (made.n_parts, made.n_documents) == (60, 59)
+    embed(many, tmp_path / "whole", tiny)
+    assert_same_corpus(tmp_path / "out", tmp_path / "whole")
+
+
+def one_worker() -> int:
+    """Process id of a worker that embeds, of the cluster that this process started."""
+
+    def parent(pid: int) -> int:
+        return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+
+    for path in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):
+            is_worker = (path / "cmdline").read_bytes().startswith(b"ray::PartEmbedder")
+            if is_worker and parent(parent(int(path.name))) == os.getpid():
+                return int(path.name)
+    raise AssertionError("no worker embeds")
