@@ -18,6 +18,7 @@ PLACES = {
     "PDF conversion": ("core/ingest/convert.py", "_pdf"),
     "HTML cleaning": ("core/ingest/clean.py", "clean"),
     "BM25": ("core/bm25.py", "WordIndex"),
+    "scores of chunks in shards": ("core/cluster/sharded.py", "ShardedIndex"),
     "the vector cache": ("core/encode/cache.py", "embed_chunks"),
     "the list of methods": ("core/retrievers.py", "build_retriever"),
     "top-k": ("core/methods/topk.py", "TopK"),

@@ -1,4 +1,4 @@
-"""Documents -> chunks -> vectors, a part of the corpus at a time.
+"""Documents -> chunks -> vectors, a part at a time.
 
 The plan is made once, from the names and sizes of the files, and kept with the corpus: who comes back does
 the parts that are not there yet. In this process, or in workers of a cluster with an encoder each; a part

@@ -63,7 +63,8 @@ def joined_cluster(address: str) -> Iterator[None]:
             f"no Ray cluster of this machine's cores started in time{quoted(str(error))}; try again when the"
             " machine is less busy, or leave --cluster out"
             if address == LOCAL
-            else f"no Ray cluster answers at {address!r}; start one (ray start --head), or give --cluster {LOCAL}"
+            else f"no Ray cluster answers at {address!r}; start one (ray start --head), or give --cluster"
+            f" {LOCAL}"
         ) from error
     try:
         yield
