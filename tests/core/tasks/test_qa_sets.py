@@ -4,7 +4,6 @@ support by accident.
 
 from __future__ import annotations
 
-import doctest
 import gzip
 import json
 from pathlib import Path
@@ -16,7 +15,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.errors import BadRequest
-from core.tasks import qa_sets
 from core.tasks.example import Example
 from core.tasks.qa_sets import FOLDERS, DistractorPool, read_qa
 
@@ -260,7 +258,3 @@ def test_borrowing_is_seeded_and_prefers_what_looks_alike():
         != pool.extend(POOL[0], 10, Random(2)).chunks
     )
     assert sum("river" in text for text in set(extended.chunks) - set(POOL[0].chunks)) >= 5
-
-
-def test_doctests():
-    assert doctest.testmod(qa_sets).failed == 0
