@@ -9,13 +9,14 @@ import ast
 import inspect
 import math
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from functools import cache
 from itertools import pairwise
 from textwrap import dedent
 from typing import Any, Literal
 
 import numpy as np
+from pydantic import ConfigDict, TypeAdapter, ValidationError
 
 from core.errors import BadRequest
 
@@ -108,6 +109,8 @@ class EpisodeConfig:
     """Everything that decides how one run goes, given checkpoint and documents. Temperature and threshold are
     in units of Q.
     """
+
+    __pydantic_config__ = ConfigDict(extra="forbid")
 
     step_budget: int = 4
     """Most chunks one episode may select."""
@@ -220,27 +223,25 @@ class EpisodeConfig:
 
     def to_json(self) -> dict[str, Any]:
         """A dictionary of plain JSON values."""
-        return asdict(self) | {
-            "forced": [list(pair) for pair in self.forced],
-            "forbidden": list(self.forbidden),
-            "searched": [list(part) for part in self.searched],
-        }
+        values: dict[str, Any] = _EPISODE_CONFIG.dump_python(self, mode="json")
+        return values
 
     @classmethod
     def from_json(cls, values: dict[str, Any]) -> EpisodeConfig:
-        """Inverse of `to_json`."""
-        return cls(
-            **{
-                **values,
-                "forced": tuple((int(s), int(c)) for s, c in values.get("forced", ())),
-                "forbidden": tuple(values.get("forbidden", ())),
-                "searched": tuple((int(first), int(last)) for first, last in values.get("searched", ())),
-            }
-        )
+        """Inverse of `to_json`; settings that aren't there have their defaults. Raises BadRequest."""
+        try:
+            return _EPISODE_CONFIG.validate_python(values)
+        except ValidationError as error:
+            first = error.errors(include_url=False, include_input=False)[0]
+            name = "".join(f"{part}: " for part in first["loc"])
+            raise BadRequest(name + first["msg"].removeprefix("Value error, ")) from error
 
     def with_(self, **changes: Any) -> EpisodeConfig:
         """A checked copy with some fields changed."""
         return replace(self, **changes)
+
+
+_EPISODE_CONFIG = TypeAdapter(EpisodeConfig)
 
 
 def check_query(query: str) -> str:

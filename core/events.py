@@ -8,10 +8,11 @@ to keep them (log, tiles) takes them from the event.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass, field, replace
-from typing import Any, Literal
+from dataclasses import dataclass, field, replace
+from typing import Annotated, Any, Literal
 
 import numpy as np
+from pydantic import ConfigDict, Field, InstanceOf, TypeAdapter
 
 from core.config import EpisodeConfig
 
@@ -31,9 +32,15 @@ class StepScores:
     """(N,) float64, or None where the method has no positions."""
 
 
+Scores = Annotated[InstanceOf[StepScores] | None, Field(exclude=True)]
+"""Beside an event, and no part of its JSON form."""
+
+
 @dataclass(frozen=True, slots=True)
 class RunStarted:
     """First event of every run."""
+
+    __pydantic_config__ = ConfigDict(extra="forbid")
 
     query: str
     method: str
@@ -48,6 +55,8 @@ class StepTaken:
     """One action. At temperature 0 `probability` is 1 and `state_value` the largest available Q (the limits
     of eq. 3 and 4).
     """
+
+    __pydantic_config__ = ConfigDict(extra="forbid")
 
     step: int
     """1-based."""
@@ -77,7 +86,7 @@ class StepTaken:
     n_state_tokens: int = 0
     n_state_tokens_dropped: int = 0
     """Tokens of the state that the encoder's window had no room for."""
-    scores: StepScores | None = field(default=None, repr=False, compare=False)
+    scores: Scores = field(default=None, repr=False, compare=False)
     event: Literal["step_taken"] = "step_taken"
 
 
@@ -87,13 +96,15 @@ class Stopped:
     taken, if any is left.
     """
 
+    __pydantic_config__ = ConfigDict(extra="forbid")
+
     reason: StopReason
     n_steps: int
     chunk_id: int | None = None
     q_value: float | None = None
     milliseconds: float = 0.0
     """Wall clock of the look after which the agent stopped, and of its review."""
-    scores: StepScores | None = field(default=None, repr=False, compare=False)
+    scores: Scores = field(default=None, repr=False, compare=False)
     review: tuple[float, ...] = ()
     """Of each choice in order, its Q beside the others that were still held; empty where nothing was
     reviewed.
@@ -106,30 +117,20 @@ class Stopped:
 Event = RunStarted | StepTaken | Stopped
 
 
+_EVENT: TypeAdapter[Event] = TypeAdapter(Annotated[Event, Field(discriminator="event")])
+
+
 def event_to_json(event: Event) -> dict[str, Any]:
     """Plain JSON values of an event, without its arrays."""
-    values = asdict(replace(event, scores=None)) if not isinstance(event, RunStarted) else asdict(event)
-    values.pop("scores", None)
-    if isinstance(event, RunStarted):
-        values["config"] = event.config.to_json()
-    if isinstance(event, Stopped):
-        values |= {"review": list(event.review), "taken_back": list(event.taken_back)}
+    values: dict[str, Any] = _EVENT.dump_python(event, mode="json")
     return values
 
 
 def event_from_json(values: dict[str, Any]) -> Event:
-    """Inverse of `event_to_json`. Raises ValueError on an unknown kind."""
-    kinds: dict[str, type] = {"run_started": RunStarted, "step_taken": StepTaken, "stopped": Stopped}
-    kind = kinds.get(values.get("event", ""))
-    if kind is None:
-        raise ValueError(f"event={values.get('event')!r} is unknown; expected one of {', '.join(kinds)}")
-    values = dict(values)
-    if kind is RunStarted:
-        values["config"] = EpisodeConfig.from_json(values["config"])
-    if kind is Stopped:  # JSON has no tuples, and logs of before the review don't have these
-        values |= {name: tuple(values.get(name, ())) for name in ("review", "taken_back")}
-    event: Event = kind(**values)
-    return event
+    """Inverse of `event_to_json`; fields that an older version didn't write have their defaults. Raises
+    ValueError on an unknown kind or field.
+    """
+    return _EVENT.validate_python(values)
 
 
 @dataclass(frozen=True)

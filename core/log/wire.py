@@ -301,6 +301,10 @@ def _check_record(record: RunRecord) -> None:
     for chunk_id in (*support, *config.forbidden, *(chunk_id for _, chunk_id in config.forced)):
         if not 0 <= chunk_id < record.n_chunks:
             raise MalformedRuns(f"chunk {chunk_id} must be between 0 and {record.n_chunks - 1}")
+    plain = config.to_json()
+    for name, setting in record.config.items():  # reading makes a number of "4", other readers don't
+        if setting != plain[name]:
+            raise MalformedRuns(f"config.{name} must be written {json.dumps(plain[name])}")
     config.check_searched(record.n_chunks)
     for values in record.chunking:
         if values != {"chunker": "given"}:
