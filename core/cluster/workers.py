@@ -25,6 +25,10 @@ from core.errors import BadRequest, UserError, quoted
 LOCAL = "local"
 STORE_BYTES = 500_000_000
 """Of shared memory on a cluster that a command starts: what is sent to the workers and back."""
+STARTS = 3
+"""Times that a cluster of this machine's cores is started: Ray gives up after half a minute, which is short on
+a busy machine.
+"""
 ANSWER_SECONDS = 300.0
 """How long a shard may take, a worker's start included."""
 RETRIES = 3
@@ -55,17 +59,21 @@ def joined_cluster(address: str) -> Iterator[None]:
         if address == LOCAL
         else {"address": address}
     )
-    try:
-        ray.init(**started, log_to_driver=False, logging_level="ERROR")
-    except Exception as error:  # it fails in more ways than it names
-        ray.shutdown()
-        raise BadRequest(
-            f"no Ray cluster of this machine's cores started in time{quoted(str(error))}; try again when the"
-            " machine is less busy, or leave --cluster out"
-            if address == LOCAL
-            else f"no Ray cluster answers at {address!r}; start one (ray start --head), or give --cluster"
-            f" {LOCAL}"
-        ) from error
+    for tries_left in reversed(range(STARTS if address == LOCAL else 1)):
+        try:
+            ray.init(**started, log_to_driver=False, logging_level="ERROR")
+            break
+        except Exception as error:  # it fails in more ways than it names
+            ray.shutdown()
+            if tries_left:
+                continue
+            raise BadRequest(
+                f"no Ray cluster of this machine's cores started in time{quoted(str(error))}; try again when"
+                " the machine is less busy, or leave --cluster out"
+                if address == LOCAL
+                else f"no Ray cluster answers at {address!r}; start one (ray start --head), or give --cluster"
+                f" {LOCAL}"
+            ) from error
     try:
         yield
     finally:

@@ -11,8 +11,9 @@ import sys
 import time
 import urllib.request
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -56,13 +57,26 @@ StartApp = Callable[..., RunningApp]
 Server = Forked | subprocess.Popen[bytes]
 
 
+WORKER = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
+PORTS = count(20_000 + 1_200 * (WORKER % 10) + os.getpid() % 1_100)
+
+
+def free_port() -> int:
+    """A port that no other worker offers its servers, and none that the system gives to whoever asks for any:
+    a server binds it seconds later, and who finds it taken then would be answered by another's server.
+    """
+    for port in PORTS:
+        with socket.socket() as tried, suppress(OSError):
+            tried.bind(("127.0.0.1", port))
+            return port
+    raise AssertionError("unreachable: ports are tried without end")
+
+
 def start_process(home: Path, *flags: str, imported: bool = True) -> tuple[RunningApp, Server]:
     """A server that answers, and its process: `python app.py`, or the same as a fork of a process that has
     imported all of it.
     """
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    port = free_port()
     environment = {**os.environ, "QRAG_HOME": str(home)}
     output = home / "app.out"
     output.write_bytes(b"")

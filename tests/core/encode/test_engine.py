@@ -71,7 +71,7 @@ def cosines(ours: np.ndarray, theirs: np.ndarray) -> np.ndarray:
     return np.asarray((ours * theirs).sum(1) / np.linalg.norm(ours, axis=1) / np.linalg.norm(theirs, axis=1))
 
 
-@pytest.mark.parametrize(("dtype", "tolerance"), [(torch.float32, 1e-6), (torch.bfloat16, 1e-2)])
+@pytest.mark.parametrize(("dtype", "tolerance"), [(torch.float32, 1e-6), (torch.bfloat16, 2e-2)])
 def test_both_engines_give_the_same_vectors_in_the_same_order(
     served: Path, dtype: torch.dtype, tolerance: float
 ) -> None:
