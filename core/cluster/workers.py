@@ -26,8 +26,8 @@ LOCAL = "local"
 STORE_BYTES = 500_000_000
 """Of shared memory on a cluster that a command starts: what is sent to the workers and back."""
 STARTS = 3
-"""Times that a cluster of this machine's cores is started: Ray gives up after half a minute, which is short on
-a busy machine.
+"""Times that a cluster of this machine's cores is started: Ray waits half a minute, which is short on a busy
+machine.
 """
 ANSWER_SECONDS = 300.0
 """How long a shard may take, a worker's start included."""
