@@ -249,9 +249,9 @@ def test_pasted_text_opens_and_cancel_keeps_what_was_open(
     page.get_by_text("Change document").click()
     page.get_by_role("tab", name="Generate").click()
     page.locator("#qx-length input").click()
-    page.get_by_role("option", name="1,000,000 tokens").click()
+    page.get_by_role("option", name="10,000,000 tokens").click()  # cutting it takes longer than what follows
     page.locator("#qx-open-generated").click()
-    expect(page.locator("#qx-opening")).to_contain_text("Embedding", timeout=120_000)
+    expect(page.locator("#qx-opening")).to_contain_text("Cutting into chunks", timeout=120_000)
     expect(page.locator("#qx-run")).to_be_disabled()
     page.locator("#qx-question textarea").press("Enter")  # must not run over documents that are about to go
     _expect_sentence(page, "a document is being opened")
