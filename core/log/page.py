@@ -1,10 +1,10 @@
 """One run as a page that stands alone.
 
-An HTML file for any browser, also one without a network, drawn from the log. Its story, steps, evidence
-and SPARC's rounds are those of the app's pages (core.draw), and so are the strip and what draws it (core.log.live). Decides that
-it loads nothing and runs one script, its own; that whatever came from documents, questions and labels stays
-text; and that text of documents is in it only when asked for: without, chunks are numbers. Without scripts it
-reads as well, with the run map as a picture.
+An HTML file for any browser, also one without a network, drawn from the log. Its story, steps, evidence and
+SPARC's rounds are those of the app's pages (core.draw), and so are the strip and what draws it
+(core.log.live). Decides that it loads nothing and runs one script, its own; that whatever came from documents,
+questions and labels stays text; and that text of documents is in it only when asked for: without, chunks are
+numbers. Without scripts it reads as well, with the run map as a picture.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The exported pages of a run and of a SPARC run in a browser, from files: they step, open chunks, light up, and
+"""The exported pages of a run and of a SPARC run in a browser, from files: they step, open chunks and light up;
 nothing in them runs or loads but their own script.
 """
 
@@ -17,7 +17,7 @@ from core.config import EpisodeConfig
 from core.events import StepScores
 from core.log import ExperimentLog, export_runs
 from core.sparc.trace import fold_sparc
-from core.types import Document
+from core.types import ChunkTable, Document
 from tests.app.axe import grave_faults
 from tests.app.sparc_story import story
 from tests.core.log.recording import chunk_table, make_record, step_taken, stopped
@@ -27,13 +27,19 @@ HOSTILE = """</script><script>document.title = 'taken'</script><img src=http://1
 N = 60
 
 
-@pytest.fixture(scope="module")
-def page(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Page]:
-    folder = tmp_path_factory.mktemp("offline")
+def hostile_document() -> tuple[Document, ChunkTable]:
+    """N chunks, each of them hostile, and so is its title."""
     text = " ".join(f"{HOSTILE} {i:04}" for i in range(N))
     size = len(HOSTILE) + 6
     document = Document(HOSTILE, text, "text")
     table = replace(chunk_table(N), start=np.arange(N) * size, end=np.arange(N) * size + size - 1)
+    return document, table
+
+
+@pytest.fixture(scope="module")
+def page(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Page]:
+    folder = tmp_path_factory.mktemp("offline")
+    document, table = hostile_document()
     config = EpisodeConfig(step_budget=4, temperature=0.5, stop_threshold=0.4)
     record = make_record(
         query=HOSTILE,
@@ -59,10 +65,7 @@ def page(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> Iterator
 @pytest.fixture(scope="module")
 def sparc_page(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Page]:
     folder = tmp_path_factory.mktemp("offline-sparc")
-    text = " ".join(f"{HOSTILE} {i:04}" for i in range(N))
-    size = len(HOSTILE) + 6
-    document = Document(HOSTILE, text, "text")
-    table = replace(chunk_table(N), start=np.arange(N) * size, end=np.arange(N) * size + size - 1)
+    document, table = hostile_document()
     label = {"support": [17, 31], "answer": "Under the Mill Stone"}
     record = make_record(
         method="sparc", query=HOSTILE, n_chunks=N, document_hashes=(document.sha256,), label=label

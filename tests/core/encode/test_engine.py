@@ -71,7 +71,7 @@ def cosines(ours: np.ndarray, theirs: np.ndarray) -> np.ndarray:
     return np.asarray((ours * theirs).sum(1) / np.linalg.norm(ours, axis=1) / np.linalg.norm(theirs, axis=1))
 
 
-@pytest.mark.parametrize(("dtype", "tolerance"), [(torch.float32, 1e-6), (torch.bfloat16, 2e-2)])
+@pytest.mark.parametrize(("dtype", "tolerance"), [(torch.float32, 1e-6), (torch.bfloat16, 1e-2)])
 def test_both_engines_give_the_same_vectors_in_the_same_order(
     served: Path, dtype: torch.dtype, tolerance: float
 ) -> None:
@@ -85,7 +85,8 @@ def test_both_engines_give_the_same_vectors_in_the_same_order(
     expected, got = list(ours.run(batches)), list(theirs.run(batches))
     assert [places for places, _ in got] == [places for places, _ in batches]
     for (_, one), (_, other) in zip(expected, got, strict=True):
-        np.testing.assert_allclose(other, one, atol=tolerance * np.abs(one).max())
+        apart = np.linalg.norm(other - one, axis=1) / np.linalg.norm(one, axis=1)
+        assert apart.max() <= tolerance, "the distance of two vectors, as a share of their length"
     assert ours.vectors_name == ("float32" if dtype == torch.float32 else "bfloat16")
     assert theirs.vectors_name == ("float32" if dtype == torch.float32 else "openvino-bfloat16")
 
