@@ -64,11 +64,16 @@ class LeanBlocks(gr.Blocks):
         """What Gradio tells callers of its pages; operations that have no button are left out of what its own
         page gets.
 
+        Gradio puts in what a state calls when a visitor has left, and copies all of it in depth for each page
+        load: with a bound method, all that its object holds, agents and documents too.
+
         With each word on how far an event is, the page copies all that any output of it holds, to draw
         progress there, even where none is to be drawn. Of events that hide it, the page hears as if it were
         to be drawn on a state, of which it holds nothing.
         """
         config = super().get_config_file()
+        for block in config["components"]:
+            block["props"].pop("delete_callback", None)
         states = [block["id"] for block in config["components"] if block["type"] == "state"][:1]
         for fn in config["dependencies"]:
             if fn["show_progress"] == "hidden":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import gradio as gr
@@ -74,7 +75,7 @@ def test_the_page_gets_what_its_own_events_need_and_callers_get_all() -> None:
         return words
 
     with LeanBlocks() as page:
-        shown, count, button = gr.HTML("old"), gr.State(0), gr.Button("Go")
+        shown, count, button = gr.HTML("old"), gr.State(0, delete_callback=print), gr.Button("Go")
         button.click(lambda: "new", None, shown, show_progress="hidden")
         button.click(lambda: "newer", None, shown)
         gr.api(echo, api_name="echo")
@@ -89,8 +90,22 @@ def test_the_page_gets_what_its_own_events_need_and_callers_get_all() -> None:
         == [node["id"] for node in own["layout"]["children"]]
     )
     assert call["api_name"] == "echo"
+    plain["components"][1]["props"].pop("delete_callback")  # see the next test
     assert config["components"] == plain["components"]
     assert config["layout"] == plain["layout"]
+
+
+def test_a_page_load_copies_nothing_that_is_not_for_the_page() -> None:
+    """Gradio copies the configuration in depth for each, and would copy what the callback belongs to."""
+
+    class Owner:
+        def leave(self, _value: int) -> None: ...
+
+    with LeanBlocks() as page:
+        gr.State(0, delete_callback=Owner().leave)
+    json.dumps(page.get_config_file())
+    with pytest.raises(TypeError, match="method is not JSON serializable"):
+        json.dumps(gr.Blocks.get_config_file(page))
 
 
 def test_pages_have_no_server_before_they_are_launched() -> None:
