@@ -30,7 +30,7 @@ FLOW = (
     {"train", "answer", "llm", "sparc", "resrag_llm", "completeness"},
     {"retrievers"},
     {"studies"},
-    {"figures", "svg", "tiles", "trail"},
+    {"figures", "svg", "tiles", "trail", "findings"},
     {"story"},
     {"sparc_story"},
     {"draw"},

@@ -113,3 +113,14 @@ def stop_words(trace: Trace, name: str) -> str:
                 if trace.started.config.step_budget > 1
                 else "Took one."
             )
+
+
+def review_words(trace: Trace) -> str:
+    """What the review of a stopped run brought, in a sentence; empty where there was none."""
+    stopped, threshold = trace.stopped, trace.started.config.review_threshold
+    if stopped is None or not stopped.review or threshold is None:
+        return ""
+    if not stopped.taken_back:
+        return f"Review: beside the others every chunk is still worth {threshold:.2f} or more, so all stay."
+    taken = ", ".join(f"chunk {chunk_id:,}" for chunk_id in stopped.taken_back)
+    return f"Review: {taken} taken back, worth less than {threshold:.2f} beside the others."

@@ -29,7 +29,7 @@ from core.draw.steps import decision, step_card, stop_card
 from core.draw.story import story_nodes
 from core.draw.strip import Part, colour_scale, slopes, strip_value
 from core.draw.trail import gold_trail
-from core.draw.words import counted
+from core.draw.words import counted, review_words
 from core.encode.checkpoint import CheckpointSpec, find_checkpoint, read_spec, shipped_checkpoints
 from core.errors import LogError
 from core.events import Trace, share_searched
@@ -219,17 +219,6 @@ def _spec_of(run: LoggedRun, borders: Sequence[int]) -> CheckpointSpec | None:
         if abs(float(there) - step.position) > 1e-3:
             return None
     return spec
-
-
-def review_words(trace: Trace) -> str:
-    """What the review of a stopped run brought, in a sentence; empty where there was none."""
-    stopped, threshold = trace.stopped, trace.started.config.review_threshold
-    if stopped is None or not stopped.review or threshold is None:
-        return ""
-    if not stopped.taken_back:
-        return f"Review: beside the others every chunk is still worth {threshold:.2f} or more, so all stay."
-    taken = ", ".join(f"chunk {chunk_id:,}" for chunk_id in stopped.taken_back)
-    return f"Review: {taken} taken back, worth less than {threshold:.2f} beside the others."
 
 
 def stop_sentence(run: LoggedRun) -> str:

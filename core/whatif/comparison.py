@@ -11,22 +11,20 @@ from __future__ import annotations
 import csv
 import io
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
-
-import numpy as np
 
 from core.answer.evidence import EvidenceAnswer
 from core.config import EpisodeConfig
 from core.encode.encoder import DualEncoder
 from core.errors import BadCheckpoint, BadRequest
-from core.events import Event, StepTaken, Stopped, Trace, fold
+from core.events import Event, Trace, fold
+from core.findings import first_look_rank, found_by, overlap, sets
 from core.index import Corpus
 from core.methods.protocol import Retriever
-from core.metrics import jaccard
 from core.report import method_json
-from core.retrievers import build_retriever, facts_of
+from core.retrievers import build_retriever
 from core.types import Workspace
 
 
@@ -125,91 +123,6 @@ def _heard(events: Iterable[Event], one: Contestant, on_event: OnEvent) -> Itera
     for event in events:
         on_event(one, event)
         yield event
-
-
-Chosen = Mapping[str, Sequence[int]]
-"""Chunk ids in order of choice, without those taken back, by name of the method; only methods that answered.
-"""
-
-
-def found_by(chosen: Chosen) -> dict[int, tuple[str, ...]]:
-    """Who found each chunk, in the order in which the chunks come up when all methods take their steps
-    together.
-
-    >>> found_by({"a": [3, 1], "b": [1]})
-    {3: ('a',), 1: ('a', 'b')}
-    """
-    longest = max(map(len, chosen.values()), default=0)
-    order = dict.fromkeys(ids[step] for step in range(longest) for ids in chosen.values() if step < len(ids))
-    return {chunk_id: tuple(name for name, ids in chosen.items() if chunk_id in ids) for chunk_id in order}
-
-
-@dataclass(frozen=True)
-class Sets:
-    """Every chunk that was found is in one of these. With a single method, all of its chunks
-    are in `by_one`.
-    """
-
-    by_all: tuple[int, ...]
-    by_some: tuple[int, ...]
-    by_one: tuple[int, ...]
-
-
-def sets(chosen: Chosen) -> Sets:
-    """Chunks by how many methods found them, in the order of `found_by`.
-
-    >>> sets({"a": [3, 1], "b": [1, 5], "c": [1, 5]})
-    Sets(by_all=(1,), by_some=(5,), by_one=(3,))
-    """
-    finders = found_by(chosen)
-    by_one = tuple(chunk_id for chunk_id, names in finders.items() if len(names) == 1)
-    by_all = tuple(chunk_id for chunk_id, names in finders.items() if len(names) == len(chosen) > 1)
-    return Sets(by_all, tuple(chunk_id for chunk_id in finders if chunk_id not in {*by_one, *by_all}), by_one)
-
-
-def overlap(a: Sequence[int], b: Sequence[int]) -> float | None:
-    """Jaccard index of two sets of chunks: shared over all; None where both are empty.
-
-    >>> overlap([1, 2, 3], [3, 4])
-    0.25
-    """
-    return jaccard(a, b)
-
-
-def first_look_rank(trace: Trace, chunk_id: int) -> int | None:
-    """Place of a chunk among all when the method had seen the question only, 1 is best, equals in document
-    order.
-
-    None where the method looked at nothing, and for a chunk that it can't find: one that shares no word with
-    the question, for BM25.
-    """
-    seen = trace.scores_at(1)
-    if seen is None:
-        return None
-    scores = seen.q_values
-    own = scores[chunk_id]
-    if facts_of(trace.started.method).zero_is_none and own <= 0:
-        return None
-    return 1 + int(np.count_nonzero(scores > own)) + int(np.count_nonzero(scores[:chunk_id] == own))
-
-
-def looks(trace: Trace) -> list[tuple[np.ndarray, tuple[int, ...]]]:
-    """(scores of all chunks (N,), chunks that were chosen by them) for every time the method really looked:
-    once, or before each choice.
-    """
-    seen: list[tuple[np.ndarray, tuple[int, ...]]] = []
-    last = None
-    events: list[StepTaken | Stopped] = [*trace.steps, *([trace.stopped] if trace.stopped else [])]
-    for event in events:
-        if event.scores is None:
-            continue
-        taken = (event.chunk_id,) if isinstance(event, StepTaken) else ()
-        if event.scores.q_values is last:
-            seen[-1] = (seen[-1][0], (*seen[-1][1], *taken))
-        else:
-            seen.append((event.scores.q_values, taken))
-        last = event.scores.q_values
-    return seen
 
 
 def columns_json(columns: Iterable[Column], workspace: Workspace) -> dict[str, Any]:

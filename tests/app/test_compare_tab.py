@@ -8,13 +8,10 @@ import csv
 import json
 from collections.abc import Iterator
 from dataclasses import replace
-from itertools import pairwise
 from pathlib import Path
 
 import gradio as gr
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from playwright.sync_api import Browser, Locator, Page, expect
 
 from app.in_view import Labelled, OpenDocuments
@@ -42,7 +39,8 @@ from core.config import CHUNKERS
 from core.encode.checkpoint import read_spec
 from core.errors import BadRequest, Cancelled
 from core.events import fold
-from core.whatif.comparison import comparison_json, looks
+from core.findings import looks
+from core.whatif.comparison import comparison_json
 from core.whatif.cuts import chunks_of, share_found, sizes_for, spans_of
 from core.whatif.variant import Change
 from tests.app.conftest import RunningApp, wait_ready
@@ -534,27 +532,6 @@ def test_the_agent_that_is_open_is_chosen_to_begin_with(comparisons: Comparisons
     assert comparisons.usual("tiny") == ["qrag:tiny", "hybrid", "topk", "bm25"]
     assert comparisons.usual("base")[0] == "qrag:tiny", "base as an agent is the multi-step method"
     assert "qrag:base" not in comparisons.methods()
-
-
-@given(st.dictionaries(st.integers(0, 10_000), st.floats(0, 100), max_size=12))
-def test_pins_keep_order_and_distance(places: dict[int, float]) -> None:
-    pins = view.spread_pins(places)
-    order = sorted(places, key=lambda chunk_id: places[chunk_id])
-    xs = [pins[chunk_id] for chunk_id in order]
-    assert all(4 - 1e-6 <= x <= 96 + 1e-6 for x in xs)
-    assert all(after - before >= 7.9 for before, after in pairwise(xs))
-
-
-@given(
-    st.dictionaries(
-        st.integers(0, 30), st.lists(st.sampled_from("abcd"), min_size=1, unique=True), max_size=20
-    )
-)
-def test_neighbouring_colours_differ_and_lone_chunks_are_hollow(found: dict[int, list[str]]) -> None:
-    paint = view.colours(found)
-    shared = [paint[chunk_id] for chunk_id, names in found.items() if len(names) > 1]
-    assert shared == [f"qx-c{i % 8 + 1}" for i in range(len(shared))]
-    assert all(paint[chunk_id] == view.HOLLOW for chunk_id, names in found.items() if len(names) == 1)
 
 
 def test_what_changed_since_is_named() -> None:

@@ -1,16 +1,14 @@
 """Comparisons as trees of plain data for the page.
 
-Pure functions, one per panel (see components.tree). Decides wording, and that a chunk which several methods
-found has one colour everywhere, while one that a single method found is hollow.
+Pure functions, one per panel (see components.tree): the form, what can be done with a column, and the reading
+pane. What columns look like is in core.draw.comparison.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
-
-import numpy as np
 
 from app.in_view import RunInView
 from app.pages.compare.actions import (
@@ -24,62 +22,43 @@ from app.pages.compare.actions import (
 from app.pages.widgets.asking import settings_toggle
 from app.pages.widgets.notices import notice
 from core.config import EpisodeConfig
-from core.draw.answers import in_column
+from core.draw import comparison
+from core.draw.comparison import MOST_NAMED, MethodColumn, ShownComparison
 from core.draw.nodes import Node, act, h
-from core.draw.tables import table
 from core.draw.text import crumb, document_page, page_around, turn_pages
-from core.draw.trail import trail_table
-from core.draw.words import EXPLAIN, counted, duration, shorten, step_class, stop_words
-from core.log.page import review_words
-from core.prose import plain
+from core.draw.words import counted, duration
 from core.resrag.action import SETS
 from core.sparc.retriever import SPARC
-from core.tiles import tile
 from core.types import Workspace
-from core.whatif.comparison import (
-    comparison_csv,
-    comparison_json,
-    first_look_rank,
-    found_by,
-    looks,
-    overlap,
-    sets,
-)
+from core.whatif.comparison import comparison_csv, comparison_json
 from core.whatif.influence import Influence
 
-BARS = 160
-"""Bars of a picture at most: each is the best of its chunks."""
-PICTURE_HEIGHT = 80
-LEADERS = 10
-"""Height of the lines from the pins to their chunks, in pixels."""
-_LEAST_ROW = 13
-_PIN_GAP = 8.0
-"""Percent of a column's width between two pins."""
-_LEVELS = 9
-"""Of the colour scale."""
-_MOST_NAMED = 12
-"""Forbidden chunks that are listed."""
-HOLLOW = "qx-solo"
-"""Class of a chunk that one method alone found."""
 
-Colours = Mapping[int, str]
-"""CSS class of each chunk that was chosen."""
+def shown_comparison(columns: Sequence[ShownColumn], opened: int | None = None) -> ShownComparison:
+    """Columns as they are drawn. `opened`: the chunk that is read."""
+    runs = [column.run for column in columns if column.run is not None]
+    workspace = runs[0].documents.workspace if runs else None
+    return ShownComparison(
+        [_method_column(column) for column in columns],
+        () if workspace is None else workspace.borders.tolist(),
+        runs[0].gold if runs else (),
+        workspace,
+        opened,
+    )
 
 
-def colours(finders: Mapping[int, Sequence[str]], taken_back: Iterable[int] = ()) -> dict[int, str]:
-    """A class a chunk: the steps' colours one after the other for what several found, hollow
-    for the others.
-    """
-    shared = [chunk_id for chunk_id, names in finders.items() if len(names) > 1]
-    return {
-        chunk_id: step_class(shared.index(chunk_id) + 1) if chunk_id in shared else HOLLOW
-        for chunk_id in (*finders, *taken_back)
-    }
-
-
-def kept_by(columns: Sequence[ShownColumn]) -> dict[str, tuple[int, ...]]:
-    """Chunks in order of choice, without those taken back, by column; columns that refused are left out."""
-    return {column.name: column.run.trace.kept for column in columns if column.run is not None}
+def _method_column(column: ShownColumn) -> MethodColumn:
+    run = column.run
+    if run is None:
+        return MethodColumn(column.name, None, column.refused)
+    return MethodColumn(
+        column.name,
+        run.trace,
+        milliseconds=column.milliseconds,
+        answer=run.answer,
+        known_answer=run.known_answer,
+        notices=run.documents.notices,
+    )
 
 
 def as_in_explore(
@@ -135,11 +114,11 @@ def as_in_explore(
 
 def _chunks(chunk_ids: Sequence[int]) -> str:
     """Subject and verb of a sentence, such as "Chunks 3, 8 are"."""
-    n, named = len(chunk_ids), ", ".join(f"{chunk_id:,}" for chunk_id in chunk_ids[:_MOST_NAMED])
+    n, named = len(chunk_ids), ", ".join(f"{chunk_id:,}" for chunk_id in chunk_ids[:MOST_NAMED])
     return (
         f"Chunk {named} is"
         if n == 1
-        else f"Chunks {named}{f' and {n - _MOST_NAMED:,} more' if n > _MOST_NAMED else ''} are"
+        else f"Chunks {named}{f' and {n - MOST_NAMED:,} more' if n > MOST_NAMED else ''} are"
     )
 
 
@@ -229,22 +208,45 @@ def results(
     """The columns side by side. `owed`: by position, what the choices of a column owe to those before."""
     if not columns:
         return [h("p", {"class": "qx-empty"}, EMPTY)]
-    found = found_by(kept_by(columns))
-    paint = colours(
-        found,
-        (
-            chunk_id
-            for column in columns
-            if column.run is not None
-            for chunk_id in column.run.trace.taken_back
-        ),
-    )
-    n_columns = sum(column.run is not None for column in columns)
-    cells = [
-        _column(at, column, found, paint, n_columns, compared, (owed or {}).get(at))
+    acts = {
+        at: _acts(at, column.run, explained=at in (owed or {}))
         for at, column in enumerate(columns)
-    ]
-    return [h("div", {"class": "qx-columns"}, *cells)]
+        if column.run is not None
+    }
+    return [comparison.columns(shown_comparison(columns, compared.chunk_id), acts, owed)]
+
+
+def _acts(at: int, run: RunInView, *, explained: bool) -> list[Node]:
+    """What can be done with a column."""
+    opens: list[Node] = []
+    method = run.trace.started.method
+    if run.method.looks_again:
+        pressed = {
+            "aria-pressed": str(explained).lower(),
+            "title": "What each choice owes to those before it: Q without each of them",
+        }
+        if len(run.trace.steps) > 1:
+            opens.append(
+                h(
+                    "button",
+                    {
+                        "class": "qx-btn" + " qx-pressed" * explained,
+                        "data-act": "why",
+                        "data-arg": str(at),
+                        **pressed,
+                    },
+                    "Why",
+                )
+            )
+        opens.append(
+            act("explore", at, "Open in Explore", title="This run with all its steps, to go on from")
+        )
+    if method == SPARC:
+        opens.append(act("explore", at, "Open in SPARC", title="This run with all its branches"))
+    if method in SETS:
+        title = "This set with the chance of every chunk, at any budget"
+        opens.append(act("explore", at, "Open in Evidence sets", title=title))
+    return opens
 
 
 def heading(compared: Compared, columns: Sequence[ShownColumn], workspace: Workspace | None) -> list[Node]:
@@ -287,513 +289,29 @@ def heading(compared: Compared, columns: Sequence[ShownColumn], workspace: Works
     ]
 
 
-def _column(
-    at: int,
-    column: ShownColumn,
-    finders: Mapping[int, Sequence[str]],
-    paint: Colours,
-    n_columns: int,
-    compared: Compared,
-    owed: Influence | None,
-) -> Node:
-    if column.run is None:
-        head = h("div", {"class": "qx-column-head"}, h("h4", None, column.name))
-        return h(
-            "section",
-            {"class": "qx-column", "aria-label": column.name},
-            head,
-            h("div", None),
-            h("div", None, *notice(column.refused)),
-        )
-    run = column.run
-    cards = [
-        _card(
-            at,
-            run,
-            place,
-            finders,
-            paint,
-            n_columns,
-            compared.chunk_id,
-            _owed(run, place, owed[place], paint) if owed and place else None,
-        )
-        for place in range(len(run.trace.steps))
-    ]
-    nothing = h("p", {"class": "qx-empty"}, "It chose nothing.")
-    stops = h(
-        "p",
-        {"class": "qx-sm qx-mut qx-column-stop"},
-        f"{stop_words(run.trace, run.method.score_name)} {review_words(run.trace)}".rstrip(),
-    )
-    return h(
-        "section",
-        {"class": "qx-column", "aria-label": column.name},
-        _head(at, column, run, explained=owed is not None),
-        _picture(at, run, paint),
-        h("div", None, h("ol", {"class": "qx-found"}, *cards) if cards else nothing, stops),
-    )
-
-
-def _head(at: int, column: ShownColumn, run: RunInView, *, explained: bool) -> Node:
-    method = run.trace.started.method
-    tokens = sum(run.documents.workspace[chunk_id].n_tokens for chunk_id in run.trace.evidence)
-    facts = [
-        h(
-            "span",
-            {"class": "qx-kv", "title": "Length of its evidence, in tokens", "tabindex": "0"},
-            f"{tokens:,} tokens",
-        ),
-        h(
-            "span",
-            {
-                "class": "qx-kv",
-                "title": "Wall clock of retrieval, vectors and indexes being there",
-                "tabindex": "0",
-            },
-            f"{column.milliseconds:,.0f} ms",
-        ),
-    ]
-    if run.gold:
-        hits = len({*run.gold} & {*run.trace.evidence})
-        full = " qx-hit" if hits == len(run.gold) else ""
-        facts.append(
-            h(
-                "span",
-                {"class": f"qx-mark{full}", "title": "Support chunks in its evidence"},
-                f"{hits} of {len(run.gold)} support",
-            )
-        )
-    if run.config.forbidden:
-        without = (
-            "Forbidden in Explore: chunk"
-            f" {', '.join(f'{chunk_id:,}' for chunk_id in run.config.forbidden[:_MOST_NAMED])}"
-        )
-        facts.append(
-            h(
-                "span",
-                {"class": "qx-mark", "title": without, "tabindex": "0"},
-                f"{counted(len(run.config.forbidden), 'chunk')} forbidden",
-            )
-        )
-    if run.method.trained and run.documents.notices:
-        about = ". ".join(run.documents.notices)
-        facts.append(
-            h(
-                "span",
-                {"class": "qx-mark qx-warn", "title": about, "tabindex": "0", "aria-label": about},
-                "notice",
-            )
-        )
-    opens: list[Node] = []
-    if run.method.looks_again:
-        pressed = {
-            "aria-pressed": str(explained).lower(),
-            "title": "What each choice owes to those before it: Q without each of them",
-        }
-        if len(run.trace.steps) > 1:
-            opens.append(
-                h(
-                    "button",
-                    {
-                        "class": "qx-btn" + " qx-pressed" * explained,
-                        "data-act": "why",
-                        "data-arg": str(at),
-                        **pressed,
-                    },
-                    "Why",
-                )
-            )
-        opens.append(
-            act("explore", at, "Open in Explore", title="This run with all its steps, to go on from")
-        )
-    if method == SPARC:
-        opens.append(act("explore", at, "Open in SPARC", title="This run with all its branches"))
-    if method in SETS:
-        title = "This set with the chance of every chunk, at any budget"
-        opens.append(act("explore", at, "Open in Evidence sets", title=title))
-    return h(
-        "div",
-        {"class": "qx-column-head"},
-        h(
-            "div",
-            {"class": "qx-row"},
-            h("h4", {"title": run.method.sentence, "tabindex": "0", "class": "qx-help"}, column.name),
-            h("span", {"class": "qx-grow"}),
-            *opens,
-        ),
-        h("div", {"class": "qx-row qx-sm qx-mut"}, *facts),
-        in_column(run.answer, at, run.known_answer),
-    )
-
-
-def _owed(run: RunInView, place: int, without: Sequence[float], paint: Colours) -> Node:
-    """By how much each earlier choice raised Q of this one."""
-    chips = []
-    for earlier, q_value in enumerate(without):
-        chunk_id, change = run.trace.chosen[earlier], run.trace.steps[place].q_value - q_value
-        moved = f"raised it by {change:.3f}" if change >= 0 else f"lowered it by {-change:.3f}"
-        sentence = (
-            f"Without choice {earlier + 1}, chunk {chunk_id:,}, Q of this one would be {q_value:.3f}: that"
-            f" choice {moved}"
-        )
-        pin = h("span", {"class": f"qx-pin {paint[chunk_id]}"}, str(earlier + 1))
-        chips.append(
-            h(
-                "span",
-                {"class": "qx-kv", "title": sentence, "tabindex": "0", "aria-label": sentence},
-                pin,
-                f"{change:+.3f}",
-            )
-        )
-    return h("div", {"class": "qx-kvs qx-sm"}, h("span", {"class": "qx-mut"}, "owed to"), *chips)
-
-
-def _card(
-    at: int,
-    run: RunInView,
-    place: int,
-    finders: Mapping[int, Sequence[str]],
-    paint: Colours,
-    n_columns: int,
-    opened: int | None,
-    owed: Node | None,
-) -> Node:
-    step = run.trace.steps[place]
-    chunk_id, names = step.chunk_id, finders.get(step.chunk_id, ())
-    marks: list[Node] = []
-    if chunk_id in run.trace.taken_back:
-        marks.append(
-            h("span", {"class": "qx-mark qx-warn", "title": EXPLAIN["review"], "tabindex": "0"}, "taken back")
-        )
-    elif n_columns > 1:
-        marks.append(_shared_by(names, n_columns))
-    if chunk_id in run.gold:
-        marks.append(
-            h("span", {"class": "qx-mark qx-hit", "title": "The answer needs this chunk"}, "support")
-        )
-    link = {
-        "class": "qx-link",
-        "data-act": "open",
-        "data-arg": f"{chunk_id} {at}",
-        "aria-pressed": str(chunk_id == opened).lower(),
-    }
-    return h(
-        "li",
-        {"class": f"qx-step {paint[chunk_id]}" + " qx-on" * (chunk_id == opened), "data-same": str(chunk_id)},
-        h(
-            "div",
-            {"class": "qx-step-head"},
-            h("span", {"class": "qx-pin"}, str(place + 1)),
-            h("button", link, f"chunk {chunk_id:,}"),
-            *marks,
-        ),
-        h("div", {"class": "qx-sm qx-mut"}, f"{run.method.score_name} {step.q_value:.3f}"),
-        owed,
-        h("p", {"class": "qx-quote qx-sm"}, shorten(plain(step.text), 200)),
-    )
-
-
-def _shared_by(names: Sequence[str], n_columns: int) -> Node:
-    words = (
-        "all"
-        if len(names) == n_columns
-        else "only here"
-        if len(names) == 1
-        else f"{len(names)} of {n_columns}"
-    )
-    sentence = "No other method found it" if len(names) == 1 else f"Found by {', '.join(names)}"
-    return h("span", {"class": "qx-mark", "title": sentence, "tabindex": "0"}, words)
-
-
-# The picture on top of a column
-
-
-def _picture(at: int, run: RunInView, paint: Colours) -> Node:
-    """Where the method looked: a row of bars a look, each chosen chunk as a line in the look that chose it,
-    pins on top, support below.
-    """
-    seen = looks(run.trace)
-    n, chosen = run.n_chunks, run.trace.chosen
-    if not seen and not chosen:
-        return h("div", {"class": "qx-picture"}, h("p", {"class": "qx-empty qx-sm"}, "It looked at nothing."))
-    lo, hi = _scale(seen) if seen else (0.0, 1.0)
-    row = max(_LEAST_ROW, PICTURE_HEIGHT // max(len(seen), 1))
-    height = LEADERS + row * len(seen)
-    centres = {chunk_id: 100 * (chunk_id + 0.5) / n for chunk_id in chosen}
-    pins = spread_pins(centres)
-    drawing: list[Node] = []
-    for look, (scores, taken) in enumerate(seen):
-        base = LEADERS + row * (look + 1)
-        drawing += _bars(scores, lo, hi, base, row - 2)
-        drawing += [_line(centres[i], base - row + 2, base, f"qx-stem {paint[i]}") for i in taken]
-    if not seen:  # SPARC's branches see only what they retrieve
-        height = LEADERS + row
-        drawing += [_line(centres[i], LEADERS, height, f"qx-stem {paint[i]}") for i in chosen]
-    drawing += [
-        _line(100 * int(first) / n, LEADERS, height, "qx-border")
-        for first in run.documents.workspace.borders[1:-1]
-    ]
-    drawing += [
-        h(
-            "path",
-            {"class": f"qx-stem {paint[i]}", "d": f"M{10 * pins[i]:.1f} 0L{10 * centres[i]:.1f} {LEADERS}"},
-        )
-        for i in chosen
-    ]
-    words = (
-        f"{run.method.score_name} of {n:,} chunks along the document, {counted(len(seen), 'look')}; chosen:"
-        f" {', '.join(map(str, chosen)) or 'none'}"
-    )
-    attributes = {
-        "viewBox": f"0 0 1000 {height}",
-        "preserveAspectRatio": "none",
-        "height": str(height),
-        "role": "img",
-        "aria-label": words,
-    }
-    again = run.method.looks_again and len(seen) > 1
-    told = f"{counted(len(seen), 'look')}, a row each · " if again else ""
-    scale = (
-        f"{told}{run.method.score_name} {lo:.2f} to {hi:.2f}"
-        if seen
-        else "its branches score only what they retrieve"
-    )
-    return h(
-        "div",
-        {"class": "qx-picture"},
-        h(
-            "div",
-            {"class": "qx-pins"},
-            *(_pin(at, i, place, pins[i], paint[i]) for place, i in enumerate(chosen, start=1)),
-        ),
-        h("svg", attributes, *drawing),
-        h("div", {"class": "qx-golds"}, *(_gold(i, n) for i in run.gold)) if run.gold else None,
-        h("p", {"class": "qx-sm qx-mut"}, scale),
-    )
-
-
-def _scale(seen: Sequence[tuple[np.ndarray, tuple[int, ...]]]) -> tuple[float, float]:
-    """Ends of the bars: from 0, or the least score where that is lower, to the greatest of all looks."""
-    lo, hi = min(float(scores.min()) for scores, _ in seen), max(float(scores.max()) for scores, _ in seen)
-    return min(lo, 0.0), max(hi, lo + 1e-6, 1e-6)
-
-
-def _bars(scores: np.ndarray, lo: float, hi: float, base: int, height: int) -> list[Node]:
-    """One path a colour, of the bars that stand on `base`."""
-    best = tile(scores, 0, len(scores), BARS).maxima
-    share = np.clip((best - lo) / (hi - lo), 0.0, 1.0)
-    level = np.minimum((share * _LEVELS).astype(int), _LEVELS - 1)
-    edges = np.linspace(0, 1000, len(best) + 1)
-    tops = base - np.maximum(1.0, share * height)
-    nodes: list[Node] = []
-    for shade in np.unique(level).tolist():
-        d = "".join(
-            f"M{edges[k]:.1f} {base}V{tops[k]:.1f}H{edges[k + 1]:.1f}V{base}Z"
-            for k in np.flatnonzero(level == shade)
-        )
-        nodes.append(h("path", {"class": f"qx-shade{shade}", "d": d}))
-    return nodes
-
-
-def _line(percent: float, top: int, bottom: int, kind: str) -> Node:
-    return h("path", {"class": kind, "d": f"M{10 * percent:.1f} {top}V{bottom}"})
-
-
-def _pin(at: int, chunk_id: int, place: int, percent: float, colour: str) -> Node:
-    attributes = {
-        "class": f"qx-pin {colour}",
-        "--x": f"{percent:.2f}%",
-        "data-act": "show",
-        "data-arg": f"{chunk_id} {at}",
-        "data-same": str(chunk_id),
-    }
-    return h(
-        "button",
-        {
-            **attributes,
-            "title": f"Choice {place}: chunk {chunk_id:,}",
-            "aria-label": f"Choice {place}: chunk {chunk_id:,}",
-        },
-        str(place),
-    )
-
-
-def _gold(chunk_id: int, n: int) -> Node:
-    return h(
-        "span",
-        {
-            "class": "qx-gold-ring",
-            "--x": f"{100 * (chunk_id + 0.5) / n:.2f}%",
-            "title": f"chunk {chunk_id:,} is support",
-        },
-    )
-
-
-def spread_pins(centres: Mapping[int, float]) -> dict[int, float]:
-    """Percent across for each pin: in the order of their chunks, as near to them as keeps the numbers
-    readable (least squares).
-
-    >>> spread_pins({5: 50.0, 6: 51.0})
-    {5: 46.5, 6: 54.5}
-    """
-    order = sorted(centres, key=lambda chunk_id: centres[chunk_id])
-    lo, hi = _PIN_GAP / 2, 100 - _PIN_GAP / 2
-    gap = min(_PIN_GAP, (hi - lo) / max(1, len(order) - 1))
-    groups: list[tuple[float, int]] = []  # (mean place of the first pin, pins) of those that touch
-    for at, chunk_id in enumerate(order):
-        groups.append((centres[chunk_id] - gap * at, 1))
-        while len(groups) > 1 and groups[-2][0] > groups[-1][0]:
-            (second, m), (first, n) = groups.pop(), groups.pop()
-            groups.append(((first * n + second * m) / (n + m), n + m))
-    firsts = [min(max(mean, lo), hi - gap * (len(order) - 1)) for mean, size in groups for _ in range(size)]
-    return {chunk_id: firsts[at] + gap * at for at, chunk_id in enumerate(order)}
-
-
-# Below the columns
-
-
-def common(columns: Sequence[ShownColumn]) -> list[Node]:
-    """Which chunks were found by all, by some, by one; and how much any two methods share."""
-    kept = kept_by(columns)
-    if len(kept) < 2:
-        return []
-    found, kinds = found_by(kept), sets(kept)
-    paint = colours(found)
-    shared: list[tuple[str, Sequence[int]]] = [("found by all", kinds.by_all), ("by some", kinds.by_some)]
-    alone = [
-        (f"by {name} only", [chunk_id for chunk_id in ids if chunk_id in kinds.by_one])
-        for name, ids in kept.items()
-    ]
-    lists = [_set(words, ids, paint) for words, ids in (*shared, *alone) if ids]
-    counts = [f"{len(ids):,} {words}" for words, ids in (*shared, ("by one only", kinds.by_one))]
-    return [
-        h("h3", None, "What they have in common"),
-        h("p", {"class": "qx-sm qx-mut"}, " · ".join(counts)),
-        h("dl", {"class": "qx-fields qx-sm"}, *(part for pair in lists for part in pair)),
-        h(
-            "h4",
-            {
-                "title": "Chunks that both found; in brackets their share of all that either found (Jaccard)",
-                "tabindex": "0",
-                "class": "qx-help",
-            },
-            "Overlap",
-        ),
-        _overlaps(kept),
-    ]
-
-
-def _set(words: str, ids: Sequence[int], paint: Colours) -> tuple[Node, Node]:
-    chips = [
-        h(
-            "button",
-            {
-                "class": f"qx-mark qx-set-chip {paint[i]}",
-                "data-act": "open",
-                "data-arg": str(i),
-                "data-same": str(i),
-                "aria-label": f"chunk {i:,}",
-            },
-            f"{i:,}",
-        )
-        for i in ids
-    ]
-    return h("dt", {"class": "qx-mut"}, words), h("dd", {"class": "qx-chips"}, *chips)
-
-
-def _overlaps(kept: Mapping[str, Sequence[int]]) -> Node:
-    names = list(kept)
-    rows = []
-    for a in names:
-        cells = []
-        for b in names:
-            share = overlap(kept[a], kept[b])
-            both = len({*kept[a]} & {*kept[b]})
-            cells.append(
-                h(
-                    "td",
-                    {"class": "qx-mut"} if a == b else None,
-                    "" if a == b else f"{both}" if share is None else f"{both} ({share:.2f})",
-                )
-            )
-        rows.append(h("tr", None, h("th", {"scope": "row"}, a), *cells))
-    return table(["method", *names], rows, "Overlap")
-
-
 def support(columns: Sequence[ShownColumn]) -> list[Node]:
     """On a labelled question: where each support chunk stood at every method's first look, and whether it was
     chosen.
     """
-    answered = [(column.name, column.run) for column in columns if column.run is not None]
-    gold = answered[0][1].gold if answered else ()
-    if not gold:
-        return []
-    workspace = answered[0][1].documents.workspace
-    rows = []
-    for chunk_id in gold:
-        link = h(
-            "button",
-            {"class": "qx-link", "data-act": "open", "data-arg": str(chunk_id), "data-same": str(chunk_id)},
-            f"chunk {chunk_id:,}",
-        )
-        text = h("div", {"class": "qx-support-text"}, shorten(plain(workspace[chunk_id].text), 90))
-        rows.append(
-            h(
-                "tr",
-                None,
-                h("td", None, link, text),
-                *(h("td", None, *_standing(run, chunk_id)) for _, run in answered),
-            )
-        )
-    sentence = (
-        "Place among all chunks when only the question was known: where one-step retrieval by this method"
-        " would have put it"
-    )
-    return [
-        h("h3", None, "Support of this question"),
-        h("p", {"class": "qx-sm qx-mut"}, f"{sentence}; a tick where the method chose it, with the step."),
-        table(["support chunk", *(name for name, _ in answered)], rows, "Support chunks"),
-        h(
-            "div",
-            {"class": "qx-beside"},
-            *(_trail(name, run) for name, run in answered if run.method.looks_again),
-        ),
-    ]
+    return comparison.support(shown_comparison(columns))
 
 
-def _trail(name: str, run: RunInView) -> Node:
-    """Rank of the support at every look of an agent."""
-    title = f"{name}: rank at every step"
-    return h("div", None, h("h4", None, title), trail_table(run.trace, run.gold, title))
-
-
-def _standing(run: RunInView, chunk_id: int) -> list[Node]:
-    rank = first_look_rank(run.trace, chunk_id)
-    shown = (
-        "no shared word"
-        if rank is None and run.method.zero_is_none
-        else "not ranked"
-        if rank is None
-        else f"rank {rank:,}"
-    )
-    place = h("span", {"class": "qx-mut"}, shown)
-    if chunk_id not in run.trace.chosen:
-        return [place]
-    return [h("span", {"class": "qx-mark qx-hit"}, f"✓ {run.trace.chosen.index(chunk_id) + 1}"), " ", place]
+def common(columns: Sequence[ShownColumn]) -> list[Node]:
+    """Which chunks were found by all, by some, by one; and how much any two methods share."""
+    return comparison.common(shown_comparison(columns))
 
 
 def reading(compared: Compared, columns: Sequence[ShownColumn], workspace: Workspace) -> list[Node]:
     """The text around the open chunk; what any method found carries its colour and how many found it."""
     if compared.chunk_id is None:
         return []
-    found = found_by(kept_by(columns))
-    paint = colours(found)
-    gold = {chunk_id for column in columns if column.run for chunk_id in column.run.gold}
+    shown = shown_comparison(columns)
+    found, paint = shown.found, shown.paint
     centre = compared.chunk_id if compared.anchor is None else compared.anchor
     page = page_around(workspace, centre)
 
     def mark(chunk_id: int) -> tuple[list[str], Node | None]:
-        classes = ["qx-gold"] * (chunk_id in gold)
+        classes = ["qx-gold"] * (chunk_id in shown.support)
         if chunk_id not in found:
             return classes, None
         names = found[chunk_id]

@@ -25,10 +25,9 @@ from core.draw.evidence import evidence_rows
 from core.draw.nodes import Node, act, h
 from core.draw.steps import decision, step_card, stop_card
 from core.draw.text import Page, crumb, document_page, page_around, turn_pages
-from core.draw.words import counted, step_class, tenths
+from core.draw.words import counted, review_words, step_class, tenths
 from core.encode.checkpoint import CheckpointSpec
 from core.events import StepTaken, Trace, share_searched
-from core.log.page import review_words
 from core.types import Workspace
 
 UNTRAINED = (

@@ -1,0 +1,580 @@
+"""Comparisons as trees of plain data, for pages here and exported.
+
+Pure functions, one per panel. Decides that a chunk which several methods found has one colour everywhere,
+while one that a single method found is hollow. All text stays text (see core.draw.nodes).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from core.answer.evidence import EvidenceAnswer
+from core.draw.answers import in_column
+from core.draw.nodes import Node, h
+from core.draw.tables import table
+from core.draw.trail import trail_table
+from core.draw.words import EXPLAIN, counted, review_words, shorten, step_class, stop_words
+from core.events import Trace
+from core.findings import first_look_rank, found_by, looks, overlap, sets
+from core.prose import plain
+from core.retrievers import facts_of
+from core.tiles import tile
+from core.types import Workspace
+
+BARS = 160
+"""Bars of a picture at most: each is the best of its chunks."""
+PICTURE_HEIGHT = 80
+LEADERS = 10
+"""Height of the lines from the pins to their chunks, in pixels."""
+_LEAST_ROW = 13
+_PIN_GAP = 8.0
+"""Percent of a column's width between two pins."""
+_LEVELS = 9
+"""Of the colour scale."""
+MOST_NAMED = 12
+"""Forbidden chunks that are listed."""
+HOLLOW = "qx-solo"
+"""Class of a chunk that one method alone found."""
+
+Colours = Mapping[int, str]
+"""CSS class of each chunk that was chosen."""
+
+
+@dataclass(frozen=True, eq=False)
+class MethodColumn:
+    """What one method found, with what its column is drawn from; `trace` is None where it refused."""
+
+    name: str
+    trace: Trace | None
+    refused: str = ""
+    """Why, in a sentence."""
+    milliseconds: float | None = None
+    """Of retrieval; None where nobody measured it."""
+    answer: EvidenceAnswer | None = None
+    known_answer: str = ""
+    """Empty where nobody knows it."""
+    notices: tuple[str, ...] = ()
+    """What there is to say of the documents under a trained agent."""
+
+
+@dataclass(frozen=True, eq=False)
+class ShownComparison:
+    """Columns over the same chunks."""
+
+    columns: Sequence[MethodColumn]
+    borders: Sequence[int]
+    """First chunk of every document, and the number of all."""
+    support: tuple[int, ...] = ()
+    """Support chunks of a labelled question."""
+    workspace: Workspace | None = None
+    """What was searched; None where its texts stay out."""
+    opened: int | None = None
+    """Chunk that is read."""
+
+    @cached_property
+    def answered(self) -> dict[str, Trace]:
+        """Runs by column; columns that refused are left out."""
+        return {column.name: column.trace for column in self.columns if column.trace is not None}
+
+    @cached_property
+    def kept(self) -> dict[str, tuple[int, ...]]:
+        """Chunks in order of choice, without those taken back, by column."""
+        return {name: trace.kept for name, trace in self.answered.items()}
+
+    @cached_property
+    def found(self) -> dict[int, tuple[str, ...]]:
+        """Who found each chunk."""
+        return found_by(self.kept)
+
+    @cached_property
+    def paint(self) -> Colours:
+        """Colours of all that was chosen."""
+        return colours(self.found, (i for trace in self.answered.values() for i in trace.taken_back))
+
+
+def colours(finders: Mapping[int, Sequence[str]], taken_back: Iterable[int] = ()) -> dict[int, str]:
+    """A class a chunk: the steps' colours one after the other for what several found, hollow
+    for the others.
+    """
+    shared = [chunk_id for chunk_id, names in finders.items() if len(names) > 1]
+    return {
+        chunk_id: step_class(shared.index(chunk_id) + 1) if chunk_id in shared else HOLLOW
+        for chunk_id in (*finders, *taken_back)
+    }
+
+
+def columns(
+    shown: ShownComparison,
+    acts: Mapping[int, Sequence[Node]] | None = None,
+    owed: Mapping[int, Sequence[Sequence[float]]] | None = None,
+) -> Node:
+    """The columns side by side. By position of the column, `acts`: what can be done with it, `owed`: for each
+    of its choices Q without each of those before, where that is asked for.
+    """
+    cells = [
+        _refusal(column)
+        if column.trace is None
+        else _column(shown, at, column, column.trace, (acts or {}).get(at, ()), (owed or {}).get(at))
+        for at, column in enumerate(shown.columns)
+    ]
+    return h("div", {"class": "qx-columns"}, *cells)
+
+
+def _refusal(column: MethodColumn) -> Node:
+    return h(
+        "section",
+        {"class": "qx-column", "aria-label": column.name},
+        h("div", {"class": "qx-column-head"}, h("h4", None, column.name)),
+        h("div", None),
+        h("div", {"class": "qx-notice qx-error", "role": "alert"}, h("span", None, column.refused)),
+    )
+
+
+def _column(
+    shown: ShownComparison,
+    at: int,
+    column: MethodColumn,
+    trace: Trace,
+    acts: Sequence[Node],
+    owed: Sequence[Sequence[float]] | None,
+) -> Node:
+    method = facts_of(trace.started.method)
+    cards = [
+        _card(
+            shown,
+            at,
+            trace,
+            place,
+            _owed(trace, place, owed[place], shown.paint) if owed and place else None,
+        )
+        for place in range(len(trace.steps))
+    ]
+    nothing = h("p", {"class": "qx-empty"}, "It chose nothing.")
+    stops = h(
+        "p",
+        {"class": "qx-sm qx-mut qx-column-stop"},
+        f"{stop_words(trace, method.score_name)} {review_words(trace)}".rstrip(),
+    )
+    return h(
+        "section",
+        {"class": "qx-column", "aria-label": column.name},
+        _head(shown, at, column, trace, acts),
+        _picture(shown, at, trace),
+        h("div", None, h("ol", {"class": "qx-found"}, *cards) if cards else nothing, stops),
+    )
+
+
+def _head(shown: ShownComparison, at: int, column: MethodColumn, trace: Trace, acts: Sequence[Node]) -> Node:
+    method, forbidden = facts_of(trace.started.method), trace.started.config.forbidden
+    facts: list[Node] = []
+    if shown.workspace is not None:
+        tokens = sum(shown.workspace[chunk_id].n_tokens for chunk_id in trace.evidence)
+        facts.append(
+            h(
+                "span",
+                {"class": "qx-kv", "title": "Length of its evidence, in tokens", "tabindex": "0"},
+                f"{tokens:,} tokens",
+            )
+        )
+    if column.milliseconds is not None:
+        facts.append(
+            h(
+                "span",
+                {
+                    "class": "qx-kv",
+                    "title": "Wall clock of retrieval, vectors and indexes being there",
+                    "tabindex": "0",
+                },
+                f"{column.milliseconds:,.0f} ms",
+            )
+        )
+    if shown.support:
+        hits = len({*shown.support} & {*trace.evidence})
+        full = " qx-hit" if hits == len(shown.support) else ""
+        facts.append(
+            h(
+                "span",
+                {"class": f"qx-mark{full}", "title": "Support chunks in its evidence"},
+                f"{hits} of {len(shown.support)} support",
+            )
+        )
+    if forbidden:
+        named = ", ".join(f"{chunk_id:,}" for chunk_id in forbidden[:MOST_NAMED])
+        facts.append(
+            h(
+                "span",
+                {"class": "qx-mark", "title": f"Forbidden in Explore: chunk {named}", "tabindex": "0"},
+                f"{counted(len(forbidden), 'chunk')} forbidden",
+            )
+        )
+    if method.trained and column.notices:
+        about = ". ".join(column.notices)
+        facts.append(
+            h(
+                "span",
+                {"class": "qx-mark qx-warn", "title": about, "tabindex": "0", "aria-label": about},
+                "notice",
+            )
+        )
+    return h(
+        "div",
+        {"class": "qx-column-head"},
+        h(
+            "div",
+            {"class": "qx-row"},
+            h("h4", {"title": method.sentence, "tabindex": "0", "class": "qx-help"}, column.name),
+            h("span", {"class": "qx-grow"}),
+            *acts,
+        ),
+        h("div", {"class": "qx-row qx-sm qx-mut"}, *facts),
+        in_column(column.answer, at, column.known_answer),
+    )
+
+
+def _owed(trace: Trace, place: int, without: Sequence[float], paint: Colours) -> Node:
+    """By how much each earlier choice raised Q of this one."""
+    chips = []
+    for earlier, q_value in enumerate(without):
+        chunk_id, change = trace.chosen[earlier], trace.steps[place].q_value - q_value
+        moved = f"raised it by {change:.3f}" if change >= 0 else f"lowered it by {-change:.3f}"
+        sentence = (
+            f"Without choice {earlier + 1}, chunk {chunk_id:,}, Q of this one would be {q_value:.3f}: that"
+            f" choice {moved}"
+        )
+        pin = h("span", {"class": f"qx-pin {paint[chunk_id]}"}, str(earlier + 1))
+        chips.append(
+            h(
+                "span",
+                {"class": "qx-kv", "title": sentence, "tabindex": "0", "aria-label": sentence},
+                pin,
+                f"{change:+.3f}",
+            )
+        )
+    return h("div", {"class": "qx-kvs qx-sm"}, h("span", {"class": "qx-mut"}, "owed to"), *chips)
+
+
+def _card(shown: ShownComparison, at: int, trace: Trace, place: int, owed: Node | None) -> Node:
+    step, score_name = trace.steps[place], facts_of(trace.started.method).score_name
+    chunk_id, is_open = step.chunk_id, step.chunk_id == shown.opened
+    marks: list[Node] = []
+    if chunk_id in trace.taken_back:
+        marks.append(
+            h("span", {"class": "qx-mark qx-warn", "title": EXPLAIN["review"], "tabindex": "0"}, "taken back")
+        )
+    elif len(shown.answered) > 1:
+        marks.append(_shared_by(shown.found.get(chunk_id, ()), len(shown.answered)))
+    if chunk_id in shown.support:
+        marks.append(
+            h("span", {"class": "qx-mark qx-hit", "title": "The answer needs this chunk"}, "support")
+        )
+    link = {
+        "class": "qx-link",
+        "data-act": "open",
+        "data-arg": f"{chunk_id} {at}",
+        "aria-pressed": str(is_open).lower(),
+    }
+    return h(
+        "li",
+        {
+            "class": f"qx-step {shown.paint[chunk_id]}" + " qx-on" * is_open,
+            "data-same": str(chunk_id),
+        },
+        h(
+            "div",
+            {"class": "qx-step-head"},
+            h("span", {"class": "qx-pin"}, str(place + 1)),
+            h("button", link, f"chunk {chunk_id:,}"),
+            *marks,
+        ),
+        h(
+            "div",
+            {"class": "qx-sm qx-mut"},
+            f"{score_name} {step.q_value:.3f}",
+        ),
+        owed,
+        h("p", {"class": "qx-quote qx-sm"}, shorten(plain(step.text), 200)),
+    )
+
+
+def _shared_by(names: Sequence[str], n_columns: int) -> Node:
+    words = (
+        "all"
+        if len(names) == n_columns
+        else "only here"
+        if len(names) == 1
+        else f"{len(names)} of {n_columns}"
+    )
+    sentence = "No other method found it" if len(names) == 1 else f"Found by {', '.join(names)}"
+    return h("span", {"class": "qx-mark", "title": sentence, "tabindex": "0"}, words)
+
+
+# The picture on top of a column
+
+
+def _picture(shown: ShownComparison, at: int, trace: Trace) -> Node:
+    """Where the method looked: a row of bars a look, each chosen chunk as a line in the look that chose it,
+    pins on top, support below.
+    """
+    seen, method = looks(trace), facts_of(trace.started.method)
+    n, chosen, paint = trace.started.n_chunks, trace.chosen, shown.paint
+    if not seen and not chosen:
+        return h("div", {"class": "qx-picture"}, h("p", {"class": "qx-empty qx-sm"}, "It looked at nothing."))
+    lo, hi = _scale(seen) if seen else (0.0, 1.0)
+    row = max(_LEAST_ROW, PICTURE_HEIGHT // max(len(seen), 1))
+    height = LEADERS + row * len(seen)
+    centres = {chunk_id: 100 * (chunk_id + 0.5) / n for chunk_id in chosen}
+    pins = spread_pins(centres)
+    drawing: list[Node] = []
+    for look, (scores, taken) in enumerate(seen):
+        base = LEADERS + row * (look + 1)
+        drawing += _bars(scores, lo, hi, base, row - 2)
+        drawing += [_line(centres[i], base - row + 2, base, f"qx-stem {paint[i]}") for i in taken]
+    if not seen:  # SPARC's branches see only what they retrieve
+        height = LEADERS + row
+        drawing += [_line(centres[i], LEADERS, height, f"qx-stem {paint[i]}") for i in chosen]
+    drawing += [_line(100 * int(first) / n, LEADERS, height, "qx-border") for first in shown.borders[1:-1]]
+    drawing += [
+        h(
+            "path",
+            {"class": f"qx-stem {paint[i]}", "d": f"M{10 * pins[i]:.1f} 0L{10 * centres[i]:.1f} {LEADERS}"},
+        )
+        for i in chosen
+    ]
+    words = (
+        f"{method.score_name} of {n:,} chunks along the document, {counted(len(seen), 'look')}; chosen:"
+        f" {', '.join(map(str, chosen)) or 'none'}"
+    )
+    attributes = {
+        "viewBox": f"0 0 1000 {height}",
+        "preserveAspectRatio": "none",
+        "height": str(height),
+        "role": "img",
+        "aria-label": words,
+    }
+    again = method.looks_again and len(seen) > 1
+    told = f"{counted(len(seen), 'look')}, a row each · " if again else ""
+    scale = (
+        f"{told}{method.score_name} {lo:.2f} to {hi:.2f}"
+        if seen
+        else "its branches score only what they retrieve"
+    )
+    return h(
+        "div",
+        {"class": "qx-picture"},
+        h(
+            "div",
+            {"class": "qx-pins"},
+            *(_pin(at, i, place, pins[i], paint[i]) for place, i in enumerate(chosen, start=1)),
+        ),
+        h("svg", attributes, *drawing),
+        h("div", {"class": "qx-golds"}, *(_gold(i, n) for i in shown.support)) if shown.support else None,
+        h("p", {"class": "qx-sm qx-mut"}, scale),
+    )
+
+
+def _scale(seen: Sequence[tuple[np.ndarray, tuple[int, ...]]]) -> tuple[float, float]:
+    """Ends of the bars: from 0, or the least score where that is lower, to the greatest of all looks."""
+    lo, hi = min(float(scores.min()) for scores, _ in seen), max(float(scores.max()) for scores, _ in seen)
+    return min(lo, 0.0), max(hi, lo + 1e-6, 1e-6)
+
+
+def _bars(scores: np.ndarray, lo: float, hi: float, base: int, height: int) -> list[Node]:
+    """One path a colour, of the bars that stand on `base`."""
+    best = tile(scores, 0, len(scores), BARS).maxima
+    share = np.clip((best - lo) / (hi - lo), 0.0, 1.0)
+    level = np.minimum((share * _LEVELS).astype(int), _LEVELS - 1)
+    edges = np.linspace(0, 1000, len(best) + 1)
+    tops = base - np.maximum(1.0, share * height)
+    nodes: list[Node] = []
+    for shade in np.unique(level).tolist():
+        d = "".join(
+            f"M{edges[k]:.1f} {base}V{tops[k]:.1f}H{edges[k + 1]:.1f}V{base}Z"
+            for k in np.flatnonzero(level == shade)
+        )
+        nodes.append(h("path", {"class": f"qx-shade{shade}", "d": d}))
+    return nodes
+
+
+def _line(percent: float, top: int, bottom: int, kind: str) -> Node:
+    return h("path", {"class": kind, "d": f"M{10 * percent:.1f} {top}V{bottom}"})
+
+
+def _pin(at: int, chunk_id: int, place: int, percent: float, colour: str) -> Node:
+    attributes = {
+        "class": f"qx-pin {colour}",
+        "--x": f"{percent:.2f}%",
+        "data-act": "show",
+        "data-arg": f"{chunk_id} {at}",
+        "data-same": str(chunk_id),
+    }
+    return h(
+        "button",
+        {
+            **attributes,
+            "title": f"Choice {place}: chunk {chunk_id:,}",
+            "aria-label": f"Choice {place}: chunk {chunk_id:,}",
+        },
+        str(place),
+    )
+
+
+def _gold(chunk_id: int, n: int) -> Node:
+    return h(
+        "span",
+        {
+            "class": "qx-gold-ring",
+            "--x": f"{100 * (chunk_id + 0.5) / n:.2f}%",
+            "title": f"chunk {chunk_id:,} is support",
+        },
+    )
+
+
+def spread_pins(centres: Mapping[int, float]) -> dict[int, float]:
+    """Percent across for each pin: in the order of their chunks, as near to them as keeps the numbers
+    readable (least squares).
+
+    >>> spread_pins({5: 50.0, 6: 51.0})
+    {5: 46.5, 6: 54.5}
+    """
+    order = sorted(centres, key=lambda chunk_id: centres[chunk_id])
+    lo, hi = _PIN_GAP / 2, 100 - _PIN_GAP / 2
+    gap = min(_PIN_GAP, (hi - lo) / max(1, len(order) - 1))
+    groups: list[tuple[float, int]] = []  # (mean place of the first pin, pins) of those that touch
+    for at, chunk_id in enumerate(order):
+        groups.append((centres[chunk_id] - gap * at, 1))
+        while len(groups) > 1 and groups[-2][0] > groups[-1][0]:
+            (second, m), (first, n) = groups.pop(), groups.pop()
+            groups.append(((first * n + second * m) / (n + m), n + m))
+    firsts = [min(max(mean, lo), hi - gap * (len(order) - 1)) for mean, size in groups for _ in range(size)]
+    return {chunk_id: firsts[at] + gap * at for at, chunk_id in enumerate(order)}
+
+
+def common(shown: ShownComparison) -> list[Node]:
+    """Which chunks were found by all, by some, by one; and how much any two methods share."""
+    kept, paint = shown.kept, shown.paint
+    if len(kept) < 2:
+        return []
+    kinds = sets(kept)
+    shared: list[tuple[str, Sequence[int]]] = [("found by all", kinds.by_all), ("by some", kinds.by_some)]
+    alone = [
+        (f"by {name} only", [chunk_id for chunk_id in ids if chunk_id in kinds.by_one])
+        for name, ids in kept.items()
+    ]
+    lists = [_set(words, ids, paint) for words, ids in (*shared, *alone) if ids]
+    counts = [f"{len(ids):,} {words}" for words, ids in (*shared, ("by one only", kinds.by_one))]
+    return [
+        h("h3", None, "What they have in common"),
+        h("p", {"class": "qx-sm qx-mut"}, " · ".join(counts)),
+        h("dl", {"class": "qx-fields qx-sm"}, *(part for pair in lists for part in pair)),
+        h(
+            "h4",
+            {
+                "title": "Chunks that both found; in brackets their share of all that either found (Jaccard)",
+                "tabindex": "0",
+                "class": "qx-help",
+            },
+            "Overlap",
+        ),
+        _overlaps(kept),
+    ]
+
+
+def _set(words: str, ids: Sequence[int], paint: Colours) -> tuple[Node, Node]:
+    chips = [
+        h(
+            "button",
+            {
+                "class": f"qx-mark qx-set-chip {paint[i]}",
+                "data-act": "open",
+                "data-arg": str(i),
+                "data-same": str(i),
+                "aria-label": f"chunk {i:,}",
+            },
+            f"{i:,}",
+        )
+        for i in ids
+    ]
+    return h("dt", {"class": "qx-mut"}, words), h("dd", {"class": "qx-chips"}, *chips)
+
+
+def _overlaps(kept: Mapping[str, Sequence[int]]) -> Node:
+    names = list(kept)
+    rows = []
+    for a in names:
+        cells = []
+        for b in names:
+            share = overlap(kept[a], kept[b])
+            both = len({*kept[a]} & {*kept[b]})
+            cells.append(
+                h(
+                    "td",
+                    {"class": "qx-mut"} if a == b else None,
+                    "" if a == b else f"{both}" if share is None else f"{both} ({share:.2f})",
+                )
+            )
+        rows.append(h("tr", None, h("th", {"scope": "row"}, a), *cells))
+    return table(["method", *names], rows, "Overlap")
+
+
+def support(shown: ShownComparison) -> list[Node]:
+    """On a labelled question: where each support chunk stood at every method's first look, and whether it was
+    chosen.
+    """
+    if not shown.support or not shown.answered:
+        return []
+    rows = []
+    for chunk_id in shown.support:
+        link = h(
+            "button",
+            {"class": "qx-link", "data-act": "open", "data-arg": str(chunk_id), "data-same": str(chunk_id)},
+            f"chunk {chunk_id:,}",
+        )
+        text = None
+        if shown.workspace is not None:
+            words = shorten(plain(shown.workspace[chunk_id].text), 90)
+            text = h("div", {"class": "qx-support-text"}, words)
+        standings = (h("td", None, *_standing(trace, chunk_id)) for trace in shown.answered.values())
+        rows.append(h("tr", None, h("td", None, link, text), *standings))
+    sentence = (
+        "Place among all chunks when only the question was known: where one-step retrieval by this method"
+        " would have put it"
+    )
+    return [
+        h("h3", None, "Support of this question"),
+        h("p", {"class": "qx-sm qx-mut"}, f"{sentence}; a tick where the method chose it, with the step."),
+        table(["support chunk", *shown.answered], rows, "Support chunks"),
+        h(
+            "div",
+            {"class": "qx-beside"},
+            *(
+                _trail(name, trace, shown.support)
+                for name, trace in shown.answered.items()
+                if facts_of(trace.started.method).looks_again
+            ),
+        ),
+    ]
+
+
+def _trail(name: str, trace: Trace, gold: Sequence[int]) -> Node:
+    """Rank of the support at every look of an agent."""
+    title = f"{name}: rank at every step"
+    return h("div", None, h("h4", None, title), trail_table(trace, gold, title))
+
+
+def _standing(trace: Trace, chunk_id: int) -> list[Node]:
+    rank = first_look_rank(trace, chunk_id)
+    words = (
+        "no shared word"
+        if rank is None and facts_of(trace.started.method).zero_is_none
+        else "not ranked"
+        if rank is None
+        else f"rank {rank:,}"
+    )
+    place = h("span", {"class": "qx-mut"}, words)
+    if chunk_id not in trace.chosen:
+        return [place]
+    return [h("span", {"class": "qx-mark qx-hit"}, f"✓ {trace.chosen.index(chunk_id) + 1}"), " ", place]
