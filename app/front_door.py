@@ -4,7 +4,8 @@ Those of its own pages, and of callers that are no browser. Any website can make
 requests here, and a name that its owner points to 127.0.0.1 makes a browser take that website's pages for the
 app's own. Decides that a request which names another website as its Origin is refused, that a browser which
 says that another site asked is believed, that the app answers to known names only where it trusts whoever
-reaches it, and what browsers may do with its pages. A caller that sends no Origin, as curl and MCP clients
+reaches it, what browsers may do with its pages, and that they keep scripts, some ninety files that a second
+visit would ask for one by one. A caller that sends no Origin, as curl and MCP clients
 don't, is no browser.
 """
 
@@ -31,6 +32,8 @@ caller: ContextVar[str] = ContextVar("caller", default="")
 proxy's.
 """
 
+_NAMED_BY_CONTENT = re.compile(r"/assets/[^/]+-[\w-]{8}\.(js|css)")
+"""Paths of Gradio's scripts and styles: another content has another name."""
 _DEFAULT_PORTS = {"http": ":80", "https": ":443"}
 
 
@@ -122,6 +125,8 @@ class OwnPages:
             if message["type"] == "http.response.start":
                 answer = MutableHeaders(scope=message)
                 answer.update(self._rules)
+                if message["status"] == 200 and _NAMED_BY_CONTENT.fullmatch(scope["path"]):
+                    answer["Cache-Control"] = "public, max-age=31536000, immutable"
                 if (
                     not self._addresses.framed_by_hub
                 ):  # in the hub's frame, a browser sends no cookie of another kind

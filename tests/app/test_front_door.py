@@ -127,6 +127,19 @@ def test_browsers_are_told_what_they_may_do(tiny_app: RunningApp) -> None:
         )
 
 
+def test_browsers_keep_scripts_and_styles_alone(tiny_app: RunningApp) -> None:
+    page = httpx.get(tiny_app.url, timeout=30)
+    scripts = re.findall(r"(?:src|href)=\"\./(assets/[^\"]+)", page.text)
+    assert scripts
+    for path in scripts:
+        answer = httpx.get(f"{tiny_app.url}/{path}", timeout=30)
+        assert answer.status_code == 200
+        assert answer.headers["Cache-Control"] == "public, max-age=31536000, immutable"
+    missing = httpx.get(f"{tiny_app.url}/{scripts[0]}".replace("index-", "none-"), timeout=30)
+    for answer in (page, missing, httpx.get(f"{tiny_app.url}/config", timeout=30)):
+        assert "immutable" not in answer.headers.get("Cache-Control", "")
+
+
 FILE_LIKE: list[Any] = [
     {"path": "/etc/passwd", "meta": {"_type": "gradio.FileData"}},
     {"path": "http://127.0.0.1:9/x", "meta": {"_type": "gradio.FileData"}},
