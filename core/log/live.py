@@ -99,12 +99,15 @@ def packed_texts(
     fits, too_many, text = 0, len(order) + 1, packed(0)
     count = len(order)
     while too_many - fits > max(1, fits // 50):  # about as many as there is room for
-        told = packed(count)
-        if len(told) <= TEXTS_ROOM:
-            fits, text = count, told
+        content = packed(count)
+        # Texts compress alike, so sizes tell how many have room: one try closely below that, one closely above.
+        likely = count * TEXTS_ROOM / len(content)
+        if len(content) <= TEXTS_ROOM:
+            fits, text, count = count, content, int(1.01 * likely)
         else:
-            too_many = count
-        count = (fits + too_many) // 2
+            too_many, count = count, int(0.99 * likely)
+        if not fits < count < too_many:
+            count = (fits + too_many) // 2
     return text, fits
 
 
@@ -114,4 +117,4 @@ def _best_of(q_values: np.ndarray) -> np.ndarray:
 
 
 def _deflated(content: bytes) -> str:
-    return base64.b64encode(zlib.compress(content, 9)).decode("ascii")
+    return base64.b64encode(zlib.compress(content)).decode("ascii")
