@@ -8,6 +8,7 @@ nothing.
 from __future__ import annotations
 
 import fcntl
+import gc
 import os
 import shutil
 import subprocess
@@ -28,6 +29,7 @@ from tests.app.forked import forked_command, share
 from tests.hub_stand_in import TOKEN, HubStandIn, serve_hub
 from tests.settled import new_context
 
+gc.disable()  # until all is imported, none of which ever goes: a third of the time of collecting
 OpenPage = Callable[..., Page]
 
 
@@ -175,6 +177,12 @@ def pytest_configure(config: pytest.Config) -> None:
             "1"  # workers share the cores; threads of several on one core wait for each other
         )
         share()
+
+
+def pytest_collection_finish() -> None:
+    """The collector of garbage leaves alone what is imported, and goes on with what tests make."""
+    gc.freeze()
+    gc.enable()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
