@@ -15,7 +15,7 @@ from pathlib import Path
 
 from core.errors import BadRequest
 
-CACHES = ("chunks", "vectors")
+CACHES = ("chunks", "vectors", "layouts")
 """Folders that can be made again from documents."""
 CACHE_GB = 20.0
 """Of all caches together, unless $QRAG_CACHE_GB says otherwise; a million chunks are 0.8 GB."""

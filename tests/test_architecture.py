@@ -17,10 +17,10 @@ from packaging.requirements import Requirement
 ROOT = Path(__file__).resolve().parents[1]
 
 FLOW = (
-    {"errors", "home", "later"},
+    {"errors", "home", "later", "child"},
     {"config"},
     {"types", "events"},
-    {"ingest", "encode", "bm25", "prose"},
+    {"ingest", "encode", "bm25", "prose", "layout"},
     {"index"},
     {"opening", "choice"},
     {"methods"},

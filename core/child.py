@@ -1,0 +1,263 @@
+"""Child processes of this project, and what they may use.
+
+A child is a module of `core` that takes jobs on stdin and answers on stdout, in frames: a line of JSON that
+says how many bytes of payload follow. Whoever waits is asked ten times a second whether to go on. Of the
+environment a child gets where programs and temporary files lie, no key that may stand there. The second half
+is the child's own: it bounds itself once its libraries are imported. A limit that strikes ends the process;
+the parent says so to the person. A child ends with its parent, too, however that ends.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import select
+import selectors
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import IO, Any, BinaryIO
+
+Waiting = Callable[[int, int], None]
+"""Gets (done, in all), (0, 1) until something is known; called while a job goes on, and may raise
+`Cancelled`.
+"""
+
+Spend = Callable[[float], None]
+"""Gets seconds that have just passed, and may raise to end it."""
+
+CLOCK_FACTOR = 4
+"""Clock time of a job to its computing time, where other work takes the cores."""
+OUT_OF_MEMORY = 77
+"""Exit status of a child that ran out of memory."""
+_ROOT = Path(__file__).resolve().parents[1]
+_TICK = 0.1
+_ENDING_SECONDS = 10.0
+_PIECE = 64 * 1024
+_MAX_HEAD_BYTES = 1024 * 1024
+_PASSED_ON = ("PATH", "PYTHONPATH", "LD_LIBRARY_PATH", "TMPDIR")
+
+
+# The parent's side
+
+
+def start_child(module: str) -> subprocess.Popen[bytes]:
+    """`python -m MODULE` with one thread, frames on both its pipes. Raises OSError."""
+    child = subprocess.Popen(
+        [sys.executable, "-m", module],
+        cwd=_ROOT,
+        env={
+            "OMP_NUM_THREADS": "1",
+            "LC_ALL": "C.UTF-8",
+            **{key: os.environ[key] for key in _PASSED_ON if key in os.environ},
+        },
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+        bufsize=0,
+    )
+    for pipe in (child.stdin, child.stdout):
+        assert pipe is not None
+        os.set_blocking(pipe.fileno(), False)
+    return child
+
+
+def end_child(child: subprocess.Popen[bytes]) -> None:
+    """At once."""
+    child.kill()
+    child.wait()
+    for pipe in (child.stdin, child.stdout):
+        if pipe is not None:
+            with suppress(OSError):
+                pipe.close()
+
+
+def exit_status(child: subprocess.Popen[bytes]) -> int:
+    """Of a child that says no more; one that does not end by itself is ended."""
+    try:
+        return child.wait(_ENDING_SECONDS)
+    except subprocess.TimeoutExpired:
+        child.kill()
+        return child.wait()
+
+
+def ended_by_memory(status: int) -> bool:
+    """Whether a child ended so for want of memory; libraries that can't do without abort."""
+    return status in (OUT_OF_MEMORY, -signal.SIGKILL, -signal.SIGABRT)
+
+
+def ended_by_time(status: int) -> bool:
+    """Whether a child ended so because its time was over."""
+    return status in (-signal.SIGXCPU, -signal.SIGALRM)
+
+
+def ask(
+    child: subprocess.Popen[bytes],
+    head: Mapping[str, Any],
+    payload: bytes | memoryview,
+    waiting: Waiting,
+    *,
+    seconds: int,
+    most_bytes: int,
+    spend: Spend = lambda _: None,
+) -> tuple[dict[str, Any], bytes]:
+    """One job's answer, at most `most_bytes` of it, and no later than CLOCK_FACTOR times its computing time
+    `seconds`.
+
+    Raises TimeoutError, BrokenPipeError or EOFError where the child has ended; what `waiting` and `spend`
+    raise passes through. The child is to be ended by the caller after either.
+    """
+    channel = _Channel(child, waiting, spend, time.monotonic() + CLOCK_FACTOR * seconds, most_bytes)
+    frame = {**head, "seconds": seconds, "payload": memoryview(payload).nbytes}
+    channel.send(json.dumps(frame).encode() + b"\n")
+    channel.send(payload)
+    while True:
+        answer: dict[str, Any] = json.loads(channel.line())
+        if "done" not in answer:
+            return answer, channel.take(answer["payload"])
+        channel.progress = (answer["done"], answer["total"])
+
+
+class _Channel:
+    """The pipes of a child during one job: never blocks longer than a tick."""
+
+    def __init__(
+        self,
+        child: subprocess.Popen[bytes],
+        waiting: Waiting,
+        spend: Spend,
+        deadline: float,
+        most_bytes: int,
+    ) -> None:
+        assert child.stdin is not None
+        assert child.stdout is not None
+        self._to: IO[bytes] = child.stdin
+        self._from: IO[bytes] = child.stdout
+        self._waiting = waiting
+        self._spend = spend
+        self._spent_until = time.monotonic()
+        self._deadline = deadline
+        self._most_bytes = most_bytes
+        self._received = bytearray()
+        self._next_tick = 0.0
+        self.progress = (0, 1)
+
+    def send(self, data: bytes | memoryview) -> None:
+        rest = memoryview(data).cast("B")
+        while rest:
+            self._wait(self._to, selectors.EVENT_WRITE)
+            with suppress(BlockingIOError):
+                rest = rest[os.write(self._to.fileno(), rest[:_PIECE]) :]
+
+    def line(self) -> bytes:
+        while (end := self._received.find(b"\n")) < 0:
+            self._receive(_MAX_HEAD_BYTES)
+        return self._cut(end + 1)
+
+    def take(self, n_bytes: int) -> bytes:
+        while len(self._received) < n_bytes:
+            self._receive(self._most_bytes)
+        return self._cut(n_bytes)
+
+    def _cut(self, n_bytes: int) -> bytes:
+        taken = bytes(self._received[:n_bytes])
+        del self._received[:n_bytes]
+        return taken
+
+    def _receive(self, most: int) -> None:
+        self._wait(self._from, selectors.EVENT_READ)
+        with suppress(BlockingIOError):
+            piece = os.read(self._from.fileno(), _PIECE)
+            if not piece or len(self._received) > most:
+                raise EOFError
+            self._received += piece
+
+    def _wait(self, pipe: IO[bytes], event: int) -> None:
+        """Until the pipe is ready. Raises TimeoutError, and what the waiting one raises."""
+        with selectors.DefaultSelector() as selector:
+            selector.register(pipe, event)
+            while True:
+                ready = selector.select(_TICK)
+                now = time.monotonic()
+                passed, self._spent_until = now - self._spent_until, now
+                self._spend(passed)
+                if now >= self._next_tick:
+                    self._next_tick = now + _TICK
+                    self._waiting(*self.progress)
+                if now > self._deadline:
+                    raise TimeoutError
+                if ready:
+                    return
+
+
+# The child's side
+
+
+def answering_end() -> BinaryIO:
+    """Where a child's answers go; from now on nothing that a library prints is among them."""
+    answers = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
+    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
+    return answers
+
+
+def send_frame(answers: BinaryIO, head: Mapping[str, object], payload: bytes = b"") -> None:
+    """One answer, or a word on how far it is: {"done", "total"}."""
+    answers.write(json.dumps({**head, "payload": len(payload)}).encode() + b"\n" + payload)
+    answers.flush()
+
+
+def _end_with_parent() -> None:
+    """Ends this process when the other end of stdin is closed, in the midst of a job, too; for a thread."""
+    closing = select.poll()
+    closing.register(sys.stdin.fileno(), 0)  # no event but the hang-up, which needs no asking
+    closing.poll()
+    os._exit(0)
+
+
+def _limit_memory_and_files(most_bytes: int) -> None:
+    """Memory beyond what is taken by now; no file may grow by a byte."""
+    with suppress(FileNotFoundError):  # elsewhere than on Linux the system knows no such limit
+        taken = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[0]) * resource.getpagesize()
+        _limit(resource.RLIMIT_AS, taken + most_bytes)
+    _limit(resource.RLIMIT_FSIZE, 0)
+    _limit(resource.RLIMIT_CORE, 0)
+
+
+def _limit(what: int, most: int) -> None:
+    """For good; a lower limit that is set already stays."""
+    _, hard = resource.getrlimit(what)
+    most = most if hard == resource.RLIM_INFINITY else min(most, hard)
+    resource.setrlimit(what, (most, most))
+
+
+def _limit_time(seconds: int) -> None:
+    """Computing and clock time from now on."""
+    used = resource.getrusage(resource.RUSAGE_SELF)
+    until = int(used.ru_utime + used.ru_stime) + 1 + seconds
+    _, hard = resource.getrlimit(resource.RLIMIT_CPU)
+    if hard != resource.RLIM_INFINITY:
+        until = min(until, max(0, hard - 1))  # before the hard one, which kills without saying why
+    resource.setrlimit(resource.RLIMIT_CPU, (until, hard))
+    signal.setitimer(signal.ITIMER_REAL, CLOCK_FACTOR * seconds)
+
+
+def serve(job: Callable[[dict[str, Any], bytes], None], most_bytes: int) -> None:
+    """Has jobs answered until stdin ends; `job` gets the head and the payload of each."""
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+    _limit_memory_and_files(most_bytes)
+    jobs = sys.stdin.buffer
+    while line := jobs.readline():
+        head = json.loads(line)
+        _limit_time(head["seconds"])
+        try:
+            job(head, jobs.read(head["payload"]))
+        except MemoryError:
+            os._exit(OUT_OF_MEMORY)
+        signal.setitimer(signal.ITIMER_REAL, 0)

@@ -1,0 +1,138 @@
+"""Layouts of vectors: the same each time, for odd vectors too, kept, and made in a process that can be
+ended.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from core.errors import Cancelled, UserError
+from core.home import CACHES, cache_folder
+from core.layout import LEAST_CHUNKS, kept_layout, layout_of, places, vectors_key
+from core.layout.places import places_of
+
+
+def clusters(n, dim=24, kinds=3, seed=0):
+    """(n, dim) vectors about `kinds` directions, and (n,) which."""
+    rng = np.random.default_rng(seed)
+    centres = rng.normal(size=(kinds, dim))
+    which = np.arange(n) % kinds
+    return (centres[which] + 0.15 * rng.normal(size=(n, dim))).astype(np.float32), which
+
+
+def laid(vectors, waiting=lambda *_: None):
+    return layout_of(vectors, vectors_key(vectors), waiting=waiting)
+
+
+@pytest.fixture(autouse=True)
+def own_home(tmp_path, monkeypatch):
+    monkeypatch.setenv("QRAG_HOME", str(tmp_path))
+
+
+def share_of_near_ones_alike(placed, which):
+    """How many of the 5 nearest places are of the same kind."""
+    distance = np.linalg.norm(placed[:, None].astype(float) - placed[None], axis=2)
+    np.fill_diagonal(distance, np.inf)
+    return float(np.mean(which[np.argsort(distance, axis=1)[:, :5]] == which[:, None]))
+
+
+def test_what_is_near_in_meaning_lies_near():
+    vectors, which = clusters(90)
+    assert share_of_near_ones_alike(places_of(vectors), which) > 0.95
+
+
+def test_the_same_vectors_get_the_same_places_here_and_in_the_child():
+    vectors, _ = clusters(60)
+    np.testing.assert_array_equal(places_of(vectors), places_of(vectors))
+    np.testing.assert_array_equal(laid(vectors), places_of(vectors))
+
+
+def test_places_fill_a_square_and_keep_its_proportions():
+    placed = places_of(clusters(80)[0]).astype(int)
+    assert placed.dtype.kind == "i"
+    assert max(np.ptp(placed[:, 0]), np.ptp(placed[:, 1])) > 60_000
+
+
+@pytest.mark.parametrize("n_kinds", [1, 2, 3, 19, 20, 40])
+def test_equal_chunks_stand_beside_one_another(n_kinds):
+    rng = np.random.default_rng(n_kinds)
+    which = np.arange(200) % n_kinds
+    placed = places_of(rng.normal(size=(n_kinds, 16)).astype(np.float32)[which]).astype(float)
+    assert len(np.unique(placed, axis=0)) == 200
+    if n_kinds > 1:
+        assert share_of_near_ones_alike(placed, which) > 0.5
+
+
+def test_vectors_that_nearly_equal_or_have_no_length_are_laid_out():
+    vectors, _ = clusters(100)
+    vectors[10:40] = vectors[0] * (1 + 1e-6 * np.arange(30)[:, None])
+    vectors[40:60] = 0
+    vectors[60] = -0.0
+    assert len(np.unique(laid(vectors), axis=0)) == 100
+
+
+def test_of_many_a_sample_is_fitted_and_the_others_stand_among_their_like(monkeypatch):
+    monkeypatch.setattr(places, "MOST_FITTED", 60)
+    vectors, which = clusters(300)
+    assert share_of_near_ones_alike(places_of(vectors), which) > 0.95
+
+
+def test_a_layout_is_kept_and_found_by_its_vectors():
+    vectors, _ = clusters(60)
+    key = vectors_key(vectors)
+    assert kept_layout(key) is None
+    placed = layout_of(vectors, key)
+    np.testing.assert_array_equal(kept_layout(key), placed)
+    assert kept_layout(key, "somebody's") is None
+    assert vectors_key(vectors[::-1]) != key != vectors_key(vectors.astype(np.float16))
+    (path,) = cache_folder("layouts").iterdir()
+    path.write_bytes(path.read_bytes()[:-40])
+    assert kept_layout(key) is None
+    assert "layouts" in CACHES
+
+
+def test_a_layout_that_can_t_be_kept_is_made(tmp_path):
+    (tmp_path / "layouts").write_text("no folder")
+    assert len(laid(clusters(60)[0])) == 60
+
+
+@pytest.mark.parametrize("n", [LEAST_CHUNKS - 1, places.MOST_CHUNKS + 1])
+def test_too_few_or_too_many_make_no_map(n):
+    with pytest.raises(UserError, match=rf"50 to 200,000 chunks, and these are {n:,}"):
+        laid(np.zeros((n, 1), np.float32))
+
+
+def children():
+    return set(Path(f"/proc/self/task/{os.getpid()}/children").read_text().split())
+
+
+def test_progress_comes_and_whoever_waits_may_end_it():
+    before, seen = children(), []
+
+    def waiting(done, total):
+        seen.append((done, total))
+        if done:
+            raise Cancelled
+
+    vectors, _ = clusters(1_500)
+    with pytest.raises(Cancelled):
+        laid(vectors, waiting)
+    assert children() == before
+    assert seen[0] == (0, 1)
+    assert 0 < seen[-1][0] < seen[-1][1] == 750
+    assert kept_layout(vectors_key(vectors)) is None
+
+
+def test_a_child_that_dies_is_said():
+    def waiting(*_):
+        for pid in children():
+            if b"core.layout.worker" in Path(f"/proc/{pid}/cmdline").read_bytes():
+                os.kill(int(pid), signal.SIGSEGV)
+
+    with pytest.raises(UserError, match="the map could not be made: its process ended with status -11"):
+        laid(clusters(60)[0], waiting)
