@@ -5,6 +5,7 @@ Frozen, replaced as they go on.
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -64,6 +65,11 @@ class OpenDocuments:
     """The visitor who opened them, and to whom runs over them belong; None in local mode."""
     searched: tuple[tuple[int, int], ...] = ()
     """The chunks that can be asked while the rest is embedded, as `EpisodeConfig.searched`; empty: all."""
+
+    @cached_property
+    def name(self) -> str:
+        """Tells them apart on a page, which must not hold their token."""
+        return hashlib.sha256(self.token.encode()).hexdigest()[:16]
 
     @property
     def share(self) -> float:

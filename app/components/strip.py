@@ -1,12 +1,13 @@
 """The canvas strip.
 
-What every chunk is worth along the documents, drawn from tiles that the browser asks for. The component's
-value says what to draw around the numbers (pins, threshold, ruler); the numbers come from server functions,
-tile by tile, so zooming stays smooth at any length. Server functions have no session: they take the run's
-unguessable token, and `find` decides whether there is such a run. They check all they get and answer
-{"error": sentence} rather than raise, because an exception reaches the browser as nothing. Sends `select`
-{"chunk_id"} and `look` {"look"}: values from a browser, to be checked by whoever listens. The template is
-static; texts reach the page as the component's value and as answers, and only ever become text nodes.
+What every chunk is worth along the documents, drawn from tiles that the browser asks for, and the map beside
+it. The component's value says what to draw around the numbers (pins, threshold, ruler); the numbers come from
+server functions, tile by tile, so zooming stays smooth at any length; the map has one value a point. Server
+functions have no session: they take the run's unguessable token, and `find` decides whether there is such a
+run. They check all they get and answer {"error": sentence} rather than raise, because an exception reaches
+the browser as nothing. Sends `select` {"chunk_id"} and `look` {"look"}: values from a browser, to be checked
+by whoever listens. The template is static; texts reach the page as the component's value and as answers, and
+only ever become text nodes.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from functools import wraps
 from typing import Any
 
 import gradio as gr
+import numpy as np
 
 from core.draw.scripts import script
 from core.draw.strip import STRIP_SCRIPT, packed
@@ -25,9 +27,13 @@ from core.tiles import MODES, Mode, StripSource, best_chunks, run_map, salience,
 
 Find = Callable[[str], StripSource | None]
 Answer = dict[str, Any]
+Question = Callable[[Any], Answer]
 
+GONE = "This run is no longer here; run the agent again."
 MAX_WIDTH = 4096
 """Columns of one tile: a wide screen at two device pixels a pixel."""
+MAX_POINTS = 4096
+"""Chunks of the map that have a value: one of each so many stretches of the document."""
 PAGE = 20
 """Rows of the table sent at once."""
 MAX_TEXT = 400
@@ -39,11 +45,14 @@ def strip_loading(sentence: str) -> dict[str, Any]:
     return {"loading": sentence}
 
 
-def strip(find: Find, value: Mapping[str, Any] | None = None, **kwargs: Any) -> gr.HTML:
+def strip(
+    find: Find, value: Mapping[str, Any] | None = None, chunkmap: Question | None = None, **kwargs: Any
+) -> gr.HTML:
     """A component that shows a `strip_value`, a `strip_loading`, or, with None, an invitation to run the
     agent.
 
-    find: the numbers of the run that a token names, None when there is no such run (any more).
+    find: the numbers of the run that a token names, None when there is no such run (any more). chunkmap:
+    makes maps, where values have a `chunk_map`.
     (No subclass of gr.HTML: Gradio writes stub files beside those.)
     """
     return gr.HTML(
@@ -51,23 +60,23 @@ def strip(find: Find, value: Mapping[str, Any] | None = None, **kwargs: Any) -> 
         html_template=script("strip.html"),
         js_on_load=STRIP_SCRIPT,
         apply_default_css=False,
-        server_functions=server_functions(find),
+        server_functions=[*server_functions(find), *([_answering(chunkmap)] if chunkmap else [])],
         **kwargs,
     )
 
 
-def server_functions(find: Find) -> list[Callable[[Any], Answer]]:
-    """The four questions a browser may ask; each takes one list."""
+def server_functions(find: Find) -> list[Question]:
+    """The five questions a browser may ask; each takes one list."""
 
     def source(token: object) -> StripSource:
         found = find(token) if isinstance(token, str) else None
         if found is None:
-            raise BadRequest("This run is no longer here; run the agent again.")
+            raise BadRequest(GONE)
         return found
 
     def tiles(request: Any) -> Answer:
         """[token, look, mode, lo, hi, width] -> a tile, its arrays packed."""
-        token, look, mode, lo, hi, width = _fields(request, 6)
+        token, look, mode, lo, hi, width = fields(request, 6)
         run = source(token)
         lo, hi = _number("lo", lo, run.n_chunks), _number("hi", hi, run.n_chunks)
         if lo >= hi:
@@ -86,7 +95,7 @@ def server_functions(find: Find) -> list[Callable[[Any], Answer]]:
 
     def runmap(request: Any) -> Answer:
         """[token, width] -> one row a look, packed one after the other."""
-        token, width = _fields(request, 2)
+        token, width = fields(request, 2)
         run = source(token)
         rows = run_map(
             [run.values(look, "q") for look in range(1, run.n_looks + 1)],
@@ -94,9 +103,22 @@ def server_functions(find: Find) -> list[Callable[[Any], Answer]]:
         )
         return {"n_rows": rows.shape[0], "n_columns": rows.shape[1], "cells": packed(rows)}
 
+    def points(request: Any) -> Answer:
+        """[token, look, mode] -> the values of the map's points, packed, and of which chunks they are:
+        nothing where they are of all.
+        """
+        token, look, mode = fields(request, 3)
+        run = source(token)
+        values = run.values(_whole("look", look, 1, run.n_looks), _mode(mode)).astype(np.float32)
+        if run.n_chunks <= MAX_POINTS:
+            return {"values": packed(values), "chunks": ""}
+        best = tile(values, 0, run.n_chunks, MAX_POINTS, salience=salience(values, mode)).best
+        best = best[best >= 0]
+        return {"values": packed(values[best]), "chunks": packed(best)}
+
     def describe(request: Any) -> Answer:
         """[token, chunk_id, look] -> facts of one chunk."""
-        token, chunk_id, look = _fields(request, 3)
+        token, chunk_id, look = fields(request, 3)
         run = source(token)
         return _facts(
             run, _whole("chunk_id", chunk_id, 0, run.n_chunks - 1), _whole("look", look, 1, run.n_looks)
@@ -104,7 +126,7 @@ def server_functions(find: Find) -> list[Callable[[Any], Answer]]:
 
     def top(request: Any) -> Answer:
         """[token, look, mode, offset] -> a page of the best chunks."""
-        token, look, mode, offset = _fields(request, 4)
+        token, look, mode, offset = fields(request, 4)
         run = source(token)
         look, offset = _whole("look", look, 1, run.n_looks), _whole("offset", offset, 0, run.n_chunks - 1)
         ids = best_chunks(salience(run.values(look, _mode(mode)), mode), offset, PAGE)
@@ -114,10 +136,10 @@ def server_functions(find: Find) -> list[Callable[[Any], Answer]]:
             "rows": [_facts(run, int(chunk_id), look) for chunk_id in ids],
         }
 
-    return [_answering(question) for question in (tiles, runmap, describe, top)]
+    return [_answering(question) for question in (tiles, runmap, points, describe, top)]
 
 
-def _answering(question: Callable[[Any], Answer]) -> Callable[[Any], Answer]:
+def _answering(question: Question) -> Question:
     """The question, with errors turned into {"error": sentence}."""
 
     @wraps(question)
@@ -138,7 +160,7 @@ def _facts(run: StripSource, chunk_id: int, look: int) -> Answer:
     return {**facts, "text": facts["text"][:MAX_TEXT], "chunk_id": chunk_id}
 
 
-def _fields(request: Any, count: int) -> list[Any]:
+def fields(request: Any, count: int) -> list[Any]:
     if not isinstance(request, list) or len(request) != count:
         raise BadRequest(f"The request must be a list of {count} values.")
     return request

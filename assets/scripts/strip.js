@@ -1,6 +1,7 @@
 // The strip itself: what is shown, what is asked of the server, and how its parts work together.
 // Zoom, mode and cursor live here and survive new values; only another set of documents resets them.
 
+import { makeChunkMap } from "./chunk_map.js";
 import { debounced, makeData, throttled } from "./strip_data.js";
 import { drawLens, drawOverview } from "./strip_draw.js";
 import { listenToKeys, listenToLens, listenToMap, listenToOverview } from "./strip_input.js";
@@ -32,6 +33,7 @@ export function strip(element, props, trigger, watch, server) {
     hover: null,
     shown: null, // tiles on the screen with the scale and the masked chunks that belong to them
     map: null,
+    chunkmap: null,
   };
   let colours = readColours(root);
   let tableOffset = 0;
@@ -58,6 +60,7 @@ export function strip(element, props, trigger, watch, server) {
     part("ruler-section").hidden = !view.value.intervals.length;
     if (view.value.intervals.length) drawRuler(part("ruler"), view, colours);
     drawMap(part("map"), view, colours);
+    chunkMap.draw(colours);
   }
 
   // ---- numbers
@@ -85,6 +88,7 @@ export function strip(element, props, trigger, watch, server) {
     const [overview, lens] = answers.map(decodeTile);
     const masked = new Set(value.chosen.filter((pin) => pin.step < value.look).map((pin) => pin.chunk_id));
     view.shown = { mode, overview, lens, masked, scale: makeScale(mode, value, overview) };
+    chunkMap.repaint();
     fillLegends(part, view);
     paint();
   }
@@ -247,6 +251,7 @@ export function strip(element, props, trigger, watch, server) {
     part("map").setAttribute("aria-label", `Run map: ${value.score_name} along the document, a row for each of ${value.n_looks} steps`);
     load();
     loadTable();
+    chunkMap.refresh();
     paint();
   }
 
@@ -275,9 +280,11 @@ export function strip(element, props, trigger, watch, server) {
   function restyle() {
     colours = readColours(root);
     if (view.map) view.map.picture = pictureOf(view.map, view.value, colours);
+    chunkMap.repaint();
     paint();
   }
 
+  const chunkMap = makeChunkMap(part, view, actions, server, data, stateOf, paint);
   listenToLens(part("lens"), view, actions);
   listenToKeys(part("lens"), view, actions);
   listenToOverview(part("overview"), view, actions);

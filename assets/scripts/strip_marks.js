@@ -21,7 +21,7 @@ export function placedPins(s, view) {
 
 // A person's choice is square; a step that lies after the look shown is hollow.
 /** @param {Surface} s @param {Pin} pin @param {number} x @param {number} y @param {number} radius @param {boolean} later @param {Colours} colours */
-function drawHead(s, pin, x, y, radius, later, colours) {
+export function drawHead(s, pin, x, y, radius, later, colours) {
   const { ctx } = s;
   const colour = colours.step(pin.step);
   ctx.beginPath();

@@ -83,6 +83,7 @@ export function readColours(root) {
   const colour = (name) => `rgb(${channels(name).map(Math.round).join(",")})`;
   const colours = /** @type {Colours} */ ({ seq: ramp(Array.from({ length: 9 }, (_, i) => channels("seq-" + i))), div: ramp(Array.from({ length: 7 }, (_, i) => channels("div-" + i))) });
   for (const name of ["panel", "line", "ink", "mut", "acc", "good", "warn", "q0"]) colours[name] = colour(name);
+  colours.dark = channels("panel")[1] < 128;
   colours.steps = Array.from({ length: 8 }, (_, i) => colour("s" + (i + 1)));
   colours.step = (step) => colours.steps[(step - 1) % 8];
   colours.tinted = (scale, value) => colours[scale.ramp][Math.round(255 * Math.min(1, Math.max(0, scale.tint(value) || 0)))];

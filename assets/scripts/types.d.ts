@@ -10,6 +10,7 @@ interface StripValue {
   token: string; n_chunks: number; n_looks: number; look: number; scale: { lo: number; hi: number }; threshold: number | null;
   chosen: Pin[]; gold: number[]; forbidden: number[]; searched: number[][]; documents: { title: string; first_chunk: number }[];
   intervals: Slope[]; stopped: boolean; modes: Mode[]; score_name: string; score_sentence: string; probability_name: string; zero: number;
+  chunk_map: { of: string; least: number } | null;
 }
 interface Facts { chunk_id: number; text: string; title: string; heading: string; q: number | null; rank: number | null; p: number | null; rho: number | null; chosen_at: number | null }
 interface Tile { first: number; last: number; low: Numbers; high: Numbers; best: Numbers }
@@ -18,8 +19,14 @@ interface Scale {
   ticks: { value: number; label: string }[]; ends: string[];
 }
 interface RunMap { n_rows: number; n_columns: number; cells: Float32Array; picture?: HTMLCanvasElement }
+// places: two numbers a chunk, 0 to 65535; groups: one a chunk, 255 for none; points: values of the chunks that are drawn; picture: them drawn.
+interface ChunkMap {
+  of: string; places: Uint16Array; names: string[]; groups: Uint8Array; colour: "value" | "documents" | "headings";
+  points: { mode: Mode; chunks: Numbers; values: Float32Array; masked: Set<number> } | null; picture: HTMLCanvasElement | null;
+}
 interface View {
   value: StripValue | null; corpus: string; mode: Mode; lo: number; hi: number; cursor: number | null; hover: number | null; map: RunMap | null;
+  chunkmap: ChunkMap | null;
   shown: { mode: Mode; overview: Tile; lens: Tile; masked: Set<number>; scale: Scale } | null;
 }
 interface Surface { ctx: CanvasRenderingContext2D; width: number; height: number; ratio: number; left: number; right: number }
@@ -36,6 +43,7 @@ type Part = <E extends HTMLElement = HTMLElement>(name: string) => E;
 type Props = { value: any };
 type Trigger = (name: string, data: any) => void;
 type Watch = (name: string, listener: () => void) => void;
+type Ask = (channel: string, state: string, questions: [string, any[]][]) => Promise<any[] | null>;
 type Server = { [name: string]: (request: any[]) => Promise<any> };
 interface LoggedRun { value: StripValue; numbers: string; texts: string; rulers: Slope[][]; absolute: boolean; top_k: number | null; temperature: number }
 

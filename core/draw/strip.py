@@ -44,6 +44,15 @@ class Slope(TypedDict):
     rho_hi: float
 
 
+class ChunkMap(TypedDict):
+    """The map that can be asked for."""
+
+    of: str
+    """Names the vectors that it is made of."""
+    least: int
+    """Chunks without which there is none."""
+
+
 def strip_value(
     *,
     token: str,
@@ -64,6 +73,7 @@ def strip_value(
     score_sentence: str = "value of adding each chunk now",
     probability_name: str = "p",
     zero: float = 0.0,
+    chunk_map: ChunkMap | None = None,
 ) -> dict[str, Any]:
     """What the strip shows. `look` is 1-based; `intervals` are those of that look; `scale` holds for the
     whole run. searched: ranges of the chunks that have values, empty for all; the others are hatched.
@@ -71,7 +81,7 @@ def strip_value(
     stopped: the last look is the one after which the agent stopped, so no chunk was chosen at it. zero: where
     bars begin, in units of the score.
     score_name, score_sentence: "Q" and its meaning, or those of a baseline's score. probability_name: such as
-    "p at T = 0.03".
+    "p at T = 0.03". chunk_map: None where there is none to be asked for.
     """
     return {
         "token": token,
@@ -92,6 +102,7 @@ def strip_value(
         "score_sentence": score_sentence,
         "probability_name": probability_name,
         "zero": zero,
+        "chunk_map": chunk_map,
     }
 
 

@@ -53,7 +53,8 @@ def places_of(vectors: np.ndarray, on_progress: Progress = lambda *_: None) -> n
     width = float((high - low).max()) or 1.0
     places = ((spread - (low + high) / 2) / width)[which] + _beside(which)
     reach = float(np.abs(places).max()) or 1.0
-    return np.round((places / (2 * reach) + 0.5) * _SIDE).astype(np.uint16)
+    scaled: np.ndarray = np.round((places / (2 * reach) + 0.5) * _SIDE).astype(np.uint16)
+    return scaled
 
 
 def _distinct(unit: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -75,7 +76,8 @@ def _beside(which: np.ndarray) -> np.ndarray:
     nth = np.empty(len(which))
     nth[order] = np.arange(len(order)) - np.repeat(starts, sizes)
     distance = np.minimum(_SPIRAL, _WIDEST / np.sqrt(np.maximum(1, sizes[which]))) * np.sqrt(nth)
-    return distance[:, None] * np.stack([np.cos(_TURN * nth), np.sin(_TURN * nth)], 1)
+    beside: np.ndarray = distance[:, None] * np.stack([np.cos(_TURN * nth), np.sin(_TURN * nth)], 1)
+    return beside
 
 
 def _places_of_distinct(unit: np.ndarray, on_progress: Progress) -> np.ndarray:

@@ -17,6 +17,7 @@ from app.components.tree import tree
 from app.pages.explore import opening
 from app.pages.explore import story as story_view
 from app.pages.explore import view as present
+from app.pages.explore.chunk_map import ChunkMaps
 from app.pages.explore.marks import OwnQuestions
 from app.pages.widgets.asking import Asking
 from app.services import Services
@@ -61,7 +62,7 @@ class ExploreLayout:
         """Holds nothing: the browser puts the key in its place when it sends the load event."""
         self._build_document()
         self._build_controls(services)
-        self._build_views(find_strip)
+        self._build_views(services, find_strip)
         self.own = OwnQuestions(services)
 
     def _build_document(self) -> None:
@@ -221,12 +222,12 @@ class ExploreLayout:
         self.back = gr.Button("Back", elem_id="qx-back", interactive=False, min_width=60)
         self.reset = gr.Button("Reset", elem_id="qx-reset", interactive=False, min_width=60)
 
-    def _build_views(self, find_strip: Find) -> None:
+    def _build_views(self, services: Services, find_strip: Find) -> None:
         with gr.Column(elem_classes="qx-card qx-story-card", elem_id="qx-story-card"):
             self.story = tree(story_view.story(None, Session()), elem_id="qx-story")
             self.diagnosis = tree(elem_id="qx-diagnosis")
         with gr.Column(elem_classes="qx-card"):
-            self.strip = strip(find_strip, elem_id="qx-strip")
+            self.strip = strip(find_strip, chunkmap=ChunkMaps(services.library).chunkmap, elem_id="qx-strip")
         with gr.Row(elem_classes="qx-split"):
             with gr.Column(scale=5, min_width=280, elem_classes="qx-card"):
                 self.steps = tree(present.steps(None, Session()), elem_id="qx-steps")

@@ -50,6 +50,7 @@ from core.draw.words import figure_title
 from core.encode.checkpoint import CheckpointSpec
 from core.errors import BadRequest, UserError
 from core.figures import Drawing, best_q_figure, distribution_figure, parts_figure
+from core.layout import LEAST_CHUNKS
 from core.log import new_run_id
 from core.opening import OpenProgress, Progress
 from core.resrag.action import SETS
@@ -1130,4 +1131,5 @@ def _strip(run: RunInView | None, session: Session) -> dict[str, Any] | None:
         stopped=at_end and trace.n_looks > len(trace.steps),
         modes=MODES if run.config.temperature else tuple(mode for mode in MODES if mode != "p"),
         probability_name=f"p at T = {run.config.temperature:g}",
+        chunk_map={"of": run.documents.name, "least": LEAST_CHUNKS},
     )

@@ -1,0 +1,127 @@
+"""The map of the chunks beside the strip, on the server's side.
+
+Decides that a map is made when somebody first opens it, in the background, one at a time for all visitors;
+that it belongs to documents, whichever run is in view; and that whoever has a run's token may ask for the map
+of its documents. Made maps lie in the caches, in the part of whoever opened the documents.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from app.components.strip import GONE, Answer, fields
+from app.in_view import OpenDocuments
+from app.library import Library
+from app.recent import Recent
+from core.draw.strip import packed
+from core.errors import BadRequest, Cancelled, UserError
+from core.layout import heading_groups, kept_layout, layout_of, vectors_key
+
+MOST_WAITING = 8
+"""Maps that are on their way at once."""
+_AT_ONCE = 0.3
+"""Seconds within which a kept map is mostly there: it comes with the first answer."""
+_MOST_BYTES = 2**26
+"""Of maps that stay in memory; others come from the caches."""
+_TICK = 0.2
+
+
+@dataclass
+class _Making:
+    """A map on its way."""
+
+    done: tuple[int, int] = (0, 1)
+    cancelled: bool = False
+    ended: threading.Event = field(default_factory=threading.Event)
+
+    def waiting(self, done: int, total: int) -> None:
+        """A `core.child.Waiting`."""
+        if self.cancelled:
+            raise Cancelled
+        self.done = (done, total)
+
+
+class ChunkMaps:
+    """Makes maps of the documents that are open."""
+
+    def __init__(self, library: Library) -> None:
+        self._library = library
+        self._lock, self._turn = threading.Lock(), threading.Semaphore()
+        self._making: dict[str, _Making] = {}  # by the documents' token, as those made
+        self._made: Recent[Answer] = Recent(_MOST_BYTES, lambda made: sum(map(len, made.values())))
+
+    def chunkmap(self, request: Any) -> Answer:
+        """[a run's token, "make" | "look" | "stop"] -> {"done", "total"} while its map is made, {"stopped"},
+        {"refused": sentence}, or the map: {"places": two numbers a chunk, "names", "groups": one a chunk},
+        packed.
+        """
+        token, action = fields(request, 2)
+        run = self._library.runs.get(token) if isinstance(token, str) else None
+        if run is None:
+            raise BadRequest(GONE)
+        documents = self._library.corpora.get(run.documents.token) or run.documents
+        with self._lock:
+            making = self._making.get(documents.token)
+            if action == "make" and making is None and self._made.get(documents.token) is None:
+                making = self._begin(documents)
+        if making is not None:
+            making.cancelled |= action == "stop"
+            if not making.ended.wait(_AT_ONCE):
+                return {"done": making.done[0], "total": making.done[1]}
+        made = self._made.get(documents.token)
+        if made is None:
+            return {"stopped": True}
+        if "refused" in made:
+            self._made.drop(documents.token)  # another try may do better
+        return made
+
+    def _begin(self, documents: OpenDocuments) -> _Making:
+        if documents.searched:
+            raise BadRequest("The map can be made once all of the document is embedded.")
+        if len(self._making) >= MOST_WAITING:
+            raise BadRequest(f"{MOST_WAITING} maps are being made; open this one again in a minute.")
+        making = self._making[documents.token] = _Making()
+        threading.Thread(target=self._make, args=(documents, making), daemon=True).start()
+        return making
+
+    def _make(self, documents: OpenDocuments, making: _Making) -> None:
+        made: Answer | None = None
+        try:
+            places = self._places(documents, making)
+            names, groups = heading_groups(documents.workspace)
+            made = {"places": packed(places), "names": list(names), "groups": packed(groups)}
+        except Cancelled:
+            pass
+        except UserError as error:
+            made = {"refused": f"{str(error)[:1].upper()}{str(error)[1:]}."}
+        except Exception:
+            logging.getLogger(__name__).exception("a map could not be made")
+            made = {"refused": "The map could not be made; the server's log says why."}
+        with self._lock:
+            if made is not None:
+                self._made.put(documents.token, made)
+            del self._making[documents.token]
+        making.ended.set()
+
+    def _places(self, documents: OpenDocuments, making: _Making) -> np.ndarray:
+        index = documents.corpus.index
+        vectors = index.vectors.cpu().numpy()
+        vectors = vectors if index.rows is None else vectors[index.rows]
+        part = self._library.cache_part(
+            (document.sha256 for document in documents.workspace.documents), documents.owner
+        )
+        key = vectors_key(vectors)
+        places = kept_layout(key, part)
+        if places is not None:
+            return places
+        while not self._turn.acquire(timeout=_TICK):
+            making.waiting(0, 1)
+        try:
+            return layout_of(vectors, key, part, making.waiting)
+        finally:
+            self._turn.release()

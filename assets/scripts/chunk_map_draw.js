@@ -1,0 +1,177 @@
+// The picture of the map: density of the chunks that have no point, points with the strip's colours, the agent's path, and who is nearest to a place.
+
+import { drawHead, ring } from "./strip_marks.js";
+import { line, surface } from "./strip_surface.js";
+
+const SIDE = 65535; // of the places
+const MARGIN = 12; // pixels, room for pins
+const TALLEST = 340;
+const PIN = 8;
+const REACH = 12; // pixels around the pointer within which a chunk is meant
+const CELL = 4; // pixels of density
+const NO_GROUP = 255;
+
+/** @typedef {{ width: number, height: number, side: number, pixels: number[], ratio: number }} Size */
+
+/** @param {HTMLCanvasElement} canvas @returns {Size} */
+export function sizeOf(canvas) {
+  const [ratio, width] = [window.devicePixelRatio || 1, canvas.clientWidth];
+  const height = Math.min(TALLEST, width);
+  return { width, height, side: Math.min(width, height) - 2 * MARGIN, pixels: [width, height].map((pixels) => Math.round(pixels * ratio)), ratio };
+}
+
+/** @param {Size} size @param {Uint16Array} places @param {number} chunk */
+function placeOf(size, places, chunk) {
+  const at = (coordinate, length) => (length - size.side) / 2 + (places[2 * chunk + coordinate] / SIDE) * size.side;
+  return [at(0, size.width), at(1, size.height)];
+}
+
+// How much a value says: little of it is small and pale, so that the hot places are found first.
+/** @param {Scale} scale @param {number} value */
+function strength(scale, value) {
+  const tint = Math.min(1, Math.max(0, scale.tint(value) || 0));
+  return scale.ramp === "div" ? Math.abs(2 * tint - 1) : tint;
+}
+
+// Hues in the order of the groups, none of them a step's own.
+/** @param {number} n @param {Colours} colours */
+const groupColours = (n, colours) => (group) =>
+  group < n ? `oklch(${colours.dark ? 0.76 : 0.6} 0.13 ${Math.round(20 + (330 * group) / n)})` : colours.mut;
+
+/** @param {View} view */
+function groupOf(view) {
+  const { colour, groups } = view.chunkmap;
+  const { documents } = view.value;
+  if (colour === "headings") return (chunk) => groups[chunk];
+  return (chunk) => documents.findLastIndex((document) => document.first_chunk <= chunk);
+}
+
+// Everything that stays while the pointer moves.
+/** @param {Size} size @param {View} view @param {Colours} colours */
+export function mapPicture(size, view, colours) {
+  const canvas = document.createElement("canvas");
+  [canvas.width, canvas.height] = size.pixels;
+  const ctx = canvas.getContext("2d");
+  ctx.scale(size.ratio, size.ratio);
+  const { places, points, colour, names } = view.chunkmap;
+  const { scale } = view.shown;
+  const grouped = colour !== "value";
+  const colourOf = groupColours(colour === "headings" ? names.length : view.value.documents.length, colours);
+  const group = groupOf(view);
+  if (points.chunks.length < view.value.n_chunks) drawDensity(ctx, size, places, colours);
+  const weights = Float32Array.from(points.values, (value) => strength(scale, value));
+  const order = Int32Array.from(weights.keys()).sort((a, b) => weights[a] - weights[b]);
+  const least = Math.max(1.2, Math.min(2.4, 40 / Math.sqrt(points.chunks.length)));
+  for (const k of order) {
+    const chunk = points.chunks[k];
+    const [x, y] = placeOf(size, places, chunk);
+    const known = !Number.isNaN(points.values[k]);
+    if (grouped) ctx.fillStyle = group(chunk) === NO_GROUP ? colours.line : colourOf(group(chunk));
+    else ctx.fillStyle = points.masked.has(chunk) ? colours.mut : known ? colours.tinted(scale, points.values[k]) : colours.line;
+    ctx.beginPath();
+    ctx.arc(x, y, least + 2.6 * weights[k], 0, 7);
+    ctx.fill();
+  }
+  return { canvas, colourOf };
+}
+
+// Where chunks lie of which only some have a point.
+/** @param {CanvasRenderingContext2D} ctx @param {Size} size @param {Uint16Array} places @param {Colours} colours */
+function drawDensity(ctx, size, places, colours) {
+  const n = Math.ceil(size.side / CELL);
+  const counts = new Float32Array(n * n);
+  for (let i = 0; i < places.length; i += 2) {
+    counts[Math.min(n - 1, Math.floor((places[i + 1] / SIDE) * n)) * n + Math.min(n - 1, Math.floor((places[i] / SIDE) * n))]++;
+  }
+  const most = Math.log1p(counts.reduce((a, b) => Math.max(a, b), 0));
+  ctx.fillStyle = colours.mut;
+  counts.forEach((count, i) => {
+    if (!count) return;
+    ctx.globalAlpha = 0.06 + (0.24 * Math.log1p(count)) / most;
+    const [x, y] = [i % n, Math.floor(i / n)].map((cell) => (cell / n) * size.side);
+    ctx.fillRect((size.width - size.side) / 2 + x, (size.height - size.side) / 2 + y, size.side / n, size.side / n);
+  });
+  ctx.globalAlpha = 1;
+}
+
+// Heads of pins that would touch move apart; a bent stem says where they belong.
+/** @param {Size} size @param {View} view */
+function placedPins(size, view) {
+  const pins = view.value.chosen.map((pin) => {
+    const [x, y] = placeOf(size, view.chunkmap.places, pin.chunk_id);
+    return { ...pin, x, y, head: [x, y] };
+  });
+  const gap = 2 * PIN + 3;
+  for (let round = 0; round < 12; round++) {
+    pins.forEach((pin, i) => pins.slice(0, i).forEach((other) => {
+      const [dx, dy] = [pin.head[0] - other.head[0], pin.head[1] - other.head[1]];
+      const distance = Math.hypot(dx, dy);
+      if (distance >= gap) return;
+      const [ux, uy] = distance > 0.01 ? [dx / distance, dy / distance] : [Math.cos(2.4 * i), Math.sin(2.4 * i)];
+      const push = (gap - distance) / 2;
+      pin.head = [pin.head[0] + ux * push, pin.head[1] + uy * push];
+      other.head = [other.head[0] - ux * push, other.head[1] - uy * push];
+    }));
+    for (const pin of pins) pin.head = [Math.min(size.width - PIN - 1, Math.max(PIN + 1, pin.head[0])), Math.min(size.height - PIN - 1, Math.max(PIN + 1, pin.head[1]))];
+  }
+  return pins;
+}
+
+// Returns the pins with the places of their heads.
+/** @param {HTMLCanvasElement} canvas @param {Size} size @param {View} view @param {Colours} colours */
+export function drawChunkMap(canvas, size, view, colours) {
+  const { value, chunkmap: map } = view;
+  const s = surface(canvas, size.height);
+  s.ctx.drawImage(map.picture, 0, 0, size.width, size.height);
+  const at = (chunk) => placeOf(size, map.places, chunk);
+  for (const chunk of value.gold) ring(s, at(chunk)[0], at(chunk)[1], 5, colours.good);
+  s.ctx.lineWidth = 2;
+  for (const chunk of value.forbidden) {
+    const [x, y] = at(chunk);
+    line(s, x - 4, y - 4, x + 4, y + 4, colours.warn);
+    line(s, x - 4, y + 4, x + 4, y - 4, colours.warn);
+  }
+  const pins = placedPins(size, view).sort((a, b) => a.step - b.step);
+  pins.slice(1).forEach((pin, i) => line(s, pins[i].head[0], pins[i].head[1], pin.head[0], pin.head[1], colours.step(pin.step), pin.step > value.look ? [2, 3] : []));
+  s.ctx.lineWidth = 1;
+  const gold = new Set(value.gold);
+  s.ctx.font = "600 " + s.ctx.font;
+  for (const pin of [...pins].reverse()) {
+    line(s, pin.head[0], pin.head[1], pin.x, pin.y, colours.step(pin.step));
+    drawHead(s, pin, pin.head[0], pin.head[1], PIN, pin.step > value.look, colours);
+    if (gold.has(pin.chunk_id)) ring(s, pin.head[0], pin.head[1], PIN + 3, colours.good);
+  }
+  if (view.cursor !== null) ring(s, at(view.cursor)[0], at(view.cursor)[1], 7, colours.acc);
+  if (view.hover !== null) ring(s, at(view.hover)[0], at(view.hover)[1], 6, colours.ink);
+  return pins;
+}
+
+// The chunk meant by a pointer: a pin's, or that of the nearest point.
+/** @param {number} x @param {number} y @param {Size} size @param {View} view @param {{ chunk_id: number, head: number[] }[]} pins */
+export function nearestTo(x, y, size, view, pins) {
+  const pin = pins.find(({ head }) => Math.hypot(head[0] - x, head[1] - y) <= PIN + 2);
+  if (pin) return pin.chunk_id;
+  let [nearest, least] = [null, REACH];
+  const { points, places } = view.chunkmap;
+  for (let k = 0; k < points.chunks.length; k++) {
+    const [px, py] = placeOf(size, places, points.chunks[k]);
+    const distance = Math.hypot(px - x, py - y);
+    if (distance < least) [nearest, least] = [points.chunks[k], distance];
+  }
+  return nearest;
+}
+
+// The nearest point in a direction, what lies aside counting thrice; the chunk itself where there is none.
+/** @param {number} chunk @param {number[]} direction @param {View} view */
+export function nextTowards(chunk, [dx, dy], view) {
+  const { points, places } = view.chunkmap;
+  let [next, least] = [chunk, Infinity];
+  for (let k = 0; k < points.chunks.length; k++) {
+    const other = points.chunks[k];
+    const [x, y] = [0, 1].map((coordinate) => places[2 * other + coordinate] - places[2 * chunk + coordinate]);
+    const along = x * dx + y * dy;
+    const aside = Math.abs(x * dy) + Math.abs(y * dx);
+    if (along > aside / 2 && along + 3 * aside < least) [next, least] = [other, along + 3 * aside];
+  }
+  return next;
+}
