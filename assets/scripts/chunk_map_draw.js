@@ -6,24 +6,26 @@ import { line, surface } from "./strip_surface.js";
 const SIDE = 65535; // of the places
 const MARGIN = 12; // pixels, room for pins
 const TALLEST = 340;
+const WIDEST = 1.6; // to its height: farther apart, neighbours would not look like any
 const PIN = 8;
 const REACH = 12; // pixels around the pointer within which a chunk is meant
 const CELL = 4; // pixels of density
 const NO_GROUP = 255;
 
-/** @typedef {{ width: number, height: number, side: number, pixels: number[], ratio: number }} Size */
+/** @typedef {{ width: number, height: number, plot: number[], pixels: number[], ratio: number }} Size */
 
 /** @param {HTMLCanvasElement} canvas @returns {Size} */
 export function sizeOf(canvas) {
   const [ratio, width] = [window.devicePixelRatio || 1, canvas.clientWidth];
   const height = Math.min(TALLEST, width);
-  return { width, height, side: Math.min(width, height) - 2 * MARGIN, pixels: [width, height].map((pixels) => Math.round(pixels * ratio)), ratio };
+  const tall = height - 2 * MARGIN;
+  return { width, height, plot: [Math.min(width - 2 * MARGIN, WIDEST * tall), tall], pixels: [width, height].map((pixels) => Math.round(pixels * ratio)), ratio };
 }
 
 /** @param {Size} size @param {Uint16Array} places @param {number} chunk */
 function placeOf(size, places, chunk) {
-  const at = (coordinate, length) => (length - size.side) / 2 + (places[2 * chunk + coordinate] / SIDE) * size.side;
-  return [at(0, size.width), at(1, size.height)];
+  const [width, height] = size.plot;
+  return [(size.width - width) / 2 + (places[2 * chunk] / SIDE) * width, MARGIN + (places[2 * chunk + 1] / SIDE) * height];
 }
 
 // How much a value says: little of it is small and pale, so that the hot places are found first.
@@ -78,18 +80,17 @@ export function mapPicture(size, view, colours) {
 // Where chunks lie of which only some have a point.
 /** @param {CanvasRenderingContext2D} ctx @param {Size} size @param {Uint16Array} places @param {Colours} colours */
 function drawDensity(ctx, size, places, colours) {
-  const n = Math.ceil(size.side / CELL);
-  const counts = new Float32Array(n * n);
-  for (let i = 0; i < places.length; i += 2) {
-    counts[Math.min(n - 1, Math.floor((places[i + 1] / SIDE) * n)) * n + Math.min(n - 1, Math.floor((places[i] / SIDE) * n))]++;
-  }
+  const [columns, rows] = size.plot.map((length) => Math.ceil(length / CELL));
+  const cell = (coordinate, n) => Math.min(n - 1, Math.floor((coordinate / SIDE) * n));
+  const counts = new Float32Array(columns * rows);
+  for (let i = 0; i < places.length; i += 2) counts[cell(places[i + 1], rows) * columns + cell(places[i], columns)]++;
   const most = Math.log1p(counts.reduce((a, b) => Math.max(a, b), 0));
+  const [width, height] = [size.plot[0] / columns, size.plot[1] / rows];
   ctx.fillStyle = colours.mut;
   counts.forEach((count, i) => {
     if (!count) return;
     ctx.globalAlpha = 0.06 + (0.24 * Math.log1p(count)) / most;
-    const [x, y] = [i % n, Math.floor(i / n)].map((cell) => (cell / n) * size.side);
-    ctx.fillRect((size.width - size.side) / 2 + x, (size.height - size.side) / 2 + y, size.side / n, size.side / n);
+    ctx.fillRect((size.width - size.plot[0]) / 2 + (i % columns) * width, MARGIN + Math.floor(i / columns) * height, width, height);
   });
   ctx.globalAlpha = 1;
 }
@@ -134,15 +135,19 @@ export function drawChunkMap(canvas, size, view, colours) {
   const pins = placedPins(size, view).sort((a, b) => a.step - b.step);
   pins.slice(1).forEach((pin, i) => line(s, pins[i].head[0], pins[i].head[1], pin.head[0], pin.head[1], colours.step(pin.step), pin.step > value.look ? [2, 3] : []));
   s.ctx.lineWidth = 1;
-  const gold = new Set(value.gold);
+  const [gold, heads] = [new Set(value.gold), new Map(pins.map((pin) => [pin.chunk_id, pin.head]))];
+  const point = (chunk, radius, colour) => {
+    const [x, y] = heads.get(chunk) || at(chunk);
+    ring(s, x, y, heads.has(chunk) ? PIN + 6 : radius, colour);
+  };
+  if (view.cursor !== null) point(view.cursor, 7, colours.acc);
   s.ctx.font = "600 " + s.ctx.font;
   for (const pin of [...pins].reverse()) {
     line(s, pin.head[0], pin.head[1], pin.x, pin.y, colours.step(pin.step));
     drawHead(s, pin, pin.head[0], pin.head[1], PIN, pin.step > value.look, colours);
     if (gold.has(pin.chunk_id)) ring(s, pin.head[0], pin.head[1], PIN + 3, colours.good);
   }
-  if (view.cursor !== null) ring(s, at(view.cursor)[0], at(view.cursor)[1], 7, colours.acc);
-  if (view.hover !== null) ring(s, at(view.hover)[0], at(view.hover)[1], 6, colours.ink);
+  if (view.hover !== null) point(view.hover, 6, colours.ink);
   return pins;
 }
 

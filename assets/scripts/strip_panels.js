@@ -143,7 +143,7 @@ export function fillTip(tip, view, facts) {
   if (facts.text) tip.append(made("div", facts.text, "qx-strip-text"));
 }
 
-// Beside the pointer, within the plot.
+// Beside the pointer, within the plot; over the map it stays within the plot beside that.
 /** @param {HTMLElement} tip @param {HTMLElement} plot @param {MouseEvent} event */
 export function placeTip(tip, plot, event) {
   const box = plot.getBoundingClientRect();
@@ -151,7 +151,7 @@ export function placeTip(tip, plot, event) {
   const y = event.clientY - box.top;
   tip.hidden = false;
   const right = x + 16 + tip.offsetWidth <= box.width;
-  const left = right ? x + 16 : Math.max(0, x - 16 - tip.offsetWidth);
+  const left = right ? x + 16 : Math.max(0, Math.min(x - 16, box.width) - tip.offsetWidth);
   tip.style.transform = `translate(${Math.round(left)}px, ${Math.round(y + 18)}px)`;
 }
 

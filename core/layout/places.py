@@ -3,8 +3,8 @@
 t-SNE of the vectors' directions. Decides that equal vectors, as far as half precision tells them apart, are
 laid out once and their copies stand in a small spiral around the first; that of more than MOST_FITTED
 different ones a sample is laid out, even over the document, and the others stand amid those of the sample
-that are nearest to them; and that few of them are shown as their two principal components. The same vectors
-get the same places.
+that are nearest to them; that few of them are shown as their two principal components; and that either axis
+is bent to fill the map. The same vectors get the same places.
 """
 
 from __future__ import annotations
@@ -48,10 +48,7 @@ def places_of(vectors: np.ndarray, on_progress: Progress = lambda *_: None) -> n
     unit = vectors.astype(np.float32)
     unit /= np.maximum(np.linalg.norm(unit, axis=1, keepdims=True), 1e-12)
     distinct, which = _distinct(unit)
-    spread = _places_of_distinct(unit[distinct], on_progress)
-    low, high = spread.min(0), spread.max(0)
-    width = float((high - low).max()) or 1.0
-    places = ((spread - (low + high) / 2) / width)[which] + _beside(which)
+    places = _filling(_places_of_distinct(unit[distinct], on_progress))[which] + _beside(which)
     reach = float(np.abs(places).max()) or 1.0
     scaled: np.ndarray = np.round((places / (2 * reach) + 0.5) * _SIDE).astype(np.uint16)
     return scaled
@@ -78,6 +75,16 @@ def _beside(which: np.ndarray) -> np.ndarray:
     distance = np.minimum(_SPIRAL, _WIDEST / np.sqrt(np.maximum(1, sizes[which]))) * np.sqrt(nth)
     beside: np.ndarray = distance[:, None] * np.stack([np.cos(_TURN * nth), np.sin(_TURN * nth)], 1)
     return beside
+
+
+def _filling(places: np.ndarray) -> np.ndarray:
+    """(M, 2) from -1/2 to 1/2 along either axis: half of it the place itself, half its rank, so that a
+    cluster far away doesn't leave the map empty.
+    """
+    low, high = places.min(0), places.max(0)
+    linear = (places - low) / np.where(high > low, high - low, 1)
+    ranks = np.argsort(np.argsort(places, axis=0, kind="stable"), axis=0, kind="stable")
+    return np.where(high > low, (linear + ranks / max(1, len(places) - 1) - 1) / 2, 0.0)
 
 
 def _places_of_distinct(unit: np.ndarray, on_progress: Progress) -> np.ndarray:

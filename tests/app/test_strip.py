@@ -94,7 +94,7 @@ def value_of(token: str, look: int) -> dict[str, Any]:
 
 # ---- server functions
 
-TILES, RUNMAP, DESCRIBE, TOP = server_functions(RUNS.get)
+TILES, RUNMAP, POINTS, DESCRIBE, TOP = server_functions(RUNS.get)
 
 
 def unpacked(text: str, kind: str = "<f4") -> np.ndarray:
@@ -193,7 +193,7 @@ JUNK = st.recursive(
 
 @given(JUNK)
 def test_junk_never_raises(junk: Any) -> None:
-    for question in (TILES, RUNMAP, DESCRIBE, TOP):
+    for question in (TILES, RUNMAP, POINTS, DESCRIBE, TOP):
         assert "error" in question(junk)
 
 

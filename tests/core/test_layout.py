@@ -52,10 +52,12 @@ def test_the_same_vectors_get_the_same_places_here_and_in_the_child():
     np.testing.assert_array_equal(laid(vectors), places_of(vectors))
 
 
-def test_places_fill_a_square_and_keep_its_proportions():
-    placed = places_of(clusters(80)[0]).astype(int)
-    assert placed.dtype.kind == "i"
-    assert max(np.ptp(placed[:, 0]), np.ptp(placed[:, 1])) > 60_000
+def test_a_chunk_far_away_does_not_leave_the_map_empty():
+    near = np.linspace(0, 1, 9)
+    filled = places._filling(np.stack([[*near, 100.0], [5.0] * 10], 1))
+    assert np.ptp(filled[:9, 0]) > 0.4
+    assert filled[[0, 9], 0].tolist() == [-0.5, 0.5]
+    assert not filled[:, 1].any()
 
 
 @pytest.mark.parametrize("n_kinds", [1, 2, 3, 19, 20, 40])

@@ -1,0 +1,374 @@
+"""The map beside the strip: making it over a real library, and the map itself in Chromium on the first
+sample.
+"""
+
+from __future__ import annotations
+
+import base64
+import re
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from playwright.sync_api import Browser, Locator, Page, expect
+
+from app.components.strip import MAX_POINTS, server_functions
+from app.pages.explore import chunk_map
+from app.pages.explore.actions import Explorer
+from app.pages.explore.chunk_map import ChunkMaps
+from app.pages.explore.opening import open_pasted
+from app.pages.explore.strip_source import RunStrip
+from app.services import Services
+from app.session import Session
+from core.config import EpisodeConfig
+from core.errors import BadRequest
+from core.home import cache_folder
+from tests.app.axe import grave_faults
+from tests.app.conftest import RunningApp, wait_ready
+from tests.app.explore_page import run
+from tests.settled import new_context, settle
+
+# ---- on the server
+
+
+@pytest.fixture
+def services(services: Services, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Services:
+    """With caches that nobody else fills."""
+    monkeypatch.setenv("QRAG_HOME", str(tmp_path / "home"))
+    return services
+
+
+def run_over(services: Services, n_chunks: int, owner: str | None = None) -> str:
+    """Token of a run over a document under headings of its own."""
+    explorer = Explorer(services)
+    rng = np.random.default_rng(n_chunks)
+    names, places = (
+        ("john", "mary", "sandra", "daniel"),
+        ("hallway", "garden", "office", "bathroom", "kitchen"),
+    )
+    told = [
+        [f"{rng.choice(names)} travelled to the {rng.choice(places)} ." for _ in range(4)]
+        for _ in range(n_chunks)
+    ]
+    lines = [f"# Part {i % 3}\n\nday {i} : {' '.join(facts)}" for i, facts in enumerate(told)]
+    session = open_pasted(
+        explorer,
+        Session(owner=owner),
+        "\n\n".join(lines),
+        services.agents.default_checkpoint,
+        lambda _: None,
+        "structure",
+        60,
+    )
+    assert len(explorer.documents(session).corpus) == n_chunks
+    *_, ended = explorer.advance(session, "where is mary ?", EpisodeConfig(step_budget=2), None)
+    return ended.run
+
+
+def answered(maps: ChunkMaps, token: str, action: str = "make") -> dict[str, Any]:
+    """What comes of a map in the end."""
+    until = time.monotonic() + 60
+    answer = maps.chunkmap([token, action])
+    while "total" in answer and time.monotonic() < until:
+        answer = maps.chunkmap([token, "look"])
+    return answer
+
+
+def unpacked(text: str, kind: str) -> np.ndarray:
+    return np.frombuffer(base64.b64decode(text), dtype=kind)
+
+
+def test_a_map_has_a_place_and_a_group_for_each_chunk_and_is_kept(services: Services) -> None:
+    token = run_over(services, 60)
+    maps = ChunkMaps(services.library)
+    made = answered(maps, token)
+    assert len(np.unique(unpacked(made["places"], "<u2").reshape(60, 2), axis=0)) == 60
+    assert made["names"] == ["Part 0", "Part 1", "Part 2"]
+    np.testing.assert_array_equal(unpacked(made["groups"], "u1"), np.arange(60) % 3)
+    assert maps.chunkmap([token, "make"]) is made
+    (kept,) = cache_folder("layouts").iterdir()
+    before = kept.stat().st_mtime_ns
+    assert answered(ChunkMaps(services.library), token) == made
+    assert kept.stat().st_mtime_ns == before
+
+
+def test_nothing_is_made_before_somebody_asks(services: Services) -> None:
+    token = run_over(services, 60)
+    assert ChunkMaps(services.library).chunkmap([token, "look"]) == {"stopped": True}
+    assert not cache_folder("layouts").exists()
+
+
+def test_cancel_ends_the_making_and_it_can_be_begun_again(services: Services) -> None:
+    token = run_over(services, 1_200)
+    maps = ChunkMaps(services.library)
+    answer = maps.chunkmap([token, "make"])
+    while answer["done"] == 0:
+        answer = maps.chunkmap([token, "look"])
+    assert 0 < answer["done"] < answer["total"]
+    assert answered(maps, token, "stop") == {"stopped": True}
+    assert not list(cache_folder("layouts").glob("*"))
+    assert maps.chunkmap([token, "make"])["done"] == 0
+    answered(maps, token, "stop")
+
+
+def test_what_can_t_have_a_map_is_said(services: Services, monkeypatch: pytest.MonkeyPatch) -> None:
+    maps = ChunkMaps(services.library)
+    few = run_over(services, 49)
+    for _ in range(2):
+        words = answered(maps, few)["refused"]
+        assert words.startswith("A map is made of 50 to 200,000 chunks, and these are 49; open another")
+    with pytest.raises(BadRequest, match="This run is no longer here"):
+        maps.chunkmap(["nobody's", "make"])
+    for junk in (None, [], ["a"], [["a"], "make"], ["a", "make", 1]):
+        with pytest.raises(BadRequest):
+            maps.chunkmap(junk)
+    in_view = services.library.runs.get(few)
+    assert in_view is not None
+    services.library.corpora.put(in_view.documents.token, replace(in_view.documents, searched=((0, 20),)))
+    with pytest.raises(BadRequest, match="once all of the document is embedded"):
+        maps.chunkmap([few, "make"])
+    monkeypatch.setattr(chunk_map, "MOST_WAITING", 0)
+    with pytest.raises(BadRequest, match="0 maps are being made"):
+        maps.chunkmap([run_over(services, 50), "make"])
+
+
+def test_maps_are_made_one_at_a_time_in_the_part_of_their_visitor(services: Services) -> None:
+    tokens = [run_over(services, 900 + i, owner) for i, owner in enumerate(("a" * 64, "b" * 64))]
+    maps = ChunkMaps(services.library)
+    first = maps.chunkmap([tokens[0], "make"])
+    while "total" in first and not first["done"]:
+        first = maps.chunkmap([tokens[0], "look"])
+    n_waits = 0
+    second = maps.chunkmap([tokens[1], "make"])
+    while "total" in (first := maps.chunkmap([tokens[0], "look"])):
+        assert second["done"] == 0
+        second, n_waits = maps.chunkmap([tokens[1], "look"]), n_waits + 1
+    assert n_waits
+    assert "places" in first
+    assert "places" in answered(maps, tokens[1], "look")
+    for owner in ("a" * 64, "b" * 64):
+        assert len(list(cache_folder("layouts", owner).iterdir())) == 1
+
+
+def test_points_are_the_values_of_all_chunks_or_of_the_most_telling_ones(services: Services) -> None:
+    few = services.library.runs.get(run_over(services, 60))
+    many = services.library.runs.get(run_over(services, MAX_POINTS + 900))
+    assert few is not None
+    assert many is not None
+    sources = {run.token: RunStrip(run) for run in (few, many)}
+    points = server_functions(sources.get)[2]
+    assert points.__name__ == "points"
+    answer = points([few.token, 2, "q"])
+    assert answer["chunks"] == ""
+    np.testing.assert_array_equal(unpacked(answer["values"], "<f4"), few.q_values(2))
+    answer = points([many.token, 1, "q"])
+    chunks, values = unpacked(answer["chunks"], "<i4"), unpacked(answer["values"], "<f4")
+    assert len(chunks) == MAX_POINTS
+    np.testing.assert_array_equal(values, many.q_values(1)[chunks])
+    assert int(np.argmax(many.q_values(1))) in chunks
+    assert "error" in points([few.token, 9, "q"])
+
+
+# ---- in the browser
+
+
+@pytest.fixture(scope="module")
+def page(running_app: RunningApp, browser: Browser) -> Iterator[Page]:
+    """The first sample with its run and its map."""
+    context = new_context(browser, viewport={"width": 1440, "height": 900})
+    page = context.new_page()
+    page.goto(running_app.url)
+    wait_ready(page)
+    run(page, n_steps=3)
+    expect(part(page, "chunkmap")).to_be_hidden()
+    part(page, "chunkmap-toggle").click()
+    expect(part(page, "chunkmap-note")).to_contain_text("Making the map")
+    expect(part(page, "chunkmap-canvas")).to_be_visible(timeout=60_000)
+    settle(page)
+    yield page
+    context.close()
+
+
+def part(page: Page, name: str) -> Locator:
+    return page.locator(f'#qx-strip [data-part="{name}"]')
+
+
+def n_of(canvas: Locator, colour: str) -> int:
+    """Pixels of a colour of the theme, or near it."""
+    count: int = canvas.evaluate(
+        """(canvas, name) => {
+          const probe = document.createElement("span");
+          probe.style.color = `var(--qx-${name})`;
+          canvas.parentElement.append(probe);
+          const wanted = getComputedStyle(probe).color.match(/\\d+/g).map(Number);
+          probe.remove();
+          const { data } = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
+          let n = 0;
+          for (let i = 0; i < data.length; i += 4) n += data[i + 3] > 200 && [0, 1, 2].every((c) => Math.abs(data[i + c] - wanted[c]) < 3);
+          return n;
+        }""",
+        colour,
+    )
+    return count
+
+
+def drawn(canvas: Locator) -> str:
+    picture: str = canvas.evaluate("canvas => canvas.toDataURL()")
+    return picture
+
+
+def chunk_said(page: Page) -> int:
+    """The cursor's chunk."""
+    found = re.match(r"chunk ([\d,]+)", part(page, "readout").inner_text())
+    assert found
+    return int(found[1].replace(",", ""))
+
+
+def test_the_map_stands_beside_the_line_and_below_it_where_that_is_narrow(page: Page) -> None:
+    line, beside = part(page, "plot").bounding_box(), part(page, "chunkmap").bounding_box()
+    assert line is not None
+    assert beside is not None
+    assert beside["width"] == pytest.approx(340, abs=1)
+    assert beside["x"] >= line["x"] + line["width"]
+    for width in (1024, 390):
+        page.set_viewport_size({"width": width, "height": 900})
+        settle(page)
+        line, below = part(page, "plot").bounding_box(), part(page, "chunkmap").bounding_box()
+        assert line is not None
+        assert below is not None
+        assert below["y"] >= line["y"] + line["height"]
+        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+        assert n_of(part(page, "chunkmap-canvas"), "s1") > 50
+    page.set_viewport_size({"width": 1440, "height": 900})
+    settle(page)
+
+
+def test_points_have_the_values_of_the_step_and_the_path_grows_with_it(page: Page) -> None:
+    canvas = part(page, "chunkmap-canvas")
+    pictures, heads = [], []
+    for step in (1, 2, 3):
+        part(page, "looks").get_by_role("button", name=f"Step {step}").click()
+        expect(part(page, "what")).to_contain_text(f"step {step}")
+        settle(page)
+        pictures.append(drawn(canvas))
+        heads.append([n_of(canvas, f"s{pin}") for pin in (1, 2, 3)])
+    assert len(set(pictures)) == 3
+    filled = [[n > 60 for n in row] for row in heads]  # a step to come is hollow
+    assert [row[2] for row in filled][-1]
+    assert heads[0][2] < heads[2][2]
+    assert heads[0][1] < heads[1][1]
+    part(page, "modes").get_by_role("button", name="Show rank").click()
+    settle(page)
+    assert drawn(canvas) not in pictures
+    part(page, "modes").get_by_role("button", name="Show Q").click()
+    settle(page)
+    assert drawn(canvas) == pictures[-1]
+
+
+def test_what_is_pointed_at_in_either_shows_in_both(page: Page) -> None:
+    canvas, lens = part(page, "chunkmap-canvas"), part(page, "lens")
+    page.mouse.move(0, 0)
+    settle(page)
+    at_rest = drawn(canvas), drawn(lens)
+    box = canvas.bounding_box()
+    assert box is not None
+    canvas.hover(position={"x": box["width"] / 2, "y": box["height"] / 2})
+    expect(part(page, "tip")).to_contain_text("chunk")
+    settle(page)
+    assert drawn(canvas) != at_rest[0]
+    assert drawn(lens) != at_rest[1]
+    page.mouse.move(0, 0)
+    settle(page)
+    assert (drawn(canvas), drawn(lens)) == at_rest
+    lens.hover(position={"x": 300, "y": 100})
+    expect(part(page, "tip")).to_contain_text("chunk")
+    settle(page)
+    assert drawn(canvas) != at_rest[0]
+    page.mouse.move(0, 0)
+
+
+def test_a_click_opens_the_chunk(page: Page) -> None:
+    canvas = part(page, "chunkmap-canvas")
+    box = canvas.bounding_box()
+    assert box is not None
+    canvas.hover(position={"x": 0.6 * box["width"], "y": 0.45 * box["height"]})
+    expect(part(page, "tip")).to_contain_text("chunk")
+    pointed = re.match(r"chunk ([\d,]+)", part(page, "tip").inner_text())
+    assert pointed
+    page.mouse.down()
+    page.mouse.up()
+    expect(page.locator("#qx-reading .qx-marked")).to_be_visible()
+    expect(part(page, "readout")).to_contain_text(pointed[0])
+    expect(page.locator("#qx-reading .qx-marked")).to_have_attribute("data-arg", pointed[1].replace(",", ""))
+    page.mouse.move(0, 0)
+
+
+def test_the_map_is_reached_and_walked_by_keyboard(page: Page) -> None:
+    toggle, canvas = part(page, "chunkmap-toggle"), part(page, "chunkmap-canvas")
+    toggle.focus()
+    page.keyboard.press("Enter")
+    expect(part(page, "chunkmap")).to_be_hidden()
+    expect(toggle).to_have_attribute("aria-expanded", "false")
+    page.keyboard.press("Enter")
+    expect(canvas).to_be_visible()
+    canvas.focus()
+    page.keyboard.press("Home")
+    expect(part(page, "readout")).to_contain_text("chunk 0,")
+    seen = {0}
+    for key in ("ArrowRight", "ArrowRight", "ArrowUp", "ArrowLeft", "ArrowDown"):
+        page.keyboard.press(key)
+        settle(page)
+        seen.add(chunk_said(page))
+    assert len(seen) > 3
+    chunk = chunk_said(page)
+    page.keyboard.press("Enter")
+    expect(page.locator("#qx-reading .qx-marked")).to_have_attribute("data-arg", str(chunk))
+    page.keyboard.press("[")
+    expect(part(page, "what")).to_contain_text("step 2")
+    page.keyboard.press("]")
+    expect(part(page, "what")).to_contain_text("step 3")
+    expect(canvas).to_have_attribute("aria-label", re.compile(r"^Map of 1,145 chunks.*step 1 chunk 542"))
+
+
+def test_everybody_can_use_it_light_and_dark(page: Page) -> None:
+    assert not grave_faults(page)
+    page.evaluate("document.body.classList.add('dark')")
+    settle(page)
+    assert n_of(part(page, "chunkmap-canvas"), "s1") > 50
+    assert not grave_faults(page)
+    page.evaluate("document.body.classList.remove('dark')")
+
+
+def test_headings_have_colours_and_a_short_document_has_no_map(page: Page) -> None:
+    page.get_by_text("Change document").click()
+    page.get_by_role("tab", name="Paste").click()
+    parts = [f"# {'Sea' if i < 30 else 'Land'}\n\n## Day {i}\n\nIt rained on day {i}." for i in range(60)]
+    page.locator("#qx-pasted textarea").fill("\n\n".join(parts))
+    page.locator("#qx-open-pasted").click()
+    expect(page.locator("#qx-header")).to_contain_text("60 chunks", timeout=60_000)
+    page.locator("#qx-question textarea").fill("When did it rain?")
+    page.locator("#qx-run").click()
+    expect(page.locator("#qx-steps .qx-stop")).to_contain_text("Stopped", timeout=60_000)
+    canvas = part(page, "chunkmap-canvas")
+    expect(canvas).to_have_attribute("aria-label", re.compile("^Map of 60 chunks"), timeout=60_000)
+    expect(canvas).to_be_visible()
+    settle(page)
+    by_value = drawn(canvas)
+    part(page, "chunkmap-colour").select_option(label="heading")
+    expect(part(page, "chunkmap-key").locator("li")).to_have_text(["Sea", "Land"])
+    settle(page)
+    assert drawn(canvas) != by_value
+    page.get_by_text("Change document").click()
+    page.locator("#qx-pasted textarea").fill("It rained. Nobody came.")
+    page.locator("#qx-open-pasted").click()
+    expect(page.locator("#qx-header")).to_contain_text("1 chunk", timeout=60_000)
+    page.locator("#qx-question textarea").fill("Who came?")
+    page.locator("#qx-run").click()
+    expect(part(page, "chunkmap-none")).to_have_text("No map: fewer than 50 chunks", timeout=60_000)
+    expect(part(page, "chunkmap-none")).to_be_visible()
+    expect(part(page, "chunkmap-toggle")).to_be_hidden()
+    expect(part(page, "chunkmap")).to_be_hidden()
