@@ -51,15 +51,35 @@ def machine() -> dict[str, Any]:
     }
 
 
-def median_seconds(works: dict[str, Callable[[], object]], repeats: int) -> dict[str, float]:
-    """Median wall clock of each piece of work. They take turns, so that whatever else the machine does hits
-    all alike; one warm-up each.
+@dataclass(frozen=True)
+class Seconds:
+    """What a piece of work took."""
+
+    wall: float
+    processors: float
+
+
+def median_times(
+    works: dict[str, Callable[[], object]],
+    repeats: int,
+    processor_seconds: Callable[[], float] = time.process_time,
+) -> dict[str, Seconds]:
+    """Medians of each piece of work, on the wall and of the processors. They take turns, so that whatever
+    else the machine does hits all alike; one warm-up each.
     """
-    seconds: dict[str, list[float]] = {name: [] for name in works}
+    measured: dict[str, list[tuple[float, float]]] = {name: [] for name in works}
     for repeat in range(repeats + 1):
         for name, work in works.items():
-            began = time.perf_counter()
+            began, used = time.perf_counter(), processor_seconds()
             work()
             if repeat:
-                seconds[name].append(time.perf_counter() - began)
-    return {name: statistics.median(values) for name, values in seconds.items()}
+                measured[name].append((time.perf_counter() - began, processor_seconds() - used))
+    return {
+        name: Seconds(*(statistics.median(pair[i] for pair in pairs) for i in (0, 1)))
+        for name, pairs in measured.items()
+    }
+
+
+def median_seconds(works: dict[str, Callable[[], object]], repeats: int) -> dict[str, float]:
+    """Those on the wall."""
+    return {name: seconds.wall for name, seconds in median_times(works, repeats).items()}

@@ -1,8 +1,8 @@
 """`python -m benchmarks NAME [--json]`.
 
 Runs one benchmark and prints its rows, as a table or as one JSON object. With `--rows FILE` it runs nothing,
-and prints such an object as Markdown. Exit status 2, with one line on stderr, where the data or a package
-that the benchmark compares with is missing.
+and prints such an object as Markdown; `scaling` computes a table from it. Exit status 2, with one line on
+stderr, where the data or a package that the benchmark compares with is missing.
 """
 
 from __future__ import annotations
@@ -27,6 +27,13 @@ BENCHMARKS = {
         "opening a novel against encoding its chunks with sentence-transformers in its defaults (--n tokens)"
     ),
     "gpu": "encoding, scoring, a step, training on this machine, on a card if it has one (--n tokens)",
+    "cluster": (
+        "a step over random vectors: one worker of a Ray cluster, two, this process (--n chunks; 770 bytes"
+        " of disk each)"
+    ),
+    "scaling": (
+        "what 1M to 1T tokens take, computed from what cluster measured (--rows results/cluster.json)"
+    ),
     "cosine_threshold": "the cosine from which a chunk counts as support, on three QA training sets",
     "first_step": "seconds from opening a 1 MB book to the first step, cold and cached",
     "babi_rules": "whether the generator's rules of support are bAbI's",
@@ -62,8 +69,13 @@ def main(argv: Sequence[str]) -> int:
     )
     args = parser.parse_args(argv)
     if args.rows is not None:
-        print(markdown(json.loads(args.rows.read_text(encoding="utf-8"))), end="")
+        result = json.loads(args.rows.read_text(encoding="utf-8"))
+        is_computed = args.name == "scaling"
+        table = importlib.import_module("benchmarks.scaling").table if is_computed else markdown
+        print(table(result), end="")
         return 0
+    if args.name == "scaling":
+        parser.error("scaling measures nothing; name what cluster measured with --rows")
     try:
         measure = importlib.import_module(f"benchmarks.{args.name}").rows
         if args.n is not None and ("n" not in inspect.signature(measure).parameters or args.n < 1):

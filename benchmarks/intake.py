@@ -11,42 +11,35 @@ comparison.
 
 from __future__ import annotations
 
-import gzip
 import os
-import statistics
 import tempfile
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from unittest.mock import patch
 
 from sentence_transformers import SentenceTransformer
 
-from benchmarks import DATA, Row
+from benchmarks import Row, median_times
+from benchmarks.prose import novel
 from core.encode.checkpoint import find_base
 from core.encode.encoder import DualEncoder, load_encoder
 from core.encode.packaged import MINILM
 from core.ingest import read_document
 from core.opening import chunk_documents, open_corpus
-from core.tasks.narrative import generate_narrative
 
-BOOK = DATA / "books" / "eval" / "Trollope_Angel_1881.txt.gz"
 CHECKPOINTS = {"general": "chunks of 220 tokens", "narrative": "a sentence a chunk"}
 """Of the base encoder's size, and how each cuts."""
-BYTES_A_TOKEN = 4.1
-"""Of the novel."""
 REPEATS = 5
 
 
 def rows(n: int = 100_000) -> list[Row]:
     """For each way of cutting: rates, ratios, and encoding's share of opening."""
-    n_bytes = int(n * BYTES_A_TOKEN)
-    data = gzip.decompress(BOOK.read_bytes()) if BOOK.exists() else generate_narrative(n).text.encode()
+    data = novel(n)
     theirs = SentenceTransformer(str(find_base(MINILM)), device="cpu")
     return [
         row
         for name, cut in CHECKPOINTS.items()
-        for row in _compare(data[:n_bytes], cut, load_encoder(name, "cpu"), theirs)
+        for row in _compare(data, cut, load_encoder(name, "cpu"), theirs)
     ]
 
 
@@ -70,9 +63,10 @@ def _compare(data: bytes, cut: str, encoder: DualEncoder, theirs: SentenceTransf
         "reading and cutting": cutting,
         "theirs": lambda: theirs.encode(texts, show_progress_bar=False),
     }
-    wall, processors = _medians(works)
+    medians = median_times(works, REPEATS)
     out = []
-    for clock, seconds in (("s", wall), ("CPU s", processors)):
+    for clock, attribute in (("s", "wall"), ("CPU s", "processors")):
+        seconds = {name: getattr(median, attribute) for name, median in medians.items()}
         ratio = seconds["theirs"] / seconds["ours"]
         out.append(
             Row(
@@ -93,19 +87,3 @@ def _compare(data: bytes, cut: str, encoder: DualEncoder, theirs: SentenceTransf
 def _empty_home() -> Iterator[None]:
     with tempfile.TemporaryDirectory() as home, patch.dict(os.environ, {"QRAG_HOME": home}):
         yield
-
-
-def _medians(works: dict[str, Callable[[], object]]) -> tuple[dict[str, float], dict[str, float]]:
-    """Seconds on the wall and of the processors."""
-    measured: dict[str, list[tuple[float, float]]] = {name: [] for name in works}
-    for repeat in range(REPEATS + 1):
-        for name, work in works.items():
-            began, used = time.perf_counter(), time.process_time()
-            work()
-            if repeat:
-                measured[name].append((time.perf_counter() - began, time.process_time() - used))
-    wall, processors = (
-        {name: statistics.median(pair[i] for pair in pairs) for name, pairs in measured.items()}
-        for i in (0, 1)
-    )
-    return wall, processors

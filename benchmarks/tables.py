@@ -24,7 +24,9 @@ from benchmarks.__main__ import main as benchmarks
 from core.cli import main as core
 
 ROOT = Path(__file__).resolve().parents[1]
-DOCUMENTS = tuple(ROOT / "docs" / name for name in ("results.md", "answers.md", "sparc.md", "resrag.md"))
+DOCUMENTS = tuple(
+    ROOT / "docs" / name for name in ("results.md", "answers.md", "sparc.md", "resrag.md", "scaling.md")
+)
 MADE = ROOT / "results" / "made.json"
 """Hash of each command, see `fingerprint`; written by `python -m benchmarks.tables`."""
 _STARTS = (
@@ -37,6 +39,7 @@ _ALONE = (
     ROOT / "core" / "cli" / "study.py",
     ROOT / "benchmarks" / "tables.py",
     ROOT / "benchmarks" / "__main__.py",
+    ROOT / "benchmarks" / "scaling.py",
 )
 """Whose imports don't count: they are there to make rows."""
 BEGIN, END = "<!-- printed -->\n", "<!-- end -->"

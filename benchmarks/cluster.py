@@ -1,0 +1,298 @@
+"""Random vectors in one worker of a Ray cluster, in two, and in this process.
+
+Of --n chunks, ten million by default: 7.7 GB on disk and in the page cache, removed afterwards. A step is
+what the agent does at each look but for encoding the state: positions, what each shard is asked, its best
+chunks. One worker and two take turns over the same states, a core each, and so do the ways of asking a tenth
+of the corpus; all have one thread. CPU seconds are those of this process and of all workers. Vectors are
+random: time, memory and network don't depend on them. What embedding and an index of words cost is measured
+on a stretch of a novel. `python -m benchmarks scaling` computes other sizes from these rows.
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+import statistics
+import tempfile
+import time
+import tracemalloc
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, closing, contextmanager
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from benchmarks import Row, Seconds, median_times
+from benchmarks.memory import resident
+from benchmarks.prose import novel
+from core.bm25 import WordIndex
+from core.cluster.agent import FEWEST
+from core.cluster.embedding import embed_corpus
+from core.cluster.parts import CorpusFile, CorpusParts, CorpusPlan, EmbeddedCorpus, PartDocument, write_part
+from core.cluster.sharded import LocalShards, LookView, ShardedIndex, Shards, shard_settings
+from core.cluster.workers import STORE_BYTES, RayShards
+from core.encode.checkpoint import CheckpointSpec, find_checkpoint, read_spec
+from core.encode.encoder import load_encoder
+from core.index import ChunkIndex
+from core.qrag.positions import chunk_positions
+from core.tiles import best_chunks
+
+POSITIONS, TEXTS = "narrative", "general"
+"""Agents: whose positions are turned, and who embeds a novel."""
+DIM = 384
+PART_CHUNKS = 4_000
+"""Of a part: about 1 MB of sentences, as `embed-corpus` cuts."""
+N_WORKERS = 2
+N_TOKENS = 20_000
+"""Of the novel that is embedded."""
+REPEATS = 5
+IN_MEMORY = "this process, in memory"
+Step = Callable[[np.ndarray], np.ndarray]
+"""A state (D,) -> ids of the best chunks."""
+
+
+@dataclass(frozen=True)
+class StepSeconds(Seconds):
+    """What a step took."""
+
+    busiest: float
+    """CPU seconds of the process that took most: the time of a step on cores that do nothing else."""
+
+
+def rows(n: int = 10_000_000) -> list[Row]:
+    """Seconds, bytes and rates of this machine."""
+    torch.set_num_threads(1)  # as a worker has
+    spec = read_spec(find_checkpoint(POSITIONS))
+    out = _texts()
+    with tempfile.TemporaryDirectory() as folder, _cluster():
+        for size in (max(n // 10, 1), n):
+            parts = _random_corpus(Path(folder, str(size)), size)
+            out += _compare(parts, spec, with_inline=size < n)
+    return out
+
+
+@contextmanager
+def _cluster() -> Iterator[None]:
+    """A core for each of the workers that take turns."""
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    import ray
+
+    ray.init(
+        num_cpus=1 + N_WORKERS,
+        object_store_memory=STORE_BYTES,
+        include_dashboard=False,
+        log_to_driver=False,
+        logging_level="ERROR",
+        _system_config={"worker_niceness": 0},  # as this process; Ray's workers else give way to others
+    )
+    try:
+        yield
+    finally:
+        ray.shutdown()
+
+
+def _random_corpus(folder: Path, n: int) -> CorpusParts:
+    """Half-precision vectors of length about 1, and no words."""
+    rng = np.random.default_rng(0)
+    sizes = [min(PART_CHUNKS, n - first) for first in range(0, n, PART_CHUNKS)]
+    files = tuple((CorpusFile(f"{number}.txt", 1),) for number in range(len(sizes)))
+    CorpusPlan("random", "random", DIM, files).save(folder)
+    for number, size in enumerate(sizes):
+        vectors = rng.standard_normal((size, DIM), dtype=np.float32) / np.float32(np.sqrt(DIM))
+        documents = [PartDocument(f"{number}.txt", size)]
+        write_part(folder, number, documents, [""] * size, vectors.astype(np.float16))
+    return CorpusParts(folder)
+
+
+def _compare(parts: CorpusParts, spec: CheckpointSpec, *, with_inline: bool) -> list[Row]:
+    n = len(parts)
+    borders = EmbeddedCorpus(parts, None).borders  # type: ignore[arg-type]  # nothing is asked of an index
+    chosen = (n // 5, n // 2, n // 2 + 40)
+    where = f"{n:,} chunks"
+    with ExitStack() as stack:
+        steps: dict[str, Step] = {}
+        workers: list[int] = []
+        shards_of: dict[int, tuple[ShardedIndex, Shards]] = {}
+        opening = time.perf_counter()
+        for n_workers in (1, N_WORKERS):
+            settings = shard_settings(parts, spec, n_workers)
+            shards = stack.enter_context(closing(RayShards(settings)))
+            shards_of[n_workers] = (index := ShardedIndex(parts, settings, shards), shards)
+            workers += shards.ask_all("process", [()] * len(settings))
+            steps[_workers(n_workers)] = _sharded_step(index, spec, borders, chosen)
+        started = time.perf_counter() - opening
+        if with_inline:
+            settings = shard_settings(parts, spec, 1)
+            inline = ShardedIndex(parts, settings, LocalShards(settings))
+            steps["this process, from disk"] = _sharded_step(inline, spec, borders, chosen)
+            steps[IN_MEMORY] = _inline_step(parts, spec, borders, chosen)
+        seconds = _median_steps(steps, workers)
+        out = _step_rows(seconds, where)
+        index, shards = shards_of[N_WORKERS]
+        look = index.look(_states(1)[0], chunk_positions(spec, borders, chosen), left_out=chosen)
+        out += _message_rows(look, shards, where)
+        if not with_inline:
+            out += _own_rows(index, spec, borders, chosen, where)
+            out.append(
+                Row(f"memory of a worker of {N_WORKERS}, {where}", max(map(resident, workers[1:])), "MB")
+            )
+            out.append(Row(f"starting {1 + N_WORKERS} workers", started, "s"))
+            on_disk = sum(file.stat().st_size for file in parts.folder.rglob("*") if file.is_file())
+            out.append(Row("disk", on_disk / n, "bytes/chunk"))
+    return out
+
+
+def _workers(n: int) -> str:
+    return f"{n} worker" + "s" * (n > 1)
+
+
+def _sharded_step(
+    index: ShardedIndex, spec: CheckpointSpec, borders: np.ndarray, chosen: tuple[int, ...]
+) -> Step:
+    def step(state: np.ndarray) -> np.ndarray:
+        look = index.look(state, chunk_positions(spec, borders, chosen), left_out=chosen)
+        return index.best(look, FEWEST)[0][:FEWEST]
+
+    return step
+
+
+def _inline_step(
+    parts: CorpusParts, spec: CheckpointSpec, borders: np.ndarray, chosen: tuple[int, ...]
+) -> Step:
+    vectors = np.concatenate([part.vectors for part in parts.parts])
+    index = ChunkIndex(
+        vectors, halves=spec.halves, theta=spec.rope_theta, resolution=spec.position_resolution
+    )
+
+    def step(state: np.ndarray) -> np.ndarray:
+        scores = index.q_values(state, chunk_positions(spec, borders, chosen))
+        scores[list(chosen)] = -np.inf
+        return best_chunks(scores, 0, FEWEST)
+
+    return step
+
+
+def _median_steps(steps: dict[str, Step], workers: list[int]) -> dict[str, StepSeconds]:
+    """Of each way, over the same states. Raises RuntimeError where two ways find other chunks."""
+    states = _states(REPEATS + 1)  # new ones: shards remember what they scored
+    found: dict[str, list[list[int]]] = {name: [] for name in steps}
+    busiest: dict[str, list[float]] = {name: [] for name in steps}
+
+    def work(name: str) -> None:
+        before = [_processor_seconds(pid) for pid in (os.getpid(), *workers)]
+        found[name].append(steps[name](states[len(found[name])]).tolist())
+        after = [_processor_seconds(pid) for pid in (os.getpid(), *workers)]
+        busiest[name].append(max(np.subtract(after, before)))
+
+    def processor_seconds() -> float:
+        return time.process_time() + sum(map(_processor_seconds, workers))
+
+    seconds = median_times({name: partial(work, name) for name in steps}, REPEATS, processor_seconds)
+    first, *others = found.values()
+    if any(other != first for other in others):
+        raise RuntimeError(f"not all ways of asking find the same chunks: {found}")
+    return {
+        name: StepSeconds(taken.wall, taken.processors, statistics.median(busiest[name][1:]))
+        for name, taken in seconds.items()
+    }
+
+
+def _step_rows(seconds: dict[str, StepSeconds], where: str) -> list[Row]:
+    """Two workers against one, and everything against this process where that was asked too."""
+    out = []
+    for name, taken in seconds.items():
+        others = [
+            other
+            for other in (_workers(1), IN_MEMORY)
+            if other in seconds and other != name and (other == IN_MEMORY or name == _workers(N_WORKERS))
+        ]
+        for field, unit in (
+            ("wall", "s"),
+            ("processors", "CPU s"),
+            ("busiest", "CPU s of the busiest process"),
+        ):
+            measure, value = f"one step, {where}, {name}", getattr(taken, field)
+            out += [
+                Row(measure, value, unit, other, value / getattr(seconds[other], field)) for other in others
+            ] or [Row(measure, value, unit)]
+    return out
+
+
+def _message_rows(look: LookView, shards: Shards, where: str) -> list[Row]:
+    """What travels, as it is pickled."""
+    asked = [(view, words, FEWEST) for view, words in zip(look.views, look.words, strict=True)]
+    answers = shards.ask_all("best", asked)
+    sent, back = (sum(len(pickle.dumps(one, 5)) for one in messages) for messages in (asked, answers))
+    return [
+        Row(f"sent to {_workers(len(asked))} in a step, {where}", sent, "bytes"),
+        Row(f"sent back by {_workers(len(asked))} in a step, {where}", back, "bytes"),
+    ]
+
+
+def _own_rows(
+    index: ShardedIndex, spec: CheckpointSpec, borders: np.ndarray, chosen: tuple[int, ...], where: str
+) -> list[Row]:
+    """What is left to the process that asks."""
+    state = _states(1)[0]
+
+    def own() -> None:
+        index.look(state, chunk_positions(spec, borders, chosen), left_out=chosen)
+
+    seconds = median_times({"own": own}, REPEATS)["own"]
+    tracemalloc.start()
+    own()
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    return [
+        Row(f"of a step, positions in the process that asks, {where}", seconds.processors, "CPU s"),
+        Row(f"memory of the process that asks, {where}", peak / len(index), "bytes/chunk"),
+    ]
+
+
+def _texts() -> list[Row]:
+    """What embedding a novel costs one worker, and the index of its words."""
+    encoder = load_encoder(TEXTS, "cpu")
+    with tempfile.TemporaryDirectory() as folder:
+        source = Path(folder, "documents")
+        source.mkdir()
+        (source / "novel.txt").write_bytes(novel(N_TOKENS))
+        for name in ("warm", "corpus"):
+            used = time.process_time()
+            embed_corpus(source, Path(folder, name), TEXTS, "cpu")
+            used = time.process_time() - used
+        texts = [text for part in CorpusParts(Path(folder, name)).parts for text in part.texts()]
+    n_tokens = int(encoder.tokenizer.count(texts).sum())
+    began = time.process_time()
+    WordIndex(texts)
+    counted = time.process_time() - began
+    tracemalloc.start()
+    kept = WordIndex(texts)
+    held, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    del kept
+    return [
+        Row(
+            f"embedding a corpus with {encoder.engine.split(', ')[0]}, {TEXTS}",
+            n_tokens / used,
+            "tokens/CPU s",
+        ),
+        Row(f"a chunk, {TEXTS}", n_tokens / len(texts), "tokens"),
+        Row("index of words", n_tokens / counted, "tokens/CPU s"),
+        Row("index of words", held / n_tokens, "bytes/token"),
+        Row("index of words, while it is made", peak / n_tokens, "bytes/token"),
+    ]
+
+
+def _states(n: int) -> np.ndarray:
+    """(n, D) float32."""
+    return np.random.default_rng(1).standard_normal((n, DIM), dtype=np.float32)
+
+
+def _processor_seconds(pid: int) -> float:
+    fields = (
+        Path(f"/proc/{pid}/stat").read_text(encoding="ascii", errors="replace").rpartition(")")[2].split()
+    )
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
