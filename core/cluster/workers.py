@@ -32,7 +32,7 @@ machine.
 ANSWER_SECONDS = 300.0
 """How long a shard may take, a worker's start included."""
 RETRIES = 3
-"""Of a question, when the worker that it was put to dies."""
+"""Of a part, when the worker that embeds it dies."""
 
 
 @contextmanager
@@ -87,18 +87,20 @@ def n_cores() -> int:
     return max(1, int(ray.cluster_resources().get("CPU", 1)))
 
 
-def as_worker(kind: type) -> Any:
-    """A class whose objects live in workers, a core each, and are made again when theirs dies."""
+def as_worker(kind: type, retries: int = RETRIES) -> Any:
+    """A class whose objects live in workers, a core each, and are made again when theirs dies. What was asked
+    is asked again so often; -1: as long as somebody waits.
+    """
     import ray
 
-    return ray.remote(kind).options(num_cpus=1, max_restarts=-1, max_task_retries=RETRIES)
+    return ray.remote(kind).options(num_cpus=1, max_restarts=-1, max_task_retries=retries)
 
 
 class RayShards:
     """Shards in workers. Ends them when it is closed."""
 
     def __init__(self, settings: Sequence[ShardSetting]) -> None:
-        worker = as_worker(Shard)
+        worker = as_worker(Shard, retries=-1)  # while a lost machine goes unnoticed, asking fails at once
         self._settings = settings
         self._workers = [worker.remote(setting) for setting in settings]
 

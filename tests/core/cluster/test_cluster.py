@@ -1,5 +1,6 @@
 """Shards against one index: the same Q, best chunks, tiles, counts and events, in this process and in workers of a
-Ray cluster, also when workers are killed; what is gone is said. And corpora that are embedded whatever is killed.
+Ray cluster, also when workers are killed and nodes removed; what is gone is said. And corpora that are embedded
+whatever is killed.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import closing, suppress
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
@@ -22,11 +24,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.cli import main
+from core.cluster import workers
 from core.cluster.agent import FEWEST, ShardedAgent
 from core.cluster.embedding import CorpusMade, embed_corpus
 from core.cluster.parts import CorpusFile, CorpusParts, CorpusPlan, EmbeddedCorpus, PartDocument, write_part
 from core.cluster.sharded import LocalShards, ShardedIndex, shard_settings
-from core.cluster.workers import LOCAL, RayShards, joined_cluster, opened_index
+from core.cluster.workers import LOCAL, RayShards, joined_cluster, n_cores, opened_index
 from core.encode.checkpoint import CheckpointSpec
 from core.encode.encoder import DualEncoder, load_encoder
 from core.errors import BadDocument, BadRequest
@@ -39,15 +42,39 @@ from core.tasks.narrative import generate_narrative
 from core.tiles import best_chunks, tile
 from core.types import join_workspaces, workspace_of_chunks
 
+if TYPE_CHECKING:
+    from ray._private.node import Node
+    from ray.cluster_utils import Cluster
+
 SPEC = CheckpointSpec(
     name="vectors", trained=False, position_kind="relative", position_resolution=0.25, halves=2
 )
 
 
 @pytest.fixture(scope="module")
-def cluster() -> Iterator[None]:
-    with joined_cluster(LOCAL):
-        yield
+def cluster() -> Iterator[Cluster]:
+    """Of two nodes with a core each: the one that --cluster local starts, and another."""
+    from ray._private.worker import global_worker
+    from ray.cluster_utils import Cluster
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "cpu_count", lambda: 1)
+        with joined_cluster(LOCAL):
+            nodes = Cluster()
+            nodes.head_node, nodes.redis_address = global_worker.node, None
+            add_node(nodes)
+            yield nodes
+            for node in [*nodes.worker_nodes]:
+                nodes.remove_node(node)
+
+
+def add_node(cluster: Cluster) -> Node:
+    """One more node with a core, once it can be used."""
+    n_cores_before = n_cores()
+    node = cluster.add_node(wait=False)
+    while n_cores() == n_cores_before:
+        time.sleep(0.05)
+    return node
 
 
 def write_corpus(folder: Path, parts: Sequence[np.ndarray], checkpoint: str = "vectors") -> CorpusParts:
@@ -202,33 +229,48 @@ def test_a_run_over_shards_is_the_run_over_one_index(told: tuple[DualEncoder, Pa
     assert_same_events(few, expected)
     scores = few.scores_at(1)
     assert scores is not None
-    assert FEWEST <= np.isfinite(scores.q_values).sum() < len(corpus)
+    n_told = np.isfinite(scores.q_values).sum()
+    assert FEWEST <= n_told < max(len(corpus), 3 * FEWEST + 1)  # three shards know all of a short corpus
 
 
-@pytest.mark.usefixtures("cluster")
-def test_a_killed_worker_is_replaced_in_the_middle_of_a_run(told: tuple[DualEncoder, Path]) -> None:
+@pytest.mark.parametrize("told", ["narrative"], indirect=True)
+def test_a_run_over_three_nodes_survives_a_worker_and_a_node(
+    told: tuple[DualEncoder, Path], cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A shard on each node. One worker is killed, and a node removed and another put in its place; then one is
+    removed for good, and the run ends with a sentence.
+    """
     encoder, folder = told
     parts, query = CorpusParts(folder), QUESTIONS[encoder.spec.name]
     expected = run(Agent(encoder), inline(encoder, parts), query)
-    settings = shard_settings(parts, encoder.spec, 2)
+    node = add_node(cluster)
+    settings = shard_settings(parts, encoder.spec, 3)
     with closing(RayShards(settings)) as shards:
         corpus = EmbeddedCorpus(parts, ShardedIndex(parts, settings, shards))
-        agent = ShardedAgent(encoder)
+        agent, asked = ShardedAgent(encoder), [()] * 3
         config = agent.spec.episode_config(step_budget=4, stop_threshold=None)
-        events, killed = [], []
+        first = shards.ask_all("process", asked)
+        events = []
         for event in AgentRetriever(agent).retrieve(query, corpus, config):
-            if isinstance(event, StepTaken) and event.step in (1, 2):  # one shard, then the other
-                killed.append(shards.ask(event.step - 1, "process"))
-                os.kill(killed[-1], signal.SIGKILL)
+            match event:
+                case StepTaken(step=1):
+                    os.kill(first[0], signal.SIGKILL)
+                case StepTaken(step=2):
+                    cluster.remove_node(node, allow_graceful=False)
+                    node = cluster.add_node(wait=False)
             events.append(event)
         assert_same_events(fold(events), expected)
-        assert not {*killed} & {*shards.ask_all("process", [(), ()])}
+        assert len({*first} & {*shards.ask_all("process", asked)}) == 1
+        cluster.remove_node(node, allow_graceful=False)
+        monkeypatch.setattr(workers, "ANSWER_SECONDS", 3.0)
+        with pytest.raises(BadRequest, match=r"^shard \d of 3, parts .* not all chunks can be searched"):
+            run(agent, corpus, query)
 
 
 @pytest.mark.usefixtures("cluster")
 def test_a_shard_that_is_gone_is_said(tmp_path: Path) -> None:
     parts = write_corpus(tmp_path, [np.eye(4, dtype=np.float16)] * 3)
-    settings = shard_settings(parts, SPEC, 2)
+    settings = shard_settings(parts, SPEC, 1)
     with closing(RayShards(settings)) as shards:
         shutil.rmtree(tmp_path / "000002")
         with pytest.raises(
@@ -248,6 +290,7 @@ def test_a_damaged_part_is_said(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("cluster")
+@pytest.mark.parametrize("told", ["general"], indirect=True)
 def test_the_command_asks_workers_and_says_the_same(
     told: tuple[DualEncoder, Path], capsys: pytest.CaptureFixture[str]
 ) -> None:
