@@ -82,7 +82,7 @@ def first_look_rank(trace: Trace, chunk_id: int) -> int | None:
 
 def looks(trace: Trace) -> list[tuple[np.ndarray, tuple[int, ...]]]:
     """(scores of all chunks (N,), chunks that were chosen by them) for every time the method really looked:
-    once, or before each choice.
+    once, or before each choice. Equal scores one after the other are one look: a log has them once a step.
     """
     seen: list[tuple[np.ndarray, tuple[int, ...]]] = []
     last = None
@@ -91,7 +91,7 @@ def looks(trace: Trace) -> list[tuple[np.ndarray, tuple[int, ...]]]:
         if event.scores is None:
             continue
         taken = (event.chunk_id,) if isinstance(event, StepTaken) else ()
-        if event.scores.q_values is last:
+        if last is not None and np.array_equal(event.scores.q_values, last, equal_nan=True):
             seen[-1] = (seen[-1][0], (*seen[-1][1], *taken))
         else:
             seen.append((event.scores.q_values, taken))

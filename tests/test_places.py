@@ -54,6 +54,7 @@ PLACES = {
     "child processes": ("core/child.py", "start_child"),
     "how scripts are put together": ("core/draw/scripts.py", "bundled"),
     "the page of a run that stands alone": ("core/log/page.py", "run_page"),
+    "the page of a comparison": ("core/log/comparison_page.py", "comparison_page"),
     "the story line": ("core/draw/story.py", "story_nodes"),
     "evidence in its place": ("core/draw/evidence.py", "evidence_rows"),
     "the agents on offer": ("app/agents.py", "Agents"),

@@ -133,7 +133,7 @@ export function drawChunkMap(canvas, size, view, colours) {
     line(s, x - 4, y + 4, x + 4, y - 4, colours.warn);
   }
   const pins = placedPins(size, view).sort((a, b) => a.step - b.step);
-  pins.slice(1).forEach((pin, i) => line(s, pins[i].head[0], pins[i].head[1], pin.head[0], pin.head[1], colours.step(pin.step), pin.step > value.look ? [2, 3] : []));
+  pins.slice(1).forEach((pin, i) => line(s, pins[i].head[0], pins[i].head[1], pin.head[0], pin.head[1], colours.pin(pin), pin.step > value.look ? [2, 3] : []));
   s.ctx.lineWidth = 1;
   const [gold, heads] = [new Set(value.gold), new Map(pins.map((pin) => [pin.chunk_id, pin.head]))];
   const point = (chunk, radius, colour) => {
@@ -143,7 +143,7 @@ export function drawChunkMap(canvas, size, view, colours) {
   if (view.cursor !== null) point(view.cursor, 7, colours.acc);
   s.ctx.font = "600 " + s.ctx.font;
   for (const pin of [...pins].reverse()) {
-    line(s, pin.head[0], pin.head[1], pin.x, pin.y, colours.step(pin.step));
+    line(s, pin.head[0], pin.head[1], pin.x, pin.y, colours.pin(pin));
     drawHead(s, pin, pin.head[0], pin.head[1], PIN, pin.step > value.look, colours);
     if (gold.has(pin.chunk_id)) ring(s, pin.head[0], pin.head[1], PIN + 3, colours.good);
   }

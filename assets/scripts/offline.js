@@ -1,4 +1,4 @@
-// A run's page without a server: its numbers lie in the page.
+// A page of runs without a server: its numbers lie in the page.
 
 import { localServer, looksOf } from "./offline_numbers.js";
 import { strip } from "./strip.js";
@@ -21,21 +21,21 @@ function component(value) {
 const $ = (id) => document.getElementById(id);
 
 // The chunk in its place, as far as its neighbours' texts are here.
-/** @param {number} chunk @param {LoggedRun} run @param {Map<number, [string, string]>} texts */
-function readingOf(chunk, run, texts) {
-  const { value } = run;
+/** @param {number} chunk @param {ReadingValue} value @param {Map<number, [string, string]>} texts */
+function readingOf(chunk, value, texts) {
   const pins = new Map(value.chosen.map((pin) => [pin.chunk_id, pin]));
   const title = value.documents.findLast((part) => part.first_chunk <= chunk)?.title || "";
   const [heading] = texts.get(chunk) || [""];
   const where = [title, heading].filter(Boolean).join(" › ");
   const name = `chunk ${chunk.toLocaleString("en-US")} of ${value.n_chunks.toLocaleString("en-US")}`;
-  const crumb = ["div", { class: "qx-crumb" }, [["span", {}, [where]], ["span", { class: "qx-mut" }, [name]]]];
+  const said = pins.get(chunk)?.said || value.nobody;
+  const crumb = ["div", { class: "qx-crumb" }, [["span", {}, [where]], ["span", { class: "qx-mut" }, [name]], ...(said ? [["span", { class: "qx-sm" }, [said]]] : [])]];
   if (!texts.has(chunk)) return [crumb, ["p", { class: "qx-empty" }, ["The text of this chunk is not in this page."]]];
   const spans = [];
   for (let i = chunk - 6; i <= chunk + 6; i++) {
     if (!texts.has(i)) continue;
     const pin = pins.get(i);
-    const kinds = ["qx-chunk", ...(pin ? ["qx-chosen", `qx-c${((pin.step - 1) % 8) + 1}`] : []), ...(value.gold.includes(i) ? ["qx-gold"] : []), ...(i === chunk ? ["qx-marked"] : [])];
+    const kinds = ["qx-chunk", ...(pin ? ["qx-chosen", pin.kind || `qx-c${((pin.step - 1) % 8) + 1}`] : []), ...(value.gold.includes(i) ? ["qx-gold"] : []), ...(i === chunk ? ["qx-marked"] : [])];
     const sign = pin ? [["span", { class: "qx-pin" }, [pin.name || String(pin.step)]]] : [];
     spans.push(["span", { class: kinds.join(" "), "data-act": "open", "data-arg": String(i), "data-show": i === chunk }, [...sign, texts.get(i)[1]]], " ");
   }
@@ -49,58 +49,84 @@ function followTheme() {
   follow();
 }
 
-// What a run with Q of all chunks has: the strip, and steps to walk. Gives what buttons may ask for.
-/** @param {LoggedRun} run @param {Map<number, [string, string]>} texts @param {(chunk: number) => void} open */
-async function stepping(run, texts, open) {
-  const looks = looksOf(await inflated(run.numbers), run.value.n_looks);
-  const at = (look) => ({ ...run.value, look, intervals: run.rulers[look - 1] });
-  const shown = component(at(run.value.look));
+// What runs with Q of all chunks have: the strip, which shows one of them, and steps to walk. Gives what buttons may ask for.
+/** @param {LoggedRun[]} runs @param {Float32Array[]} rows @param {Map<number, [string, string]>} texts @param {(chunk: number) => void} open */
+function stepping(runs, rows, texts, open) {
+  const servers = new Map(runs.map((run) => [run.value.token, localServer(run, run.rows.map((row) => rows[row]), texts)]));
+  const names = Object.keys(servers.values().next().value);
+  const server = Object.fromEntries(names.map((name) => [name, (request) => servers.get(request[0])[name](request)]));
+  const looks = runs.map((run) => run.value.look); // where each of them was left
+  let at = 0;
+  const valueOf = () => ({ ...runs[at].value, look: looks[at], intervals: runs[at].rulers[looks[at] - 1] });
+  const shown = component(valueOf());
 
-  function mark(look) {
+  function mark() {
+    const [{ value, column, name }, look] = [runs[at], looks[at]];
     for (const button of document.querySelectorAll("[data-act=look]")) {
       const on = Number(button.dataset.arg) === look;
       button.closest("li, .qx-step")?.classList.toggle("qx-on", on);
       if (button.matches(".qx-part")) on ? button.setAttribute("aria-current", "step") : button.removeAttribute("aria-current");
     }
-    const chosen = run.value.chosen.find((pin) => pin.step === look)?.chunk_id;
+    const chosen = value.chosen.find((pin) => pin.step === look)?.chunk_id;
     for (const span of document.querySelectorAll("#qx-evidence .qx-chunk")) span.classList.toggle("qx-marked", Number(span.dataset.arg) === chosen);
+    for (const button of document.querySelectorAll("[data-act=column]")) button.setAttribute("aria-pressed", String(Number(button.dataset.arg) === column));
+    const columns = document.querySelectorAll(".qx-columns > .qx-column");
+    columns.forEach((section, i) => section.querySelectorAll(".qx-found > li").forEach((card, k) => card.classList.toggle("qx-on", i === column && k + 1 === look)));
     $("qx-before").toggleAttribute("disabled", look === 1);
-    $("qx-next").toggleAttribute("disabled", look === run.value.n_looks);
-    $("qx-at").textContent = run.value.stopped && look === run.value.n_looks ? "where it stopped" : `step ${look} of ${run.value.chosen.length}`;
+    $("qx-next").toggleAttribute("disabled", look === value.n_looks);
+    const where = value.stopped && look === value.n_looks ? "where it stopped" : `step ${look} of ${value.chosen.length}`;
+    $("qx-at").textContent = name ? `${name}: ${where}` : where;
   }
-  function show(look) {
-    if (look < 1 || look > run.value.n_looks || look === shown.props.value.look) return;
-    shown.set(at(look));
-    mark(look);
+  function show(look, run = at) {
+    if (run < 0 || look < 1 || look > runs[run].value.n_looks || (look === looks[at] && run === at)) return;
+    [at, looks[run]] = [run, look];
+    shown.set(valueOf());
+    mark();
   }
   document.addEventListener("keydown", (event) => {
     const by = { "[": -1, "]": 1 }[event.key];
     if (!by || event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey) return;
-    show(shown.props.value.look + by);
+    show(looks[at] + by);
   });
-  $("qx-before").onclick = () => show(shown.props.value.look - 1);
-  $("qx-next").onclick = () => show(shown.props.value.look + 1);
+  $("qx-before").onclick = () => show(looks[at] - 1);
+  $("qx-next").onclick = () => show(looks[at] + 1);
   for (const id of ["qx-live", "qx-walk"]) $(id).hidden = false;
-  strip($("qx-strip"), shown.props, (_, data) => ("look" in data ? show(data.look) : open(data.chunk_id)), shown.watch, localServer(run, looks, texts));
-  mark(run.value.look);
-  return { look: (arg) => show(Number(arg)) };
+  strip($("qx-strip"), shown.props, (_, data) => ("look" in data ? show(data.look) : open(data.chunk_id)), shown.watch, server);
+  mark();
+
+  const ofColumn = (column) => runs.findIndex((run) => run.column === column);
+  function choose(chunk, column) { // a card or a pin of a column: the step at which it was chosen
+    const run = ofColumn(column);
+    const step = runs[run]?.value.chosen.find((pin) => pin.chunk_id === chunk)?.step;
+    if (step) show(step, run);
+  }
+  return { look: (arg) => show(Number(arg)), column: (arg) => show(looks[ofColumn(Number(arg))], ofColumn(Number(arg))), choose };
 }
 
 async function start() {
   followTheme();
   for (const node of document.querySelectorAll("[data-x]")) node.style.setProperty("--x", node.dataset.x);
-  /** @type {LoggedRun} */
-  const run = JSON.parse($("qx-data").textContent);
-  const rows = run.texts ? JSON.parse(new TextDecoder().decode(await inflated(run.texts))) : [];
-  const texts = new Map(rows.map(([chunk, heading, text]) => [chunk, [heading, text]]));
+  /** @type {PageData} */
+  const page = JSON.parse($("qx-data").textContent);
+  const told = page.texts ? JSON.parse(new TextDecoder().decode(await inflated(page.texts))) : [];
+  const texts = new Map(told.map(([chunk, heading, text]) => [chunk, [heading, text]]));
+  const place = page.reading || page.runs[0].value;
   const reading = component(JSON.stringify([]));
   function open(chunk) {
-    if (!Number.isInteger(chunk) || chunk < 0 || chunk >= run.value.n_chunks) return;
+    if (!Number.isInteger(chunk) || chunk < 0 || chunk >= place.n_chunks) return;
     $("qx-reading-card").hidden = false;
-    reading.set(JSON.stringify(readingOf(chunk, run, texts)));
+    reading.set(JSON.stringify(readingOf(chunk, place, texts)));
+    for (const link of document.querySelectorAll("[data-act=open][aria-pressed]")) link.setAttribute("aria-pressed", String(Number.parseInt(link.dataset.arg, 10) === chunk));
     $("qx-reading-card").scrollIntoView({ block: "nearest" });
   }
-  const act = { open: (arg) => open(Number(arg)), goto: go, ...(run.numbers ? await stepping(run, texts, open) : {}) };
+  const { choose, ...walks } = page.runs.length ? stepping(page.runs, looksOf(await inflated(page.numbers), page.n_rows), texts, open) : { choose: null };
+  function opened(arg) {
+    const [chunk, column] = arg.split(" ").map(Number);
+    open(chunk);
+    if (column !== undefined) choose?.(chunk, column);
+  }
+  const close = () => ($("qx-reading-card").hidden = true);
+  const act = { open: opened, show: opened, close, goto: go, ...walks };
   document.addEventListener("click", (event) => {
     const target = /** @type {Element} */ (event.target).closest("[data-act]");
     if (target && !$("qx-reading").contains(target)) act[target.dataset.act]?.(target.dataset.arg); // the tree tells of its own

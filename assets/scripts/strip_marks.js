@@ -23,7 +23,7 @@ export function placedPins(s, view) {
 /** @param {Surface} s @param {Pin} pin @param {number} x @param {number} y @param {number} radius @param {boolean} later @param {Colours} colours */
 export function drawHead(s, pin, x, y, radius, later, colours) {
   const { ctx } = s;
-  const colour = colours.step(pin.step);
+  const colour = colours.pin(pin);
   ctx.beginPath();
   if (pin.by === "person") ctx.roundRect(x - radius, y - radius, 2 * radius, 2 * radius, 3);
   else ctx.arc(x, y, radius, 0, 7);
@@ -40,7 +40,7 @@ export function drawHead(s, pin, x, y, radius, later, colours) {
 export function drawStems(s, view, top, base, colours) {
   for (const pin of placedPins(s, view)) {
     const x = crisp(s, pin.x) + 0.5 / s.ratio;
-    line(s, x, top, x, base, colours.step(pin.step), pin.step > view.value.look ? [2, 3] : []);
+    line(s, x, top, x, base, colours.pin(pin), pin.step > view.value.look ? [2, 3] : []);
   }
 }
 
@@ -49,7 +49,7 @@ export function drawPins(s, view, top, colours) {
   const gold = new Set(view.value.gold);
   const y = PIN_RADIUS + 3;
   const pins = placedPins(s, view);
-  for (const pin of pins) line(s, pin.head, y, crisp(s, pin.x) + 0.5 / s.ratio, top, colours.step(pin.step));
+  for (const pin of pins) line(s, pin.head, y, crisp(s, pin.x) + 0.5 / s.ratio, top, colours.pin(pin));
   s.ctx.font = "600 " + s.ctx.font;
   for (const pin of pins) {
     drawHead(s, pin, pin.head, y, PIN_RADIUS - 1, pin.step > view.value.look, colours);
@@ -73,7 +73,7 @@ export function ring(s, x, y, radius, colour) {
 export function drawOverviewStems(s, view, at, colours) {
   for (const pin of view.value.chosen) {
     const x = crisp(s, at(pin.chunk_id + 0.5));
-    line(s, x, 0, x, s.height, colours.step(pin.step), pin.step > view.value.look ? [2, 3] : []);
+    line(s, x, 0, x, s.height, colours.pin(pin), pin.step > view.value.look ? [2, 3] : []);
   }
 }
 
@@ -130,7 +130,7 @@ export function drawPointers(s, view, at, top, height, colours) {
 export function drawRuler(canvas, view, colours) {
   const s = surface(canvas, RULER_HEIGHT);
   const at = placer(s, view.lo, view.hi);
-  const steps = new Map(view.value.chosen.map((pin) => [pin.chunk_id, pin.step]));
+  const pins = new Map(view.value.chosen.map((pin) => [pin.chunk_id, pin]));
   const [high, low] = [18, s.height - 5];
   text(s, "ρ", s.left - 6, (high + low) / 2, colours.mut, "right");
   let free = s.left;
@@ -138,7 +138,7 @@ export function drawRuler(canvas, view, colours) {
     for (const { lo, hi, rho_lo, rho_hi } of view.value.intervals) {
       const [x, end] = [at(lo), at(hi)];
       if (end < s.left || x > s.right) continue;
-      if (lo > 0) line(s, x, high - 4, x, low, steps.has(lo) ? colours.step(steps.get(lo)) : colours.mut, steps.has(lo) ? [] : [2, 2]);
+      if (lo > 0) line(s, x, high - 4, x, low, pins.has(lo) ? colours.pin(pins.get(lo)) : colours.mut, pins.has(lo) ? [] : [2, 2]);
       s.ctx.lineWidth = 2;
       line(s, x, low, end, high, colours.acc);
       s.ctx.lineWidth = 1;
@@ -176,7 +176,7 @@ export function drawMap(canvas, view, colours) {
     s.ctx.fillStyle = colours.mut; // masked from the next look on
     s.ctx.fillRect(crisp(s, x - 0.5), pin.step * pitch + 1, 1, Math.max(0, (map.n_rows - pin.step) * pitch - 2));
     ring(s, x, (pin.step - 0.5) * pitch, Math.min(6, pitch / 2 - 2), colours.panel);
-    ring(s, x, (pin.step - 0.5) * pitch, Math.min(5, pitch / 2 - 3), colours.step(pin.step));
+    ring(s, x, (pin.step - 0.5) * pitch, Math.min(5, pitch / 2 - 3), colours.pin(pin));
   }
   s.ctx.strokeStyle = colours.acc;
   s.ctx.lineWidth = 2;

@@ -1,6 +1,7 @@
 // The words around the canvases: header buttons, legend, readout, tooltip, table. Text from documents becomes text nodes, nothing else.
 
 import { shown, whole } from "./strip_numbers.js";
+import { hue } from "./strip_surface.js";
 
 const MODE_NAMES = { q: null, dq: "change", rank: "rank", p: "probability" }; // q bears the score's own name
 
@@ -59,7 +60,7 @@ export function fillHeader(part, view, actions) {
     words: isStop(value, i + 1) ? "stop" : String(i + 1),
     name: isStop(value, i + 1) ? "The values at which the agent stopped" : "Step " + (i + 1),
     on: i + 1 === value.look,
-    colour: isStop(value, i + 1) ? "var(--qx-good)" : `var(--qx-s${(i % 8) + 1})`,
+    colour: isStop(value, i + 1) ? "var(--qx-good)" : `var(--qx-${hue(value.chosen.find((pin) => pin.step === i + 1) || { step: i + 1 })})`,
     press: () => actions.look(i + 1),
   })));
   fillButtons(part("modes"), value.modes.map((name) => ({

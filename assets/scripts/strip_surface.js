@@ -68,6 +68,10 @@ export function label(s, words, x, y, colour, panel) {
   text(s, words, x, y, colour);
 }
 
+// Name of a choice's colour in the theme: its step's, unless it brings one.
+/** @param {{ step: number, colour?: string }} pin */
+export const hue = (pin) => pin.colour || "s" + (((pin.step - 1) % 8) + 1);
+
 // The theme's colours as the browser resolves them: custom properties alone would give system colours and mixes unresolved.
 /** @param {HTMLElement} root */
 export function readColours(root) {
@@ -84,8 +88,8 @@ export function readColours(root) {
   const colours = /** @type {Colours} */ ({ seq: ramp(Array.from({ length: 9 }, (_, i) => channels("seq-" + i))), div: ramp(Array.from({ length: 7 }, (_, i) => channels("div-" + i))) });
   for (const name of ["panel", "line", "ink", "mut", "acc", "good", "warn", "q0"]) colours[name] = colour(name);
   colours.dark = channels("panel")[1] < 128;
-  colours.steps = Array.from({ length: 8 }, (_, i) => colour("s" + (i + 1)));
-  colours.step = (step) => colours.steps[(step - 1) % 8];
+  for (let i = 1; i <= 8; i++) colours["s" + i] = colour("s" + i);
+  colours.pin = (pin) => colours[hue(pin)];
   colours.tinted = (scale, value) => colours[scale.ramp][Math.round(255 * Math.min(1, Math.max(0, scale.tint(value) || 0)))];
   probe.remove();
   return colours;

@@ -4,7 +4,7 @@ type Mode = "q" | "dq" | "rank" | "p";
 interface Columns { first: number; last: number; best: { length: number } }
 type Placer = (chunk: number) => number;
 type Numbers = ArrayLike<number>;
-interface Pin { step: number; chunk_id: number; by: string; name?: string }
+interface Pin { step: number; chunk_id: number; by: string; colour?: string }
 interface Slope { lo: number; hi: number; rho_lo: number; rho_hi: number }
 interface StripValue {
   token: string; n_chunks: number; n_looks: number; look: number; scale: { lo: number; hi: number }; threshold: number | null;
@@ -32,7 +32,7 @@ interface View {
 interface Surface { ctx: CanvasRenderingContext2D; width: number; height: number; ratio: number; left: number; right: number }
 interface Colours {
   [name: string]: any; panel: string; line: string; ink: string; mut: string; acc: string; good: string; warn: string; q0: string;
-  seq: string[]; div: string[]; steps: string[]; step: (step: number) => string; tinted: (scale: Pick<Scale, "ramp" | "tint">, value: number) => string;
+  seq: string[]; div: string[]; pin: (pin: Pin) => string; tinted: (scale: Pick<Scale, "ramp" | "tint">, value: number) => string;
 }
 interface Actions {
   show(lo: number, hi: number): void; glide(lo: number, hi: number): void; zoom(factor: number, around: number, glides?: boolean): void;
@@ -45,7 +45,10 @@ type Trigger = (name: string, data: any) => void;
 type Watch = (name: string, listener: () => void) => void;
 type Ask = (channel: string, state: string, questions: [string, any[]][]) => Promise<any[] | null>;
 type Server = { [name: string]: (request: any[]) => Promise<any> };
-interface LoggedRun { value: StripValue; numbers: string; texts: string; rulers: Slope[][]; absolute: boolean; top_k: number | null; temperature: number }
+// What core/log puts into pages of its own. `rows`: of all numbers, one a look; `column`, `name`: of a comparison.
+interface LoggedRun { value: StripValue; rows: number[]; rulers: Slope[][]; absolute: boolean; top_k: number | null; temperature: number; column?: number; name?: string }
+interface ReadingValue { n_chunks: number; chosen: (Pin & { name?: string; kind?: string; said?: string })[]; gold: number[]; documents: { title: string; first_chunk: number }[]; nobody?: string }
+interface PageData { runs: LoggedRun[]; numbers: string; n_rows: number; texts: string; reading?: ReadingValue }
 
 // The pages' own elements are HTML, which a selector alone does not say.
 interface ParentNode {

@@ -45,7 +45,8 @@ def add_flags(runs: argparse.ArgumentParser) -> None:
         "--to",
         type=Path,
         metavar="PATH",
-        help="a folder, or for json, openinference and the page or graph of one run also a file",
+        help="a folder, or for json, openinference and the page or graph of one run also a file; an .html"
+        " file takes several runs of one question, side by side",
     )
     where.add_argument(
         "--send-to",

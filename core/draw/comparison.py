@@ -296,7 +296,7 @@ def _card(shown: ShownComparison, at: int, trace: Trace, place: int, owed: Node 
             f"{score_name} {step.q_value:.3f}",
         ),
         owed,
-        h("p", {"class": "qx-quote qx-sm"}, shorten(plain(step.text), 200)),
+        h("p", {"class": "qx-quote qx-sm"}, shorten(plain(step.text), 200)) if step.text else None,
     )
 
 
@@ -378,14 +378,15 @@ def _picture(shown: ShownComparison, at: int, trace: Trace) -> Node:
 
 def _scale(seen: Sequence[tuple[np.ndarray, tuple[int, ...]]]) -> tuple[float, float]:
     """Ends of the bars: from 0, or the least score where that is lower, to the greatest of all looks."""
-    lo, hi = min(float(scores.min()) for scores, _ in seen), max(float(scores.max()) for scores, _ in seen)
-    return min(lo, 0.0), max(hi, lo + 1e-6, 1e-6)
+    scores = np.concatenate([scores[np.isfinite(scores)] for scores, _ in seen])
+    lo, hi = float(scores.min(initial=0.0)), float(scores.max(initial=-np.inf))
+    return lo, max(hi, lo + 1e-6, 1e-6)
 
 
 def _bars(scores: np.ndarray, lo: float, hi: float, base: int, height: int) -> list[Node]:
     """One path a colour, of the bars that stand on `base`."""
     best = tile(scores, 0, len(scores), BARS).maxima
-    share = np.clip((best - lo) / (hi - lo), 0.0, 1.0)
+    share = np.clip((np.nan_to_num(best, nan=lo, posinf=hi, neginf=lo) - lo) / (hi - lo), 0.0, 1.0)
     level = np.minimum((share * _LEVELS).astype(int), _LEVELS - 1)
     edges = np.linspace(0, 1000, len(best) + 1)
     tops = base - np.maximum(1.0, share * height)

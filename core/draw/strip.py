@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Sequence
-from typing import Any, TypedDict
+from typing import Any, NotRequired, TypedDict
 
 import numpy as np
 
@@ -26,6 +26,8 @@ class Pin(TypedDict):
     step: int
     chunk_id: int
     by: ChosenBy
+    colour: NotRequired[str]
+    """Of the theme, such as "s3"; its step's by default."""
 
 
 class Part(TypedDict):

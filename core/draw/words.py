@@ -82,7 +82,7 @@ def duration(seconds: float) -> str:
 
 def stop_words(trace: Trace, name: str) -> str:
     """Why a run ended, in a sentence. `name`: of its scores."""
-    stopped = trace.stopped
+    stopped, threshold = trace.stopped, trace.started.config.stop_threshold
     if stopped is None:
         return "Cancelled."
     if trace.started.method == SPARC:
@@ -96,11 +96,8 @@ def stop_words(trace: Trace, name: str) -> str:
             return f"{cut[0].upper()}{cut[1:]}."
         case "threshold" if trace.started.method == RESRAG_LLM:
             return "The language model took no other."
-        case "threshold":
-            return (
-                f"Stopped: best {name} {stopped.q_value:.2f} is below"
-                f" {trace.started.config.stop_threshold:.2f}."
-            )
+        case "threshold" if stopped.q_value is not None and threshold is not None:
+            return f"Stopped: best {name} {stopped.q_value:.2f} is below {threshold:.2f}."
         case "exhausted":
             return (
                 "No other chunk shares a word with the question."
@@ -113,6 +110,7 @@ def stop_words(trace: Trace, name: str) -> str:
                 if trace.started.config.step_budget > 1
                 else "Took one."
             )
+    return f"Stopped by its {stopped.reason}."
 
 
 def review_words(trace: Trace) -> str:

@@ -1,8 +1,9 @@
 """Runs out of the log and into another.
 
-JSON (lines, lossless), CSV and Parquet (a table of runs and a table of steps), HTML (a page a run),
-OpenInference (a line a run, for tools that show traces), GraphML (a graph a SPARC run). Only JSON carries the
-Q-values of all chunks and comes back in. Who may export what is decided by the queries, as for every reader.
+JSON (lines, lossless), CSV and Parquet (a table of runs and a table of steps), HTML (a page a run, or one of
+several runs of one question), OpenInference (a line a run, for tools that show traces), GraphML (a graph a
+SPARC run). Only JSON carries the Q-values of all chunks and comes back in. Who may export what is decided by
+the queries, as for every reader.
 CSV cells that a spreadsheet would run as formulas are disarmed with an apostrophe.
 """
 
@@ -18,6 +19,7 @@ from typing import Any, Literal, Protocol, get_args
 
 from core.errors import LogError, RunNotFound
 from core.log.atomic import write_whole
+from core.log.comparison_page import MAX_COLUMNS, comparison_page
 from core.log.database import Connection, literal, storable
 from core.log.graph import graphml_of
 from core.log.otlp import Receiver, json_line
@@ -76,8 +78,8 @@ def export_runs(
     """Write runs that have ended, all of `owner`'s if `run_ids` is None, to `target`; returns the file (json,
     openinference) or the folder (csv, parquet, html, graphml) written.
 
-    `target` is a folder, which is made, or for lines and for the page or graph of one run also a file. Without
-    text, texts of documents and chunks stay behind, and headings; a graph is of nothing else, so it needs them.
+    `target` is a folder, which is made, or for lines and for the page or graph of one run also a file; several
+    runs of one question over the same chunks become one page where it is a file. Without text, texts of documents and chunks stay behind, and headings; a graph is of nothing else, so it needs them.
     Raises RunNotFound for an id that `owner` may not open, LogError for a run that goes on or a disk that is
     full.
     """
@@ -164,6 +166,18 @@ def _ended(log: RunReader, run_ids: Sequence[str] | None, owner: str | None) -> 
     return found
 
 
+def is_comparison(log: RunReader, run_ids: Sequence[str], owner: str | None) -> bool:
+    """Whether runs fit on one page as columns: several, of one question over the same chunks."""
+    if not 1 < len(set(run_ids)) <= MAX_COLUMNS:
+        return False
+    asked = f"""
+        SELECT DISTINCT query, n_chunks, chunking::VARCHAR,
+            (SELECT to_json(list(sha256 ORDER BY position))::VARCHAR FROM run_documents d WHERE d.run_id = r.run_id)
+        FROM runs r WHERE {VISIBLE} AND list_contains($ids::VARCHAR[], run_id)"""
+    values = {"owner": owner, "ids": [storable(run_id) for run_id in run_ids]}
+    return len(log.read(lambda con: con.execute(asked, values).fetchall())) == 1
+
+
 def _ids(con: Connection, where: str, values: dict[str, Any]) -> list[str]:
     return [
         run_id
@@ -228,11 +242,18 @@ def _write_files(
     owner: str | None,
 ) -> Path:
     one_file = target.suffix == FILES[format] and not target.is_dir()
-    if one_file and len(ids) != 1:
+    together = one_file and format == "html" and is_comparison(log, ids, owner)
+    if one_file and len(ids) != 1 and not together:
         raise LogError(
-            f"{len(ids)} runs are as many files, and {target} is one file; name a folder, or one run"
+            f"{len(ids)} runs are as many files, and {target} is one file; name a folder, one run, or for html up"
+            f" to {MAX_COLUMNS} runs of one question over the same chunks"
         )
     (target.parent if one_file else target).mkdir(parents=True, exist_ok=True)
+    if together:
+        runs = [log.get(run_id, owner) for run_id in reversed(ids)]  # oldest first, as they were compared
+        page = comparison_page(runs, log.documents(ids[0], owner), with_text=include_text)
+        write_whole(target, page.encode())
+        return target
     for run_id in ids:
         if format == "html":
             run, documents = log.get(run_id, owner), log.documents(run_id, owner)

@@ -21,6 +21,8 @@ import numpy as np
 
 from core.draw.scripts import bundled
 
+PAGE_ROOM = 1_000_000
+"""Bytes of a page."""
 NUMBERS_ROOM, TEXTS_ROOM = 600_000, 180_000
 """Characters that packed numbers and texts may take: with scripts and styles, less than 1 MB."""
 LONGEST_TEXT = 2_000
@@ -68,6 +70,32 @@ def packed_looks(looks: Sequence[np.ndarray], room: int = NUMBERS_ROOM) -> tuple
     return packed, 10
 
 
+def packed_together(
+    runs: Sequence[Sequence[np.ndarray]], room: int = NUMBERS_ROOM
+) -> tuple[str, int, list[list[int]]]:
+    """Looks of several runs packed as one, the bits that were rounded away, and for every run the row of each
+    of its looks, as far as there is room: the first of all runs, then the second of all, and so on.
+
+    Looks that don't differ from the one before are the same row.
+    """
+    looks: list[np.ndarray] = []
+    rows: list[list[int]] = [[] for _ in runs]
+    for depth in range(max(map(len, runs), default=0)):
+        for run, own in zip(runs, rows, strict=True):
+            if depth >= len(run):
+                continue
+            if not depth or not np.array_equal(run[depth], run[depth - 1], equal_nan=True):
+                looks.append(run[depth])
+                own.append(len(looks) - 1)
+            else:
+                own.append(own[-1])
+    packed, bits = packed_looks(looks, room) if looks else ("", 0)
+    while len(packed) > max(room, 0):
+        looks = looks[: min(len(looks) - 1, len(looks) * max(room, 0) // len(packed))]
+        packed, bits = packed_looks(looks, room) if looks else ("", 0)
+    return packed, bits, [[row for row in own if row < len(looks)] for own in rows]
+
+
 def _rounded(numbers: np.ndarray, bits: int) -> np.ndarray:
     if not bits:
         return numbers
@@ -77,7 +105,10 @@ def _rounded(numbers: np.ndarray, bits: int) -> np.ndarray:
 
 
 def packed_texts(
-    places: Mapping[int, tuple[str, str]], first: Sequence[int], looks: Sequence[np.ndarray]
+    places: Mapping[int, tuple[str, str]],
+    first: Sequence[int],
+    looks: Sequence[np.ndarray],
+    room: int = TEXTS_ROOM,
 ) -> tuple[str, int]:
     """(heading, text) of chunks as compressed text, as many as have room, and how many those are.
 
@@ -101,8 +132,8 @@ def packed_texts(
     while too_many - fits > max(1, fits // 50):  # about as many as there is room for
         content = packed(count)
         # Texts compress alike, so sizes tell how many have room: one try closely below that, one closely above.
-        likely = count * TEXTS_ROOM / len(content)
-        if len(content) <= TEXTS_ROOM:
+        likely = count * room / len(content)
+        if len(content) <= room:
             fits, text, count = count, content, int(1.01 * likely)
         else:
             too_many, count = count, int(0.99 * likely)

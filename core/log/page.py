@@ -87,8 +87,8 @@ def el(tag: str, *children: str, **attributes: object) -> Html:
 
 
 @dataclass(frozen=True)
-class _View:
-    """A run with what its page draws it from."""
+class LoggedView:
+    """A run with what a page draws it from."""
 
     run: LoggedRun
     documents: Sequence[LoggedDocument]
@@ -150,7 +150,7 @@ def run_page(run: LoggedRun, documents: Sequence[LoggedDocument], *, with_text: 
     """The page. `documents`: those of the run, in order. `with_text`: the chosen chunks' texts, those that
     have room besides, and the documents with the chunks marked in them.
     """
-    view = _view(run, documents, with_text)
+    view = view_of(run, documents, with_text)
     branches = _branches(run) if with_text else None  # nearly all that they say is text of documents
     if branches is not None:
         data = _branch_data(view, branches)
@@ -169,13 +169,17 @@ def run_page(run: LoggedRun, documents: Sequence[LoggedDocument], *, with_text: 
         *(_documents(run.trace, documents, view.borders) if with_text else []),
         _colophon(run, documents, with_text),
     ]
-    title = el("title", f"{run.trace.started.query[:80]} · Q-RAG run")
+    return framed(f"{run.trace.started.query[:80]} · Q-RAG run", sections, data)
+
+
+def framed(title: str, sections: Sequence[Html], data: dict[str, Any]) -> str:
+    """A page of its own, with what its script draws from."""
     head = (
         '<meta charset="utf-8"><meta name="viewport" content="width=device-width"><meta'
-        f' http-equiv="Content-Security-Policy" content="{policy(STYLE)}">'
+        f' http-equiv="Content-Security-Policy" content="{policy(STYLE)}">{el("title", title)}'
     )
     page = (
-        f'<!doctype html>\n<html lang="en">\n<head>{head}{title}<style>{STYLE}</style></head>\n'
+        f'<!doctype html>\n<html lang="en">\n<head>{head}<style>{STYLE}</style></head>\n'
         '<body>\n<main class="qx-offline">\n'
         + "\n".join(sections)
         + f"\n</main>\n{data_block(data) if data else ''}\n<script>{SCRIPT}</script>\n</body>\n</html>\n"
@@ -183,7 +187,8 @@ def run_page(run: LoggedRun, documents: Sequence[LoggedDocument], *, with_text: 
     return page.encode("utf-8", "replace").decode()  # half a surrogate pair can't be written
 
 
-def _view(run: LoggedRun, documents: Sequence[LoggedDocument], with_text: bool) -> _View:
+def view_of(run: LoggedRun, documents: Sequence[LoggedDocument], with_text: bool) -> LoggedView:
+    """The run as a page draws it; texts, and what quotes them, only `with_text`."""
     borders = borders_of(documents, run.record.n_chunks)
     workspace, answer = None, None
     tables = [document.table for document in documents if document.table is not None]
@@ -192,7 +197,7 @@ def _view(run: LoggedRun, documents: Sequence[LoggedDocument], with_text: bool) 
     if with_text:
         texts = {step.chunk_id: step.text for step in run.trace.steps}
         answer = EvidenceAnswer.from_json(run.details.get("answer", {}), texts)
-    return _View(
+    return LoggedView(
         run,
         documents,
         with_text,
@@ -387,7 +392,7 @@ def _drawing(shapes: str, height: int, words: str) -> Html:
     return Html(f'<svg {attributes} aria-label="{escape(words)}">{shapes}</svg>')
 
 
-def _story(view: _View) -> Html:
+def _story(view: LoggedView) -> Html:
     """The line that says it all."""
     shown = story_of(view.trace, view.text, view.support, view.answer, known_answer_of(view.run))
     tokens = sum(view.workspace[i].n_tokens for i in view.trace.kept) if view.workspace else None
@@ -395,44 +400,64 @@ def _story(view: _View) -> Html:
     return el("section", Html(html_of_all(nodes)), class_="qx-card qx-story-card", id="qx-story")
 
 
-def _instrument(view: _View, data: dict[str, Any]) -> Iterator[Html]:
+def _instrument(view: LoggedView, data: dict[str, Any]) -> Iterator[Html]:
     """The strip, which the script fills, and for a browser without scripts the run map."""
     if not view.looks:
         yield el(
             "p", "Q of all chunks was not kept with this run, so there is no picture of it.", class_="qx-mut"
         )
         return
-    before, after = (
-        h("button", {"class": "qx-btn", "id": name}, words)
-        for name, words in (("qx-before", "‹ Step before"), ("qx-next", "Next step ›"))
-    )
-    reads = "; click a bar to read its chunk" if data["texts"] else ""
-    keys = h("span", None, f"Keys [ and ] walk the steps{reads}.")
-    at = h("span", {"id": "qx-at", "role": "status"}, "")
-    walk = h("div", {"class": "qx-walk", "id": "qx-walk", "hidden": True}, before, after, at, keys)
-    yield Html(html_of(walk))
-    yield Html(
-        f'<section class="qx-card" id="qx-live" hidden><div id="qx-strip">{script("strip.html")}</div></section>'
-    )
+    yield walk_bar(bool(data["texts"]))
+    yield strip_card()
     yield from (el("p", words, class_="qx-mut") for words in _left_out(view, data))
     yield Html(f"<noscript>{_map(view)}</noscript>")
 
 
-def _left_out(view: _View, data: dict[str, Any]) -> Iterator[str]:
+def walk_bar(reads: bool) -> Html:
+    """Buttons to walk the steps. reads: bars can be clicked to read their chunk."""
+    before, after = (
+        h("button", {"class": "qx-btn", "id": name}, words)
+        for name, words in (("qx-before", "‹ Step before"), ("qx-next", "Next step ›"))
+    )
+    keys = h(
+        "span", None, f"Keys [ and ] walk the steps{'; click a bar to read its chunk' if reads else ''}."
+    )
+    at = h("span", {"id": "qx-at", "role": "status"}, "")
+    return Html(
+        html_of(h("div", {"class": "qx-walk", "id": "qx-walk", "hidden": True}, before, after, at, keys))
+    )
+
+
+def strip_card(*above: Html) -> Html:
+    """Where the script draws the strip. above: what stands over it."""
+    strip = Html(f'<div id="qx-strip">{script("strip.html")}</div>')
+    return el("section", *above, strip, class_="qx-card", id="qx-live", hidden="")
+
+
+def _left_out(view: LoggedView, data: dict[str, Any]) -> Iterator[str]:
     """What the page had no room for."""
     if data["rounded_bits"]:
-        digits = math.floor((24 - data["rounded_bits"]) * math.log10(2))
-        yield f"To keep the page small, {score_name(view.run)} is rounded to {digits} digits."
+        yield rounded_sentence(score_name(view.run), data["rounded_bits"])
     if view.trace.n_looks > MAX_PICTURES:
         yield f"The strip has the first {MAX_PICTURES} steps of {view.trace.n_looks}."
     if 0 < data["n_texts"] < view.run.record.n_chunks:
-        yield (
-            f"Texts of {data['n_texts']:,} chunks are in this page, those around the choices and the best of"
-            " every step first."
-        )
+        yield texts_sentence(data["n_texts"])
 
 
-def _map(view: _View) -> Html:
+def rounded_sentence(what: str, bits: int) -> str:
+    """That numbers lost `bits` of their 24."""
+    return f"To keep the page small, {what} is rounded to {math.floor((24 - bits) * math.log10(2))} digits."
+
+
+def texts_sentence(n_texts: int) -> str:
+    """That some texts are in the page."""
+    return (
+        f"Texts of {n_texts:,} chunks are in this page, those around the choices and the best of every step"
+        " first."
+    )
+
+
+def _map(view: LoggedView) -> Html:
     """The whole run in one picture."""
     values, (lo, hi) = view.looks[:MAX_PICTURES], view.scale
     n, height = len(values[0]), _ROW * len(values)
@@ -455,13 +480,27 @@ def _map(view: _View) -> Html:
     )
 
 
-def _data(view: _View) -> dict[str, Any]:
+def _data(view: LoggedView) -> dict[str, Any]:
     """What the script draws from: the strip as the app sends it, Q of every look, texts that have room."""
-    trace, config, spec = view.trace, view.trace.started.config, view.spec
     numbers, rounded = packed_looks(view.looks)
-    places = view.places
-    texts, n_texts = packed_texts(places, [*trace.chosen, *view.support], view.looks) if places else ("", 0)
-    rulers: list[Any] = [[] for _ in view.looks]
+    places, first = view.places, [*view.trace.chosen, *view.support]
+    texts, n_texts = packed_texts(places, first, view.looks) if places else ("", 0)
+    return {
+        "runs": [strip_data(view, range(len(view.looks)))],
+        "numbers": numbers,
+        "n_rows": len(view.looks),
+        "rounded_bits": rounded,
+        "texts": texts,
+        "n_texts": n_texts,
+    }
+
+
+def strip_data(view: LoggedView, rows: Sequence[int]) -> dict[str, Any]:
+    """A run as the script draws it in the strip. rows: of the packed numbers, one a look, as many as are
+    there.
+    """
+    trace, config, spec = view.trace, view.trace.started.config, view.spec
+    rulers: list[Any] = [[] for _ in rows]
     if spec is not None and view.borders:
         rulers = [
             slopes(
@@ -469,13 +508,13 @@ def _data(view: _View) -> dict[str, Any]:
                     spec, np.asarray(view.borders), trace.chosen[:i], use_positions=config.use_positions
                 )
             )
-            for i in range(len(view.looks))
+            for i in range(len(rows))
         ]
     value = strip_value(
         token=view.run.record.run_id,
-        n_chunks=len(view.looks[0]),
-        n_looks=len(view.looks),
-        look=view.look,
+        n_chunks=view.run.record.n_chunks,
+        n_looks=len(rows),
+        look=min(view.look, len(rows)),
         scale=view.scale,
         threshold=config.stop_threshold if facts_of(view.run.record.method).looks_again else None,
         chosen=[{"step": one.step, "chunk_id": one.chunk_id, "by": one.chosen_by} for one in trace.steps],
@@ -483,21 +522,18 @@ def _data(view: _View) -> dict[str, Any]:
         forbidden=config.forbidden,
         searched=config.searched,
         documents=view.first_chunks,
-        stopped=len(view.looks) > len(trace.steps),
+        stopped=len(rows) > len(trace.steps),
         modes=MODES if config.temperature else tuple(mode for mode in MODES if mode != "p"),
         score_name=score_name(view.run),
         probability_name=f"p at T = {config.temperature:g}",
     )
     return {
         "value": value,
+        "rows": list(rows),
         "rulers": rulers,
         "absolute": spec is not None and spec.position_kind == "absolute" and config.use_positions,
         "temperature": config.temperature,
         "top_k": config.top_k_actions,
-        "numbers": numbers,
-        "rounded_bits": rounded,
-        "texts": texts,
-        "n_texts": n_texts,
     }
 
 
@@ -526,20 +562,20 @@ def _chart(trace: Trace) -> Html:
 # Texts
 
 
-def _sides(view: _View) -> Html:
+def _sides(view: LoggedView) -> Html:
     """Choices beside evidence."""
-    return el("div", _steps(view), el("div", _evidence(view), _reading()), class_="qx-sides")
+    return el("div", _steps(view), el("div", _evidence(view), reading_card()), class_="qx-sides")
 
 
-def _reading() -> Html:
+def reading_card(*head: Html, kind: str = "qx-card") -> Html:
     """Where a chunk that was opened is read, in its place."""
-    pane = '<div id="qx-reading"><div class="qx-tree"></div></div>'
+    pane = Html('<div id="qx-reading"><div class="qx-tree"></div></div>')
     return el(
-        "section", el("h3", "In its place"), Html(pane), class_="qx-card", id="qx-reading-card", hidden=""
+        "section", *(head or [el("h3", "In its place")]), pane, class_=kind, id="qx-reading-card", hidden=""
     )
 
 
-def _steps(view: _View) -> Html:
+def _steps(view: LoggedView) -> Html:
     trace, run = view.trace, view.run
     cards = [
         step_card(
@@ -565,13 +601,13 @@ def _steps(view: _View) -> Html:
     )
 
 
-def _trail(view: _View) -> Iterator[Html]:
+def _trail(view: LoggedView) -> Iterator[Html]:
     """Where each support chunk stood at every step."""
     if view.looks and (nodes := gold_trail(view.trace, view.support)):
         yield el("section", Html(html_of_all(nodes)), class_="qx-card", id="qx-trail")
 
 
-def _branch_sections(view: _View, trace: SparcTrace) -> Iterator[Html]:
+def _branch_sections(view: LoggedView, trace: SparcTrace) -> Iterator[Html]:
     """A SPARC run as its page in the app shows it."""
     run = view.run
     shown = ShownSparc(
@@ -582,22 +618,23 @@ def _branch_sections(view: _View, trace: SparcTrace) -> Iterator[Html]:
         gold=view.support,
         known_answer=known_answer_of(run),
     )
-    yield el("section", _tree(sparc_line.story(shown)), class_="qx-card qx-story-card", id="qx-story")
-    yield el("section", _tree(sparc.rounds(shown)), class_="qx-card", id="qx-sparc-run")
+    yield el("section", tree(sparc_line.story(shown)), class_="qx-card qx-story-card", id="qx-story")
+    yield el("section", tree(sparc.rounds(shown)), class_="qx-card", id="qx-sparc-run")
     ends = [
-        el("section", _tree(nodes), class_="qx-card", id=name)
+        el("section", tree(nodes), class_="qx-card", id=name)
         for name, nodes in (("qx-sparc-final", sparc.final(shown)), ("qx-sparc-costs", sparc.costs(shown)))
         if nodes
     ]
-    yield _reading()
+    yield reading_card()
     yield el("div", *ends, class_="qx-below")
 
 
-def _tree(nodes: Sequence[Node]) -> Html:
+def tree(nodes: Sequence[Node]) -> Html:
+    """Nodes in the frame that styles of the app's panels look for."""
     return el("div", Html(html_of_all(nodes)), class_="qx-tree")
 
 
-def _branch_data(view: _View, trace: SparcTrace) -> dict[str, Any]:
+def _branch_data(view: LoggedView, trace: SparcTrace) -> dict[str, Any]:
     """What the script reads chunks from: those of the documents that have room, what branches found first."""
     finders = sparc.finders_of(trace)
     places = view.places or {
@@ -617,10 +654,10 @@ def _branch_data(view: _View, trace: SparcTrace) -> dict[str, Any]:
         "gold": list(view.support),
         "documents": view.first_chunks,
     }
-    return {"value": value, "texts": texts, "n_texts": n_texts}
+    return {"runs": [], "reading": value, "texts": texts, "n_texts": n_texts}
 
 
-def _evidence(view: _View) -> Html:
+def _evidence(view: LoggedView) -> Html:
     """Chosen chunks in their paragraphs; where texts stay out or were not kept, in a list."""
     trace = view.trace
     if view.workspace is not None:

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import gradio as gr
 import pytest
+from bs4 import BeautifulSoup
 from playwright.sync_api import Browser, Locator, Page, expect
 
 from app.in_view import Labelled, OpenDocuments
@@ -36,6 +37,7 @@ from app.services import Services
 from app.session import Session
 from app.settings import Settings
 from core.config import CHUNKERS
+from core.draw.nodes import html_of_all
 from core.encode.checkpoint import read_spec
 from core.errors import BadRequest, Cancelled
 from core.events import fold
@@ -221,6 +223,24 @@ def _downloads(nodes: object) -> dict[str, str]:
         for node in nodes:
             found |= _downloads(node)
     return found
+
+
+def test_the_page_shows_the_columns_that_answered_as_the_tab_does(
+    comparisons: Comparisons, documents: OpenDocuments, tmp_path: Path
+) -> None:
+    place, columns = compared(comparisons, documents, ComparisonOrder(QUERY, EVERY, 3))
+    page = BeautifulSoup(comparisons.page(place, tmp_path).read_text(encoding="utf-8"), "html.parser")
+    shown = [BeautifulSoup(html_of_all(view.results(place, columns)), "html.parser"), page]
+    for cards in (".qx-column h4", ".qx-found > li", ".qx-picture svg", ".qx-column-stop"):
+        tab, exported = ([str(node) for node in soup.select(cards)] for soup in shown)
+        assert tab
+        assert tab == exported
+    for name, nodes in (("support", view.support(columns)), ("common", view.common(columns))):
+        told = BeautifulSoup(html_of_all(nodes), "html.parser").decode_contents()
+        assert page.select_one(f"#qx-compare-{name} .qx-tree").decode_contents() == told
+    refusing = replace(place, columns=(ColumnRef("BM25", refused="no"),))
+    with pytest.raises(BadRequest, match="every method refused"):
+        comparisons.page(refusing, tmp_path)
 
 
 def test_support_is_told_where_it_is_known(comparisons: Comparisons, documents: OpenDocuments) -> None:
@@ -635,6 +655,23 @@ def test_both_downloads_hold_what_the_columns_show(
         assert [int(row["chunk_id"]) for row in csv.DictReader(file)] == [
             chunk_id for column in columns for chunk_id in column
         ]
+
+
+def test_the_page_to_take_along_has_the_same_columns(
+    compare_page: Page, columns: list[list[int]], tmp_path: Path
+) -> None:
+    compare_page.get_by_role("button", name="Page (HTML)").click()
+    button = compare_page.locator("#qx-compare-page")
+    expect(button).to_contain_text("Download comparison-", timeout=30_000)
+    with compare_page.expect_download() as taken:
+        button.click()
+    taken.value.save_as(tmp_path / "page.html")
+    page = BeautifulSoup((tmp_path / "page.html").read_text(encoding="utf-8"), "html.parser")
+    found = [
+        [int(str(card["data-same"])) for card in column.select(".qx-found > li")]
+        for column in page.select(".qx-column")
+    ]
+    assert found == columns
 
 
 def test_a_chosen_chunk_is_lit_and_read_in_a_drawer(compare_page: Page, columns: list[list[int]]) -> None:

@@ -153,6 +153,10 @@ def test_exports_are_one_file_and_come_in_elsewhere(
     assert page.name == f"run-{first[:8]}.html"
     assert "travelled" not in page.read_text()
     assert "travelled" not in export("json", [first], with_text=False).read_text()
+    again = log_run(experiments)
+    together = export("html", [again, first])
+    assert together.name == f"comparison-{again[:8]}.html"
+    assert together.read_text().count('<section class="qx-column"') == 2
 
     file = export("json", [first, second])
     assert visited.take_in(file, A) == 2

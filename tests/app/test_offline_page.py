@@ -1,4 +1,4 @@
-"""The exported pages of a run and of a SPARC run in a browser, from files: they step, open chunks and light up;
+"""The exported pages of a run, of a SPARC run and of a comparison in a browser, from files: they step, open chunks and light up;
 nothing in them runs or loads but their own script.
 """
 
@@ -75,6 +75,40 @@ def sparc_page(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> It
         trace = fold_sparc(story(question=HOSTILE, n_chunks=N))
         log_sparc_end(log, record.run_id, trace, None, "complete")
         file = export_runs(log, [record.run_id], "html", folder / "run.html")
+    yield from opened(browser, file)
+
+
+@pytest.fixture(scope="module")
+def comparison_page(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Page]:
+    """An agent that looked again for each choice, and top-k, which looked once and shares its second."""
+    folder = tmp_path_factory.mktemp("offline-comparison")
+    document, table = hostile_document()
+    label = {"support": [30, 44], "answer": HOSTILE}
+    config = EpisodeConfig(step_budget=3).to_json()
+    chosen = {"qrag": (5, 30, 59), "topk": (30, 12, 13)}
+    records = {
+        method: make_record(
+            method=method,
+            query=HOSTILE,
+            n_chunks=N,
+            document_hashes=(document.sha256,),
+            label=label,
+            config=config,
+        )
+        for method in chosen
+    }
+    with ExperimentLog.open(folder / "log.duckdb") as log:
+        for method, record in records.items():
+            log.start(record, [document], [table])
+            for step, chunk_id in enumerate(chosen[method], start=1):
+                scores = np.linspace(0.1, 0.8, N, dtype=np.float32)
+                scores[chosen[method][0 if method == "topk" else step - 1]] = 0.9
+                taken = step_taken(record.run_id, step, text=HOSTILE)
+                scored = replace(taken, chunk_id=chunk_id, scores=StepScores(scores, None))
+                log.record(record.run_id, scored)
+            log.finish(record.run_id, "complete")
+        ids = [record.run_id for record in records.values()]
+        file = export_runs(log, ids, "html", folder / "comparison.html")
     yield from opened(browser, file)
 
 
@@ -156,6 +190,49 @@ def test_a_sparc_run_shows_its_rounds_and_opens_chunks(sparc_page: Page) -> None
     expect(sparc_page.locator("#qx-round-1")).to_be_in_viewport()
     stayed_text(sparc_page)
     assert grave_faults(sparc_page) == []
+
+
+def test_a_comparison_lights_up_walks_its_columns_and_is_read(comparison_page: Page) -> None:
+    page = comparison_page
+    column, at = page.locator(".qx-column"), page.locator("#qx-at")
+    expect(column).to_have_count(2)
+    expect(column.nth(1).locator(".qx-picture p")).to_have_text("inner product 0.00 to 0.90")
+    column.nth(0).locator("li").nth(1).hover()
+    expect(column.nth(1).locator("li.qx-lit[data-same='30']")).to_have_count(1)
+    expect(page.locator(".qx-lit[data-same='59']")).to_have_count(0)
+    column.nth(1).locator("li .qx-link").nth(1).focus()
+    expect(page.locator("#qx-compare-common .qx-lit")).to_have_text(["30", "12"])
+
+    expect(at).to_have_text("Q-RAG base: step 3 of 3")
+    page.keyboard.press("[")
+    expect(at).to_have_text("Q-RAG base: step 2 of 3")
+    expect(page.locator(".qx-column li.qx-on")).to_have_attribute("data-same", "30")
+    page.locator("[data-act=column]").nth(1).click()
+    expect(at).to_have_text("top-k: step 3 of 3")
+    expect(page.locator("[data-act=column][aria-pressed=true]")).to_have_text("top-k")
+    page.locator("#qx-before").click()
+    expect(column.nth(1).locator("li.qx-on")).to_have_attribute("data-same", "12")
+    expect(column.nth(0).locator("li.qx-on")).to_have_count(0)
+    expect(page.locator("#qx-strip [data-part=title]")).to_have_text("inner product along the document")
+    page.locator("#qx-strip [data-part=table-toggle]").click()
+    cells = page.locator("#qx-strip [data-part=table-rows] tr").nth(0).locator("td")
+    expect(cells.nth(0)).to_have_text("30")
+    expect(cells.nth(1)).to_have_text("0.90")
+
+    assert page.locator("#qx-reading-card").is_hidden()
+    column.nth(0).locator(".qx-pins .qx-pin").nth(2).click()
+    expect(at).to_have_text("Q-RAG base: step 3 of 3")
+    expect(page.locator("#qx-reading .qx-marked")).to_contain_text("</script><script>")
+    expect(page.locator("#qx-reading .qx-crumb")).to_contain_text("Found by Q-RAG base.")
+    column.nth(1).locator("li .qx-link").nth(0).click()
+    expect(at).to_have_text("top-k: step 1 of 3")
+    expect(page.locator("#qx-reading .qx-marked .qx-pin")).to_have_text("2×")
+    expect(page.locator(".qx-column [aria-pressed=true]")).to_have_text(["chunk 30", "chunk 30"])
+    expect(page.locator("#qx-reading .qx-marked")).to_be_in_viewport()
+    stayed_text(page)
+    assert grave_faults(page) == []
+    page.get_by_role("button", name="Close").click()
+    expect(page.locator("#qx-reading-card")).to_be_hidden()
 
 
 def stayed_text(page: Page) -> None:

@@ -15,6 +15,7 @@ import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
+from pathlib import Path
 from typing import Generic, Literal, TypeVar
 
 from app.agents import PLAIN as PLAIN
@@ -30,6 +31,7 @@ from core.errors import BadRequest, Cancelled, LogError
 from core.events import Event, RunStarted, StepTaken, Stopped
 from core.index import Corpus
 from core.llm.protocol import Llm
+from core.log import export_runs
 from core.opening import Opened, OpenProgress, Progress
 from core.qrag.agent import Agent
 from core.qrag.retriever import MULTISTEP, AgentRetriever
@@ -275,6 +277,18 @@ class Comparisons:
                 )
             columns.append(ShownColumn(ref.name, run, ref.milliseconds, ref.refused))
         return columns
+
+    def page(self, compared: Compared, folder: Path) -> Path:
+        """The columns that answered as one page that stands alone, written into an empty folder. Raises
+        BadRequest, LogError.
+        """
+        runs = [column.run for column in self.shown_columns(compared) if column.run is not None]
+        if not runs:
+            raise BadRequest("every method refused, so there is nothing for a page; compare other methods")
+        self.services.log.flush()
+        run_ids = [run.run_id for run in runs]
+        target = folder / f"comparison-{run_ids[0][:8]}.html"
+        return export_runs(self.services.own_log, run_ids, "html", target, owner=runs[0].owner)
 
     def influence(self, run: RunInView) -> Influence:
         """What an agent's choices owe to those before; asked of the agent once a run."""

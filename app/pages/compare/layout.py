@@ -30,6 +30,9 @@ class CompareLayout:
             self._build_form(comparisons)
         with gr.Column(elem_classes="qx-card", elem_id="qx-compare-results"):
             self.heading = tree(view.heading(Compared(), (), None), elem_id="qx-compare-heading")
+            self.page = gr.DownloadButton(
+                "Download", visible=False, variant="primary", elem_id="qx-compare-page", min_width=130
+            )
             self.result_notice = tree(elem_id="qx-compare-result-notice")
             self.columns = tree(view.results(Compared(), ()), elem_id="qx-compare-columns")
         with gr.Column(elem_classes="qx-card qx-drawer", elem_id="qx-compare-drawer"):

@@ -9,6 +9,8 @@ import logging
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, Literal, TypeVar
 
 import gradio as gr
@@ -35,7 +37,7 @@ from app.pages.explore.actions import open_in_explore
 from app.pages.sparc.actions import SparcRuns
 from app.pages.widgets.asking import known_questions
 from app.pages.widgets.notices import notice, passing
-from app.pages.widgets.text import open_documents
+from app.pages.widgets.text import open_documents, size_of
 from app.pages.widgets.work import QUIET, Work, in_line
 from app.services import Services
 from app.session import Session
@@ -101,7 +103,15 @@ class CompareTab(CompareLayout):
                 self.k,
                 self.heading,
             ),
-            *(self.result_notice, self.columns, self.reading, self.support, self.common, self.change_panel),
+            *(
+                self.page,
+                self.result_notice,
+                self.columns,
+                self.reading,
+                self.support,
+                self.common,
+                self.change_panel,
+            ),
             *(self.changed, self.change_notice, self.tried, *vars(self.cutting).values(), self.cuts),
             self.cut_rows,
         ]
@@ -123,6 +133,7 @@ class CompareTab(CompareLayout):
         self.asking.wire_known(self.session)
         for panel in (self.columns, self.reading, self.support, self.common, self.tried):
             panel.select(packs(self._on_click), self.compared, self._outputs, **quick)
+        self.heading.select(packs(self._export), self.compared, self._outputs, **slow)
         self.as_explore.select(packs(self._on_settings), place, self._outputs, **quick)
         changes = [control.change for control in self._controls]
         gr.on(
@@ -380,6 +391,20 @@ class CompareTab(CompareLayout):
             return {}
         return {self.to_explore: ("run", rows[int(argument)].run_id, new_run_id())}
 
+    def _export(self, compared: Compared, event: gr.EventData) -> Iterator[Update]:
+        """The columns as a page to download; Gradio keeps a copy of what a handler hands out."""
+        if clicked(event)[0] != "export":
+            return
+        try:
+            with TemporaryDirectory(prefix="qrag-page-") as folder:
+                file = self.comparisons.page(compared, Path(folder))
+                button = gr.DownloadButton(
+                    f"Download {file.name} · {size_of(file)}", value=str(file), visible=True
+                )
+                yield {self.page: button, self.result_notice: []}
+        except UserError as error:
+            yield {self.result_notice: notice(str(error))}
+
     def _on_click(self, compared: Compared, event: gr.EventData) -> Update:
         """Clicks in any of the trees; arguments come from a browser: out of bounds, nothing happens."""
         action, argument = clicked(event)
@@ -423,6 +448,7 @@ class CompareTab(CompareLayout):
         return {
             self.compared: compared,
             self.heading: view.heading(compared, columns, workspace),
+            self.page: gr.DownloadButton(visible=False),
             self.result_notice: [],
             self.columns: view.results(compared, columns),
             self.reading: view.reading(compared, columns, workspace),

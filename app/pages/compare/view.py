@@ -270,6 +270,7 @@ def heading(compared: Compared, columns: Sequence[ShownColumn], workspace: Works
             h("h3", None, query),
             h("span", {"class": "qx-mut qx-sm"}, size),
             h("span", {"class": "qx-grow"}),
+            act("export", "", "Page (HTML)", title="These columns as one page, live without a network"),
             h(
                 "button",
                 {

@@ -35,7 +35,7 @@ from core.log import (
     import_runs,
 )
 from core.log.branches import sparc_trace_of
-from core.log.export import FILES, LINES
+from core.log.export import FILES, LINES, is_comparison
 from core.log.records import MAX_PAGE, RunCurve, RunFacets
 from core.log.sql import SqlResult, query_log
 from core.opening import Progress
@@ -174,11 +174,16 @@ class Experiments:
     def export(
         self, run_ids: Sequence[str], form: ExportFormat, with_text: bool, owner: str | None, folder: Path
     ) -> Path:
-        """The file to download, written into an empty folder. Raises LogError, RunNotFound."""
+        """The file to download, written into an empty folder; pages of one comparison are one page. Raises
+        LogError, RunNotFound.
+        """
+        log = self.services.own_log
+        together = form == "html" and is_comparison(log, run_ids, owner)
         name = f"run-{run_ids[0][:8]}" if len(run_ids) == 1 else f"runs-{len(run_ids)}"
-        one_file = form in LINES or (form in FILES and len(run_ids) == 1)
+        name = f"comparison-{run_ids[0][:8]}" if together else name
+        one_file = together or form in LINES or (form in FILES and len(run_ids) == 1)
         target = folder / (f"{name}{(LINES | FILES)[form]}" if one_file else name)
-        files = export_runs(self.services.own_log, run_ids, form, target, include_text=with_text, owner=owner)
+        files = export_runs(log, run_ids, form, target, include_text=with_text, owner=owner)
         return files if one_file else Path(shutil.make_archive(f"{target}-{form}", "zip", files))
 
     def take_in(self, path: Path, owner: str | None) -> int:

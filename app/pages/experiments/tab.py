@@ -24,6 +24,7 @@ from app.pages.experiments.actions import MAX_SELECTED, Experiments, RunFilters
 from app.pages.experiments.layout import ANY, FORMATS, MATCHING, OPENED, OUTCOMES, ExperimentsLayout
 from app.pages.widgets.figures import drawn
 from app.pages.widgets.notices import notice, preparing, progress
+from app.pages.widgets.text import size_of
 from app.pages.widgets.work import QUIET, in_line
 from app.services import Services
 from app.session import Session
@@ -342,7 +343,7 @@ class ExperimentsTab(ExperimentsLayout):
                 file = self.experiments.export(
                     run_ids, FORMATS[form], bool(with_text), session.owner, Path(folder)
                 )
-                label = f"Download {file.name} · {view.size_of(file)}"
+                label = f"Download {file.name} · {size_of(file)}"
                 words = notice(f"{counted(len(run_ids), 'run')} in the file.", "info")
                 yield {
                     **ready,

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
-from pathlib import Path
 
 from app.pages.experiments.actions import MAX_CURVES, Charted, Snippet
 from app.pages.widgets.notices import notice
@@ -541,12 +540,6 @@ def count_table(charted: Charted) -> list[Node]:
 
 
 # Files and SQL
-
-
-def size_of(path: Path) -> str:
-    """A file's size, as people say it."""
-    n_bytes = path.stat().st_size
-    return f"{n_bytes / 2**20:.1f} MB" if n_bytes > 10**6 else f"{n_bytes / 1000:.0f} KB"
 
 
 def sql_result(result: SqlResult, page: int) -> list[Node]:

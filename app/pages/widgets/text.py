@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from app.in_view import OpenDocuments
 from core.draw.nodes import Node, h
 from core.draw.words import counted
@@ -25,3 +27,9 @@ def open_documents(documents: OpenDocuments | None) -> list[Node]:
             h("span", {"class": "qx-mut qx-sm", "title": "What is open in Explore"}, size),
         )
     ]
+
+
+def size_of(path: Path) -> str:
+    """A file's size, as people say it."""
+    n_bytes = path.stat().st_size
+    return f"{n_bytes / 2**20:.1f} MB" if n_bytes > 10**6 else f"{n_bytes / 1000:.0f} KB"

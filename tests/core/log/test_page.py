@@ -51,7 +51,7 @@ ELEMENTS = set(
         r"\w+",
         "html head meta title style body main header section footer noscript script div h1 h2 h3 h4 p dl dt dd ol ul li"
         " strong b em i span blockquote details summary pre mark button svg path g text circle table caption thead tbody"
-        " tr th td canvas",
+        " tr th td canvas label select progress",
     )
 )
 
@@ -81,7 +81,7 @@ def data_of(page: BeautifulSoup) -> dict[str, Any]:
 def looks_of(data: dict[str, Any]) -> np.ndarray:
     """(L, N) Q, as the script unpacks them."""
     planes = np.frombuffer(zlib.decompress(base64.b64decode(data["numbers"])), np.uint8).reshape(4, -1)
-    looks: np.ndarray = np.ascontiguousarray(planes.T).view("<f4").reshape(data["value"]["n_looks"], -1)
+    looks: np.ndarray = np.ascontiguousarray(planes.T).view("<f4").reshape(data["n_rows"], -1)
     return looks
 
 
@@ -123,9 +123,9 @@ def test_the_script_gets_the_numbers_of_the_log(log: ExperimentLog) -> None:
     data = data_of(page)
     looks = [run.trace.scores_at(look) for look in range(1, run.trace.n_looks + 1)]
     assert np.array_equal(looks_of(data), np.stack([look.q_values for look in looks if look is not None]))
-    assert [pin["chunk_id"] for pin in data["value"]["chosen"]] == list(run.trace.chosen)
-    assert data["value"]["gold"] == [49]
-    assert (data["value"]["look"], data["value"]["stopped"]) == (3, True)
+    assert [pin["chunk_id"] for pin in data["runs"][0]["value"]["chosen"]] == list(run.trace.chosen)
+    assert data["runs"][0]["value"]["gold"] == [49]
+    assert (data["runs"][0]["value"]["look"], data["runs"][0]["value"]["stopped"]) == (3, True)
     assert [row[0] for row in texts_of(data)] == list(range(50))
     drawing = page.noscript
     assert drawing is not None
@@ -185,7 +185,7 @@ def test_a_sparc_run_has_its_rounds_where_texts_are_asked_for(log: ExperimentLog
         assert secret in page.get_text()
     assert without.find("script", id="qx-data") is None
     assert [str(heading.string) for heading in page.select(".qx-round h3")] == ["Round 1", "Round 2"]
-    assert [pin["name"] for pin in data_of(page)["value"]["chosen"]] == [
+    assert [pin["name"] for pin in data_of(page)["reading"]["chosen"]] == [
         "1.1",
         "1.1",
         "1.1",

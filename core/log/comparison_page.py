@@ -1,0 +1,235 @@
+"""Several runs of one question as a page that stands alone.
+
+What the Compare tab shows of them, by the same views (core.draw.comparison), with a strip that shows the steps
+of any one column, and chunks to be read in their place. Decides what gives way where room is scarce: the
+later steps of the strip, of all columns alike.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Any
+
+from core.draw import comparison
+from core.draw.comparison import HOLLOW, MethodColumn, ShownComparison
+from core.draw.nodes import act, h, html_of_all
+from core.draw.words import counted
+from core.log.live import NUMBERS_ROOM, PAGE_ROOM, SCRIPT, STYLE, TEXTS_ROOM, packed_texts, packed_together
+from core.log.page import (
+    Html,
+    LoggedView,
+    el,
+    framed,
+    reading_card,
+    rounded_sentence,
+    settings_of,
+    strip_card,
+    strip_data,
+    texts_sentence,
+    tree,
+    view_of,
+    walk_bar,
+)
+from core.log.records import LoggedDocument, LoggedRun, RunRecord, known_answer_of
+from core.retrievers import facts_of
+
+MAX_COLUMNS = 12
+"""Runs on one page."""
+_MARGIN = 10_000
+"""Bytes of a page for its head and what stands around the strip."""
+
+
+def comparison_page(
+    runs: Sequence[LoggedRun], documents: Sequence[LoggedDocument], *, with_text: bool = False
+) -> str:
+    """The page, a column a run in the order given: up to MAX_COLUMNS of one question over the same chunks.
+
+    `documents`: those of the runs, in order. `with_text`: the chosen chunks' texts, and those of others that
+    have room.
+    """
+    views = [view_of(run, documents, with_text) for run in runs]
+    first, names = views[0], _names([run.record for run in runs])
+    shown = ShownComparison(
+        [_column(name, view) for name, view in zip(names, views, strict=True)],
+        first.borders,
+        next((view.support for view in views if view.support), ()),
+        first.workspace,
+    )
+    columns = el("section", tree([comparison.columns(shown)]), class_="qx-card", id="qx-compare-columns")
+    below = [
+        el("section", tree(nodes), class_="qx-card", id=name)
+        for name, nodes in (
+            ("qx-compare-support", comparison.support(shown)),
+            ("qx-compare-common", comparison.common(shown)),
+        )
+        if nodes
+    ]
+    ends = [*below, _about(names, runs, documents, with_text)]
+    used = _MARGIN + sum(len(part.encode("utf-8", "replace")) for part in (columns, *ends, SCRIPT, STYLE))
+    data = _data(shown, views, names, PAGE_ROOM - used)
+    sections = [_head(runs, documents), columns, *_strip(views, data), _reading(), *ends]
+    return framed(f"{runs[0].record.query[:80]} · Q-RAG comparison", sections, data)
+
+
+def _names(records: Sequence[RunRecord]) -> list[str]:
+    """Names of columns as Compare has them, a number behind those that come again."""
+    names: list[str] = []
+    for record in records:
+        method = facts_of(record.method)
+        name = f"Q-RAG {record.checkpoint}" if method.trained else method.label
+        again = sum(other == name or other.startswith(f"{name} (") for other in names)
+        names.append(f"{name} ({again + 1})" if again else name)
+    return names
+
+
+def _column(name: str, view: LoggedView) -> MethodColumn:
+    run, trace = view.run, view.trace
+    if run.status == "failed":
+        return MethodColumn(name, None, f"It failed: {run.message or 'the log does not say why'}.")
+    if not view.with_text:
+        trace = replace(trace, steps=tuple(replace(step, text="") for step in trace.steps))
+    is_timed = (
+        trace.started.config.beam_width == 1
+    )  # a beam has paths that are in no event, SPARC has branches
+    return MethodColumn(
+        name,
+        trace,
+        milliseconds=trace.milliseconds or None if is_timed else None,
+        answer=view.answer,
+        known_answer=known_answer_of(run),
+    )
+
+
+def _head(runs: Sequence[LoggedRun], documents: Sequence[LoggedDocument]) -> Html:
+    record, made = runs[0].record, runs[0].created_at
+    facts = f"{counted(len(runs), 'run')} · {record.n_chunks:,} chunks · {made:%Y-%m-%d %H:%M} UTC"
+    return el(
+        "header",
+        el("h1", record.query, dir="auto"),
+        el("p", ", ".join(document.title for document in documents), dir="auto"),
+        el("p", facts, class_="qx-mut"),
+    )
+
+
+def _strip(views: Sequence[LoggedView], data: dict[str, Any]) -> Iterator[Html]:
+    """The strip with the columns that it can show; nothing where there is none."""
+    if not data["runs"]:
+        yield el(
+            "p", "Q of all chunks is not in this page: it was not kept, or had no room.", class_="qx-mut"
+        )
+        return
+    choices = [
+        act("column", run["column"], run["name"], **{"aria-pressed": str(not i).lower()})
+        for i, run in enumerate(data["runs"])
+    ]
+    head = h("h3", None, "Step by step")
+    buttons = h("div", {"class": "qx-row", "role": "group", "aria-label": "Column"}, *choices)
+    yield strip_card(Html(html_of_all([head, buttons])), walk_bar(bool(data["texts"])))
+    if data["rounded_bits"]:
+        yield el("p", rounded_sentence("every score", data["rounded_bits"]), class_="qx-mut")
+    cut = [
+        f"{len(run['rows'])} of {len(views[run['column']].looks)} of {run['name']}"
+        for run in data["runs"]
+        if len(run["rows"]) < len(views[run["column"]].looks)
+    ]
+    if cut:
+        yield el("p", f"To keep the page small, the strip has steps {', '.join(cut)}.", class_="qx-mut")
+    if 0 < data["n_texts"] < views[0].run.record.n_chunks:
+        yield el("p", texts_sentence(data["n_texts"]), class_="qx-mut")
+
+
+def _reading() -> Html:
+    head = [h("h3", None, "In its place"), h("span", {"class": "qx-grow"}), act("close", "", "Close")]
+    return reading_card(Html(html_of_all([h("div", {"class": "qx-row"}, *head)])), kind="qx-card qx-drawer")
+
+
+def _data(
+    shown: ShownComparison, views: Sequence[LoggedView], names: Sequence[str], room: int
+) -> dict[str, Any]:
+    """What the script draws from. room: bytes for all of it."""
+    first = views[0]
+    looks = [
+        () if column.trace is None else view.looks for column, view in zip(shown.columns, views, strict=True)
+    ]
+    firsts = [look for own in looks for look in own[:1]]
+    chosen = [*shown.paint, *shown.support]
+    texts, n_texts = (
+        packed_texts(first.places, chosen, firsts, min(TEXTS_ROOM, room // 3)) if first.places else ("", 0)
+    )
+    reading = _reading_data(shown, first)
+    whole = [
+        _run_data(shown, at, views[at], names[at], range(len(own))) for at, own in enumerate(looks) if own
+    ]
+    room -= len(texts) + len(json.dumps([reading, whole]))  # escaped, it has as many bytes as characters
+    numbers, rounded, rows = packed_together(looks, min(NUMBERS_ROOM, room))
+    return {
+        "runs": [_run_data(shown, at, views[at], names[at], own) for at, own in enumerate(rows) if own],
+        "reading": reading,
+        "numbers": numbers,
+        "n_rows": 1 + max((row for own in rows for row in own), default=-1),
+        "rounded_bits": rounded,
+        "texts": texts,
+        "n_texts": n_texts,
+    }
+
+
+def _run_data(
+    shown: ShownComparison, at: int, view: LoggedView, name: str, rows: Sequence[int]
+) -> dict[str, Any]:
+    """A column as the strip draws it, in the colours that its chunks have here."""
+    run = {"column": at, "name": name, **strip_data(view, rows)}
+    for pin in run["value"]["chosen"]:
+        pin["colour"] = _colour(shown.paint[pin["chunk_id"]])
+    return run
+
+
+def _reading_data(shown: ShownComparison, first: LoggedView) -> dict[str, Any]:
+    """What marks the chunks that were found, wherever one is read."""
+    pins = [
+        {
+            "chunk_id": chunk_id,
+            "name": f"{len(found)}×",
+            "kind": shown.paint[chunk_id],
+            "said": f"Found by {', '.join(found)}.",
+        }
+        for chunk_id, found in shown.found.items()
+    ]
+    return {
+        "n_chunks": first.run.record.n_chunks,
+        "chosen": pins,
+        "gold": list(shown.support),
+        "documents": first.first_chunks,
+        "nobody": "No method found it.",
+    }
+
+
+def _colour(kind: str) -> str:
+    """Name in the theme of a chunk's colour."""
+    return "mut" if kind == HOLLOW else kind.replace("qx-c", "s")
+
+
+def _about(
+    names: Sequence[str], runs: Sequence[LoggedRun], documents: Sequence[LoggedDocument], with_text: bool
+) -> Html:
+    told = [
+        (
+            name,
+            [
+                *(f"{key} {words}" for key, words in settings_of(run).items()),
+                f"{run.record.checkpoint} {run.record.checkpoint_fingerprint}",
+                f"run {run.record.run_id}",
+            ],
+        )
+        for name, run in zip(names, runs, strict=True)
+    ]
+    told += [(f"SHA-256 of document {i}", [one.sha256]) for i, one in enumerate(documents, start=1)]
+    rows = [part for name, facts in told for part in (el("dt", name), el("dd", " · ".join(facts)))]
+    words = "" if with_text else " Texts of documents were left out."
+    return el(
+        "footer",
+        el("h2", "About"),
+        el("p", f"Made with Q-RAG Explorer from its log.{words}", class_="qx-mut"),
+        el("dl", *rows),
+    )
