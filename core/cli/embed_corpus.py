@@ -11,7 +11,7 @@ from pathlib import Path
 
 from core.cli.common import print_json, say
 from core.cli.flags import add_cluster_flag
-from core.cluster.embedding import TEXT, TITLE, embed_corpus
+from core.cluster.embedding import BEIR_CORPUS, TEXT, TITLE, embed_corpus
 
 
 def add_flags(parser: argparse.ArgumentParser) -> None:
@@ -20,7 +20,8 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
         "source",
         type=Path,
         metavar="FOLDER_OR_PARQUET",
-        help=f"documents, or Parquet files with a column {TEXT} and, if known, {TITLE}",
+        help=f"documents, or Parquet files with a column {TEXT} and, if known, {TITLE}, or a BEIR folder with"
+        f" {BEIR_CORPUS}",
     )
     parser.add_argument("--out", type=Path, required=True, metavar="DIR", help="where the corpus goes")
     parser.add_argument("--checkpoint", metavar="NAME_OR_DIR")

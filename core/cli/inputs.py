@@ -144,7 +144,7 @@ def questions(args: argparse.Namespace, encoder: DualEncoder) -> Iterator[Questi
                 line["id"],
                 line["query"],
                 workspace,
-                config.with_(seed=_episode_seed(config.seed, line["id"])),
+                config.with_(seed=episode_seed(config.seed, line["id"])),
                 label=line["label"],
             )
         return
@@ -165,7 +165,7 @@ def questions(args: argparse.Namespace, encoder: DualEncoder) -> Iterator[Questi
     yield Question(None, args.query, workspace, config, timings, within=within)
 
 
-def _episode_seed(seed: int, episode_id: str | int) -> int:
+def episode_seed(seed: int, episode_id: str | int) -> int:
     """The seed that stands in an episode's config, so that the config alone makes the run again, in whatever
     batch it came.
 
@@ -228,6 +228,25 @@ def config_of(args: argparse.Namespace, spec: CheckpointSpec, n_chunks: int) -> 
         config = config.with_(step_budget=n_chunks)
     config.check_against(n_chunks)
     return config
+
+
+def read_queries(path: Path) -> list[tuple[str, str]]:
+    """(id, text) of each line of a BEIR file of queries. Raises BadRequest."""
+    queries = []
+    for number, line in enumerate(_read_text(path).split("\n"), start=1):
+        if not line.strip():
+            continue
+        where = f"line {number} of {path.name}"
+        values = _parse_json(line, where)
+        if not isinstance(values, dict) or not all(
+            isinstance(values.get(key), str) for key in ("_id", "text")
+        ):
+            raise BadRequest(f'{where} needs "_id" and "text"; correct the file')
+        check_query(values["text"])
+        queries.append((values["_id"], values["text"]))
+    if not queries:
+        raise BadRequest(f"{path.name} holds no query; write one JSON object a line")
+    return queries
 
 
 def _read_chunks(path: Path) -> list[str]:

@@ -8,12 +8,14 @@ from __future__ import annotations
 import argparse
 import time
 from collections.abc import Iterable, Iterator
+from pathlib import Path
 
 from core.answer.evidence import answer_evidence
 from core.answer.reader import load_reader
 from core.cli.common import named_log, print_json
 from core.cli.flags import add_cluster_flag, add_episode_flags, add_inputs
-from core.cli.inputs import Question, config_of, keep_run, questions
+from core.cli.inputs import Question, config_of, episode_seed, keep_run, questions, read_queries
+from core.cli.trec import document_lines, line_file
 from core.completeness import completeness
 from core.config import check_query
 from core.encode.encoder import load_encoder
@@ -37,6 +39,18 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
         help="embed no longer than this before asking what is there by then, and what shares most words with"
         " the question; the JSON says which share was searched, and the next command goes on from there",
     )
+    parser.add_argument(
+        "--queries",
+        type=Path,
+        metavar="FILE.jsonl",
+        help='with --corpus, in place of --query: a line {"_id", "text"} each, as BEIR has them',
+    )
+    parser.add_argument(
+        "--run",
+        type=Path,
+        metavar="FILE",
+        help="with --queries: write the documents that were found as a TREC run",
+    )
     parser.add_argument("--full", action="store_true", help="Q and position of all chunks at every step")
     parser.add_argument("--json", action="store_true", required=True, help="the only output format so far")
     parser.set_defaults(func=run_trace)
@@ -46,8 +60,10 @@ def run_trace(args: argparse.Namespace) -> int:
     """Runs the agent, one query or a batch."""
     if args.corpus is not None:
         return _trace_corpus(args)
-    if args.cluster is not None:
-        raise BadRequest("--cluster searches what embed-corpus made; name that with --corpus")
+    if args.cluster is not None or args.queries is not None or args.run is not None:
+        raise BadRequest(
+            "--cluster, --queries and --run are for what embed-corpus made; name that with --corpus"
+        )
     began = time.perf_counter()
     encoder = load_encoder(args.checkpoint, args.device)
     loading = 1000 * (time.perf_counter() - began)
@@ -93,9 +109,17 @@ def _trace_corpus(args: argparse.Namespace) -> int:
     from core.cluster.parts import CorpusParts, EmbeddedCorpus
     from core.cluster.workers import opened_index
 
-    if args.query is None or args.log is not None or args.within is not None:
-        raise BadRequest("--corpus takes --query, and neither --log nor --within; put the flags right")
-    check_query(args.query)
+    if (args.query is None) == (args.queries is None) or args.log is not None or args.within is not None:
+        raise BadRequest(
+            "--corpus takes one of --query and --queries, and neither --log nor --within; put the flags right"
+        )
+    if args.run is not None and args.queries is None:
+        raise BadRequest("--run names queries by their ids; give them with --queries")
+    if args.queries is None:
+        check_query(args.query)
+        asked: list[tuple[str | None, str]] = [(None, args.query)]
+    else:
+        asked = [*read_queries(args.queries)]
     parts = CorpusParts(args.corpus)
     encoder = load_encoder(args.checkpoint or parts.plan.checkpoint, args.device)
     if encoder.vector_fingerprint != parts.plan.vectors:
@@ -105,16 +129,26 @@ def _trace_corpus(args: argparse.Namespace) -> int:
         )
     config = config_of(args, encoder.spec, len(parts))
     agent = Agent(encoder) if args.full else ShardedAgent(encoder)
-    with opened_index(parts, encoder.spec, args.cluster) as index:
+    retriever, reader = AgentRetriever(agent), load_reader(device=args.device)
+    with line_file(args.run) as keep_found, opened_index(parts, encoder.spec, args.cluster) as index:
         corpus = EmbeddedCorpus(parts, index)
-        trace = fold(AgentRetriever(agent).retrieve(args.query, corpus, config))
-    evidence = {chunk_id: corpus.text(chunk_id) for chunk_id in trace.evidence}
-    answer = answer_evidence(load_reader(device=args.device), [args.query], [evidence])[0]
-    likely = completeness(encoder.spec, trace)
-    result = trace_json(
-        trace, timings={"steps": trace.milliseconds}, full=args.full, answer=answer, completeness=likely
-    )
-    print_json({**result, "documents": {str(chunk_id): corpus.title(chunk_id) for chunk_id in evidence}})
+        for query_id, query in asked:
+            seed = config.seed if query_id is None else episode_seed(config.seed, query_id)
+            trace = fold(retriever.retrieve(query, corpus, config.with_(seed=seed)))
+            evidence = {chunk_id: corpus.text(chunk_id) for chunk_id in trace.evidence}
+            result = trace_json(
+                trace,
+                timings={"steps": trace.milliseconds},
+                full=args.full,
+                answer=answer_evidence(reader, [query], [evidence])[0],
+                completeness=completeness(encoder.spec, trace),
+            )
+            titles = {chunk_id: corpus.title(chunk_id) for chunk_id in evidence}
+            named = {} if query_id is None else {"id": query_id}
+            print_json({**named, **result, "documents": {str(key): name for key, name in titles.items()}})
+            if query_id is not None:
+                found = (titles[chunk_id] for chunk_id in trace.kept)
+                keep_found("".join(document_lines(query_id, found, encoder.spec.name)))
     return 0
 
 

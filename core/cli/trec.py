@@ -1,7 +1,7 @@
 """Files of lines that other tools read.
 
 TREC runs and qrels, a file a method or task since a run has one. Decides how a chunk is called there,
-DOCUMENT#CHUNK.
+DOCUMENT#CHUNK, where documents are not what is found.
 """
 
 from __future__ import annotations
@@ -26,11 +26,16 @@ def run_path(path: Path | None, name: str, names: Sequence[str]) -> Path | None:
 
 
 def found_lines(question: str, document: str, chunk_ids: Iterable[int], method: str) -> Iterator[str]:
-    """Lines of a TREC run. Its tools sort by score, and an agent's Q need not fall from choice to choice: the
-    score is 1 over the rank.
+    """Lines of a TREC run over the chunks of one document."""
+    return document_lines(question, (f"{document}#{chunk_id}" for chunk_id in chunk_ids), method)
+
+
+def document_lines(question: str, names: Iterable[str], method: str) -> Iterator[str]:
+    """Lines of a TREC run, best first, each name once. Its tools sort by score, and an agent's Q need not
+    fall from choice to choice: the score is 1 over the rank.
     """
-    for rank, chunk_id in enumerate(chunk_ids, start=1):
-        yield f"{_word(question)} Q0 {_word(document)}#{chunk_id} {rank} {1 / rank:.6f} {method}\n"
+    for rank, name in enumerate(dict.fromkeys(map(_word, names)), start=1):
+        yield f"{_word(question)} Q0 {name} {rank} {1 / rank:.6f} {method}\n"
 
 
 def relevant_lines(question: str, document: str, chunk_ids: Iterable[int]) -> Iterator[str]:

@@ -9,6 +9,7 @@ this machine, which would double them.
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -47,16 +48,21 @@ PART_BYTES = 1_000_000
 """Of documents in a part, about: what a kill costs at most, for each worker."""
 TEXT, TITLE = "text", "title"
 """Columns of a Parquet file; the second may be missing."""
+BEIR_CORPUS = "corpus.jsonl"
+"""Documents of a folder in BEIR's format: a line {"_id", "title", "text"} each."""
 
 
 def planned_parts(source: Path, part_bytes: int = PART_BYTES) -> tuple[tuple[CorpusFile, ...], ...]:
-    """The parts of a folder of documents, all files below it in the order of their paths, or of Parquet
-    files: those of a folder that has any, or one. Raises BadDocument.
+    """The parts of a folder of documents, all files below it in the order of their paths; or of Parquet
+    files, those of a folder that has any, or one; or of the lines of a BEIR folder's corpus. Raises
+    BadDocument.
     """
     if not source.exists():
         raise BadDocument(f"{source} is not there; name a folder of documents, or a Parquet file")
     root = source if source.is_dir() else source.parent
     paths = sorted(_files(source)) if source.is_dir() else [source]
+    if (corpus := root / BEIR_CORPUS) in paths:
+        return tuple((lines,) for lines in _line_ranges(corpus, part_bytes))
     tables = [path for path in paths if path.suffix == ".parquet"]
     if tables:
         return tuple((rows,) for path in tables for rows in _row_ranges(path, root, part_bytes))
@@ -88,6 +94,18 @@ def _row_ranges(path: Path, root: Path, part_bytes: int) -> Iterator[CorpusFile]
     for first in range(0, n_rows, step):
         rows = (first, min(first + step, n_rows))
         yield CorpusFile(path.relative_to(root).as_posix(), path.stat().st_size, rows)
+
+
+def _line_ranges(path: Path, part_bytes: int) -> Iterator[CorpusFile]:
+    first = last = 0
+    with path.open("rb") as file:
+        for line in file:
+            last += len(line)
+            if last - first >= part_bytes:
+                yield CorpusFile(path.name, path.stat().st_size, (first, last))
+                first = last
+    if last > first:
+        yield CorpusFile(path.name, path.stat().st_size, (first, last))
 
 
 def _parquet(path: Path) -> parquet.ParquetFile:
@@ -155,7 +173,8 @@ class PartEmbedder:
             if file.rows is None:
                 yield file.path, partial(_read_file, path, file.path, converter)
             else:
-                for title, text in _rows(path, file):
+                read = _lines if file.path == BEIR_CORPUS else _rows
+                for title, text in read(path, file):
                     yield title, partial(_read_text, text, title, converter)
 
 
@@ -172,6 +191,23 @@ def _read_file(path: Path, title: str, converter: Converter) -> dict[str, Docume
 
 def _read_text(text: object, title: str, converter: Converter) -> dict[str, Document]:
     return {title: read_pasted(text if isinstance(text, str) else "", title, converter)}
+
+
+def _lines(path: Path, file: CorpusFile) -> Iterator[tuple[str, object]]:
+    """(id, title and text) of some lines of a BEIR corpus; None for the text of a line that is none of it."""
+    assert file.rows is not None
+    first, last = file.rows
+    with path.open("rb") as lines:
+        lines.seek(first)
+        while (start := lines.tell()) < last:
+            try:
+                values = json.loads(lines.readline())
+                text = "\n\n".join(filter(None, (values.get(TITLE), values[TEXT])))
+                name = str(values["_id"])
+                (name + text).encode()  # escapes may spell half a character, which no encoder reads
+                yield name, text
+            except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+                yield f"{file.path}, line at byte {start}", None
 
 
 def _rows(path: Path, file: CorpusFile) -> Iterator[tuple[str, object]]:

@@ -33,13 +33,13 @@ _VECTORS, _TEXTS, _ENDS, _DOCUMENTS = "vectors.npy", "texts.bin", "ends.npy", "d
 
 @dataclass(frozen=True, slots=True)
 class CorpusFile:
-    """A file below the folder of documents, or some rows of a Parquet file."""
+    """A file below the folder of documents, or some rows of a Parquet file, or lines of a BEIR corpus."""
 
     path: str
     n_bytes: int
     """Of the file; another size is another corpus."""
     rows: tuple[int, int] | None = None
-    """First row and the one behind the last; None for a file that is read whole."""
+    """First row and the one behind the last, of lines their bytes; None for a file that is read whole."""
 
 
 @dataclass(frozen=True)

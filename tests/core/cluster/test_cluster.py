@@ -383,6 +383,53 @@ def test_rows_of_parquet_are_documents(tmp_path: Path, tiny: str) -> None:
         embed(tmp_path / "other.parquet", tmp_path / "out2", tiny)
 
 
+HALF = '{"_id": "h", "text": "half a character: \\ud800"}'
+
+
+def test_a_beir_folder_becomes_a_corpus_and_its_queries_a_trec_run(
+    tmp_path: Path, tiny: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    beir, out, run_file = tmp_path / "beir", tmp_path / "out", tmp_path / "found.run"
+    beir.mkdir()
+    lines = [
+        json.dumps({"_id": f"d {n}", "title": "Lamps" if n % 2 else "", "text": f"Ben took {n} lamps."})
+        for n in range(9)
+    ]
+    (beir / "corpus.jsonl").write_text(
+        "\n".join([*lines[:4], "no JSON", '{"_id": "x"}', HALF, *lines[4:]]), "utf-8"
+    )
+    (beir / "queries.jsonl").write_text(
+        '{"_id": "q1", "text": "Who took 3 lamps?"}\n{"_id": "q2", "text": "Lamps?"}\n', "utf-8"
+    )
+    made = embed_corpus(beir, out, tiny, "cpu", part_bytes=100)
+    assert made.n_parts > 2
+    assert made.n_documents == 9
+    assert [notice.split(":")[0] for notice in made.left_out] == [
+        f"corpus.jsonl, line at byte {len(chr(10).join(lines[:4])) + 1 + skipped}" for skipped in (0, 8, 21)
+    ]
+    assert "Lamps" in " ".join(
+        EmbeddedCorpus(CorpusParts(out), local_index(CorpusParts(out), SPEC, 1)).texts()
+    )
+    flags = ["--corpus", str(out), "--queries", str(beir / "queries.jsonl"), "--run", str(run_file), "--json"]
+    assert main(["trace", *flags, "--device", "cpu", "--step-budget", "3", "--stop-threshold", "none"]) == 0
+    printed = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert [values["id"] for values in printed] == ["q1", "q2"]
+    for values in printed:
+        names = [values["documents"][str(step["chunk_id"])].replace(" ", "_") for step in values["steps"]]
+        wanted = [
+            f"{values['id']} Q0 {name} {rank}" for rank, name in enumerate(dict.fromkeys(names), start=1)
+        ]
+        found = [line for line in run_file.read_text("utf-8").splitlines() if line.startswith(values["id"])]
+        assert [line.rsplit(" ", 2)[0] for line in found] == wanted
+    for wrong in (
+        ["--corpus", str(out), "--json"],
+        ["--corpus", str(out), "--query", "Lamps?", "--run", str(run_file), "--json"],
+        ["--document", str(beir / "queries.jsonl"), *flags[2:]],
+        [*flags[:3], str(beir / "corpus.jsonl"), *flags[4:]],
+    ):
+        assert main(["trace", *wrong]) == 2
+
+
 @pytest.mark.parametrize("change", ["documents", "encoder"])
 def test_another_corpus_is_not_mixed_in(
     many: Path, tmp_path: Path, tiny_checkpoints: dict[str, Path], change: str
