@@ -13,7 +13,6 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -36,15 +35,13 @@ from core.opening import Progress, chunk_documents, index_workspace
 from core.qrag.agent import Episode
 from core.resrag.action import RESRAG_LLM
 from core.resrag_llm.policy import LlmEvidenceSet
-from core.retrievers import METHODS, notice_of, retrieve_all
+from core.retrievers import METHODS, PLAIN, notice_of, retrieve_all, vectors_of
 from core.tasks.documents import DocumentQuestion, Documents, QuoteFinder, TextPlace, places_of
 from core.types import Document, Workspace
 from core.whatif.comparison import Contestant, contestant
 
 AUTO = "auto"
 """The agent or method that the app would choose for a document by itself."""
-PLAIN = "base"
-"""The untrained checkpoint that the methods without an agent search with."""
 GOLD = "gold"
 """Not a method but its best: the fewest chunks that hold the quotes. What the reader makes of them has no
 fault of retrieval in it.
@@ -92,10 +89,9 @@ class Encoders:
         chosen = choose(document, {name: read_spec(folder) for name, folder in self._folders.items()})
         return chosen, self._load(self._folders[chosen.checkpoint])
 
-    @cached_property
-    def plain(self) -> DualEncoder:
-        """The untrained one."""
-        return self._load(self._folders[PLAIN])
+    def beside(self, method: str) -> DualEncoder:
+        """The one whose vectors a method searches that has no agent of its own."""
+        return self._load(self._folders[vectors_of(method)])
 
     def _load(self, folder: Path) -> DualEncoder:
         if folder not in self._loaded:
@@ -209,8 +205,8 @@ class _Evaluation:
 
     def _contestant(self, name: str, config: EpisodeConfig) -> Contestant:
         if name != RESRAG_LLM:
-            return contestant(name, self.encoder, self.encoders.plain, config)
-        plain = self.encoders.plain
+            return contestant(name, self.encoder, self.encoders.beside(name), config)
+        plain = self.encoders.beside(PLAIN)
         own = config.with_(stop_threshold=None, review_threshold=None)
         return Contestant(name, LlmEvidenceSet(self._llm, plain), plain, own)
 

@@ -14,7 +14,7 @@ from random import Random
 
 from core.answer.protocol import Reader
 from core.config import EpisodeConfig
-from core.encode.encoder import DualEncoder
+from core.encode.encoder import DualEncoder, load_encoder
 from core.evaluate.frontier import FrontierRow
 from core.events import fold
 from core.index import Corpus
@@ -24,7 +24,8 @@ from core.methods.protocol import Retriever
 from core.methods.threshold import Threshold
 from core.methods.topk import TopK
 from core.metrics import answer_em, answer_f1, fact_f1, fact_recall
-from core.resrag.policy import SHIPPED, load_policy, read_card
+from core.resrag.card import SHIPPED, read_card
+from core.resrag.policy import load_policy
 from core.resrag.retriever import EvidenceSet
 from core.tasks.data import data_folder
 from core.tasks.documents import read_document_questions
@@ -57,35 +58,48 @@ def frontier_questions(
     return questions[:n]
 
 
+OneLook = TopK | Hybrid | Threshold | EvidenceSet
+"""Methods of one look, each with the encoder whose vectors it searches."""
+
+
 def frontier_methods(
-    encoder: DualEncoder, policies: Sequence[Path] = (SHIPPED,)
-) -> list[tuple[str, Retriever]]:
-    """(name of its policy, method): top-k, hybrid, threshold, and RES-RAG under each policy. Raises
-    BadCheckpoint where a folder holds none.
+    plain: DualEncoder, policies: Sequence[Path] = (SHIPPED,), device: str | None = None
+) -> list[tuple[str, OneLook]]:
+    """(name of its policy, method): top-k, hybrid and threshold over the vectors of `plain`, RES-RAG under
+    each policy over those that it was trained on. Raises BadCheckpoint where a folder holds none.
     """
-    sets = {read_card(folder).name: EvidenceSet(encoder, load_policy(folder)) for folder in policies}
-    return [("", TopK(encoder)), ("", Hybrid(encoder)), ("", Threshold(encoder)), *sets.items()]
+    cards = {folder: read_card(folder) for folder in policies}
+    sets = {
+        card.name: EvidenceSet(load_encoder(card.encoder, device), load_policy(folder))
+        for folder, card in cards.items()
+    }
+    return [("", TopK(plain)), ("", Hybrid(plain)), ("", Threshold(plain)), *sets.items()]
 
 
 def frontier_rows(
     questions: Sequence[SetQuestion],
-    encoder: DualEncoder,
     reader: Reader,
-    methods: Sequence[tuple[str, Retriever]],
+    methods: Sequence[tuple[str, OneLook]],
     on_progress: Callable[[int, int], None],
 ) -> Iterator[FrontierRow]:
     """Rows question by question, of every method at all of its settings."""
-    pairs = list(indexed(questions, encoder))
-    for first in range(0, len(pairs), BATCH):
-        part = pairs[first : first + BATCH]
-        chosen = [[_sets(method, asked, corpus) for _, method in methods] for asked, corpus in part]
+    corpora = {
+        encoder: [corpus for _, corpus in indexed(questions, encoder)]
+        for encoder in dict.fromkeys(method.encoder for _, method in methods)
+    }
+    for first in range(0, len(questions), BATCH):
+        part = questions[first : first + BATCH]
+        chosen = [
+            [_sets(method, asked, corpora[method.encoder][first + i]) for _, method in methods]
+            for i, asked in enumerate(part)
+        ]
         wanted = {
             (i, tuple(sorted(ids))): None for i, sets in enumerate(chosen) for own in sets for ids in own
         }
-        passages = [[part[i][0].workspace[chunk_id].text for chunk_id in ids] for i, ids in wanted]
-        answers = reader.read_many([part[i][0].question for i, _ in wanted], passages)
+        passages = [[part[i].workspace[chunk_id].text for chunk_id in ids] for i, ids in wanted]
+        answers = reader.read_many([part[i].question for i, _ in wanted], passages)
         texts = {key: answer.text for key, answer in zip(wanted, answers, strict=True)}
-        for i, (asked, _) in enumerate(part):
+        for i, asked in enumerate(part):
             for (policy, method), own in zip(methods, chosen[i], strict=True):
                 said = [texts[i, tuple(sorted(ids))] for ids in own]
                 yield FrontierRow(
@@ -104,7 +118,7 @@ def frontier_rows(
                     recall=tuple(round(fact_recall(ids, asked.support), 4) for ids in own),
                     support_f1=tuple(round(fact_f1(ids, asked.support), 4) for ids in own),
                 )
-        on_progress(first + len(part), len(pairs))
+        on_progress(first + len(part), len(questions))
 
 
 def _settings(method: Retriever) -> tuple[float, ...]:

@@ -17,9 +17,13 @@ from core.methods.threshold import THRESHOLD, Threshold, cut_short
 from core.methods.topk import TOPK, TopK
 from core.qrag.agent import Agent, Episode
 from core.qrag.retriever import MULTISTEP, QRAG, AgentRetriever
+from core.resrag.card import read_card
 from core.resrag.retriever import RESRAG_METHOD, EvidenceSet
 from core.resrag_llm.policy import RESRAG_LLM_METHOD, unread
 from core.sparc.retriever import SPARC_METHOD
+
+PLAIN = "base"
+"""The untrained checkpoint."""
 
 _BUILT_BY: dict[Method, Callable[[DualEncoder], Retriever]] = {
     QRAG: lambda encoder: AgentRetriever(Agent(encoder)),
@@ -48,9 +52,16 @@ def notice_of(trace: Trace) -> str:
     return cut_short(trace) or unread(trace)
 
 
+def vectors_of(name: str) -> str:
+    """Name of the checkpoint whose vectors a method without an agent searches: its policy's, else the
+    untrained one. Raises BadCheckpoint.
+    """
+    return read_card().encoder if name == RESRAG_METHOD.name else PLAIN
+
+
 def build_retriever(name: str, agent: DualEncoder, plain: DualEncoder) -> tuple[Retriever, DualEncoder]:
-    """A method by its name, and the encoder whose vectors it searches. `plain` is the untrained base encoder.
-    Raises BadRequest.
+    """A method by its name, and the encoder whose vectors it searches. `plain`: that of the checkpoint that
+    `vectors_of` names. Raises BadRequest.
     """
     method = METHODS.get(name)
     if method is None:

@@ -11,13 +11,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from core.config import EpisodeConfig
-from core.document_evaluation import PLAIN, Encoders
+from core.document_evaluation import Encoders
 from core.errors import BadDocument
 from core.events import fold
 from core.index import Corpus
 from core.methods.protocol import Retriever
 from core.opening import Progress, open_corpus
-from core.retrievers import build_retriever, facts_of
+from core.retrievers import build_retriever, facts_of, vectors_of
 from core.types import Document
 
 
@@ -90,7 +90,7 @@ def open_search(
     encoders = Encoders(checkpoint, device)
     choice, agent = encoders.choice(documents[0])
     name = method or choice.method
-    plain = agent if name == "qrag" or agent.spec.name == PLAIN else encoders.plain
+    plain = agent if name == "qrag" or agent.spec.name == vectors_of(name) else encoders.beside(name)
     retriever, encoder = build_retriever(name, agent, plain)
     corpus = open_corpus(documents, encoder, on_progress=on_progress).corpus
     return Search(corpus, retriever, config or agent.spec.episode_config())

@@ -19,12 +19,12 @@ from core.cli.common import named_log, print_json, say
 from core.cli.flags import add_episode_flags, add_inputs, add_llm_flags, llm_of
 from core.cli.inputs import Question, keep_run, questions
 from core.cli.sparc import sparc_contestant
-from core.encode.encoder import load_encoder
+from core.encode.encoder import DualEncoder, load_encoder
 from core.errors import BadRequest
 from core.index import Corpus
 from core.resrag.action import RESRAG_LLM, SETS
 from core.resrag_llm.policy import CONTEXT_TOKENS, LlmEvidenceSet
-from core.retrievers import ALL_METHODS, notice_of
+from core.retrievers import ALL_METHODS, PLAIN, notice_of, vectors_of
 from core.sparc.retriever import SPARC, SparcRetriever
 from core.whatif.comparison import Column, Contestant, columns_json, compare, contestant
 
@@ -65,7 +65,8 @@ def run_compare(args: argparse.Namespace) -> int:
             " --llm-local"
         )
     encoder = load_encoder(args.checkpoint, args.device)
-    plain = load_encoder("base", args.device) if encoder.spec.trained else encoder
+    plain = _beside(encoder, PLAIN, args)
+    searched = {name: _beside(encoder, vectors_of(name), args) for name in names}
     reader = load_reader(device=args.device)
     with named_log(args.log) as log:
         for question in questions(args, encoder):
@@ -76,7 +77,7 @@ def run_compare(args: argparse.Namespace) -> int:
                 if name == RESRAG_LLM:
                     chooser = LlmEvidenceSet(llm, plain, context_tokens=args.llm_context)
                     return Contestant(name, chooser, plain, question.config.with_(stop_threshold=None))
-                return contestant(name, encoder, plain, question.config)
+                return contestant(name, encoder, searched[name], question.config)
 
             contestants = [one_of(name) for name in names]
             columns = _answered(
@@ -98,6 +99,11 @@ def run_compare(args: argparse.Namespace) -> int:
             result = {"query": question.query, "methods": methods}
             print_json({"id": question.id, **result} if args.episodes else result)
     return 0
+
+
+def _beside(encoder: DualEncoder, name: str, args: argparse.Namespace) -> DualEncoder:
+    """The checkpoint `name`; an agent that isn't trained is its own plain one."""
+    return encoder if name == PLAIN and not encoder.spec.trained else load_encoder(name, args.device)
 
 
 def _answered(reader: Reader, question: Question, columns: Sequence[Column]) -> list[Column]:

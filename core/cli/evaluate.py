@@ -29,7 +29,7 @@ from core.evaluate.run import Setting, evaluate, training_set
 from core.evaluate.summary import Comparison, compare, summarise
 from core.log import new_evaluation
 from core.methods.protocol import Retriever
-from core.retrievers import METHODS, build_retriever
+from core.retrievers import METHODS, build_retriever, vectors_of
 from core.row_answers import with_answers
 from core.tasks.babilong import parse_length
 from core.tasks.catalog import PARTS, TASKS, TaskSet, load_task
@@ -100,16 +100,21 @@ class Subject:
     encoder: DualEncoder
 
     @property
+    def acts(self) -> bool:
+        """Whether the encoder's agent chooses, so that its own thresholds hold."""
+        return METHODS[self.retriever.name].trained
+
+    @property
     def trained_on(self) -> str | None:
         """Name of the training set."""
         return training_set(self.encoder)
 
 
 def load_subject(method: str, checkpoint: str | None, device: str | None) -> Subject:
-    """A method by its name; baselines search the untrained encoder's vectors. Raises BadCheckpoint,
+    """A method by its name; those without an agent search the vectors of `vectors_of`. Raises BadCheckpoint,
     BadRequest.
     """
-    agent = load_encoder(checkpoint if method == "qrag" else "base", device)
+    agent = load_encoder(checkpoint if method == "qrag" else vectors_of(method), device)
     return Subject(*build_retriever(method, agent, agent))
 
 
@@ -180,8 +185,8 @@ def episode_config(args: argparse.Namespace, subject: Subject, task: TaskSet) ->
     return EpisodeConfig(
         step_budget=budget,
         temperature=temperature,
-        stop_threshold=getattr(args, "stop_threshold", spec.stop_threshold),
-        review_threshold=getattr(args, "review_threshold", spec.review_threshold),
+        stop_threshold=getattr(args, "stop_threshold", spec.stop_threshold if subject.acts else None),
+        review_threshold=getattr(args, "review_threshold", spec.review_threshold if subject.acts else None),
         seed=args.seed,
         beam_width=args.beam_width,
         top_k_actions=args.top_k_actions,

@@ -31,7 +31,7 @@ from core.evaluate.rows import EpisodeRow, read_rows, row_line
 from core.evaluate.run import BATCH, Setting, evaluate
 from core.frontier import frontier_methods, frontier_questions, frontier_rows
 from core.log.atomic import write_whole
-from core.resrag.policy import SHIPPED
+from core.resrag.card import SHIPPED
 from core.sparc.rows import SparcRow, read_sparc_rows
 from core.studies.registry import (
     STUDIES,
@@ -171,11 +171,11 @@ def _frontier_rows(study: FrontierStudy, args: argparse.Namespace) -> list[Front
         return read_frontier(args.rows)
     encoder = load_encoder("base", args.device)
     reader = load_reader(args.reader, args.device)
-    methods = frontier_methods(encoder, args.policy)
+    methods = frontier_methods(encoder, args.policy, args.device)
     rows: list[FrontierRow] = []
     for name in args.tasks or study.tasks:
         questions = frontier_questions(name, args.n or study.n, encoder.tokenizer, args.data)
-        rows += frontier_rows(questions, encoder, reader, methods, told_by(progress_printer(name)))
+        rows += frontier_rows(questions, reader, methods, told_by(progress_printer(name)))
     _keep(args.rows, map(row_line, rows))
     return rows
 

@@ -10,40 +10,19 @@ from __future__ import annotations
 import json
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import torch
-from pydantic import BaseModel, ConfigDict, ValidationError
 from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from torch import nn
 
 from core.errors import BadCheckpoint
+from core.resrag.card import CARD_FILE, SHIPPED, WEIGHTS_FILE, PolicyCard, read_card
 from core.resrag.features import NAMES
 
-SHIPPED = Path(__file__).resolve().parents[2] / "assets" / "resrag"
-"""The policy that ships."""
-CARD_FILE, WEIGHTS_FILE = "resrag.json", "head.safetensors"
 _BLOCK = 65_536
 """Chunks whose chances are computed at once."""
-
-
-class PolicyCard(BaseModel):
-    """What a policy is and how it came about."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    format: int = 1
-    name: str
-    features: tuple[str, ...] = NAMES
-    """Columns that it reads; those of this version, or it can't be used."""
-    hidden: int
-    """Width of both hidden layers."""
-    encoder: str
-    """Checkpoint whose vectors it was trained on."""
-    training: dict[str, Any] | None = None
-    scores: dict[str, Any] | None = None
 
 
 class EvidencePolicy(nn.Module):
@@ -90,21 +69,6 @@ def save_policy(folder: Path, policy: EvidencePolicy, card: PolicyCard) -> None:
     (folder / CARD_FILE).write_text(
         json.dumps(card.model_dump(mode="json"), indent=2) + "\n", encoding="utf-8"
     )
-
-
-def read_card(folder: Path) -> PolicyCard:
-    """The card of a policy. Raises BadCheckpoint when the folder holds none, or one of another version."""
-    try:
-        card = PolicyCard.model_validate_json((folder / CARD_FILE).read_text(encoding="utf-8"))
-    except (OSError, ValidationError, ValueError) as error:
-        raise BadCheckpoint(
-            f"{folder} holds no policy with a readable {CARD_FILE}; name the folder that train-resrag wrote"
-        ) from error
-    if card.format != 1 or card.features != NAMES or not 1 <= card.hidden <= 4096:
-        raise BadCheckpoint(
-            f"the policy {card.name} in {folder} reads other features than this version has; train it anew"
-        )
-    return card
 
 
 @lru_cache(maxsize=4)

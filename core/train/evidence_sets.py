@@ -27,6 +27,7 @@ from core.encode.encoder import DualEncoder
 from core.errors import BadRequest
 from core.metrics import answer_f1, fact_recall
 from core.resrag.action import Action, action_of, chunk_ids_of
+from core.resrag.card import CARD_FILE, PolicyCard
 from core.resrag.features import QuestionFeatures, look
 from core.resrag.labels import similarity_labels
 from core.resrag.objective import (
@@ -37,7 +38,7 @@ from core.resrag.objective import (
     group_advantages,
     set_log_probability,
 )
-from core.resrag.policy import CARD_FILE, EvidencePolicy, PolicyCard, save_policy
+from core.resrag.policy import EvidencePolicy, save_policy
 from core.resrag.reward import Reward, RewardConfig, joint_reward
 from core.resrag.sets import most_probable_set
 from core.statistics import mean

@@ -24,7 +24,7 @@ from core.findings import first_look_rank, found_by, overlap, sets
 from core.index import Corpus
 from core.methods.protocol import Retriever
 from core.report import method_json
-from core.retrievers import build_retriever
+from core.retrievers import METHODS, build_retriever
 from core.types import Workspace
 
 
@@ -62,16 +62,19 @@ OnEvent = Callable[[Contestant, Event], None]
 
 
 def contestant(method: str, agent: DualEncoder, plain: DualEncoder, config: EpisodeConfig) -> Contestant:
-    """A method by its name; `plain` is the untrained base encoder. Raises BadRequest for a name that is none.
+    """A method by its name; `plain`: see `build_retriever`. Raises BadRequest for a name that is none.
 
-    The stop threshold of `config` reaches only what searches the agent's own vectors.
+    The stop threshold of `config` reaches only what searches the agent's own vectors; that of a trained agent
+    is in units of its Q, and reaches that agent alone.
     """
     retriever, encoder = build_retriever(method, agent, plain)
     return Contestant(
         method,
         retriever,
         encoder,
-        config if encoder is agent else config.with_(stop_threshold=None, review_threshold=None),
+        config
+        if encoder is agent and (METHODS[method].trained or not agent.spec.trained)
+        else config.with_(stop_threshold=None, review_threshold=None),
     )
 
 

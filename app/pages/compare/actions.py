@@ -37,7 +37,7 @@ from core.qrag.agent import Agent
 from core.qrag.retriever import MULTISTEP, AgentRetriever
 from core.resrag.action import RESRAG_LLM
 from core.resrag_llm.policy import LlmEvidenceSet
-from core.retrievers import ALL_METHODS, build_retriever
+from core.retrievers import ALL_METHODS, build_retriever, vectors_of
 from core.sparc.retriever import SPARC, SparcRetriever
 from core.sparc.trace import SparcTrace
 from core.types import Workspace
@@ -379,7 +379,7 @@ class Comparisons:
             agent = self.services.agents.load(key.removeprefix(AGENT))
             config = self._config(agent.spec, order, own=own, stops=order.own_stop)
             return Contestant(f"Q-RAG {agent.spec.name}", AgentRetriever(agent), agent.encoder, config), agent
-        plain = self.services.agents.load(PLAIN)
+        plain = self.services.agents.load(vectors_of(key))
         retriever, _ = build_retriever(key, plain.encoder, plain.encoder)
         config = (
             self._config(plain.spec, order, own=True, stops=False)

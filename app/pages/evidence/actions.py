@@ -3,7 +3,8 @@
 One run from question to log, the set at any other budget from the same look, and the frontier that the
 project measured. Decides that a run is logged at the budget that was set when it was started; that moving the
 budget afterwards shows the set that a run at that budget would take, from the features that were computed
-once, and logs nothing; and that what the page compares with comes from the same look.
+once, and logs nothing; and that what the page compares with comes from the untrained encoder, whichever one
+the policy reads.
 """
 
 from __future__ import annotations
@@ -31,10 +32,11 @@ from core.evaluate.frontier import read_frontier
 from core.events import RunStarted
 from core.ingest.json_ld import json_ld_types
 from core.llm.protocol import Llm
+from core.methods.protocol import query_cosines
 from core.methods.threshold import Threshold
 from core.metrics import answer_f1
 from core.opening import OpenProgress
-from core.resrag.action import RESRAG_LLM, SETS
+from core.resrag.action import RESRAG, RESRAG_LLM, SETS
 from core.resrag.features import QuestionFeatures, look
 from core.resrag.retriever import EvidenceSet
 from core.resrag.sets import (
@@ -49,13 +51,14 @@ from core.resrag.sets import (
     token_counts,
 )
 from core.resrag_llm.policy import LlmEvidenceSet
+from core.retrievers import vectors_of
 from core.studies.frontier import Curve, curves
 
 MAX_BUDGET = 24
 """Right end of the slider."""
 USUAL_BUDGET = 8
 MAX_LOOKS_BYTES = 256 * 2**20
-"""Memory for looks: 128 bytes a chunk each. One that is gone is taken again."""
+"""Memory for looks: some 140 bytes a chunk each. One that is gone is taken again."""
 MAX_JSON_LD_CHARACTERS = 50_000_000
 """Of all runs in view."""
 MAX_TYPES = 8
@@ -74,6 +77,26 @@ class SetOrder:
     budget: int
     by_model: bool = False
     """The language model chooses, not the light policy."""
+
+
+@dataclass(frozen=True, eq=False)
+class PageLook:
+    """What a run's page asks of its question once."""
+
+    policy: QuestionFeatures | None
+    """What the light policy sees; None where a language model chose."""
+    cosines: np.ndarray
+    """(N,) float32 of the untrained encoder."""
+    products: np.ndarray
+    """(N,) float32 what top-k sorts by."""
+    threshold: float
+    """Least cosine of the threshold rule."""
+
+    @property
+    def nbytes(self) -> int:
+        """Of its arrays."""
+        seen = 0 if self.policy is None else self.policy.features.nbytes
+        return seen + self.cosines.nbytes + self.products.nbytes
 
 
 @dataclass(frozen=True, eq=False)
@@ -141,7 +164,7 @@ class EvidenceSets:
 
     def __init__(self, services: Services) -> None:
         self.services = services
-        self._looks: Recent[QuestionFeatures] = Recent(MAX_LOOKS_BYTES, lambda seen: seen.features.nbytes)
+        self._looks: Recent[PageLook] = Recent(MAX_LOOKS_BYTES, lambda seen: seen.nbytes)
         self._answers: Recent[EvidenceAnswer] = Recent(MAX_ANSWERS, lambda _: 1)
         self._json_ld: Recent[tuple[str, ...]] = Recent(
             MAX_JSON_LD_CHARACTERS, lambda texts: sum(map(len, texts))
@@ -173,23 +196,25 @@ class EvidenceSets:
             self._idle.set()
 
     def _run(self, documents: OpenDocuments, order: SetOrder, report: Report, llm: Llm | None) -> RunInView:
+        name = PLAIN if order.by_model else vectors_of(RESRAG)
+        opened = self.services.library.under(documents, self.services.agents.load(name), report)
         plain = self.services.library.under(documents, self.services.agents.load(PLAIN), report)
-        question, corpus, encoder = order.question, plain.corpus, plain.agent.encoder
+        question, corpus, encoder = order.question, opened.corpus, opened.agent.encoder
         config = EpisodeConfig(step_budget=min(order.budget, len(corpus)))
         gold = next((known.support for known in documents.questions if known.question == question), ())
         _ = corpus.words  # counting them is no part of a search's time
         started = time.perf_counter()
-        seen = look(question, corpus, encoder)
+        seen = None if order.by_model else look(question, corpus, encoder)
         events = (
             LlmEvidenceSet(llm, encoder).retrieve(question, corpus, config)
-            if order.by_model
+            if seen is None
             else EvidenceSet(encoder).events(question, corpus, config, seen, started)
         )
         run: RunInView | None = None
         try:
             for event in events:
                 run = (
-                    self.services.begin_run(event, plain, gold)
+                    self.services.begin_run(event, opened, gold)
                     if isinstance(event, RunStarted)
                     else self.services.add_event(run, event)
                     if run is not None
@@ -200,7 +225,7 @@ class EvidenceSets:
                 self.services.end_run(run, "failed", str(error))
             raise
         assert run is not None  # a run says at least that it started
-        self._looks.put(run.token, seen)
+        self._looks.put(run.token, _page_look(question, plain, seen))
         return self.services.answer(run)
 
     def open(self, run_id: str, owner: str | None, report: Report) -> RunInView:
@@ -220,16 +245,12 @@ class EvidenceSets:
         """The run's set at a budget, not read yet unless it was read before. Raises BadRequest."""
         check_budget(budget)
         corpus, workspace = run.documents.corpus, run.documents.workspace
-        size, seen, policy = (
-            min(budget, len(corpus)),
-            self._seen(run),
-            EvidenceSet(run.documents.agent.encoder),
-        )
-        by_model = run.trace.started.method == RESRAG_LLM
+        size, seen = min(budget, len(corpus)), self._seen(run)
+        by_model = seen.policy is None
         chances = (
             run.q_values(1)
-            if by_model or size == run.config.step_budget
-            else policy.policy.chances(seen.with_budget(size))
+            if seen.policy is None or size == run.config.step_budget
+            else EvidenceSet(run.documents.agent.encoder).policy.chances(seen.policy.with_budget(size))
         )
         view = SetInView(run, budget, chances, (), (), token_counts(workspace), ())
         taken = (
@@ -237,13 +258,11 @@ class EvidenceSets:
             if by_model
             else tuple(most_probable_set(chances, size, view.least, run.config.forbidden))
         )
-        similarities = seen.cosines * corpus.index.norms
-        threshold = Threshold(run.documents.agent.encoder).threshold
         view = replace(
             view,
             taken=taken,
             documents=tuple(document_sets(taken, workspace.borders, view.n_tokens)),
-            rivals=tuple(rivals(taken, run.gold, similarities, seen.cosines, threshold, view.n_tokens)),
+            rivals=tuple(rivals(taken, run.gold, seen.products, seen.cosines, seen.threshold, view.n_tokens)),
             json_ld=self._written(run),
             types=tuple(json_ld_types(document.json_ld, MAX_TYPES) for document in workspace.documents),
         )
@@ -266,10 +285,17 @@ class EvidenceSets:
             self._json_ld.put(run.token, written)
         return written
 
-    def _seen(self, run: RunInView) -> QuestionFeatures:
+    def _seen(self, run: RunInView) -> PageLook:
         seen = self._looks.get(run.token)
         if seen is None:
-            seen = look(run.trace.started.query, run.documents.corpus, run.documents.agent.encoder)
+            question, documents = run.trace.started.query, run.documents
+            policy = (
+                None
+                if run.trace.started.method == RESRAG_LLM
+                else look(question, documents.corpus, documents.agent.encoder)
+            )
+            plain = self.services.library.under(documents, self.services.agents.load(PLAIN))
+            seen = _page_look(question, plain, policy)
             self._looks.put(run.token, seen)
         return seen
 
@@ -279,6 +305,13 @@ class EvidenceSets:
             if run.run_id in run_ids:
                 self._looks.drop(run.token)
                 self._json_ld.drop(run.token)
+
+
+def _page_look(question: str, plain: OpenDocuments, policy: QuestionFeatures | None) -> PageLook:
+    """plain: the documents under the untrained encoder."""
+    encoder, corpus = plain.agent.encoder, plain.corpus
+    cosines = query_cosines(encoder, question, corpus)
+    return PageLook(policy, cosines, cosines * corpus.index.norms, Threshold(encoder).threshold)
 
 
 def _key(view: SetInView) -> str:

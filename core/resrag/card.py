@@ -1,0 +1,50 @@
+"""The card of a light policy: what it is, and whose vectors it reads.
+
+Read without torch, so that whoever lists methods knows which vectors the policy that ships needs.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from core.errors import BadCheckpoint
+from core.resrag.features import NAMES
+
+SHIPPED = Path(__file__).resolve().parents[2] / "assets" / "resrag"
+"""The policy that ships."""
+CARD_FILE, WEIGHTS_FILE = "resrag.json", "head.safetensors"
+
+
+class PolicyCard(BaseModel):
+    """What a policy is and how it came about."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    format: int = 1
+    name: str
+    features: tuple[str, ...] = NAMES
+    """Columns that it reads; those of this version, or it can't be used."""
+    hidden: int
+    """Width of both hidden layers."""
+    encoder: str
+    """Checkpoint whose vectors it was trained on, and is served with."""
+    training: dict[str, Any] | None = None
+    scores: dict[str, Any] | None = None
+
+
+def read_card(folder: Path = SHIPPED) -> PolicyCard:
+    """The card of a policy. Raises BadCheckpoint when the folder holds none, or one of another version."""
+    try:
+        card = PolicyCard.model_validate_json((folder / CARD_FILE).read_text(encoding="utf-8"))
+    except (OSError, ValidationError, ValueError) as error:
+        raise BadCheckpoint(
+            f"{folder} holds no policy with a readable {CARD_FILE}; name the folder that train-resrag wrote"
+        ) from error
+    if card.format != 1 or card.features != NAMES or not 1 <= card.hidden <= 4096:
+        raise BadCheckpoint(
+            f"the policy {card.name} in {folder} reads other features than this version has; train it anew"
+        )
+    return card
