@@ -35,7 +35,7 @@ from core.opening import Progress, chunk_documents, index_workspace
 from core.qrag.agent import Episode
 from core.resrag.action import RESRAG_LLM
 from core.resrag_llm.policy import LlmEvidenceSet
-from core.retrievers import METHODS, PLAIN, notice_of, retrieve_all, vectors_of
+from core.retrievers import METHODS, notice_of, retrieve_all, vectors_of
 from core.tasks.documents import DocumentQuestion, Documents, QuoteFinder, TextPlace, places_of
 from core.types import Document, Workspace
 from core.whatif.comparison import Contestant, contestant
@@ -89,9 +89,9 @@ class Encoders:
         chosen = choose(document, {name: read_spec(folder) for name, folder in self._folders.items()})
         return chosen, self._load(self._folders[chosen.checkpoint])
 
-    def beside(self, method: str) -> DualEncoder:
-        """The one whose vectors a method searches that has no agent of its own."""
-        return self._load(self._folders[vectors_of(method)])
+    def beside(self, method: str, agent: DualEncoder) -> DualEncoder:
+        """The one whose vectors a method without an agent searches, see `vectors_of`."""
+        return self._load(self._folders[vectors_of(method, agent.spec.name)])
 
     def _load(self, folder: Path) -> DualEncoder:
         if folder not in self._loaded:
@@ -205,8 +205,8 @@ class _Evaluation:
 
     def _contestant(self, name: str, config: EpisodeConfig) -> Contestant:
         if name != RESRAG_LLM:
-            return contestant(name, self.encoder, self.encoders.beside(name), config)
-        plain = self.encoders.beside(PLAIN)
+            return contestant(name, self.encoder, self.encoders.beside(name, self.encoder), config)
+        plain = self.encoders.beside(RESRAG_LLM, self.encoder)
         own = config.with_(stop_threshold=None, review_threshold=None)
         return Contestant(name, LlmEvidenceSet(self._llm, plain), plain, own)
 

@@ -24,7 +24,7 @@ from core.methods.protocol import Retriever
 from core.methods.threshold import Threshold
 from core.methods.topk import TopK
 from core.metrics import answer_em, answer_f1, fact_f1, fact_recall
-from core.resrag.card import SHIPPED, read_card
+from core.resrag.card import read_card
 from core.resrag.policy import load_policy
 from core.resrag.retriever import EvidenceSet
 from core.tasks.data import data_folder
@@ -63,7 +63,7 @@ OneLook = TopK | Hybrid | Threshold | EvidenceSet
 
 
 def frontier_methods(
-    plain: DualEncoder, policies: Sequence[Path] = (SHIPPED,), device: str | None = None
+    plain: DualEncoder, policies: Sequence[Path], device: str | None = None
 ) -> list[tuple[str, OneLook]]:
     """(name of its policy, method): top-k, hybrid and threshold over the vectors of `plain`, RES-RAG under
     each policy over those that it was trained on. Raises BadCheckpoint where a folder holds none.

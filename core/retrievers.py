@@ -17,7 +17,7 @@ from core.methods.threshold import THRESHOLD, Threshold, cut_short
 from core.methods.topk import TOPK, TopK
 from core.qrag.agent import Agent, Episode
 from core.qrag.retriever import MULTISTEP, QRAG, AgentRetriever
-from core.resrag.card import read_card
+from core.resrag.card import policy_for, read_card
 from core.resrag.retriever import RESRAG_METHOD, EvidenceSet
 from core.resrag_llm.policy import RESRAG_LLM_METHOD, unread
 from core.sparc.retriever import SPARC_METHOD
@@ -52,11 +52,11 @@ def notice_of(trace: Trace) -> str:
     return cut_short(trace) or unread(trace)
 
 
-def vectors_of(name: str) -> str:
-    """Name of the checkpoint whose vectors a method without an agent searches: its policy's, else the
-    untrained one. Raises BadCheckpoint.
+def vectors_of(name: str, agent: str) -> str:
+    """Name of the checkpoint whose vectors a method without an agent searches, where documents are open under
+    `agent`: its policy's, else the untrained one. Raises BadCheckpoint.
     """
-    return read_card().encoder if name == RESRAG_METHOD.name else PLAIN
+    return read_card(policy_for(agent)).encoder if name == RESRAG_METHOD.name else PLAIN
 
 
 def build_retriever(name: str, agent: DualEncoder, plain: DualEncoder) -> tuple[Retriever, DualEncoder]:

@@ -90,7 +90,8 @@ def open_search(
     encoders = Encoders(checkpoint, device)
     choice, agent = encoders.choice(documents[0])
     name = method or choice.method
-    plain = agent if name == "qrag" or agent.spec.name == vectors_of(name) else encoders.beside(name)
+    own = name == "qrag" or agent.spec.name == vectors_of(name, agent.spec.name)
+    plain = agent if own else encoders.beside(name, agent)
     retriever, encoder = build_retriever(name, agent, plain)
     corpus = open_corpus(documents, encoder, on_progress=on_progress).corpus
     return Search(corpus, retriever, config or agent.spec.episode_config())

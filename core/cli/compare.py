@@ -66,7 +66,7 @@ def run_compare(args: argparse.Namespace) -> int:
         )
     encoder = load_encoder(args.checkpoint, args.device)
     plain = _beside(encoder, PLAIN, args)
-    searched = {name: _beside(encoder, vectors_of(name), args) for name in names}
+    searched = {name: _beside(encoder, vectors_of(name, encoder.spec.name), args) for name in names}
     reader = load_reader(device=args.device)
     with named_log(args.log) as log:
         for question in questions(args, encoder):

@@ -22,6 +22,7 @@ from core.cli.common import named_log, progress_printer
 from core.cli.flags import add_episode_flags
 from core.cli.trec import found_lines, line_file, relevant_lines, run_path
 from core.config import EpisodeConfig
+from core.encode.checkpoint import find_checkpoint, read_spec
 from core.encode.encoder import DualEncoder, load_encoder
 from core.evaluate.outcomes import own_evidence
 from core.evaluate.rows import EpisodeRow, read_rows, row_line
@@ -114,7 +115,9 @@ def load_subject(method: str, checkpoint: str | None, device: str | None) -> Sub
     """A method by its name; those without an agent search the vectors of `vectors_of`. Raises BadCheckpoint,
     BadRequest.
     """
-    agent = load_encoder(checkpoint if method == "qrag" else vectors_of(method), device)
+    if method != "qrag":
+        checkpoint = vectors_of(method, read_spec(find_checkpoint(checkpoint)).name)
+    agent = load_encoder(checkpoint, device)
     return Subject(*build_retriever(method, agent, agent))
 
 

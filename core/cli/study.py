@@ -31,7 +31,7 @@ from core.evaluate.rows import EpisodeRow, read_rows, row_line
 from core.evaluate.run import BATCH, Setting, evaluate
 from core.frontier import frontier_methods, frontier_questions, frontier_rows
 from core.log.atomic import write_whole
-from core.resrag.card import SHIPPED
+from core.resrag.card import shipped_policies
 from core.sparc.rows import SparcRow, read_sparc_rows
 from core.studies.registry import (
     STUDIES,
@@ -79,9 +79,9 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
         "--policy",
         type=Path,
         nargs="+",
-        default=[SHIPPED],
+        default=[*shipped_policies().values()],
         metavar="DIR",
-        help="policies of RES-RAG (default: the one that ships)",
+        help="policies of RES-RAG (default: those that ship)",
     )
     add_llm_flags(parser)
     parser.add_argument(

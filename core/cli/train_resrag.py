@@ -43,6 +43,12 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
         help="folder of the data sets (default: $QRAG_DATA, else ../shared/data)",
     )
     parser.add_argument("--name", help="of the policy (default: that of the folder)")
+    parser.add_argument(
+        "--encoder",
+        default="general",
+        metavar="NAME_OR_DIR",
+        help="checkpoint whose vectors the policy reads, in training and ever after (default: %(default)s)",
+    )
     parser.add_argument("--device", metavar="D", help="cpu or cuda (default: cuda when there is one)")
     add_settings(parser, SetTrainConfig)
     add_settings(parser, RewardConfig, without=("least", "most"))
@@ -69,7 +75,7 @@ def run_train_resrag(args: argparse.Namespace) -> int:
         **{field.name: given[field.name] for field in fields(SetTrainConfig) if field.name in given},
         reward=reward,
     )
-    encoder, reader = load_encoder("base", args.device), load_reader(SMALL, args.device)
+    encoder, reader = load_encoder(args.encoder, args.device), load_reader(SMALL, args.device)
     learned, held_out = course_questions(encoder.tokenizer, args.data_folder)
     about = SetsRecord(name=name, encoder=encoder.spec.name, reader=reader.name, questions=counts_of(learned))
     last: dict[str, TrainEvent] = {}

@@ -13,8 +13,10 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from core.errors import BadCheckpoint
 from core.resrag.features import NAMES
 
-SHIPPED = Path(__file__).resolve().parents[2] / "assets" / "resrag"
-"""The policy that ships."""
+_SHIPPED = Path(__file__).resolve().parents[2] / "assets" / "resrag"
+"""A folder a policy, by the name of the checkpoint whose vectors it reads."""
+USUAL = "general"
+"""Checkpoint of the policy that serves where an agent has none of its own."""
 CARD_FILE, WEIGHTS_FILE = "resrag.json", "head.safetensors"
 
 
@@ -35,7 +37,18 @@ class PolicyCard(BaseModel):
     scores: dict[str, Any] | None = None
 
 
-def read_card(folder: Path = SHIPPED) -> PolicyCard:
+def shipped_policies() -> dict[str, Path]:
+    """Folders of the policies that ship, by the checkpoint whose vectors each reads."""
+    return {card.parent.name: card.parent for card in sorted(_SHIPPED.glob(f"*/{CARD_FILE}"))}
+
+
+def policy_for(checkpoint: str) -> Path:
+    """The policy that serves documents that are open under a checkpoint."""
+    folders = shipped_policies()
+    return folders.get(checkpoint, folders[USUAL])
+
+
+def read_card(folder: Path) -> PolicyCard:
     """The card of a policy. Raises BadCheckpoint when the folder holds none, or one of another version."""
     try:
         card = PolicyCard.model_validate_json((folder / CARD_FILE).read_text(encoding="utf-8"))

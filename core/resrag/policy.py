@@ -18,7 +18,7 @@ from safetensors.torch import load_file, save_file
 from torch import nn
 
 from core.errors import BadCheckpoint
-from core.resrag.card import CARD_FILE, SHIPPED, WEIGHTS_FILE, PolicyCard, read_card
+from core.resrag.card import CARD_FILE, WEIGHTS_FILE, PolicyCard, read_card
 from core.resrag.features import NAMES
 
 _BLOCK = 65_536
@@ -72,7 +72,7 @@ def save_policy(folder: Path, policy: EvidencePolicy, card: PolicyCard) -> None:
 
 
 @lru_cache(maxsize=4)
-def load_policy(folder: Path = SHIPPED) -> EvidencePolicy:
+def load_policy(folder: Path) -> EvidencePolicy:
     """A policy, read once a process. Raises BadCheckpoint."""
     policy = EvidencePolicy(read_card(folder).hidden)
     try:

@@ -12,6 +12,7 @@ from core.events import Event
 from core.index import Searchable
 from core.methods.protocol import Method, check, one_look_events
 from core.resrag.action import RESRAG
+from core.resrag.card import policy_for
 from core.resrag.features import QuestionFeatures, look
 from core.resrag.sets import LEAST_CHANCE, most_probable_set
 
@@ -40,10 +41,10 @@ class EvidenceSet:
     name = RESRAG
 
     def __init__(self, encoder: DualEncoder, policy: EvidencePolicy | None = None) -> None:
-        """policy: the one that ships by default. Raises BadCheckpoint."""
+        """policy: by default the one that ships for the encoder. Raises BadCheckpoint."""
         from core.resrag.policy import load_policy  # with torch
 
-        self.encoder, self.policy = encoder, policy or load_policy()
+        self.encoder, self.policy = encoder, policy or load_policy(policy_for(encoder.spec.name))
 
     def retrieve(self, query: str, corpus: Searchable, config: EpisodeConfig) -> Iterator[Event]:
         """See `Retriever`."""

@@ -55,14 +55,16 @@ class QuestionSet:
     by one.
     """
     train: str | None = "train"
-    """File of the training part; None where there is none."""
+    """File of the training part, one that no agent that ships was trained on where there is such a file; None
+    where there is none.
+    """
     test: str | None = "eval"
 
 
 SETS = {
-    "hotpotqa": QuestionSet("hotpotqa", cut=True),
+    "hotpotqa": QuestionSet("hotpotqa", cut=True, train="train_more"),
     "hotpotqa-sentences": QuestionSet("hotpotqa", cut=False, train="train_sentences", test=None),
-    "2wiki": QuestionSet("2wikimultihopqa", cut=True),
+    "2wiki": QuestionSet("2wikimultihopqa", cut=True, train="train_more"),
     "musique": QuestionSet("musique", cut=True),
     "nq": QuestionSet("nq_gold", cut=True),
     "clapnq": QuestionSet("clapnq_dev", cut=False, train=None),

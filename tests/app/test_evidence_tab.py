@@ -89,7 +89,7 @@ def test_a_run_is_logged_with_its_action_and_json_ld(
         "complete",
         "resrag",
         QUESTION,
-        "base",
+        "general",
     )
     assert kept.trace.chosen == run.trace.chosen
     assert kept.record.label == {"support": list(SUPPORT), "answer": "stone"}
@@ -105,12 +105,12 @@ def test_another_budget_is_the_set_that_a_run_at_it_takes(
     sets: EvidenceSets, services: Services, documents: OpenDocuments
 ) -> None:
     run = sets.run(documents, SetOrder(QUESTION, 8), quiet)
-    plain = services.library.under(documents, services.agents.load("base"))
-    method = EvidenceSet(plain.agent.encoder)
+    opened = services.library.under(documents, services.agents.load("general"))
+    method = EvidenceSet(opened.agent.encoder)
     for budget in (1, 2, 8, MAX_BUDGET):
         view = sets.at(run, budget)
-        size = min(budget, len(plain.corpus))
-        fresh = fold(method.retrieve(QUESTION, plain.corpus, EpisodeConfig(step_budget=size)))
+        size = min(budget, len(opened.corpus))
+        fresh = fold(method.retrieve(QUESTION, opened.corpus, EpisodeConfig(step_budget=size)))
         assert view.taken == fresh.chosen
         assert view.chances.tolist() == fresh.scores_at(1).q_values.tolist()  # type: ignore[union-attr]
     assert services.own_log.search(owner=None).total == 1
@@ -162,7 +162,7 @@ def test_a_run_opens_again_from_the_log_alone(
     assert again.at(opened, 8).taken == run.trace.chosen
     kept, texts = logged(services, run.run_id), services.own_log.documents(run.run_id)
     assert '"Document_2"' in run_page(kept, texts).replace("&quot;", '"')
-    assert replay_run(kept, texts, services.agents.load("base").encoder).report.holds
+    assert replay_run(kept, texts, services.agents.load("general").encoder).report.holds
     assert "Letters" not in bare.read_text(encoding="utf-8")
 
 

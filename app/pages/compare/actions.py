@@ -346,7 +346,7 @@ class Comparisons:
                 if key == SPARC
                 else self._llm_set(order, llm)
                 if key == RESRAG_LLM
-                else self._contestant(key, order, own=key == own_key(name))
+                else self._contestant(key, order, name)
             )
             for key in keys
         ]
@@ -373,13 +373,14 @@ class Comparisons:
         chooser, config = LlmEvidenceSet(llm, plain.encoder), EpisodeConfig(step_budget=order.k)
         return Contestant(label, chooser, plain.encoder, config, follows=order.own_stop), plain
 
-    def _contestant(self, key: str, order: ComparisonOrder, *, own: bool) -> tuple[Contestant, Agent]:
-        """own: the method is the agent that the documents are open under."""
+    def _contestant(self, key: str, order: ComparisonOrder, name: str) -> tuple[Contestant, Agent]:
+        """name: the agent that the documents are open under."""
+        own = key == own_key(name)
         if key.startswith(AGENT):
             agent = self.services.agents.load(key.removeprefix(AGENT))
             config = self._config(agent.spec, order, own=own, stops=order.own_stop)
             return Contestant(f"Q-RAG {agent.spec.name}", AgentRetriever(agent), agent.encoder, config), agent
-        plain = self.services.agents.load(vectors_of(key))
+        plain = self.services.agents.load(vectors_of(key, name))
         retriever, _ = build_retriever(key, plain.encoder, plain.encoder)
         config = (
             self._config(plain.spec, order, own=True, stops=False)

@@ -196,7 +196,7 @@ class EvidenceSets:
             self._idle.set()
 
     def _run(self, documents: OpenDocuments, order: SetOrder, report: Report, llm: Llm | None) -> RunInView:
-        name = PLAIN if order.by_model else vectors_of(RESRAG)
+        name = PLAIN if order.by_model else vectors_of(RESRAG, documents.agent.spec.name)
         opened = self.services.library.under(documents, self.services.agents.load(name), report)
         plain = self.services.library.under(documents, self.services.agents.load(PLAIN), report)
         question, corpus, encoder = order.question, opened.corpus, opened.agent.encoder

@@ -9,7 +9,7 @@ import pytest
 
 from core.cli import main
 from core.evaluate.frontier import read_frontier
-from core.resrag.policy import read_card
+from core.resrag.card import read_card
 from tests.core.cli.conftest import Output
 from tests.core.train.set_data import write_sets
 from tests.llm_server import KEY, serve_llm
@@ -45,7 +45,7 @@ def test_a_policy_is_trained_and_measured(
     assert main(train) == 0
     said = json.loads(capsys.readouterr().out)
     card = read_card(policy)
-    assert (said["updates"], card.name, card.encoder) == (3, "policy", "base")
+    assert (said["updates"], card.name, card.encoder) == (3, "policy", "general")
     assert card.training is not None
     assert card.training["config"]["reward"]["bad_answer"] == -0.5
     study = [

@@ -12,16 +12,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.errors import BadCheckpoint
-from core.resrag.features import NAMES
-from core.resrag.policy import (
+from core.resrag.card import (
     CARD_FILE,
+    USUAL,
     WEIGHTS_FILE,
-    EvidencePolicy,
     PolicyCard,
-    load_policy,
+    policy_for,
     read_card,
-    save_policy,
+    shipped_policies,
 )
+from core.resrag.features import NAMES
+from core.resrag.policy import EvidencePolicy, load_policy, save_policy
 from core.resrag.sets import most_probable_set
 
 
@@ -69,9 +70,16 @@ def _change(folder: Path, **values: object) -> None:
     (folder / CARD_FILE).write_text(json.dumps(card | values))
 
 
-def test_the_policy_that_ships() -> None:
-    card = read_card(Path(__file__).resolve().parents[3] / "assets" / "resrag")
-    assert card.encoder == "base"
-    assert card.training is not None
-    assert card.scores is not None
-    load_policy()
+def test_the_policies_that_ship() -> None:
+    assert [*shipped_policies()] == ["general", "multi-hop"]
+    for checkpoint, folder in shipped_policies().items():
+        card = read_card(folder)
+        assert (card.encoder, policy_for(checkpoint)) == (checkpoint, folder)
+        assert card.training is not None
+        assert card.scores is not None
+        load_policy(folder)
+
+
+@pytest.mark.parametrize("checkpoint", ["base", "narrative", "mine", "../general"])
+def test_an_agent_without_a_policy_has_the_usual_one(checkpoint: str) -> None:
+    assert read_card(policy_for(checkpoint)).encoder == USUAL

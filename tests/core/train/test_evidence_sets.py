@@ -16,7 +16,8 @@ from core.answer.protocol import Answer
 from core.encode.encoder import DualEncoder
 from core.errors import BadRequest
 from core.qrag.agent import Agent
-from core.resrag.policy import load_policy, read_card
+from core.resrag.card import read_card
+from core.resrag.policy import load_policy
 from core.resrag.sets import most_probable_set
 from core.train.evidence_sets import AnswerScores, SeenQuestion, SetsRecord, SetTrainConfig, SetTrainer, see
 from core.train.set_questions import SetQuestion
