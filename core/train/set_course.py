@@ -2,9 +2,8 @@
 
 A few hundred of many kinds rather than many of one: a policy of features learns from little, and each
 distinct text has to be embedded once. Validation holds out one question in nine of the training parts; no
-test part is read. An agent's vectors know the answers to what it was trained on, so HotpotQA and
-2WikiMultiHopQA give questions that no agent saw, and MuSiQue, which has none, is left out. Decides the
-counts.
+test part is read. An agent's vectors know the answers to what it was trained on, so HotpotQA gives questions
+that no agent saw, and 2WikiMultiHopQA and MuSiQue are left out. Decides the counts.
 """
 
 from __future__ import annotations
@@ -23,7 +22,6 @@ COUNTS = {
     "nq": 160,
     "hotpotqa-sentences": 120,
     "hotpotqa": 100,
-    "2wiki": 50,
     "hybridqa": 8,
 }
 """Questions of each set, drawn once; those whose questions bring many new texts are few."""

@@ -64,7 +64,7 @@ class QuestionSet:
 SETS = {
     "hotpotqa": QuestionSet("hotpotqa", cut=True, train="train_more"),
     "hotpotqa-sentences": QuestionSet("hotpotqa", cut=False, train="train_sentences", test=None),
-    "2wiki": QuestionSet("2wikimultihopqa", cut=True, train="train_more"),
+    "2wiki": QuestionSet("2wikimultihopqa", cut=True),
     "musique": QuestionSet("musique", cut=True),
     "nq": QuestionSet("nq_gold", cut=True),
     "clapnq": QuestionSet("clapnq_dev", cut=False, train=None),

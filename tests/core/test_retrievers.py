@@ -22,7 +22,7 @@ from core.methods.hybrid import Hybrid
 from core.methods.threshold import Threshold, cut_short
 from core.methods.topk import TopK
 from core.qrag.agent import Agent
-from core.retrievers import METHODS, build_retriever
+from core.retrievers import METHODS, build_retriever, vectors_of
 from core.types import workspace_of_chunks
 
 CorpusOf = Callable[[DualEncoder, Sequence[str]], Corpus]
@@ -96,6 +96,16 @@ def test_every_method_refuses_what_it_can_not_run(
     empty = Corpus(workspace_of_chunks([], np.zeros(0)), ChunkIndex(np.zeros((0, encoder.dim), np.float32)))
     with pytest.raises(BadRequest, match="no chunks"):
         next(retriever.retrieve(QUERY, empty, EpisodeConfig()))
+
+
+def test_whose_vectors_a_method_searches() -> None:
+    assert [vectors_of("resrag", agent) for agent in ("multi-hop", "general", "narrative", "mine")] == [
+        "multi-hop",
+        "general",
+        "general",
+        "general",
+    ]
+    assert {vectors_of(name, "multi-hop") for name in METHODS if name != "resrag"} == {"base"}
 
 
 def test_unknown_method(agents: dict[str, Agent]) -> None:

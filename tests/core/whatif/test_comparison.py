@@ -80,6 +80,15 @@ def test_a_stop_threshold_is_the_agents_alone(arena: Arena) -> None:
     assert taken["topk"] == taken["multistep"] == 3
 
 
+def test_a_stop_threshold_in_units_of_q_is_no_chance(arena: Arena) -> None:
+    """Also where a method searches the agent's own vectors, as the light policy does."""
+    agent, _, _ = arena
+    assert agent.spec.trained
+    config = EpisodeConfig(step_budget=3, stop_threshold=0.3)
+    stops = {name: contestant(name, agent, agent, config).config.stop_threshold for name in METHODS}
+    assert {name for name, stop in stops.items() if stop is not None} == {"qrag"}
+
+
 def test_followers_take_as_many_as_the_first(arena: Arena) -> None:
     """And one at least, since a comparison with nothing shows nothing."""
     agent, plain, corpus_of = arena
