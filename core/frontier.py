@@ -24,7 +24,7 @@ from core.methods.protocol import Retriever
 from core.methods.threshold import Threshold
 from core.methods.topk import TopK
 from core.metrics import answer_em, answer_f1, fact_f1, fact_recall
-from core.resrag.card import read_card
+from core.resrag.card import policy_for, read_card
 from core.resrag.policy import load_policy
 from core.resrag.retriever import EvidenceSet
 from core.tasks.data import data_folder
@@ -56,6 +56,11 @@ def frontier_questions(
     )
     Random("order of natural").shuffle(questions)
     return questions[:n]
+
+
+def policy_of_set(name: str) -> Path:
+    """The policy that ships for a set's kind of text: *general*'s for whole documents, else *multi-hop*'s."""
+    return policy_for("general" if name == NATURAL else "multi-hop")
 
 
 OneLook = TopK | Hybrid | Threshold | EvidenceSet

@@ -29,9 +29,8 @@ from core.evaluate.frontier import FrontierRow, read_frontier
 from core.evaluate.joining import join_chunks
 from core.evaluate.rows import EpisodeRow, read_rows, row_line
 from core.evaluate.run import BATCH, Setting, evaluate
-from core.frontier import frontier_methods, frontier_questions, frontier_rows
+from core.frontier import frontier_methods, frontier_questions, frontier_rows, policy_of_set
 from core.log.atomic import write_whole
-from core.resrag.card import shipped_policies
 from core.sparc.rows import SparcRow, read_sparc_rows
 from core.studies.registry import (
     STUDIES,
@@ -79,9 +78,8 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
         "--policy",
         type=Path,
         nargs="+",
-        default=[*shipped_policies().values()],
         metavar="DIR",
-        help="policies of RES-RAG (default: those that ship)",
+        help="policies of RES-RAG (default: the one that ships for the kind of text)",
     )
     add_llm_flags(parser)
     parser.add_argument(
@@ -171,10 +169,10 @@ def _frontier_rows(study: FrontierStudy, args: argparse.Namespace) -> list[Front
         return read_frontier(args.rows)
     encoder = load_encoder("base", args.device)
     reader = load_reader(args.reader, args.device)
-    methods = frontier_methods(encoder, args.policy, args.device)
     rows: list[FrontierRow] = []
     for name in args.tasks or study.tasks:
         questions = frontier_questions(name, args.n or study.n, encoder.tokenizer, args.data)
+        methods = frontier_methods(encoder, args.policy or [policy_of_set(name)], args.device)
         rows += frontier_rows(questions, reader, methods, told_by(progress_printer(name)))
     _keep(args.rows, map(row_line, rows))
     return rows
