@@ -1,8 +1,8 @@
 """The rows of the quality-cost frontier.
 
 Questions over several documents through methods of one look, at every size of evidence. What top-k, hybrid
-and threshold choose under a smaller bound is the beginning of what they choose under a larger one, so each
-looks once a question; the policy of RES-RAG sees its budget and looks once a budget. Every distinct set of a
+and threshold choose under a smaller bound is the beginning of what they choose under a larger one; the policy
+of RES-RAG sees its budget, but looks once, too. Every distinct set of a
 question is read once. Decides the settings and the questions.
 """
 
@@ -25,6 +25,7 @@ from core.methods.threshold import Threshold
 from core.methods.topk import TopK
 from core.metrics import answer_em, answer_f1, fact_f1, fact_recall
 from core.resrag.card import policy_for, read_card
+from core.resrag.features import look
 from core.resrag.policy import load_policy
 from core.resrag.retriever import EvidenceSet
 from core.tasks.data import data_folder
@@ -133,10 +134,9 @@ def _settings(method: Retriever) -> tuple[float, ...]:
 def _sets(method: Retriever, question: SetQuestion, corpus: Corpus) -> list[tuple[int, ...]]:
     """What a method takes at each of its settings, best first."""
     if isinstance(method, EvidenceSet):
-        return [
-            _kept(method, question, corpus, EpisodeConfig(step_budget=min(size, len(corpus))))
-            for size in SIZES
-        ]
+        seen = look(question.question, corpus, method.encoder)
+        configs = [EpisodeConfig(step_budget=min(size, len(corpus))) for size in SIZES]
+        return [fold(method.events(question.question, corpus, config, seen, 0.0)).kept for config in configs]
     if isinstance(method, Threshold):
         trace = fold(
             method.retrieve(
