@@ -2,8 +2,8 @@
 
 Questions over several documents through methods of one look, at every size of evidence. What top-k, hybrid
 and threshold choose under a smaller bound is the beginning of what they choose under a larger one; the policy
-of RES-RAG sees its budget, but looks once, too. Every distinct set of a
-question is read once. Decides the settings and the questions.
+of RES-RAG sees its budget, but looks once, too. Every distinct set of a question is read once. Decides the
+settings and the questions.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The card of a light policy: what it is, and whose vectors it reads.
+"""The card of a light policy, and the policies that ship.
 
 Read without torch, so that whoever lists methods knows which vectors the policy that ships needs.
 """
