@@ -87,7 +87,9 @@ def test_sample_questions_with_what_the_app_picks(sample: Sample) -> None:
     encoders = Encoders(None, "cpu")
     document = read_document(sample.path.read_bytes(), sample.path.name)
     choice, encoder = encoders.choice(document)
-    picked = contestant(choice.method, encoder, encoders.beside(choice.method, encoder), encoder.spec.episode_config())
+    picked = contestant(
+        choice.method, encoder, encoders.beside(choice.method, encoder), encoder.spec.episode_config()
+    )
     corpus = index_workspace(chunk_documents([document], encoder), picked.encoder).corpus
     traces = [
         fold(picked.retriever.retrieve(question.question, corpus, picked.config))
