@@ -13,7 +13,7 @@ only ever become text nodes.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import wraps
 from typing import Any
 
@@ -46,13 +46,13 @@ def strip_loading(sentence: str) -> dict[str, Any]:
 
 
 def strip(
-    find: Find, value: Mapping[str, Any] | None = None, chunkmap: Question | None = None, **kwargs: Any
+    find: Find, value: Mapping[str, Any] | None = None, of_map: Sequence[Question] = (), **kwargs: Any
 ) -> gr.HTML:
     """A component that shows a `strip_value`, a `strip_loading`, or, with None, an invitation to run the
     agent.
 
-    find: the numbers of the run that a token names, None when there is no such run (any more). chunkmap:
-    makes maps, where values have a `chunk_map`.
+    find: the numbers of the run that a token names, None when there is no such run (any more). of_map:
+    answer what the map asks beside its points, `chunkmap` and `nearest`, where values have a `chunk_map`.
     (No subclass of gr.HTML: Gradio writes stub files beside those.)
     """
     return gr.HTML(
@@ -60,7 +60,7 @@ def strip(
         html_template=script("strip.html"),
         js_on_load=STRIP_SCRIPT,
         apply_default_css=False,
-        server_functions=[*server_functions(find), *([_answering(chunkmap)] if chunkmap else [])],
+        server_functions=[*server_functions(find), *map(_answering, of_map)],
         **kwargs,
     )
 

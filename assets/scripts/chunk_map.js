@@ -24,7 +24,7 @@ export function makeChunkMap(part, view, actions, server, ask, stateOf, paint) {
   function say(words, share, action, act) {
     part("chunkmap-making").hidden = !words;
     canvas.hidden = Boolean(words);
-    part("chunkmap-colouring").hidden = part("chunkmap-key").hidden = Boolean(words);
+    for (const name of ["colouring", "find", "found", "key"]) part("chunkmap-" + name).hidden = Boolean(words);
     if (part("chunkmap-note").textContent !== words) part("chunkmap-note").textContent = words;
     progress.hidden = share === null;
     if (share) progress.value = share;
@@ -42,8 +42,9 @@ export function makeChunkMap(part, view, actions, server, ask, stateOf, paint) {
     if (!answer || !offered() || view.value.chunk_map.of !== of) return;
     if (!answer.places) return say(answer.error || answer.refused || "No map was made.", null, "Make the map", make);
     view.chunkmap = {
-      of, names: answer.names, places: unpack(answer.places, Uint16Array), groups: unpack(answer.groups, Uint8Array), points: null, picture: null, colour: "value",
+      of, names: answer.names, places: unpack(answer.places, Uint16Array), groups: unpack(answer.groups, Uint8Array), points: null, picture: null, colour: "value", found: [],
     };
+    part("chunkmap-found").textContent = "";
     refresh();
   }
 
@@ -72,6 +73,19 @@ export function makeChunkMap(part, view, actions, server, ask, stateOf, paint) {
     const chunks = answers[0].chunks ? unpack(answers[0].chunks, Int32Array) : Int32Array.from(values.keys());
     view.chunkmap.points = { mode, values, chunks, masked: new Set(value.chosen.filter((pin) => pin.step < value.look).map((pin) => pin.chunk_id)) };
     repaint();
+  }
+
+  // The chunks nearest to a text, ringed; the cursor goes to the first of them.
+  async function find() {
+    const text = /** @type {HTMLInputElement} */ (part("chunkmap-text")).value.trim();
+    const { of } = view.chunkmap;
+    const reply = text ? await server.nearest([view.value.token, text]).catch(() => undefined) : { chunks: [] };
+    if (!current() || view.chunkmap.of !== of) return;
+    const { chunks = [], error = "" } = reply || { error: "The server did not answer; try again in a moment." };
+    view.chunkmap.found = chunks;
+    part("chunkmap-found").textContent = error || (chunks.length ? `Ringed: the ${chunks.length} nearest, first chunk ${whole(chunks[0])}` : "");
+    if (chunks.length) actions.move(() => chunks[0]);
+    paint();
   }
 
   function fillColouring() {
@@ -134,6 +148,10 @@ export function makeChunkMap(part, view, actions, server, ask, stateOf, paint) {
   toggle.onclick = () => {
     toggle.setAttribute("aria-expanded", String(toggle.getAttribute("aria-expanded") !== "true"));
     refresh();
+  };
+  part("chunkmap-find").onsubmit = (event) => {
+    event.preventDefault();
+    if (current()) find();
   };
   colouring.onchange = () => {
     view.chunkmap.colour = /** @type {ChunkMap["colour"]} */ (colouring.value);

@@ -140,7 +140,8 @@ export function drawChunkMap(canvas, size, view, colours) {
     const [x, y] = heads.get(chunk) || at(chunk);
     ring(s, x, y, heads.has(chunk) ? PIN + 6 : radius, colour);
   };
-  if (view.cursor !== null) point(view.cursor, 7, colours.acc);
+  for (const chunk of map.found) point(chunk, 4.5, colours.acc);
+  if (view.cursor !== null) point(view.cursor, 8, colours.acc);
   s.ctx.font = "600 " + s.ctx.font;
   for (const pin of [...pins].reverse()) {
     line(s, pin.head[0], pin.head[1], pin.x, pin.y, colours.pin(pin));

@@ -19,10 +19,11 @@ interface Scale {
   ticks: { value: number; label: string }[]; ends: string[];
 }
 interface RunMap { n_rows: number; n_columns: number; cells: Float32Array; picture?: HTMLCanvasElement }
-// places: two numbers a chunk, 0 to 65535; groups: one a chunk, 255 for none; points: values of the chunks that are drawn; picture: them drawn.
+// places: two numbers a chunk, 0 to 65535; groups: one a chunk, 255 for none; points: values of the chunks that are drawn;
+// picture: them drawn; found: the chunks nearest to a text.
 interface ChunkMap {
   of: string; places: Uint16Array; names: string[]; groups: Uint8Array; colour: "value" | "documents" | "headings";
-  points: { mode: Mode; chunks: Numbers; values: Float32Array; masked: Set<number> } | null; picture: HTMLCanvasElement | null;
+  points: { mode: Mode; chunks: Numbers; values: Float32Array; masked: Set<number> } | null; picture: HTMLCanvasElement | null; found: number[];
 }
 interface View {
   value: StripValue | null; corpus: string; mode: Mode; lo: number; hi: number; cursor: number | null; hover: number | null; map: RunMap | null;

@@ -19,7 +19,7 @@ from playwright.sync_api import Browser, Locator, Page, expect
 from app.components.strip import MAX_POINTS, server_functions
 from app.pages.explore import chunk_map
 from app.pages.explore.actions import Explorer
-from app.pages.explore.chunk_map import ChunkMaps
+from app.pages.explore.chunk_map import NEAREST, ChunkMaps
 from app.pages.explore.opening import open_pasted
 from app.pages.explore.strip_source import RunStrip
 from app.services import Services
@@ -134,6 +134,24 @@ def test_what_can_t_have_a_map_is_said(services: Services, monkeypatch: pytest.M
     monkeypatch.setattr(chunk_map, "MOST_WAITING", 0)
     with pytest.raises(BadRequest, match="0 maps are being made"):
         maps.chunkmap([run_over(services, 50), "make"])
+
+
+def test_the_nearest_to_a_text_are_those_of_most_q_to_it(services: Services) -> None:
+    token = run_over(services, 60)
+    maps, run = ChunkMaps(services.library), services.library.runs.get(token)
+    assert run is not None
+    near = maps.nearest([token, " where is mary ? "])["chunks"]
+    assert near == np.argsort(-run.q_values(1), kind="stable")[:NEAREST].tolist()
+    assert near != maps.nearest([token, "the kitchen"])["chunks"]
+    for text, words in (
+        ("  ", "The question is empty; type one."),
+        ("a" * 100_000, "The question has 100,000"),
+        (7, "must be a text"),
+    ):
+        with pytest.raises(BadRequest, match=words):
+            maps.nearest([token, text])
+    with pytest.raises(BadRequest, match="no longer here"):
+        maps.nearest(["nobody's", "mary"])
 
 
 def test_maps_are_made_one_at_a_time_in_the_part_of_their_visitor(services: Services) -> None:
@@ -333,6 +351,26 @@ def test_the_map_is_reached_and_walked_by_keyboard(page: Page) -> None:
     page.keyboard.press("]")
     expect(part(page, "what")).to_contain_text("step 3")
     expect(canvas).to_have_attribute("aria-label", re.compile(r"^Map of 1,145 chunks.*step 1 chunk 542"))
+
+
+def test_a_text_finds_its_nearest_chunks(page: Page) -> None:
+    canvas, text = part(page, "chunkmap-canvas"), part(page, "chunkmap-text")
+    settle(page)
+    n_before = n_of(canvas, "acc")
+    text.fill("Ruth headed to the chapel.")
+    text.press("Enter")
+    expect(part(page, "chunkmap-found")).to_have_text(
+        re.compile(r"^Ringed: the 10 nearest, first chunk [\d,]+$")
+    )
+    first = part(page, "chunkmap-found").inner_text().split()[-1]
+    expect(part(page, "readout")).to_contain_text(f"chunk {first},")
+    settle(page)
+    assert n_of(canvas, "acc") > n_before + 50
+    text.fill("")
+    text.press("Enter")
+    expect(part(page, "chunkmap-found")).to_be_empty()
+    settle(page)
+    assert n_of(canvas, "acc") < n_before + 50
 
 
 def test_everybody_can_use_it_light_and_dark(page: Page) -> None:

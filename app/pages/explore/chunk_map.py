@@ -2,7 +2,7 @@
 
 Decides that a map is made when somebody first opens it, in the background, one at a time for all visitors;
 that it belongs to documents, whichever run is in view; and that whoever has a run's token may ask for the map
-of its documents. Made maps lie in the caches, in the part of whoever opened the documents.
+of its documents, and what is near a text there. Made maps lie in the caches, in the part of whoever opened the documents.
 """
 
 from __future__ import annotations
@@ -18,12 +18,19 @@ from app.components.strip import GONE, Answer, fields
 from app.in_view import OpenDocuments
 from app.library import Library
 from app.recent import Recent
+from core.config import EpisodeConfig, check_query
 from core.draw.strip import packed
 from core.errors import BadRequest, Cancelled, UserError
 from core.layout import heading_groups, kept_layout, layout_of, vectors_key
+from core.qrag.agent import Episode
+from core.tiles import best_chunks
 
 MOST_WAITING = 8
 """Maps that are on their way at once."""
+NEAREST = 10
+"""Chunks that are shown for a text."""
+_MOST_ASKING = 5.0
+"""Seconds that a text waits for those of others."""
 _AT_ONCE = 0.3
 """Seconds within which a kept map is mostly there: it comes with the first answer."""
 _MOST_BYTES = 2**26
@@ -51,7 +58,7 @@ class ChunkMaps:
 
     def __init__(self, library: Library) -> None:
         self._library = library
-        self._lock, self._turn = threading.Lock(), threading.Semaphore()
+        self._lock, self._turn, self._asking = threading.Lock(), threading.Semaphore(), threading.Semaphore()
         self._making: dict[str, _Making] = {}  # by the documents' token, as those made
         self._made: Recent[Answer] = Recent(_MOST_BYTES, lambda made: sum(map(len, made.values())))
 
@@ -61,10 +68,7 @@ class ChunkMaps:
         packed.
         """
         token, action = fields(request, 2)
-        run = self._library.runs.get(token) if isinstance(token, str) else None
-        if run is None:
-            raise BadRequest(GONE)
-        documents = self._library.corpora.get(run.documents.token) or run.documents
+        documents = self._documents(token)
         with self._lock:
             making = self._making.get(documents.token)
             if action == "make" and making is None and self._made.get(documents.token) is None:
@@ -79,6 +83,32 @@ class ChunkMaps:
         if "refused" in made:
             self._made.drop(documents.token)  # another try may do better
         return made
+
+    def nearest(self, request: Any) -> Answer:
+        """[a run's token, text] -> {"chunks": ids, the nearest first}: those of most Q to the agent, had it
+        the text for a question and nothing chosen.
+        """
+        token, text = fields(request, 2)
+        documents = self._documents(token)
+        if not isinstance(text, str):
+            raise BadRequest("What to look for must be a text.")
+        if not self._asking.acquire(timeout=_MOST_ASKING):
+            raise BadRequest("Others are asking just now; try again in a moment.")
+        try:
+            query = check_query(text)
+            episode = Episode(query, documents.corpus, EpisodeConfig(searched=documents.searched))
+            (look,) = documents.agent.look([(episode, ())])
+        except UserError as error:
+            raise BadRequest(_sentence(error)) from error
+        finally:
+            self._asking.release()
+        return {"chunks": best_chunks(look.scores.q_values, 0, NEAREST).tolist()}
+
+    def _documents(self, token: object) -> OpenDocuments:
+        run = self._library.runs.get(token) if isinstance(token, str) else None
+        if run is None:
+            raise BadRequest(GONE)
+        return self._library.corpora.get(run.documents.token) or run.documents
 
     def _begin(self, documents: OpenDocuments) -> _Making:
         if documents.searched:
@@ -98,7 +128,7 @@ class ChunkMaps:
         except Cancelled:
             pass
         except UserError as error:
-            made = {"refused": f"{str(error)[:1].upper()}{str(error)[1:]}."}
+            made = {"refused": _sentence(error)}
         except Exception:
             logging.getLogger(__name__).exception("a map could not be made")
             made = {"refused": "The map could not be made; the server's log says why."}
@@ -125,3 +155,7 @@ class ChunkMaps:
             return layout_of(vectors, key, part, making.waiting)
         finally:
             self._turn.release()
+
+
+def _sentence(error: UserError) -> str:
+    return f"{str(error)[:1].upper()}{str(error)[1:]}."

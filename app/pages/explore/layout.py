@@ -227,7 +227,8 @@ class ExploreLayout:
             self.story = tree(story_view.story(None, Session()), elem_id="qx-story")
             self.diagnosis = tree(elem_id="qx-diagnosis")
         with gr.Column(elem_classes="qx-card"):
-            self.strip = strip(find_strip, chunkmap=ChunkMaps(services.library).chunkmap, elem_id="qx-strip")
+            maps = ChunkMaps(services.library)
+            self.strip = strip(find_strip, of_map=(maps.chunkmap, maps.nearest), elem_id="qx-strip")
         with gr.Row(elem_classes="qx-split"):
             with gr.Column(scale=5, min_width=280, elem_classes="qx-card"):
                 self.steps = tree(present.steps(None, Session()), elem_id="qx-steps")
