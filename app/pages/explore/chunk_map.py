@@ -2,7 +2,8 @@
 
 Decides that a map is made when somebody first opens it, in the background, one at a time for all visitors;
 that it belongs to documents, whichever run is in view; and that whoever has a run's token may ask for the map
-of its documents, and what is near a text there. Made maps lie in the caches, in the part of whoever opened the documents.
+of its documents, and what is near a text there. Made maps lie in the caches, in the part of whoever opened
+the documents.
 """
 
 from __future__ import annotations
