@@ -158,8 +158,8 @@ class Allowance:
         )
 
     def take_time(self, owner: str | None, seconds: float) -> None:
-        """Counts time that went by while a visitor's files were read. Raises BadRequest once it is more than
-        the day has.
+        """Counts time that went by while a visitor's files were read or a map of them was made. Raises
+        BadRequest once it is more than the day has.
         """
         check_known(owner)
         if owner is None:
@@ -169,8 +169,9 @@ class Allowance:
             self._seconds[owner] = self._seconds.get(owner, 0.0) + seconds
             if self._seconds[owner] >= READING_SECONDS_PER_DAY:
                 raise BadRequest(
-                    f"reading your files took the {READING_SECONDS_PER_DAY:,} s that a visitor has for it in"
-                    " a day; open plain text or Markdown, or come back after midnight UTC"
+                    f"reading your files and making maps of them took the {READING_SECONDS_PER_DAY:,} s that"
+                    " a visitor has for it in a day; open plain text or Markdown, or come back after midnight"
+                    " UTC"
                 )
 
     def _begin_day(self) -> None:

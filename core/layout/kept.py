@@ -13,7 +13,16 @@ from pathlib import Path
 
 import numpy as np
 
-from core.child import Waiting, ask, end_child, ended_by_memory, ended_by_time, exit_status, start_child
+from core.child import (
+    Spend,
+    Waiting,
+    ask,
+    end_child,
+    ended_by_memory,
+    ended_by_time,
+    exit_status,
+    start_child,
+)
 from core.errors import UserError
 from core.home import cache_folder
 from core.layout.places import LEAST_CHUNKS, MOST_CHUNKS
@@ -42,17 +51,21 @@ def kept_layout(key: str, part: str = "") -> np.ndarray | None:
 
 
 def layout_of(
-    vectors: np.ndarray, key: str, part: str = "", waiting: Waiting = lambda *_: None
+    vectors: np.ndarray,
+    key: str,
+    part: str = "",
+    waiting: Waiting = lambda *_: None,
+    spend: Spend = lambda _: None,
 ) -> np.ndarray:
     """(N, 2) uint16 places (see `core.layout.places`) of vectors (N, D), kept under their key. Raises
-    UserError; what `waiting` raises ends the child.
+    UserError; what `waiting` or `spend` raises ends the child.
     """
     if not LEAST_CHUNKS <= len(vectors) <= MOST_CHUNKS:
         raise UserError(
             f"a map is made of {LEAST_CHUNKS} to {MOST_CHUNKS:,} chunks, and these are {len(vectors):,}; open"
             " another document"
         )
-    places = _made(vectors, waiting)
+    places = _made(vectors, waiting, spend)
     path = _path(key, part)
     temporary = path.with_suffix(f".{os.getpid()}.tmp.npz")
     try:
@@ -65,7 +78,7 @@ def layout_of(
     return places
 
 
-def _made(vectors: np.ndarray, waiting: Waiting) -> np.ndarray:
+def _made(vectors: np.ndarray, waiting: Waiting, spend: Spend) -> np.ndarray:
     try:
         child = start_child("core.layout.worker")
     except OSError as error:
@@ -74,7 +87,13 @@ def _made(vectors: np.ndarray, waiting: Waiting) -> np.ndarray:
         rows = np.ascontiguousarray(vectors)
         head = {"dtype": rows.dtype.str, "n": len(rows)}
         _, payload = ask(
-            child, head, rows.data, waiting, seconds=MAX_SECONDS, most_bytes=8 * len(rows) + 65_536
+            child,
+            head,
+            rows.data,
+            waiting,
+            seconds=MAX_SECONDS,
+            most_bytes=8 * len(rows) + 65_536,
+            spend=spend,
         )
         return np.frombuffer(payload, "<u2").reshape(-1, 2)
     except (TimeoutError, BrokenPipeError, EOFError) as error:

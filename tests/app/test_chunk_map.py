@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 from playwright.sync_api import Browser, Locator, Page, expect
 
+from app import visitors
 from app.components.strip import MAX_POINTS, server_functions
 from app.pages.explore import chunk_map
 from app.pages.explore.actions import Explorer
@@ -134,6 +135,14 @@ def test_what_can_t_have_a_map_is_said(services: Services, monkeypatch: pytest.M
     monkeypatch.setattr(chunk_map, "MOST_WAITING", 0)
     with pytest.raises(BadRequest, match="0 maps are being made"):
         maps.chunkmap([run_over(services, 50), "make"])
+
+
+def test_maps_take_of_a_visitor_s_time_of_a_day(services: Services, monkeypatch: pytest.MonkeyPatch) -> None:
+    theirs, ours = run_over(services, 60, "a" * 32), run_over(services, 61)
+    monkeypatch.setattr(visitors, "READING_SECONDS_PER_DAY", 1e-6)
+    words = answered(ChunkMaps(services.library), theirs)["refused"]
+    assert words.startswith("Reading your files and making maps of them took the")
+    assert "places" in answered(ChunkMaps(services.library), ours)
 
 
 def test_the_nearest_to_a_text_are_those_of_most_q_to_it(services: Services) -> None:

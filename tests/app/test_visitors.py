@@ -240,7 +240,7 @@ def test_a_day_has_so_many_seconds_of_reading_files_for_each(
             lambda _: None,
         ),
     ):
-        with pytest.raises(BadRequest, match="reading your files took"):
+        with pytest.raises(BadRequest, match="reading your files and making maps of them took"):
             attempt()
     assert opened(explorer, A).corpus, "text needs no reading"
     assert opened(explorer, None, page).corpus

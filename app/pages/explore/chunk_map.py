@@ -3,7 +3,7 @@
 Decides that a map is made when somebody first opens it, in the background, one at a time for all visitors;
 that it belongs to documents, whichever run is in view; and that whoever has a run's token may ask for the map
 of its documents, and what is near a text there. Made maps lie in the caches, in the part of whoever opened
-the documents.
+the documents; their time counts as that of reading them.
 """
 
 from __future__ import annotations
@@ -153,7 +153,13 @@ class ChunkMaps:
         while not self._turn.acquire(timeout=_TICK):
             making.waiting(0, 1)
         try:
-            return layout_of(vectors, key, part, making.waiting)
+            return layout_of(
+                vectors,
+                key,
+                part,
+                making.waiting,
+                lambda seconds: self._library.allowance.take_time(documents.owner, seconds),
+            )
         finally:
             self._turn.release()
 
