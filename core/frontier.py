@@ -9,6 +9,7 @@ settings and the questions.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from random import Random
 
@@ -28,12 +29,13 @@ from core.resrag.card import policy_for, read_card
 from core.resrag.features import look
 from core.resrag.policy import load_policy
 from core.resrag.retriever import EvidenceSet
+from core.studies.documents import MANUALS, PAGES, kind_of
 from core.tasks.data import data_folder
 from core.tasks.documents import read_document_questions
 from core.train.set_questions import SetQuestion, document_questions, indexed, set_questions
 
-NATURAL = "natural"
-"""The pages and essays of `natural`'s validation part, searched together."""
+NATURAL = {"natural": PAGES, "natural-manuals": MANUALS}
+"""Names of questions over the documents of one kind of `natural`'s validation part, searched together."""
 SIZES = (1, 2, 3, 4, 6, 8)
 """Most chunks of a set."""
 THRESHOLDS = (0.7, 0.6, 0.55, 0.5, 0.45, 0.41)
@@ -45,23 +47,22 @@ BATCH = 16
 def frontier_questions(
     name: str, n: int, tokenizer: Tokenizer, data: Path | None = None
 ) -> list[SetQuestion]:
-    """At most n questions of a test part, the same at every call; `name`: natural, or a set with such a part.
-    Raises BadRequest.
+    """At most n questions of a test part, the same at every call; `name`: one of `NATURAL`, or a set with
+    such a part. Raises BadRequest.
     """
-    if name != NATURAL:
+    if name not in NATURAL:
         return set_questions(name, "test", n, tokenizer, data)
-    path = data_folder(data) / NATURAL / "validation.jsonl.gz"
+    path = data_folder(data) / "natural" / "validation.jsonl.gz"
     names = dict.fromkeys(question.document for question in read_document_questions(path))
-    questions = document_questions(
-        path, [[one for one in names if one.endswith(".html") or one.startswith("essay")]], tokenizer, data
-    )
+    group = [one for one in names if kind_of(one) == NATURAL[name]]
+    questions = [replace(one, task=name) for one in document_questions(path, [group], tokenizer, data)]
     Random("order of natural").shuffle(questions)
     return questions[:n]
 
 
 def policy_of_set(name: str) -> Path:
     """The policy that ships for a set's kind of text: *general*'s for whole documents, else *multi-hop*'s."""
-    return policy_for("general" if name == NATURAL else "multi-hop")
+    return policy_for("general" if name in NATURAL else "multi-hop")
 
 
 OneLook = TopK | Hybrid | Threshold | EvidenceSet

@@ -57,7 +57,9 @@ def strip(
     """
     return gr.HTML(
         value,
-        html_template=script("strip.html"),
+        html_template=script("strip.html").replace(
+            "<!-- chunk_map.html, in the app -->", script("chunk_map.html")
+        ),
         js_on_load=STRIP_SCRIPT,
         apply_default_css=False,
         server_functions=[*server_functions(find), *map(_answering, of_map)],

@@ -11,6 +11,7 @@ const MOST_NAMED = 8; // documents
 
 /** @param {Part} part @param {View} view @param {Actions} actions @param {Server} server @param {Ask} ask @param {(value: StripValue, look: number) => string} stateOf @param {() => void} paint */
 export function makeChunkMap(part, view, actions, server, ask, stateOf, paint) {
+  if (!part("chunkmap")) return { refresh() {}, repaint() {}, draw() {} }; // an exported page has none
   const [panel, canvas, toggle] = [part("chunkmap"), /** @type {HTMLCanvasElement} */ (part("chunkmap-canvas")), part("chunkmap-toggle")];
   const colouring = /** @type {HTMLSelectElement} */ (part("chunkmap-colour"));
   const progress = /** @type {HTMLProgressElement} */ (part("chunkmap-progress"));

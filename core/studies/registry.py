@@ -240,7 +240,7 @@ STUDIES: dict[str, RowStudy | TrainingStudy | AnswerStudy | DocumentStudy | Spar
             " (RES-RAG table 3, figure 4)"
         ),
         report=frontier,
-        tasks=("hotpotqa", "nq", "conditionalqa", "natural"),
+        tasks=("hotpotqa", "nq", "conditionalqa", "natural", "natural-manuals"),
         n=100,
     ),
     "curves": TrainingStudy(summary="learning curves (figure 6)", report=trainings.curves),
