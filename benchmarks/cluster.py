@@ -27,7 +27,7 @@ import torch
 
 from benchmarks import Row, Seconds, median_times
 from benchmarks.memory import resident
-from benchmarks.prose import novel
+from benchmarks.prose import novels
 from core.bm25 import WordIndex
 from core.cluster.agent import FEWEST
 from core.cluster.embedding import embed_corpus
@@ -258,7 +258,7 @@ def _texts() -> list[Row]:
     with tempfile.TemporaryDirectory() as folder:
         source = Path(folder, "documents")
         source.mkdir()
-        (source / "novel.txt").write_bytes(novel(N_TOKENS))
+        (source / "novel.txt").write_bytes(novels(N_TOKENS))
         for name in ("warm", "corpus"):
             used = time.process_time()
             embed_corpus(source, Path(folder, name), TEXTS, "cpu")

@@ -20,7 +20,7 @@ from unittest.mock import patch
 from sentence_transformers import SentenceTransformer
 
 from benchmarks import Row, median_times
-from benchmarks.prose import novel
+from benchmarks.prose import novels
 from core.encode.checkpoint import find_base
 from core.encode.encoder import DualEncoder, load_encoder
 from core.encode.packaged import MINILM
@@ -34,7 +34,7 @@ REPEATS = 5
 
 def rows(n: int = 100_000) -> list[Row]:
     """For each way of cutting: rates, ratios, and encoding's share of opening."""
-    data = novel(n)
+    data = novels(n)
     theirs = SentenceTransformer(str(find_base(MINILM)), device="cpu")
     return [
         row

@@ -1,19 +1,20 @@
-"""Texts to encode: composed prose, cut as a chunker would, and a novel."""
+"""Texts to encode: composed prose, cut as a chunker would, and novels."""
 
 from __future__ import annotations
 
 import gzip
 from collections.abc import Iterator
-from itertools import islice
+from itertools import cycle, islice
 from random import Random
 
 from benchmarks import DATA
 from core.tasks.narrative import generate_narrative
 from core.tasks.prose import compose_paragraph
 
-BOOK = DATA / "books" / "eval" / "Trollope_Angel_1881.txt.gz"
+BOOKS = DATA / "books"
+BOOK = BOOKS / "eval" / "Trollope_Angel_1881.txt.gz"
 BYTES_A_TOKEN = 4.1
-"""Of the novel."""
+"""Of the novels."""
 
 
 def compose_chunks() -> Iterator[str]:
@@ -25,7 +26,15 @@ def compose_chunks() -> Iterator[str]:
         yield " ".join(islice(sentences, wanted))
 
 
-def novel(n_tokens: int) -> bytes:
-    """The beginning of a novel; of a story that is told anew where the novels are not there."""
-    data = gzip.decompress(BOOK.read_bytes()) if BOOK.exists() else generate_narrative(n_tokens).text.encode()
-    return data[: int(n_tokens * BYTES_A_TOKEN)]
+def novels(n_tokens: int) -> bytes:
+    """The beginning of a novel, or of it and all others one after the other, of which there are some nine
+    million tokens; then they come again. Of a story where the novels are not there.
+    """
+    size = int(n_tokens * BYTES_A_TOKEN)
+    if not BOOK.exists():
+        return generate_narrative(n_tokens).text.encode()[:size]
+    paths = cycle([BOOK, *sorted(path for path in BOOKS.glob("*/*.txt.gz") if path != BOOK)])
+    data = b""
+    while len(data) < size:
+        data += gzip.decompress(next(paths).read_bytes())
+    return data[:size]
