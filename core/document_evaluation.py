@@ -136,20 +136,24 @@ def evaluate_documents(
     by_document: dict[str, list[DocumentQuestion]] = {}
     for question in questions:
         by_document.setdefault(question.document, []).append(question)
+    places: dict[str, tuple[TextPlace, ...]] = {}
+    for name, asked in by_document.items():
+        finder = QuoteFinder(_read(folder, name).text, name)
+        for question in asked:
+            try:
+                places[question.id] = places_of(question, finder)
+            except BadRequest as fault:
+                on_fault(fault)
+    for name, asked in by_document.items():
+        if own := [question for question in asked if question.id in places]:
+            evaluation = _Evaluation(_read(folder, name), setting, encoders, on_progress(name), llm)
+            yield evaluation.result_of(own, places, reader)
+
+
+def _read(folder: Documents, name: str) -> Document:
+    """By a converter of its own: the bound on its time is that of one opening, not of an evaluation."""
     with Converter() as converter:
-        places: dict[str, tuple[TextPlace, ...]] = {}
-        for name, asked in by_document.items():
-            finder = QuoteFinder(folder.read(name, converter).text, name)
-            for question in asked:
-                try:
-                    places[question.id] = places_of(question, finder)
-                except BadRequest as fault:
-                    on_fault(fault)
-        for name, asked in by_document.items():
-            if own := [question for question in asked if question.id in places]:
-                yield _Evaluation(
-                    folder.read(name, converter), setting, encoders, on_progress(name), llm
-                ).result_of(own, places, reader)
+        return folder.read(name, converter)
 
 
 class _Evaluation:

@@ -142,10 +142,10 @@ def _questions_with_texts(
     for question in questions:
         if question.quotes:
             by_document.setdefault(question.document, []).append(question)
-    with Converter() as converter:
-        for name, asked in by_document.items():
+    for name, asked in by_document.items():
+        with Converter() as converter:  # one a document: its time is bound, and embedding takes longer
             document = documents.read(name, converter)
-            yield from _texts_of_document(document, name, asked, tokenizer, plain)
+        yield from _texts_of_document(document, name, asked, tokenizer, plain)
 
 
 def _texts_of_document(

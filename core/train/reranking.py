@@ -156,48 +156,46 @@ def candidates_of(
     for question in questions:
         if question.quotes:
             by_document.setdefault(question.document, []).append(question)
-    with Converter() as converter:
-        for name, asked in by_document.items():
+    for name, asked in by_document.items():
+        with Converter() as converter:  # one a document: its time is bound, and embedding takes longer
             document = documents.read(name, converter)
-            table = chunk_document(
-                document,
-                ChunkConfig(chunker=default_chunker(document.kind), max_tokens=CHUNK_TOKENS),
-                encoder.tokenizer,
+        table = chunk_document(
+            document,
+            ChunkConfig(chunker=default_chunker(document.kind), max_tokens=CHUNK_TOKENS),
+            encoder.tokenizer,
+        )
+        texts = [
+            document.text[start:end]
+            for start, end in zip(table.start.tolist(), table.end.tolist(), strict=True)
+        ]
+        vectors, words, finder = (
+            encoder.encode_chunks(texts),
+            WordIndex(texts),
+            QuoteFinder(document.text, name),
+        )
+        for question in asked:
+            try:
+                places = places_of(question, finder)
+            except BadRequest:
+                continue
+            (state,) = encoder.encode_states([encoder.state_tokens(question.question, [])])
+            q_values = vectors @ state + encoder.spec.word_weight * words.shares(words_of(question.question))
+            holding = [holding_chunks(table, [place]) for place in places]
+            support = {chunk_id for quote in holding for chunk_id in quote}
+            touched = {
+                i
+                for start, end in places
+                for i in np.flatnonzero((table.end > start) & (table.start < end)).tolist()
+            } - support
+            ranked = [i for i in np.argsort(-q_values, kind="stable").tolist() if i not in touched]
+            kept = [i for rank, i in enumerate(ranked[:FARTHEST]) if rank < NEAREST or i in support]
+            quotes = tuple(tuple(kept.index(i) if i in kept else -1 for i in quote) for quote in holding)
+            yield Candidates(
+                question.question,
+                tuple(texts[i] for i in kept),
+                tuple(float(q_values[i]) for i in kept),
+                quotes,
             )
-            texts = [
-                document.text[start:end]
-                for start, end in zip(table.start.tolist(), table.end.tolist(), strict=True)
-            ]
-            vectors, words, finder = (
-                encoder.encode_chunks(texts),
-                WordIndex(texts),
-                QuoteFinder(document.text, name),
-            )
-            for question in asked:
-                try:
-                    places = places_of(question, finder)
-                except BadRequest:
-                    continue
-                (state,) = encoder.encode_states([encoder.state_tokens(question.question, [])])
-                q_values = vectors @ state + encoder.spec.word_weight * words.shares(
-                    words_of(question.question)
-                )
-                holding = [holding_chunks(table, [place]) for place in places]
-                support = {chunk_id for quote in holding for chunk_id in quote}
-                touched = {
-                    i
-                    for start, end in places
-                    for i in np.flatnonzero((table.end > start) & (table.start < end)).tolist()
-                } - support
-                ranked = [i for i in np.argsort(-q_values, kind="stable").tolist() if i not in touched]
-                kept = [i for rank, i in enumerate(ranked[:FARTHEST]) if rank < NEAREST or i in support]
-                quotes = tuple(tuple(kept.index(i) if i in kept else -1 for i in quote) for quote in holding)
-                yield Candidates(
-                    question.question,
-                    tuple(texts[i] for i in kept),
-                    tuple(float(q_values[i]) for i in kept),
-                    quotes,
-                )
 
 
 def recall_by_weight(

@@ -6,7 +6,9 @@ from __future__ import annotations
 
 import gzip
 import json
+from itertools import count
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -98,6 +100,30 @@ def lines(printed: str) -> tuple[list[dict[str, Any]], dict[str, Any]]:
     *rows, last = [json.loads(line) for line in printed.splitlines()]
     assert list(last) == ["summary"]
     return rows, last["summary"]
+
+
+def test_the_bound_on_reading_is_each_documents_own(
+    core: Output, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Embedding what was read before may take hours. Here 500 s go by whenever somebody looks."""
+    names = ["a.html", "b.html", "c.html"]
+    for name in names:
+        (tmp_path / name).write_text(f"<h1>{name}</h1><p>Oil lamps are filled at noon.</p>", encoding="utf-8")
+    questions = [
+        question(name, name, "single", "When are lamps filled?", "noon", QUOTES[0]) for name in names
+    ]
+    monkeypatch.setattr("core.ingest.converter.time", SimpleNamespace(monotonic=count(0, 500).__next__))
+    rows, _ = lines(
+        core(
+            "evaluate-documents",
+            asked(tmp_path / "asked.jsonl", *questions),
+            tmp_path,
+            "--methods",
+            "bm25",
+            "--json",
+        )
+    )
+    assert [row["covered"] for row in rows] == [[True]] * 3
 
 
 def test_a_line_a_question_and_method(core: Output, questions: Path, folder: Path, tmp_path: Path) -> None:
