@@ -12,6 +12,7 @@ import json
 import re
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 from string import Template
@@ -107,21 +108,11 @@ class LlmEvidenceSet:
             )
         config = config.with_(stop_threshold=LEAST_CHANCE)
         started = time.perf_counter()
-        scores = query_cosines(self.encoder, query, corpus) + np.float32(WORD_WEIGHT) * corpus.words.shares(
-            words_of(query)
-        )
-        forbidden = {*config.forbidden}
-        ranked = [i for i in np.argsort(-scores, kind="stable").tolist() if i not in forbidden]
-        read = fitting(ranked, corpus.text, self.context_tokens - self._fixed(query, config))
-        if not read:
-            raise BadRequest(
-                f"a context of {self.context_tokens:,} tokens has no room for a single chunk beside the"
-                " question; give a longer one, or cut the documents into smaller chunks"
-            )
-        taken = self._taken(query, corpus, config, sorted(read), len(read) < len(ranked))
+        task = set_prompt(query, corpus, config, self.encoder, self.context_tokens)
+        taken = self._taken(task, corpus, config)
         values = np.full(len(corpus), UNREAD, np.float32)
-        values[read], values[taken] = 0.0, 1.0
-        left = next((chunk_id for chunk_id in read if chunk_id not in taken), None)
+        values[list(task.read)], values[taken] = 0.0, 1.0
+        left = next((chunk_id for chunk_id in task.read if chunk_id not in taken), None)
         yield from one_look_events(
             self.name,
             self.encoder.spec.name,
@@ -134,33 +125,67 @@ class LlmEvidenceSet:
             left if len(taken) < config.step_budget else None,
         )
 
-    def _taken(
-        self, query: str, corpus: Searchable, config: EpisodeConfig, read: Sequence[int], is_cut: bool
-    ) -> list[int]:
+    def _taken(self, task: SetPrompt, corpus: Searchable, config: EpisodeConfig) -> list[int]:
         """Chunk ids in falling relevance, at most the budget."""
         assert self.llm is not None
-        shown = {
-            document: numbers for document, numbers in enumerate(action_of(read, corpus.borders)) if numbers
-        }
-        room = min(self.context_tokens // _REPLY_SHARE, 64 + 10 * len(shown) + 6 * len(read))
         try:
             self.reply = self.llm.chat(
-                messages(query, shown, corpus, config.step_budget, is_cut),
-                Sampling(max_tokens=room, seed=config.seed),
-                schema=action_schema(shown),
+                task.messages,
+                Sampling(max_tokens=task.room, seed=config.seed),
+                schema=task.schema,
                 cancelled=self._cancelled,
             )
         except LlmError as error:
             raise BadRequest(str(error)) from error
         assert self.reply.value is not None  # a schema was asked for
-        sizes = np.diff(corpus.borders).tolist()
-        named = {document_key(document): [] for document in range(len(sizes))} | self.reply.value.model_dump()
-        return first_of(parse_action(json.dumps(named), sizes), corpus.borders, config.step_budget)
+        return taken_by(self.reply.value, corpus.borders, config.step_budget)
 
-    def _fixed(self, query: str, config: EpisodeConfig) -> int:
-        """Tokens of everything but the chunks, room for the reply included."""
-        prompt = messages(query, {}, None, config.step_budget, True)
-        return self.context_tokens // _REPLY_SHARE + estimated_tokens(sum(len(one.content) for one in prompt))
+
+@dataclass(frozen=True)
+class SetPrompt:
+    """What a language model is asked for one question."""
+
+    read: tuple[int, ...]
+    """Chunk ids it is shown, nearest to the question first."""
+    messages: tuple[Message, ...]
+    schema: type[BaseModel]
+    """Of the action."""
+    room: int
+    """Tokens kept for the reply."""
+
+
+def set_prompt(
+    query: str, corpus: Searchable, config: EpisodeConfig, encoder: DualEncoder, context_tokens: int
+) -> SetPrompt:
+    """The question as the policy puts it. Raises BadRequest where the context has no room for a chunk."""
+    scores = query_cosines(encoder, query, corpus) + np.float32(WORD_WEIGHT) * corpus.words.shares(
+        words_of(query)
+    )
+    forbidden = {*config.forbidden}
+    ranked = [i for i in np.argsort(-scores, kind="stable").tolist() if i not in forbidden]
+    bare = messages(query, {}, None, config.step_budget, True)
+    fixed = context_tokens // _REPLY_SHARE + estimated_tokens(sum(len(one.content) for one in bare))
+    read = fitting(ranked, corpus.text, context_tokens - fixed)
+    if not read:
+        raise BadRequest(
+            f"a context of {context_tokens:,} tokens has no room for a single chunk beside the"
+            " question; give a longer one, or cut the documents into smaller chunks"
+        )
+    numbers = action_of(sorted(read), corpus.borders)
+    shown = {document: own for document, own in enumerate(numbers) if own}
+    return SetPrompt(
+        tuple(read),
+        tuple(messages(query, shown, corpus, config.step_budget, len(read) < len(ranked))),
+        action_schema(shown),
+        min(context_tokens // _REPLY_SHARE, 64 + 10 * len(shown) + 6 * len(read)),
+    )
+
+
+def taken_by(reply: BaseModel, borders: np.ndarray, budget: int) -> list[int]:
+    """Chunk ids of a reply that fits its schema, at most `budget`, as `first_of`. borders: (M + 1,)."""
+    sizes = np.diff(borders).tolist()
+    named = {document_key(document): [] for document in range(len(sizes))} | reply.model_dump()
+    return first_of(parse_action(json.dumps(named), sizes), borders, budget)
 
 
 def unread(trace: Trace) -> str:

@@ -1,58 +1,48 @@
-"""A tuning in a folder.
+"""Tuning on preferences in a folder.
 
-Pairs in, LoRA adapters out, going on after a kill or a cancel where it was last saved. The folder holds
-`tune.json`, what was asked for; `progress.jsonl`, an event a line, which a watcher may read while it grows;
-`checkpoints/` while it is at work; and at the end adapters (safetensors only), the tokenizer with the chat
-template it was tuned with, and `README.md`, a card. A tenth of the questions is held out, whole: the margin
-on their pairs is what the card tells.
+Pairs in, LoRA adapters out, going on after a kill or a cancel where it was last saved; see `TuneFolder`. A
+tenth of the questions is held out, whole: the margin on their pairs is what the card tells.
 """
 
 from __future__ import annotations
 
 import hashlib
-import json
 import shutil
-import time
 import warnings
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import datasets
 import torch
-from peft import LoraConfig
-from transformers import PrinterCallback, TrainerCallback
+from transformers import PrinterCallback
 from trl import DPOConfig
 
-from core.encode.encoder import find_device
-from core.encode.hub import fetch
-from core.errors import BadCheckpoint, BadRequest, Cancelled, quoted
-from core.llm.local import MODEL_FILES, load_causal, without_system
+from core.errors import BadRequest, Cancelled, quoted
+from core.llm.local import without_system
 from core.llm.protocol import never
 from core.log.atomic import write_whole
-from core.train.sitting import PROGRESS_FILE, SAVE_EVERY, TrainEvent, read_progress
+from core.train.sitting import SAVE_EVERY
 from core.tune.card import card
 from core.tune.config import TuneConfig
 from core.tune.dpo import PairCollator, WeightedDpoTrainer, preference_rows
+from core.tune.folder import (
+    TuneEvent,
+    TuneFolder,
+    TuneProgress,
+    model_folder,
+    new_adapters,
+    one_device,
+    open_causal,
+    save_adapters,
+    step_of,
+)
 from core.tune.pairs import Preference, pair_lines
 
 HELD_OUT = 10
 """One question in so many is held out."""
-ATTENTION = ("q_proj", "k_proj", "v_proj", "o_proj")
-"""What the paper changes; a model without layers of these names has all its linear layers changed."""
-PLAIN_TEMPLATE = (
-    "{% for message in messages %}{% if not loop.first %}{{ '\n\n' }}{% endif %}{{ message['role'] }}: {{"
-    " message['content'] }}{% if message['role'] == 'assistant' %}{{ eos_token }}{% endif %}{% endfor %}{% if"
-    " add_generation_prompt %}{{ '\n\n' }}assistant:{% endif %}"
-)
-"""For a tokenizer without a chat template."""
-CONFIG_FILE, CHECKPOINTS = "tune.json", "checkpoints"
-
-TuneEvent = TrainEvent
-"""One line of `progress.jsonl`: `{"event": "started" | "step" | "held_out" | "finished", "step": N, ...}`."""
 
 
 def tune(
@@ -72,27 +62,22 @@ def tune(
     is then kept for going on. Raises BadRequest, also when `out` holds another tuning, BadCheckpoint, and
     Cancelled.
     """
-    place = find_device(device)
-    if place.type == "cuda" and torch.cuda.device_count() > 1:
-        raise BadRequest(
-            f"{torch.cuda.device_count()} GPUs are visible and tuning uses one; set CUDA_VISIBLE_DEVICES to"
-            " one of them"
-        )
+    place = one_device(device)
     pairs = [
         replace(pair, weight=config.weight_lambda) if pair.kind == "continue_over_stop" else pair
         for pair in pairs
     ]
-    work = _Folder(out, {"config": config.to_json(), "model": model, "pairs": _digest(pairs)})
+    work = TuneFolder(out, {"config": config.to_json(), "model": model, "pairs": _digest(pairs)}, "pairs")
     if work.finished is not None:
         return work.finished
-    local = Path(model).is_dir()
-    folder = Path(model).absolute() if local else fetch(model, MODEL_FILES, "pass a folder with the model")
     half = place.type == "cuda" and torch.cuda.is_bf16_supported(including_emulation=False)
-    tokenizer, network = _open(folder, torch.bfloat16 if half else torch.float32)
+    tokenizer, network = open_causal(model_folder(model), torch.bfloat16 if half else torch.float32)
     fitting = _fitting(_as_served(pairs, tokenizer), tokenizer, config.max_tokens)
     training, held_out = split_by_question(fitting)
-    saved = work.begin()
-    progress = _Progress(work, tell, cancelled)
+    work.begin()
+    saved = work.saved()
+    work.keep(-1 if saved is None else step_of(saved))
+    progress = _PairProgress(work, tell, cancelled)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", FutureWarning)  # of transformers to trl
         trainer = _trainer(
@@ -124,8 +109,7 @@ def tune(
             f"the tuning in {out} was stopped after {trainer.state.global_step} steps; the same command goes"
             " on from there"
         )
-    trainer.model.peft_config["default"].base_model_name_or_path = str(folder) if local else model
-    trainer.model.save_pretrained(out, safe_serialization=True)
+    save_adapters(trainer.model, model, out)
     tokenizer.save_pretrained(out)
     outcome = summary(work.events())
     write_whole(out / "README.md", [card(model, config, work.events()[0], outcome)])
@@ -164,74 +148,8 @@ def summary(events: Sequence[TuneEvent]) -> dict[str, Any]:
     }
 
 
-class _Folder:
-    """The files of one tuning."""
-
-    def __init__(self, folder: Path, wanted: dict[str, Any]) -> None:
-        """Raises BadRequest when the folder holds something else; writes nothing yet."""
-        self._folder, self._wanted = folder, wanted
-        self.checkpoints = folder / CHECKPOINTS
-        config = folder / CONFIG_FILE
-        if config.is_file():
-            if not wanted.items() <= _json_object(config).items():
-                raise BadRequest(
-                    f"{folder} holds a tuning of another model, on other pairs or with other settings (see"
-                    f" its {CONFIG_FILE}); name a new folder"
-                )
-        elif folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-            raise BadRequest(f"{folder} is not empty and holds no tuning; name a new folder")
-
-    def begin(self) -> Path | None:
-        """Claims the folder; returns the save to go on from, with what was told after it forgotten, since it
-        will be told again.
-        """
-        self._folder.mkdir(parents=True, exist_ok=True)
-        if not (self._folder / CONFIG_FILE).exists():
-            write_whole(
-                self._folder / CONFIG_FILE,
-                [json.dumps({"created_at": datetime.now(UTC).isoformat(), **self._wanted}, indent=2) + "\n"],
-            )
-        whole = [
-            path.parent for path in self.checkpoints.glob("checkpoint-*/trainer_state.json")
-        ]  # the file that a save writes last
-        saved = max(whole, key=_step_of, default=None)
-        kept = [] if saved is None else [event for event in self.events() if event["step"] <= _step_of(saved)]
-        write_whole(self._folder / PROGRESS_FILE, [json.dumps(event) + "\n" for event in kept])
-        return saved
-
-    @property
-    def finished(self) -> TuneEvent | None:
-        """The last event of a tuning that came to its end."""
-        events = self.events()
-        return events[-1] if events and events[-1]["event"] == "finished" else None
-
-    def events(self) -> list[TuneEvent]:
-        """What was told so far."""
-        return read_progress(self._folder)
-
-    def add(self, event: TuneEvent) -> None:
-        """Writes an event down."""
-        with (self._folder / PROGRESS_FILE).open("a", encoding="utf-8") as file:
-            file.write(json.dumps(event) + "\n")
-
-
-class _Progress(TrainerCallback):  # type: ignore[misc]
-    """Tells what the trainer logs, and stops it."""
-
-    def __init__(
-        self, work: _Folder, tell: Callable[[TuneEvent], None], cancelled: Callable[[], bool]
-    ) -> None:
-        self._work, self._tell, self._cancelled = work, tell, cancelled
-        earlier = [event["seconds"] for event in work.events() if event["event"] == "step"]
-        self._before, self._began = earlier[-1] if earlier else 0.0, time.perf_counter()
-        self.stopped = False
-
-    def say(self, event: str, step: int, **values: Any) -> TuneEvent:
-        """One event."""
-        told: TuneEvent = {"event": event, "step": step, **values}
-        self._work.add(told)
-        self._tell(told)
-        return told
+class _PairProgress(TuneProgress):
+    """Also tells what the trainer logs."""
 
     def on_log(self, _args: Any, state: Any, _control: Any, logs: dict[str, float], **_: Any) -> None:
         """Figures of a step, or of the pairs held out."""
@@ -243,24 +161,8 @@ class _Progress(TrainerCallback):  # type: ignore[misc]
                     event,
                     state.global_step,
                     **{name: round(value, 5) for name, value in figures.items()},
-                    **self._time(state, event),
+                    **(self.time(state.global_step, state.max_steps) if event == "step" else {}),
                 )
-
-    def on_step_end(self, _args: Any, _state: Any, control: Any, **_: Any) -> None:
-        """Looks whether the caller still wants it."""
-        if self._cancelled():
-            self.stopped = control.should_save = control.should_training_stop = True
-
-    def on_epoch_end(self, _args: Any, _state: Any, control: Any, **_: Any) -> None:
-        """A stop in the middle is no end of an epoch."""
-        control.should_evaluate = control.should_evaluate and not self.stopped
-
-    def _time(self, state: Any, event: str) -> dict[str, Any]:
-        if event != "step":
-            return {}
-        seconds = self._before + time.perf_counter() - self._began
-        left = seconds / state.global_step * (state.max_steps - state.global_step)
-        return {"steps": state.max_steps, "seconds": round(seconds, 1), "seconds_left": round(left, 1)}
 
 
 def _trainer(
@@ -309,26 +211,10 @@ def _trainer(
         train_dataset=preference_rows(training, reference=config.reference),
         eval_dataset=preference_rows(held_out, reference=config.reference) if held_out else None,
         processing_class=tokenizer,
-        peft_config=_adapters(network, config),
+        peft_config=new_adapters(network, config.rank, config.lora_alpha),
     )
     trainer.remove_callback(PrinterCallback)  # stdout carries results only
     return trainer
-
-
-def _open(folder: Path, dtype: torch.dtype) -> tuple[Any, Any]:
-    """Tokenizer, with a template and a padding token, and model. Raises BadCheckpoint."""
-    if (folder / "adapter_config.json").exists():
-        raise BadCheckpoint(f"{folder.name} holds adapters; name the model that they belong to")
-    tokenizer, network = load_causal(folder, dtype)
-    if tokenizer.chat_template is None:
-        tokenizer.chat_template = PLAIN_TEMPLATE
-    if tokenizer.pad_token is None:  # as trl does
-        tokenizer.pad_token = tokenizer.eos_token
-    if tokenizer.pad_token is None:
-        raise BadCheckpoint(
-            f"the tokenizer of {folder.name} has no token that ends a text; choose another model"
-        )
-    return tokenizer, network
 
 
 def _as_served(pairs: Sequence[Preference], tokenizer: Any) -> list[Preference]:
@@ -367,30 +253,5 @@ def _tokens(pair: Preference, tokenizer: Any) -> list[list[int]]:
     ]
 
 
-def _adapters(network: Any, config: TuneConfig) -> LoraConfig:
-    """What is trained. The paper's dropout of 0.05 is left out: trl switches dropout off, so that policy and
-    reference differ by the changes alone.
-    """
-    names = {name.rpartition(".")[2] for name, _ in network.named_modules()}
-    targets = list(ATTENTION) if names.issuperset(ATTENTION) else "all-linear"
-    return LoraConfig(
-        r=config.rank, lora_alpha=config.lora_alpha, target_modules=targets, task_type="CAUSAL_LM"
-    )
-
-
 def _digest(pairs: Sequence[Preference]) -> str:
     return hashlib.sha256("".join(pair_lines(pairs)).encode("utf-8", "replace")).hexdigest()
-
-
-def _step_of(save: Path) -> int:
-    return int(save.name.rpartition("-")[2])
-
-
-def _json_object(path: Path) -> dict[str, Any]:
-    try:
-        value = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise BadRequest(
-            f"{path} can't be read, so it is not known what was tuned there; name a new folder"
-        ) from error
-    return value if isinstance(value, dict) else {}

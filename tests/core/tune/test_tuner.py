@@ -72,7 +72,7 @@ def stops(at: Sequence[float], runs: Sequence[Stopping]) -> tuple[int, int]:
 @pytest.mark.parametrize("reference", [True, False])
 def test_the_preferred_reply_gains(tiny_model: Path, tmp_path: Path, reference: bool) -> None:
     from core.llm.local import load_causal
-    from core.tune.tuner import PLAIN_TEMPLATE
+    from core.tune.folder import PLAIN_TEMPLATE
 
     tokenizer, base = load_causal(tiny_model)
     tokenizer.chat_template = PLAIN_TEMPLATE
@@ -216,7 +216,8 @@ def test_all_pairs_of_a_question_are_held_out_together() -> None:
 def test_a_template_without_system_gets_its_words_in_the_first_turn(tiny_model: Path) -> None:
     from transformers import AutoTokenizer
 
-    from core.tune.tuner import PLAIN_TEMPLATE, _as_served
+    from core.tune.folder import PLAIN_TEMPLATE
+    from core.tune.tuner import _as_served
 
     tokenizer = AutoTokenizer.from_pretrained(tiny_model)
     pair = Preference(
