@@ -36,6 +36,7 @@ COMMANDS = {
     "train-resrag": "train the policy that chooses evidence sets, or go on with an unfinished training",
     "preferences": "preference pairs from logged SPARC runs",
     "tune": "tune a language model on preference pairs",
+    "tune-resrag": "tune a language model to write evidence sets, or go on with an unfinished tuning",
     "deploy-space": "put the app on a Hugging Face Space, or bring it up to date there",
     "runs": "look into the log of runs",
 }

@@ -63,7 +63,7 @@ def run_tune(args: argparse.Namespace) -> int:
     pairs = read_pairs(args.pairs)
     from core.tune.tuner import tune  # takes seconds: what can't be used is refused before
 
-    with _interruption() as interrupted:
+    with interruption() as interrupted:
         try:
             result = tune(
                 pairs,
@@ -87,7 +87,7 @@ def run_tune(args: argparse.Namespace) -> int:
 
 
 @contextmanager
-def _interruption() -> Iterator[Event]:
+def interruption() -> Iterator[Event]:
     """Set by the first Ctrl-C; the second ends the process as usual."""
     interrupted = Event()
 

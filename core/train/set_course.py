@@ -50,9 +50,7 @@ def course_questions(
         path, [pages[::2], pages[1::2], essays[::2], *([name] for name in LONG_DOCUMENTS)], tokenizer, data
     )
     questions += sorted(natural, key=_digest)[:NATURAL_COUNT]
-    return [one for one in questions if not _is_held_out(one)], [
-        one for one in questions if _is_held_out(one)
-    ]
+    return [one for one in questions if not is_held_out(one)], [one for one in questions if is_held_out(one)]
 
 
 def _is_page(name: str) -> bool:
@@ -63,7 +61,8 @@ def _is_essay(name: str) -> bool:
     return name.startswith("essay")
 
 
-def _is_held_out(question: SetQuestion) -> bool:
+def is_held_out(question: SetQuestion) -> bool:
+    """Whether it validates, whoever is trained."""
     return _digest(question)[0] % HELD_OUT == 0
 
 

@@ -5,6 +5,7 @@ What it was made of and what was measured, in Markdown. A pure function of what 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from core.tune.config import TuneConfig
@@ -54,3 +55,30 @@ def _plain(text: str) -> str:
     return "".join(character if character.isalnum() or character in " ./-_" else " " for character in text)[
         :200
     ]
+
+
+def set_card(
+    model: str, config: dict[str, Any], started: dict[str, Any], held_out: Sequence[dict[str, Any]]
+) -> str:
+    """README.md of a tuning on evidence sets, from its settings and its events."""
+    rows = "\n".join(
+        f"| {event['step']} | {event['valid']:.2f} | {event['reward']:.3f} | {event['answer_f1']:.3f} |"
+        f" {event['support_f1']:.3f} |"
+        for event in held_out
+    )
+    return f"""# {_plain(model)}, tuned to write evidence sets
+
+LoRA adapters (rank {config["rank"]}) for RES-RAG: supervised on labelled actions, then GRPO on the joint reward.
+
+- {started["n_questions"]:,} questions, of at most {config["context_tokens"]:,} tokens; labels are the {config["labels"]}.
+- {config["warmup_updates"]} updates of warm-up, {config["updates"] - config["warmup_updates"]} of GRPO in groups of {config["group"]}, beta {config["beta"]:g}, seed {config["seed"]}.
+- {started["n_parameters"]:,} parameters trained on {started["device"]}.
+
+On {started["n_held_out"]:,} questions held out, at temperature 0 and without a second try:
+
+| after updates | valid actions | reward | answer F1 | support F1 |
+|---|---|---|---|---|
+{rows}
+
+The folder is read as a local model; the model it was tuned from must be where it was.
+"""

@@ -115,9 +115,13 @@ class TuneProgress(TrainerCallback):  # type: ignore[misc]
         self._tell(told)
         return told
 
-    def on_step_end(self, _args: Any, _state: Any, control: Any, **_: Any) -> None:
+    def may_stop(self, _state: Any) -> bool:
+        """Whether what was reached can be gone on from."""
+        return True
+
+    def on_step_end(self, _args: Any, state: Any, control: Any, **_: Any) -> None:
         """Looks whether the caller still wants it."""
-        if self._cancelled():
+        if self.may_stop(state) and self._cancelled():
             self.stopped = control.should_save = control.should_training_stop = True
 
     def on_epoch_end(self, _args: Any, _state: Any, control: Any, **_: Any) -> None:

@@ -14,7 +14,7 @@ from random import Random
 import pytest
 
 from core.cli import main
-from core.cli.tune import _interruption
+from core.cli.tune import interruption
 from core.log import ExperimentLog
 from core.tune.pairs import pair_lines, read_pairs
 from tests.core.cli.conftest import core, home, refused  # noqa: F401
@@ -105,7 +105,7 @@ def test_the_first_interruption_asks_and_the_second_ends() -> None:
         signal.SIGINT, signal.default_int_handler
     )  # a shell's background process ignores it
     try:
-        with _interruption() as interrupted:
+        with interruption() as interrupted:
             signal.raise_signal(signal.SIGINT)
             assert interrupted.is_set()
             with pytest.raises(KeyboardInterrupt):

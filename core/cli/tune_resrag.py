@@ -1,0 +1,149 @@
+"""`python -m core tune-resrag`.
+
+A language model learns to write evidence sets. Progress goes to stderr. Ctrl-C ends a tuning after the update
+under way; the same command goes on from there.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from dataclasses import fields
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from core.cli.common import say
+from core.cli.flags import add_settings
+from core.cli.tune import interruption
+from core.errors import BadRequest, Cancelled
+from core.resrag.reward import RewardConfig
+from core.train.set_questions import SETS
+from core.tune.set_tasks import SetTuneConfig
+
+
+def add_flags(parser: argparse.ArgumentParser) -> None:
+    """The flags of `tune-resrag`: every setting of `SetTuneConfig` and `RewardConfig` by its name, but for
+    the bounds of the reward.
+    """
+    parser.add_argument(
+        "--model",
+        required=True,
+        metavar="DIR_OR_ID",
+        help="an instruction-tuned causal language model: a folder, or an id of the hub",
+    )
+    parser.add_argument(
+        "--out",
+        type=Path,
+        required=True,
+        metavar="DIR",
+        help="folder for the adapters; an unfinished tuning there goes on",
+    )
+    parser.add_argument(
+        "--task",
+        choices=[name for name, source in SETS.items() if source.train is not None],
+        default="hotpotqa",
+        help="whose training questions (default %(default)s)",
+    )
+    parser.add_argument(
+        "--n", type=int, default=360, metavar="N", help="questions; one in nine validates (default 360)"
+    )
+    parser.add_argument(
+        "--data-folder",
+        type=Path,
+        metavar="DIR",
+        help="folder of the data sets (default: $QRAG_DATA, else ../shared/data)",
+    )
+    parser.add_argument(
+        "--encoder",
+        default="multi-hop",
+        metavar="NAME_OR_DIR",
+        help="checkpoint that ranks chunks where not all fit, and that similarity labels come from (default:"
+        " %(default)s)",
+    )
+    parser.add_argument("--device", metavar="D", help="cpu or cuda (default: cuda when there is one)")
+    add_settings(parser, SetTuneConfig)
+    add_settings(parser, RewardConfig, without=("least", "most"))
+    parser.add_argument("--json", action="store_true", help="print the result as one JSON object")
+    parser.set_defaults(func=run_tune_resrag)
+
+
+def run_tune_resrag(args: argparse.Namespace) -> int:
+    """Prints what came of it. Exit status 130 where Ctrl-C ended it before its end."""
+    if find_spec("trl") is None:
+        raise BadRequest(
+            "tuning needs the library trl, which is not installed; run pip install -r requirements-tune.txt"
+        )
+    if args.n < 1:
+        raise BadRequest(f"n={args.n} must be at least 1; choose how many questions are learned from")
+    given = vars(args)
+    reward, config = ({one.name: given[one.name] for one in fields(kind) if one.name in given}
+                      for kind in (RewardConfig, SetTuneConfig))  # fmt: skip
+    settings = SetTuneConfig(**config, reward=RewardConfig(**reward))
+    from core.answer.checkpoint import SMALL  # these take seconds: what can't be used is refused before
+    from core.answer.reader import load_reader
+    from core.encode.encoder import load_encoder
+    from core.train.set_course import is_held_out
+    from core.train.set_questions import indexed, set_questions
+    from core.tune.set_tasks import set_tasks
+    from core.tune.set_tuner import tune_sets
+
+    encoder, reader = load_encoder(args.encoder, args.device), load_reader(SMALL, args.device)
+    questions = set_questions(args.task, "train", args.n, encoder.tokenizer, args.data_folder)
+    tasks = set_tasks(indexed(questions, encoder), encoder, settings)
+    learned, held_out = ([one for one in tasks if is_held_out(one.asked) == out] for out in (False, True))
+    last: dict[str, Any] = {}
+
+    def tell(event: dict[str, Any]) -> None:
+        last[event["event"]] = event
+        say(_line(event))
+
+    with interruption() as interrupted:
+        try:
+            result = tune_sets(
+                learned,
+                held_out,
+                reader,
+                args.model,
+                args.out,
+                settings,
+                device=args.device,
+                tell=tell,
+                cancelled=interrupted.is_set,
+            )
+        except Cancelled as stop:
+            say(str(stop))
+            return 130
+    told = {"out": str(args.out), "updates": result["step"], "seconds": result["seconds"]}
+    if "held_out" in last:
+        told["held_out"] = {key: value for key, value in last["held_out"].items() if key != "event"}
+    print(json.dumps(told) if args.json else f"{args.out}: {_line(last.get('held_out', result))}")
+    return 0
+
+
+def _line(event: dict[str, Any]) -> str:
+    """One event for a person."""
+    match event["event"]:
+        case "started":
+            return (
+                f"tuning {event['n_parameters']:,} parameters on {event['n_questions']:,} questions,"
+                f" {event['device']}; {event['n_held_out']:,} held out, {event['n_too_long']:,} too long"
+            )
+        case "step":
+            learned = (
+                f"reward {event['reward']:.3f}, {event['valid']:.2f} valid"
+                if "reward" in event
+                else f"loss {event['loss']:.4f}"
+            )
+            return (
+                f"update {event['step']} of {event['steps']} ({event['phase']}): {learned},"
+                f" {event['seconds_left']:.0f} s left"
+            )
+        case "held_out":
+            return (
+                f"questions held out, after {event['step']} updates: {event['valid']:.2f} valid, reward"
+                f" {event['reward']:.3f}, answer F1 {event['answer_f1']:.3f}, support F1"
+                f" {event['support_f1']:.3f}"
+            )
+        case _:
+            return f"finished after {event['seconds']:.0f} s"
