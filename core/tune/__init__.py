@@ -1,4 +1,5 @@
-"""Preference pairs from logged SPARC runs, and DPO on them.
+"""Language models tuned for the papers' methods.
 
-Pairs have weights (SPARC-RAG section 3.4).
+For SPARC: preference pairs from logged runs, and DPO on them; pairs have weights (SPARC-RAG section 3.4). For
+RES-RAG: evidence sets, supervised and by GRPO (RES-RAG section 3.4).
 """
