@@ -58,6 +58,7 @@ export function tree(element, props, trigger, watch) {
   }
 
   function draw() {
+    if (Array.isArray(props.value)) throw new Error("nodes came unpacked: wrap the handler that sends them in packs()");
     const value = JSON.parse(props.value || "[]");
     const focus = path(document.activeElement);
     const scroller = root.querySelector("[data-keep-scroll]");

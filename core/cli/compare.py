@@ -57,7 +57,7 @@ def run_compare(args: argparse.Namespace) -> int:
     names = list(dict.fromkeys(name.strip() for name in args.methods.split(",")))
     unknown = [name for name in names if name not in ALL_METHODS]
     if unknown:
-        raise BadRequest(f"method {unknown[0]!r} does not exist (yet); choose among {', '.join(ALL_METHODS)}")
+        raise BadRequest(f"method {unknown[0]!r} does not exist; choose among {', '.join(ALL_METHODS)}")
     llm = llm_of(args)
     if RESRAG_LLM in names and llm is None:
         raise BadRequest(

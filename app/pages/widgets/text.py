@@ -12,9 +12,7 @@ from core.draw.words import counted
 def open_documents(documents: OpenDocuments | None) -> list[Node]:
     """What will be searched."""
     if documents is None:
-        return [
-            h("p", {"class": "qx-empty"}, "No document is open. Open one in Explore: it is compared here.")
-        ]
+        return [h("p", {"class": "qx-empty"}, "No document is open. Open one in Explore.")]
     workspace = documents.workspace
     more = f"and {len(workspace.documents) - 1} more" if len(workspace.documents) > 1 else ""
     size = f"{workspace.n_tokens:,} tokens · {counted(len(workspace), 'chunk')}"
