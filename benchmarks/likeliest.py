@@ -22,7 +22,7 @@ from core.config import EpisodeConfig
 from core.encode.encoder import DualEncoder, load_encoder
 from core.errors import BadRequest
 from core.index import Corpus
-from core.ingest import Converter, chunk_document
+from core.ingest import chunk_document
 from core.metrics import is_covered
 from core.opening import default_chunk_configs, open_corpus
 from core.qrag.agent import Agent, Episode
@@ -62,8 +62,7 @@ def rows(n: int = 10) -> list[Row]:
 def _validation(n: int) -> tuple[list[Document], list[Asked]]:
     questions = read_document_questions(QUESTIONS)
     folder = DocumentFolder(DATA, QUESTIONS)
-    with Converter() as converter:
-        read = {name: folder.read(name, converter) for name in {one.document for one in questions}}
+    read = {name: folder.read(name) for name in {one.document for one in questions}}
     long = [name for name, document in read.items() if len(document.text) >= LEAST_CHARACTERS]
     names = sorted(long, key=lambda name: len(read[name].text))[:n]
     finders = {name: QuoteFinder(read[name].text, name) for name in names}

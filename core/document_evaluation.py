@@ -28,7 +28,6 @@ from core.errors import BadRequest
 from core.evaluate.documents import DocumentRow
 from core.events import Trace, fold
 from core.index import Corpus
-from core.ingest import Converter
 from core.llm.protocol import Llm
 from core.metrics import is_covered
 from core.opening import Progress, chunk_documents, index_workspace
@@ -138,7 +137,7 @@ def evaluate_documents(
         by_document.setdefault(question.document, []).append(question)
     places: dict[str, tuple[TextPlace, ...]] = {}
     for name, asked in by_document.items():
-        finder = QuoteFinder(_read(folder, name).text, name)
+        finder = QuoteFinder(folder.read(name).text, name)
         for question in asked:
             try:
                 places[question.id] = places_of(question, finder)
@@ -146,14 +145,8 @@ def evaluate_documents(
                 on_fault(fault)
     for name, asked in by_document.items():
         if own := [question for question in asked if question.id in places]:
-            evaluation = _Evaluation(_read(folder, name), setting, encoders, on_progress(name), llm)
+            evaluation = _Evaluation(folder.read(name), setting, encoders, on_progress(name), llm)
             yield evaluation.result_of(own, places, reader)
-
-
-def _read(folder: Documents, name: str) -> Document:
-    """By a converter of its own: the bound on its time is that of one opening, not of an evaluation."""
-    with Converter() as converter:
-        return folder.read(name, converter)
 
 
 class _Evaluation:

@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from core.errors import BadRequest
-from core.ingest import Converter
 from core.log.marks import Mark, MarkedQuestion, keep_questions, list_questions, logged_document, new_question
 from core.log.queries import RunReader
 from core.log.store import ExperimentLog
@@ -38,7 +37,7 @@ class SupportedQuestions:
     left_out: tuple[str, ...]
     """Why others are left out, a sentence each."""
 
-    def read(self, name: str, converter: Converter) -> Document:  # noqa: ARG002 - they are read
+    def read(self, name: str) -> Document:
         """See `core.tasks.documents.Documents`."""
         return self.documents[name]
 

@@ -19,7 +19,7 @@ import numpy as np
 from core.bm25 import WordIndex, words_of
 from core.config import ChunkConfig
 from core.errors import BadRequest
-from core.ingest import Converter, Tokenizer, chunk_document, default_chunker
+from core.ingest import Tokenizer, chunk_document, default_chunker
 from core.metrics import is_covered, plain_answer
 from core.tasks.data import data_folder
 from core.tasks.documents import (
@@ -72,9 +72,8 @@ def questions_in_chunks(
     by_document: dict[str, list[DocumentQuestion]] = {}
     for question in questions:
         by_document.setdefault(question.document, []).append(question)
-    with Converter() as converter:
-        for name, asked in by_document.items():
-            yield from _of_document(documents.read(name, converter), name, asked, tokenizer)
+    for name, asked in by_document.items():
+        yield from _of_document(documents.read(name), name, asked, tokenizer)
 
 
 def _of_document(

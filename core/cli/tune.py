@@ -28,20 +28,7 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--pairs", type=Path, required=True, metavar="FILE.jsonl", help="pairs that `preferences` wrote"
     )
-    parser.add_argument(
-        "--model",
-        required=True,
-        metavar="DIR_OR_ID",
-        help="a causal language model: a folder, or an id of the hub",
-    )
-    parser.add_argument(
-        "--out",
-        type=Path,
-        required=True,
-        metavar="DIR",
-        help="folder for the adapters; an unfinished tuning there goes on",
-    )
-    parser.add_argument("--device", metavar="D", help="cpu or cuda (default: cuda when there is one)")
+    add_tuning_flags(parser, "a causal language model")
     add_settings(parser, TuneConfig)
     parser.add_argument(
         "--reference",
@@ -55,10 +42,7 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
 
 def run_tune(args: argparse.Namespace) -> int:
     """Prints what came of it. Exit status 130 where Ctrl-C ended it before its end."""
-    if find_spec("trl") is None:
-        raise BadRequest(
-            "tuning needs the library trl, which is not installed; run pip install -r requirements-tune.txt"
-        )
+    check_trl()
     config = TuneConfig(**{field.name: getattr(args, field.name) for field in fields(TuneConfig)})
     pairs = read_pairs(args.pairs)
     from core.tune.tuner import tune  # takes seconds: what can't be used is refused before
@@ -84,6 +68,29 @@ def run_tune(args: argparse.Namespace) -> int:
         else f"{args.out}: {_outcome(result)}"
     )
     return 0
+
+
+def add_tuning_flags(parser: argparse.ArgumentParser, model: str) -> None:
+    """What every tuning is told. `model`: what kind of one is tuned."""
+    parser.add_argument(
+        "--model", required=True, metavar="DIR_OR_ID", help=f"{model}: a folder, or an id of the hub"
+    )
+    parser.add_argument(
+        "--out",
+        type=Path,
+        required=True,
+        metavar="DIR",
+        help="folder for the adapters; an unfinished tuning there goes on",
+    )
+    parser.add_argument("--device", metavar="D", help="cpu or cuda (default: cuda when there is one)")
+
+
+def check_trl() -> None:
+    """Raises BadRequest where the library that tunes is missing."""
+    if find_spec("trl") is None:
+        raise BadRequest(
+            "tuning needs the library trl, which is not installed; run pip install -r requirements-tune.txt"
+        )
 
 
 @contextmanager

@@ -9,13 +9,12 @@ from __future__ import annotations
 import argparse
 import json
 from dataclasses import fields
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 from core.cli.common import say
 from core.cli.flags import add_settings
-from core.cli.tune import interruption
+from core.cli.tune import add_tuning_flags, check_trl, interruption
 from core.errors import BadRequest, Cancelled
 from core.resrag.reward import RewardConfig
 from core.train.set_questions import SETS
@@ -26,19 +25,7 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
     """The flags of `tune-resrag`: every setting of `SetTuneConfig` and `RewardConfig` by its name, but for
     the bounds of the reward.
     """
-    parser.add_argument(
-        "--model",
-        required=True,
-        metavar="DIR_OR_ID",
-        help="an instruction-tuned causal language model: a folder, or an id of the hub",
-    )
-    parser.add_argument(
-        "--out",
-        type=Path,
-        required=True,
-        metavar="DIR",
-        help="folder for the adapters; an unfinished tuning there goes on",
-    )
+    add_tuning_flags(parser, "an instruction-tuned causal language model")
     parser.add_argument(
         "--task",
         choices=[name for name, source in SETS.items() if source.train is not None],
@@ -61,7 +48,6 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
         help="checkpoint that ranks chunks where not all fit, and that similarity labels come from (default:"
         " %(default)s)",
     )
-    parser.add_argument("--device", metavar="D", help="cpu or cuda (default: cuda when there is one)")
     add_settings(parser, SetTuneConfig)
     add_settings(parser, RewardConfig, without=("least", "most"))
     parser.add_argument("--json", action="store_true", help="print the result as one JSON object")
@@ -70,15 +56,14 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
 
 def run_tune_resrag(args: argparse.Namespace) -> int:
     """Prints what came of it. Exit status 130 where Ctrl-C ended it before its end."""
-    if find_spec("trl") is None:
-        raise BadRequest(
-            "tuning needs the library trl, which is not installed; run pip install -r requirements-tune.txt"
-        )
+    check_trl()
     if args.n < 1:
         raise BadRequest(f"n={args.n} must be at least 1; choose how many questions are learned from")
     given = vars(args)
-    reward, config = ({one.name: given[one.name] for one in fields(kind) if one.name in given}
-                      for kind in (RewardConfig, SetTuneConfig))  # fmt: skip
+    reward, config = (
+        {one.name: given[one.name] for one in fields(kind) if one.name in given}
+        for kind in (RewardConfig, SetTuneConfig)
+    )
     settings = SetTuneConfig(**config, reward=RewardConfig(**reward))
     from core.answer.checkpoint import SMALL  # these take seconds: what can't be used is refused before
     from core.answer.reader import load_reader

@@ -19,7 +19,7 @@ import numpy as np
 
 from core.config import check_query
 from core.errors import BadDocument, BadRequest
-from core.ingest import MAX_FILE_BYTES, Converter, read_document
+from core.ingest import MAX_FILE_BYTES, read_document
 from core.tasks.data import is_text, json_lines
 from core.types import Document
 
@@ -162,7 +162,7 @@ def standing_once(text: str, start: int, end: int, finder: QuoteFinder) -> str:
 class Documents(Protocol):
     """Documents by name."""
 
-    def read(self, name: str, converter: Converter) -> Document:
+    def read(self, name: str) -> Document:
         """Raises BadRequest when it isn't there, BadDocument when it can't be read."""
         ...
 
@@ -180,11 +180,14 @@ class DocumentFolder:
         tables = [place / PLACES for place in (folder, folder / "natural", questions.parent)]
         self._paths = next((_read_places(table) for table in tables if table.is_file()), {})
 
-    def read(self, name: str, converter: Converter) -> Document:
-        """A document. Raises BadRequest when it isn't there, BadDocument when it can't be read."""
+    def read(self, name: str) -> Document:
+        """A document; the bounds on reading are for this one alone.
+
+        Raises BadRequest when it isn't there, BadDocument when it can't be read.
+        """
         path, part = self._find(name)
         data = _read_part(path, part) if part else _read_bytes(path)
-        return read_document(data, name if part else path.name.removesuffix(".gz"), converter)
+        return read_document(data, name if part else path.name.removesuffix(".gz"))
 
     def _find(self, name: str) -> tuple[Path, str]:
         """(file, id of the record in it that is the document, if it holds several)."""

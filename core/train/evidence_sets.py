@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Generator, Sequence
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from random import Random
 from typing import Literal, get_args
@@ -100,16 +100,20 @@ class SetTrainConfig:
     def __post_init__(self) -> None:
         """Raises BadRequest on a value out of range."""
         check_least(self, _LEAST)
-        for each in fields(self):
-            value = getattr(self, each.name)
-            if isinstance(value, int | float) and (not math.isfinite(value) or value < 0):
-                raise BadRequest(f"{words(each.name)} {value} must be a finite number, 0 or more")
-        if self.warmup_updates > self.updates:
-            raise BadRequest(
-                f"warmup updates {self.warmup_updates} are more than all {self.updates} updates; choose fewer"
-            )
-        if self.labels not in get_args(Labels):
-            raise BadRequest(f"labels {self.labels!r} are unknown; choose {' or '.join(get_args(Labels))}")
+        check_phases(self, self.updates, self.warmup_updates, self.labels)
+
+
+def check_phases(settings: object, updates: int, warmup_updates: int, labels: str) -> None:
+    """What holds of any training on evidence sets, by warm-up and GRPO. Raises BadRequest on a number among
+    the settings that is negative or not finite, and on the others.
+    """
+    for name, value in vars(settings).items():
+        if isinstance(value, int | float) and (not math.isfinite(value) or value < 0):
+            raise BadRequest(f"{words(name)} {value} must be a finite number, 0 or more")
+    if warmup_updates > updates:
+        raise BadRequest(f"warmup updates {warmup_updates} are more than all {updates} updates; choose fewer")
+    if labels not in get_args(Labels):
+        raise BadRequest(f"labels {labels!r} are unknown; choose {' or '.join(get_args(Labels))}")
 
 
 @dataclass(frozen=True, eq=False)

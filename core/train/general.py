@@ -23,7 +23,7 @@ from core.encode.cache import embed_chunks
 from core.encode.encoder import DualEncoder, load_encoder
 from core.encode.tokens import FastTokenizer
 from core.errors import BadRequest
-from core.ingest import Converter, chunk_document, default_chunker
+from core.ingest import chunk_document, default_chunker
 from core.opening import vector_store
 from core.tasks.data import data_folder
 from core.tasks.documents import (
@@ -143,8 +143,7 @@ def _questions_with_texts(
         if question.quotes:
             by_document.setdefault(question.document, []).append(question)
     for name, asked in by_document.items():
-        with Converter() as converter:  # one a document: its time is bound, and embedding takes longer
-            document = documents.read(name, converter)
+        document = documents.read(name)
         yield from _texts_of_document(document, name, asked, tokenizer, plain)
 
 

@@ -51,7 +51,7 @@ from core.encode.reranker import (
     save_head,
 )
 from core.errors import BadRequest
-from core.ingest import Converter, chunk_document, default_chunker
+from core.ingest import chunk_document, default_chunker
 from core.qrag.reranked import rerank_parts
 from core.tasks.data import data_folder
 from core.tasks.documents import (
@@ -157,8 +157,7 @@ def candidates_of(
         if question.quotes:
             by_document.setdefault(question.document, []).append(question)
     for name, asked in by_document.items():
-        with Converter() as converter:  # one a document: its time is bound, and embedding takes longer
-            document = documents.read(name, converter)
+        document = documents.read(name)
         table = chunk_document(
             document,
             ChunkConfig(chunker=default_chunker(document.kind), max_tokens=CHUNK_TOKENS),

@@ -25,7 +25,7 @@ from core.encode.cache import EmbedProgress, embed_chunks
 from core.encode.encoder import DualEncoder
 from core.errors import BadRequest
 from core.index import Corpus
-from core.ingest import Converter, chunk_document, default_chunker
+from core.ingest import chunk_document, default_chunker
 from core.ingest.sentences import split_sentences
 from core.ingest.tokenizer import Tokenizer
 from core.opening import index_of, vector_store
@@ -190,11 +190,8 @@ def document_questions(
             asked.setdefault(question.document, []).append(question)
     folder = DocumentFolder(data_folder(data), path)
     questions: list[SetQuestion] = []
-    with Converter() as converter:
-        for names in groups:
-            questions += _over_group(
-                [folder.read(name, converter) for name in names], names, asked, tokenizer
-            )
+    for names in groups:
+        questions += _over_group([folder.read(name) for name in names], names, asked, tokenizer)
     return questions
 
 

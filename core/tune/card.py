@@ -71,7 +71,8 @@ def set_card(
 LoRA adapters (rank {config["rank"]}) for RES-RAG: supervised on labelled actions, then GRPO on the joint reward.
 
 - {started["n_questions"]:,} questions, of at most {config["context_tokens"]:,} tokens; labels are the {config["labels"]}.
-- {config["warmup_updates"]} updates of warm-up, {config["updates"] - config["warmup_updates"]} of GRPO in groups of {config["group"]}, beta {config["beta"]:g}, seed {config["seed"]}.
+- {config["warmup_updates"]} updates of warm-up, {config["updates"] - config["warmup_updates"]} of GRPO in groups of \
+{config["group"]}, beta {config["beta"]:g}, seed {config["seed"]}.
 - {started["n_parameters"]:,} parameters trained on {started["device"]}.
 
 On {started["n_held_out"]:,} questions held out, at temperature 0 and without a second try:

@@ -9,15 +9,14 @@ served.
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, fields
-from typing import Any, get_args
+from dataclasses import dataclass, field
+from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
 from core.answer.protocol import Reader
-from core.config import EpisodeConfig, check_least, words
+from core.config import EpisodeConfig, check_least
 from core.encode.encoder import DualEncoder
 from core.errors import BadRequest
 from core.index import Corpus
@@ -32,7 +31,7 @@ from core.resrag.reward import Reward, RewardConfig, joint_reward
 from core.resrag.sets import token_counts
 from core.resrag_llm.policy import first_of, set_prompt, taken_by
 from core.statistics import mean
-from core.train.evidence_sets import AnswerScores, Labels
+from core.train.evidence_sets import AnswerScores, Labels, check_phases
 from core.train.set_questions import SetQuestion
 
 _LEAST = {"updates": 1, "warmup_updates": 0, "questions": 1, "group": 2, "passes": 1, "budget": 1, "rank": 1}
@@ -85,21 +84,12 @@ class SetTuneConfig:
     def __post_init__(self) -> None:
         """Raises BadRequest on a value out of range."""
         check_least(self, _LEAST)
-        for each in fields(self):
-            value = getattr(self, each.name)
-            if isinstance(value, int | float) and (not math.isfinite(value) or value < 0):
-                raise BadRequest(f"{words(each.name)} {value} must be a finite number, 0 or more")
-        if self.warmup_updates > self.updates:
-            raise BadRequest(
-                f"warmup updates {self.warmup_updates} are more than all {self.updates} updates; choose fewer"
-            )
+        check_phases(self, self.updates, self.warmup_updates, self.labels)
         if not (0 < self.nucleus <= 1 and self.temperature > 0):
             raise BadRequest(
                 f"nucleus {self.nucleus} and temperature {self.temperature} must be above 0, and nucleus 1 at"
                 " most"
             )
-        if self.labels not in get_args(Labels):
-            raise BadRequest(f"labels {self.labels!r} are unknown; choose {' or '.join(get_args(Labels))}")
 
 
 @dataclass(frozen=True, eq=False)

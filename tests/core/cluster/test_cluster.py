@@ -78,7 +78,9 @@ def add_node(cluster: Cluster) -> Node:
 
 
 def lose(cluster: Cluster, node: Node, processes: Sequence[int]) -> None:
-    """Kills a node and waits until one of the workers is dead: its own outlives it for a moment, and answers."""
+    """Kills a node and waits until one of the workers is dead: that of the node outlives it for a moment, and
+    answers.
+    """
     cluster.remove_node(node, allow_graceful=False)
     while all(map(lives, processes)):
         time.sleep(0.05)

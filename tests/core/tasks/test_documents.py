@@ -14,7 +14,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.errors import BadDocument, BadRequest
-from core.ingest import Converter
 from core.tasks.documents import DocumentFolder, QuoteFinder, places_of, read_document_questions
 
 TEXT = "Ann said: “It’s 5 *o'clock*.”\n\nBen, who\nheard it, left. Ben heard İt twice. SS and ß."
@@ -135,23 +134,19 @@ def test_documents_are_found_by_name_or_table(tmp_path: Path) -> None:
         "document\tpath\nfour.md\tsub/road.md\nlast.txt\tsub/many.jsonl.gz#y\nlost\tsub/many.jsonl.gz#z\n"
     )
     documents = DocumentFolder(folder, tmp_path / "q.jsonl")
-    with Converter() as converter:
-        read = {
-            name: documents.read(name, converter)
-            for name in ("plain", "page", "page.html", "four.md", "last.txt")
-        }
-        assert [(one.kind, "".join(one.text.split())) for one in read.values()] == [
-            ("text", "One."),
-            ("html", "#Twothree"),
-            ("html", "#Twothree"),
-            ("markdown", "#Fourfive"),
-            ("text", "seven"),
-        ]
-        with pytest.raises(BadRequest, match=r"document 'none' is not in .*; put it there as none"):
-            documents.read("none", converter)
-        with pytest.raises(BadRequest, match="lies outside"):
-            documents.read("../q.jsonl", converter)
-        with pytest.raises(BadDocument, match="no text with the id 'z'"):
-            documents.read("lost", converter)
+    read = {name: documents.read(name) for name in ("plain", "page", "page.html", "four.md", "last.txt")}
+    assert [(one.kind, "".join(one.text.split())) for one in read.values()] == [
+        ("text", "One."),
+        ("html", "#Twothree"),
+        ("html", "#Twothree"),
+        ("markdown", "#Fourfive"),
+        ("text", "seven"),
+    ]
+    with pytest.raises(BadRequest, match=r"document 'none' is not in .*; put it there as none"):
+        documents.read("none")
+    with pytest.raises(BadRequest, match="lies outside"):
+        documents.read("../q.jsonl")
+    with pytest.raises(BadDocument, match="no text with the id 'z'"):
+        documents.read("lost")
     with pytest.raises(BadRequest, match="is no folder"):
         DocumentFolder(tmp_path / "none", tmp_path / "q.jsonl")
