@@ -414,6 +414,8 @@ def test_a_set_from_question_to_experiments_and_back(
     assert sum(map(len, actions(page).values())) <= 1
     page.set_viewport_size({"width": 390, "height": 800})
     assert page.evaluate("document.documentElement.scrollWidth") <= 390
+    ends = "[...document.querySelectorAll('.qx-seg button')].map((one) => one.getBoundingClientRect().right)"
+    assert 0 < max(page.evaluate(ends)) <= 390, "what a group clips can't be reached"
     page.set_viewport_size({"width": 1280, "height": 900})
 
     page.locator("#qx-sets-frontier .qx-ring").click()
