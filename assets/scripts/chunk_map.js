@@ -2,26 +2,32 @@
 // is on there, it is on in the strip as well: both draw one view.
 
 import { drawChunkMap, mapPicture, nearestTo, nextTowards, sizeOf } from "./chunk_map_draw.js";
+import { keysOfChunks, press } from "./strip_input.js";
 import { unpack, whole } from "./strip_numbers.js";
 import { made } from "./strip_panels.js";
 
 const PAUSE = 250; // milliseconds between two questions how far it is
-const ARROWS = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] };
+/** @type {[key: string, x: number, y: number][]} */
+const ARROWS = [["ArrowLeft", -1, 0], ["ArrowRight", 1, 0], ["ArrowUp", 0, -1], ["ArrowDown", 0, 1]];
 const MOST_NAMED = 8; // documents
 
-/** @param {Part} part @param {View} view @param {Actions} actions @param {Server} server @param {Ask} ask @param {(value: StripValue, look: number) => string} stateOf @param {() => void} paint */
+/** @param {PartOf} part @param {View} view @param {Actions} actions @param {MapServer} server @param {Ask} ask @param {(value: StripValue, look: number) => string} stateOf @param {() => void} paint */
 export function makeChunkMap(part, view, actions, server, ask, stateOf, paint) {
-  if (!part("chunkmap")) return { refresh() {}, repaint() {}, draw() {} }; // an exported page has none
   const [panel, canvas, toggle] = [part("chunkmap"), /** @type {HTMLCanvasElement} */ (part("chunkmap-canvas")), part("chunkmap-toggle")];
   const colouring = /** @type {HTMLSelectElement} */ (part("chunkmap-colour"));
   const progress = /** @type {HTMLProgressElement} */ (part("chunkmap-progress"));
+  /** @type {PlacedPin[]} */
   let pins = []; // where the chosen chunks were drawn
   let making = ""; // of which documents a map is on its way
-  const offered = () => Boolean(view.value.chunk_map) && view.value.n_chunks >= view.value.chunk_map.least;
-  const current = () => offered() && view.chunkmap?.of === view.value.chunk_map.of;
+  const offered = () => { // the vectors of which there can be a map
+    const { chunk_map, n_chunks } = view.value;
+    return chunk_map && n_chunks >= chunk_map.least ? chunk_map.of : null;
+  };
+  const current = () => (view.chunkmap?.of === offered() ? view.chunkmap : null);
 
   // ---- making
 
+  /** @param {string} words @param {number | null} share @param {string} action @param {(() => void) | null} act */
   function say(words, share, action, act) {
     part("chunkmap-making").hidden = !words;
     canvas.hidden = Boolean(words);
@@ -35,13 +41,17 @@ export function makeChunkMap(part, view, actions, server, ask, stateOf, paint) {
   }
 
   async function make() {
-    const { of } = view.value.chunk_map;
-    if (making === of) return;
+    const of = offered();
+    if (of === null || making === of) return;
     making = of;
     const answer = await lastWord(of);
     if (making === of) making = "";
-    if (!answer || !offered() || view.value.chunk_map.of !== of) return;
-    if (!answer.places) return say(answer.error || answer.refused || "No map was made.", null, "Make the map", make);
+    if (!answer || offered() !== of) return;
+    if (!("places" in answer)) {
+      const why = "error" in answer ? answer.error : "refused" in answer ? answer.refused : "No map was made.";
+      say(why, null, "Make the map", make);
+      return;
+    }
     view.chunkmap = {
       of, names: answer.names, places: unpack(answer.places, Uint16Array), groups: unpack(answer.groups, Uint8Array), points: null, picture: null, colour: "value", found: [],
     };
@@ -50,13 +60,15 @@ export function makeChunkMap(part, view, actions, server, ask, stateOf, paint) {
   }
 
   // The server's last word on a map; nothing where other documents came meanwhile or the panel was closed, which does not end the making.
+  /** @param {string} of @returns {Promise<MapEnd | Refusal | null>} */
   async function lastWord(of) {
+    /** @type {"make" | "look" | "stop"} */
     let action = "make";
     for (;;) {
       const reply = await server.chunkmap([view.value.token, action]).catch(() => undefined);
-      if (panel.hidden || !offered() || view.value.chunk_map.of !== of) return null;
+      if (panel.hidden || offered() !== of) return null;
       if (!reply) return { error: "The server did not answer; try again in a moment." };
-      if (!reply.total) return reply;
+      if (!("total" in reply)) return reply;
       say("Making the map…", reply.done / reply.total, "Cancel", () => (action = "stop"));
       if (action === "make") action = "look";
       await new Promise((resolve) => setTimeout(resolve, PAUSE));
@@ -68,38 +80,41 @@ export function makeChunkMap(part, view, actions, server, ask, stateOf, paint) {
   // The same look and mode as in the strip, one value a point.
   async function loadPoints() {
     const { value, mode } = view;
-    const answers = await ask("points", stateOf(value, value.look), [["points", [value.token, value.look, mode]]]);
-    if (!answers || !current()) return;
+    const answers = await ask("points", stateOf(value, value.look), "points", [[value.token, value.look, mode]]);
+    const map = current();
+    if (!answers || !map) return;
     const values = unpack(answers[0].values, Float32Array);
     const chunks = answers[0].chunks ? unpack(answers[0].chunks, Int32Array) : Int32Array.from(values.keys());
-    view.chunkmap.points = { mode, values, chunks, masked: new Set(value.chosen.filter((pin) => pin.step < value.look).map((pin) => pin.chunk_id)) };
+    map.points = { mode, values, chunks, masked: new Set(value.chosen.filter((pin) => pin.step < value.look).map((pin) => pin.chunk_id)) };
     repaint();
   }
 
   // The chunks nearest to a text, ringed; the cursor goes to the first of them.
   async function find() {
     const text = /** @type {HTMLInputElement} */ (part("chunkmap-text")).value.trim();
-    const { of } = view.chunkmap;
+    const of = offered();
     const reply = text ? await server.nearest([view.value.token, text]).catch(() => undefined) : { chunks: [] };
-    if (!current() || view.chunkmap.of !== of) return;
+    const map = current();
+    if (!map || map.of !== of) return;
+    /** @type {{ chunks?: number[], error?: string }} */
     const { chunks = [], error = "" } = reply || { error: "The server did not answer; try again in a moment." };
-    view.chunkmap.found = chunks;
+    map.found = chunks;
     part("chunkmap-found").textContent = error || (chunks.length ? `Ringed: the ${chunks.length} nearest, first chunk ${whole(chunks[0])}` : "");
     if (chunks.length) actions.move(() => chunks[0]);
     paint();
   }
 
-  function fillColouring() {
-    const { names } = view.chunkmap;
+  /** @param {ChunkMap} map */
+  function fillColouring({ names, colour }) {
     const { documents, score_name } = view.value;
     const kinds = [["value", score_name], ...(documents.length > 1 && documents.length <= MOST_NAMED ? [["documents", "document"]] : []), ...(names.length ? [["headings", "heading"]] : [])];
     part("chunkmap-colouring").hidden = kinds.length < 2;
     if (colouring.length !== kinds.length || colouring.options[0].text !== kinds[0][1]) colouring.replaceChildren(...kinds.map(([kind, name]) => new Option(name, kind)));
-    colouring.value = view.chunkmap.colour;
+    colouring.value = colour;
   }
 
-  function fillKey(colourOf) {
-    const { colour, names } = view.chunkmap;
+  /** @param {ChunkMap} map @param {(group: number) => string} colourOf */
+  function fillKey({ colour, names }, colourOf) {
     const words = { value: [], documents: view.value.documents.map((document) => document.title), headings: names }[colour];
     part("chunkmap-key").hidden = !words.length;
     part("chunkmap-key").replaceChildren(...words.map((name, group) => {
@@ -117,29 +132,31 @@ export function makeChunkMap(part, view, actions, server, ask, stateOf, paint) {
 
   /** @param {Colours} colours */
   function draw(colours) {
-    if (panel.hidden || !current() || !view.chunkmap.points || !view.shown || !canvas.clientWidth) return;
+    const map = current();
+    if (panel.hidden || !map?.points || !view.shown || !canvas.clientWidth) return;
     const size = sizeOf(canvas);
-    if (view.chunkmap.picture?.width !== size.pixels[0]) view.chunkmap.picture = null;
-    if (!view.chunkmap.picture) {
-      const picture = mapPicture(size, view, colours);
-      view.chunkmap.picture = picture.canvas;
-      fillKey(picture.colourOf);
+    if (map.picture?.width !== size.pixels[0]) map.picture = null;
+    if (!map.picture) {
+      const picture = mapPicture(size, view.value, map, map.points, view.shown.scale, colours);
+      map.picture = picture.canvas;
+      fillKey(map, picture.colourOf);
     }
-    pins = drawChunkMap(canvas, size, view, colours);
+    pins = drawChunkMap(canvas, size, view, map, map.picture, colours);
   }
 
   function refresh() {
-    toggle.hidden = !offered();
-    part("chunkmap-none").hidden = !view.value.chunk_map || offered();
+    toggle.hidden = offered() === null;
+    part("chunkmap-none").hidden = !view.value.chunk_map || !toggle.hidden;
     if (view.value.chunk_map) part("chunkmap-none").textContent = `No map: fewer than ${view.value.chunk_map.least} chunks`;
     panel.hidden = toggle.hidden || toggle.getAttribute("aria-expanded") !== "true";
     if (panel.hidden) return;
-    if (!current()) {
+    const map = current();
+    if (!map) {
       make();
       return;
     }
     say("", null, "", null);
-    fillColouring();
+    fillColouring(map);
     const path = view.value.chosen.map((pin) => `step ${pin.step} chunk ${whole(pin.chunk_id)}`).join(", ");
     canvas.setAttribute("aria-label", `Map of ${whole(view.value.n_chunks)} chunks, alike ones close together. ${path ? `Path: ${path}. ` : ""}` +
       "Arrow keys move the cursor to the nearest chunk in that direction, Enter opens the chunk.");
@@ -155,38 +172,33 @@ export function makeChunkMap(part, view, actions, server, ask, stateOf, paint) {
     if (current()) find();
   };
   colouring.onchange = () => {
-    view.chunkmap.colour = /** @type {ChunkMap["colour"]} */ (colouring.value);
+    if (view.chunkmap) view.chunkmap.colour = /** @type {ChunkMap["colour"]} */ (colouring.value);
     repaint();
   };
 
   // ---- pointer and keys
 
-  const meant = (event) => (current() && view.chunkmap.points ? nearestTo(event.offsetX, event.offsetY, sizeOf(canvas), view, pins) : null);
+  /** @param {MouseEvent} event */
+  function meant(event) {
+    const map = current();
+    return map?.points ? nearestTo(event.offsetX, event.offsetY, sizeOf(canvas), map.places, map.points, pins) : null;
+  }
   canvas.addEventListener("pointermove", (event) => {
     const chunk = meant(event);
     canvas.style.cursor = chunk === null ? "default" : "pointer";
     actions.point(chunk, event);
   });
-  canvas.addEventListener("pointerleave", () => actions.point(null));
+  canvas.addEventListener("pointerleave", actions.leave);
   canvas.addEventListener("click", (event) => {
     const chunk = meant(event);
     if (chunk !== null) actions.open(chunk);
   });
   canvas.addEventListener("keydown", (event) => {
-    if (!current() || !view.chunkmap.points || event.ctrlKey || event.metaKey || event.altKey) return;
-    const { look, n_chunks } = view.value;
-    const keys = {
-      Home: () => actions.move(() => 0),
-      End: () => actions.move(() => n_chunks - 1),
-      Enter: () => view.cursor !== null && actions.open(view.cursor),
-      Escape: () => actions.point(null),
-      "[": () => actions.look(look - 1),
-      "]": () => actions.look(look + 1),
-    };
-    const act = ARROWS[event.key] ? () => actions.move((cursor) => nextTowards(cursor, ARROWS[event.key], view)) : keys[event.key];
-    if (!act) return;
-    event.preventDefault(); // also tells the page's own shortcuts that the key is spent
-    act();
+    const map = current();
+    const points = map?.points;
+    if (!points || event.ctrlKey || event.metaKey || event.altKey) return;
+    const towards = ARROWS.map(([key, x, y]) => [key, () => actions.move((cursor) => nextTowards(cursor, [x, y], map.places, points))]);
+    press(event, { ...Object.fromEntries(towards), ...keysOfChunks(view, actions) });
   });
   new ResizeObserver(repaint).observe(canvas);
 

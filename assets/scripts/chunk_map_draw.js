@@ -1,7 +1,7 @@
 // The picture of the map: density of the chunks that have no point, points with the strip's colours, the agent's path, and who is nearest to a place.
 
 import { drawHead, ring } from "./strip_marks.js";
-import { line, surface } from "./strip_surface.js";
+import { brush, line, surface } from "./strip_surface.js";
 
 const SIDE = 65535; // of the places
 const MARGIN = 12; // pixels, room for pins
@@ -36,40 +36,37 @@ function strength(scale, value) {
 }
 
 // Hues in the order of the groups, none of them a step's own.
-/** @param {number} n @param {Colours} colours */
+/** @param {number} n @param {Colours} colours @returns {(group: number) => string} */
 const groupColours = (n, colours) => (group) =>
   group < n ? `oklch(${colours.dark ? 0.76 : 0.6} 0.13 ${Math.round(20 + (330 * group) / n)})` : colours.mut;
 
-/** @param {View} view */
-function groupOf(view) {
-  const { colour, groups } = view.chunkmap;
-  const { documents } = view.value;
+/** @param {ChunkMap} map @param {Part[]} documents @returns {(chunk: number) => number} */
+function groupOf({ colour, groups }, documents) {
   if (colour === "headings") return (chunk) => groups[chunk];
   return (chunk) => documents.findLastIndex((document) => document.first_chunk <= chunk);
 }
 
 // Everything that stays while the pointer moves.
-/** @param {Size} size @param {View} view @param {Colours} colours */
-export function mapPicture(size, view, colours) {
+/** @param {Size} size @param {StripValue} value @param {ChunkMap} map @param {Points} points @param {Scale} scale @param {Colours} colours */
+export function mapPicture(size, value, map, points, scale, colours) {
   const canvas = document.createElement("canvas");
   [canvas.width, canvas.height] = size.pixels;
-  const ctx = canvas.getContext("2d");
+  const ctx = brush(canvas);
   ctx.scale(size.ratio, size.ratio);
-  const { places, points, colour, names } = view.chunkmap;
-  const { scale } = view.shown;
+  const { places, colour, names } = map;
   const grouped = colour !== "value";
-  const colourOf = groupColours(colour === "headings" ? names.length : view.value.documents.length, colours);
-  const group = groupOf(view);
-  if (points.chunks.length < view.value.n_chunks) drawDensity(ctx, size, places, colours);
-  const weights = Float32Array.from(points.values, (value) => strength(scale, value));
+  const colourOf = groupColours(colour === "headings" ? names.length : value.documents.length, colours);
+  const group = groupOf(map, value.documents);
+  if (points.chunks.length < value.n_chunks) drawDensity(ctx, size, places, colours);
+  const weights = Float32Array.from(points.values, (number) => strength(scale, number));
   const order = Int32Array.from(weights.keys()).sort((a, b) => weights[a] - weights[b]);
   const least = Math.max(1.2, Math.min(2.4, 40 / Math.sqrt(points.chunks.length)));
   for (const k of order) {
     const chunk = points.chunks[k];
     const [x, y] = placeOf(size, places, chunk);
-    const known = !Number.isNaN(points.values[k]);
+    const hasValue = !Number.isNaN(points.values[k]);
     if (grouped) ctx.fillStyle = group(chunk) === NO_GROUP ? colours.line : colourOf(group(chunk));
-    else ctx.fillStyle = points.masked.has(chunk) ? colours.mut : known ? colours.tinted(scale, points.values[k]) : colours.line;
+    else ctx.fillStyle = points.masked.has(chunk) ? colours.mut : hasValue ? colours.tinted(scale, points.values[k]) : colours.line;
     ctx.beginPath();
     ctx.arc(x, y, least + 2.6 * weights[k], 0, 7);
     ctx.fill();
@@ -81,6 +78,7 @@ export function mapPicture(size, view, colours) {
 /** @param {CanvasRenderingContext2D} ctx @param {Size} size @param {Uint16Array} places @param {Colours} colours */
 function drawDensity(ctx, size, places, colours) {
   const [columns, rows] = size.plot.map((length) => Math.ceil(length / CELL));
+  /** @param {number} coordinate @param {number} n */
   const cell = (coordinate, n) => Math.min(n - 1, Math.floor((coordinate / SIDE) * n));
   const counts = new Float32Array(columns * rows);
   for (let i = 0; i < places.length; i += 2) counts[cell(places[i + 1], rows) * columns + cell(places[i], columns)]++;
@@ -96,10 +94,10 @@ function drawDensity(ctx, size, places, colours) {
 }
 
 // Heads of pins that would touch move apart; a bent stem says where they belong.
-/** @param {Size} size @param {View} view */
-function placedPins(size, view) {
-  const pins = view.value.chosen.map((pin) => {
-    const [x, y] = placeOf(size, view.chunkmap.places, pin.chunk_id);
+/** @param {Size} size @param {Pin[]} chosen @param {Uint16Array} places @returns {PlacedPin[]} */
+function placedPins(size, chosen, places) {
+  const pins = chosen.map((pin) => {
+    const [x, y] = placeOf(size, places, pin.chunk_id);
     return { ...pin, x, y, head: [x, y] };
   });
   const gap = 2 * PIN + 3;
@@ -119,12 +117,12 @@ function placedPins(size, view) {
 }
 
 // Returns the pins with the places of their heads.
-/** @param {HTMLCanvasElement} canvas @param {Size} size @param {View} view @param {Colours} colours */
-export function drawChunkMap(canvas, size, view, colours) {
-  const { value, chunkmap: map } = view;
+/** @param {HTMLCanvasElement} canvas @param {Size} size @param {View} view @param {ChunkMap} map @param {HTMLCanvasElement} picture @param {Colours} colours */
+export function drawChunkMap(canvas, size, view, map, picture, colours) {
+  const { value } = view;
   const s = surface(canvas, size.height);
-  s.ctx.drawImage(map.picture, 0, 0, size.width, size.height);
-  const at = (chunk) => placeOf(size, map.places, chunk);
+  s.ctx.drawImage(picture, 0, 0, size.width, size.height);
+  const at = (/** @type {number} */ chunk) => placeOf(size, map.places, chunk);
   for (const chunk of value.gold) ring(s, at(chunk)[0], at(chunk)[1], 5, colours.good);
   s.ctx.lineWidth = 2;
   for (const chunk of value.forbidden) {
@@ -132,10 +130,11 @@ export function drawChunkMap(canvas, size, view, colours) {
     line(s, x - 4, y - 4, x + 4, y + 4, colours.warn);
     line(s, x - 4, y + 4, x + 4, y - 4, colours.warn);
   }
-  const pins = placedPins(size, view).sort((a, b) => a.step - b.step);
+  const pins = placedPins(size, value.chosen, map.places).sort((a, b) => a.step - b.step);
   pins.slice(1).forEach((pin, i) => line(s, pins[i].head[0], pins[i].head[1], pin.head[0], pin.head[1], colours.pin(pin), pin.step > value.look ? [2, 3] : []));
   s.ctx.lineWidth = 1;
   const [gold, heads] = [new Set(value.gold), new Map(pins.map((pin) => [pin.chunk_id, pin.head]))];
+  /** @param {number} chunk @param {number} radius @param {string} colour */
   const point = (chunk, radius, colour) => {
     const [x, y] = heads.get(chunk) || at(chunk);
     ring(s, x, y, heads.has(chunk) ? PIN + 6 : radius, colour);
@@ -153,12 +152,12 @@ export function drawChunkMap(canvas, size, view, colours) {
 }
 
 // The chunk meant by a pointer: a pin's, or that of the nearest point.
-/** @param {number} x @param {number} y @param {Size} size @param {View} view @param {{ chunk_id: number, head: number[] }[]} pins */
-export function nearestTo(x, y, size, view, pins) {
+/** @param {number} x @param {number} y @param {Size} size @param {Uint16Array} places @param {Points} points @param {PlacedPin[]} pins @returns {number | null} */
+export function nearestTo(x, y, size, places, points, pins) {
   const pin = pins.find(({ head }) => Math.hypot(head[0] - x, head[1] - y) <= PIN + 2);
   if (pin) return pin.chunk_id;
+  /** @type {[number | null, number]} */
   let [nearest, least] = [null, REACH];
-  const { points, places } = view.chunkmap;
   for (let k = 0; k < points.chunks.length; k++) {
     const [px, py] = placeOf(size, places, points.chunks[k]);
     const distance = Math.hypot(px - x, py - y);
@@ -168,9 +167,8 @@ export function nearestTo(x, y, size, view, pins) {
 }
 
 // The nearest point in a direction, what lies aside counting thrice; the chunk itself where there is none.
-/** @param {number} chunk @param {number[]} direction @param {View} view */
-export function nextTowards(chunk, [dx, dy], view) {
-  const { points, places } = view.chunkmap;
+/** @param {number} chunk @param {number[]} direction @param {Uint16Array} places @param {Points} points */
+export function nextTowards(chunk, [dx, dy], places, points) {
   let [next, least] = [chunk, Infinity];
   for (let k = 0; k < points.chunks.length; k++) {
     const other = points.chunks[k];

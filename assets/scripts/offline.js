@@ -1,5 +1,6 @@
 // A page of runs without a server: its numbers lie in the page.
 
+import { around, needed } from "./elements.js";
 import { localServer, looksOf } from "./offline_numbers.js";
 import { strip } from "./strip.js";
 import { go, lightUp, tree } from "./tree.js";
@@ -10,18 +11,27 @@ async function inflated(packed) {
   return new Response(new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate"))).arrayBuffer();
 }
 
-// A component as the app has it: its value, and who is told when that changes.
+// A component as the app has it: its value, and who listens to changes of it.
 /** @template V @param {V} value */
 function component(value) {
-  const [props, listeners] = [{ value }, []];
-  return { props, watch: (_, listener) => listeners.push(listener), set: (next) => ((props.value = next), listeners.forEach((tell) => tell())) };
+  const props = { value };
+  /** @type {(() => void)[]} */
+  const listeners = [];
+  /** @type {Watch} */
+  const watch = (_, listener) => listeners.push(listener);
+  /** @param {V} next */
+  function set(next) {
+    props.value = next;
+    for (const listener of listeners) listener();
+  }
+  return { props, watch, set };
 }
 
 /** @param {string} id */
-const $ = (id) => document.getElementById(id);
+const $ = (id) => needed(document.getElementById(id), id);
 
 // The chunk in its place, as far as its neighbours' texts are here.
-/** @param {number} chunk @param {ReadingValue} value @param {Map<number, [string, string]>} texts */
+/** @param {number} chunk @param {ReadingValue} value @param {Texts} texts */
 function readingOf(chunk, value, texts) {
   const pins = new Map(value.chosen.map((pin) => [pin.chunk_id, pin]));
   const title = value.documents.findLast((part) => part.first_chunk <= chunk)?.title || "";
@@ -33,11 +43,12 @@ function readingOf(chunk, value, texts) {
   if (!texts.has(chunk)) return [crumb, ["p", { class: "qx-empty" }, ["The text of this chunk is not in this page."]]];
   const spans = [];
   for (let i = chunk - 6; i <= chunk + 6; i++) {
-    if (!texts.has(i)) continue;
+    const [, text] = texts.get(i) || [];
+    if (text === undefined) continue;
     const pin = pins.get(i);
     const kinds = ["qx-chunk", ...(pin ? ["qx-chosen", pin.kind || `qx-c${((pin.step - 1) % 8) + 1}`] : []), ...(value.gold.includes(i) ? ["qx-gold"] : []), ...(i === chunk ? ["qx-marked"] : [])];
     const sign = pin ? [["span", { class: "qx-pin" }, [pin.name || String(pin.step)]]] : [];
-    spans.push(["span", { class: kinds.join(" "), "data-act": "open", "data-arg": String(i), "data-show": i === chunk }, [...sign, texts.get(i)[1]]], " ");
+    spans.push(["span", { class: kinds.join(" "), "data-act": "open", "data-arg": String(i), "data-show": i === chunk }, [...sign, text]], " ");
   }
   return [crumb, ["div", { class: "qx-read", tabindex: "0", role: "region", "aria-label": "Document text" }, spans]];
 }
@@ -50,11 +61,18 @@ function followTheme() {
 }
 
 // What runs with Q of all chunks have: the strip, which shows one of them, and steps to walk. Gives what buttons may ask for.
-/** @param {LoggedRun[]} runs @param {Float32Array[]} rows @param {Map<number, [string, string]>} texts @param {(chunk: number) => void} open */
+/** @param {LoggedRun[]} runs @param {Float32Array[]} rows @param {Texts} texts @param {(chunk: number) => void} open */
 function stepping(runs, rows, texts, open) {
   const servers = new Map(runs.map((run) => [run.value.token, localServer(run, run.rows.map((row) => rows[row]), texts)]));
-  const names = Object.keys(servers.values().next().value);
-  const server = Object.fromEntries(names.map((name) => [name, (request) => servers.get(request[0])[name](request)]));
+  /** @param {[string, ...unknown[]]} request */
+  const serverOf = ([token]) => needed(servers.get(token), token);
+  /** @type {Server} */
+  const server = {
+    tiles: (request) => serverOf(request).tiles(request),
+    runmap: (request) => serverOf(request).runmap(request),
+    describe: (request) => serverOf(request).describe(request),
+    top: (request) => serverOf(request).top(request),
+  };
   const looks = runs.map((run) => run.value.look); // where each of them was left
   let at = 0;
   const valueOf = () => ({ ...runs[at].value, look: looks[at], intervals: runs[at].rulers[looks[at] - 1] });
@@ -77,6 +95,7 @@ function stepping(runs, rows, texts, open) {
     const where = value.stopped && look === value.n_looks ? "where it stopped" : `step ${look} of ${value.chosen.length}`;
     $("qx-at").textContent = name ? `${name}: ${where}` : where;
   }
+  /** @param {number} look @param {number} [run] */
   function show(look, run = at) {
     if (run < 0 || look < 1 || look > runs[run].value.n_looks || (look === looks[at] && run === at)) return;
     [at, looks[run]] = [run, look];
@@ -94,46 +113,55 @@ function stepping(runs, rows, texts, open) {
   strip($("qx-strip"), shown.props, (_, data) => ("look" in data ? show(data.look) : open(data.chunk_id)), shown.watch, server);
   mark();
 
+  /** @param {number} column */
   const ofColumn = (column) => runs.findIndex((run) => run.column === column);
+  /** @param {number} chunk @param {number} column */
   function choose(chunk, column) { // a card or a pin of a column: the step at which it was chosen
     const run = ofColumn(column);
     const step = runs[run]?.value.chosen.find((pin) => pin.chunk_id === chunk)?.step;
     if (step) show(step, run);
   }
-  return { look: (arg) => show(Number(arg)), column: (arg) => show(looks[ofColumn(Number(arg))], ofColumn(Number(arg))), choose };
+  /** @type {Record<string, (arg: string) => void>} */
+  const walks = { look: (arg) => show(Number(arg)), column: (arg) => show(looks[ofColumn(Number(arg))], ofColumn(Number(arg))) };
+  return { walks, choose };
 }
 
 async function start() {
   followTheme();
-  for (const node of document.querySelectorAll("[data-x]")) node.style.setProperty("--x", node.dataset.x);
+  for (const node of document.querySelectorAll("[data-x]")) node.style.setProperty("--x", node.dataset.x || "");
   /** @type {PageData} */
-  const page = JSON.parse($("qx-data").textContent);
-  const told = page.texts ? JSON.parse(new TextDecoder().decode(await inflated(page.texts))) : [];
-  const texts = new Map(told.map(([chunk, heading, text]) => [chunk, [heading, text]]));
+  const page = JSON.parse($("qx-data").textContent || "");
+  /** @type {[number, string, string][]} */
+  const rows = page.texts ? JSON.parse(new TextDecoder().decode(await inflated(page.texts))) : [];
+  /** @type {Texts} */
+  const texts = new Map(rows.map(([chunk, heading, text]) => [chunk, [heading, text]]));
   const place = page.reading || page.runs[0].value;
   const reading = component(JSON.stringify([]));
+  /** @param {number} chunk */
   function open(chunk) {
     if (!Number.isInteger(chunk) || chunk < 0 || chunk >= place.n_chunks) return;
     $("qx-reading-card").hidden = false;
     reading.set(JSON.stringify(readingOf(chunk, place, texts)));
-    for (const link of document.querySelectorAll("[data-act=open][aria-pressed]")) link.setAttribute("aria-pressed", String(Number.parseInt(link.dataset.arg, 10) === chunk));
+    for (const link of document.querySelectorAll("[data-act=open][aria-pressed]")) link.setAttribute("aria-pressed", String(Number.parseInt(link.dataset.arg || "", 10) === chunk));
     $("qx-reading-card").scrollIntoView({ block: "nearest" });
   }
-  const { choose, ...walks } = page.runs.length ? stepping(page.runs, looksOf(await inflated(page.numbers), page.n_rows), texts, open) : { choose: null };
-  function opened(arg) {
+  const steps = page.runs.length ? stepping(page.runs, looksOf(await inflated(page.numbers), page.n_rows), texts, open) : null;
+  /** @param {string} arg */
+  function openAt(arg) {
     const [chunk, column] = arg.split(" ").map(Number);
     open(chunk);
-    if (column !== undefined) choose?.(chunk, column);
+    if (column !== undefined) steps?.choose(chunk, column);
   }
   const close = () => ($("qx-reading-card").hidden = true);
-  const act = { open: opened, show: opened, close, goto: go, ...walks };
+  /** @type {Record<string, (arg: string) => void>} */
+  const acts = { open: openAt, show: openAt, close, goto: go, ...steps?.walks };
   document.addEventListener("click", (event) => {
-    const target = /** @type {Element} */ (event.target).closest("[data-act]");
-    if (target && !$("qx-reading").contains(target)) act[target.dataset.act]?.(target.dataset.arg); // the tree tells of its own
+    const target = around(event, "[data-act]");
+    if (target && !$("qx-reading").contains(target)) acts[target.dataset.act || ""]?.(target.dataset.arg || ""); // the tree tells of its own
   });
-  tree($("qx-reading"), reading.props, (_, { act: name, arg }) => act[name]?.(arg), reading.watch);
+  tree($("qx-reading"), reading.props, (_, { act, arg }) => acts[act]?.(arg), reading.watch);
   lightUp(document.body);
 }
 
-if ($("qx-data")) start();
+if (document.getElementById("qx-data")) start();
 else followTheme();

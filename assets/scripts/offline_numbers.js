@@ -12,19 +12,23 @@ export function looksOf(planes, n_looks) {
   return Array.from({ length: n_looks }, (_, look) => numbers.subarray((look * count) / n_looks, ((look + 1) * count) / n_looks));
 }
 
-/** @param {LoggedRun} run @param {Float32Array[]} looks @param {Map<number, [string, string]>} texts */
+/** @param {LoggedRun} run @param {Float32Array[]} looks @param {Texts} texts */
 export function localServer(run, looks, texts) {
   const { value } = run;
   const n = value.n_chunks;
+  /** @type {Map<string, Float32Array>} */
   const kept = new Map();
+  /** @param {number} look */
   const unavailable = (look) => [...value.chosen.filter((pin) => pin.step < look).map((pin) => pin.chunk_id), ...value.forbidden];
 
   // Ids of what can be chosen, the best first, equals in document order.
+  /** @param {number} look */
   function candidates(look) {
     const [q, gone] = [looks[look - 1], new Set(unavailable(look))];
     return Array.from(q.keys()).filter((i) => !Number.isNaN(q[i]) && !gone.has(i)).sort((a, b) => q[b] - q[a] || a - b);
   }
 
+  /** @type {Record<Mode, (look: number) => Float32Array>} */
   const MADE = {
     q: (look) => looks[look - 1],
     dq: (look) => looks[look - 1].map((q, i) => (look > 1 ? q - looks[look - 2][i] : NaN)),
@@ -45,13 +49,16 @@ export function localServer(run, looks, texts) {
       return chances;
     },
   };
+  /** @param {number} look @param {Mode} mode */
   function values(look, mode) {
-    const key = mode + look;
-    if (!kept.has(key)) kept.set(key, MADE[mode](look));
-    return kept.get(key);
+    const numbers = kept.get(mode + look) || MADE[mode](look);
+    kept.set(mode + look, numbers);
+    return numbers;
   }
+  /** @param {number} number @param {Mode} mode */
   const salience = (number, mode) => (mode === "rank" ? -number : mode === "dq" ? Math.abs(number) : number);
 
+  /** @param {Float32Array} numbers @param {number} first @param {number} last @param {number} width @param {Mode} mode */
   function folded(numbers, first, last, width, mode) {
     const entries = Math.min(width, last - first);
     const [low, high, best] = [new Float32Array(entries).fill(NaN), new Float32Array(entries).fill(NaN), new Int32Array(entries).fill(-1)];
@@ -68,39 +75,41 @@ export function localServer(run, looks, texts) {
     return { first, last, low, high, best };
   }
 
-  const number = (one) => (Number.isNaN(one) ? null : one);
-  const startOf = (chunk) => value.documents.findLast((part) => part.first_chunk <= chunk);
+  const number = (/** @type {number} */ measured) => (Number.isNaN(measured) ? null : measured);
+  /** @param {number} chunk @param {number} look */
   function rhoAt(chunk, look) {
     if (run.absolute) return chunk;
-    const slope = run.rulers[look - 1].find((one) => one.lo <= chunk && chunk < one.hi);
+    const slope = run.rulers[look - 1].find(({ lo, hi }) => lo <= chunk && chunk < hi);
     return slope ? slope.rho_lo + ((slope.rho_hi - slope.rho_lo) * (chunk - slope.lo)) / Math.max(1, slope.hi - 1 - slope.lo) : null;
   }
+  /** @param {number} chunk @param {number} look @returns {Facts} */
   function facts(chunk, look) {
-    const pin = value.chosen.find((one) => one.chunk_id === chunk && one.step < look);
+    const pin = value.chosen.find((chosen) => chosen.chunk_id === chunk && chosen.step < look);
     const [heading, text] = texts.get(chunk) || ["", ""];
     return {
-      chunk_id: chunk, text: text.slice(0, 280), title: startOf(chunk)?.title || "", heading,
+      chunk_id: chunk, text: text.slice(0, 280), title: value.documents.findLast((part) => part.first_chunk <= chunk)?.title || "", heading,
       q: number(values(look, "q")[chunk]), rank: number(values(look, "rank")[chunk]),
       p: value.modes.includes("p") ? number(values(look, "p")[chunk]) : null,
       rho: rhoAt(chunk, pin ? pin.step : look), chosen_at: pin ? pin.step : null,
     };
   }
 
-  const answers = {
-    tiles: ([, look, mode, lo, hi, width]) => folded(values(look, mode), Math.floor(lo), Math.ceil(hi), width, mode),
-    runmap: ([, width]) => {
+  /** @type {Pick<MapServer, keyof Questions>} */
+  const server = {
+    tiles: async ([, look, mode, lo, hi, width]) => folded(values(look, mode), Math.floor(lo), Math.ceil(hi), width, mode),
+    runmap: async ([, width]) => {
       const rows = looks.map((q) => folded(q, 0, n, width, "q").high);
       const cells = new Float32Array(rows.length * rows[0].length);
       rows.forEach((row, i) => cells.set(row, i * row.length));
       return { n_rows: rows.length, n_columns: rows[0].length, cells };
     },
-    describe: ([, chunk, look]) => facts(chunk, look),
-    top: ([, look, mode, offset]) => {
+    describe: async ([, chunk, look]) => facts(chunk, look),
+    top: async ([, look, mode, offset]) => {
       const numbers = values(look, mode);
-      const worth = (i) => (Number.isNaN(numbers[i]) ? -Infinity : salience(numbers[i], mode));
+      const worth = (/** @type {number} */ i) => (Number.isNaN(numbers[i]) ? -Infinity : salience(numbers[i], mode));
       const ids = Array.from({ length: n }, (_, i) => i).sort((a, b) => worth(b) - worth(a) || a - b || 0);
       return { total: n, offset, rows: ids.slice(offset, offset + 20).map((chunk) => facts(chunk, look)) };
     },
   };
-  return Object.fromEntries(Object.entries(answers).map(([name, answer]) => [name, async (request) => answer(request)]));
+  return server;
 }

@@ -1,9 +1,11 @@
 // What belongs to the page rather than to a panel: the run id in the address, keys, and their help.
 
-/** @param {HTMLElement} element @param {Props} props @param {Watch} watch */
+import { around, needed, one } from "./elements.js";
+
+/** @param {HTMLElement} element @param {Props<string>} props @param {Watch} watch */
 export function page(element, props, watch) {
-  const dialog = element.querySelector("dialog");
-  const off = element.querySelector("input");
+  const dialog = needed(element.querySelector("dialog"), "dialog");
+  const off = needed(element.querySelector("input"), "input");
   const STORED = "qrag-keys-off";
   off.checked = !(localStorage.getItem(STORED) === "1");
   off.addEventListener("change", () => localStorage.setItem(STORED, off.checked ? "0" : "1"));
@@ -20,12 +22,16 @@ export function page(element, props, watch) {
   address();
 
   // What opens over the page: panels with a button of their own, and menus. A click elsewhere or Escape closes them.
-  const panelOf = (button) => document.getElementById(button.dataset.toggle);
+  /** @param {HTMLElement} button */
+  const panelOf = (button) => document.getElementById(button.dataset.toggle || "");
+  /** @param {HTMLElement} button @param {boolean} open */
   function toggle(button, open) {
     panelOf(button)?.classList.toggle("qx-open", open);
     button.setAttribute("aria-expanded", String(open));
   }
+  /** @param {Node | null} target */
   function closeOthers(target) {
+    /** @type {HTMLElement | null} */
     let closed = null;
     for (const button of document.querySelectorAll('[data-toggle][aria-expanded="true"]')) {
       if (button.contains(target) || panelOf(button)?.contains(target)) continue;
@@ -39,12 +45,14 @@ export function page(element, props, watch) {
     }
     return closed;
   }
+  /** @param {MouseEvent} event */
   function clickAnywhere(event) {
     if (!element.isConnected) return document.removeEventListener("click", clickAnywhere);
-    if (!event.target.isConnected) return undefined; // a redraw has taken it away
-    const button = event.target.closest("[data-toggle]");
+    if (!(event.target instanceof Node && event.target.isConnected)) return undefined; // a redraw has taken it away
+    const button = around(event, "[data-toggle]");
     if (button) toggle(button, button.getAttribute("aria-expanded") !== "true");
-    if (event.target.closest("[data-dismiss]")) event.target.closest(".qx-notice").hidden = true;
+    const notice = around(event, "[data-dismiss]")?.closest(".qx-notice");
+    if (notice) notice.hidden = true;
     closeOthers(event.target);
     return undefined;
   }
@@ -52,59 +60,66 @@ export function page(element, props, watch) {
 
   // A reload keeps the question that was typed, as long as the same documents and the same run are in view again.
   const TYPED = "qrag-typed";
-  /** @returns {HTMLTextAreaElement} */
+  /** @returns {HTMLTextAreaElement | null} */
   const question = () => document.querySelector("#qx-question textarea");
   const openTitle = () => document.querySelector("#qx-header .qx-doc-title")?.textContent;
   addEventListener("pagehide", () => {
-    if (openTitle() && question()) sessionStorage.setItem(TYPED, JSON.stringify([location.search, openTitle(), question().value]));
+    const box = question();
+    if (openTitle() && box) sessionStorage.setItem(TYPED, JSON.stringify([location.search, openTitle(), box.value]));
   });
   let touched = false; // whoever has begun to use the page is not written over
   for (const name of ["pointerdown", "keydown"]) addEventListener(name, () => (touched = true), { once: true });
-  function typeAgain([title, words], tries) { // what is opened brings its own question, which may come after its title
+  /** @param {string} title @param {string} words @param {number} tries */
+  function typeAgain(title, words, tries) { // what is opened brings its own question, which may come after its title
     if (touched || !tries) return;
-    if (openTitle() === title && question()?.value) {
+    const box = question();
+    if (openTitle() === title && box?.value) {
       tries = Math.min(tries, 8);
-      if (question().value !== words) {
-        question().value = words;
-        question().dispatchEvent(new Event("input", { bubbles: true }));
+      if (box.value !== words) {
+        box.value = words;
+        box.dispatchEvent(new Event("input", { bubbles: true }));
       }
     }
-    setTimeout(() => typeAgain([title, words], tries - 1), 250);
+    setTimeout(() => typeAgain(title, words, tries - 1), 250);
   }
-  const [where, ...typed] = JSON.parse(sessionStorage.getItem(TYPED) || "[]");
-  if (where === location.search && typed[1]) typeAgain(typed, 240);
+  const [where, title, words] = JSON.parse(sessionStorage.getItem(TYPED) || "[]");
+  if (where === location.search && words) typeAgain(title, words, 240);
 
-  const isShown = (part) => part && part.offsetParent !== null;      // keys belong to the tab that is open
-  const press = (...ids) => {
-    const button = ids.map((id) => document.getElementById(id)).find(isShown);
+  /** @param {string} selector */
+  const inView = (selector) => [...document.querySelectorAll(selector)].filter((part) => part.offsetParent !== null); // keys belong to the tab that is open
+  /** @param {string} selector */
+  const press = (selector) => {
+    const [button] = inView(selector);
     if (button && !button.matches(":disabled")) button.click();
   };
+  /** @param {number} by */
   function look(by) {              // through the story, the stop at its end included
-    const parts = [...document.querySelectorAll("#qx-story [data-act=look]")].filter(isShown);
+    const parts = inView("#qx-story [data-act=look]");
     const now = parts.findIndex((part) => part.closest(".qx-on"));
     const next = parts[Math.min(Math.max((now < 0 ? 0 : now) + by, 0), parts.length - 1)];
     if (next) next.click();
   }
-  /** @type {Record<string, () => void>} */
+  /** @type {Keys} */
   const KEYS = {
-    r: () => press("qx-run", "qx-compare-run", "qx-sparc-start", "qx-sets-run"), s: () => press("qx-step"), b: () => press("qx-back"), c: () => press("qx-cancel", "qx-compare-cancel", "qx-sparc-cancel", "qx-sets-cancel"),
+    r: () => press("#qx-run, #qx-compare-run, #qx-sparc-start, #qx-sets-run"), s: () => press("#qx-step"), b: () => press("#qx-back"),
+    c: () => press("#qx-cancel, #qx-compare-cancel, #qx-sparc-cancel, #qx-sets-cancel"),
     "[": () => look(-1), "]": () => look(1),
-    "/": () => [...document.querySelectorAll("#qx-question textarea, #qx-compare-question textarea, #qx-sparc-question textarea, #qx-sets-question textarea")].find(isShown)?.focus(),
+    "/": () => inView("#qx-question textarea, #qx-compare-question textarea, #qx-sparc-question textarea, #qx-sets-question textarea")[0]?.focus(),
     "?": () => (dialog.open ? dialog.close() : dialog.showModal()),
   };
+  /** @param {KeyboardEvent} event */
   function key(event) {
     if (!element.isConnected) return document.removeEventListener("keydown", key);
     if (event.key === "Escape" && !event.defaultPrevented) closeOthers(null)?.focus();
     if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey || !KEYS[event.key]) return;
-    if (event.target.closest("input, textarea, select, [contenteditable=true]") || (!off.checked && event.key !== "?")) return;
+    if (around(event, "input, textarea, select, [contenteditable=true]") || (!off.checked && event.key !== "?")) return;
     event.preventDefault();
     KEYS[event.key]();
   }
   document.addEventListener("keydown", key);
   // Charts measure their place when the window changes its size: one whose tab was hidden then is told again when the tab is shown.
   document.addEventListener("click", (event) => {
-    if (!(/** @type {Element} */ (event.target).closest("[role=tab]"))) return;
-    setTimeout(() => dispatchEvent(new Event("resize")), 100);
+    if (around(event, "[role=tab]")) setTimeout(() => dispatchEvent(new Event("resize")), 100);
   });
-  element.querySelector("button").addEventListener("click", () => dialog.close());
+  one(element, "button").addEventListener("click", () => dialog.close());
 }

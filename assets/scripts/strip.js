@@ -2,6 +2,7 @@
 // Zoom, mode and cursor live here and survive new values; only another set of documents resets them.
 
 import { makeChunkMap } from "./chunk_map.js";
+import { one } from "./elements.js";
 import { debounced, makeData, throttled } from "./strip_data.js";
 import { drawLens, drawOverview } from "./strip_draw.js";
 import { listenToKeys, listenToLens, listenToMap, listenToOverview } from "./strip_input.js";
@@ -13,25 +14,31 @@ import { EDGE, GUTTER, readColours } from "./strip_surface.js";
 const TABLE_PAGE = 20;
 const MOST_COLUMNS = 4096;
 const STEP_SHOWN = 900; // milliseconds
+/** @type {StripValue} */
+const NOTHING = {
+  token: "", n_chunks: 0, n_looks: 0, look: 0, scale: { lo: 0, hi: 1 }, threshold: null, chosen: [], gold: [], forbidden: [], searched: [],
+  documents: [], intervals: [], stopped: false, modes: [], score_name: "", score_sentence: "", probability_name: "", zero: 0, chunk_map: null,
+};
 
-/** @param {HTMLElement} element @param {Props} props @param {Trigger} trigger @param {Watch} watch @param {Server} server */
+/** @typedef {StripValue | { loading: string } | null} Sent */
+/** @param {HTMLElement} element @param {Props<Sent | string>} props @param {Trigger<{ chunk_id: number } | { look: number }>} trigger @param {Watch} watch @param {Server} server */
 export function strip(element, props, trigger, watch, server) {
-  const root = element.querySelector(".qx-strip");
-  /** @type {Part} */
-  const part = (name) => root.querySelector(`[data-part="${name}"]`);
-  const invitation = root.querySelector(".qx-strip-invitation");
+  const root = one(element, ".qx-strip");
+  /** @type {PartOf} */
+  const part = (name) => one(root, `[data-part="${name}"]`);
+  const invitation = one(root, ".qx-strip-invitation");
   const INVITATION = invitation.textContent;
 
   /** @type {View} */
   const view = {
-    value: null, // the last value that can be drawn
+    value: NOTHING, // the last one that can be drawn
     corpus: "",
     mode: "q",
     lo: 0, // range of the lens, in chunks
     hi: 1,
     cursor: null,
     hover: null,
-    shown: null, // tiles on the screen with the scale and the masked chunks that belong to them
+    shown: null,
     map: null,
     chunkmap: null,
   };
@@ -42,29 +49,32 @@ export function strip(element, props, trigger, watch, server) {
     part("note").textContent = sentence;
     part("note").hidden = !sentence;
   });
+  /** @param {StripValue} value @param {number} look */
   const stateOf = (value, look) => [value.token, ...value.chosen.filter((pin) => pin.step < look).map((pin) => pin.chunk_id)].join(",");
   const reducedMotion = window.matchMedia("(prefers-reduced-motion: reduce)");
 
   // ---- drawing
 
-  let frame = null;
+  let waits = false;
   function paint() {
-    if (frame === null) frame = requestAnimationFrame(draw);
+    if (!waits) requestAnimationFrame(draw);
+    waits = true;
   }
 
   function draw() {
-    frame = null;
-    if (!view.value || root.dataset.state !== "shown" || !part("plot").clientWidth) return;
+    waits = false;
+    if (root.dataset.state !== "shown" || !part("plot").clientWidth) return;
     drawOverview(part("overview"), view, colours);
     drawLens(part("lens"), view, colours);
     part("ruler-section").hidden = !view.value.intervals.length;
     if (view.value.intervals.length) drawRuler(part("ruler"), view, colours);
     drawMap(part("map"), view, colours);
-    chunkMap.draw(colours);
+    chunkMap?.draw(colours);
   }
 
   // ---- numbers
 
+  /** @param {HTMLElement} canvas */
   function columnsOf(canvas) {
     return Math.round((canvas.clientWidth - GUTTER - EDGE) * (window.devicePixelRatio || 1));
   }
@@ -73,23 +83,22 @@ export function strip(element, props, trigger, watch, server) {
   async function load() {
     const { value, mode } = view;
     const width = columnsOf(part("lens"));
-    if (!value || width < 1) return;
+    if (!value.n_chunks || width < 1) return;
     const span = view.hi - view.lo;
     const [lo, hi] = [Math.max(0, Math.floor(view.lo - span / 2)), Math.min(value.n_chunks, Math.ceil(view.hi + span / 2))];
-    const columns = (chunks) => Math.min(MOST_COLUMNS, Math.max(1, Math.round((width * chunks) / span)));
-    const request = (from, to, n) => ["tiles", [value.token, value.look, mode, from, to, n]];
+    const columns = Math.min(MOST_COLUMNS, Math.max(1, Math.round((width * (hi - lo)) / span)));
     root.setAttribute("aria-busy", "true");
-    const answers = await data("tiles", stateOf(value, value.look), [
-      request(0, value.n_chunks, Math.min(MOST_COLUMNS, width)),
-      request(lo, hi, columns(hi - lo)),
+    const answers = await data("tiles", stateOf(value, value.look), "tiles", [
+      [value.token, value.look, mode, 0, value.n_chunks, Math.min(MOST_COLUMNS, width)],
+      [value.token, value.look, mode, lo, hi, columns],
     ]);
     if (!answers) return;
     root.setAttribute("aria-busy", "false");
     const [overview, lens] = answers.map(decodeTile);
     const masked = new Set(value.chosen.filter((pin) => pin.step < value.look).map((pin) => pin.chunk_id));
     view.shown = { mode, overview, lens, masked, scale: makeScale(mode, value, overview) };
-    chunkMap.repaint();
-    fillLegends(part, view);
+    chunkMap?.repaint();
+    fillLegends(part, value, view.shown);
     paint();
   }
   const loadSoon = throttled(load, 80);
@@ -97,28 +106,29 @@ export function strip(element, props, trigger, watch, server) {
   async function loadMap() {
     const { value } = view;
     const width = columnsOf(part("map"));
-    if (!value || width < 1) return;
-    const answers = await data("runmap", stateOf(value, Infinity) + "/" + value.n_looks, [["runmap", [value.token, Math.min(MOST_COLUMNS, width)]]]);
+    if (!value.n_chunks || width < 1) return;
+    const answers = await data("runmap", stateOf(value, Infinity) + "/" + value.n_looks, "runmap", [[value.token, Math.min(MOST_COLUMNS, width)]]);
     if (!answers) return;
     const map = { ...answers[0], cells: unpack(answers[0].cells, Float32Array) };
     view.map = { ...map, picture: pictureOf(map, value, colours) };
     paint();
   }
 
+  /** @param {string} channel @param {number} chunk @param {(facts: Facts) => void} use */
   async function describe(channel, chunk, use) {
     const { value } = view;
-    const answers = await data(channel, stateOf(value, value.look), [["describe", [value.token, chunk, value.look]]]);
+    const answers = await data(channel, stateOf(value, value.look), "describe", [[value.token, chunk, value.look]]);
     if (answers) use(answers[0]);
   }
 
   async function loadTable() {
     const { value, mode } = view;
-    if (!value || part("table-panel").hidden) return;
-    const answers = await data("top", stateOf(value, value.look), [["top", [value.token, value.look, mode, tableOffset]]]);
+    if (!value.n_chunks || part("table-panel").hidden) return;
+    const answers = await data("top", stateOf(value, value.look), "top", [[value.token, value.look, mode, tableOffset]]);
     if (!answers) return;
     fillTable(part, view, answers[0], actions);
-    root.querySelector('[data-page="back"]').toggleAttribute("disabled", tableOffset === 0);
-    root.querySelector('[data-page="on"]').toggleAttribute("disabled", tableOffset + TABLE_PAGE >= answers[0].total);
+    one(root, '[data-page="back"]').toggleAttribute("disabled", tableOffset === 0);
+    one(root, '[data-page="on"]').toggleAttribute("disabled", tableOffset + TABLE_PAGE >= answers[0].total);
   }
 
   // ---- what a person can do
@@ -127,22 +137,23 @@ export function strip(element, props, trigger, watch, server) {
     if (view.cursor !== null) describe("cursor", view.cursor, (facts) => fillReadout(part("readout"), view, facts));
   }, 150);
 
+  /** @type {MouseEvent | null} */
   let pointer = null;
   const describeHover = debounced(() => {
     if (view.hover === null) return;
     describe("hover", view.hover, (facts) => {
-      if (facts.chunk_id !== view.hover) return;
+      if (facts.chunk_id !== view.hover || !pointer) return;
       fillTip(part("tip"), view, facts);
       placeTip(part("tip"), part("plot"), pointer);
     });
   }, 60);
 
-  let gliding = null;
+  let gliding = 0;
   /** @type {Actions} */
   const actions = {
     show(lo, hi) {
       cancelAnimationFrame(gliding);
-      actions.point(null);
+      actions.leave();
       [view.lo, view.hi] = fitted(lo, hi, view.value.n_chunks);
       paint();
       loadSoon();
@@ -151,11 +162,11 @@ export function strip(element, props, trigger, watch, server) {
       const [from, to] = [[view.lo, view.hi], fitted(lo, hi, view.value.n_chunks)];
       if (reducedMotion.matches) return actions.show(to[0], to[1]);
       const began = performance.now();
-      const advance = (now) => {
+      const advance = (/** @type {number} */ now) => {
         const t = Math.min(1, Math.max(0, (now - began) / 150));
         const eased = t * (2 - t);
         const [first, last] = from.map((edge, i) => edge + (to[i] - edge) * eased);
-      actions.show(first, last);
+        actions.show(first, last);
         if (t < 1) gliding = requestAnimationFrame(advance);
       };
       cancelAnimationFrame(gliding);
@@ -167,22 +178,27 @@ export function strip(element, props, trigger, watch, server) {
       (glides ? actions.glide : actions.show)(lo, hi);
     },
     point(chunk, event) {
-      if (chunk === null) part("tip").hidden = true;
+      if (chunk === null) return actions.leave();
       pointer = event;
       if (chunk === view.hover) {
         if (!part("tip").hidden) placeTip(part("tip"), part("plot"), event);
-        return;
+        return undefined;
       }
       view.hover = chunk;
       part("tip").hidden = true;
       paint();
-      describeHover();
+      return describeHover();
     },
-    pointAtMap(row, chunk, event) {
-      const k = entryOf({ first: 0, last: view.value.n_chunks, best: { length: view.map.n_columns } }, Math.floor(chunk));
-      const [from, to] = [k, k + 1].map((at) => Math.floor((at * view.value.n_chunks) / view.map.n_columns));
+    leave() {
+      part("tip").hidden = true;
+      if (view.hover !== null) paint();
+      view.hover = null;
+    },
+    pointAtMap(map, row, chunk, event) {
+      const k = entryOf({ first: 0, last: view.value.n_chunks, best: { length: map.n_columns } }, Math.floor(chunk));
+      const [from, to] = [k, k + 1].map((at) => Math.floor((at * view.value.n_chunks) / map.n_columns));
       const chunks = to - from > 1 ? `chunks ${whole(from)} – ${whole(to - 1)}, highest` : `chunk ${whole(from)},`;
-      const words = `${chunks} ${view.value.score_name} ${shown(view.map.cells[(row - 1) * view.map.n_columns + k])}`;
+      const words = `${chunks} ${view.value.score_name} ${shown(map.cells[(row - 1) * map.n_columns + k])}`;
       part("tip").replaceChildren(made("b", lookName(view.value, row)), made("div", words));
       placeTip(part("tip"), part("plot"), event);
     },
@@ -214,15 +230,15 @@ export function strip(element, props, trigger, watch, server) {
 
   // ---- the steps one after another
 
-  let player = null;
+  let player = 0;
   const lastChoice = () => view.value.n_looks - Number(view.value.stopped);
   function stopPlaying() {
     clearInterval(player);
-    player = null;
+    player = 0;
     part("play").setAttribute("aria-pressed", "false");
   }
   part("play").onclick = () => {
-    if (player !== null) return stopPlaying();
+    if (player) return stopPlaying();
     const { token } = view.value;
     let [before, step] = [view.value.look, 1];
     part("play").setAttribute("aria-pressed", "true");
@@ -243,7 +259,7 @@ export function strip(element, props, trigger, watch, server) {
     const { value } = view;
     fillHeader(part, view, actions);
     part("play").hidden = lastChoice() < 2 || reducedMotion.matches;
-    fillKey(part("key"), view);
+    fillKey(part("key"), value);
     part("overview").setAttribute("aria-label", `Overview of all ${whole(value.n_chunks)} chunks`);
     part("lens").setAttribute("aria-label", `${value.score_name} of ${whole(value.n_chunks)} chunks at ${lookName(value, value.look)}. ` +
       "Arrow keys move the cursor, Enter opens the chunk, plus and minus zoom.");
@@ -251,16 +267,18 @@ export function strip(element, props, trigger, watch, server) {
     part("map").setAttribute("aria-label", `Run map: ${value.score_name} along the document, a row for each of ${value.n_looks} steps`);
     load();
     loadTable();
-    chunkMap.refresh();
+    chunkMap?.refresh();
     paint();
   }
 
   function receive() {
-    const value = typeof props.value === "string" ? JSON.parse(props.value || "null") : props.value; // packed, see tree.py
-    const drawable = Boolean(value && value.n_chunks > 0 && value.n_looks > 0);
-    root.dataset.state = drawable ? "shown" : value && value.loading ? "loading" : "empty";
-    invitation.textContent = (value && value.loading) || INVITATION;
-    if (!drawable) return;
+    /** @type {Sent} */
+    const sent = typeof props.value === "string" ? JSON.parse(props.value || "null") : props.value; // packed, see tree.py
+    const value = sent && "n_chunks" in sent && sent.n_chunks > 0 && sent.n_looks > 0 ? sent : null;
+    const loading = sent && "loading" in sent && sent.loading;
+    root.dataset.state = value ? "shown" : loading ? "loading" : "empty";
+    invitation.textContent = loading || INVITATION;
+    if (!value) return;
     const before = view.value;
     const corpus = JSON.stringify([value.n_chunks, value.documents]);
     if (corpus !== view.corpus) Object.assign(view, { corpus, lo: 0, hi: value.n_chunks, cursor: null, shown: null, map: null });
@@ -268,9 +286,9 @@ export function strip(element, props, trigger, watch, server) {
     view.hover = null;
     part("tip").hidden = true;
     if (!value.modes.includes(view.mode)) view.mode = value.modes[0];
-    const newLook = !before || before.token !== value.token || before.look !== value.look;
+    const newLook = before.token !== value.token || before.look !== value.look;
     if (newLook) tableOffset = 0;
-    const pin = value.chosen.find((one) => one.step === value.look);
+    const pin = value.chosen.find(({ step }) => step === value.look);
     if (newLook && pin) view.cursor = pin.chunk_id; // one announcement a step: the chunk that was chosen
     announce();
     refresh();
@@ -280,11 +298,11 @@ export function strip(element, props, trigger, watch, server) {
   function restyle() {
     colours = readColours(root);
     if (view.map) view.map.picture = pictureOf(view.map, view.value, colours);
-    chunkMap.repaint();
+    chunkMap?.repaint();
     paint();
   }
 
-  const chunkMap = makeChunkMap(part, view, actions, server, data, stateOf, paint);
+  const chunkMap = "chunkmap" in server ? makeChunkMap(part, view, actions, server, data, stateOf, paint) : null;
   listenToLens(part("lens"), view, actions);
   listenToKeys(part("lens"), view, actions);
   listenToOverview(part("overview"), view, actions);
@@ -293,8 +311,9 @@ export function strip(element, props, trigger, watch, server) {
   for (const button of root.querySelectorAll("[data-zoom]")) {
     button.onclick = () => {
       if (button.dataset.zoom === "all") return actions.glide(0, view.value.n_chunks);
-      const inside = view.cursor !== null && view.cursor >= view.lo && view.cursor < view.hi;
-      return actions.zoom(button.dataset.zoom === "in" ? 0.5 : 2, inside ? view.cursor + 0.5 : (view.lo + view.hi) / 2, true);
+      const { cursor } = view;
+      const inside = cursor !== null && cursor >= view.lo && cursor < view.hi;
+      return actions.zoom(button.dataset.zoom === "in" ? 0.5 : 2, inside ? cursor + 0.5 : (view.lo + view.hi) / 2, true);
     };
   }
   part("table-toggle").onclick = () => {
@@ -313,7 +332,7 @@ export function strip(element, props, trigger, watch, server) {
 
   // Also tells when a hidden tab is shown: its canvases have no size before.
   new ResizeObserver(() => {
-    if (!view.value || !part("plot").clientWidth) return;
+    if (!view.value.n_chunks || !part("plot").clientWidth) return;
     paint();
     loadSoon();
     loadMap();

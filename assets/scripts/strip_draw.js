@@ -2,7 +2,7 @@
 
 import { drawMarks, drawOverviewFlags, drawOverviewStems, drawPins, drawPointers, drawStems, ring } from "./strip_marks.js";
 import { entryStart, extent, shown, ticks, whole } from "./strip_numbers.js";
-import { clipped, crisp, label, LENS, LENS_HEIGHT, line, OVERVIEW_HEIGHT, placer, surface, text } from "./strip_surface.js";
+import { brush, clipped, crisp, label, LENS, LENS_HEIGHT, line, OVERVIEW_HEIGHT, placer, surface, text } from "./strip_surface.js";
 
 // Bars of the entries of a tile: from the base line to the greatest value, and below it to the least where that lies lower.
 // Where a column holds several chunks, the part that all of them reach is shaded.
@@ -13,7 +13,7 @@ function drawBars(s, tile, at, scale, top, height, colours, masked) {
   const base = top + height * (1 - scale.base);
   const chunkWidth = at(1) - at(0);
   const gap = n === tile.last - tile.first && chunkWidth >= 4 ? Math.min(2, chunkWidth * 0.15) : 0;
-  const clamp = (unit) => Math.min(1, Math.max(0, unit));
+  const clamp = (/** @type {number} */ unit) => Math.min(1, Math.max(0, unit));
   for (let k = 0; k < n; k++) {
     if (tile.best[k] < 0) continue;
     const x = crisp(s, at(entryStart(tile, k)));
@@ -49,10 +49,10 @@ function drawUnsearched(s, view, at, top, height, colours) {
   if (!searched.length) return;
   const tile = document.createElement("canvas");
   tile.width = tile.height = 6;
-  const ink = tile.getContext("2d");
-  ink.globalAlpha = 0.55;
-  for (const x of [-6, 0, 6]) line({ ctx: ink }, x, 6, x + 6, 0, colours.mut);
-  s.ctx.fillStyle = s.ctx.createPattern(tile, "repeat");
+  const ctx = brush(tile);
+  ctx.globalAlpha = 0.55;
+  for (const x of [-6, 0, 6]) line({ ctx }, x, 6, x + 6, 0, colours.mut);
+  s.ctx.fillStyle = s.ctx.createPattern(tile, "repeat") || colours.mut;
   const edges = [0, ...searched.flat(), n_chunks];
   for (let i = 0; i < edges.length; i += 2) {
     const [x, end] = [Math.max(s.left, at(edges[i])), Math.min(s.right, at(edges[i + 1]))];
@@ -106,7 +106,7 @@ export function drawLens(canvas, view, colours) {
     return;
   }
   const { scale } = seen;
-  const y = (number) => crisp(s, top + height * (1 - scale.unit(number))) + 0.5 / s.ratio;
+  const y = (/** @type {number} */ number) => crisp(s, top + height * (1 - scale.unit(number))) + 0.5 / s.ratio;
   for (const tick of scale.ticks) {
     if (scale.unit(tick.value) < -0.01 || scale.unit(tick.value) > 1.01) continue;
     line(s, s.left, y(tick.value), s.right, y(tick.value), colours.line);
@@ -117,7 +117,7 @@ export function drawLens(canvas, view, colours) {
     drawUnsearched(s, view, at, top, height, colours);
     drawDocuments(s, view, at, top, height, colours);
     drawStems(s, view, top, base, colours);
-    drawBarsOfView(s, view, at, top, height, colours);
+    drawBarsOfView(s, seen, at, top, height, colours);
   });
   line(s, s.left, base, s.right, base, colours.mut);
   if (seen.mode === "q" && value.threshold !== null) {
@@ -135,14 +135,14 @@ export function drawLens(canvas, view, colours) {
 }
 
 // While the tile of a new range is on its way, the old one is drawn as far as it goes and the overview beside it.
-/** @param {Surface} s @param {View} view @param {Placer} at @param {number} top @param {number} height @param {Colours} colours */
-function drawBarsOfView(s, view, at, top, height, colours) {
-  const { lens, overview, scale, masked } = view.shown;
+/** @param {Surface} s @param {Shown} seen @param {Placer} at @param {number} top @param {number} height @param {Colours} colours */
+function drawBarsOfView(s, { lens, overview, scale, masked }, at, top, height, colours) {
   const [from, to] = [Math.max(s.left, at(lens.first)), Math.min(s.right, at(lens.last))];
-  const beside = (x, end) => end > x && clipped(s, x, 0, end - x, s.height, () => drawBars(s, overview, at, scale, top, height, colours, masked));
-  beside(s.left, Math.min(from, s.right));
-  beside(Math.max(to, s.left), s.right);
-  if (to > from) clipped(s, from, 0, to - from, s.height, () => drawBars(s, lens, at, scale, top, height, colours, masked));
+  /** @param {Tile} tile @param {number} x @param {number} end */
+  const part = (tile, x, end) => end > x && clipped(s, x, 0, end - x, s.height, () => drawBars(s, tile, at, scale, top, height, colours, masked));
+  part(overview, s.left, Math.min(from, s.right));
+  part(overview, Math.max(to, s.left), s.right);
+  part(lens, from, to);
 }
 
 /** @param {Surface} s @param {View} view @param {Placer} at @param {number} top @param {number} height @param {Colours} colours */

@@ -12,10 +12,21 @@ const NEAR = 3; // pixels around the pointer within which the most telling chunk
 function makePlace(canvas) {
   const ends = () => [GUTTER, canvas.clientWidth - EDGE];
   return {
+    /** @param {MouseEvent} event */
     x: (event) => event.clientX - canvas.getBoundingClientRect().left,
+    /** @param {number} x @param {number} lo @param {number} hi */
     chunkAt: (x, lo, hi) => lo + ((x - ends()[0]) / (ends()[1] - ends()[0])) * (hi - lo),
+    /** @param {number} chunk @param {number} lo @param {number} hi */
     xOf: (chunk, lo, hi) => ends()[0] + ((chunk - lo) / (hi - lo)) * (ends()[1] - ends()[0]),
   };
+}
+
+// Does what a key is for.
+/** @param {KeyboardEvent} event @param {Keys} keys */
+export function press(event, keys) {
+  if (!keys[event.key]) return;
+  event.preventDefault(); // also tells the page's own shortcuts that the key is spent
+  keys[event.key]();
 }
 
 // The chunk meant by a pointer in the lens: a pin's, the one under it, or the most telling one nearby.
@@ -46,8 +57,10 @@ function chunkMeant(canvas, view, x, y) {
 /** @param {HTMLCanvasElement} canvas @param {View} view @param {Actions} actions */
 export function listenToLens(canvas, view, actions) {
   const place = makePlace(canvas);
-  const fingers = new Map(); // pointer id -> where it is now
-  let grip = null; // [chunk, chunk] under the fingers, or [chunk] under the mouse, to be kept there
+  /** @type {Map<number, { x: number, start: number }>} */
+  const fingers = new Map(); // by the pointer's id
+  /** @type {number[]} */
+  let grip = []; // chunks under the fingers, or under the mouse, to be kept there
   let moved = false;
   const hold = () => (grip = [...fingers.values()].map((finger) => place.chunkAt(finger.x, view.lo, view.hi)));
 
@@ -66,7 +79,7 @@ export function listenToLens(canvas, view, actions) {
     if (!moved && fingers.size === 1 && Math.abs(finger.x - finger.start) < DRAG_STARTS) return undefined;
     if (!moved) canvas.dataset.busy = "pan";
     moved = true;
-    actions.point(null);
+    actions.leave();
     const [a, b] = [...fingers.values()];
     const width = canvas.clientWidth - EDGE - GUTTER;
     const span = b && Math.abs(b.x - a.x) > 8 ? (Math.abs(grip[1] - grip[0]) / Math.abs(b.x - a.x)) * width : view.hi - view.lo;
@@ -74,14 +87,14 @@ export function listenToLens(canvas, view, actions) {
     return actions.show(lo, lo + span);
   });
 
-  const release = (event) => {
+  const release = (/** @type {PointerEvent} */ event) => {
     fingers.delete(event.pointerId);
     hold();
     if (!fingers.size) delete canvas.dataset.busy;
   };
   canvas.addEventListener("pointerup", release);
   canvas.addEventListener("pointercancel", release);
-  canvas.addEventListener("pointerleave", () => actions.point(null));
+  canvas.addEventListener("pointerleave", actions.leave);
 
   canvas.addEventListener("click", (event) => {
     if (moved || event.detail > 1) return; // the second click of a double click resets the zoom and opens nothing
@@ -100,37 +113,41 @@ export function listenToLens(canvas, view, actions) {
 /** @param {HTMLCanvasElement} canvas @param {View} view @param {Actions} actions */
 export function listenToKeys(canvas, view, actions) {
   canvas.addEventListener("keydown", (event) => {
-    if (!view.value || event.ctrlKey || event.metaKey || event.altKey) return;
+    if (event.ctrlKey || event.metaKey || event.altKey) return;
     const jump = event.shiftKey ? Math.max(10, Math.round((view.hi - view.lo) / 20)) : 1;
     const middle = view.cursor === null ? (view.lo + view.hi) / 2 : view.cursor + 0.5;
-    const keys = {
+    press(event, {
       ArrowLeft: () => actions.move((cursor) => cursor - jump),
       ArrowRight: () => actions.move((cursor) => cursor + jump),
-      Home: () => actions.move(() => 0),
-      End: () => actions.move(() => view.value.n_chunks - 1),
-      Enter: () => view.cursor !== null && actions.open(view.cursor),
-      Escape: () => actions.point(null),
+      ...keysOfChunks(view, actions),
       "+": () => actions.zoom(0.5, middle, true),
       "=": () => actions.zoom(0.5, middle, true),
       "-": () => actions.zoom(2, middle, true),
       0: () => actions.glide(0, view.value.n_chunks),
-      "[": () => actions.look(view.value.look - 1),
-      "]": () => actions.look(view.value.look + 1),
-    };
-    if (!keys[event.key]) return;
-    event.preventDefault(); // also tells the page's own shortcuts that the key is spent
-    keys[event.key]();
+    });
   });
 }
+
+// Keys that strip and map share.
+/** @param {View} view @param {Actions} actions @returns {Keys} */
+export const keysOfChunks = (view, actions) => ({
+  Home: () => actions.move(() => 0),
+  End: () => actions.move(() => view.value.n_chunks - 1),
+  Enter: () => view.cursor !== null && actions.open(view.cursor),
+  Escape: actions.leave,
+  "[": () => actions.look(view.value.look - 1),
+  "]": () => actions.look(view.value.look + 1),
+});
 
 // The brush: a handle is dragged, the window is moved, and anywhere else a new window is drawn.
 /** @param {HTMLCanvasElement} canvas @param {View} view @param {Actions} actions */
 export function listenToOverview(canvas, view, actions) {
   const place = makePlace(canvas);
+  /** @type {{ kind: "lo" | "hi" | "window" | "new", x: number, from: number, lo: number, hi: number, moved: boolean } | null} */
   let drag = null;
-  const chunkAt = (x) => Math.min(view.value.n_chunks, Math.max(0, place.chunkAt(x, 0, view.value.n_chunks)));
+  const chunkAt = (/** @type {number} */ x) => Math.min(view.value.n_chunks, Math.max(0, place.chunkAt(x, 0, view.value.n_chunks)));
 
-  const grabbed = (x) => {
+  const kindAt = (/** @type {number} */ x) => {
     const [x1, x2] = [view.lo, view.hi].map((chunk) => place.xOf(chunk, 0, view.value.n_chunks));
     const whole_range = view.hi - view.lo >= view.value.n_chunks;
     const [d1, d2] = [Math.abs(x - x1), Math.abs(x - x2)];
@@ -142,14 +159,14 @@ export function listenToOverview(canvas, view, actions) {
   canvas.addEventListener("pointerdown", (event) => {
     if (event.button !== 0 || drag) return;
     const x = place.x(event);
-    drag = { kind: grabbed(x), x, from: chunkAt(x), lo: view.lo, hi: view.hi, moved: false };
+    drag = { kind: kindAt(x), x, from: chunkAt(x), lo: view.lo, hi: view.hi, moved: false };
     canvas.setPointerCapture(event.pointerId);
   });
 
   canvas.addEventListener("pointermove", (event) => {
     const x = place.x(event);
     if (!drag) {
-      canvas.style.cursor = { lo: "ew-resize", hi: "ew-resize", window: "grab", new: "crosshair" }[grabbed(x)];
+      canvas.style.cursor = { lo: "ew-resize", hi: "ew-resize", window: "grab", new: "crosshair" }[kindAt(x)];
       return;
     }
     if (!drag.moved && Math.abs(x - drag.x) < DRAG_STARTS) return;
@@ -174,11 +191,12 @@ export function listenToOverview(canvas, view, actions) {
 /** @param {HTMLCanvasElement} canvas @param {View} view @param {Actions} actions */
 export function listenToMap(canvas, view, actions) {
   const place = makePlace(canvas);
-  const rowOf = (event) => Math.min(view.map.n_rows, Math.max(1, Math.floor(event.offsetY / rowHeight(view.map.n_rows)) + 1));
-  canvas.addEventListener("click", (event) => view.map && actions.look(rowOf(event)));
+  /** @param {MouseEvent} event @param {RunMap} map */
+  const rowOf = (event, { n_rows }) => Math.min(n_rows, Math.max(1, Math.floor(event.offsetY / rowHeight(n_rows)) + 1));
+  canvas.addEventListener("click", (event) => view.map && actions.look(rowOf(event, view.map)));
   canvas.addEventListener("pointermove", (event) => {
     const chunk = place.chunkAt(place.x(event), 0, view.value.n_chunks);
-    if (view.map && chunk >= 0 && chunk < view.value.n_chunks) actions.pointAtMap(rowOf(event), chunk, event);
+    if (view.map && chunk >= 0 && chunk < view.value.n_chunks) actions.pointAtMap(view.map, rowOf(event, view.map), chunk, event);
   });
-  canvas.addEventListener("pointerleave", () => actions.point(null));
+  canvas.addEventListener("pointerleave", actions.leave);
 }

@@ -1,7 +1,7 @@
 // What is laid over the numbers and below them: pins, support, forbidden chunks, cursor, the ruler of positions, the run map.
 
 import { shown, spread } from "./strip_numbers.js";
-import { clipped, crisp, LENS, line, placer, surface, text } from "./strip_surface.js";
+import { brush, clipped, crisp, LENS, line, placer, surface, text } from "./strip_surface.js";
 
 const PIN_RADIUS = 9;
 const RULER_HEIGHT = 34;
@@ -89,7 +89,7 @@ export function drawOverviewFlags(s, view, at, colours) {
 /** @param {Surface} s @param {View} view @param {Placer} at @param {Colours} colours */
 export function drawMarks(s, view, at, colours) {
   const y = LENS.pins + LENS.plot + LENS.marks / 2 + 1;
-  const inside = (chunk) => chunk + 1 > view.lo && chunk < view.hi;
+  const inside = (/** @type {number} */ chunk) => chunk + 1 > view.lo && chunk < view.hi;
   for (const chunk of view.value.gold.filter(inside)) ring(s, at(chunk + 0.5), y, 4, colours.good);
   s.ctx.lineWidth = 2;
   for (const chunk of view.value.forbidden.filter(inside)) {
@@ -102,6 +102,7 @@ export function drawMarks(s, view, at, colours) {
 
 /** @param {Surface} s @param {View} view @param {Placer} at @param {number} top @param {number} height @param {Colours} colours */
 export function drawPointers(s, view, at, top, height, colours) {
+  /** @param {number} chunk @param {string} colour @param {number} fill */
   const band = (chunk, colour, fill) => {
     const [x, end] = [at(chunk), at(chunk + 1)];
     if (end < s.left || x > s.right) return;
@@ -138,11 +139,12 @@ export function drawRuler(canvas, view, colours) {
     for (const { lo, hi, rho_lo, rho_hi } of view.value.intervals) {
       const [x, end] = [at(lo), at(hi)];
       if (end < s.left || x > s.right) continue;
-      if (lo > 0) line(s, x, high - 4, x, low, pins.has(lo) ? colours.pin(pins.get(lo)) : colours.mut, pins.has(lo) ? [] : [2, 2]);
+      const pin = pins.get(lo);
+      if (lo > 0) line(s, x, high - 4, x, low, pin ? colours.pin(pin) : colours.mut, pin ? [] : [2, 2]);
       s.ctx.lineWidth = 2;
       line(s, x, low, end, high, colours.acc);
       s.ctx.lineWidth = 1;
-      const rho = (chunk) => rho_lo + ((rho_hi - rho_lo) * (chunk - lo)) / Math.max(1, hi - 1 - lo);
+      const rho = (/** @type {number} */ chunk) => rho_lo + ((rho_hi - rho_lo) * (chunk - lo)) / Math.max(1, hi - 1 - lo);
       const [a, b] = [Math.max(lo, Math.floor(view.lo)), Math.min(hi - 1, Math.ceil(view.hi) - 1)];
       const part = a > lo || b < hi - 1 ? `${shown(rho(a))} – ${shown(rho(b))} of ` : "";
       const words = `${part}${shown(rho_lo)} – ${shown(rho_hi)}`;
@@ -184,11 +186,11 @@ export function drawMap(canvas, view, colours) {
 }
 
 // The cells of the run map as a picture of one pixel a cell, to be stretched when drawn.
-/** @param {RunMap} map @param {StripValue} value @param {Colours} colours */
+/** @param {Cells} map @param {StripValue} value @param {Colours} colours */
 export function pictureOf(map, value, colours) {
   const picture = document.createElement("canvas");
   [picture.width, picture.height] = [map.n_columns, map.n_rows];
-  const ctx = picture.getContext("2d");
+  const ctx = brush(picture);
   /** @type {Pick<Scale, "ramp" | "tint">} */
   const scale = { ramp: "seq", tint: (score) => (score - value.scale.lo) / (value.scale.hi - value.scale.lo || 1) };
   for (let i = 0; i < map.cells.length; i++) {

@@ -18,12 +18,13 @@ export function shown(value) {
 const signed = (value) => (value > 0 ? "+" : "") + shown(value);
 
 // Numbers from a server are packed, those of a page without one are not.
+/** @template {object} A @param {Packed<A>} text @param {new (bytes: ArrayBuffer) => A} Kind @returns {A} */
 export function unpack(text, Kind) {
-  if (text instanceof Kind) return text;
+  if (typeof text !== "string") return text;
   return new Kind(Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0)).buffer);
 }
 
-/** @param {any} answer */
+/** @param {Questions["tiles"][1]} answer @returns {Tile} */
 export function decodeTile(answer) {
   return {
     first: answer.first,
@@ -54,7 +55,7 @@ export function extent(tile) {
 export function ticks(lo, hi, count, least = 0) {
   const raw = Math.max((hi - lo) / Math.max(1, count), least, 1e-12);
   const power = 10 ** Math.floor(Math.log10(raw));
-  const step = Math.max(least, [1, 2, 5, 10].find((factor) => factor * power >= raw * 0.999) * power);
+  const step = Math.max(least, ([1, 2, 5].find((factor) => factor * power >= raw * 0.999) ?? 10) * power);
   const found = [];
   for (let at = Math.ceil(lo / step - 1e-9); at * step <= hi + step * 1e-9; at++) found.push(at * step + 0);
   return found;
@@ -68,21 +69,21 @@ export function makeScale(mode, value, tile) {
     const depth = Math.log(Math.max(2, value.n_chunks));
     const powers = [];
     for (let rank = 1; rank <= value.n_chunks; rank *= 10) powers.push({ value: rank, label: rank < 10000 ? whole(rank) : rank / 1000 + "k" });
-    const unit = (rank) => 1 - Math.log(Math.max(1, rank)) / depth;
+    const unit = (/** @type {number} */ rank) => 1 - Math.log(Math.max(1, rank)) / depth;
     return { unit, tint: unit, base: 0, ramp: "seq", ticks: powers, ends: ["rank " + whole(value.n_chunks), "rank 1"] };
   }
   if (mode === "dq") {
     const most = Math.max(Math.abs(range[0]), Math.abs(range[1])) || 1;
-    const unit = (change) => (change / most + 1) / 2;
+    const unit = (/** @type {number} */ change) => (change / most + 1) / 2;
     const marks = ticks(-most, most, 4).map((at) => ({ value: at, label: signed(at) }));
     return { unit: (change) => 0.04 + 0.92 * unit(change), tint: unit, base: 0.5, ramp: "div", ticks: marks, ends: [signed(-most), signed(most)] };
   }
   const [lo, hi] = mode === "p" ? [0, range[1] || 1] : [value.scale.lo, value.scale.hi];
-  const tint = (score) => (score - lo) / (hi - lo || 1);
+  const tint = (/** @type {number} */ score) => (score - lo) / (hi - lo || 1);
   const all = mode === "q" && value.threshold !== null ? [lo, hi, value.threshold] : [lo, hi];
   const bottom = Math.min(...all);
   const height = (Math.max(...all) - bottom || 1) * 1.04;
-  const unit = (score) => (score - bottom) / height;
+  const unit = (/** @type {number} */ score) => (score - bottom) / height;
   const zero = mode === "p" ? 0 : value.zero;
   const marks = ticks(bottom, bottom + height, 4).map((at) => ({ value: at, label: shown(at) }));
   return { unit, tint, base: Math.min(1, Math.max(0, unit(zero))), ramp: "seq", ticks: marks, ends: [shown(lo), shown(hi)] };
@@ -103,13 +104,16 @@ export function fitted(lo, hi, n_chunks) {
 export function spread(centres, gap, lo, hi) {
   if (!centres.length) return [];
   const step = Math.min(gap, (hi - lo) / Math.max(1, centres.length - 1));
+  /** @type {{ mean: number, size: number }[]} */
   const pools = [];
   centres.forEach((centre, i) => {
-    pools.push({ mean: centre - i * step, size: 1 });
-    while (pools.length > 1 && pools.at(-2).mean > pools.at(-1).mean) {
-      const [b, a] = [pools.pop(), pools.pop()];
-      pools.push({ mean: (a.mean * a.size + b.mean * b.size) / (a.size + b.size), size: a.size + b.size });
+    let pool = { mean: centre - i * step, size: 1 };
+    for (let left = pools.at(-1); left && left.mean > pool.mean; left = pools.at(-1)) {
+      const size = left.size + pool.size;
+      pool = { mean: (left.mean * left.size + pool.mean * pool.size) / size, size };
+      pools.pop();
     }
+    pools.push(pool);
   });
   const flat = pools.flatMap((pool) => Array(pool.size).fill(pool.mean));
   return flat.map((mean, i) => Math.min(hi - (centres.length - 1) * step, Math.max(lo, mean)) + i * step);

@@ -34,7 +34,7 @@ function modeSentence(view) {
 // Reuses the buttons that are there, so that a new value does not take the focus away.
 /** @param {HTMLElement} box @param {{ words: string, name: string, on: boolean, colour?: string, press: () => void }[]} items */
 function fillButtons(box, items) {
-  while (box.children.length > items.length) box.lastChild.remove();
+  while (box.children.length > items.length) box.lastChild?.remove();
   while (box.children.length < items.length) {
     const button = made("button", "");
     button.type = "button";
@@ -51,7 +51,7 @@ function fillButtons(box, items) {
   });
 }
 
-/** @param {Part} part @param {View} view @param {Actions} actions */
+/** @param {PartOf} part @param {View} view @param {Actions} actions */
 export function fillHeader(part, view, actions) {
   const { value, mode } = view;
   part("title").textContent = value.score_name + " along the document" + (value.documents.length > 1 ? "s" : "");
@@ -71,20 +71,20 @@ export function fillHeader(part, view, actions) {
   })));
 }
 
-/** @param {Part} part @param {View} view */
-export function fillLegends(part, view) {
-  const { scale } = view.shown;
+/** @param {PartOf} part @param {StripValue} value @param {Shown} seen */
+export function fillLegends(part, value, { mode, scale }) {
   const legend = part("legend");
-  legend.hidden = view.shown.mode === "q"; // the run map's legend says the same
+  legend.hidden = mode === "q"; // the run map's legend says the same
   legend.dataset.scale = scale.ramp;
   part("legend-lo").textContent = scale.ends[0];
   part("legend-hi").textContent = scale.ends[1];
-  part("map-lo").textContent = view.value.score_name + " " + shown(view.value.scale.lo);
-  part("map-hi").textContent = shown(view.value.scale.hi);
+  part("map-lo").textContent = value.score_name + " " + shown(value.scale.lo);
+  part("map-hi").textContent = shown(value.scale.hi);
 }
 
 // What the marks mean, as far as there are any.
-export function fillKey(key, { value }) {
+/** @param {HTMLElement} key @param {StripValue} value */
+export function fillKey(key, value) {
   const items = [];
   if (value.gold.length) items.push(["○", "good", "support"]);
   if (value.searched.length) items.push(["▨", "mut", "not searched"]);
@@ -118,8 +118,8 @@ function factsOf(view, facts) {
 /** @param {View} view @param {Facts} facts */
 function sentenceOf(view, facts) {
   const { numbers, notes } = factsOf(view, facts);
-  const told = numbers.filter((words) => !words.startsWith(view.value.probability_name));
-  return [`chunk ${whole(facts.chunk_id)}`, ...told, ...notes].join(", ");
+  const spoken = numbers.filter((words) => !words.startsWith(view.value.probability_name));
+  return [`chunk ${whole(facts.chunk_id)}`, ...spoken, ...notes].join(", ");
 }
 
 /** @param {HTMLElement} readout @param {View} view @param {Facts} facts */
@@ -156,7 +156,7 @@ export function placeTip(tip, plot, event) {
   tip.style.transform = `translate(${Math.round(left)}px, ${Math.round(y + 18)}px)`;
 }
 
-/** @param {Part} part @param {View} view @param {{ rows: Facts[], offset: number, total: number }} page @param {Actions} actions */
+/** @param {PartOf} part @param {View} view @param {Page} page @param {Actions} actions */
 export function fillTable(part, view, page, actions) {
   const { value, mode } = view;
   const chances = value.modes.includes("p"); // of a greedy agent there are none

@@ -1,5 +1,6 @@
 // Canvases with one gutter, so that what lies above one another is the same chunk, and what is drawn on them: lines, words, colours.
 
+import { needed } from "./elements.js";
 import { ramp } from "./strip_numbers.js";
 
 export const GUTTER = 40;
@@ -7,15 +8,20 @@ export const EDGE = 10;
 export const OVERVIEW_HEIGHT = 40;
 export const LENS = { pins: 26, plot: 116, marks: 14, axis: 18 };
 export const LENS_HEIGHT = LENS.pins + LENS.plot + LENS.marks + LENS.axis;
+/** @type {Ink[]} */
+const INKS = ["panel", "line", "ink", "mut", "acc", "good", "warn", "q0", "s1", "s2", "s3", "s4", "s5", "s6", "s7", "s8"];
 
-/** @param {HTMLCanvasElement} canvas @param {number} height */
+/** @param {HTMLCanvasElement} canvas */
+export const brush = (canvas) => needed(canvas.getContext("2d"), "canvas to draw on");
+
+/** @param {HTMLCanvasElement} canvas @param {number} height @returns {Surface} */
 export function surface(canvas, height) {
   const ratio = window.devicePixelRatio || 1;
   const width = canvas.clientWidth;
   const size = [Math.round(width * ratio), Math.round(height * ratio)];
   if (canvas.width !== size[0] || canvas.height !== size[1]) [canvas.width, canvas.height] = size;
   canvas.style.height = height + "px";
-  const ctx = canvas.getContext("2d");
+  const ctx = brush(canvas);
   ctx.setTransform(ratio, 0, 0, ratio, 0, 0);
   ctx.clearRect(0, 0, width, height);
   ctx.font = '11px system-ui, -apple-system, "Segoe UI", Roboto, sans-serif';
@@ -24,7 +30,7 @@ export function surface(canvas, height) {
   return { ctx, width, height, ratio, left: GUTTER, right: width - EDGE };
 }
 
-/** @param {Pick<Surface, "left" | "right">} s @param {number} lo @param {number} hi */
+/** @param {Pick<Surface, "left" | "right">} s @param {number} lo @param {number} hi @returns {Placer} */
 export const placer = (s, lo, hi) => (chunk) => s.left + ((chunk - lo) / (hi - lo)) * (s.right - s.left);
 /** @param {Surface} s @param {number} x */
 export const crisp = (s, x) => Math.round(x * s.ratio) / s.ratio;
@@ -69,28 +75,31 @@ export function label(s, words, x, y, colour, panel) {
 }
 
 // Name of a choice's colour in the theme: its step's, unless it brings one.
-/** @param {{ step: number, colour?: string }} pin */
-export const hue = (pin) => pin.colour || "s" + (((pin.step - 1) % 8) + 1);
+/** @param {Pick<Pin, "step" | "colour">} pin @returns {Hue} */
+export const hue = (pin) => pin.colour || `s${((pin.step - 1) % 8) + 1}`;
 
 // The theme's colours as the browser resolves them: custom properties alone would give system colours and mixes unresolved.
-/** @param {HTMLElement} root */
+/** @param {HTMLElement} root @returns {Colours} */
 export function readColours(root) {
   const probe = document.createElement("span");
   probe.style.cssText = "display:none;forced-color-adjust:none";
   root.append(probe);
+  /** @param {string} name */
   const channels = (name) => {
     probe.style.color = `var(--qx-${name})`;
     const text = getComputedStyle(probe).color;
-    const numbers = text.match(/-?[\d.]+(e-?\d+)?/g).slice(0, 3).map(Number);
+    const numbers = Array.from(text.matchAll(/-?[\d.]+(?:e-?\d+)?/g), ([digits]) => Number(digits)).slice(0, 3);
     return text.startsWith("color(") ? numbers.map((part) => part * 255) : numbers;
   };
-  const colour = (name) => `rgb(${channels(name).map(Math.round).join(",")})`;
-  const colours = /** @type {Colours} */ ({ seq: ramp(Array.from({ length: 9 }, (_, i) => channels("seq-" + i))), div: ramp(Array.from({ length: 7 }, (_, i) => channels("div-" + i))) });
-  for (const name of ["panel", "line", "ink", "mut", "acc", "good", "warn", "q0"]) colours[name] = colour(name);
-  colours.dark = channels("panel")[1] < 128;
-  for (let i = 1; i <= 8; i++) colours["s" + i] = colour("s" + i);
-  colours.pin = (pin) => colours[hue(pin)];
-  colours.tinted = (scale, value) => colours[scale.ramp][Math.round(255 * Math.min(1, Math.max(0, scale.tint(value) || 0)))];
+  /** @param {string} name @param {number} length */
+  const stops = (name, length) => ramp(Array.from({ length }, (_, i) => channels(`${name}-${i}`)));
+  const ramps = { seq: stops("seq", 9), div: stops("div", 7) };
+  const inks = /** @type {Record<Ink, string>} */ (Object.fromEntries(INKS.map((name) => [name, `rgb(${channels(name).map(Math.round).join(",")})`])));
+  const dark = channels("panel")[1] < 128;
   probe.remove();
-  return colours;
+  return {
+    ...inks, ...ramps, dark,
+    pin: (pin) => inks[hue(pin)],
+    tinted: (scale, value) => ramps[scale.ramp][Math.round(255 * Math.min(1, Math.max(0, scale.tint(value) || 0)))],
+  };
 }

@@ -4,11 +4,15 @@ type Mode = "q" | "dq" | "rank" | "p";
 interface Columns { first: number; last: number; best: { length: number } }
 type Placer = (chunk: number) => number;
 type Numbers = ArrayLike<number>;
-interface Pin { step: number; chunk_id: number; by: string; colour?: string }
+type Hue = `s${number}` | "mut"; // a step's colour
+type Ink = Hue | "panel" | "line" | "ink" | "acc" | "good" | "warn" | "q0";
+interface Pin { step: number; chunk_id: number; by: string; colour?: Hue }
+interface PlacedPin extends Pin { x: number; y: number; head: number[] }
 interface Slope { lo: number; hi: number; rho_lo: number; rho_hi: number }
+interface Part { title: string; first_chunk: number }
 interface StripValue {
   token: string; n_chunks: number; n_looks: number; look: number; scale: { lo: number; hi: number }; threshold: number | null;
-  chosen: Pin[]; gold: number[]; forbidden: number[]; searched: number[][]; documents: { title: string; first_chunk: number }[];
+  chosen: Pin[]; gold: number[]; forbidden: number[]; searched: number[][]; documents: Part[];
   intervals: Slope[]; stopped: boolean; modes: Mode[]; score_name: string; score_sentence: string; probability_name: string; zero: number;
   chunk_map: { of: string; least: number } | null;
 }
@@ -18,38 +22,69 @@ interface Scale {
   unit: (value: number) => number; tint: (value: number) => number; base: number; ramp: "seq" | "div";
   ticks: { value: number; label: string }[]; ends: string[];
 }
-interface RunMap { n_rows: number; n_columns: number; cells: Float32Array; picture?: HTMLCanvasElement }
-// places: two numbers a chunk, 0 to 65535; groups: one a chunk, 255 for none; points: values of the chunks that are drawn;
-// picture: them drawn; found: the chunks nearest to a text.
+interface Cells { n_rows: number; n_columns: number; cells: Float32Array }
+interface RunMap extends Cells { picture: HTMLCanvasElement }
+interface Page { total: number; offset: number; rows: Facts[] }
+// The tiles on the screen, with the scale and the masked chunks that belong to them.
+interface Shown { mode: Mode; overview: Tile; lens: Tile; masked: Set<number>; scale: Scale }
+// Values of the chunks that have a point in the map.
+interface Points { mode: Mode; chunks: Numbers; values: Float32Array; masked: Set<number> }
+// places: two numbers a chunk, 0 to 65535; groups: one a chunk, 255 for none; picture: the points drawn; found: the chunks nearest to a text.
 interface ChunkMap {
   of: string; places: Uint16Array; names: string[]; groups: Uint8Array; colour: "value" | "documents" | "headings";
-  points: { mode: Mode; chunks: Numbers; values: Float32Array; masked: Set<number> } | null; picture: HTMLCanvasElement | null; found: number[];
+  points: Points | null; picture: HTMLCanvasElement | null; found: number[];
 }
 interface View {
-  value: StripValue | null; corpus: string; mode: Mode; lo: number; hi: number; cursor: number | null; hover: number | null; map: RunMap | null;
-  chunkmap: ChunkMap | null;
-  shown: { mode: Mode; overview: Tile; lens: Tile; masked: Set<number>; scale: Scale } | null;
+  value: StripValue; corpus: string; mode: Mode; lo: number; hi: number; cursor: number | null; hover: number | null; map: RunMap | null;
+  chunkmap: ChunkMap | null; shown: Shown | null;
 }
 interface Surface { ctx: CanvasRenderingContext2D; width: number; height: number; ratio: number; left: number; right: number }
-interface Colours {
-  [name: string]: any; panel: string; line: string; ink: string; mut: string; acc: string; good: string; warn: string; q0: string;
-  seq: string[]; div: string[]; pin: (pin: Pin) => string; tinted: (scale: Pick<Scale, "ramp" | "tint">, value: number) => string;
-}
+type Colours = Record<Ink, string> & {
+  dark: boolean; seq: string[]; div: string[]; pin: (pin: Pin) => string; tinted: (scale: Pick<Scale, "ramp" | "tint">, value: number) => string;
+};
 interface Actions {
   show(lo: number, hi: number): void; glide(lo: number, hi: number): void; zoom(factor: number, around: number, glides?: boolean): void;
-  point(chunk: number | null, event?: MouseEvent): void; pointAtMap(row: number, chunk: number, event: MouseEvent): void;
+  point(chunk: number | null, event: MouseEvent): void; leave(): void; pointAtMap(map: RunMap, row: number, chunk: number, event: MouseEvent): void;
   move(next: (cursor: number) => number): void; open(chunk: number): void; look(look: number): void; mode(mode: Mode): void;
 }
-type Part = <E extends HTMLElement = HTMLElement>(name: string) => E;
-type Props = { value: any };
-type Trigger = (name: string, data: any) => void;
+type Keys = Record<string, () => void>;
+
+// What Gradio gives to a component's script.
+type PartOf = <E extends HTMLElement = HTMLElement>(name: string) => E;
+interface Props<V> { value: V }
+type Trigger<D> = (name: string, data: D) => void;
 type Watch = (name: string, listener: () => void) => void;
-type Ask = (channel: string, state: string, questions: [string, any[]][]) => Promise<any[] | null>;
-type Server = { [name: string]: (request: any[]) => Promise<any> };
+
+// What the strip asks of a server, app/components/strip.py. Numbers come packed; those of a page without a server are not.
+type Packed<A> = string | A;
+interface Questions {
+  tiles: [request: [token: string, look: number, mode: Mode, lo: number, hi: number, width: number],
+    answer: { first: number; last: number; low: Packed<Float32Array>; high: Packed<Float32Array>; best: Packed<Int32Array> }];
+  runmap: [request: [token: string, width: number], answer: { n_rows: number; n_columns: number; cells: Packed<Float32Array> }];
+  describe: [request: [token: string, chunk: number, look: number], answer: Facts];
+  top: [request: [token: string, look: number, mode: Mode, offset: number], answer: Page];
+}
+interface MapQuestions extends Questions {
+  points: [request: [token: string, look: number, mode: Mode], answer: { values: string; chunks: string }];
+  chunkmap: [request: [token: string, action: "make" | "look" | "stop"], answer: { done: number; total: number } | MapEnd];
+  nearest: [request: [token: string, text: string], answer: { chunks: number[] }];
+}
+type MapEnd = { stopped: true } | { refused: string } | { places: string; names: string[]; groups: string };
+type Refusal = { error: string };
+type Reply<K extends keyof MapQuestions> = MapQuestions[K][1] | Refusal;
+type MapServer = { [K in keyof MapQuestions]: (request: MapQuestions[K][0]) => Promise<Reply<K>> };
+type Server = Pick<MapServer, keyof Questions> | MapServer; // an exported page has no map
+type Ask = <K extends keyof MapQuestions>(channel: string, state: string, name: K, requests: MapQuestions[K][0][]) => Promise<MapQuestions[K][1][] | null>;
+
+// A node of a tree, core/draw/nodes.py.
+type TreeNode = string | number | null | [tag: string, attributes: Record<string, string | number | boolean | null>, children: TreeNode[]];
+interface Click { act: string; arg: string }
+
 // What core/log puts into pages of its own. `rows`: of all numbers, one a look; `column`, `name`: of a comparison.
 interface LoggedRun { value: StripValue; rows: number[]; rulers: Slope[][]; absolute: boolean; top_k: number | null; temperature: number; column?: number; name?: string }
-interface ReadingValue { n_chunks: number; chosen: (Pin & { name?: string; kind?: string; said?: string })[]; gold: number[]; documents: { title: string; first_chunk: number }[]; nobody?: string }
+interface ReadingValue { n_chunks: number; chosen: (Pin & { name?: string; kind?: string; said?: string })[]; gold: number[]; documents: Part[]; nobody?: string }
 interface PageData { runs: LoggedRun[]; numbers: string; n_rows: number; texts: string; reading?: ReadingValue }
+type Texts = Map<number, [heading: string, text: string]>;
 
 // The pages' own elements are HTML, which a selector alone does not say.
 interface ParentNode {
