@@ -108,6 +108,19 @@ class DocumentResult:
     """By question the fewest chunks that hold its quotes."""
     choice: Choice
     notices: tuple[str, ...]
+    vectors: Mapping[str, str]
+    """By checkpoint which vectors were searched, see `DualEncoder.vector_fingerprint`."""
+
+
+@dataclass(frozen=True)
+class AskedDocument:
+    """The questions of one document."""
+
+    name: str
+    questions: tuple[DocumentQuestion, ...]
+    """Those whose quotes stand in it."""
+    places: Mapping[str, tuple[TextPlace, ...]]
+    """By question where its quotes stand."""
 
 
 def evaluate_documents(
@@ -123,30 +136,60 @@ def evaluate_documents(
     """A result a document, in the order in which questions name them. `on_progress` gets a document's name.
     `llm`: writes the sets of `resrag-llm`.
 
-    `on_fault` hears of each question that is left out since a quote of it does not stand exactly once, before
-    anything is embedded. Raises BadRequest and BadDocument for a document that isn't there or can't be read,
-    and BadRequest for `resrag-llm` without a model.
+    Raises and calls `on_fault` as `asked_documents` does, and raises as `evaluate_document` does.
     """
+    check_llm(setting, llm)
+    for asked in asked_documents(questions, folder, on_fault):
+        yield evaluate_document(asked, folder, setting, encoders, reader, on_progress(asked.name), llm)
+
+
+def check_llm(setting: DocumentSetting, llm: Llm | None) -> None:
+    """Raises BadRequest for `resrag-llm` without a model."""
     if RESRAG_LLM in setting.methods and llm is None:
         raise BadRequest(
             f"method {RESRAG_LLM} asks a language model and none is connected; connect one (--llm-url and"
             " --llm-model by command), or leave the method out"
         )
+
+
+def asked_documents(
+    questions: Sequence[DocumentQuestion], folder: Documents, on_fault: Callable[[BadRequest], None]
+) -> list[AskedDocument]:
+    """The documents in the order in which questions name them, those without any question left.
+
+    `on_fault` hears of each question that is left out since a quote of it does not stand exactly once. Raises
+    BadRequest and BadDocument for a document that isn't there or can't be read.
+    """
     by_document: dict[str, list[DocumentQuestion]] = {}
     for question in questions:
         by_document.setdefault(question.document, []).append(question)
-    places: dict[str, tuple[TextPlace, ...]] = {}
-    for name, asked in by_document.items():
+    documents = []
+    for name, named in by_document.items():
         finder = QuoteFinder(folder.read(name).text, name)
-        for question in asked:
+        places: dict[str, tuple[TextPlace, ...]] = {}
+        for question in named:
             try:
                 places[question.id] = places_of(question, finder)
             except BadRequest as fault:
                 on_fault(fault)
-    for name, asked in by_document.items():
-        if own := [question for question in asked if question.id in places]:
-            evaluation = _Evaluation(folder.read(name), setting, encoders, on_progress(name), llm)
-            yield evaluation.result_of(own, places, reader)
+        if places:
+            own = tuple(question for question in named if question.id in places)
+            documents.append(AskedDocument(name, own, places))
+    return documents
+
+
+def evaluate_document(
+    asked: AskedDocument,
+    folder: Documents,
+    setting: DocumentSetting,
+    encoders: Encoders,
+    reader: Reader,
+    on_progress: Progress = lambda _: None,
+    llm: Llm | None = None,
+) -> DocumentResult:
+    """All methods over one document. Raises as `Documents.read` does, where it has changed since."""
+    evaluation = _Evaluation(folder.read(asked.name), setting, encoders, on_progress, llm)
+    return evaluation.result_of(asked.questions, asked.places, reader)
 
 
 class _Evaluation:
@@ -165,6 +208,7 @@ class _Evaluation:
         self.workspace: Workspace = chunk_documents([document], self.encoder, on_progress=on_progress)
         self.notices: list[str] = []
         self._corpora: dict[str, Corpus] = {}
+        self._vectors: dict[str, str] = {}
         table = self.workspace.tables[0]
         self._start, self._end = table.start, table.end
 
@@ -198,7 +242,7 @@ class _Evaluation:
                         rows.append(gold[i])
                     elif (ran_well := done[method][i]) is not None:
                         rows.append(self._row(question, found, name, method, k, *ran_well))
-        return DocumentResult(tuple(rows), relevant, self.choice, tuple(self.notices))
+        return DocumentResult(tuple(rows), relevant, self.choice, tuple(self.notices), self._vectors)
 
     def _contestant(self, name: str, config: EpisodeConfig) -> Contestant:
         if name != RESRAG_LLM:
@@ -242,6 +286,7 @@ class _Evaluation:
         if encoder.vector_fingerprint not in self._corpora:
             opened = index_workspace(self.workspace, encoder, self._on_progress)
             self._corpora[encoder.vector_fingerprint] = opened.corpus
+            self._vectors[encoder.spec.name] = encoder.vector_fingerprint
             self.notices += opened.notices
         return self._corpora[encoder.vector_fingerprint]
 

@@ -3,7 +3,8 @@
 Questions about whole documents through several methods, a JSON line a question and method, then the summary.
 Questions with a quote that does not stand exactly once in their document are named on stderr and left out;
 the exit status is 2 then. Files for other tools: TREC runs, a file a method since a run has one, and the
-chunks that hold the quotes as TREC qrels.
+chunks that hold the quotes as TREC qrels. On a cluster a task is a document, so that each is embedded once;
+lines come in the order that they have in one process.
 """
 
 from __future__ import annotations
@@ -11,24 +12,29 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
 
 from core.answer.reader import load_reader
 from core.cli.common import progress_printer
-from core.cli.flags import add_llm_flags, llm_of
+from core.cli.flags import add_cluster_flag, add_llm_flags, llm_of
 from core.cli.trec import found_lines, line_file, relevant_lines, run_path
+from core.cluster.workers import task_results
 from core.document_evaluation import (
     METHOD_NAMES,
+    AskedDocument,
     DocumentResult,
     DocumentSetting,
     Encoders,
-    evaluate_documents,
+    asked_documents,
+    check_llm,
+    evaluate_document,
 )
 from core.errors import BadRequest
 from core.evaluate.documents import DocumentRow, summarise_documents
 from core.evaluate.rows import row_line
+from core.llm.protocol import Llm
 from core.tasks.documents import DocumentFolder, read_document_questions
 
 
@@ -65,6 +71,7 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--device", metavar="D", help="cpu or cuda (default: cuda when there is one)")
     add_llm_flags(parser)
+    add_cluster_flag(parser)
     parser.add_argument("--rows", type=Path, metavar="FILE.jsonl", help="write all of every row to this file")
     parser.add_argument(
         "--run",
@@ -84,9 +91,16 @@ def run_evaluate_documents(args: argparse.Namespace) -> int:
     methods = tuple(dict.fromkeys(name.strip() for name in args.methods.split(",")))
     setting = DocumentSetting(methods=methods, k=args.k, stops=args.stop == "own")
     questions, folder = read_document_questions(args.questions), DocumentFolder(args.folder, args.questions)
-    encoders, reader = Encoders(args.checkpoint, args.device), load_reader(device=args.device)
+    encoders, llm = Encoders(args.checkpoint, args.device), llm_of(args)
+    check_llm(setting, llm)
+    if llm is not None and args.cluster is not None:
+        raise BadRequest(
+            f"--cluster {args.cluster} would take the language model's key to other machines; leave out"
+            " --cluster, or the language model"
+        )
     rows: list[DocumentRow] = []
     faults: list[BadRequest] = []
+    vectors: dict[str, str] = {}
 
     def left_out(fault: BadRequest) -> None:
         faults.append(fault)
@@ -98,16 +112,10 @@ def run_evaluate_documents(args: argparse.Namespace) -> int:
             name: files.enter_context(line_file(run_path(args.run, name, methods))) for name in methods
         }
         keep_relevant = files.enter_context(line_file(args.qrels))
-        for judged in evaluate_documents(
-            questions,
-            folder,
-            setting,
-            encoders,
-            reader,
-            left_out,
-            lambda name: progress_printer(name),
-            llm_of(args),
-        ):
+        given = (folder, setting, encoders, args.device, llm)
+        asked = asked_documents(questions, folder, left_out)
+        for judged in _in_order(task_results(DocumentEvaluator, given, "result", asked, args.cluster)):
+            _check_vectors(judged, vectors)
             for notice in judged.notices:
                 print(notice, file=sys.stderr)
             for row in judged.rows:
@@ -122,6 +130,45 @@ def run_evaluate_documents(args: argparse.Namespace) -> int:
             flush=True,
         )
     return 2 if faults else 0
+
+
+class DocumentEvaluator:
+    """Evaluates documents, with models of its own: in this process, or in a worker of a cluster."""
+
+    def __init__(
+        self,
+        folder: DocumentFolder,
+        setting: DocumentSetting,
+        encoders: Encoders,
+        device: str | None,
+        llm: Llm | None,
+    ) -> None:
+        self._given = folder, setting, encoders, load_reader(device=device)
+        self._llm = llm
+
+    def result(self, asked: AskedDocument) -> DocumentResult:
+        """See `evaluate_document`."""
+        return evaluate_document(asked, *self._given, progress_printer(asked.name), self._llm)
+
+
+def _in_order(results: Iterable[tuple[int, DocumentResult]]) -> Iterator[DocumentResult]:
+    early: dict[int, DocumentResult] = {}
+    turn = 0
+    for place, result in results:
+        early[place] = result
+        while turn in early:
+            yield early.pop(turn)
+            turn += 1
+
+
+def _check_vectors(judged: DocumentResult, known: dict[str, str]) -> None:
+    """Raises BadRequest where workers' machines compute different vectors under one checkpoint."""
+    for checkpoint, vectors in judged.vectors.items():
+        if known.setdefault(checkpoint, vectors) != vectors:
+            raise BadRequest(
+                f"{checkpoint} makes vectors {vectors} on one machine of the cluster and"
+                f" {known[checkpoint]} on another; use the same engine (QRAG_ENGINE) everywhere"
+            )
 
 
 def _relevant_lines(result: DocumentResult) -> Iterator[str]:

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from core.cluster.parts import (
     HEADER,
@@ -28,9 +28,9 @@ from core.cluster.parts import (
     remove_unfinished,
     write_part,
 )
-from core.cluster.workers import as_worker, joined_cluster, n_cores
+from core.cluster.workers import task_results
 from core.encode.encoder import DualEncoder, load_encoder
-from core.errors import BadDocument, BadRequest, UserError
+from core.errors import BadDocument, BadRequest
 from core.ingest import (
     MAX_FILE_BYTES,
     Converter,
@@ -278,7 +278,8 @@ def embed_corpus(
     missing = [number for number in range(len(plan.parts)) if not part_folder(out, number).is_dir()]
     n_before = len(plan.parts) - len(missing)
     on_part(n_before, len(plan.parts))
-    for done, _ in enumerate(_made(PartEmbedder, (source, out, plan, device), missing, cluster), start=1):
+    made = task_results(PartEmbedder, (source, out, plan, device), "embed", missing, cluster)
+    for done, _ in enumerate(made, start=1):
         on_part(n_before + done, len(plan.parts))
     remove_unfinished(out)
     parts = [CorpusPart(out, number, plan.dim) for number in range(len(plan.parts))]
@@ -290,37 +291,3 @@ def embed_corpus(
         sum(part.n_chunks for part in parts),
         tuple(document.notice for document in documents if document.notice),
     )
-
-
-def _made(
-    kind: type[PartEmbedder], given: tuple[Any, ...], parts: Sequence[int], cluster: str | None
-) -> Iterator[int]:
-    """The numbers of parts as they are done."""
-    if not parts:
-        return
-    if cluster is None:
-        embedder = kind(*given)
-        yield from map(embedder.embed, parts)
-        return
-    with joined_cluster(cluster):
-        import ray
-        from ray.exceptions import RayActorError, RayTaskError
-        from ray.util import ActorPool
-
-        workers = [as_worker(kind).remote(*given) for _ in range(min(n_cores(), len(parts)))]
-        try:
-            yield from ActorPool(workers).map_unordered(
-                lambda worker, number: worker.embed.remote(number), parts
-            )
-        except RayTaskError as error:
-            if isinstance(error.cause, UserError):
-                raise error.cause from error
-            raise
-        except RayActorError as error:
-            raise BadRequest(
-                "a worker died again and again over one part; give its machine more memory, then run the"
-                " command again: what was embedded is kept"
-            ) from error
-        finally:
-            for worker in workers:
-                ray.kill(worker)

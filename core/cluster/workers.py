@@ -10,6 +10,8 @@ belongs behind a firewall.
 from __future__ import annotations
 
 import os
+import socket
+from collections import Counter, deque
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -32,7 +34,9 @@ machine.
 ANSWER_SECONDS = 300.0
 """How long a shard may take, a worker's start included."""
 RETRIES = 3
-"""Of a part, when the worker that embeds it dies."""
+"""Of a task, when the worker that has it in hand dies."""
+NODE_SECONDS = 3.0
+"""How long a machine may take to let itself be connected to."""
 
 
 @contextmanager
@@ -43,10 +47,12 @@ def joined_cluster(address: str) -> Iterator[None]:
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # before ray is imported, which else reports home
     try:
         import ray
+        from ray._private import worker
     except ModuleNotFoundError as error:
         raise BadRequest(
             "--cluster needs the package ray; install requirements-cluster.txt, or leave the flag out"
         ) from error
+    worker._worker_logs_enabled = False  # else notices, as of a lost machine, go to stdout between results
     if ray.is_initialized():
         yield
         return
@@ -81,26 +87,85 @@ def joined_cluster(address: str) -> Iterator[None]:
 
 
 def n_cores() -> int:
-    """Of all machines of the cluster."""
-    import ray
-
-    return max(1, int(ray.cluster_resources().get("CPU", 1)))
-
-
-def as_worker(kind: type, retries: int = RETRIES) -> Any:
-    """A class whose objects live in workers, a core each, and are made again when theirs dies. What was asked
-    is asked again so often; -1: as long as somebody waits.
+    """Of all machines of the cluster that can be reached. Ray itself counts a lost one for some 17 seconds
+    more, and a worker that is wanted there waits for a core that nobody has.
     """
     import ray
 
-    return ray.remote(kind).options(num_cpus=1, max_restarts=-1, max_task_retries=retries)
+    nodes = [node for node in ray.nodes() if node["Alive"] and _answers(node)]
+    return max(1, int(sum(node["Resources"].get("CPU", 0) for node in nodes)))
+
+
+def _answers(node: dict[str, Any]) -> bool:
+    address = node["NodeManagerAddress"], node["NodeManagerPort"]
+    try:
+        socket.create_connection(address, NODE_SECONDS).close()
+    except OSError:
+        return False
+    return True
+
+
+def task_results(
+    kind: type, given: tuple[Any, ...], method: str, tasks: Sequence[Any], cluster: str | None
+) -> Iterator[tuple[int, Any]]:
+    """(place in `tasks`, result) of each task as it is done: what `method` of an object makes of it. In this
+    process without a cluster, else in workers with an object each; a task in a worker that dies is done by
+    a new one. Raises what the object raises, and BadRequest where they die over a task again and again.
+    """
+    if not tasks:
+        return
+    if cluster is None:
+        yield from enumerate(map(getattr(kind(*given), method), tasks))
+        return
+    with joined_cluster(cluster):
+        import ray
+        from ray.exceptions import RayActorError, RayTaskError
+
+        new_worker = ray.remote(kind).options(num_cpus=1).remote
+        waiting, deaths = deque(enumerate(tasks)), Counter[int]()
+        idle = [new_worker(*given) for _ in range(min(n_cores(), len(tasks)))]
+        under_way: dict[Any, tuple[int, Any, Any]] = {}
+        try:
+            while waiting or under_way:
+                while idle and waiting:
+                    worker, (place, task) = idle.pop(), waiting.popleft()
+                    under_way[getattr(worker, method).remote(task)] = place, task, worker
+                while idle:  # a successor of one whose machine is lost may wait for this core
+                    ray.kill(idle.pop())
+                [done], _ = ray.wait([*under_way], num_returns=1)
+                place, task, worker = under_way.pop(done)
+                idle.append(worker)
+                try:
+                    result = ray.get(done)
+                except RayTaskError as error:
+                    if isinstance(error.cause, UserError):
+                        raise error.cause from error
+                    raise
+                except RayActorError as error:
+                    deaths[place] += 1
+                    if deaths[place] > RETRIES:
+                        raise BadRequest(
+                            f"{deaths[place]} workers died over one task; give their machines more memory,"
+                            " then run the command again"
+                        ) from error
+                    ray.kill(idle.pop())  # it may only have been out of reach
+                    waiting.appendleft((place, task))
+                    idle.append(new_worker(*given))
+                else:
+                    yield place, result
+        finally:
+            for worker in (*idle, *(worker for _, _, worker in under_way.values())):
+                ray.kill(worker)
 
 
 class RayShards:
     """Shards in workers. Ends them when it is closed."""
 
     def __init__(self, settings: Sequence[ShardSetting]) -> None:
-        worker = as_worker(Shard, retries=-1)  # while a lost machine goes unnoticed, asking fails at once
+        import ray
+
+        # asked again without end: while a lost machine goes unnoticed, asking fails at once
+        worker = ray.remote(Shard).options(num_cpus=1, max_restarts=-1, max_task_retries=-1)
         self._settings = settings
         self._workers = [worker.remote(setting) for setting in settings]
 

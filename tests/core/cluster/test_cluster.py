@@ -5,6 +5,7 @@ whatever is killed.
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import shutil
@@ -33,6 +34,7 @@ from core.cluster.workers import LOCAL, RayShards, joined_cluster, n_cores, open
 from core.encode.checkpoint import CheckpointSpec
 from core.encode.encoder import DualEncoder, load_encoder
 from core.errors import BadDocument, BadRequest
+from core.evaluate.documents import DocumentRow, read_document_rows
 from core.events import Event, StepTaken, Stopped, Trace, fold
 from core.index import ChunkIndex, Corpus
 from core.opening import index_of
@@ -281,11 +283,10 @@ def test_a_run_over_three_nodes_survives_a_worker_and_a_node(
         last = shards.ask_all("process", asked)
         assert len({*first} & {*last}) == 1
         lose(cluster, node, last)
+        assert n_cores() == n_cores_before
         monkeypatch.setattr(workers, "ANSWER_SECONDS", 3.0)
         with pytest.raises(BadRequest, match=r"^shard \d of 3, parts .* not all chunks can be searched"):
             run(agent, corpus, query)
-    while n_cores() > n_cores_before:  # the cluster misses the nodes one after the other
-        time.sleep(0.05)
 
 
 @pytest.mark.usefixtures("cluster")
@@ -497,7 +498,7 @@ def test_workers_embed_the_same_though_one_is_killed(many: Path, tmp_path: Path,
 
     def kill(done: int, _total: int) -> None:
         if done == 5:
-            killed.append(one_worker())
+            killed.append(one_worker("PartEmbedder"))
             os.kill(killed[0], signal.SIGKILL)
 
     made = embed_corpus(many, tmp_path / "out", tiny, "cpu", LOCAL, kill, part_bytes=1)
@@ -507,15 +508,95 @@ def test_workers_embed_the_same_though_one_is_killed(many: Path, tmp_path: Path,
     assert_same_corpus(tmp_path / "out", tmp_path / "whole")
 
 
-def one_worker() -> int:
-    """Process id of a worker that embeds, of the cluster that this process started."""
+def test_workers_embed_the_same_though_a_node_is_lost(
+    many: Path, tmp_path: Path, tiny: str, cluster: Cluster
+) -> None:
+    """Nobody adds another: what its worker had in hand is done where others have finished."""
+    for number in range(6, 60):
+        (many / f"{number}.txt").write_text(f"Ada hid {number} keys in the shed.", encoding="utf-8")
+    node, n_before = add_node(cluster), n_cores()
+
+    def remove(done: int, _total: int) -> None:
+        if done == 5:
+            cluster.remove_node(node, allow_graceful=False)
+            assert n_cores() == n_before - 1
+
+    made = embed_corpus(many, tmp_path / "out", tiny, "cpu", LOCAL, remove, part_bytes=1)
+    assert (made.n_parts, made.n_documents) == (60, 59)
+    embed(many, tmp_path / "whole", tiny)
+    assert_same_corpus(tmp_path / "out", tmp_path / "whole")
+
+
+def one_worker(kind: str) -> int:
+    """Process id of a worker that holds such an object, of the cluster that this process started."""
 
     def parent(pid: int) -> int:
         return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
 
     for path in Path("/proc").glob("[0-9]*"):
         with suppress(OSError):
-            is_worker = (path / "cmdline").read_bytes().startswith(b"ray::PartEmbedder")
+            is_worker = (path / "cmdline").read_bytes().startswith(f"ray::{kind}".encode())
             if is_worker and parent(parent(int(path.name))) == os.getpid():
                 return int(path.name)
-    raise AssertionError("no worker embeds")
+    raise AssertionError(f"no worker holds a {kind}")
+
+
+@pytest.mark.usefixtures("cluster")
+def test_workers_evaluate_the_same_though_one_is_killed(
+    tmp_path: Path, tiny: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first document is short and the others are not: when its line is printed, one is in hand."""
+    asked = []
+    for number, n_sentences in enumerate([20, 500, 500, 20]):
+        text = generate_narrative(1_000).text.split("\n")[:n_sentences]
+        (tmp_path / f"{number}.txt").write_text("\n".join([f"Ada hid key {number}.", *text]), "utf-8")
+        known = {"document": f"{number}.txt", "kind": "single", "answer": "Ada"}
+        quotes = {"support": [f"Ada hid key {number}."]}
+        asked += [
+            {"id": f"{n} of {number}", "question": f"Who hid key {number}?", **known, **quotes}
+            for n in range(2)
+        ]
+    questions = tmp_path / "questions.jsonl"
+    questions.write_text("".join(json.dumps(one) + "\n" for one in asked), "utf-8")
+    killed: list[int] = []
+
+    class Printed(io.StringIO):
+        def write(self, text: str) -> int:
+            if not killed:
+                killed.append(one_worker("DocumentEvaluator"))
+                os.kill(killed[0], signal.SIGKILL)
+            return super().write(text)
+
+    def evaluated(*flags: str) -> list[DocumentRow]:
+        rows = tmp_path / "rows.jsonl"
+        command = [
+            "evaluate-documents",
+            str(questions),
+            str(tmp_path),
+            "--methods",
+            "auto,bm25,gold",
+            "--json",
+        ]
+        assert main([*command, "--checkpoint", tiny, "--device", "cpu", "--rows", str(rows), *flags]) == 0
+        return [replace(row, milliseconds=0.0) for row in read_document_rows(rows)]
+
+    expected = evaluated()
+    monkeypatch.setattr(sys, "stdout", Printed())
+    rows = evaluated("--cluster", LOCAL)
+    assert killed
+    assert [(row.id, row.method) for row in rows] == [
+        (one["id"], method) for one in asked for method in ("auto", "bm25", "gold")
+    ]
+    for ours, theirs in zip(rows, expected, strict=True):
+        assert ours.scores == pytest.approx(theirs.scores, abs=1e-5)
+        assert replace(ours, scores=()) == replace(theirs, scores=())
+
+
+def test_a_key_stays_on_this_machine(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "questions.jsonl").write_text(
+        '{"id": "q", "document": "a", "kind": "unanswerable", "question": "Who?", "support": []}', "utf-8"
+    )
+    command = ["evaluate-documents", str(tmp_path / "questions.jsonl"), str(tmp_path), "--json"]
+    model = ["--llm-url", "http://127.0.0.1:9", "--llm-model", "tiny", "--cluster", LOCAL]
+    assert main([*command, *model]) == 2
+    assert "would take the language model's key to other machines" in capsys.readouterr().err
