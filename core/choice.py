@@ -15,6 +15,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from core.encode.checkpoint import CheckpointSpec
+from core.methods.hybrid import HYBRID
+from core.qrag.retriever import QRAG
 from core.types import Document
 
 MIN_RECURRING = 8
@@ -42,7 +44,7 @@ class Choice:
     checkpoint: str
     """Name of the checkpoint that the document is opened under."""
     method: str
-    """"qrag" for its agent, else a method that searches its vectors."""
+    """That of its agent, else one that searches its vectors."""
 
 
 def choose(document: Document, specs: Mapping[str, CheckpointSpec]) -> Choice:
@@ -59,7 +61,7 @@ def method_of(spec: CheckpointSpec) -> str:
     """The method that searches a checkpoint best: an agent that learned something or counts words, else
     cosine and words.
     """
-    return "qrag" if spec.trained or spec.word_weight else "hybrid"
+    return (QRAG if spec.trained or spec.word_weight else HYBRID).name
 
 
 def is_story(document: Document) -> bool:

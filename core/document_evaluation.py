@@ -29,6 +29,9 @@ from core.evaluate.documents import DocumentRow
 from core.events import Trace, fold
 from core.index import Corpus
 from core.llm.protocol import Llm
+from core.methods.bm25 import BM25
+from core.methods.hybrid import HYBRID
+from core.methods.topk import TOPK
 from core.metrics import is_covered
 from core.opening import Progress, chunk_documents, index_workspace
 from core.qrag.agent import Episode
@@ -54,7 +57,7 @@ BATCH = 16
 class DocumentSetting:
     """What is evaluated, and how."""
 
-    methods: tuple[str, ...] = (AUTO, "topk", "bm25", "hybrid")
+    methods: tuple[str, ...] = (AUTO, TOPK.name, BM25.name, HYBRID.name)
     k: int | None = None
     """Most chunks of every method; None: the budget of the checkpoint that a document is opened under."""
     stops: bool = True

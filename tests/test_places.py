@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from core.retrievers import ALL_METHODS
+
 ROOT = Path(__file__).resolve().parents[1]
 PLACES = {
     "the stop rule": ("core/qrag/stop.py", "stop_of"),
@@ -92,6 +94,14 @@ def test_a_method_is_named_where_it_is_defined() -> None:
     files = [path for folder in ("core", "app") for path in (ROOT / folder).rglob("*.py")]
     naming = {path for path in files if "multistep" in path.read_text(encoding="utf-8")}
     assert naming == {ROOT / "core" / "qrag" / "retriever.py"}
+
+
+def test_a_run_s_method_is_compared_with_a_method_not_with_words() -> None:
+    for path in (path for folder in ("core", "app") for path in (ROOT / folder).rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Compare) and ast.unparse(node.left).endswith(("method", "kind", "key")):
+                words = {part.value for part in ast.walk(node) if isinstance(part, ast.Constant)}
+                assert not words & ALL_METHODS.keys(), f"{path.relative_to(ROOT)}:{node.lineno}"
 
 
 def test_every_page_has_the_same_four_files() -> None:

@@ -37,6 +37,7 @@ from core.log.branches import sparc_trace_of
 from core.log.export import finished_run
 from core.log.records import Status, moment
 from core.log.wire import run_lines
+from core.qrag.retriever import QRAG
 from core.retrievers import facts_of
 from core.sparc.config import config_from_json
 from core.sparc.retriever import SPARC
@@ -448,7 +449,7 @@ class Operations:
         keys = (
             self.comparisons.usual(agent)
             if methods is None
-            else [own_key(agent) if key == "qrag" else key for key in methods]
+            else [own_key(agent) if key == QRAG.name else key for key in methods]
         )
         order = ComparisonOrder(
             query.strip(), tuple(keys), self.comparisons.usual_k(documents) if k is None else k, own_stop

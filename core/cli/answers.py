@@ -18,6 +18,8 @@ from core.cli.evaluate import Subject, load_subject, load_task_examples, task_le
 from core.config import EpisodeConfig
 from core.evaluate.outcomes import own_evidence
 from core.evaluate.run import EvaluationProgress, Progress, Setting, evaluate
+from core.methods.topk import TOPK
+from core.retrievers import METHODS
 from core.studies.registry import AnswerStudy
 from core.tasks.babi_world import TASKS as STORIES
 from core.tasks.catalog import TaskSet
@@ -33,7 +35,7 @@ def answer_rows(names: Sequence[str], study: AnswerStudy, args: argparse.Namespa
         task = load_task_examples(
             name,
             argparse.Namespace(**vars(args) | {"n": args.n or study.n}),
-            subjects.of("topk", name).encoder,
+            subjects.of(TOPK.name, name).encoder,
         )
         about = {"split": args.split, "length": task_length(name, args.length), "seed": args.seed}
         for kind in study.evidence:
@@ -63,7 +65,7 @@ class _Subjects:
         """The method of that kind for a task."""
         agent = (
             (self._args.checkpoint or ("narrative" if task in STORIES else "multi-hop"))
-            if kind == "qrag"
+            if METHODS[kind].trained
             else None
         )
         if (kind, agent) not in self._loaded:
@@ -77,14 +79,14 @@ def _retrieved(
     """What the evidence is called, and the chunk ids that it is for each example."""
     spec = subject.encoder.spec
     config = EpisodeConfig(step_budget=args.step_budget or task.step_budget, seed=args.seed)
-    if kind == "qrag":
+    if subject.acts:
         config = config.with_(stop_threshold=spec.stop_threshold, review_threshold=spec.review_threshold)
     setting = Setting(split=args.split, length=task_length(task.name, args.length))
     rows = evaluate(
         task.examples, setting, subject.retriever, subject.encoder, config, progress_printer(task.name)
     )
     chosen = {row.id: own_evidence(row) for row in rows}
-    return spec.name if kind == "qrag" else kind, lambda example: chosen[example.id]
+    return spec.name if subject.acts else kind, lambda example: chosen[example.id]
 
 
 def told_by(report: Progress) -> Callable[[int, int], None]:

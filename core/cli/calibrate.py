@@ -35,6 +35,7 @@ from core.evaluate.review import Thresholds, choices_of, reviewed_under
 from core.evaluate.rows import EpisodeRow
 from core.evaluate.run import Setting, evaluate, training_set
 from core.qrag.agent import Agent
+from core.qrag.retriever import QRAG
 from core.tasks.example import Example
 from core.train.own import OwnMixture
 from core.train.recipes import RECIPES
@@ -93,7 +94,7 @@ def run_calibrate(args: argparse.Namespace) -> int:
     folder = find_checkpoint(args.checkpoint)
     if args.documents is not None:
         return _calibrate_completeness(folder, args)
-    subject = load_subject("qrag", args.checkpoint, args.device)
+    subject = load_subject(QRAG.name, args.checkpoint, args.device)
     config = EpisodeConfig(step_budget=args.step_budget, seed=args.seed)
     rows: list[EpisodeRow] = []
     examples: list[Example] = []

@@ -30,6 +30,7 @@ from core.evaluate.run import Setting, evaluate, training_set
 from core.evaluate.summary import Comparison, compare, summarise
 from core.log import new_evaluation
 from core.methods.protocol import Retriever
+from core.qrag.retriever import QRAG
 from core.retrievers import METHODS, build_retriever, vectors_of
 from core.row_answers import with_answers
 from core.tasks.babilong import parse_length
@@ -63,7 +64,7 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
     )
     add_data_flags(parser, "test")
     parser.add_argument(
-        "--method", choices=METHODS, default="qrag", help="default qrag: the checkpoint's agent"
+        "--method", choices=METHODS, default=QRAG.name, help="default qrag: the checkpoint's agent"
     )
     parser.add_argument("--checkpoint", metavar="NAME_OR_DIR")
     parser.add_argument(
@@ -115,7 +116,7 @@ def load_subject(method: str, checkpoint: str | None, device: str | None) -> Sub
     """A method by its name; those without an agent search the vectors of `vectors_of`. Raises BadCheckpoint,
     BadRequest.
     """
-    if method != "qrag":
+    if not METHODS[method].trained:
         checkpoint = vectors_of(method, read_spec(find_checkpoint(checkpoint)).name)
     agent = load_encoder(checkpoint, device)
     return Subject(*build_retriever(method, agent, agent))
@@ -209,7 +210,7 @@ class OtherSide:
         path = Path(args.against) if args.against else None
         self._rows = read_rows(path) if path is not None and path.is_file() else None
         self._subject = (
-            load_subject("qrag", args.against, args.device)
+            load_subject(QRAG.name, args.against, args.device)
             if path is not None and self._rows is None
             else None
         )

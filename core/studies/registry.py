@@ -35,7 +35,7 @@ class Variation:
     """One evaluation of a study, beside what the person asked for."""
 
     length: str | None = None
-    method: str = "qrag"
+    method: str = QRAG.name
     beam_width: int = 1
     chunk_tokens: int | None = None
     """Join neighbouring chunks up to this many tokens."""

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from core.errors import BadRequest
 from core.evaluate.rows import EpisodeRow, group_rows
 from core.evaluate.summary import compare, summarise
+from core.retrievers import facts_of
 from core.statistics import interval, mean
 from core.studies.report import Cell, Report, Table, with_interval
 from core.studies.subjects import agent_name, conditions, subject_name, task_name
@@ -79,9 +80,11 @@ def scores(rows: Sequence[EpisodeRow]) -> Report:
 def _against(group: Sequence[EpisodeRow], groups: Sequence[Sequence[EpisodeRow]]) -> str | None:
     """A baseline against the agent on the same questions."""
     agents = [
-        other for other in groups if other[0].method == "qrag" and other[0].key[:-1] == group[0].key[:-1]
+        other
+        for other in groups
+        if facts_of(other[0].method).trained and other[0].key[:-1] == group[0].key[:-1]
     ]
-    if group[0].method == "qrag" or len(agents) != 1:
+    if facts_of(group[0].method).trained or len(agents) != 1:
         return None
     test = compare(agents[0], group).tests["fact_f1_no_stop"]
     return None if test is None else f"{test.difference:+.3f} (p = {test.p_value:.2g})"

@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 
 from core.errors import BadRequest
 from core.metrics import fact_recall
+from core.sparc.retriever import SPARC
 from core.sparc.rows import SparcRow, group_sparc
 from core.statistics import interval, mean, paired_test
 from core.studies.report import Cell, Chart, Line, Report, Table, with_interval
@@ -46,7 +47,7 @@ def sparc(rows: Sequence[SparcRow]) -> Report:
 def _name(group: Group) -> str:
     row = group[0]
     how = "+".join(row.strategies)
-    if row.method == "sparc":
+    if row.method == SPARC:
         return f"SPARC, {how}" + (", rewritten first round" if row.first_round == "rewrite" else "")
     return f"{row.method}, {how}"
 
@@ -75,7 +76,7 @@ def _scores(groups: Sequence[Group]) -> Table:
     for group in groups:
         row, first = group[0], next(other for other in groups if other[0].task == group[0].task)
         scores = [[score(one) for one in group] for score in SCORES.values()]
-        is_sparc = row.method == "sparc"
+        is_sparc = row.method == SPARC
         lines.append(
             (
                 row.task,
@@ -179,7 +180,7 @@ def _acceptance(groups: Sequence[Group]) -> Table | None:
 def _deepest(groups: Sequence[Group]) -> list[Group]:
     """SPARC's evaluations, of each kind the one with the largest depth."""
     kept: dict[tuple[object, ...], Group] = {}
-    for group in (group for group in groups if group[0].method == "sparc"):
+    for group in (group for group in groups if group[0].method == SPARC):
         key = (group[0].task, _name(group), group[0].width, group[0].agents)
         if key not in kept or kept[key][0].depth < group[0].depth:
             kept[key] = group
@@ -199,7 +200,7 @@ def _charts(groups: Sequence[Group]) -> list[Chart]:
             lines: dict[str, list[tuple[float, float | None]]] = {}
             for group in own:
                 cost = mean(float(row.llm_tokens) if with_model else row.seconds for row in group) or 0.0
-                name = f"{_name(group)}, W = {group[0].width}" if group[0].method == "sparc" else _name(group)
+                name = f"{_name(group)}, W = {group[0].width}" if group[0].method == SPARC else _name(group)
                 lines.setdefault(name, []).append((cost, mean(score(row) for row in group)))
             series = tuple(
                 Line(

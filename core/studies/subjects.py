@@ -9,6 +9,7 @@ from collections.abc import Sequence
 
 from core.errors import BadRequest
 from core.evaluate.rows import EpisodeRow
+from core.retrievers import facts_of
 from core.tasks.babilong import name_length
 
 
@@ -32,7 +33,7 @@ def task_name(row: EpisodeRow) -> str:
 
 def agent_name(row: EpisodeRow) -> str:
     """The method, or the agent by its checkpoint."""
-    return row.checkpoint if row.method == "qrag" else row.method
+    return row.checkpoint if facts_of(row.method).trained else row.method
 
 
 def subject_name(group: Sequence[EpisodeRow]) -> str:

@@ -32,6 +32,9 @@ from core.events import Event, RunStarted, StepTaken, Stopped
 from core.index import Corpus
 from core.llm.protocol import Llm
 from core.log import export_runs
+from core.methods.bm25 import BM25
+from core.methods.hybrid import HYBRID
+from core.methods.topk import TOPK
 from core.opening import Opened, OpenProgress, Progress
 from core.qrag.agent import Agent
 from core.qrag.retriever import MULTISTEP, AgentRetriever
@@ -205,7 +208,7 @@ class Comparisons:
         """Keys of the methods that are chosen to begin with, for documents that are open under an agent."""
         agents = [key for key in self.methods() if key.startswith(AGENT)]
         own = AGENT + agent
-        return [*([own] if own in agents else agents[:1]), "hybrid", "topk", "bm25"]
+        return [*([own] if own in agents else agents[:1]), HYBRID.name, TOPK.name, BM25.name]
 
     def usual_k(self, documents: OpenDocuments) -> int:
         """Chunks of every column to begin with."""

@@ -48,6 +48,7 @@ from core.metrics import fact_em, fact_f1
 from core.opening import OpenProgress, Progress
 from core.qrag.agent import Agent
 from core.qrag.retriever import AgentRetriever
+from core.retrievers import facts_of
 from core.statistics import mean
 from core.studies.report import Report
 from core.studies.stopping import reliability
@@ -378,7 +379,7 @@ class Evaluations:
     def episode(self, evaluation_id: str, position: int, owner: str | None = None) -> ShownEpisode:
         """What Explore needs to make a row's run again, with the agent's own threshold. Raises BadRequest."""
         row = self.get(evaluation_id, owner).rows[position]
-        if row.method != "qrag":
+        if not facts_of(row.method).trained:
             raise BadRequest(
                 f"this row was made by {row.method}, and Explore shows agents; choose an evaluation of an"
                 " agent"
@@ -397,7 +398,7 @@ class Evaluations:
 
     def _agent_of(self, row: EpisodeRow) -> Agent:
         name = row.checkpoint if row.checkpoint in self.services.agents.checkpoints else None
-        if name is None and row.method == "qrag":
+        if name is None and facts_of(row.method).trained:
             raise BadRequest(
                 f"the agent {row.checkpoint!r} of this evaluation is not on offer here; put its folder beside"
                 " the others"

@@ -20,6 +20,7 @@ from core.evaluate.rows import EpisodeRow
 from core.evaluate.summary import METRICS, Comparison, Summary
 from core.log import EvaluationEntry
 from core.metrics import fact_f1
+from core.retrievers import facts_of
 from core.statistics import PairedTest, mean
 from core.studies.subjects import agent_name, conditions, task_name
 from core.tasks.example import Example
@@ -200,7 +201,7 @@ def _evaluation_row(entry: EvaluationEntry, score: float | None, first: str, sec
     cells: list[Node] = [
         choose,
         f"{entry.task}{length}",
-        entry.checkpoint if entry.method == "qrag" else entry.method,
+        entry.checkpoint if facts_of(entry.method).trained else entry.method,
         f"{entry.n:,}{cut}",
         str(config.get("step_budget", "")),
         "never" if threshold is None else f"{threshold:.2f}",

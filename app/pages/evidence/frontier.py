@@ -14,8 +14,10 @@ from app.pages.evidence.view import pressed
 from app.pages.widgets.notices import notice
 from core.draw.nodes import Node, h
 from core.draw.words import shorten
+from core.methods.threshold import THRESHOLD
 from core.qrag.retriever import QRAG
 from core.resrag.action import RESRAG
+from core.retrievers import facts_of
 from core.sparc.retriever import SPARC
 from core.studies.frontier import Curve
 
@@ -30,7 +32,7 @@ _COLOURS = (
     "var(--qx-s6)",
 )
 _TICKS = tuple(digit * 10**power for power in range(8) for digit in (1, 2, 5))
-_SETTING = {"threshold": "cosine", RESRAG: "budget", QRAG.name: "stop at Q", SPARC: "W × D"}
+_SETTING = {THRESHOLD.name: "cosine", RESRAG: "budget", QRAG.name: "stop at Q", SPARC: "W × D"}
 
 
 def frontier(curves: Sequence[Curve], task: str, measure: str, budget: int) -> list[Node]:
@@ -141,7 +143,7 @@ def _plot(curves: Sequence[Curve], measure: str, budget: int) -> Node:
 
 
 def _name(curve: Curve) -> str:
-    return "top-k" if curve.method == "topk" else curve.name
+    return curve.name if curve.method == RESRAG else facts_of(curve.method).label
 
 
 def _apart(

@@ -28,6 +28,7 @@ from core.draw.text import Page, crumb, document_page, page_around, turn_pages
 from core.draw.words import counted, review_words, step_class, tenths
 from core.encode.checkpoint import CheckpointSpec
 from core.events import StepTaken, Trace, share_searched
+from core.qrag.retriever import QRAG
 from core.types import Workspace
 
 UNTRAINED = (
@@ -177,7 +178,7 @@ def status(run: RunInView | None, session: Session) -> str:
     last = run.trace.steps[session.cursor - 1] if session.cursor else None
     took = f" · {last.milliseconds:,.0f} ms" if last else ""
     child = f" · child run from step {run.fork_step}" if run.parent_run_id else ""
-    method = f"{run.trace.started.method} · " if run.trace.started.method != "qrag" else ""
+    method = f"{run.trace.started.method} · " if run.trace.started.method != QRAG.name else ""
     searched = f" · preview: searched {percent(share_searched(run.trace))}" if run.config.searched else ""
     return f"{method}step {session.cursor} of {budget}{took}{searched}{child}"
 
