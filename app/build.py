@@ -181,7 +181,7 @@ def serve(blocks: gr.Blocks, services: Services) -> None:
             enable_monitoring=False,
             mcp_server=find_spec("mcp") is not None
             and not settings.users,  # its tools call the app without a password
-            app_kwargs=endpoints.server_options(settings),
+            app_kwargs=endpoints.server_options(settings, services),
             prevent_thread_lock=True,
             state_session_capacity=MAX_SESSIONS,
         )

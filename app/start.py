@@ -20,12 +20,13 @@ from app.session import Session
 from app.settings import USERS_VARIABLE, Settings
 from app.wiped import wipe_variable
 from core.llm import KEY_VARIABLE
+from core.log.push import TOKEN_VARIABLE
 from core.tasks.samples import list_samples
 
 
 def start(settings: Settings) -> None:
     """Serves until stopped. Raises UserError for settings that can't work."""
-    for secret in (USERS_VARIABLE, KEY_VARIABLE):
+    for secret in (USERS_VARIABLE, KEY_VARIABLE, TOKEN_VARIABLE):
         wipe_variable(secret)  # processes that read strangers' files must not inherit passwords
     os.environ.setdefault("GRADIO_ANALYTICS_ENABLED", "False")
     signal.signal(

@@ -170,6 +170,7 @@ def pytest_configure(config: pytest.Config) -> None:
         "QRAG_LLM_MODEL",
         "QRAG_LLM_KEY",
         "QRAG_LLM_ALLOW",
+        "QRAG_PUSH_TOKEN",
     ):
         os.environ.pop(name, None)
     if config.getvalue("dist") != "no" and "PYTEST_XDIST_WORKER" not in os.environ:

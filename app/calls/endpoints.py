@@ -20,8 +20,10 @@ from gradio.routes import ORJSONResponse
 from pydantic import ConfigDict, ValidationError, validate_call
 
 from app.calls.operations import Operations
+from app.calls.push import PushDoor
 from app.front_door import Addresses, OwnPages, without_cors
 from app.pages.explore.actions import RUNS_AT_ONCE
+from app.services import Services
 from app.settings import Settings
 from core.errors import Cancelled, UserError
 from core.ingest.limits import MAX_FILE_BYTES
@@ -146,11 +148,15 @@ class BoundedBodies:
         await self._app(scope, bounded, send)
 
 
-def server_options(settings: Settings) -> dict[str, Any]:
-    """What the server under Gradio is made with; new for each, since Gradio adds to it."""
+def server_options(settings: Settings, services: Services | None = None) -> dict[str, Any]:
+    """What the server under Gradio is made with; new for each, since Gradio adds to it. `services`: of an app
+    that takes pushed runs where it has a token.
+    """
+    token = settings.push_token
+    doors: list[Any] = [] if services is None or token is None else [(PushDoor, (services, token), {})]
     return {
         "exception_handlers": {KeyError: refuse_call, TypeError: refuse_call},
-        "middleware": [(OwnPages, (Addresses.of(settings),), {}), (BoundedBodies, (), {})],
+        "middleware": [(OwnPages, (Addresses.of(settings),), {}), (BoundedBodies, (), {}), *doors],
         "lifespan": without_cors,
     }
 

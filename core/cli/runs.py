@@ -24,6 +24,7 @@ from core.log.export import FORMATS, export_runs, import_runs, send_runs
 from core.log.inbox import inbox_of
 from core.log.lock import LogOwned
 from core.log.otlp import HEADERS_VARIABLE, Receiver
+from core.log.push import TOKEN_VARIABLE, PushTarget, push_runs
 from core.log.reader import LogReader, open_reader
 from core.log.records import RunRow, Status, moment, new_run_id
 from core.log.store import ExperimentLog, default_log_path
@@ -112,11 +113,18 @@ def _add_list_parser(commands: Any) -> None:
 def _add_copy_commands(runs: Any) -> None:
     """`runs push` and `runs pull`."""
     push = runs.add_parser(
-        "push", help="bring a data set on the hub up to the log, with documents, owners and all"
+        "push",
+        help="bring an app's log up to this one, or a data set on the hub, that with owners and all",
     )
-    push.add_argument(
+    where = push.add_mutually_exclusive_group(required=True)
+    where.add_argument(
+        "url",
+        nargs="?",
+        metavar="URL",
+        help=f"of an app that takes runs; what it knows you by is ${TOKEN_VARIABLE} there and here",
+    )
+    where.add_argument(
         "--to",
-        required=True,
         metavar="OWNER/NAME",
         help="the data set; it is made, and private, if it is missing",
     )
@@ -225,7 +233,9 @@ def delete_command(arguments: argparse.Namespace) -> int:
 
 
 def push_command(arguments: argparse.Namespace) -> int:
-    """Prints how many runs were new to the data set."""
+    """Prints how many runs were new there. Exit status 1 when an app did not take one."""
+    if arguments.url is not None:
+        return _push_to_app(arguments)
     copy = LogCopy(connect(), check_repository(arguments.to))
     with ExperimentLog.open(arguments.log or default_log_path()) as log:
         pushed = copy.push(log)
@@ -235,6 +245,17 @@ def push_command(arguments: argparse.Namespace) -> int:
         json.dumps({"pushed": pushed.n_new, "removed": pushed.n_removed}) if arguments.json else pushed.n_new
     )
     return 0
+
+
+def _push_to_app(arguments: argparse.Namespace) -> int:
+    target = PushTarget.at(arguments.url)
+    with _reader(arguments) as reader:
+        pushed = push_runs(reader, target)
+    for sentence in pushed.refused:
+        say(sentence)
+    counts = {"pushed": pushed.n_new, "there": pushed.n_there, "refused": len(pushed.refused)}
+    _print_json(counts) if arguments.json else print(pushed.n_new)
+    return 1 if pushed.refused else 0
 
 
 def pull_command(arguments: argparse.Namespace) -> int:

@@ -1,0 +1,149 @@
+"""Runs that another machine pushes, over real HTTP: taken once, and nothing else is."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack
+from itertools import repeat
+from pathlib import Path
+
+import httpx
+import pytest
+from pydantic import SecretStr
+
+from app.settings import Settings
+from core.log import ExperimentLog, open_reader
+from core.log.export import finished_run
+from core.log.push import MAX_PUSH_BYTES, PUSH, WANTED, signed_headers
+from core.log.wire import run_lines
+from tests.app.conftest import RunningApp, served
+from tests.core.log.recording import log_run, make_record
+
+TOKEN = "canary-of-both-machines"
+
+
+@pytest.fixture(scope="module")
+def taking_app(tmp_path_factory: pytest.TempPathFactory, tiny: Path) -> Iterator[RunningApp]:
+    """A public app, for strangers, that takes runs."""
+    with ExitStack() as stack:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setenv("QRAG_PUSH_TOKEN", TOKEN)
+            home = tmp_path_factory.mktemp("home")
+            app = stack.enter_context(served(home, "--public", "--checkpoint", str(tiny)))
+        yield app
+
+
+@pytest.fixture
+def mine(tmp_path: Path) -> Path:
+    """A log with two runs and a visitor's."""
+    path = tmp_path / "mine.duckdb"
+    with ExperimentLog.open(path) as log:
+        parent = log_run(log, make_record(query="Where is the milk?"))
+        log_run(log, make_record(parent_run_id=parent.run_id, fork_step=1), first_step=2)
+        log_run(log, make_record(owner="a" * 64))
+    return path
+
+
+def pushed(app: RunningApp, log: Path) -> dict[str, int]:
+    done = app.command("runs", "push", app.url, "--log", str(log), "--json")
+    assert done.returncode == 0, done.stderr
+    assert TOKEN not in done.stdout + done.stderr
+    counts: dict[str, int] = json.loads(done.stdout)
+    return counts
+
+
+def post(app: RunningApp, asked: str, body: bytes, token: str = TOKEN, **headers: str) -> httpx.Response:
+    signed = signed_headers(SecretStr(token), asked, body, time.time())  # type: ignore[arg-type]
+    return httpx.post(app.url + asked, content=body, headers={**signed, **headers}, timeout=60)
+
+
+def lines(log: Path) -> bytes:
+    """The oldest run."""
+    with ExperimentLog.open(log) as opened:
+        [run_id] = opened.read(
+            lambda con: con.execute("SELECT run_id FROM runs ORDER BY created_at LIMIT 1").fetchone()
+        )
+        return "".join(run_lines(finished_run(opened, run_id, None), set())).encode()
+
+
+def test_runs_come_once_and_as_they_were(taking_app: RunningApp, mine: Path) -> None:
+    assert pushed(taking_app, mine) == {"pushed": 2, "there": 0, "refused": 0}
+    assert pushed(taking_app, mine) == {"pushed": 0, "there": 2, "refused": 0}
+    with ExperimentLog.open(mine) as log:
+        known = {row.run_id: finished_run(log, row.run_id, None) for row in log.search(owner=None).rows}
+        added = log_run(log, make_record(query="Who has the key?"))
+    assert pushed(taking_app, mine) == {"pushed": 1, "there": 2, "refused": 0}
+    again = post(taking_app, PUSH, lines(mine))
+    assert (again.status_code, again.json()) == (200, {"new": False})
+    listed: set[str] = set()
+    while not {*known, added.run_id} <= listed:  # readers see it with the next snapshot
+        shown = taking_app.command("runs", "list", "--json")
+        if shown.returncode == 0:
+            listed = {run["run_id"] for run in json.loads(shown.stdout)["runs"]}
+    with open_reader(taking_app.home / "log.duckdb") as reader:
+        for run_id, run in known.items():
+            assert finished_run(reader, run_id, None).events == run.events
+            assert reader.get(run_id).record == run.record
+    assert TOKEN not in (taking_app.home / "app.out").read_text()
+
+
+def test_what_is_no_run_is_refused_in_a_sentence(taking_app: RunningApp, mine: Path) -> None:
+    whole = lines(mine)
+    run = json.loads(whole.splitlines()[0])
+    owned = json.dumps(run | {"owner": "a" * 64}).encode() + b"\n" + whole.partition(b"\n")[2]
+    for body, sentence in (
+        (b"", "the file is empty"),
+        (b"{}\n", "line 1"),
+        (b"\xff\xfe", "line 1"),
+        (whole[:-20], "line"),
+        (whole + whole, "more than one run"),
+        (owned, "names an owner"),
+        (whole.replace(b'"n_chunks": 50', b'"n_chunks": 5000000000'), "n_chunks"),
+    ):
+        answer = post(taking_app, PUSH, body)
+        assert answer.status_code == 422, body[:80]
+        assert sentence in answer.json()["detail"]
+        assert "/tmp" not in answer.json()["detail"]
+    for body in (b"", b"7", b'["x"]', json.dumps(["a" * 32] * 1_001).encode()):
+        assert post(taking_app, WANTED, body).status_code == 422
+    missing = "0" * 32
+    assert post(taking_app, WANTED, json.dumps([missing]).encode()).json() == {"wanted": [missing]}
+
+
+def test_nobody_else_gets_in(taking_app: RunningApp, tiny_app: RunningApp, mine: Path) -> None:
+    whole = lines(mine)
+    signed = signed_headers(SecretStr(TOKEN), PUSH, whole, time.time())
+    url = taking_app.url + PUSH
+    refused = [
+        httpx.post(url, content=whole, timeout=30),
+        post(taking_app, PUSH, whole, "another-token-as-long"),
+        httpx.post(taking_app.url + WANTED, content=whole, headers=signed, timeout=30),
+        httpx.post(url, content=whole.replace(b"milk", b"silk"), headers=signed, timeout=30),
+        httpx.post(url, content=whole, headers=signed, timeout=30),  # the same headers once more
+        post(taking_app, PUSH, whole, Origin="https://evil.example"),
+        post(tiny_app, PUSH, whole),  # it has no token
+    ]
+    assert [answer.status_code for answer in refused] == [401, 401, 401, 401, 409, 403, 404]
+    assert post(
+        taking_app, WANTED, json.dumps([json.loads(whole.splitlines()[0])["record"]["run_id"]]).encode()
+    )
+    without = tiny_app.command("runs", "push", tiny_app.url, "--log", str(mine))
+    assert (without.returncode, "QRAG_PUSH_TOKEN is not set" in without.stderr) == (2, True)
+
+
+def test_a_body_without_end_is_cut_off(taking_app: RunningApp) -> None:
+    """No length is announced."""
+    blocks = repeat(b"x" * (1 << 20), MAX_PUSH_BYTES // (1 << 20) + 2)
+    signed = signed_headers(SecretStr(TOKEN), PUSH, b"", time.time())
+    answer = httpx.post(taking_app.url + PUSH, content=blocks, headers=signed, timeout=60)
+    assert answer.status_code == 413
+    assert f"more than {MAX_PUSH_BYTES:,} bytes" in answer.json()["detail"]
+
+
+def test_the_token_is_a_secret_of_the_settings() -> None:
+    settings = Settings.from_args([], {"QRAG_PUSH_TOKEN": TOKEN})
+    assert settings.push_token == SecretStr(TOKEN)
+    assert "canary" not in repr(settings)
+    assert Settings.from_args([], {}).push_token is None
