@@ -43,6 +43,8 @@ class Labelled:
     """Chunk ids."""
     spans: tuple[TextSpan, ...] = ()
     """The support by its characters; empty where only the chunks are known."""
+    marked: bool = False
+    """It is the visitor's own question, and the support is what they marked."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,9 +87,9 @@ class OpenDocuments:
     def workspace(self) -> Workspace:
         return self.corpus.workspace
 
-    def known_answer(self, question: str) -> str:
-        """The answer that is known to a question, empty where nobody knows one."""
-        return next((known.answer for known in self.questions if known.question == question), "")
+    def label_of(self, question: str) -> Labelled | None:
+        """What came with them about a question."""
+        return next((known for known in self.questions if known.question == question), None)
 
     @property
     def n_bytes(self) -> int:
@@ -105,8 +107,8 @@ class RunInView:
     run_id: str
     documents: OpenDocuments
     trace: Trace
-    gold: tuple[int, ...] = ()
-    """Support chunks of a labelled question."""
+    label: Labelled | None = None
+    """What is known of its question."""
     parent_run_id: str | None = None
     fork_step: int = 0
     """Steps that a child run keeps of its parent."""
@@ -128,9 +130,14 @@ class RunInView:
         return self.documents.owner
 
     @property
+    def gold(self) -> tuple[int, ...]:
+        """Support chunks of a labelled question."""
+        return () if self.label is None else self.label.support
+
+    @property
     def known_answer(self) -> str:
         """The answer that is known to its question, empty where nobody knows one."""
-        return self.documents.known_answer(self.trace.started.query)
+        return "" if self.label is None else self.label.answer
 
     @property
     def method(self) -> Method:

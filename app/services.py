@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 from app import freed
 from app.agents import Agents
@@ -35,18 +36,21 @@ from core.answer.cited import CitedAnswer, cited_answer
 from core.answer.evidence import EvidenceAnswer, answer_evidence
 from core.answer.metadata import metadata_json, metadata_lines
 from core.answer.protocol import Reader
-from core.errors import BadRequest, Cancelled, LogError
+from core.errors import BadRequest, Cancelled, LogError, UserError
 from core.events import RunStarted, StepScores, StepTaken, Stopped, Trace
 from core.home import cache_bytes, trim_caches
 from core.llm.protocol import Llm
 from core.log import Evaluation, ExperimentLog, InboxLog, RunLog, default_log_path, expire, open_log
-from core.log.records import FinalStatus, known_answer_of, label_of, now, support_of
+from core.log.marks import MarkedQuestion, list_questions, relabel_run
+from core.log.records import FinalStatus, known_answer_of, label_of, now, support_of, was_marked
 from core.opening import Progress
 from core.qrag.agent import Agent
 from core.resrag.action import SETS
 from core.sparc.retriever import SPARC
 from core.types import Workspace
+from core.whatif.cuts import chunks_of
 from core.whatif.diagnosis import Diagnosis, Remedy, diagnose, n_found_by
+from core.whatif.recut import cut_that_helps
 
 _logger = logging.getLogger(__name__)
 
@@ -125,7 +129,6 @@ class Services:
         self,
         started: RunStarted,
         documents: OpenDocuments,
-        gold: tuple[int, ...],
         parent: RunInView | None = None,
         fork_step: int | None = None,
     ) -> RunInView:
@@ -135,10 +138,15 @@ class Services:
         check_steps(documents.owner, started.config.step_budget)
         self._make_room(documents.owner)
         parent_run_id = None if parent is None else parent.run_id
-        label = label_of(gold, documents.known_answer(started.query))
+        label = self.label_of(documents, started.query)
         fork = {"parent_run_id": parent_run_id, "fork_step": fork_step if parent else None}
         record = run_record(
-            started, documents.workspace, documents.agent.encoder, label=label, owner=documents.owner, **fork
+            started,
+            documents.workspace,
+            documents.agent.encoder,
+            label=logged_label(label),
+            owner=documents.owner,
+            **fork,
         )
         self.log.start(record, documents.workspace.documents, documents.workspace.tables)
         kept = parent.trace.steps[:fork_step] if parent is not None else ()
@@ -150,10 +158,46 @@ class Services:
             record.run_id,
             documents,
             Trace(started, kept),
-            gold,
+            label,
             parent_run_id,
             len(kept),
         )
+        self.library.runs.put(run.token, run)
+        return run
+
+    def label_of(self, documents: OpenDocuments, question: str) -> Labelled | None:
+        """What is known of a question: what came with the documents, else what their visitor marked."""
+        known = documents.label_of(question)
+        if known is not None:
+            return known
+        try:
+            marked = self.marked(documents, question)
+        except UserError:  # the log is another's, or damaged: that is said where something is marked
+            return None
+        place = {document.sha256: i for i, document in enumerate(documents.workspace.documents)}
+        spans = tuple((place[one.sha256], mark.start, mark.end) for one in marked for mark in one.support)
+        if not spans:
+            return None
+        answer = next((one.answer for one in marked if one.answer), "")
+        return Labelled(question, answer, 0, chunks_of(documents.workspace, spans), spans, marked=True)
+
+    def marked(self, documents: OpenDocuments, question: str) -> list[MarkedQuestion]:
+        """A question of their visitor's over open documents, once a document. Raises LogError."""
+        hashes = {document.sha256 for document in documents.workspace.documents}
+        return [
+            one
+            for one in list_questions(self.own_log, documents.owner)
+            if one.question == question and one.sha256 in hashes
+        ]
+
+    def relabel(self, run: RunInView) -> RunInView:
+        """A run of one's own as its question is marked by now, here and in the log."""
+        label = self.label_of(run.documents, run.trace.started.query)
+        if run.others or label == run.label:
+            return run
+        relabel_run(self.own_log, run.run_id, logged_label(label), run.owner)
+        self._unread.set()
+        run = replace(self.library.runs.get(run.token) or run, label=label, diagnosis=None)
         self.library.runs.put(run.token, run)
         return run
 
@@ -246,29 +290,33 @@ class Services:
         documents, trace = run.documents, run.trace
         if run.diagnosis is not None or not run.gold or trace.started.method != documents.agent.name:
             return run
-        return self._diagnosed(run, diagnose(documents.agent, documents.corpus, trace, run.gold))
+        spans = () if run.label is None else run.label.spans
+        return self._diagnosed(run, diagnose(documents.agent, documents.corpus, trace, run.gold, spans))
 
-    def try_trained(self, run: RunInView) -> RunInView:
-        """The run, its diagnosis with what a trained agent finds where that is more: tried on short documents
-        of the one at home, since it embeds them.
+    def try_embedding(self, run: RunInView) -> RunInView:
+        """The run, its diagnosis with what a trained agent finds, and what its own in chunks of another size,
+        where that is more: tried on short documents of the one at home, since it embeds them.
 
         Raises BadCheckpoint.
         """
         documents, found = run.documents, run.diagnosis
-        name = documents.trained
-        if (
-            found is None
-            or not name
-            or documents.owner is not None
-            or documents.workspace.n_tokens > MAX_TRIED_TOKENS
-        ):
+        if found is None or documents.owner is not None or documents.workspace.n_tokens > MAX_TRIED_TOKENS:
             return run
-        other = self.library.under(documents, self.agents.load(name))
-        remedy = Remedy("agent", name, n_found_by(other.agent, other.corpus, run.trace, run.gold))
-        if remedy.n_found <= found.n_found or remedy in found.remedies:
+        remedies = {remedy.way: remedy for remedy in found.remedies}
+        if name := documents.trained:
+            other = self.library.under(documents, self.agents.load(name))
+            n_found = n_found_by(other.agent, other.corpus, run.trace, run.gold)
+            if n_found > found.n_found:
+                remedies["agent"] = Remedy("agent", name, n_found)
+        if run.label is not None:
+            about = run.trace, run.gold, run.label.spans
+            cut = cut_that_helps(found, documents.agent, documents.corpus, *about)
+            if cut is not None:
+                remedies["cut"] = cut
+        if len(remedies) == len(found.remedies):
             return run
-        remedies = sorted((*found.remedies, remedy), key=lambda remedy: -remedy.n_found)
-        return self._diagnosed(run, replace(found, remedies=tuple(remedies)))
+        most_first = sorted(remedies.values(), key=lambda remedy: -remedy.n_found)
+        return self._diagnosed(run, replace(found, remedies=tuple(most_first)))
 
     def _diagnosed(self, run: RunInView, diagnosis: Diagnosis | None) -> RunInView:
         if diagnosis is None:
@@ -382,8 +430,9 @@ class Services:
             return live
         logged = self.own_log.get(run_id, owner)
         workspace = workspace_of_run(logged, self.own_log.documents(run_id, owner))
-        gold = support_of(logged)
-        questions = (Labelled(logged.record.query, known_answer_of(logged), 0, gold),) if gold else ()
+        gold, others = support_of(logged), logged.record.owner != owner
+        known = gold and (others or not was_marked(logged))  # what is marked may be marked otherwise by now
+        questions = (Labelled(logged.record.query, known_answer_of(logged), 0, gold),) if known else ()
         documents = self.library.reopen(
             workspace, self.agents.load(logged.record.checkpoint), on_progress, questions, owner
         )
@@ -392,11 +441,11 @@ class Services:
             run_id=run_id,
             documents=documents,
             trace=logged.trace,
-            gold=gold,
+            label=self.label_of(documents, logged.record.query),
             parent_run_id=logged.record.parent_run_id,
             fork_step=logged.record.fork_step or 0,
             ended=True,
-            others=logged.record.owner != owner,
+            others=others,
         )
         texts = run.evidence_texts()
         cited = CitedAnswer.from_json(logged.details.get("cited", {}), texts)
@@ -467,3 +516,8 @@ class Services:
         if self._export is not None:
             self._export.close()
         self.log.close()
+
+
+def logged_label(label: Labelled | None) -> dict[str, Any] | None:
+    """What the log keeps of it."""
+    return None if label is None else label_of(label.support, label.answer, marked=label.marked)

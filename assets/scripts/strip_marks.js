@@ -68,6 +68,14 @@ export function ring(s, x, y, radius, colour) {
   s.ctx.lineWidth = 1;
 }
 
+/** @param {Surface} s @param {number} x @param {number} y @param {number} radius @param {string} colour */
+function disc(s, x, y, radius, colour) {
+  s.ctx.fillStyle = colour;
+  s.ctx.beginPath();
+  s.ctx.arc(x, y, radius, 0, 7);
+  s.ctx.fill();
+}
+
 // In the overview every choice has its line; those outside the lens also their number, which the lens can't show.
 /** @param {Surface} s @param {View} view @param {Placer} at @param {Colours} colours */
 export function drawOverviewStems(s, view, at, colours) {
@@ -85,7 +93,7 @@ export function drawOverviewFlags(s, view, at, colours) {
   outside.forEach((pin, i) => drawHead(s, pin, heads[i], 9, 7, pin.step > view.value.look, colours));
 }
 
-// The lane below the bars: hollow rings for the support of a labelled question, crosses for what may never be chosen.
+// The lane below the bars: hollow rings for the support of a labelled question, crosses for what may never be chosen, and what a person marked.
 /** @param {Surface} s @param {View} view @param {Placer} at @param {Colours} colours */
 export function drawMarks(s, view, at, colours) {
   const y = LENS.pins + LENS.plot + LENS.marks / 2 + 1;
@@ -98,6 +106,10 @@ export function drawMarks(s, view, at, colours) {
     line(s, x - 4, y + 4, x + 4, y - 4, colours.warn);
   }
   s.ctx.lineWidth = 1;
+  for (const [chunk, belongs] of view.value.marks.filter(([chunk]) => inside(chunk))) {
+    if (belongs) disc(s, at(chunk + 0.5), y, 2, colours.good);
+    else text(s, "✗", at(chunk + 0.5), y + 0.5, colours.mut, "center");
+  }
 }
 
 /** @param {Surface} s @param {View} view @param {Placer} at @param {number} top @param {number} height @param {Colours} colours */

@@ -89,6 +89,8 @@ export function fillKey(key, value) {
   if (value.gold.length) items.push(["○", "good", "support"]);
   if (value.searched.length) items.push(["▨", "mut", "not searched"]);
   if (value.forbidden.length) items.push(["×", "warn", "forbidden"]);
+  if (value.marks.some(([, belongs]) => belongs)) items.push(["•", "good", "marked: belongs"]);
+  if (value.marks.some(([, belongs]) => !belongs)) items.push(["✗", "mut", "marked: doesn't"]);
   if (value.chosen.some((pin) => pin.by === "person")) items.push(["■", "ink", "chosen by you"]);
   if (value.chosen.some((pin) => pin.step < value.look)) items.push(["▮", "mut", "already chosen"]);
   key.replaceChildren(...items.map(([glyph, colour, words]) => {
@@ -112,6 +114,7 @@ function factsOf(view, facts) {
   if (pin) notes.push(`chosen at step ${pin.step}` + (pin.by === "person" ? " by you" : ""));
   if (view.value.gold.includes(facts.chunk_id)) notes.push("support");
   if (view.value.forbidden.includes(facts.chunk_id)) notes.push("forbidden");
+  for (const [chunk, belongs] of view.value.marks) if (chunk === facts.chunk_id) notes.push(belongs ? "marked: belongs" : "marked: doesn't belong");
   return { numbers, notes, step: pin ? pin.step : null };
 }
 

@@ -659,7 +659,7 @@ def final(run: ShownSparc | None) -> list[Node]:
     cited = () if winner is None or winner.answered is None else winner.answered.citations
     answer, finders = run.trace.stopped.answer.strip(), finders_of(run.trace)
     hits = len({*run.gold} & {*run.evidence})
-    support = f" · {hits} of {len(run.gold)} support chunks found" if run.gold else ""
+    support = f" · {hits} of {counted(len(run.gold), 'support chunk')} found" if run.gold else ""
     items = []
     for chunk_id in sorted(run.evidence):
         words = run.texts.get(chunk_id, "")

@@ -66,6 +66,7 @@ def strip_value(
     chosen: Sequence[Pin] = (),
     gold: Sequence[int] = (),
     forbidden: Sequence[int] = (),
+    marks: Sequence[tuple[int, bool]] = (),
     searched: Sequence[tuple[int, int]] = (),
     documents: Sequence[Part] = (),
     intervals: Sequence[Slope] = (),
@@ -80,8 +81,9 @@ def strip_value(
     """What the strip shows. `look` is 1-based; `intervals` are those of that look; `scale` holds for the
     whole run. searched: ranges of the chunks that have values, empty for all; the others are hatched.
 
-    stopped: the last look is the one after which the agent stopped, so no chunk was chosen at it. zero: where
-    bars begin, in units of the score.
+    marks: chunks that a person marked, and whether each belongs to the answer. stopped: the last look is the
+    one after which the agent stopped, so no chunk was chosen at it. zero: where bars begin, in units of the
+    score.
     score_name, score_sentence: "Q" and its meaning, or those of a baseline's score. probability_name: such as
     "p at T = 0.03". chunk_map: None where there is none to be asked for.
     """
@@ -95,6 +97,7 @@ def strip_value(
         "chosen": list(chosen),
         "gold": list(gold),
         "forbidden": list(forbidden),
+        "marks": [list(mark) for mark in marks],
         "searched": [list(part) for part in searched],
         "documents": list(documents),
         "intervals": list(intervals),

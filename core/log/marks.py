@@ -100,6 +100,16 @@ def delete_question(log: WritableLog, question_id: str, owner: str | None) -> No
     )
 
 
+def relabel_run(log: WritableLog, run_id: str, label: dict[str, Any] | None, owner: str | None) -> None:
+    """Count a run of `owner`'s by another label: its question was marked after it began."""
+    log.write(
+        lambda con: con.execute(
+            f"UPDATE runs SET label = $label WHERE run_id = $id AND {MINE}",
+            {"label": None if label is None else json_text(label), "id": storable(run_id), "owner": owner},
+        )
+    )
+
+
 def logged_document(log: RunReader, sha256: str, owner: str | None) -> LoggedDocument | None:
     """A document that a run of `owner`'s searched, with its text; None where there is none any more."""
     run_id = log.read(lambda con: _run_over(con, sha256, owner))

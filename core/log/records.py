@@ -297,6 +297,17 @@ def known_answer_of(run: LoggedRun) -> str:
     return named if isinstance(named, str) else ""  # logs are brought by strangers
 
 
-def label_of(support: Sequence[int], answer: str) -> dict[str, Any] | None:
-    """What the log keeps of a labelled question; None for one without support."""
-    return ({"support": list(support)} | ({"answer": answer} if answer else {})) if support else None
+def was_marked(run: LoggedRun) -> bool:
+    """Whether its label is what the run's owner marked."""
+    return (run.record.label or {}).get("marked") is True
+
+
+def label_of(support: Sequence[int], answer: str, *, marked: bool = False) -> dict[str, Any] | None:
+    """What the log keeps of a labelled question; None for one without support. marked: by the run's owner."""
+    if not support:
+        return None
+    return {
+        "support": list(support),
+        **({"answer": answer} if answer else {}),
+        **({"marked": True} if marked else {}),
+    }

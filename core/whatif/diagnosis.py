@@ -2,7 +2,8 @@
 
 For a question whose support is known; each remedy was tried here, none is guessed. Decides which remedies are
 tried: more steps, keeping what the review took back, taking a neighbour of a choice, and BM25. What another
-agent would find is for its caller to add, because that embeds the document.
+agent would find, or the same one in chunks of another size, is for its caller to add, because that embeds the
+document.
 """
 
 from __future__ import annotations
@@ -19,12 +20,13 @@ from core.index import Corpus
 from core.metrics import fact_recall
 from core.qrag.agent import Agent
 from core.trail import gold_trails
+from core.whatif.cuts import TextSpan, chunks_of
 
 MOST_STEPS = 12
 """Steps that a longer run is tried with."""
 MOST_CHUNKS = 20_000
 """Chunks up to which words are counted for BM25, where nobody has counted them."""
-Way = Literal["keep", "take", "longer", "bm25", "agent"]
+Way = Literal["keep", "take", "longer", "bm25", "agent", "cut"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,9 +35,11 @@ class Remedy:
 
     way: Way
     value: int | str
-    """keep: nothing, 0. take: the chunk. longer: steps. bm25: rank of the chunk there. agent: its name."""
+    """keep: nothing, 0. take: the chunk. longer: steps. bm25: rank of the chunk there. agent: its name.
+    cut: most tokens of a chunk.
+    """
     n_found: int
-    """Support chunks that it would hold."""
+    """Support chunks that it would hold; cut: those of today whose support it would hold."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,11 +58,15 @@ class Diagnosis:
     """Its place at each look, among those that could be chosen; empty where the looks were not kept."""
     remedies: tuple[Remedy, ...]
     """What would have found more, the most first."""
+    split: tuple[int, ...] = ()
+    """Chunks over which its passage is cut, itself among them; empty where it holds the whole of it."""
 
 
-def diagnose(agent: Agent, corpus: Corpus, trace: Trace, gold: Sequence[int]) -> Diagnosis | None:
+def diagnose(
+    agent: Agent, corpus: Corpus, trace: Trace, gold: Sequence[int], spans: Sequence[TextSpan] = ()
+) -> Diagnosis | None:
     """Why a stopped run of an agent lacks support; None where it lacks none, where none is known, and where
-    it was asked before all chunks were embedded, which is why.
+    it was asked before all chunks were embedded, which is why. `spans`: the support by its characters.
     """
     evidence = trace.kept
     lacking = [chunk_id for chunk_id in gold if chunk_id not in evidence]
@@ -85,7 +93,11 @@ def diagnose(agent: Agent, corpus: Corpus, trace: Trace, gold: Sequence[int]) ->
         (remedy for remedy in tried if remedy.n_found > n_found or remedy.way == "bm25"),
         key=lambda remedy: -remedy.n_found,
     )
-    return Diagnosis(nearest, n_found, len(gold), taken_back_at, beside, ranks[nearest], tuple(remedies))
+    over = (chunks_of(corpus.workspace, [span]) for span in spans)
+    split = next((ids for ids in over if nearest in ids and len(ids) > 1), ())
+    return Diagnosis(
+        nearest, n_found, len(gold), taken_back_at, beside, ranks[nearest], tuple(remedies), split
+    )
 
 
 def n_found_by(agent: Agent, corpus: Corpus, trace: Trace, gold: Sequence[int]) -> int:

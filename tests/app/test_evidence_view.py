@@ -12,7 +12,7 @@ from typing import Any, cast
 import numpy as np
 import pytest
 
-from app.in_view import RunInView
+from app.in_view import Labelled, RunInView
 from app.pages.evidence import documents as documents_view
 from app.pages.evidence import frontier as frontier_view
 from app.pages.evidence import reward as reward_view
@@ -60,15 +60,13 @@ def set_of(
     chances = np.full(len(workspace), 0.001, np.float32)
     chances[list(taken)] = np.linspace(0.95, 0.6, len(taken)) if taken else []
     config = EpisodeConfig(step_budget=min(8, len(workspace)), stop_threshold=0.5)
-    documents = SimpleNamespace(
-        workspace=workspace, corpus=range(len(workspace)), known_answer=lambda _: known
-    )
+    documents = SimpleNamespace(workspace=workspace, corpus=range(len(workspace)))
     run = RunInView(
         "token",
         "a" * 32,
         cast(Any, documents),
         Trace(RunStarted(QUERY, method, "base", len(workspace), config), ()),
-        gold,
+        Labelled(QUERY, known, 0, gold) if gold or known else None,
     )
     return SetInView(
         run,

@@ -457,6 +457,12 @@ def test_a_missed_chunk_is_told_by_its_ranks_and_found_by_bm25(explorer: Explore
     assert "chunk 7 is at rank 1 there" in shown
     assert "found 2 → 3 of 3" in shown
 
+    parted = replace(missed, split=(6, 7), remedies=(Remedy("cut", 128, 3),))
+    shown = json.dumps(diagnosis_view.diagnosis(replace(run, diagnosis=parted), ended), ensure_ascii=False)
+    assert "Its passage is cut over chunks 6 to 7." in shown
+    assert "Cut at 128 tokens" in shown
+    assert "found 2 → 3 of 3" in shown
+
 
 FACTS = {
     "Lamps": "The oil lamps of the lighthouse are filled at noon.",

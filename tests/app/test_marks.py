@@ -9,15 +9,17 @@ from typing import Any
 import gradio as gr
 import pytest
 
+from app.in_view import RunInView
 from app.pages.evaluate.documents.actions import DocumentOrder, evaluate_marked
 from app.pages.explore.actions import Explorer
 from app.pages.explore.mark_view import BELONGS, DOES_NOT, mark_buttons
 from app.pages.explore.marks import OwnQuestions
-from app.pages.explore.opening import open_pasted
+from app.pages.explore.opening import open_generated, open_pasted
 from app.services import Services
 from app.session import Session
 from core.errors import BadRequest
 from core.log.marks import list_questions
+from core.log.records import known_answer_of, support_of
 from core.tasks.own_questions import read_own_questions
 
 QUESTION = "Where did mary go on day 5 ?"
@@ -120,3 +122,52 @@ def test_questions_leave_and_come_back(
     assert "1 question taken in." in words(shown[own.notice])
     [back] = list_questions(services.own_log, None)
     assert (back.answer, back.question_id) == ("a garden", question.question_id)
+
+
+def ran(services: Services, session: Session) -> tuple[Session, RunInView]:
+    explorer = Explorer(services)
+    config = explorer.usual_config(explorer.documents(session)).with_(step_budget=2, stop_threshold=None)
+    *_, ended = explorer.advance(session, QUESTION, config, None)
+    run = explorer.run_of(ended)
+    assert run is not None
+    return ended, run
+
+
+def test_marks_are_the_known_support_of_a_run_here_and_in_the_log(
+    own: OwnQuestions, services: Services, session: Session
+) -> None:
+    before, first = ran(services, session)
+    assert (first.gold, first.known_answer) == ((), "")
+    own.mark(before, QUESTION, 5, True)
+    own.mark(before, QUESTION, 2, False)
+    [question] = list_questions(services.own_log, None)
+    own._on_save(before, question.question_id, "the garden")
+    marked = services.relabel(first)
+    assert (marked.gold, marked.known_answer) == ((5,), "the garden")
+    assert services.relabel(marked) is marked
+    services.log.flush()
+    kept = services.own_log.get(first.run_id, None)
+    assert (support_of(kept), known_answer_of(kept)) == ((5,), "the garden")
+
+    after, second = ran(services, Explorer(services).reset(before))
+    assert second.gold == (5,)
+    lacking = services.diagnose(second).diagnosis
+    assert (lacking is None) == (5 in second.trace.kept)
+    services.library.runs.drop(second.token)
+    own.mark(after, QUESTION, 5, True)  # taken back
+    opened = services.attach(second.run_id)
+    assert opened.gold == ()
+
+
+def test_what_came_with_a_document_is_its_label_whatever_is_marked(
+    own: OwnQuestions, services: Services
+) -> None:
+    session = open_generated(
+        Explorer(services), Session(), 10_000, services.agents.default_checkpoint, lambda _: None
+    )
+    documents = Explorer(services).documents(session)
+    known = documents.questions[0]
+    other = next(i for i in range(len(documents.workspace)) if i not in known.support)
+    session = own.mark(session, known.question, other, True)
+    assert session.marks == ((other, True),)
+    assert services.label_of(documents, known.question) == known

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Generic, Literal, TypeVar
 
 from app.agents import PLAIN as PLAIN
-from app.in_view import OpenDocuments, RunInView
+from app.in_view import Labelled, OpenDocuments, RunInView
 from app.pages.sparc.actions import SparcRuns
 from app.recent import Recent
 from app.services import Services
@@ -426,7 +426,6 @@ class _Comparison:
         report: Callable[[Comparing[ColumnRef]], None],
     ) -> None:
         self.services, self.documents, self.query, self.report = services, documents, query, report
-        self.gold = next((known.support for known in documents.questions if known.question == query), ())
         self.results: tuple[ColumnRef, ...] = ()
         self.run: RunInView | None = None
         self.sparc: SparcRetriever | None = None
@@ -445,7 +444,7 @@ class _Comparison:
 
         def hear(one: Contestant, event: Event) -> None:
             if isinstance(event, RunStarted):
-                self.run = self.services.begin_run(event, opened[one.name], self.gold)
+                self.run = self.services.begin_run(event, opened[one.name])
             elif self.run is not None:
                 if isinstance(event, Stopped):
                     self._keep_branches()
@@ -543,7 +542,7 @@ class _Cutting:
         report: Callable[[Comparing[CutRow]], None],
     ) -> None:
         self.services, self.documents, self.query, self.report = services, documents, query, report
-        self.support = support_spans(documents, query)
+        self.support = support_spans(documents.workspace, services.label_of(documents, query))
         self.open_spans: Sequence[TextSpan] = ()
         self.results: tuple[CutRow, ...] = ()
         self._meters: dict[str, Progress | None] = {}
@@ -621,9 +620,6 @@ class _Cutting:
             meter(progress)
 
 
-def support_spans(documents: OpenDocuments, query: str) -> tuple[TextSpan, ...]:
+def support_spans(workspace: Workspace, label: Labelled | None) -> tuple[TextSpan, ...]:
     """Characters that support a known question: those that are labelled, else all of its support chunks."""
-    known = next((known for known in documents.questions if known.question == query), None)
-    if known is None:
-        return ()
-    return known.spans or tuple(spans_of(documents.workspace, known.support))
+    return () if label is None else label.spans or tuple(spans_of(workspace, label.support))

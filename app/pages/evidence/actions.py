@@ -201,7 +201,6 @@ class EvidenceSets:
         plain = self.services.library.under(documents, self.services.agents.load(PLAIN), report)
         question, corpus, encoder = order.question, opened.corpus, opened.agent.encoder
         config = EpisodeConfig(step_budget=min(order.budget, len(corpus)))
-        gold = next((known.support for known in documents.questions if known.question == question), ())
         _ = corpus.words  # counting them is no part of a search's time
         started = time.perf_counter()
         seen = None if order.by_model else look(question, corpus, encoder)
@@ -214,7 +213,7 @@ class EvidenceSets:
         try:
             for event in events:
                 run = (
-                    self.services.begin_run(event, opened, gold)
+                    self.services.begin_run(event, opened)
                     if isinstance(event, RunStarted)
                     else self.services.add_event(run, event)
                     if run is not None

@@ -282,7 +282,6 @@ class Explorer:
         run = self.services.begin_run(
             started,
             documents,
-            next((q.support for q in documents.questions if q.question == query), ()),
             parent,
             kept if parent else None,
         )

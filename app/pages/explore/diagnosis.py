@@ -106,6 +106,12 @@ def _cause(finding: Diagnosis, run: RunInView) -> str:
             f"{name} belongs to the answer. It was found at step {finding.taken_back_at}, and the review took"
             " it back."
         )
+    elif finding.split:
+        first, last = min(finding.split), max(finding.split)
+        words = (
+            f"{name} belongs to the answer and was not taken. Its passage is cut over chunks {first:,} to"
+            f" {last:,}."
+        )
     elif finding.beside is not None:
         side = "past" if finding.chunk_id > finding.beside else "before"
         words = (
@@ -140,6 +146,8 @@ def _button(remedy: Remedy, finding: Diagnosis, run: RunInView) -> Node:
             )
         case "agent":
             return _do("agent", remedy.value, f"Use {remedy.value} (trained)", brings)
+        case "cut":
+            return _do("cut", remedy.value, f"Cut at {remedy.value} tokens", brings)
 
 
 def _said(title: str, words: str, buttons: list[Node]) -> list[Node]:

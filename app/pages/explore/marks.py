@@ -84,6 +84,8 @@ class OwnQuestions:
                     "Import JSONL", file_types=[".jsonl", ".gz"], elem_id="qx-own-upload", min_width=120
                 )
             self.notice = tree(elem_id="qx-own-notice")
+        self.changed: gr.State = gr.State("")
+        """Another one whenever marks or answers changed in this card."""
         self.to_evaluate: gr.State = gr.State(None)
         """(owner, token of the open documents, number) when all of them are to be asked."""
 
@@ -93,21 +95,22 @@ class OwnQuestions:
         self.list.select(
             packs(self._on_list),
             session,
-            [self.list, self.editing, self.editor, self.answer, query, self.notice],
+            [self.list, self.editing, self.editor, self.answer, query, self.notice, self.changed],
             **QUIET,
         )
         gr.on(
             [self.save.click, self.answer.submit],
             packs(self._on_save),
             [session, self.editing, self.answer],
-            [self.list, self.editor, self.notice],
+            [self.list, self.editor, self.notice, self.changed],
             **QUIET,
         )
         self.evaluate.click(
             lambda now: (now.owner, now.corpus, new_run_id()), session, self.to_evaluate, **QUIET
         )
         self.export.click(packs(self._on_export), session, self.notice, **QUIET)
-        self.upload.upload(packs(self._on_upload), [session, self.upload], [self.list, self.notice], **QUIET)
+        taken_in = [self.list, self.notice, self.changed]
+        self.upload.upload(packs(self._on_upload), [session, self.upload], taken_in, **QUIET)
 
     def to_train(self, tabs: gr.Tabs, session: gr.State, data: gr.Radio, questions: gr.File) -> None:
         """`data` and `questions`: of Train, which shows what it learns from."""
@@ -137,7 +140,7 @@ class OwnQuestions:
         key = session.owner, session.corpus, query.strip()
         if key not in self._known:
             try:
-                self._remember(key, _chunks_of(documents, self._of(documents, query.strip())))
+                self._remember(key, _chunks_of(documents, self.services.marked(documents, query.strip())))
             except UserError:  # the log is another's, or damaged: that is said where something is marked
                 return replace(session, marks=())
         return replace(session, marks=self._known.get(key, ()))
@@ -150,7 +153,7 @@ class OwnQuestions:
         chunk = documents.workspace[chunk_id]
         document = documents.workspace.documents[chunk.document]
         known = next(
-            (one for one in self._of(documents, query) if one.sha256 == document.sha256),
+            (one for one in self.services.marked(documents, query) if one.sha256 == document.sha256),
             new_question(document.title, document.sha256, query),
         )
         marked = known.with_mark(Mark(chunk.start, chunk.end, chunk.text, belongs))
@@ -169,14 +172,8 @@ class OwnQuestions:
             return {self.list: notice(str(error), "info")}
         return {self.list: view.own_questions(questions, [one.sha256 for one in self._opened(session)])}
 
-    def _of(self, documents: OpenDocuments, query: str) -> list[MarkedQuestion]:
-        """Those of a question over open documents."""
-        hashes = {document.sha256 for document in documents.workspace.documents}
-        return [
-            one
-            for one in list_questions(self.services.own_log, documents.owner)
-            if one.question == query and one.sha256 in hashes
-        ]
+    def _changed(self, session: Session) -> Update:
+        return {**self.listed(session), self.changed: new_run_id()}
 
     def _opened(self, session: Session) -> tuple[Document, ...]:
         documents = self.services.library.corpora.get(session.corpus)
@@ -202,7 +199,7 @@ class OwnQuestions:
             if action == "own-delete":
                 delete_question(log, question_id, session.owner)
                 self._known.clear()
-                return {**self.listed(session), self.editor: gr.Column(visible=False), self.notice: []}
+                return {**self._changed(session), self.editor: gr.Column(visible=False), self.notice: []}
         except UserError as error:
             return {self.notice: notice(str(error))}
         if action == "own-ask":
@@ -221,7 +218,7 @@ class OwnQuestions:
             keep_questions(log, [replace(one, answer=answer.strip()) for one in found], session.owner)
         except UserError as error:
             return {self.notice: notice(str(error))}
-        return {**self.listed(session), self.editor: gr.Column(visible=False), self.notice: []}
+        return {**self._changed(session), self.editor: gr.Column(visible=False), self.notice: []}
 
     def _on_export(self, session: Session) -> Update:
         try:
@@ -242,7 +239,7 @@ class OwnQuestions:
         except UserError as error:
             return {self.notice: notice(str(error))}
         self._known.clear()
-        return {**self.listed(session), self.notice: view.taken_in(n, left_out)}
+        return {**self._changed(session), self.notice: view.taken_in(n, left_out)}
 
     def training_file(self, session: Session, folder: Path) -> Path:
         """The questions as `train` reads them, documents cut as the open agent reads them. Raises BadRequest,

@@ -24,7 +24,7 @@ from core.opening import OpenProgress, Progress
 from core.tasks.narrative import NarrativeQuestion, TextRange, generate_narrative
 from core.tasks.samples import SampleQuestion, find_quote, list_samples, span_chunks
 from core.types import Document, Workspace
-from core.whatif.cuts import TextSpan
+from core.whatif.cuts import chunks_of
 
 GENERATED_LENGTHS = (10_000, 100_000, 1_000_000, 10_000_000)
 _PIECE = 1_000_000
@@ -209,25 +209,26 @@ def _open_beside(
     if not new:
         raise BadDocument("all of that is open already; choose something else to add")
 
-    def label(workspace: Workspace) -> tuple[Labelled, ...]:
-        """Their chunks may be cut anew."""
-        return tuple(
-            replace(one, support=_chunks_of(one.spans, workspace)) for one in beside.questions if one.spans
-        )
-
+    label = partial(_cut_anew, beside.questions)
     return _open(explorer, session, [*before, *new], began, agent, report, chunker, max_tokens, label)
 
 
-def _chunks_of(spans: Sequence[TextSpan], workspace: Workspace) -> tuple[int, ...]:
-    return tuple(
-        sorted(
-            {
-                chunk
-                for document, start, end in spans
-                for chunk in span_chunks(workspace, document, [TextRange(start, end)])
-            }
-        )
-    )
+def open_recut(explorer: Explorer, session: Session, max_tokens: int, report: Progress) -> Session:
+    """What is open in chunks of another size, under the same agent."""
+    now = explorer.documents(session)
+    spec, workspace = now.agent.spec, now.workspace
+    chunkers = [
+        config.chunker if config else default_chunker(document.kind)
+        for config, document in zip(workspace.configs, workspace.documents, strict=True)
+    ]
+    configs = [spec.chunk_config(chunker, max_tokens) for chunker in chunkers]
+    label = partial(_cut_anew, now.questions)
+    return explorer.open(session, workspace.documents, spec.name, configs, label, report)
+
+
+def _cut_anew(questions: Sequence[Labelled], workspace: Workspace) -> tuple[Labelled, ...]:
+    """Known questions with the chunks that hold their support now."""
+    return tuple(replace(one, support=chunks_of(workspace, one.spans)) for one in questions if one.spans)
 
 
 def _open(

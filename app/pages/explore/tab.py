@@ -109,8 +109,8 @@ class ExploreTab(ExploreLayout):
         """The same for an evidence set."""
         self.ended: gr.State = gr.State(None)
         """(token, number) of a run that has ended and whose evidence is still to be read."""
-        self.read: gr.State = gr.State(("", ""))
-        """(token, why there is no answer or nothing) of the run that was read."""
+        self.read: gr.State = gr.State(("", "", ""))
+        """(token, why there is no answer or nothing, number) of the run that was read."""
         self.looked: gr.State = gr.State("")
         """Token of the run that was looked into."""
         self.filled: gr.State = gr.State(None)
@@ -138,6 +138,7 @@ class ExploreTab(ExploreLayout):
         self._wire_looking(quick)
         self._wire_controls()
         self.own.wire(self.session, self.controls.query)
+        self.own.changed.change(packs(self._counted_anew), inputs, **quick)
 
     def _wire_openings(self, quick: dict[str, Any]) -> list[gr.events.Dependency]:
         """What opens documents; returns what Cancel ends."""
@@ -206,7 +207,7 @@ class ExploreTab(ExploreLayout):
         looked = [self.session, self.looked]
         looks = self.read.change(self._diagnose, [self.session, self.read], **looks_into)
         tries = looks.success(packs(self._show_diagnosis), looked, **shows).then(
-            self._try_trained, looked, **looks_into
+            self._try_embedding, looked, **looks_into
         )
         tries.success(packs(self._show_diagnosis), looked, **shows)
         return [cites, reads, looks, tries]
@@ -323,7 +324,7 @@ class ExploreTab(ExploreLayout):
         query, config = run.trace.started.query, run.config
         shown = {**self._view(session, query, config), **self._figures(run, session)}
         told = (
-            {} if run.trace.stopped is None else {self.read: (run.token, "")}
+            {} if run.trace.stopped is None else {self.read: (run.token, "", new_run_id())}
         )  # what it lacks is looked into again
         return {**shown, **self._control_values(run.spec, config), self.controls.query: query, **told}
 
@@ -607,6 +608,8 @@ class ExploreTab(ExploreLayout):
                 yield from self._remedied(
                     controls, lambda _: {"budget": steps, "stops": False, "reviews": False}, session
                 )
+            case ("cut", int(max_tokens), _):
+                yield from self._recut(session, max_tokens, controls)
             case ("keep", int(), _):
                 yield from self._remedied(controls, lambda _: {"reviews": False}, session)
             case ("chunk", int(chunk_id), _):
@@ -641,6 +644,18 @@ class ExploreTab(ExploreLayout):
             tuple(values.values()),
             lambda query, config: self.explorer.advance(fresh, query, config, None),
         )
+
+    def _recut(self, session: Session, max_tokens: int, controls: tuple[Any, ...]) -> Iterator[Update]:
+        """The open documents in chunks of another size, and the same question with the same settings."""
+        as_set = self.controls.list()
+        recut: Session | None = None
+        for update in self._opening(
+            session, lambda report: opening.open_recut(self.explorer, session, max_tokens, report)
+        ):
+            recut = update[self.session] if self.header in update else recut
+            yield {part: value for part, value in update.items() if part not in as_set}
+        if recut is not None:
+            yield from self._again_from_the_start(recut, controls)
 
     def _taking_over(self, session: Session, run_id: str, kept: int | None) -> Iterator[Update]:
         """A logged run in the place of what is in view."""
@@ -744,21 +759,21 @@ class ExploreTab(ExploreLayout):
             return {}
         return {self.answer: answer_view.working(), self.ended: (run.token, new_run_id())}
 
-    def _read(self, session: Session, ended: tuple[str, str]) -> tuple[str, str]:
+    def _read(self, session: Session, ended: tuple[str, str]) -> tuple[str, str, str]:
         """Has the evidence of a run read, which takes a moment: not in the line of those who step."""
         run = self.explorer.run_of(replace(session, run=ended[0]))
         try:
             if run is not None:
                 self.services.answer(run)
         except UserError as error:
-            return ended[0], f"no answer was read: {error}"
-        return ended[0], ""
+            return ended[0], f"no answer was read: {error}", ended[1]
+        return ended[0], "", ended[1]
 
-    def _show_answer(self, session: Session, read: tuple[str, str]) -> Update:
+    def _show_answer(self, session: Session, read: tuple[str, str, str]) -> Update:
         """The answer, unless another run is in view by now. In the line of those who step, so that nothing of
         the page overtakes it.
         """
-        run, (token, error) = self.explorer.run_of(session), read
+        run, (token, error, _) = self.explorer.run_of(session), read
         if run is None or run.token != token:
             return {}
         if error:
@@ -771,17 +786,17 @@ class ExploreTab(ExploreLayout):
             self.cite: gr.update(visible=answer is not None),
         }
 
-    def _diagnose(self, session: Session, read: tuple[str, str]) -> str:
+    def _diagnose(self, session: Session, read: tuple[str, str, str]) -> str:
         """Looks into a run that lacks support: runs of its own, so beside the line of those who step."""
         run = self.explorer.run_of(replace(session, run=read[0]))
         if run is not None:
             self.services.diagnose(run)
         return read[0]
 
-    def _try_trained(self, session: Session, token: str) -> str:
+    def _try_embedding(self, session: Session, token: str) -> str:
         run = self.explorer.run_of(replace(session, run=token))
         if run is not None:
-            self.services.try_trained(run)
+            self.services.try_embedding(run)
         return token
 
     def _show_diagnosis(self, session: Session, token: str) -> Update:
@@ -860,7 +875,7 @@ class ExploreTab(ExploreLayout):
 
     def _on_tree(self, session: Session, event: gr.EventData, *controls: Any) -> Update:
         run, (action, argument) = self.explorer.run_of(session), clicked(event)
-        if action in ("forbid", "take", "longer", "keep") and argument.isdecimal():
+        if action in ("forbid", "take", "longer", "keep", "cut") and argument.isdecimal():
             return {self.wanted: (action, int(argument), new_run_id())}
         if action == "agent":
             return {self.wanted: ("agent", argument, new_run_id())}
@@ -963,13 +978,19 @@ class ExploreTab(ExploreLayout):
             session = self.own.mark(session, query, chunk_id, belongs)
         except UserError as error:
             return {self.asking.notice: passing(str(error))}
-        documents = self.services.library.corpora.get(session.corpus)
-        return {
-            self.session: session,
-            self.steps: present.steps(run, session),
-            self.reading: present.reading(documents, run, session),
-            **self.own.listed(session),
-        }
+        return {**self._counted_anew(session, *controls), **self.own.listed(session)}
+
+    def _counted_anew(self, session: Session, *controls: Any) -> Update:
+        """The page once other chunks belong to the answer, or another answer is known: a run of that question
+        counts them from now on, and what it lacks is looked into again.
+        """
+        run = self.explorer.run_of(session)
+        if run is None:
+            return self._shown(session, controls)
+        again = self.services.relabel(run)
+        lacks = again is not run and run.trace.stopped is not None
+        shown = self._shown(session, controls)
+        return {**shown, self.read: (run.token, "", new_run_id())} if lacks else shown
 
     def _find(self, session: Session, wanted: str) -> Update:
         try:
@@ -1122,6 +1143,7 @@ def _strip(run: RunInView | None, session: Session) -> dict[str, Any] | None:
         ],
         gold=run.gold,
         forbidden=session.forbidden,
+        marks=session.marks,
         searched=run.config.searched,
         documents=[
             {"title": document.title, "first_chunk": int(first)}

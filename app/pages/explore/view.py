@@ -347,7 +347,9 @@ def evidence(run: RunInView | None, session: Session) -> list[Node]:
     }
     chunks = [workspace[chunk_id] for chunk_id in sorted(chosen)]
     found = (
-        f" · {len(set(run.gold) & set(chosen))} of {len(run.gold)} support chunks found" if run.gold else ""
+        f" · {len({*run.gold} & {*chosen})} of {counted(len(run.gold), 'support chunk')} found"
+        if run.gold
+        else ""
     )
     found += f" · {counted(len(shown.taken_back), 'chunk')} taken back" if shown.taken_back else ""
     tokens = sum(chunk.n_tokens for chunk in chunks)

@@ -18,7 +18,7 @@ from weakref import WeakKeyDictionary
 from app.agents import PLAIN
 from app.in_view import OpenDocuments
 from app.recent import Recent
-from app.services import Services
+from app.services import Services, logged_label
 from app.visitors import check_known
 from core.again.records import log_sparc_end, sparc_detail, sparc_record
 from core.again.replay import workspace_of_run
@@ -30,7 +30,7 @@ from core.index import Corpus
 from core.llm.protocol import Llm
 from core.log import FinalStatus, LoggedRun, RunReader
 from core.log.branches import sparc_trace_of
-from core.log.records import known_answer_of, label_of, support_of
+from core.log.records import known_answer_of, support_of
 from core.opening import OpenProgress
 from core.sparc.build import asks_agent, build_agents, build_retrievals
 from core.sparc.config import STRATEGIES, check_sparc_config
@@ -261,8 +261,7 @@ class _Recorder:
     def __init__(self, runs: SparcRuns, documents: OpenDocuments, question: str) -> None:
         self.runs, self.documents = runs, documents
         self.log = runs.services.log
-        self.gold = next((known.support for known in documents.questions if known.question == question), ())
-        self.answer = documents.known_answer(question)
+        self.label = runs.services.label_of(documents, question)
         self.run: SparcRun | None = None
 
     @property
@@ -302,15 +301,15 @@ class _Recorder:
     def _heard(self, event: SparcEvent) -> SparcRun:
         workspace, owner = self.documents.workspace, self.documents.owner
         if isinstance(event, SparcStarted):
-            label = label_of(self.gold, self.answer)
+            label = logged_label(self.label)
             record = sparc_record(event, workspace, self.documents.agent.encoder, label=label, owner=owner)
             self.run = SparcRun(
                 run_id=record.run_id,
                 trace=fold_sparc([event]),
                 owner=owner,
                 workspace=workspace,
-                gold=self.gold,
-                known_answer=self.answer,
+                gold=() if self.label is None else self.label.support,
+                known_answer="" if self.label is None else self.label.answer,
             )
             self.log.start(record, workspace.documents, workspace.tables)
         else:

@@ -12,7 +12,9 @@ from core.index import Corpus
 from core.opening import open_corpus
 from core.qrag.agent import Agent
 from core.types import Document
+from core.whatif.cuts import TextSpan, chunks_of
 from core.whatif.diagnosis import Diagnosis, Remedy, diagnose, n_found_by
+from core.whatif.recut import cut_that_helps
 
 TEXT = (
     "The ferry leaves the island at noon. The keeper of the lighthouse is Hedda. Her brother paints boats. It"
@@ -97,3 +99,47 @@ def test_another_agent_is_counted_by_what_it_keeps(agent: Agent, corpus: Corpus)
     trace = ran(agent, corpus, 1)
     own = ran(agent, corpus, agent.spec.step_budget)
     assert n_found_by(agent, corpus, trace, own.chosen) == len(own.kept)
+
+
+def passage(words: str) -> TextSpan:
+    start = TEXT.index(words)
+    return 0, start, start + len(words)
+
+
+def cut(minilm: DualEncoder, size: int) -> Corpus:
+    return open_corpus(
+        [Document("Island", TEXT, "text")], minilm, [minilm.spec.chunk_config("sentences", size)]
+    ).corpus
+
+
+def test_a_passage_that_is_cut_in_two_is_found_whole_in_larger_chunks(
+    agent: Agent, minilm: DualEncoder
+) -> None:
+    span = passage("The keeper of the lighthouse is Hedda. Her brother paints boats.")
+    small = cut(minilm, 8)
+    gold = chunks_of(small.workspace, [span])
+    assert len(gold) > 1
+    trace = ran(agent, small, 1)
+    found = diagnose(agent, small, trace, gold, [span])
+    assert found is not None
+    assert found.split == gold
+    helps = cut_that_helps(found, agent, small, trace, gold, [span])
+    assert helps is not None
+    assert (helps.way, helps.n_found) == ("cut", len(gold))
+    assert isinstance(helps.value, int)
+    larger = cut(minilm, helps.value)
+    assert {*chunks_of(larger.workspace, [span])} <= {*ran(agent, larger, 1).kept}
+
+
+def test_a_passage_in_one_chunk_asks_for_no_other_cut_unless_it_lies_beside_a_choice(
+    agent: Agent, corpus: Corpus
+) -> None:
+    trace = ran(agent, corpus, 1)
+    for missed, asks in ((trace.chosen[0] + 1, True), ((trace.chosen[0] + 4) % len(corpus), False)):
+        chunk = corpus.workspace[missed]
+        span = (0, chunk.start, chunk.end)
+        found = diagnose(agent, corpus, trace, [missed], [span])
+        assert found is not None
+        assert found.split == ()
+        helps = cut_that_helps(found, agent, corpus, trace, [missed], [span])
+        assert (helps is not None) == asks, missed
