@@ -42,17 +42,24 @@ _MARGIN = 10_000
 
 
 def comparison_page(
-    runs: Sequence[LoggedRun], documents: Sequence[LoggedDocument], *, with_text: bool = False
+    runs: Sequence[LoggedRun],
+    documents: Sequence[LoggedDocument],
+    *,
+    with_text: bool = False,
+    refused: Sequence[tuple[str, str]] = (),
 ) -> str:
     """The page, a column a run in the order given: up to MAX_COLUMNS of one question over the same chunks.
 
     `documents`: those of the runs, in order. `with_text`: the chosen chunks' texts, and those of others that
-    have room.
+    have room. `refused`: methods that made no run, with why: columns behind the others.
     """
     views = [view_of(run, documents, with_text) for run in runs]
     first, names = views[0], _names([run.record for run in runs])
     shown = ShownComparison(
-        [_column(name, view) for name, view in zip(names, views, strict=True)],
+        [
+            *(_column(name, view) for name, view in zip(names, views, strict=True)),
+            *(MethodColumn(name, None, why) for name, why in refused),
+        ],
         first.borders,
         next((view.support for view in views if view.support), ()),
         first.workspace,
@@ -151,7 +158,8 @@ def _data(
     """What the script draws from. room: bytes for all of it."""
     first = views[0]
     looks = [
-        () if column.trace is None else view.looks for column, view in zip(shown.columns, views, strict=True)
+        () if column.trace is None else view.looks
+        for column, view in zip(shown.columns, views, strict=False)  # the refused stand behind them
     ]
     firsts = [look for own in looks for look in own[:1]]
     chosen = [*shown.paint, *shown.support]

@@ -238,6 +238,14 @@ def test_the_page_shows_the_columns_that_answered_as_the_tab_does(
     for name, nodes in (("support", view.support(columns)), ("common", view.common(columns))):
         told = BeautifulSoup(html_of_all(nodes), "html.parser").decode_contents()
         assert page.select_one(f"#qx-compare-{name} .qx-tree").decode_contents() == told
+    why = "step budget 9 must be between 1 and 8; ask for fewer <chunks>"
+    partly = replace(place, columns=(ColumnRef("BM25", refused=why), *place.columns))
+    told = BeautifulSoup(html_of_all(view.results(partly, comparisons.shown_columns(partly))), "html.parser")
+    kept = BeautifulSoup(comparisons.page(partly, tmp_path).read_text(encoding="utf-8"), "html.parser")
+    for soup in (told, kept):
+        [said] = soup.select(".qx-column [role=alert]")
+        assert said.get_text() == why
+        assert len(soup.select(".qx-column h4")) == len(columns) + 1, "the others stay"
     refusing = replace(place, columns=(ColumnRef("BM25", refused="no"),))
     with pytest.raises(BadRequest, match="every method refused"):
         comparisons.page(refusing, tmp_path)

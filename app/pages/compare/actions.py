@@ -31,7 +31,7 @@ from core.errors import BadRequest, Cancelled, LogError
 from core.events import Event, RunStarted, StepTaken, Stopped
 from core.index import Corpus
 from core.llm.protocol import Llm
-from core.log import export_runs
+from core.log.comparison_page import MAX_COLUMNS, comparison_page
 from core.methods.bm25 import BM25
 from core.methods.hybrid import HYBRID
 from core.methods.topk import TOPK
@@ -282,16 +282,25 @@ class Comparisons:
         return columns
 
     def page(self, compared: Compared, folder: Path) -> Path:
-        """The columns that answered as one page that stands alone, written into an empty folder. Raises
-        BadRequest, LogError.
+        """The columns as one page that stands alone, written into an empty folder; those that refused say why
+        behind the others. Raises BadRequest, LogError.
         """
-        runs = [column.run for column in self.shown_columns(compared) if column.run is not None]
+        columns = self.shown_columns(compared)
+        runs = [column.run for column in columns if column.run is not None]
         if not runs:
             raise BadRequest("every method refused, so there is nothing for a page; compare other methods")
+        if len(runs) > MAX_COLUMNS:
+            raise BadRequest(
+                f"a page has {MAX_COLUMNS} columns at most, and {len(runs)} answered; compare fewer"
+            )
         self.services.log.flush()
-        run_ids = [run.run_id for run in runs]
-        target = folder / f"comparison-{run_ids[0][:8]}.html"
-        return export_runs(self.services.own_log, run_ids, "html", target, owner=runs[0].owner)
+        log, owner, first = self.services.own_log, runs[0].owner, runs[0].run_id
+        logged = [log.get(run.run_id, owner) for run in runs]
+        refused = [(column.name, column.refused) for column in columns if column.run is None]
+        page = comparison_page(logged, log.documents(first, owner), with_text=True, refused=refused)
+        target = folder / f"comparison-{first[:8]}.html"
+        target.write_text(page, encoding="utf-8")
+        return target
 
     def influence(self, run: RunInView) -> Influence:
         """What an agent's choices owe to those before; asked of the agent once a run."""
